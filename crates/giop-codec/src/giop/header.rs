@@ -1,0 +1,206 @@
+//! The twelve octets that start every GIOP message.
+
+use std::error::Error;
+use std::fmt;
+
+use crate::{ByteOrder, Version};
+
+/// Flag bit 1: more fragments of this message follow (GIOP 1.1 and later).
+const MORE_FRAGMENTS: u8 = 0x02;
+
+/// Kind of a GIOP message; the number is the one on the wire.
+///
+/// Source clause: "GIOP Message Formats / GIOP Message Header".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum MessageType {
+    /// A call, from client to server.
+    Request = 0,
+    /// Its answer.
+    Reply = 1,
+    /// The client no longer waits for an answer.
+    CancelRequest = 2,
+    /// The client asks where an object is.
+    LocateRequest = 3,
+    /// Its answer.
+    LocateReply = 4,
+    /// The sender closes in good order; requests without an answer were not processed.
+    CloseConnection = 5,
+    /// The sender cannot make sense of what it received.
+    MessageError = 6,
+    /// A further piece of a message (GIOP 1.1 and later).
+    Fragment = 7,
+}
+
+impl MessageType {
+    /// The type of that number, or `None` above 7.
+    pub const fn from_wire(value: u8) -> Option<Self> {
+        Some(match value {
+            0 => Self::Request,
+            1 => Self::Reply,
+            2 => Self::CancelRequest,
+            3 => Self::LocateRequest,
+            4 => Self::LocateReply,
+            5 => Self::CloseConnection,
+            6 => Self::MessageError,
+            7 => Self::Fragment,
+            _ => return None,
+        })
+    }
+
+    /// Whether a message of this type may continue in fragments in that version.
+    pub const fn may_fragment(self, version: Version) -> bool {
+        match version {
+            Version::V1_0 => false,
+            Version::V1_1 => matches!(self, Self::Request | Self::Reply | Self::Fragment),
+            Version::V1_2 => {
+                matches!(self, Self::Request | Self::Reply | Self::LocateRequest | Self::LocateReply | Self::Fragment)
+            }
+        }
+    }
+}
+
+/// The message header: version, byte order, fragment flag, type and size.
+///
+/// `size` counts the octets behind the header; limits on it are the connection's business, not this type's.
+/// Source clause: "GIOP Message Formats / GIOP Message Header".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageHeader {
+    /// Version of this message (one connection may mix them).
+    pub version: Version,
+    /// Byte order of `size` and of everything behind the header.
+    pub order: ByteOrder,
+    /// Whether fragments follow; never set in GIOP 1.0.
+    pub more_fragments: bool,
+    /// What the message is.
+    pub kind: MessageType,
+    /// Octets behind the header.
+    pub size: u32,
+}
+
+impl MessageHeader {
+    /// Length of the header in octets.
+    pub const LEN: usize = 12;
+    /// Where `size` stands.
+    pub const SIZE_AT: usize = 8;
+    /// The first four octets of every message.
+    pub const MAGIC: [u8; 4] = *b"GIOP";
+
+    /// A header of a message in one piece, size not known yet.
+    pub const fn new(version: Version, order: ByteOrder, kind: MessageType) -> Self {
+        Self { version, order, more_fragments: false, kind, size: 0 }
+    }
+
+    /// The octets on the wire.
+    pub fn encode(&self) -> [u8; Self::LEN] {
+        let [g, i, o, p] = Self::MAGIC;
+        let more = if self.more_fragments && self.version > Version::V1_0 { MORE_FRAGMENTS } else { 0 };
+        let [a, b, c, d] = match self.order {
+            ByteOrder::Big => self.size.to_be_bytes(),
+            ByteOrder::Little => self.size.to_le_bytes(),
+        };
+        [g, i, o, p, 1, self.version.minor(), self.order.flag() | more, self.kind as u8, a, b, c, d]
+    }
+
+    /// Reads a header.
+    ///
+    /// Flag bits other than 0 and 1 are ignored, and bit 1 too in GIOP 1.0, where the octet is a boolean: peers send it.
+    ///
+    /// # Errors
+    /// Wrong magic, a version other than 1.0 to 1.2, a type above 7, `Fragment` in GIOP 1.0. Each is answered by
+    /// MessageError (with the receiver's highest version) and the end of the connection.
+    #[inline]
+    pub fn decode(octets: &[u8; Self::LEN]) -> Result<Self, HeaderError> {
+        let [g, i, o, p, major, minor, flags, kind, a, b, c, d] = *octets;
+        if [g, i, o, p] != Self::MAGIC {
+            return Err(HeaderError::Magic([g, i, o, p]));
+        }
+        let version = match (major, Version::from_minor(minor)) {
+            (1, Some(version)) => version,
+            _ => return Err(HeaderError::Version { major, minor }),
+        };
+        let kind = match MessageType::from_wire(kind) {
+            Some(MessageType::Fragment) if version == Version::V1_0 => return Err(HeaderError::FragmentIn1_0),
+            Some(kind) => kind,
+            None => return Err(HeaderError::Type(kind)),
+        };
+        let order = ByteOrder::from_flag(flags);
+        let size = match order {
+            ByteOrder::Big => u32::from_be_bytes([a, b, c, d]),
+            ByteOrder::Little => u32::from_le_bytes([a, b, c, d]),
+        };
+        let more_fragments = version > Version::V1_0 && flags & MORE_FRAGMENTS != 0;
+        Ok(Self { version, order, more_fragments, kind, size })
+    }
+}
+
+/// Why twelve octets are not a GIOP header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeaderError {
+    /// The first four octets are not `GIOP`.
+    Magic([u8; 4]),
+    /// A version that zorb does not speak.
+    Version {
+        /// Major number received.
+        major: u8,
+        /// Minor number received.
+        minor: u8,
+    },
+    /// No such message type.
+    Type(u8),
+    /// GIOP 1.0 has no fragments.
+    FragmentIn1_0,
+}
+
+impl fmt::Display for HeaderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Magic(octets) => write!(f, "message starts with \"{}\" instead of \"GIOP\"", octets.escape_ascii()),
+            Self::Version { major, minor } => write!(f, "GIOP {major}.{minor} is not supported (1.0 to 1.2 are)"),
+            Self::Type(kind) => write!(f, "GIOP message type {kind} does not exist (0 to 7 do)"),
+            Self::FragmentIn1_0 => f.write_str("fragment in GIOP 1.0, which has none"),
+        }
+    }
+}
+
+impl Error for HeaderError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_combination_round_trips() {
+        for version in [Version::V1_0, Version::V1_1, Version::V1_2] {
+            for order in [ByteOrder::Big, ByteOrder::Little] {
+                for kind in (0..=7).filter_map(MessageType::from_wire) {
+                    for more_fragments in [false, true] {
+                        let header = MessageHeader { version, order, more_fragments, kind, size: 0x0102_0304 };
+                        let decoded = MessageHeader::decode(&header.encode());
+                        if version == Version::V1_0 && kind == MessageType::Fragment {
+                            assert_eq!(decoded, Err(HeaderError::FragmentIn1_0));
+                        } else {
+                            let more_fragments = more_fragments && version > Version::V1_0;
+                            assert_eq!(decoded, Ok(MessageHeader { more_fragments, ..header }));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_not_giop_and_says_why() {
+        let decode = |text: &[u8; 12]| MessageHeader::decode(text).map_err(|e| e.to_string());
+        assert_eq!(decode(b"HTTP/1.1 200"), Err("message starts with \"HTTP\" instead of \"GIOP\"".into()));
+        assert_eq!(decode(b"GIOP\x02\0\0\0\0\0\0\0"), Err("GIOP 2.0 is not supported (1.0 to 1.2 are)".into()));
+        assert_eq!(decode(b"GIOP\x01\x03\0\0\0\0\0\0"), Err("GIOP 1.3 is not supported (1.0 to 1.2 are)".into()));
+        assert_eq!(decode(b"GIOP\x01\x02\0\x09\0\0\0\0"), Err("GIOP message type 9 does not exist (0 to 7 do)".into()));
+    }
+
+    #[test]
+    fn ignores_unknown_flag_bits() {
+        let header = MessageHeader::decode(b"GIOP\x01\x02\x81\0\x05\0\0\0");
+        assert_eq!(header.map(|h| (h.order, h.more_fragments, h.size)), Ok((ByteOrder::Little, false, 5)));
+    }
+}

@@ -1,0 +1,79 @@
+//! Byte order and GIOP version: the two facts every encoder and decoder is built with.
+
+use core::fmt;
+
+/// Byte order of a GIOP message or an encapsulation ("GIOP Message Header", flags bit 0).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ByteOrder {
+    /// Most significant octet first; flag 0.
+    Big,
+    /// Least significant octet first; flag 1.
+    Little,
+}
+
+impl ByteOrder {
+    /// The order of this machine, in which zorb sends.
+    pub const NATIVE: ByteOrder = if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
+
+    /// Order named by bit 0 of `flag`; the other bits are ignored.
+    #[inline]
+    pub const fn from_flag(flag: u8) -> ByteOrder {
+        if flag & 1 == 0 { ByteOrder::Big } else { ByteOrder::Little }
+    }
+
+    /// The octet that announces this order: 0 or 1.
+    #[inline]
+    pub const fn flag(self) -> u8 {
+        match self {
+            ByteOrder::Big => 0,
+            ByteOrder::Little => 1,
+        }
+    }
+
+    /// Whether data in this order needs swapping on this machine.
+    #[inline]
+    pub const fn is_foreign(self) -> bool {
+        self.flag() != ByteOrder::NATIVE.flag()
+    }
+}
+
+/// GIOP version of a message or of an IIOP profile. Only major version 1 exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Version {
+    /// GIOP 1.0: no fragments, no wide characters.
+    V1_0,
+    /// GIOP 1.1: fragments, wide characters of fixed width.
+    V1_1,
+    /// GIOP 1.2: what zorb prefers.
+    V1_2,
+}
+
+impl Version {
+    /// The minor number, 0 to 2.
+    #[inline]
+    pub const fn minor(self) -> u8 {
+        match self {
+            Version::V1_0 => 0,
+            Version::V1_1 => 1,
+            Version::V1_2 => 2,
+        }
+    }
+
+    /// The version 1.`minor`, or `None` for a minor number above 2. (A profile of version 1.3 or later is
+    /// used as 1.2 by whoever reads profiles.)
+    #[inline]
+    pub const fn from_minor(minor: u8) -> Option<Version> {
+        match minor {
+            0 => Some(Version::V1_0),
+            1 => Some(Version::V1_1),
+            2 => Some(Version::V1_2),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "1.{}", self.minor())
+    }
+}

@@ -1,0 +1,2 @@
+//! References, invocation, connections, transports and dispatch of the zorb ORB on tokio
+pub mod link;

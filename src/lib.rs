@@ -1,0 +1,1 @@
+//! A CORBA Object Request Broker for async Rust.
