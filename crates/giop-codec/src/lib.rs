@@ -1,16 +1,18 @@
-//! CDR, GIOP messages, IORs and code sets for the zorb ORB.
+//! CDR, GIOP messages, IORs and code sets for the zorb ORB: octets to values and back, without sockets,
+//! clocks or locks.
+#![forbid(unsafe_code)]
 
+pub mod cdr;
+pub mod code_set;
+mod error;
+pub mod exception;
+pub mod giop;
+pub mod ior;
 mod order;
+pub mod url;
 
+pub use error::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 pub use order::{ByteOrder, Version};
 
-/// GIOP messages.
-pub mod giop {
-    mod header;
-
-    pub use header::{HeaderError, MessageHeader, MessageType};
-
-    /// The number that pairs a reply with its request.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-    pub struct RequestId(pub u32);
-}
+#[doc(hidden)]
+pub use zerocopy as __zerocopy;

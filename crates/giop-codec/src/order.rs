@@ -13,7 +13,8 @@ pub enum ByteOrder {
 
 impl ByteOrder {
     /// The order of this machine, in which zorb sends.
-    pub const NATIVE: ByteOrder = if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
+    pub const NATIVE: ByteOrder =
+        if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
 
     /// Order named by bit 0 of `flag`; the other bits are ignored.
     #[inline]

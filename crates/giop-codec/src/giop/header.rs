@@ -54,7 +54,10 @@ impl MessageType {
             Version::V1_0 => false,
             Version::V1_1 => matches!(self, Self::Request | Self::Reply | Self::Fragment),
             Version::V1_2 => {
-                matches!(self, Self::Request | Self::Reply | Self::LocateRequest | Self::LocateReply | Self::Fragment)
+                matches!(
+                    self,
+                    Self::Request | Self::Reply | Self::LocateRequest | Self::LocateReply | Self::Fragment
+                )
             }
         }
     }
@@ -120,7 +123,9 @@ impl MessageHeader {
             _ => return Err(HeaderError::Version { major, minor }),
         };
         let kind = match MessageType::from_wire(kind) {
-            Some(MessageType::Fragment) if version == Version::V1_0 => return Err(HeaderError::FragmentIn1_0),
+            Some(MessageType::Fragment) if version == Version::V1_0 => {
+                return Err(HeaderError::FragmentIn1_0);
+            }
             Some(kind) => kind,
             None => return Err(HeaderError::Type(kind)),
         };
@@ -155,8 +160,12 @@ pub enum HeaderError {
 impl fmt::Display for HeaderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Magic(octets) => write!(f, "message starts with \"{}\" instead of \"GIOP\"", octets.escape_ascii()),
-            Self::Version { major, minor } => write!(f, "GIOP {major}.{minor} is not supported (1.0 to 1.2 are)"),
+            Self::Magic(octets) => {
+                write!(f, "message starts with \"{}\" instead of \"GIOP\"", octets.escape_ascii())
+            }
+            Self::Version { major, minor } => {
+                write!(f, "GIOP {major}.{minor} is not supported (1.0 to 1.2 are)")
+            }
             Self::Type(kind) => write!(f, "GIOP message type {kind} does not exist (0 to 7 do)"),
             Self::FragmentIn1_0 => f.write_str("fragment in GIOP 1.0, which has none"),
         }
@@ -175,7 +184,8 @@ mod tests {
             for order in [ByteOrder::Big, ByteOrder::Little] {
                 for kind in (0..=7).filter_map(MessageType::from_wire) {
                     for more_fragments in [false, true] {
-                        let header = MessageHeader { version, order, more_fragments, kind, size: 0x0102_0304 };
+                        let header =
+                            MessageHeader { version, order, more_fragments, kind, size: 0x0102_0304 };
                         let decoded = MessageHeader::decode(&header.encode());
                         if version == Version::V1_0 && kind == MessageType::Fragment {
                             assert_eq!(decoded, Err(HeaderError::FragmentIn1_0));
@@ -193,9 +203,18 @@ mod tests {
     fn refuses_what_is_not_giop_and_says_why() {
         let decode = |text: &[u8; 12]| MessageHeader::decode(text).map_err(|e| e.to_string());
         assert_eq!(decode(b"HTTP/1.1 200"), Err("message starts with \"HTTP\" instead of \"GIOP\"".into()));
-        assert_eq!(decode(b"GIOP\x02\0\0\0\0\0\0\0"), Err("GIOP 2.0 is not supported (1.0 to 1.2 are)".into()));
-        assert_eq!(decode(b"GIOP\x01\x03\0\0\0\0\0\0"), Err("GIOP 1.3 is not supported (1.0 to 1.2 are)".into()));
-        assert_eq!(decode(b"GIOP\x01\x02\0\x09\0\0\0\0"), Err("GIOP message type 9 does not exist (0 to 7 do)".into()));
+        assert_eq!(
+            decode(b"GIOP\x02\0\0\0\0\0\0\0"),
+            Err("GIOP 2.0 is not supported (1.0 to 1.2 are)".into())
+        );
+        assert_eq!(
+            decode(b"GIOP\x01\x03\0\0\0\0\0\0"),
+            Err("GIOP 1.3 is not supported (1.0 to 1.2 are)".into())
+        );
+        assert_eq!(
+            decode(b"GIOP\x01\x02\0\x09\0\0\0\0"),
+            Err("GIOP message type 9 does not exist (0 to 7 do)".into())
+        );
     }
 
     #[test]

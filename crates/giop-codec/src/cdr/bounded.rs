@@ -1,0 +1,198 @@
+//! [`Bounded`]: strings and sequences with an upper bound on their length.
+
+use core::fmt;
+use core::ops::Deref;
+
+use bytes::Bytes;
+
+use super::decoder::Decoder;
+use super::encoder::Encoder;
+use super::seq::{Element, Seq};
+use super::text::{WStr, WString};
+use super::traits::{CdrDecode, CdrEncode};
+use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
+
+/// Something whose length an IDL type can bound.
+pub trait BoundedContent {
+    /// What the bound counts: characters of a string, UTF-16 units of a wide string, elements of a sequence.
+    fn bounded_len(&self) -> usize;
+}
+
+impl BoundedContent for str {
+    fn bounded_len(&self) -> usize {
+        self.chars().count()
+    }
+}
+
+impl BoundedContent for String {
+    fn bounded_len(&self) -> usize {
+        self.as_str().bounded_len()
+    }
+}
+
+impl BoundedContent for WStr<'_> {
+    fn bounded_len(&self) -> usize {
+        self.0.encode_utf16().count()
+    }
+}
+
+impl BoundedContent for WString {
+    fn bounded_len(&self) -> usize {
+        WStr(self).bounded_len()
+    }
+}
+
+impl<T> BoundedContent for [T] {
+    fn bounded_len(&self) -> usize {
+        self.len()
+    }
+}
+
+impl<T> BoundedContent for Vec<T> {
+    fn bounded_len(&self) -> usize {
+        self.len()
+    }
+}
+
+impl<T: Element> BoundedContent for Seq<T> {
+    fn bounded_len(&self) -> usize {
+        self.len()
+    }
+}
+
+impl BoundedContent for Bytes {
+    fn bounded_len(&self) -> usize {
+        self.len()
+    }
+}
+
+/// Checks a plain value, about to be sent as a bounded one.
+///
+/// # Errors
+/// [`BoundExceeded`](EncodeErrorKind::BoundExceeded) (`BAD_PARAM`) if it is longer than `bound`.
+pub fn check_bound<S: BoundedContent + ?Sized>(content: &S, bound: usize) -> Result<(), EncodeError> {
+    if content.bounded_len() > bound { Err(EncodeErrorKind::BoundExceeded.into()) } else { Ok(()) }
+}
+
+/// An `S` of at most `N` characters or elements: `string<N>`, `wstring<N>`, `sequence<T, N>`.
+///
+/// ```
+/// use giop_codec::cdr::Bounded;
+/// let name: Bounded<String, 4> = "abcd".to_string().try_into().unwrap();
+/// assert_eq!(&**name, "abcd");
+/// assert!(Bounded::<_, 4>::new("abcde".to_string()).is_err());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Bounded<S, const N: usize>(S);
+
+impl<S: BoundedContent, const N: usize> Bounded<S, N> {
+    /// The greatest length.
+    pub const BOUND: usize = N;
+
+    /// Checks the length of `content`.
+    ///
+    /// # Errors
+    /// Its length exceeds `N`.
+    pub fn new(content: S) -> Result<Bounded<S, N>, BoundError> {
+        let length = content.bounded_len();
+        if length > N { Err(BoundError { length, bound: N }) } else { Ok(Bounded(content)) }
+    }
+}
+
+impl<S, const N: usize> Bounded<S, N> {
+    /// The content as a plain value.
+    pub fn into_inner(self) -> S {
+        self.0
+    }
+}
+
+macro_rules! try_from {
+    ($($content:ty $(, $t:ident: $bound:path)?;)*) => {$(
+        impl<$($t: $bound,)? const N: usize> TryFrom<$content> for Bounded<$content, N> {
+            type Error = BoundError;
+
+            fn try_from(content: $content) -> Result<Self, BoundError> {
+                Bounded::new(content)
+            }
+        }
+    )*};
+}
+
+try_from! {
+    String;
+    WString;
+    Bytes;
+    Vec<T>, T: Sized;
+    Seq<T>, T: Element;
+}
+
+impl<const N: usize> TryFrom<&str> for Bounded<String, N> {
+    type Error = BoundError;
+
+    fn try_from(text: &str) -> Result<Self, BoundError> {
+        Bounded::new(text.to_owned())
+    }
+}
+
+impl<const N: usize> TryFrom<&str> for Bounded<WString, N> {
+    type Error = BoundError;
+
+    fn try_from(text: &str) -> Result<Self, BoundError> {
+        Bounded::new(WString::from(text))
+    }
+}
+
+impl<S, const N: usize> Deref for Bounded<S, N> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        &self.0
+    }
+}
+
+impl<S: fmt::Display, const N: usize> fmt::Display for Bounded<S, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<S: CdrEncode, const N: usize> CdrEncode for Bounded<S, N> {
+    /// As the unbounded type; the bound is not on the wire.
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        self.0.encode(e)
+    }
+}
+
+impl<S: CdrDecode + BoundedContent, const N: usize> CdrDecode for Bounded<S, N> {
+    const MIN_SIZE: usize = S::MIN_SIZE;
+
+    fn decode(d: &mut Decoder<'_>) -> Result<Bounded<S, N>, DecodeError> {
+        d.align(4)?;
+        let start = d.position();
+        let content = S::decode(d)?;
+        Bounded::new(content).map_err(|_| DecodeError::new(DecodeErrorKind::BoundExceeded, start))
+    }
+}
+
+/// A value is longer than its bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BoundError {
+    /// Length of the value.
+    pub length: usize,
+    /// Greatest length of its type.
+    pub bound: usize,
+}
+
+impl fmt::Display for BoundError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "length {} exceeds the bound of {}", self.length, self.bound)
+    }
+}
+
+impl std::error::Error for BoundError {}
+
+impl From<BoundError> for EncodeError {
+    fn from(_: BoundError) -> EncodeError {
+        EncodeErrorKind::BoundExceeded.into()
+    }
+}

@@ -1,0 +1,483 @@
+//! [`Decoder`]: octets to values, every read checked against the data, the memory limit and the depth limit.
+
+use bytes::Bytes;
+use core::any::Any;
+
+use super::fixed::{FixedReader, read_strided};
+use super::layout::{FixedLayout, padding};
+use super::seq::{Element, Seq};
+use super::text::CodeSets;
+use crate::{ByteOrder, DecodeError, DecodeErrorKind, Version};
+
+/// What a decoder grants to data from the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DecodeLimits {
+    /// Levels of nesting of constructed types and encapsulations. Default 64.
+    pub depth: u16,
+    /// Octets that the decoded values may allocate. Default: the greater of 16 MiB and 8 times the data.
+    pub alloc: usize,
+}
+
+impl DecodeLimits {
+    /// The default limits for `len` octets of data.
+    pub const fn for_data(len: usize) -> DecodeLimits {
+        let alloc = len.saturating_mul(8);
+        DecodeLimits { depth: 64, alloc: if alloc > MIN_ALLOC { alloc } else { MIN_ALLOC } }
+    }
+}
+
+const MIN_ALLOC: usize = 16 << 20;
+
+/// Decodes values from CDR ("CDR Transfer Syntax").
+///
+/// Borrows the data. When it was made [`from_bytes`](Decoder::from_bytes), large values are views of that
+/// buffer instead of copies. A clone reads on independently, with the same remaining limits.
+///
+/// ```
+/// use giop_codec::cdr::{CdrDecode, Decoder};
+/// use giop_codec::{ByteOrder, DecodeErrorKind, Version};
+///
+/// let mut d = Decoder::new(b"\0\0\0\x03hi\0\0\x01\x02", ByteOrder::Big, Version::V1_2);
+/// assert_eq!(String::decode(&mut d)?, "hi");
+/// assert_eq!(d.read_u16()?, 0x0102);
+/// assert_eq!(d.read_u8().unwrap_err().kind, DecodeErrorKind::EndOfData);
+/// # Ok::<(), giop_codec::DecodeError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Decoder<'a> {
+    /// The data; its first octet is the alignment origin.
+    data: &'a [u8],
+    position: usize,
+    swap: bool,
+    order: ByteOrder,
+    version: Version,
+    code_sets: CodeSets,
+    depth: u16,
+    alloc: usize,
+    /// The buffer that `data` lies in, from the given index on.
+    owner: Option<(&'a Bytes, usize)>,
+    context: Option<&'a Context>,
+}
+
+/// Something of the caller's that types find while they are decoded.
+type Context = dyn Any + Send + Sync;
+
+macro_rules! read_methods {
+    ($($read:ident $ty:ty, $size:literal;)*) => {$(
+        #[doc = concat!("Reads a `", stringify!($ty), "`, aligned to ", stringify!($size), ".")]
+        ///
+        /// # Errors
+        /// [`EndOfData`](DecodeErrorKind::EndOfData).
+        #[inline]
+        pub fn $read(&mut self) -> Result<$ty, DecodeError> {
+            let octets = self.octets::<$size>()?;
+            let value = <$ty>::from_ne_bytes(octets);
+            Ok(if self.swap { value.swap_bytes() } else { value })
+        }
+    )*};
+}
+
+impl<'a> Decoder<'a> {
+    /// A decoder whose offset 0 is `data[0]`. Its code sets are those of a connection without negotiation, see
+    /// [`CodeSets::default_for`]; its limits are [`DecodeLimits::for_data`].
+    pub fn new(data: &'a [u8], order: ByteOrder, version: Version) -> Decoder<'a> {
+        let limits = DecodeLimits::for_data(data.len());
+        Decoder {
+            data,
+            position: 0,
+            swap: order.is_foreign(),
+            order,
+            version,
+            code_sets: CodeSets::default_for(version),
+            depth: limits.depth,
+            alloc: limits.alloc,
+            owner: None,
+            context: None,
+        }
+    }
+
+    /// A decoder over a shared buffer, of which decoded [`Bytes`] and [`Seq`]s are views.
+    pub fn from_bytes(owner: &'a Bytes, order: ByteOrder, version: Version) -> Decoder<'a> {
+        Decoder { owner: Some((owner, 0)), ..Decoder::new(owner, order, version) }
+    }
+
+    /// The same decoder, continuing at offset `position` from the alignment origin; a position beyond the data
+    /// is at its end.
+    pub fn at(mut self, position: usize) -> Decoder<'a> {
+        self.position = position.min(self.data.len());
+        self
+    }
+
+    /// The same decoder with a context: what types that need more than octets look for, such as object references
+    /// for their ORB.
+    #[inline]
+    pub fn with_context<C: Any + Send + Sync>(mut self, context: &'a C) -> Decoder<'a> {
+        self.context = Some(context);
+        self
+    }
+
+    /// The context, if it is of that type.
+    #[inline]
+    pub fn context<C: Any>(&self) -> Option<&'a C> {
+        self.context.and_then(|context| context.downcast_ref())
+    }
+
+    /// Sets the transmission code sets for strings and wide strings.
+    pub fn set_code_sets(&mut self, code_sets: CodeSets) {
+        self.code_sets = code_sets;
+    }
+
+    /// The transmission code sets in use.
+    #[inline]
+    pub fn code_sets(&self) -> CodeSets {
+        self.code_sets
+    }
+
+    /// Sets what the data may use from here on.
+    pub fn set_limits(&mut self, limits: DecodeLimits) {
+        self.depth = limits.depth;
+        self.alloc = limits.alloc;
+    }
+
+    /// What is left of the limits.
+    pub fn limits(&self) -> DecodeLimits {
+        DecodeLimits { depth: self.depth, alloc: self.alloc }
+    }
+
+    /// The byte order read.
+    #[inline]
+    pub fn order(&self) -> ByteOrder {
+        self.order
+    }
+
+    /// The GIOP version read; 1.2 inside encapsulations.
+    #[inline]
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Offset of the next octet from the alignment origin.
+    #[inline]
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    /// Octets left.
+    #[inline]
+    pub fn remaining(&self) -> usize {
+        self.data.len() - self.position
+    }
+
+    /// The octets left, as they are.
+    #[inline]
+    pub fn rest(&self) -> &'a [u8] {
+        self.data.get(self.position..).unwrap_or_default()
+    }
+
+    /// An error of this kind at the current position.
+    #[cold]
+    pub fn error(&self, kind: DecodeErrorKind) -> DecodeError {
+        DecodeError::new(kind, self.position)
+    }
+
+    /// Skips padding up to the next multiple of `n`: 1, 2, 4 or 8. What the padding contains is not looked at.
+    ///
+    /// # Errors
+    /// [`EndOfData`](DecodeErrorKind::EndOfData) if the data ends before it.
+    #[inline]
+    pub fn align(&mut self, n: usize) -> Result<(), DecodeError> {
+        let position = self.position + padding(self.position, n);
+        if position > self.data.len() {
+            return Err(self.error(DecodeErrorKind::EndOfData));
+        }
+        self.position = position;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn octets<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        let start = self.position + padding(self.position, N);
+        match self.data.get(start..).and_then(|rest| rest.first_chunk::<N>()) {
+            Some(octets) => {
+                self.position = start + N;
+                Ok(*octets)
+            }
+            None => Err(self.error(DecodeErrorKind::EndOfData)),
+        }
+    }
+
+    read_methods! {
+        read_u8 u8, 1; read_u16 u16, 2; read_u32 u32, 4; read_u64 u64, 8;
+        read_i8 i8, 1; read_i16 i16, 2; read_i32 i32, 4; read_i64 i64, 8;
+    }
+
+    /// Reads an `f32`, aligned to 4.
+    ///
+    /// # Errors
+    /// [`EndOfData`](DecodeErrorKind::EndOfData).
+    #[inline]
+    pub fn read_f32(&mut self) -> Result<f32, DecodeError> {
+        self.read_u32().map(f32::from_bits)
+    }
+
+    /// Reads an `f64`, aligned to 8.
+    ///
+    /// # Errors
+    /// [`EndOfData`](DecodeErrorKind::EndOfData).
+    #[inline]
+    pub fn read_f64(&mut self) -> Result<f64, DecodeError> {
+        self.read_u64().map(f64::from_bits)
+    }
+
+    /// Reads a boolean; every octet but 0 is true, as other ORBs read it.
+    ///
+    /// # Errors
+    /// [`EndOfData`](DecodeErrorKind::EndOfData).
+    #[inline]
+    pub fn read_bool(&mut self) -> Result<bool, DecodeError> {
+        self.read_u8().map(|octet| octet != 0)
+    }
+
+    /// Reads the ordinal of an enum with `count` enumerators.
+    ///
+    /// # Errors
+    /// [`EndOfData`](DecodeErrorKind::EndOfData), [`InvalidEnum`](DecodeErrorKind::InvalidEnum).
+    #[inline]
+    pub fn read_enum(&mut self, count: u32) -> Result<u32, DecodeError> {
+        let ordinal = self.read_u32()?;
+        if ordinal < count {
+            Ok(ordinal)
+        } else {
+            Err(DecodeError::new(DecodeErrorKind::InvalidEnum, self.position - 4))
+        }
+    }
+
+    /// Reads a count of elements that take at least `min_element_size` octets each (0 counts as 1).
+    ///
+    /// # Errors
+    /// [`EndOfData`](DecodeErrorKind::EndOfData), or [`LengthBeyondData`](DecodeErrorKind::LengthBeyondData) when
+    /// so many elements cannot follow.
+    #[inline]
+    pub fn read_len(&mut self, min_element_size: usize) -> Result<usize, DecodeError> {
+        let count = self.read_u32()? as usize;
+        match count.checked_mul(min_element_size.max(1)) {
+            Some(octets) if octets <= self.remaining() => Ok(count),
+            _ => Err(DecodeError::new(DecodeErrorKind::LengthBeyondData, self.position - 4)),
+        }
+    }
+
+    /// The next `n` octets, unaligned.
+    ///
+    /// # Errors
+    /// [`EndOfData`](DecodeErrorKind::EndOfData).
+    #[inline]
+    pub fn take(&mut self, n: usize) -> Result<&'a [u8], DecodeError> {
+        match self.rest().get(..n) {
+            Some(octets) => {
+                self.position += n;
+                Ok(octets)
+            }
+            None => Err(self.error(DecodeErrorKind::EndOfData)),
+        }
+    }
+
+    /// The next `n` octets, unaligned, as a view of the shared buffer; a copy where there is none.
+    ///
+    /// # Errors
+    /// [`EndOfData`](DecodeErrorKind::EndOfData), [`AllocLimit`](DecodeErrorKind::AllocLimit).
+    pub fn take_shared(&mut self, n: usize) -> Result<Bytes, DecodeError> {
+        let start = self.position;
+        let octets = self.take(n)?;
+        self.share(start, octets)
+    }
+
+    /// `octets`, which begin at `start`, as a view of the shared buffer; a copy where there is none.
+    pub(crate) fn share(&mut self, start: usize, octets: &[u8]) -> Result<Bytes, DecodeError> {
+        match self.owner {
+            // An empty view would keep the buffer alive for nothing.
+            _ if octets.is_empty() => Ok(Bytes::new()),
+            Some((owner, origin)) => Ok(owner.slice(origin + start..origin + start + octets.len())),
+            None => {
+                self.charge(octets.len())?;
+                Ok(Bytes::copy_from_slice(octets))
+            }
+        }
+    }
+
+    /// Accounts for `octets` of memory that a decoded value is about to allocate.
+    ///
+    /// # Errors
+    /// [`AllocLimit`](DecodeErrorKind::AllocLimit).
+    #[inline]
+    pub fn charge(&mut self, octets: usize) -> Result<(), DecodeError> {
+        match self.alloc.checked_sub(octets) {
+            Some(left) => {
+                self.alloc = left;
+                Ok(())
+            }
+            None => Err(self.error(DecodeErrorKind::AllocLimit)),
+        }
+    }
+
+    /// An empty vector with room for `n` elements, charged to the memory limit.
+    ///
+    /// # Errors
+    /// [`AllocLimit`](DecodeErrorKind::AllocLimit), also when the allocator refuses.
+    pub fn new_vec<T>(&mut self, n: usize) -> Result<Vec<T>, DecodeError> {
+        self.charge(n.saturating_mul(size_of::<T>()))?;
+        let mut out = Vec::new();
+        match out.try_reserve_exact(n) {
+            Ok(()) => Ok(out),
+            Err(_) => Err(self.error(DecodeErrorKind::AllocLimit)),
+        }
+    }
+
+    /// Reads one value of fixed layout, with one bounds check.
+    ///
+    /// # Errors
+    /// [`EndOfData`](DecodeErrorKind::EndOfData), [`InvalidEnum`](DecodeErrorKind::InvalidEnum).
+    #[inline]
+    pub fn read_fixed<T: FixedLayout>(&mut self) -> Result<T, DecodeError> {
+        match self.position % 8 {
+            0 => self.read_fixed_at(0, const { T::LAYOUT.size(0) }),
+            4 => self.read_fixed_at(4, const { T::LAYOUT.size(4) }),
+            phase => self.read_fixed_at(phase, T::LAYOUT.size(phase)),
+        }
+    }
+
+    #[inline(always)]
+    fn read_fixed_at<T: FixedLayout>(&mut self, phase: usize, size: usize) -> Result<T, DecodeError> {
+        let start = self.position;
+        let mut r = FixedReader::new(self.take(size)?, phase, self.swap);
+        let value = T::get(&mut r);
+        if r.failed() { Err(DecodeError::new(DecodeErrorKind::InvalidEnum, start)) } else { Ok(value) }
+    }
+
+    /// Reads `n` elements of fixed layout, without a count: one bounds check, one allocation, one pass.
+    ///
+    /// # Errors
+    /// [`EndOfData`](DecodeErrorKind::EndOfData), [`InvalidEnum`](DecodeErrorKind::InvalidEnum),
+    /// [`AllocLimit`](DecodeErrorKind::AllocLimit).
+    pub fn read_fixed_vec<T: FixedLayout>(&mut self, n: usize) -> Result<Vec<T>, DecodeError> {
+        let mut out = Vec::new();
+        self.read_fixed_into(n, &mut out)?;
+        Ok(out)
+    }
+
+    /// [`read_fixed_vec`](Decoder::read_fixed_vec) onto the end of a vector, whose free capacity is used.
+    ///
+    /// # Errors
+    /// As [`read_fixed_vec`](Decoder::read_fixed_vec).
+    pub fn read_fixed_into<T: FixedLayout>(&mut self, n: usize, out: &mut Vec<T>) -> Result<(), DecodeError> {
+        if n == 0 {
+            return Ok(());
+        }
+        let start = self.position;
+        let phase = start % 8;
+        let before = out.len();
+        let octets = self.take(T::LAYOUT.run(phase, n))?;
+        self.charge(n.saturating_mul(size_of::<T>()))?;
+        if out.try_reserve_exact(n).is_err() {
+            return Err(self.error(DecodeErrorKind::AllocLimit));
+        }
+        let mut good = true;
+        let at = match T::LAYOUT.lead(phase) {
+            Some(pad) => pad,
+            None => {
+                let mut r = FixedReader::new(octets, phase, self.swap);
+                out.push(T::get(&mut r));
+                good = !r.failed();
+                T::LAYOUT.size(phase)
+            }
+        };
+        if const { T::LAYOUT.stride() == 0 } {
+            let mut r = FixedReader::new(&[], 0, self.swap);
+            out.extend((0..n).map(|_| T::get(&mut r)));
+        } else {
+            good &= read_strided(octets.get(at..).unwrap_or_default(), out, self.swap);
+        }
+        if !good {
+            out.truncate(before);
+            return Err(DecodeError::new(DecodeErrorKind::InvalidEnum, start));
+        }
+        Ok(())
+    }
+
+    /// Reads `n` elements as a [`Seq`], without a count: a view where byte order and memory alignment allow,
+    /// else one pass into a new vector.
+    ///
+    /// # Errors
+    /// [`EndOfData`](DecodeErrorKind::EndOfData), [`AllocLimit`](DecodeErrorKind::AllocLimit).
+    pub fn read_seq<T: Element>(&mut self, n: usize) -> Result<Seq<T>, DecodeError> {
+        if n == 0 {
+            return Ok(Seq::default());
+        }
+        if !self.swap
+            && let Some((owner, origin)) = self.owner
+            && let Some(pad) = <T as FixedLayout>::LAYOUT.lead(self.position % 8)
+        {
+            let start = self.position;
+            let octets = self.take(n.saturating_mul(size_of::<T>()).saturating_add(pad))?;
+            let octets = octets.get(pad..).unwrap_or_default();
+            if Seq::<T>::accepts(octets) {
+                let first = origin + start + pad;
+                return Ok(Seq::from_checked(owner.slice(first..first + octets.len())));
+            }
+            self.position = start;
+        }
+        self.read_fixed_vec(n).map(Seq::from)
+    }
+
+    /// Reads a `sequence<octet>` that holds an encapsulation ("Encapsulation"): the decoder of its contents,
+    /// behind the octet of its byte order, which is its alignment origin. Inside, the version is 1.2 and wide
+    /// text is UTF-16, whatever holds outside. Its values draw on this decoder's limits.
+    ///
+    /// # Errors
+    /// [`EndOfData`](DecodeErrorKind::EndOfData), [`LengthBeyondData`](DecodeErrorKind::LengthBeyondData),
+    /// [`DepthLimit`](DecodeErrorKind::DepthLimit).
+    pub fn encapsulation(&mut self) -> Result<Decoder<'a>, DecodeError> {
+        let len = self.read_len(1)?;
+        let Some(depth) = self.depth.checked_sub(1) else {
+            return Err(self.error(DecodeErrorKind::DepthLimit));
+        };
+        let start = self.position;
+        let data = self.take(len)?;
+        let Some(&flag) = data.first() else {
+            return Err(DecodeError::new(DecodeErrorKind::EndOfData, start));
+        };
+        // All encapsulations of a message together get no more than the message itself would.
+        let alloc = self.alloc.min(len.saturating_mul(8));
+        self.alloc -= alloc;
+        let order = ByteOrder::from_flag(flag);
+        Ok(Decoder {
+            data,
+            position: 1,
+            swap: order.is_foreign(),
+            order,
+            version: Version::V1_2,
+            code_sets: self.code_sets.in_encapsulation(),
+            depth,
+            alloc,
+            owner: self.owner.map(|(owner, origin)| (owner, origin + start)),
+            context: self.context,
+        })
+    }
+
+    /// Runs `f` one level of nesting deeper.
+    ///
+    /// # Errors
+    /// [`DepthLimit`](DecodeErrorKind::DepthLimit), or what `f` returns.
+    #[inline]
+    pub fn nested<R>(
+        &mut self,
+        f: impl FnOnce(&mut Self) -> Result<R, DecodeError>,
+    ) -> Result<R, DecodeError> {
+        let Some(depth) = self.depth.checked_sub(1) else {
+            return Err(self.error(DecodeErrorKind::DepthLimit));
+        };
+        self.depth = depth;
+        let result = f(self);
+        self.depth = depth + 1;
+        result
+    }
+}

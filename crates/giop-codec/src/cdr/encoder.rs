@@ -1,0 +1,479 @@
+//! [`Encoder`]: values to octets, in one recyclable buffer plus shared chunks.
+
+use std::collections::VecDeque;
+
+use bytes::{Bytes, BytesMut};
+
+use super::fixed::{FixedWriter, write_strided};
+use super::layout::{FixedLayout, padding};
+use super::text::CodeSets;
+use crate::{ByteOrder, EncodeError, EncodeErrorKind, Version};
+
+/// Pieces handed to [`Encoder::put_shared`] that are shorter than this are copied: gathering many small
+/// pieces costs more system time than their copies cost processor time.
+const DEFAULT_CHUNK_THRESHOLD: usize = 4096;
+
+/// Octets zeroed at once before fixed-layout elements are written into them: small enough to be still in the
+/// first-level cache when they are. Assembling blocks on the stack and appending them was no faster, and slower
+/// for few elements.
+const BLOCK: usize = 8192;
+
+/// Encodes values as CDR ("CDR Transfer Syntax").
+///
+/// The octets lie in one buffer, the *head*, and in shared chunks between its parts, which are never copied.
+/// Offset 0, from which alignment counts, is the first octet put unless [`Encoder::new_at`] or
+/// [`Encoder::begin_message`] says otherwise. After [`Encoder::drain_into`] and [`Encoder::reset`] the head's
+/// memory is used again as soon as nobody holds what was drained: no allocation in steady state.
+///
+/// ```
+/// use giop_codec::cdr::{CdrEncode, Encoder};
+/// use giop_codec::{ByteOrder, Version};
+///
+/// let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);
+/// "hi".encode(&mut e)?;
+/// e.put_u16(0x0102); // at offset 8: the string took 4 + 3 octets, and a short is aligned to 2
+/// assert_eq!(e.head(), b"\0\0\0\x03hi\0\0\x01\x02");
+/// # Ok::<(), giop_codec::EncodeError>(())
+/// ```
+#[derive(Debug)]
+pub struct Encoder {
+    head: BytesMut,
+    /// Chunks with the length that the head had when each was put.
+    chunks: Vec<(usize, Bytes)>,
+    /// CDR offset minus `head.len()`, wrapping: octets in chunks less the origin.
+    base: usize,
+    swap: bool,
+    order: ByteOrder,
+    version: Version,
+    code_sets: CodeSets,
+    chunk_threshold: usize,
+    /// Greatest capacity the head ever had: what `reset` tries to get back.
+    full_capacity: usize,
+    chunk_octets: usize,
+}
+
+/// A place in an [`Encoder`] to return to by [`Encoder::rewind`].
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    head: usize,
+    chunks: usize,
+    chunk_octets: usize,
+    base: usize,
+}
+
+macro_rules! put_methods {
+    ($($put:ident $ty:ty, $size:literal, $double:ty;)*) => {$(
+        #[doc = concat!("Writes a `", stringify!($ty), "`, aligned to ", stringify!($size), ".")]
+        #[inline]
+        pub fn $put(&mut self, value: $ty) {
+            let value = if self.swap { value.swap_bytes() } else { value };
+            let pad = padding(self.position(), $size);
+            if pad == 0 {
+                self.head.extend_from_slice(&value.to_ne_bytes());
+            } else {
+                // Padding and value in one append of constant length, of which the tail is given back.
+                let end = self.head.len() + pad + $size;
+                let padded = <$double>::from(value.to_le()) << (8 * pad);
+                self.head.extend_from_slice(&padded.to_le_bytes());
+                self.head.truncate(end);
+            }
+        }
+    )*};
+}
+
+impl Encoder {
+    /// An empty encoder. Its code sets are those of a connection without negotiation, see
+    /// [`CodeSets::default_for`]. Allocates nothing yet.
+    pub fn new(order: ByteOrder, version: Version) -> Encoder {
+        Encoder::new_at(order, version, 0)
+    }
+
+    /// An empty encoder whose first octet has offset `offset` from the alignment origin.
+    pub fn new_at(order: ByteOrder, version: Version, offset: usize) -> Encoder {
+        Encoder {
+            head: BytesMut::new(),
+            chunks: Vec::new(),
+            base: offset,
+            swap: order.is_foreign(),
+            order,
+            version,
+            code_sets: CodeSets::default_for(version),
+            chunk_threshold: DEFAULT_CHUNK_THRESHOLD,
+            full_capacity: 0,
+            chunk_octets: 0,
+        }
+    }
+
+    /// Empties the encoder and sets its order, version and default code sets. Keeps the buffers: those drained
+    /// before are reclaimed if nobody holds them any more.
+    pub fn reset(&mut self, order: ByteOrder, version: Version) {
+        self.head.clear();
+        self.chunks.clear();
+        self.chunk_octets = 0;
+        self.base = 0;
+        self.swap = order.is_foreign();
+        self.order = order;
+        self.version = version;
+        self.code_sets = CodeSets::default_for(version);
+        self.reclaim();
+    }
+
+    /// Starts a message behind what was encoded already: offset 0 is the next octet. For several messages
+    /// gathered in one buffer.
+    pub fn begin_message(&mut self, order: ByteOrder, version: Version) {
+        self.base = self.head.len().wrapping_neg();
+        self.swap = order.is_foreign();
+        self.order = order;
+        self.version = version;
+        self.code_sets = CodeSets::default_for(version);
+    }
+
+    /// Sets the transmission code sets for strings and wide strings.
+    pub fn set_code_sets(&mut self, code_sets: CodeSets) {
+        self.code_sets = code_sets;
+    }
+
+    /// The transmission code sets in use.
+    #[inline]
+    pub fn code_sets(&self) -> CodeSets {
+        self.code_sets
+    }
+
+    /// Sets the length in octets from which [`put_shared`](Encoder::put_shared) shares instead of copying.
+    /// Default 4096.
+    pub fn set_chunk_threshold(&mut self, octets: usize) {
+        self.chunk_threshold = octets;
+    }
+
+    /// The byte order written.
+    #[inline]
+    pub fn order(&self) -> ByteOrder {
+        self.order
+    }
+
+    /// The GIOP version written for; 1.2 inside encapsulations.
+    #[inline]
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Whether `order` is not the order of this machine.
+    #[inline]
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.swap
+    }
+
+    /// Offset of the next octet from the alignment origin, octets in chunks included.
+    #[inline]
+    pub fn position(&self) -> usize {
+        self.head.len().wrapping_add(self.base)
+    }
+
+    /// Makes room for `additional` octets at once.
+    #[inline]
+    pub fn reserve(&mut self, additional: usize) {
+        self.head.reserve(additional);
+    }
+
+    /// Pads with zeros to the next multiple of `n`: 1, 2, 4 or 8.
+    #[inline]
+    pub fn align(&mut self, n: usize) {
+        let pad = padding(self.position(), n);
+        if pad != 0 {
+            let end = self.head.len() + pad;
+            self.head.extend_from_slice(&[0; 8]);
+            self.head.truncate(end);
+        }
+    }
+
+    put_methods! {
+        put_u16 u16, 2, u32;
+        put_u32 u32, 4, u64;
+        put_u64 u64, 8, u128;
+    }
+
+    /// Writes an octet.
+    #[inline]
+    pub fn put_u8(&mut self, value: u8) {
+        self.head.extend_from_slice(&[value]);
+    }
+
+    /// Writes an `int8`.
+    #[inline]
+    pub fn put_i8(&mut self, value: i8) {
+        self.put_u8(value.cast_unsigned());
+    }
+
+    /// Writes a boolean as 0 or 1.
+    #[inline]
+    pub fn put_bool(&mut self, value: bool) {
+        self.put_u8(u8::from(value));
+    }
+
+    /// Writes an `i16`, aligned to 2.
+    #[inline]
+    pub fn put_i16(&mut self, value: i16) {
+        self.put_u16(value.cast_unsigned());
+    }
+
+    /// Writes an `i32`, aligned to 4.
+    #[inline]
+    pub fn put_i32(&mut self, value: i32) {
+        self.put_u32(value.cast_unsigned());
+    }
+
+    /// Writes an `i64`, aligned to 8.
+    #[inline]
+    pub fn put_i64(&mut self, value: i64) {
+        self.put_u64(value.cast_unsigned());
+    }
+
+    /// Writes an `f32`, aligned to 4.
+    #[inline]
+    pub fn put_f32(&mut self, value: f32) {
+        self.put_u32(value.to_bits());
+    }
+
+    /// Writes an `f64`, aligned to 8.
+    #[inline]
+    pub fn put_f64(&mut self, value: f64) {
+        self.put_u64(value.to_bits());
+    }
+
+    /// Writes a count of elements or octets as an `unsigned long`.
+    ///
+    /// # Errors
+    /// [`TooLong`](EncodeErrorKind::TooLong) from 2^32 on.
+    #[inline]
+    pub fn put_len(&mut self, n: usize) -> Result<(), EncodeError> {
+        match u32::try_from(n) {
+            Ok(n) => {
+                self.put_u32(n);
+                Ok(())
+            }
+            Err(_) => Err(EncodeError::new(EncodeErrorKind::TooLong)),
+        }
+    }
+
+    /// Copies `octets` as they are, unaligned.
+    #[inline]
+    pub fn put_raw(&mut self, octets: &[u8]) {
+        self.head.extend_from_slice(octets);
+    }
+
+    /// Puts `octets` as they are, unaligned: shared without a copy from the chunk threshold on, else copied.
+    #[inline]
+    pub fn put_shared(&mut self, octets: Bytes) {
+        if octets.len() < self.chunk_threshold {
+            self.head.extend_from_slice(&octets);
+        } else {
+            self.push_chunk(octets);
+        }
+    }
+
+    /// [`put_shared`](Encoder::put_shared) that counts a reference only where it shares.
+    #[inline]
+    pub fn put_shared_ref(&mut self, octets: &Bytes) {
+        if octets.len() < self.chunk_threshold {
+            self.head.extend_from_slice(octets);
+        } else {
+            self.push_chunk(octets.clone());
+        }
+    }
+
+    fn push_chunk(&mut self, octets: Bytes) {
+        if octets.is_empty() {
+            return;
+        }
+        self.base = self.base.wrapping_add(octets.len());
+        self.chunk_octets += octets.len();
+        self.chunks.push((self.head.len(), octets));
+    }
+
+    /// Writes one value of fixed layout.
+    #[inline]
+    pub fn put_fixed<T: FixedLayout>(&mut self, value: &T) {
+        match self.position() % 8 {
+            0 => self.put_fixed_at(value, 0, const { T::LAYOUT.size(0) }),
+            4 => self.put_fixed_at(value, 4, const { T::LAYOUT.size(4) }),
+            phase => self.put_fixed_at(value, phase, T::LAYOUT.size(phase)),
+        }
+    }
+
+    #[inline(always)]
+    fn put_fixed_at<T: FixedLayout>(&mut self, value: &T, phase: usize, size: usize) {
+        let mut scratch = [0; 64];
+        if let Some(region) = scratch.get_mut(..size) {
+            value.put(&mut FixedWriter::new(region, phase, self.swap));
+            self.head.extend_from_slice(region);
+        } else {
+            let start = self.head.len();
+            self.head.resize(start + size, 0);
+            let region = self.head.get_mut(start..).unwrap_or_default();
+            value.put(&mut FixedWriter::new(region, phase, self.swap));
+        }
+    }
+
+    /// Writes the elements of a sequence or array of fixed layout, without a count: one reservation, one pass.
+    /// Native-order primitives are copied whole.
+    pub fn put_fixed_slice<T: FixedLayout>(&mut self, items: &[T]) {
+        let Some((first, rest)) = items.split_first() else { return };
+        let phase = self.position() % 8;
+        self.head.reserve(T::LAYOUT.run(phase, items.len()));
+        let items = match T::LAYOUT.lead(phase) {
+            Some(_) => {
+                self.align(T::LAYOUT.align());
+                items
+            }
+            None => {
+                self.put_fixed(first);
+                rest
+            }
+        };
+        let stride = const { T::LAYOUT.stride() };
+        if stride == 0 {
+            return;
+        }
+        if !self.swap
+            && const { T::LAYOUT.end(0) == 0 }
+            && let Some(octets) = T::as_octets(items)
+        {
+            self.head.extend_from_slice(octets);
+            return;
+        }
+        for block in items.chunks(BLOCK.div_ceil(stride)) {
+            let start = self.head.len();
+            self.head.resize(start + stride * block.len(), 0);
+            let region = self.head.get_mut(start..).unwrap_or_default();
+            write_strided(region, block, self.swap);
+        }
+    }
+
+    /// Writes a `sequence<octet>` that holds an encapsulation ("Encapsulation"): its length, the octet of the
+    /// byte order, and what `f` writes, aligned from that octet on. Inside, the version is 1.2 and wide text is
+    /// UTF-16, whatever holds outside.
+    ///
+    /// # Errors
+    /// What `f` returns, or [`TooLong`](EncodeErrorKind::TooLong).
+    pub fn encapsulate(
+        &mut self,
+        f: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>,
+    ) -> Result<(), EncodeError> {
+        self.put_u32(0);
+        let length_at = self.head.len() - 4;
+        let outer_base = self.base;
+        let chunks_before = self.chunk_octets;
+        let (version, code_sets) = (self.version, self.code_sets);
+        self.base = self.head.len().wrapping_neg();
+        self.version = Version::V1_2;
+        self.code_sets = self.code_sets.in_encapsulation();
+        self.put_u8(self.order.flag());
+        let result = f(self);
+        let length = self.position();
+        self.base = outer_base.wrapping_add(self.chunk_octets - chunks_before);
+        self.version = version;
+        self.code_sets = code_sets;
+        result?;
+        let length = u32::try_from(length).map_err(|_| EncodeErrorKind::TooLong)?;
+        self.patch_u32(length_at, length);
+        Ok(())
+    }
+
+    /// Overwrites the four octets at `at`, an index into the head, by `value` in the encoder's order. Does
+    /// nothing if they do not lie in the head.
+    #[inline]
+    pub fn patch_u32(&mut self, at: usize, value: u32) {
+        let value = if self.swap { value.swap_bytes() } else { value };
+        if let Some(place) = self.head.get_mut(at..).and_then(|tail| tail.first_chunk_mut()) {
+            *place = value.to_ne_bytes();
+        }
+    }
+
+    /// The octets encoded outside of chunks; the whole message when [`chunk_count`](Encoder::chunk_count) is 0.
+    #[inline]
+    pub fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// Number of chunks shared instead of copied.
+    #[inline]
+    pub fn chunk_count(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// Octets encoded since the last drain or reset, chunks included, whatever the origin.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.head.len() + self.chunk_octets
+    }
+
+    /// Octets of memory that the head holds or gets back on [`reset`](Encoder::reset): for pools, to drop what
+    /// has grown too large.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        self.head.capacity().max(self.full_capacity)
+    }
+
+    /// Whether nothing is encoded.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.head.is_empty() && self.chunks.is_empty()
+    }
+
+    /// The place reached, to come back to by [`rewind`](Encoder::rewind).
+    pub fn mark(&self) -> Mark {
+        Mark {
+            head: self.head.len(),
+            chunks: self.chunks.len(),
+            chunk_octets: self.chunk_octets,
+            base: self.base,
+        }
+    }
+
+    /// Takes back everything put since `mark`, which must stem from this encoder and the same message.
+    pub fn rewind(&mut self, mark: Mark) {
+        self.head.truncate(mark.head);
+        self.chunks.truncate(mark.chunks);
+        self.chunk_octets = mark.chunk_octets;
+        self.base = mark.base;
+    }
+
+    /// Moves the octets out, in order, as pieces of the head and chunks, none of them copied. The encoder is
+    /// empty afterwards; [`reset`](Encoder::reset) it before the next message.
+    pub fn drain_into(&mut self, out: &mut VecDeque<Bytes>) {
+        self.full_capacity = self.full_capacity.max(self.head.capacity());
+        let mut start = 0;
+        for (at, chunk) in self.chunks.drain(..) {
+            if at > start {
+                out.push_back(self.head.split_to(at - start).freeze());
+            }
+            out.push_back(chunk);
+            start = at;
+        }
+        if !self.head.is_empty() {
+            out.push_back(self.head.split().freeze());
+        }
+        self.chunk_octets = 0;
+        self.base = 0;
+    }
+
+    /// All octets in one piece. Copies everything if there are chunks.
+    pub fn into_bytes(mut self) -> Bytes {
+        if self.chunks.is_empty() {
+            return self.head.freeze();
+        }
+        let mut pieces = VecDeque::new();
+        let mut whole = BytesMut::with_capacity(self.len());
+        self.drain_into(&mut pieces);
+        pieces.iter().for_each(|piece| whole.extend_from_slice(piece));
+        whole.freeze()
+    }
+
+    /// Gets the head's whole memory back if nobody holds a piece of it any more.
+    fn reclaim(&mut self) {
+        if self.head.capacity() < self.full_capacity {
+            // Failure is no loss: the rest of the buffer, then a new one, serves as well.
+            let _ = self.head.try_reclaim(self.full_capacity);
+        }
+    }
+}

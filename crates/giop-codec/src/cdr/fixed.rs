@@ -1,0 +1,280 @@
+//! [`FixedWriter`] and [`FixedReader`]: the members of fixed-layout types, without a check a member.
+
+use super::layout::{FixedLayout, padding};
+
+/// Writes fixed-layout members into a zeroed region that is exactly as long as their layout says.
+pub struct FixedWriter<'a> {
+    /// All zero where nothing was put yet, so that padding needs only to be stepped over.
+    buf: &'a mut [u8],
+    at: usize,
+    phase: usize,
+    swap: bool,
+}
+
+macro_rules! put_methods {
+    ($($put:ident $ty:ty, $size:literal;)*) => {$(
+        #[doc = concat!("Writes a `", stringify!($ty), "`, aligned to ", stringify!($size), ".")]
+        #[inline(always)]
+        pub fn $put(&mut self, value: $ty) {
+            self.put_octets($size, if self.swap { value.swap_bytes() } else { value }.to_ne_bytes());
+        }
+    )*};
+}
+
+impl<'a> FixedWriter<'a> {
+    /// A writer over `buf`, all zero, whose first octet lies at `phase`; `swap` when the order is foreign.
+    #[inline(always)]
+    pub(crate) fn new(buf: &'a mut [u8], phase: usize, swap: bool) -> FixedWriter<'a> {
+        FixedWriter { buf, at: 0, phase, swap }
+    }
+
+    put_methods! {
+        put_u8 u8, 1; put_u16 u16, 2; put_u32 u32, 4; put_u64 u64, 8;
+        put_i8 i8, 1; put_i16 i16, 2; put_i32 i32, 4; put_i64 i64, 8;
+    }
+
+    /// Writes an `f32`, aligned to 4.
+    #[inline(always)]
+    pub fn put_f32(&mut self, value: f32) {
+        self.put_u32(value.to_bits());
+    }
+
+    /// Writes an `f64`, aligned to 8.
+    #[inline(always)]
+    pub fn put_f64(&mut self, value: f64) {
+        self.put_u64(value.to_bits());
+    }
+
+    /// Writes a 16-octet number, aligned to 8 as `long double` is.
+    #[inline(always)]
+    pub(crate) fn put_u128(&mut self, value: u128) {
+        self.put_octets(8, if self.swap { value.swap_bytes() } else { value }.to_ne_bytes());
+    }
+
+    /// Writes a boolean as 0 or 1.
+    #[inline(always)]
+    pub fn put_bool(&mut self, value: bool) {
+        self.put_u8(u8::from(value));
+    }
+
+    /// Writes a member that is itself of fixed layout.
+    #[inline(always)]
+    pub fn put<T: FixedLayout>(&mut self, value: &T) {
+        value.put(self);
+    }
+
+    /// Writes the elements of an array: one loop of constant stride, after at most one element at the phase
+    /// reached.
+    #[inline(always)]
+    pub fn put_run<T: FixedLayout>(&mut self, items: &[T]) {
+        let Some((first, rest)) = items.split_first() else { return };
+        let items = match T::LAYOUT.lead(self.phase + self.at) {
+            Some(pad) => {
+                self.at += pad;
+                items
+            }
+            None => {
+                first.put(self);
+                rest
+            }
+        };
+        let region = self.buf.get_mut(self.at..).unwrap_or_default();
+        write_strided(region, items, self.swap);
+        self.at += const { T::LAYOUT.stride() } * items.len();
+    }
+
+    /// Writes `N` octets, already in the right order, aligned to `align`.
+    #[inline(always)]
+    pub(crate) fn put_octets<const N: usize>(&mut self, align: usize, octets: [u8; N]) {
+        let start = self.at + padding(self.phase + self.at, align);
+        if let Some(place) = self.buf.get_mut(start..start + N) {
+            place.copy_from_slice(&octets);
+        }
+        self.at = start + N;
+    }
+}
+
+/// Writes `items` into zeroed `region`, one stride apart, all at the phase at which elements end.
+#[inline(always)]
+pub(crate) fn write_strided<T: FixedLayout>(region: &mut [u8], items: &[T], swap: bool) {
+    let stride = const { T::LAYOUT.stride() };
+    if stride == 0 {
+        return;
+    }
+    if !swap
+        && const { T::LAYOUT.end(0) == 0 }
+        && let Some(octets) = T::as_octets(items)
+        && let Some(place) = region.get_mut(..octets.len())
+    {
+        place.copy_from_slice(octets);
+        return;
+    }
+    // The flag is resolved outside of the loops, which then have no branch at all.
+    if swap {
+        for (place, item) in region.chunks_exact_mut(stride).zip(items) {
+            item.put(&mut FixedWriter::new(place, const { T::LAYOUT.end(0) }, true));
+        }
+    } else {
+        for (place, item) in region.chunks_exact_mut(stride).zip(items) {
+            item.put(&mut FixedWriter::new(place, const { T::LAYOUT.end(0) }, false));
+        }
+    }
+}
+
+/// Reads fixed-layout members from a region that is exactly as long as their layout says.
+pub struct FixedReader<'a> {
+    buf: &'a [u8],
+    at: usize,
+    phase: usize,
+    swap: bool,
+    bad: bool,
+}
+
+macro_rules! read_methods {
+    ($($read:ident $ty:ty, $size:literal;)*) => {$(
+        #[doc = concat!("Reads a `", stringify!($ty), "`, aligned to ", stringify!($size), ".")]
+        #[inline(always)]
+        pub fn $read(&mut self) -> $ty {
+            let value = <$ty>::from_ne_bytes(self.octets($size));
+            if self.swap { value.swap_bytes() } else { value }
+        }
+    )*};
+}
+
+impl<'a> FixedReader<'a> {
+    /// A reader over `buf`, whose first octet lies at `phase`; `swap` when the order is foreign.
+    #[inline(always)]
+    pub(crate) fn new(buf: &'a [u8], phase: usize, swap: bool) -> FixedReader<'a> {
+        FixedReader { buf, at: 0, phase, swap, bad: false }
+    }
+
+    read_methods! {
+        read_u8 u8, 1; read_u16 u16, 2; read_u32 u32, 4; read_u64 u64, 8;
+        read_i8 i8, 1; read_i16 i16, 2; read_i32 i32, 4; read_i64 i64, 8;
+    }
+
+    /// Reads an `f32`, aligned to 4.
+    #[inline(always)]
+    pub fn read_f32(&mut self) -> f32 {
+        f32::from_bits(self.read_u32())
+    }
+
+    /// Reads an `f64`, aligned to 8.
+    #[inline(always)]
+    pub fn read_f64(&mut self) -> f64 {
+        f64::from_bits(self.read_u64())
+    }
+
+    /// Reads a 16-octet number, aligned to 8 as `long double` is.
+    #[inline(always)]
+    pub(crate) fn read_u128(&mut self) -> u128 {
+        let value = u128::from_ne_bytes(self.octets(8));
+        if self.swap { value.swap_bytes() } else { value }
+    }
+
+    /// Reads a boolean; every octet but 0 is true, as other ORBs read it.
+    #[inline(always)]
+    pub fn read_bool(&mut self) -> bool {
+        self.read_u8() != 0
+    }
+
+    /// Reads a member that is itself of fixed layout.
+    #[inline(always)]
+    pub fn read<T: FixedLayout>(&mut self) -> T {
+        T::get(self)
+    }
+
+    /// Reads an array of `N` elements.
+    #[inline(always)]
+    pub fn read_array<T: FixedLayout, const N: usize>(&mut self) -> [T; N] {
+        let stride = const { T::LAYOUT.stride() };
+        let mut first = None;
+        if N > 0 {
+            match T::LAYOUT.lead(self.phase + self.at) {
+                Some(pad) => self.at += pad,
+                None => first = Some(T::get(self)),
+            }
+        }
+        let count = N - usize::from(first.is_some());
+        let start = self.at;
+        self.at += stride * count;
+        let Some(region) = self.buf.get(start..self.at) else {
+            self.bad = true;
+            return std::array::from_fn(|_| T::get(self));
+        };
+        if !self.swap
+            && first.is_none()
+            && let Some(items) = T::array_from_octets(region)
+        {
+            return items;
+        }
+        let (mut at, mut bad, swap) = (0, false, self.swap);
+        let items = std::array::from_fn(|_| {
+            if let Some(item) = first.take() {
+                return item;
+            }
+            let place = region.get(at..at + stride).unwrap_or_default();
+            at += stride;
+            let mut r = FixedReader::new(place, const { T::LAYOUT.end(0) }, swap);
+            let item = T::get(&mut r);
+            bad |= r.bad;
+            item
+        });
+        self.bad |= bad;
+        items
+    }
+
+    /// Records that what was read is not a value of its type (an enum ordinal out of range). The decode fails
+    /// with [`InvalidEnum`](crate::DecodeErrorKind::InvalidEnum) when the run is over; the caller goes on with any value.
+    #[inline(always)]
+    pub fn fail(&mut self) {
+        self.bad = true;
+    }
+
+    /// Whether something read so far is not a value of its type.
+    #[inline(always)]
+    pub(crate) fn failed(&self) -> bool {
+        self.bad
+    }
+
+    /// Reads `N` octets in wire order, aligned to `align`.
+    #[inline(always)]
+    pub(crate) fn octets<const N: usize>(&mut self, align: usize) -> [u8; N] {
+        let start = self.at + padding(self.phase + self.at, align);
+        self.at = start + N;
+        match self.buf.get(start..start + N).and_then(|octets| octets.first_chunk::<N>()) {
+            Some(octets) => *octets,
+            None => {
+                self.bad = true;
+                [0; N]
+            }
+        }
+    }
+}
+
+/// Reads elements that are one stride apart, all at the phase at which elements end, onto the end of `out`;
+/// returns false if one is not a value of its type.
+#[inline(always)]
+pub(crate) fn read_strided<T: FixedLayout>(region: &[u8], out: &mut Vec<T>, swap: bool) -> bool {
+    let stride = const { T::LAYOUT.stride() };
+    if !swap && const { T::LAYOUT.end(0) == 0 } && T::extend_from_octets(out, region) {
+        return true;
+    }
+    let mut bad = false;
+    if swap {
+        out.extend(region.chunks_exact(stride).map(|place| {
+            let mut r = FixedReader::new(place, const { T::LAYOUT.end(0) }, true);
+            let item = T::get(&mut r);
+            bad |= r.bad;
+            item
+        }));
+    } else {
+        out.extend(region.chunks_exact(stride).map(|place| {
+            let mut r = FixedReader::new(place, const { T::LAYOUT.end(0) }, false);
+            let item = T::get(&mut r);
+            bad |= r.bad;
+            item
+        }));
+    }
+    !bad
+}

@@ -1,0 +1,110 @@
+//! Encodings of containers: sequences, arrays, boxes, references, octet sequences and the empty value.
+
+use bytes::Bytes;
+
+use super::decoder::Decoder;
+use super::encoder::Encoder;
+use super::traits::{CdrDecode, CdrEncode};
+use crate::{DecodeError, DecodeErrorKind, EncodeError};
+
+impl<T: CdrEncode> CdrEncode for [T] {
+    /// `sequence<T>`: the count, then the elements ("Sequence").
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        e.put_len(self.len())?;
+        T::encode_slice(self, e)
+    }
+}
+
+impl<T: CdrEncode> CdrEncode for Vec<T> {
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        self.as_slice().encode(e)
+    }
+}
+
+impl<T: CdrDecode> CdrDecode for Vec<T> {
+    const MIN_SIZE: usize = 4;
+
+    fn decode(d: &mut Decoder<'_>) -> Result<Vec<T>, DecodeError> {
+        let n = d.read_len(T::MIN_SIZE)?;
+        T::decode_vec(d, n)
+    }
+}
+
+impl<T: CdrEncode, const N: usize> CdrEncode for [T; N] {
+    /// The elements in row-major order, without a count ("Array").
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        T::encode_slice(self, e)
+    }
+
+    fn encode_slice(items: &[[T; N]], e: &mut Encoder) -> Result<(), EncodeError> {
+        T::encode_slice(items.as_flattened(), e)
+    }
+}
+
+impl<T: CdrDecode, const N: usize> CdrDecode for [T; N] {
+    const MIN_SIZE: usize = T::MIN_SIZE * N;
+
+    fn decode(d: &mut Decoder<'_>) -> Result<[T; N], DecodeError> {
+        T::decode_array(d)
+    }
+
+    fn decode_boxed(d: &mut Decoder<'_>) -> Result<Box<[T; N]>, DecodeError> {
+        let start = d.position();
+        let items = T::decode_vec(d, N)?.into_boxed_slice();
+        // Cannot fail: the length is N.
+        items.try_into().map_err(|_| DecodeError::new(DecodeErrorKind::Malformed, start))
+    }
+}
+
+impl<T: CdrEncode + ?Sized> CdrEncode for Box<T> {
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        (**self).encode(e)
+    }
+}
+
+impl<T: CdrDecode> CdrDecode for Box<T> {
+    const MIN_SIZE: usize = T::MIN_SIZE;
+
+    fn decode(d: &mut Decoder<'_>) -> Result<Box<T>, DecodeError> {
+        T::decode_boxed(d)
+    }
+}
+
+impl<T: CdrEncode + ?Sized> CdrEncode for &T {
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        (**self).encode(e)
+    }
+}
+
+impl CdrEncode for Bytes {
+    /// `sequence<octet>`; the octets are not copied from the chunk threshold on.
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        e.put_len(self.len())?;
+        e.put_shared_ref(self);
+        Ok(())
+    }
+}
+
+impl CdrDecode for Bytes {
+    const MIN_SIZE: usize = 4;
+
+    /// A view of the receive buffer where the decoder has one.
+    fn decode(d: &mut Decoder<'_>) -> Result<Bytes, DecodeError> {
+        let n = d.read_len(1)?;
+        d.take_shared(n)
+    }
+}
+
+impl CdrEncode for () {
+    fn encode(&self, _: &mut Encoder) -> Result<(), EncodeError> {
+        Ok(())
+    }
+}
+
+impl CdrDecode for () {
+    const MIN_SIZE: usize = 0;
+
+    fn decode(_: &mut Decoder<'_>) -> Result<(), DecodeError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,34 @@
+//! Common Data Representation ("CDR Transfer Syntax"): typed values to octets and back.
+//!
+//! [`Encoder`] and [`Decoder`] place every primitive at the next offset that is a multiple of its size,
+//! counted from an *alignment origin*, in the byte order of the message. Types say how they are written by
+//! [`CdrEncode`] and [`CdrDecode`]; types whose encoded size depends only on where they start (integers, floats,
+//! structs and arrays of them) are [`FixedLayout`] as well, and are then written and read in one pass with one
+//! bounds check a run.
+
+mod bounded;
+mod decoder;
+mod encoder;
+mod fixed;
+mod fixed_seq;
+mod impls;
+mod layout;
+mod long_double;
+mod nilable;
+mod scalar;
+mod seq;
+mod strings;
+mod text;
+mod traits;
+
+pub use bounded::{BoundError, Bounded, BoundedContent, check_bound};
+pub use decoder::{DecodeLimits, Decoder};
+pub use encoder::{Encoder, Mark};
+pub use fixed::{FixedReader, FixedWriter};
+pub use fixed_seq::{FixedLengthError, FixedSeq};
+pub use layout::{FixedLayout, Layout};
+pub use long_double::LongDouble;
+pub use nilable::Nilable;
+pub use seq::{Element, Seq};
+pub use text::{Char, CharConversionError, CharSet, CodeSets, WChar, WCharSet, WStr, WString};
+pub use traits::{CdrDecode, CdrEncode};

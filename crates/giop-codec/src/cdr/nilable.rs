@@ -1,0 +1,48 @@
+//! [`Nilable`]: types of which IDL has a value that means none.
+
+use super::traits::{CdrDecode, CdrEncode};
+use super::{Decoder, Encoder};
+use crate::{DecodeError, EncodeError};
+
+/// A type whose wire form has a nil value, such as an object reference: `Option` of it can be sent and received.
+///
+/// Generated code implements this for its own types, since it cannot implement CDR for a foreign `Option`.
+pub trait Nilable: Sized {
+    /// Least number of octets on the wire, of nil too.
+    const MIN_SIZE: usize;
+
+    /// Writes a value that is not nil.
+    ///
+    /// # Errors
+    /// The value has no encoding here.
+    fn encode_some(&self, e: &mut Encoder) -> Result<(), EncodeError>;
+
+    /// Writes nil.
+    ///
+    /// # Errors
+    /// Nil has no encoding here.
+    fn encode_nil(e: &mut Encoder) -> Result<(), EncodeError>;
+
+    /// Reads a value or nil.
+    ///
+    /// # Errors
+    /// The octets are neither.
+    fn decode_nilable(d: &mut Decoder<'_>) -> Result<Option<Self>, DecodeError>;
+}
+
+impl<T: Nilable> CdrEncode for Option<T> {
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        match self {
+            Some(value) => value.encode_some(e),
+            None => T::encode_nil(e),
+        }
+    }
+}
+
+impl<T: Nilable> CdrDecode for Option<T> {
+    const MIN_SIZE: usize = T::MIN_SIZE;
+
+    fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        T::decode_nilable(d)
+    }
+}

@@ -1,0 +1,318 @@
+//! Strings and wide strings on the wire: transmission code sets and the three GIOP versions ("Character",
+//! "Wide Character", "Strings and Wide Strings").
+
+use bytes::Bytes;
+
+use super::decoder::Decoder;
+use super::encoder::Encoder;
+use super::text::{CharSet, WChar, WCharSet, WStr, WString};
+use super::traits::{CdrDecode, CdrEncode};
+use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
+
+const BOM: u16 = 0xFEFF;
+const SWAPPED_BOM: u16 = 0xFFFE;
+
+impl Encoder {
+    /// Writes an IDL `string` in the transmission code set: length with NUL, octets, NUL.
+    ///
+    /// # Errors
+    /// [`EmbeddedNul`](EncodeErrorKind::EmbeddedNul), [`CharNotInCodeSet`](EncodeErrorKind::CharNotInCodeSet),
+    /// [`TooLong`](EncodeErrorKind::TooLong).
+    pub fn put_str(&mut self, text: &str) -> Result<(), EncodeError> {
+        match self.code_sets().char {
+            CharSet::Latin1 if !text.is_ascii() => self.put_latin1(text),
+            CharSet::Latin1 | CharSet::Utf8 => self.put_ascii(text),
+        }
+    }
+
+    /// Writes a `string` that no code set conversion applies to: repository ids, operation names, addresses.
+    ///
+    /// # Errors
+    /// [`EmbeddedNul`](EncodeErrorKind::EmbeddedNul), [`TooLong`](EncodeErrorKind::TooLong).
+    pub fn put_ascii(&mut self, text: &str) -> Result<(), EncodeError> {
+        if text.as_bytes().contains(&0) {
+            return Err(EncodeErrorKind::EmbeddedNul.into());
+        }
+        self.put_len(text.len().saturating_add(1))?;
+        self.put_raw(text.as_bytes());
+        self.put_u8(0);
+        Ok(())
+    }
+
+    #[cold]
+    fn put_latin1(&mut self, text: &str) -> Result<(), EncodeError> {
+        self.put_len(text.chars().count() + 1)?;
+        for c in text.chars() {
+            match u8::try_from(c) {
+                Ok(0) => return Err(EncodeErrorKind::EmbeddedNul.into()),
+                Ok(octet) => self.put_u8(octet),
+                Err(_) => return Err(EncodeErrorKind::CharNotInCodeSet.into()),
+            }
+        }
+        self.put_u8(0);
+        Ok(())
+    }
+
+    /// Writes an IDL `wstring`: in GIOP 1.1 a count of UTF-16 units with NUL, and the units in the order of the
+    /// stream; in GIOP 1.2 a count of octets, and the units big-endian without a byte order mark.
+    ///
+    /// # Errors
+    /// [`WideInGiop10`](EncodeErrorKind::WideInGiop10), [`NoWideCodeSet`](EncodeErrorKind::NoWideCodeSet),
+    /// [`EmbeddedNul`](EncodeErrorKind::EmbeddedNul), [`TooLong`](EncodeErrorKind::TooLong).
+    pub fn put_wstr(&mut self, text: &str) -> Result<(), EncodeError> {
+        let WCharSet::Utf16 = self.wide_code_set()?;
+        if text.as_bytes().contains(&0) {
+            return Err(EncodeErrorKind::EmbeddedNul.into());
+        }
+        let units = text.encode_utf16().count();
+        if self.version() == Version::V1_1 {
+            self.put_len(units + 1)?;
+            text.encode_utf16().for_each(|unit| self.put_u16(unit));
+            self.put_u16(0);
+            return Ok(());
+        }
+        // Text that begins like a byte order mark would lose its first character or have its octets swapped.
+        let marked = matches!(text.encode_utf16().next(), Some(BOM | SWAPPED_BOM));
+        self.put_len((units + usize::from(marked)).saturating_mul(2))?;
+        if marked {
+            self.put_raw(&BOM.to_be_bytes());
+        }
+        text.encode_utf16().for_each(|unit| self.put_raw(&unit.to_be_bytes()));
+        Ok(())
+    }
+
+    /// Writes an IDL `wchar`: in GIOP 1.1 two octets, aligned, in the order of the stream; in GIOP 1.2 an octet
+    /// that counts, and two octets big-endian.
+    ///
+    /// # Errors
+    /// [`WideInGiop10`](EncodeErrorKind::WideInGiop10), [`NoWideCodeSet`](EncodeErrorKind::NoWideCodeSet).
+    pub fn put_wchar(&mut self, unit: WChar) -> Result<(), EncodeError> {
+        let WCharSet::Utf16 = self.wide_code_set()?;
+        if self.version() == Version::V1_1 {
+            self.put_u16(unit.0);
+        } else {
+            let [high, low] = unit.0.to_be_bytes();
+            self.put_raw(&[2, high, low]);
+        }
+        Ok(())
+    }
+
+    fn wide_code_set(&self) -> Result<WCharSet, EncodeError> {
+        if self.version() == Version::V1_0 {
+            return Err(EncodeErrorKind::WideInGiop10.into());
+        }
+        self.code_sets().wchar.ok_or(EncodeErrorKind::NoWideCodeSet.into())
+    }
+}
+
+impl<'a> Decoder<'a> {
+    /// Reads the octets of a `string` as they are, without its NUL. A length of 0, which some old ORBs send, is
+    /// the empty string.
+    ///
+    /// # Errors
+    /// [`EndOfData`](DecodeErrorKind::EndOfData), [`LengthBeyondData`](DecodeErrorKind::LengthBeyondData),
+    /// [`StringNotTerminated`](DecodeErrorKind::StringNotTerminated), [`EmbeddedNul`](DecodeErrorKind::EmbeddedNul).
+    pub fn read_octet_str(&mut self) -> Result<&'a [u8], DecodeError> {
+        let len = self.read_len(1)?;
+        let start = self.position();
+        match self.take(len)?.split_last() {
+            None => Ok(&[]),
+            Some((0, octets)) if !octets.contains(&0) => Ok(octets),
+            Some((0, _)) => Err(DecodeError::new(DecodeErrorKind::EmbeddedNul, start)),
+            Some(_) => Err(DecodeError::new(DecodeErrorKind::StringNotTerminated, start)),
+        }
+    }
+
+    /// [`read_octet_str`](Decoder::read_octet_str) as a view of the shared buffer.
+    ///
+    /// # Errors
+    /// As there, and [`AllocLimit`](DecodeErrorKind::AllocLimit) where there is no shared buffer.
+    pub fn read_octet_str_shared(&mut self) -> Result<Bytes, DecodeError> {
+        let octets = self.read_octet_str()?;
+        let start = self.position().saturating_sub(octets.len() + 1);
+        self.share(start, octets)
+    }
+
+    /// Reads a `string` that no code set conversion applies to: repository ids, operation names, addresses.
+    ///
+    /// # Errors
+    /// As [`read_octet_str`](Decoder::read_octet_str), and [`InvalidText`](DecodeErrorKind::InvalidText) unless it
+    /// is UTF-8.
+    pub fn read_str_ascii(&mut self) -> Result<&'a str, DecodeError> {
+        let octets = self.read_octet_str()?;
+        self.utf8(octets)
+    }
+
+    /// Reads an IDL `string` in the transmission code set.
+    ///
+    /// # Errors
+    /// As [`read_octet_str`](Decoder::read_octet_str), [`InvalidText`](DecodeErrorKind::InvalidText) and
+    /// [`AllocLimit`](DecodeErrorKind::AllocLimit).
+    pub fn read_string(&mut self) -> Result<String, DecodeError> {
+        let octets = self.read_octet_str()?;
+        match self.code_sets().char {
+            CharSet::Latin1 if !octets.is_ascii() => {
+                let chars = octets.iter().map(|octet| char::from(*octet));
+                self.charge(chars.clone().map(char::len_utf8).sum())?;
+                Ok(chars.collect())
+            }
+            CharSet::Latin1 | CharSet::Utf8 => {
+                let text = self.utf8(octets)?;
+                self.charge(text.len())?;
+                Ok(text.to_owned())
+            }
+        }
+    }
+
+    fn utf8(&self, octets: &'a [u8]) -> Result<&'a str, DecodeError> {
+        str::from_utf8(octets).map_err(|e| {
+            let start = self.position() - octets.len() - 1;
+            DecodeError::new(DecodeErrorKind::InvalidText, start + e.valid_up_to())
+        })
+    }
+
+    /// Reads an IDL `wstring`, see [`Encoder::put_wstr`]. In GIOP 1.2 a byte order mark is obeyed and removed;
+    /// without one the data is big-endian whatever the order of the stream.
+    ///
+    /// # Errors
+    /// [`WideInGiop10`](DecodeErrorKind::WideInGiop10), [`NoWideCodeSet`](DecodeErrorKind::NoWideCodeSet),
+    /// [`InvalidWideText`](DecodeErrorKind::InvalidWideText), [`EmbeddedNul`](DecodeErrorKind::EmbeddedNul),
+    /// [`StringNotTerminated`](DecodeErrorKind::StringNotTerminated) (GIOP 1.1), and those of
+    /// [`read_octet_str`](Decoder::read_octet_str).
+    pub fn read_wstring(&mut self) -> Result<WString, DecodeError> {
+        let WCharSet::Utf16 = self.wide_code_set()?;
+        if self.version() == Version::V1_1 {
+            let count = self.read_len(2)?;
+            let start = self.position();
+            let octets = self.take(count * 2)?;
+            let Some((text, last)) = octets.split_last_chunk::<2>() else {
+                return Ok(WString::default());
+            };
+            if *last != [0, 0] {
+                return Err(DecodeError::new(DecodeErrorKind::StringNotTerminated, start));
+            }
+            let unit = match self.order() {
+                crate::ByteOrder::Big => u16::from_be_bytes,
+                crate::ByteOrder::Little => u16::from_le_bytes,
+            };
+            return self.utf16(text, unit, start);
+        }
+        let len = self.read_len(1)?;
+        let start = self.position();
+        let octets = self.take(len)?;
+        match octets {
+            [0xFE, 0xFF, text @ ..] => self.utf16(text, u16::from_be_bytes, start),
+            [0xFF, 0xFE, text @ ..] => self.utf16(text, u16::from_le_bytes, start),
+            text => self.utf16(text, u16::from_be_bytes, start),
+        }
+    }
+
+    fn utf16(
+        &mut self,
+        octets: &[u8],
+        unit: fn([u8; 2]) -> u16,
+        start: usize,
+    ) -> Result<WString, DecodeError> {
+        let (pairs, odd) = octets.as_chunks::<2>();
+        if !odd.is_empty() {
+            return Err(DecodeError::new(DecodeErrorKind::InvalidWideText, start));
+        }
+        // A unit becomes at most three octets of UTF-8.
+        self.charge(pairs.len().saturating_mul(3))?;
+        let mut text = String::with_capacity(pairs.len());
+        for c in char::decode_utf16(pairs.iter().map(|pair| unit(*pair))) {
+            match c {
+                Ok('\0') => return Err(DecodeError::new(DecodeErrorKind::EmbeddedNul, start)),
+                Ok(c) => text.push(c),
+                Err(_) => return Err(DecodeError::new(DecodeErrorKind::InvalidWideText, start)),
+            }
+        }
+        Ok(WString::from(text))
+    }
+
+    /// Reads an IDL `wchar`, see [`Encoder::put_wchar`]. In GIOP 1.2 two octets are a unit, four octets a byte
+    /// order mark and a unit.
+    ///
+    /// # Errors
+    /// [`WideInGiop10`](DecodeErrorKind::WideInGiop10), [`NoWideCodeSet`](DecodeErrorKind::NoWideCodeSet),
+    /// [`EndOfData`](DecodeErrorKind::EndOfData), [`InvalidWideText`](DecodeErrorKind::InvalidWideText),
+    /// [`CharNotInCodeSet`](DecodeErrorKind::CharNotInCodeSet) for a surrogate pair, which no `wchar` holds.
+    pub fn read_wchar(&mut self) -> Result<WChar, DecodeError> {
+        let WCharSet::Utf16 = self.wide_code_set()?;
+        if self.version() == Version::V1_1 {
+            return self.read_u16().map(WChar);
+        }
+        let start = self.position();
+        let len = usize::from(self.read_u8()?);
+        match *self.take(len)? {
+            [high, low] => Ok(WChar(u16::from_be_bytes([high, low]))),
+            [0xFE, 0xFF, high, low] => Ok(WChar(u16::from_be_bytes([high, low]))),
+            [0xFF, 0xFE, low, high] => Ok(WChar(u16::from_be_bytes([high, low]))),
+            [0xD8..=0xDB, _, 0xDC..=0xDF, _] => {
+                Err(DecodeError::new(DecodeErrorKind::CharNotInCodeSet, start))
+            }
+            _ => Err(DecodeError::new(DecodeErrorKind::InvalidWideText, start)),
+        }
+    }
+
+    fn wide_code_set(&self) -> Result<WCharSet, DecodeError> {
+        if self.version() == Version::V1_0 {
+            return Err(self.error(DecodeErrorKind::WideInGiop10));
+        }
+        self.code_sets().wchar.ok_or_else(|| self.error(DecodeErrorKind::NoWideCodeSet))
+    }
+}
+
+impl CdrEncode for str {
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        e.put_str(self)
+    }
+}
+
+impl CdrEncode for String {
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        e.put_str(self)
+    }
+}
+
+impl CdrDecode for String {
+    const MIN_SIZE: usize = 4;
+
+    fn decode(d: &mut Decoder<'_>) -> Result<String, DecodeError> {
+        d.read_string()
+    }
+}
+
+impl CdrEncode for WStr<'_> {
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        e.put_wstr(self.0)
+    }
+}
+
+impl CdrEncode for WString {
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        e.put_wstr(self)
+    }
+}
+
+impl CdrDecode for WString {
+    const MIN_SIZE: usize = 4;
+
+    fn decode(d: &mut Decoder<'_>) -> Result<WString, DecodeError> {
+        d.read_wstring()
+    }
+}
+
+impl CdrEncode for WChar {
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        e.put_wchar(*self)
+    }
+}
+
+impl CdrDecode for WChar {
+    const MIN_SIZE: usize = 2;
+
+    fn decode(d: &mut Decoder<'_>) -> Result<WChar, DecodeError> {
+        d.read_wchar()
+    }
+}

@@ -1,0 +1,240 @@
+//! Types of text: [`Char`], [`WChar`], [`WString`], and the code sets they travel in.
+
+use core::fmt;
+use core::ops::{Deref, DerefMut};
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::Version;
+
+/// Transmission code set of `char` and `string` (TCS-C).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CharSet {
+    /// ISO 8859-1, what holds without negotiation.
+    #[default]
+    Latin1,
+    /// UTF-8.
+    Utf8,
+}
+
+/// Transmission code set of `wchar` and `wstring` (TCS-W).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WCharSet {
+    /// UTF-16.
+    Utf16,
+}
+
+/// The transmission code sets of a connection ("Code Set Negotiation").
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CodeSets {
+    /// For `char` and `string`.
+    pub char: CharSet,
+    /// For `wchar` and `wstring`; `None` when the peers agreed on none.
+    pub wchar: Option<WCharSet>,
+}
+
+impl CodeSets {
+    /// What encoders and decoders assume until told otherwise: ISO 8859-1; no wide text in GIOP 1.0, UTF-16
+    /// above.
+    #[inline]
+    pub const fn default_for(version: Version) -> CodeSets {
+        let wchar = match version {
+            Version::V1_0 => None,
+            Version::V1_1 | Version::V1_2 => Some(WCharSet::Utf16),
+        };
+        CodeSets { char: CharSet::Latin1, wchar }
+    }
+
+    /// The code sets inside an encapsulation, which may travel where no negotiation took place.
+    #[inline]
+    pub(crate) const fn in_encapsulation(self) -> CodeSets {
+        CodeSets { char: self.char, wchar: Some(WCharSet::Utf16) }
+    }
+}
+
+/// An IDL `char`: one octet of the transmission code set, which is sent and received unconverted.
+///
+/// Conversions from and to Rust's `char` take it as ISO 8859-1. Where UTF-8 was negotiated, octets above 0x7F
+/// are no characters by themselves, and a receiver may refuse them.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+)]
+#[repr(transparent)]
+pub struct Char(pub u8);
+
+/// An IDL `wchar`: one UTF-16 unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct WChar(pub u16);
+
+/// A Rust `char` that the IDL type cannot hold, or the other way round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CharConversionError(&'static str);
+
+impl fmt::Display for CharConversionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for CharConversionError {}
+
+impl TryFrom<char> for Char {
+    type Error = CharConversionError;
+
+    fn try_from(value: char) -> Result<Char, CharConversionError> {
+        u8::try_from(value).map(Char).map_err(|_| CharConversionError("character is above U+00FF"))
+    }
+}
+
+impl From<u8> for Char {
+    fn from(octet: u8) -> Char {
+        Char(octet)
+    }
+}
+
+impl From<Char> for u8 {
+    fn from(value: Char) -> u8 {
+        value.0
+    }
+}
+
+impl From<Char> for char {
+    fn from(value: Char) -> char {
+        char::from(value.0)
+    }
+}
+
+impl fmt::Display for Char {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        char::from(self.0).fmt(f)
+    }
+}
+
+impl TryFrom<char> for WChar {
+    type Error = CharConversionError;
+
+    fn try_from(value: char) -> Result<WChar, CharConversionError> {
+        u16::try_from(u32::from(value))
+            .map(WChar)
+            .map_err(|_| CharConversionError("character is above U+FFFF"))
+    }
+}
+
+impl From<u16> for WChar {
+    fn from(unit: u16) -> WChar {
+        WChar(unit)
+    }
+}
+
+impl From<WChar> for u16 {
+    fn from(value: WChar) -> u16 {
+        value.0
+    }
+}
+
+impl From<WChar> for char {
+    /// The character, or U+FFFD for half a surrogate pair.
+    fn from(value: WChar) -> char {
+        char::from_u32(u32::from(value.0)).unwrap_or(char::REPLACEMENT_CHARACTER)
+    }
+}
+
+impl fmt::Display for WChar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        char::from(*self).fmt(f)
+    }
+}
+
+/// An IDL `wstring`; derefs to `str`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WString(String);
+
+/// Borrowed text that is sent as an IDL `wstring`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WStr<'a>(pub &'a str);
+
+impl WString {
+    /// The text of `text`.
+    pub fn new(text: impl Into<String>) -> WString {
+        WString(text.into())
+    }
+
+    /// The text as a `String`.
+    pub fn into_string(self) -> String {
+        self.0
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Deref for WString {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl DerefMut for WString {
+    fn deref_mut(&mut self) -> &mut str {
+        &mut self.0
+    }
+}
+
+impl AsRef<str> for WString {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for WString {
+    fn from(text: String) -> WString {
+        WString(text)
+    }
+}
+
+impl From<&str> for WString {
+    fn from(text: &str) -> WString {
+        WString(text.to_owned())
+    }
+}
+
+impl From<WString> for String {
+    fn from(text: WString) -> String {
+        text.0
+    }
+}
+
+impl PartialEq<str> for WString {
+    fn eq(&self, other: &str) -> bool {
+        self.0 == other
+    }
+}
+
+impl PartialEq<&str> for WString {
+    fn eq(&self, other: &&str) -> bool {
+        self.0 == *other
+    }
+}
+
+impl fmt::Display for WString {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

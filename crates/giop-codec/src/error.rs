@@ -1,0 +1,246 @@
+//! What can go wrong between a value and its octets: [`EncodeError`] blames the caller's value,
+//! [`DecodeError`] the peer's octets. Both are small and `Copy`, so that the hot paths carry no drop glue.
+
+use core::fmt;
+
+use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+
+/// Why a value has no CDR encoding here and now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EncodeErrorKind {
+    /// A character is not in the negotiated transmission code set (`DATA_CONVERSION` minor OMG 1).
+    CharNotInCodeSet,
+    /// A string contains U+0000, which ends IDL strings (`BAD_PARAM`).
+    EmbeddedNul,
+    /// A length does not fit the `unsigned long` that carries it (`MARSHAL`).
+    TooLong,
+    /// A bounded string or sequence is longer than its bound (`BAD_PARAM`).
+    BoundExceeded,
+    /// A union's discriminator selects another member, or none is to be selected (`BAD_PARAM` minor OMG 20).
+    IllegalDiscriminator,
+    /// Wide text over GIOP 1.0, which has none (`MARSHAL` minor OMG 5 in a request, 6 in a reply).
+    WideInGiop10,
+    /// Wide text without a negotiated wide code set (`INV_OBJREF` minor OMG 1 in a request, `BAD_PARAM`
+    /// minor OMG 23 in a reply).
+    NoWideCodeSet,
+    /// A local object, interface or value cannot leave its process (`MARSHAL` minor OMG 4).
+    LocalObject,
+    /// A value that has no representation on the wire for another reason (`MARSHAL`).
+    Unrepresentable,
+}
+
+impl EncodeErrorKind {
+    /// One line that says what is wrong.
+    pub const fn message(self) -> &'static str {
+        match self {
+            EncodeErrorKind::CharNotInCodeSet => "character is not in the negotiated transmission code set",
+            EncodeErrorKind::EmbeddedNul => "string contains a NUL character",
+            EncodeErrorKind::TooLong => "length exceeds 4294967295",
+            EncodeErrorKind::BoundExceeded => "value is longer than the bound of its IDL type",
+            EncodeErrorKind::IllegalDiscriminator => "union discriminator belongs to another member",
+            EncodeErrorKind::WideInGiop10 => "wchar and wstring cannot be sent over GIOP 1.0",
+            EncodeErrorKind::NoWideCodeSet => {
+                "no code set for wchar and wstring was negotiated with the peer"
+            }
+            EncodeErrorKind::LocalObject => "local object cannot be marshalled",
+            EncodeErrorKind::Unrepresentable => "value has no CDR representation",
+        }
+    }
+}
+
+/// A value could not be encoded. The encoder's contents are then incomplete: rewind or reset it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct EncodeError {
+    /// What is wrong with the value.
+    pub kind: EncodeErrorKind,
+}
+
+impl EncodeError {
+    /// An error of this kind.
+    #[cold]
+    pub const fn new(kind: EncodeErrorKind) -> EncodeError {
+        EncodeError { kind }
+    }
+}
+
+impl EncodeError {
+    /// The system exception for the caller, caused by this error.
+    ///
+    /// Arguments of a request fail to encode before anything is sent, `COMPLETED_NO`; results after the servant
+    /// has run, `COMPLETED_YES`. Where a minor code tells requests from replies, the status decides.
+    #[cold]
+    pub fn system(self, completed: CompletionStatus) -> SystemException {
+        let request = completed != CompletionStatus::Yes;
+        let (kind, minor) = match self.kind {
+            EncodeErrorKind::CharNotInCodeSet => CHAR_NOT_IN_CODE_SET,
+            EncodeErrorKind::EmbeddedNul | EncodeErrorKind::BoundExceeded => {
+                (SystemExceptionKind::BadParam, MinorCode::NONE)
+            }
+            EncodeErrorKind::IllegalDiscriminator => {
+                (SystemExceptionKind::BadParam, minor::BAD_PARAM_DISCRIMINATOR)
+            }
+            EncodeErrorKind::WideInGiop10 => wide_in_giop_1_0(request),
+            EncodeErrorKind::NoWideCodeSet => no_wide_code_set(request),
+            EncodeErrorKind::LocalObject => (SystemExceptionKind::Marshal, minor::MARSHAL_LOCAL_OBJECT),
+            EncodeErrorKind::TooLong | EncodeErrorKind::Unrepresentable => {
+                (SystemExceptionKind::Marshal, MinorCode::NONE)
+            }
+        };
+        SystemException::new(kind, minor, completed).with_source(self)
+    }
+}
+
+impl From<EncodeError> for SystemException {
+    /// For arguments of a request: `COMPLETED_NO`.
+    fn from(error: EncodeError) -> SystemException {
+        error.system(CompletionStatus::No)
+    }
+}
+
+impl From<EncodeErrorKind> for EncodeError {
+    fn from(kind: EncodeErrorKind) -> EncodeError {
+        EncodeError { kind }
+    }
+}
+
+impl fmt::Display for EncodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.message())
+    }
+}
+
+impl std::error::Error for EncodeError {}
+
+/// Why octets are not the encoding of a value of the expected type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DecodeErrorKind {
+    /// The data ends inside the value.
+    EndOfData,
+    /// A count of elements or octets that cannot fit the octets left.
+    LengthBeyondData,
+    /// The decoded values would take more memory than [`DecodeLimits::alloc`](crate::cdr::DecodeLimits).
+    AllocLimit,
+    /// Values are nested deeper than [`DecodeLimits::depth`](crate::cdr::DecodeLimits).
+    DepthLimit,
+    /// The last octet (or wide character, in GIOP 1.1) of a string is not NUL.
+    StringNotTerminated,
+    /// A NUL before the end of a string.
+    EmbeddedNul,
+    /// Text that is not UTF-8 where the transmission code set is UTF-8, or an identifier that is not ASCII.
+    InvalidText,
+    /// Wide text that is not UTF-16: odd length, lone surrogate, or a length no `wchar` has.
+    InvalidWideText,
+    /// A character that the receiving type cannot hold (`DATA_CONVERSION` minor OMG 1).
+    CharNotInCodeSet,
+    /// An ordinal that no enumerator has.
+    InvalidEnum,
+    /// A union discriminator that no member has.
+    InvalidDiscriminator,
+    /// A bounded string or sequence is longer than its bound.
+    BoundExceeded,
+    /// Wide text in GIOP 1.0 (`MARSHAL` minor OMG 5 in a request, 6 in a reply).
+    WideInGiop10,
+    /// Wide text without a negotiated wide code set (`BAD_PARAM` minor OMG 23 in a request, `INV_OBJREF`
+    /// minor OMG 1 in a reply).
+    NoWideCodeSet,
+    /// A nil object reference where the IDL demands one that is not nil (`INV_OBJREF`).
+    NilReference,
+    /// More profiles, components, contexts or octets of a name than an endpoint takes.
+    LimitExceeded,
+    /// An object reference where there is no ORB to make it (`INITIALIZE`).
+    NoOrb,
+    /// Octets that break another rule of the format being read.
+    Malformed,
+}
+
+impl DecodeErrorKind {
+    /// One line that says what was expected or is wrong.
+    pub const fn message(self) -> &'static str {
+        match self {
+            DecodeErrorKind::EndOfData => "data ends inside a value",
+            DecodeErrorKind::LengthBeyondData => "length is greater than the data left",
+            DecodeErrorKind::AllocLimit => "decoded values exceed the limit of memory they may allocate",
+            DecodeErrorKind::DepthLimit => "values are nested deeper than the limit",
+            DecodeErrorKind::StringNotTerminated => "string does not end with NUL",
+            DecodeErrorKind::EmbeddedNul => "string contains a NUL character",
+            DecodeErrorKind::InvalidText => "text is not valid in its code set",
+            DecodeErrorKind::InvalidWideText => "wide text is not valid UTF-16",
+            DecodeErrorKind::CharNotInCodeSet => "character cannot be held by its type",
+            DecodeErrorKind::InvalidEnum => "enum ordinal is out of range",
+            DecodeErrorKind::InvalidDiscriminator => "union discriminator matches no member",
+            DecodeErrorKind::BoundExceeded => "value is longer than the bound of its IDL type",
+            DecodeErrorKind::WideInGiop10 => "wchar and wstring do not exist in GIOP 1.0",
+            DecodeErrorKind::NoWideCodeSet => "wide text arrived but no code set for it was negotiated",
+            DecodeErrorKind::NilReference => "object reference is nil where nil is not allowed",
+            DecodeErrorKind::LimitExceeded => "there is more of this than an endpoint takes",
+            DecodeErrorKind::NoOrb => "an object reference can only be decoded by an ORB",
+            DecodeErrorKind::Malformed => "malformed data",
+        }
+    }
+}
+
+/// Octets could not be decoded as the expected type. Never the local user's fault: the peer sent them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DecodeError {
+    /// What is wrong with the octets.
+    pub kind: DecodeErrorKind,
+    /// Offset in octets from the alignment origin of the message or encapsulation being read: where the
+    /// offending item begins.
+    pub offset: usize,
+}
+
+impl DecodeError {
+    /// An error of this kind at this offset from the alignment origin, in octets.
+    #[cold]
+    pub const fn new(kind: DecodeErrorKind, offset: usize) -> DecodeError {
+        DecodeError { kind, offset }
+    }
+}
+
+impl DecodeError {
+    /// The system exception for the caller, caused by this error: `MARSHAL` unless the kind says otherwise.
+    ///
+    /// Arguments of a request fail to decode before the servant is called, `COMPLETED_NO`; results after it has
+    /// run, `COMPLETED_YES`. Where a minor code tells requests from replies, the status decides.
+    #[cold]
+    pub fn system(self, completed: CompletionStatus) -> SystemException {
+        let request = completed != CompletionStatus::Yes;
+        let (kind, minor) = match self.kind {
+            DecodeErrorKind::CharNotInCodeSet => CHAR_NOT_IN_CODE_SET,
+            DecodeErrorKind::WideInGiop10 => wide_in_giop_1_0(request),
+            // The decoding side of a request is the encoding side of its reply.
+            DecodeErrorKind::NoWideCodeSet => no_wide_code_set(!request),
+            DecodeErrorKind::NilReference => (SystemExceptionKind::InvObjref, MinorCode::NONE),
+            DecodeErrorKind::NoOrb => (SystemExceptionKind::Initialize, MinorCode::NONE),
+            _ => (SystemExceptionKind::Marshal, MinorCode::NONE),
+        };
+        SystemException::new(kind, minor, completed).with_source(self)
+    }
+}
+
+const CHAR_NOT_IN_CODE_SET: (SystemExceptionKind, MinorCode) =
+    (SystemExceptionKind::DataConversion, minor::DATA_CONVERSION_CHARACTER);
+
+const fn wide_in_giop_1_0(request: bool) -> (SystemExceptionKind, MinorCode) {
+    let minor = if request { minor::MARSHAL_WCHAR_SENT_1_0 } else { minor::MARSHAL_WCHAR_RETURNED_1_0 };
+    (SystemExceptionKind::Marshal, minor)
+}
+
+/// What the client raises for the server's missing code set, and the server for the client's.
+const fn no_wide_code_set(client: bool) -> (SystemExceptionKind, MinorCode) {
+    if client {
+        (SystemExceptionKind::InvObjref, minor::INV_OBJREF_NO_WCHAR)
+    } else {
+        (SystemExceptionKind::BadParam, minor::BAD_PARAM_NO_WCHAR_CODE_SET)
+    }
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (at octet {})", self.kind.message(), self.offset)
+    }
+}
+
+impl std::error::Error for DecodeError {}

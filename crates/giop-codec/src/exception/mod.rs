@@ -1,0 +1,293 @@
+//! System exceptions: kind, minor code, completion status and cause.
+
+mod kind;
+mod minor_code;
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+pub use kind::{CompletionStatus, SystemExceptionKind};
+pub use minor_code::{MinorCode, minor};
+
+use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
+use crate::error::{DecodeError, EncodeError};
+
+/// A standard exception of the ORB: which one, why by number, how far the operation got, and the cause where it is known.
+///
+/// 24 octets, cheap to clone (the cause is shared). Equality compares kind, minor code and completion status, not the cause.
+/// `Display` is one line; the cause and the causes behind it are in the line and reachable through [`Error::source`].
+///
+/// On the wire (`CdrEncode`, `CdrDecode`): string repository id, ulong minor code, ulong completion status.
+/// Source clause: "Standard Exceptions" and "GIOP Message Formats / Reply Body".
+///
+/// ```
+/// use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+///
+/// let e = SystemException::new(SystemExceptionKind::Transient, minor::TRANSIENT_NO_USABLE_PROFILE, CompletionStatus::No)
+///     .because("connection refused by 127.0.0.1:2809");
+/// assert_eq!(
+///     e.to_string(),
+///     "TRANSIENT (OMG minor 2: no usable profile), COMPLETED_NO: connection refused by 127.0.0.1:2809"
+/// );
+/// ```
+#[derive(Clone)]
+pub struct SystemException {
+    /// Which exception.
+    pub kind: SystemExceptionKind,
+    /// Whether the operation had finished.
+    pub completed: CompletionStatus,
+    /// Vendor and code.
+    pub minor: MinorCode,
+    source: Option<Arc<dyn Error + Send + Sync + 'static>>,
+}
+
+impl SystemException {
+    /// An exception without a cause.
+    pub const fn new(kind: SystemExceptionKind, minor: MinorCode, completed: CompletionStatus) -> Self {
+        Self { kind, completed, minor, source: None }
+    }
+
+    /// The same exception with an error as its cause (one allocation).
+    #[must_use]
+    #[cold]
+    pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync + 'static>>) -> Self {
+        self.source = Some(Arc::from(source.into()));
+        self
+    }
+
+    /// The same exception with a text as its cause: addresses, limits, names of options.
+    #[must_use]
+    #[cold]
+    pub fn because(mut self, text: impl Into<Cow<'static, str>>) -> Self {
+        self.source = Some(Arc::new(Reason(text.into())));
+        self
+    }
+
+    /// The same exception with another completion status.
+    #[must_use]
+    pub fn completed(mut self, completed: CompletionStatus) -> Self {
+        self.completed = completed;
+        self
+    }
+
+    /// The repository id of its kind.
+    pub const fn repository_id(&self) -> &'static str {
+        self.kind.repository_id()
+    }
+}
+
+impl PartialEq for SystemException {
+    fn eq(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.minor == other.minor && self.completed == other.completed
+    }
+}
+
+impl Eq for SystemException {}
+
+impl fmt::Debug for SystemException {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SystemException({self})")
+    }
+}
+
+/// `KIND (minor code: meaning), COMPLETED_X: cause: cause of the cause`, always on one line.
+impl fmt::Display for SystemException {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.name())?;
+        match self.minor.describe(self.kind) {
+            Some(meaning) => write!(f, " ({}: {meaning})", self.minor)?,
+            None if self.minor == MinorCode::NONE => {}
+            None => write!(f, " ({})", self.minor)?,
+        }
+        write!(f, ", {}", self.completed)?;
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            f.write_str(": ")?;
+            write_one_line(f, error)?;
+            // A system exception as cause prints its own causes.
+            cause = if error.is::<SystemException>() { None } else { error.source() };
+        }
+        Ok(())
+    }
+}
+
+impl Error for SystemException {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_deref().map(|source| source as &(dyn Error + 'static))
+    }
+}
+
+impl CdrEncode for SystemException {
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        e.put_ascii(self.kind.repository_id())?;
+        e.put_u32(self.minor.0);
+        e.put_u32(self.completed.to_wire());
+        Ok(())
+    }
+}
+
+/// An unknown repository id becomes `UNKNOWN` with OMG minor 2 and the id as cause; an impossible completion status
+/// counts as `COMPLETED_MAYBE`, with its number as cause, because an exception must not hide behind its own encoding.
+impl CdrDecode for SystemException {
+    /// Empty id of length 1, padding, two ulongs (the id may lawfully be of length 0 with lenient peers).
+    const MIN_SIZE: usize = 12;
+
+    fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let id = d.read_str_ascii()?;
+        let minor = MinorCode(d.read_u32()?);
+        let status = d.read_u32()?;
+        let known = CompletionStatus::from_wire(status);
+        let completed = known.unwrap_or(CompletionStatus::Maybe);
+        let Some(kind) = SystemExceptionKind::from_repository_id(id) else {
+            return Ok(Self::new(SystemExceptionKind::Unknown, minor::UNKNOWN_SYSTEM_EXCEPTION, completed)
+                .because(format!("the peer raised {id:?}, {minor}")));
+        };
+        let exception = Self::new(kind, minor, completed);
+        Ok(if known.is_none() {
+            exception.because(format!("completion status {status} on the wire"))
+        } else {
+            exception
+        })
+    }
+}
+
+/// A cause that is only a text.
+#[derive(Debug)]
+struct Reason(Cow<'static, str>);
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Reason {}
+
+/// Writes a foreign error's text with every control character as a space: a log line stays one line.
+#[cold]
+fn write_one_line(f: &mut fmt::Formatter<'_>, error: &(dyn Error + 'static)) -> fmt::Result {
+    use fmt::Write as _;
+    for c in error.to_string().trim_end().chars() {
+        f.write_char(if c.is_control() { ' ' } else { c })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_forty_kinds_have_distinct_ids_that_lead_back() {
+        assert_eq!(SystemExceptionKind::ALL.len(), 40);
+        for &kind in SystemExceptionKind::ALL {
+            assert_eq!(SystemExceptionKind::from_repository_id(kind.repository_id()), Some(kind));
+            let old = format!("IDL:CORBA/{}:1.0", kind.name());
+            assert_eq!(SystemExceptionKind::from_repository_id(&old), Some(kind));
+            assert_eq!(SystemExceptionKind::from_name(&format!("CORBA::{}", kind.name())), Some(kind));
+        }
+        for status in [CompletionStatus::Yes, CompletionStatus::No, CompletionStatus::Maybe] {
+            assert_eq!(CompletionStatus::from_wire(status.to_wire()), Some(status));
+        }
+        assert_eq!(CompletionStatus::from_wire(3), None);
+        for foreign in [
+            "IDL:Bank/TRANSIENT:1.0",
+            "IDL:omg.org/CORBA/NOPE:1.0",
+            "TRANSIENT",
+            "",
+            "IDL:XCORBA/MARSHAL:1.0",
+        ] {
+            assert_eq!(SystemExceptionKind::from_repository_id(foreign), None, "{foreign}");
+        }
+    }
+
+    #[test]
+    fn is_small_and_shareable() {
+        fn shareable<T: Clone + Send + Sync + 'static>() {}
+        shareable::<SystemException>();
+        assert!(size_of::<Result<(), SystemException>>() <= 24);
+    }
+
+    #[test]
+    fn display_names_the_minor_code_of_omg_omniorb_and_strangers() {
+        let show = |kind, minor| SystemException::new(kind, minor, CompletionStatus::Maybe).to_string();
+        assert_eq!(
+            show(SystemExceptionKind::CommFailure, MinorCode(0x4154_0007)),
+            "COMM_FAILURE (omniORB minor 7: connection lost while waiting for the reply), COMPLETED_MAYBE"
+        );
+        assert_eq!(
+            show(SystemExceptionKind::ObjectNotExist, minor::OBJECT_NOT_EXIST_NO_OBJECT),
+            "OBJECT_NOT_EXIST (OMG minor 1: no such object is active), COMPLETED_MAYBE"
+        );
+        assert_eq!(show(SystemExceptionKind::Timeout, MinorCode::NONE), "TIMEOUT, COMPLETED_MAYBE");
+        assert_eq!(show(SystemExceptionKind::Timeout, MinorCode(3)), "TIMEOUT (minor 3), COMPLETED_MAYBE");
+        assert_eq!(
+            show(SystemExceptionKind::Timeout, MinorCode(0x1234_5001)),
+            "TIMEOUT (minor 0x12345001), COMPLETED_MAYBE"
+        );
+        assert_eq!(
+            show(SystemExceptionKind::Transient, MinorCode(0x5441_0085)),
+            "TRANSIENT (TAO minor 133 (location 1, errno class 5)), COMPLETED_MAYBE"
+        );
+        assert_eq!(
+            show(SystemExceptionKind::Transient, MinorCode::omg(99)),
+            "TRANSIENT (OMG minor 99), COMPLETED_MAYBE"
+        );
+    }
+
+    #[test]
+    fn display_chains_causes_once_and_on_one_line() {
+        let io = std::io::Error::other("refused\nby peer");
+        let inner =
+            SystemException::new(SystemExceptionKind::Transient, MinorCode::NONE, CompletionStatus::No)
+                .with_source(io);
+        let outer =
+            SystemException::new(SystemExceptionKind::Unknown, MinorCode::NONE, CompletionStatus::Maybe)
+                .with_source(inner);
+        assert_eq!(outer.to_string(), "UNKNOWN, COMPLETED_MAYBE: TRANSIENT, COMPLETED_NO: refused by peer");
+        let cause = outer.source().and_then(|e| e.downcast_ref::<SystemException>()).map(|e| e.kind);
+        assert_eq!(cause, Some(SystemExceptionKind::Transient));
+    }
+
+    #[test]
+    fn decoding_takes_foreign_ids_and_impossible_completion_statuses() {
+        let decode = |id: &str, completed: u32| {
+            let mut e = Encoder::new(crate::ByteOrder::Big, crate::Version::V1_2);
+            e.put_ascii(id).unwrap();
+            e.put_u32(MinorCode::omg(1).0);
+            e.put_u32(completed);
+            let octets = e.into_bytes();
+            SystemException::decode(&mut Decoder::new(&octets, crate::ByteOrder::Big, crate::Version::V1_2))
+                .unwrap()
+        };
+        assert_eq!(
+            decode("IDL:CORBA/MARSHAL:1.0", 1).to_string(),
+            "MARSHAL (OMG minor 1: no factory for a value type), COMPLETED_NO"
+        );
+        let foreign = decode("IDL:acme.com/BROKEN:1.0", 0);
+        assert_eq!(
+            (foreign.kind, foreign.minor),
+            (SystemExceptionKind::Unknown, minor::UNKNOWN_SYSTEM_EXCEPTION)
+        );
+        assert!(
+            foreign
+                .to_string()
+                .ends_with(r#"COMPLETED_YES: the peer raised "IDL:acme.com/BROKEN:1.0", OMG minor 1"#)
+        );
+        let odd = decode("IDL:omg.org/CORBA/TIMEOUT:1.0", 3);
+        assert_eq!(
+            odd.to_string(),
+            "TIMEOUT (OMG minor 1: poller's timeout passed), COMPLETED_MAYBE: completion status 3 on the wire"
+        );
+    }
+
+    #[test]
+    fn equality_ignores_the_cause() {
+        let plain =
+            SystemException::new(SystemExceptionKind::Marshal, MinorCode::NONE, CompletionStatus::Yes);
+        assert_eq!(plain, plain.clone().because("a reason"));
+        assert_ne!(plain, plain.clone().completed(CompletionStatus::No));
+    }
+}

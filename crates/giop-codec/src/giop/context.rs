@@ -1,0 +1,316 @@
+//! Service contexts: what travels beside the arguments of a request or reply.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::MAX_SERVICE_CONTEXTS;
+use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
+use crate::ior::{encapsulation, open_encapsulation_slice};
+use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, Version};
+
+/// Which service a context belongs to.
+///
+/// Source clause: "Object Service Context" (`IOP::ServiceId`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ContextId(pub u32);
+
+impl ContextId {
+    /// `TransactionService`.
+    pub const TRANSACTION_SERVICE: Self = Self(0);
+    /// `CodeSets`: the transmission code sets that the client chose.
+    pub const CODE_SETS: Self = Self(1);
+    /// `LogicalThreadId`.
+    pub const LOGICAL_THREAD_ID: Self = Self(4);
+    /// `BI_DIR_IIOP`: addresses whose objects may be called over this connection.
+    pub const BI_DIR_IIOP: Self = Self(5);
+    /// `SendingContextRunTime`: Java's code base.
+    pub const SENDING_CONTEXT_RUN_TIME: Self = Self(6);
+    /// `INVOCATION_POLICIES`.
+    pub const INVOCATION_POLICIES: Self = Self(7);
+    /// `UnknownExceptionInfo`: a Java exception.
+    pub const UNKNOWN_EXCEPTION_INFO: Self = Self(9);
+    /// `RTCorbaPriority`.
+    pub const RT_CORBA_PRIORITY: Self = Self(10);
+    /// `FT_GROUP_VERSION`.
+    pub const FT_GROUP_VERSION: Self = Self(12);
+    /// `FT_REQUEST`.
+    pub const FT_REQUEST: Self = Self(13);
+    /// `ExceptionDetailMessage`: a text for a system exception.
+    pub const EXCEPTION_DETAIL_MESSAGE: Self = Self(14);
+    /// `SecurityAttributeService`.
+    pub const SECURITY_ATTRIBUTE_SERVICE: Self = Self(15);
+}
+
+/// A service context that owns its octets.
+///
+/// Source clause: "Object Service Context" (`IOP::ServiceContext`).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ServiceContext {
+    /// Whose it is.
+    pub id: ContextId,
+    /// Its data, for almost every service an encapsulation.
+    pub data: Bytes,
+}
+
+impl ServiceContext {
+    /// A context whose data is an encapsulation of `value`.
+    ///
+    /// # Errors
+    /// Those of the value.
+    pub fn encapsulate(id: ContextId, value: &impl CdrEncode) -> Result<Self, EncodeError> {
+        Ok(Self { id, data: encapsulation(|e| value.encode(e))? })
+    }
+}
+
+/// A service context that is a view of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServiceContextRef<'a> {
+    /// Whose it is.
+    pub id: ContextId,
+    /// Its data.
+    pub data: &'a [u8],
+}
+
+impl<'a> ServiceContextRef<'a> {
+    /// A decoder of the data as an encapsulation.
+    ///
+    /// # Errors
+    /// The data is empty.
+    pub fn open(&self) -> Result<Decoder<'a>, DecodeError> {
+        open_encapsulation_slice(self.data)
+    }
+
+    /// The value in the data, which must be an encapsulation.
+    ///
+    /// # Errors
+    /// The data does not decode; the offset counts from its start.
+    pub fn value<T: CdrDecode>(&self) -> Result<T, DecodeError> {
+        T::decode(&mut self.open()?)
+    }
+
+    /// A copy that owns its octets.
+    pub fn to_owned(&self) -> ServiceContext {
+        ServiceContext { id: self.id, data: Bytes::copy_from_slice(self.data) }
+    }
+}
+
+/// The service contexts of a message: a list to send, or a checked view of a received one that is walked when asked.
+///
+/// Neither form allocates. Unknown contexts are no error; of two with the same id the first counts.
+/// Source clause: "Object Service Context" (`IOP::ServiceContextList`).
+#[derive(Clone, Copy, Debug)]
+pub struct ServiceContexts<'a>(Repr<'a>);
+
+#[derive(Clone, Copy, Debug)]
+enum Repr<'a> {
+    List(&'a [ServiceContext]),
+    Wire(WireList<'a>),
+}
+
+/// A received list, known to hold what it says.
+///
+/// The octets run from the first context on. That starts behind a ulong, so it is aligned to 4, and no context needs more:
+/// the octets can be read as if they were an alignment origin of their own.
+#[derive(Clone, Copy, Debug)]
+struct WireList<'a> {
+    count: u32,
+    order: ByteOrder,
+    octets: &'a [u8],
+}
+
+impl ServiceContexts<'_> {
+    /// No contexts.
+    pub const EMPTY: ServiceContexts<'static> = ServiceContexts(Repr::List(&[]));
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Repr::List(list) => list.len(),
+            Repr::Wire(list) => list.count as usize,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies of all.
+    pub fn to_vec(&self) -> Vec<ServiceContext> {
+        self.iter().map(|context| context.to_owned()).collect()
+    }
+}
+
+impl<'a> ServiceContexts<'a> {
+    /// All in order.
+    pub fn iter(&self) -> ServiceContextsIter<'a> {
+        ServiceContextsIter(match self.0 {
+            Repr::List(list) => Iter::List(list.iter()),
+            Repr::Wire(list) => Iter::Wire {
+                left: list.count as usize,
+                d: Decoder::new(list.octets, list.order, Version::V1_2),
+            },
+        })
+    }
+
+    /// The data of the first with that id.
+    pub fn find(&self, id: ContextId) -> Option<ServiceContextRef<'a>> {
+        self.iter().find(|context| context.id == id)
+    }
+
+    /// Reads a list and checks that all of it is there.
+    #[inline]
+    pub(super) fn decode(d: &mut Decoder<'a>) -> Result<Self, DecodeError> {
+        match d.read_len(ServiceContext::MIN_SIZE)? {
+            0 => Ok(Self(Repr::List(&[]))),
+            count => Self::decode_some(d, count),
+        }
+    }
+
+    fn decode_some(d: &mut Decoder<'a>, count: usize) -> Result<Self, DecodeError> {
+        if count > MAX_SERVICE_CONTEXTS {
+            return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, d.position() - 4));
+        }
+        let (start, octets) = (d.position(), d.rest());
+        for _ in 0..count {
+            read_context(d)?;
+        }
+        let octets = octets.get(..d.position() - start).unwrap_or_default();
+        Ok(Self(Repr::Wire(WireList { count: count as u32, order: d.order(), octets })))
+    }
+
+    /// Where in `message`, of which it is a view, a received list lies.
+    pub(super) fn place(&self, message: &[u8]) -> ContextsPlace {
+        match &self.0 {
+            Repr::List(_) => ContextsPlace { count: 0, octets: 0..0 },
+            Repr::Wire(list) => ContextsPlace { count: list.count, octets: range_in(message, list.octets) },
+        }
+    }
+
+    /// The list at a [`place`](Self::place) in the same message.
+    pub(super) fn at_place(place: &ContextsPlace, message: &'a [u8], order: ByteOrder) -> Self {
+        let octets = message.get(place.octets.clone()).unwrap_or_default();
+        Self(Repr::Wire(WireList { count: place.count, order, octets }))
+    }
+}
+
+/// Where a checked list lies in its message.
+#[derive(Clone, Debug)]
+pub(super) struct ContextsPlace {
+    count: u32,
+    octets: Range<usize>,
+}
+
+/// Where `part`, a view of `whole`, lies in it.
+pub(super) fn range_in(whole: &[u8], part: &[u8]) -> Range<usize> {
+    let start = part.as_ptr().addr().saturating_sub(whole.as_ptr().addr());
+    start..start + part.len()
+}
+
+impl Default for ServiceContexts<'_> {
+    fn default() -> Self {
+        Self(Repr::List(&[]))
+    }
+}
+
+impl<'a> From<&'a [ServiceContext]> for ServiceContexts<'a> {
+    fn from(list: &'a [ServiceContext]) -> Self {
+        Self(Repr::List(list))
+    }
+}
+
+impl<'a, const N: usize> From<&'a [ServiceContext; N]> for ServiceContexts<'a> {
+    fn from(list: &'a [ServiceContext; N]) -> Self {
+        Self(Repr::List(list))
+    }
+}
+
+/// Equal when ids and data are equal, in order.
+impl PartialEq for ServiceContexts<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for ServiceContexts<'_> {}
+
+impl<'a> IntoIterator for &ServiceContexts<'a> {
+    type Item = ServiceContextRef<'a>;
+    type IntoIter = ServiceContextsIter<'a>;
+
+    fn into_iter(self) -> ServiceContextsIter<'a> {
+        self.iter()
+    }
+}
+
+impl CdrEncode for ServiceContexts<'_> {
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        e.put_len(self.len())?;
+        self.iter().try_for_each(|context| put_context(e, context.id, context.data))
+    }
+}
+
+impl CdrEncode for ServiceContext {
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        put_context(e, self.id, &self.data)
+    }
+}
+
+impl CdrDecode for ServiceContext {
+    /// Two ulongs.
+    const MIN_SIZE: usize = 8;
+
+    fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        Ok(read_context(d)?.to_owned())
+    }
+}
+
+/// Iterator over [`ServiceContexts`].
+#[derive(Clone, Debug)]
+pub struct ServiceContextsIter<'a>(Iter<'a>);
+
+#[derive(Clone, Debug)]
+enum Iter<'a> {
+    List(std::slice::Iter<'a, ServiceContext>),
+    Wire { left: usize, d: Decoder<'a> },
+}
+
+impl<'a> Iterator for ServiceContextsIter<'a> {
+    type Item = ServiceContextRef<'a>;
+
+    fn next(&mut self) -> Option<ServiceContextRef<'a>> {
+        match &mut self.0 {
+            Iter::List(list) => {
+                list.next().map(|context| ServiceContextRef { id: context.id, data: &context.data })
+            }
+            Iter::Wire { left, d } => {
+                *left = left.checked_sub(1)?;
+                // All contexts were read once when the list was decoded.
+                read_context(d).ok()
+            }
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match &self.0 {
+            Iter::List(list) => list.size_hint(),
+            Iter::Wire { left, .. } => (*left, Some(*left)),
+        }
+    }
+}
+
+impl ExactSizeIterator for ServiceContextsIter<'_> {}
+
+fn read_context<'a>(d: &mut Decoder<'a>) -> Result<ServiceContextRef<'a>, DecodeError> {
+    let id = ContextId(d.read_u32()?);
+    let len = d.read_len(1)?;
+    Ok(ServiceContextRef { id, data: d.take(len)? })
+}
+
+fn put_context(e: &mut Encoder, id: ContextId, data: &[u8]) -> Result<(), EncodeError> {
+    e.put_u32(id.0);
+    e.put_len(data.len())?;
+    e.put_raw(data);
+    Ok(())
+}

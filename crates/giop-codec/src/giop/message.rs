@@ -1,0 +1,188 @@
+//! What all messages have in common: the frame around them, the body's alignment, and the choice between the eight.
+
+use super::context::ServiceContexts;
+use super::locate::{LocateReplyHeader, LocateRequestHeader};
+use super::reply::ReplyHeader;
+use super::request::RequestHeader;
+use super::target::RequestId;
+use super::{MessageHeader, MessageType};
+use crate::cdr::{Decoder, Encoder};
+use crate::{DecodeError, EncodeError, EncodeErrorKind, Version};
+
+/// Writes a message header with size 0 in the encoder's version and byte order, and returns where its size stands.
+///
+/// The encoder must be at the start of a message (new, reset, or behind `Encoder::begin_message`).
+#[inline]
+pub fn put_message_header(e: &mut Encoder, kind: MessageType) -> usize {
+    debug_assert_eq!(e.position(), 0, "a message header must be the first of its message");
+    e.put_raw(&MessageHeader::new(e.version(), e.order(), kind).encode());
+    e.head().len() - MessageHeader::LEN + MessageHeader::SIZE_AT
+}
+
+/// Patches the size of the message that the encoder is in, and returns it: octets behind the message header.
+///
+/// # Errors
+/// The message is longer than its size field can say.
+#[inline]
+pub fn finish_message(e: &mut Encoder, message_size_at: usize) -> Result<u32, EncodeError> {
+    let size = e.position().saturating_sub(MessageHeader::LEN);
+    let size = u32::try_from(size).map_err(|_| EncodeErrorKind::TooLong)?;
+    e.patch_u32(message_size_at, size);
+    Ok(size)
+}
+
+/// Aligns for the body of a Request or Reply: to 8 in GIOP 1.2, not at all before.
+///
+/// Call it only where a body follows: a request without arguments and a void reply have none, not even padding.
+#[inline]
+pub fn begin_body(e: &mut Encoder) {
+    if e.version() >= Version::V1_2 {
+        e.align(8);
+    }
+}
+
+/// Skips to the body of a Request or Reply, if there is one.
+///
+/// Nothing but an incomplete piece of padding left counts as no body: whoever reads a value then gets the error.
+#[inline]
+pub fn enter_body(d: &mut Decoder<'_>) {
+    if d.version() >= Version::V1_2 && d.remaining() > 0 && d.align(8).is_err() {
+        let end = d.position() + d.remaining();
+        *d = d.clone().at(end);
+    }
+}
+
+/// A CancelRequest: the client no longer waits for this reply.
+///
+/// Source clause: "GIOP Message Formats / CancelRequest Message".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CancelRequest {
+    /// The request, or locate request, it is about.
+    pub request_id: RequestId,
+}
+
+/// What stands at the start of a Fragment, behind the message header.
+///
+/// Source clause: "GIOP Message Formats / Fragment Message".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FragmentHeader {
+    /// The message it continues; GIOP 1.1 does not say, there it is the one that came before on the connection.
+    pub request_id: Option<RequestId>,
+}
+
+/// Any GIOP message, its header decoded, its body still octets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message<'a> {
+    /// A call.
+    Request(RequestHeader<'a>),
+    /// Its answer.
+    Reply(ReplyHeader<'a>),
+    /// The client no longer waits.
+    CancelRequest(CancelRequest),
+    /// The client asks where an object is.
+    LocateRequest(LocateRequestHeader<'a>),
+    /// Its answer.
+    LocateReply(LocateReplyHeader),
+    /// The sender closes in good order.
+    CloseConnection,
+    /// The sender could not make sense of a message.
+    MessageError,
+    /// A further piece of a message.
+    Fragment(FragmentHeader),
+}
+
+impl<'a> Message<'a> {
+    /// Which of the eight it is.
+    pub const fn kind(&self) -> MessageType {
+        match self {
+            Self::Request(_) => MessageType::Request,
+            Self::Reply(_) => MessageType::Reply,
+            Self::CancelRequest(_) => MessageType::CancelRequest,
+            Self::LocateRequest(_) => MessageType::LocateRequest,
+            Self::LocateReply(_) => MessageType::LocateReply,
+            Self::CloseConnection => MessageType::CloseConnection,
+            Self::MessageError => MessageType::MessageError,
+            Self::Fragment(_) => MessageType::Fragment,
+        }
+    }
+
+    /// Reads what the message of that type starts with; the decoder stands behind the message header and afterwards at the
+    /// body, its padding skipped.
+    ///
+    /// # Errors
+    /// `MARSHAL`: see the headers' own `decode`.
+    pub fn decode(kind: MessageType, d: &mut Decoder<'a>) -> Result<Self, DecodeError> {
+        Ok(match kind {
+            MessageType::Request => {
+                let header = RequestHeader::decode(d)?;
+                enter_body(d);
+                Self::Request(header)
+            }
+            MessageType::Reply => {
+                let header = ReplyHeader::decode(d)?;
+                enter_body(d);
+                Self::Reply(header)
+            }
+            MessageType::CancelRequest => {
+                Self::CancelRequest(CancelRequest { request_id: RequestId(d.read_u32()?) })
+            }
+            MessageType::LocateRequest => Self::LocateRequest(LocateRequestHeader::decode(d)?),
+            MessageType::LocateReply => Self::LocateReply(LocateReplyHeader::decode(d)?),
+            MessageType::CloseConnection => Self::CloseConnection,
+            MessageType::MessageError => Self::MessageError,
+            MessageType::Fragment => {
+                let request_id =
+                    if d.version() >= Version::V1_2 { Some(RequestId(d.read_u32()?)) } else { None };
+                Self::Fragment(FragmentHeader { request_id })
+            }
+        })
+    }
+
+    /// Writes message header and header, and returns where the size stands, for [`finish_message`] when the body is written.
+    ///
+    /// # Errors
+    /// See the headers' own `encode`.
+    pub fn encode(&self, e: &mut Encoder) -> Result<usize, EncodeError> {
+        let size_at = put_message_header(e, self.kind());
+        match self {
+            Self::Request(header) => {
+                header.encode(e)?;
+            }
+            Self::Reply(header) => {
+                header.encode(e)?;
+            }
+            Self::CancelRequest(cancel) => e.put_u32(cancel.request_id.0),
+            Self::LocateRequest(header) => header.encode(e)?,
+            Self::LocateReply(header) => header.encode(e)?,
+            Self::CloseConnection | Self::MessageError => {}
+            Self::Fragment(fragment) => {
+                if let Some(id) = fragment.request_id.filter(|_| e.version() >= Version::V1_2) {
+                    e.put_u32(id.0);
+                }
+            }
+        }
+        Ok(size_at)
+    }
+
+    /// The request the message belongs to, where it names one.
+    pub fn request_id(&self) -> Option<RequestId> {
+        match self {
+            Self::Request(header) => Some(header.request_id),
+            Self::Reply(header) => Some(header.request_id),
+            Self::CancelRequest(cancel) => Some(cancel.request_id),
+            Self::LocateRequest(header) => Some(header.request_id),
+            Self::LocateReply(header) => Some(header.request_id),
+            Self::CloseConnection | Self::MessageError => None,
+            Self::Fragment(fragment) => fragment.request_id,
+        }
+    }
+
+    /// The service contexts; only requests and replies have any.
+    pub fn contexts(&self) -> ServiceContexts<'a> {
+        match self {
+            Self::Request(header) => header.contexts,
+            Self::Reply(header) => header.contexts,
+            _ => ServiceContexts::EMPTY,
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The reply header in its three versions, and replies that carry a system exception.
+
+use super::MessageHeader;
+use super::MessageType;
+use super::context::ServiceContexts;
+use super::message::{begin_body, finish_message, put_message_header};
+use super::target::RequestId;
+use crate::cdr::{CdrEncode, Decoder, Encoder};
+use crate::exception::SystemException;
+use crate::{DecodeError, DecodeErrorKind, EncodeError, Version};
+
+/// What a reply brings; the number is the one on the wire.
+///
+/// Source clause: "GIOP Message Formats / Reply Header" (`GIOP::ReplyStatusType`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum ReplyStatus {
+    /// Return value, then inout and out parameters.
+    NoException = 0,
+    /// Repository id and members of an exception of the raises clause.
+    UserException = 1,
+    /// A [`SystemException`].
+    SystemException = 2,
+    /// An [`Ior`](crate::ior::Ior) to send the request to.
+    LocationForward = 3,
+    /// The same, for good (GIOP 1.2).
+    LocationForwardPerm = 4,
+    /// The [`AddressingDisposition`](super::AddressingDisposition) the server wants (GIOP 1.2).
+    NeedsAddressingMode = 5,
+}
+
+impl ReplyStatus {
+    /// The status of that number; 4 and 5 exist in GIOP 1.2 only.
+    pub const fn from_wire(value: u32, version: Version) -> Option<Self> {
+        Some(match (value, version) {
+            (0, _) => Self::NoException,
+            (1, _) => Self::UserException,
+            (2, _) => Self::SystemException,
+            (3, _) => Self::LocationForward,
+            (4, Version::V1_2) => Self::LocationForwardPerm,
+            (5, Version::V1_2) => Self::NeedsAddressingMode,
+            _ => return None,
+        })
+    }
+}
+
+/// The header of a Reply, to send or as received.
+///
+/// Source clause: "GIOP Message Formats / Reply Header".
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplyHeader<'a> {
+    /// The request it answers.
+    pub request_id: RequestId,
+    /// What the body is.
+    pub status: ReplyStatus,
+    /// What travels beside the results.
+    pub contexts: ServiceContexts<'a>,
+}
+
+/// Where the parts of a reply lie that are known last: indices into [`Encoder::head`], for [`Encoder::patch_u32`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplyHeaderLayout {
+    /// Where the message size stands, for [`finish_message`].
+    pub message_size_at: usize,
+    /// Where the request id stands.
+    pub request_id_at: usize,
+    /// Where the status stands.
+    pub status_at: usize,
+    /// Where the header ends.
+    pub end: usize,
+}
+
+impl<'a> ReplyHeader<'a> {
+    /// A header without contexts.
+    pub const fn new(request_id: RequestId, status: ReplyStatus) -> Self {
+        Self { request_id, status, contexts: ServiceContexts::EMPTY }
+    }
+
+    /// Writes the header behind a message header (see [`put_message_header`]), in the encoder's version.
+    ///
+    /// # Errors
+    /// A context longer than 4 GiB.
+    #[inline]
+    pub fn encode(&self, e: &mut Encoder) -> Result<ReplyHeaderLayout, EncodeError> {
+        if e.version() < Version::V1_2 {
+            self.contexts.encode(e)?;
+        }
+        e.put_u32(self.request_id.0);
+        let request_id_at = e.head().len() - 4;
+        // Nothing of a header is ever a shared chunk, so head and message run in step.
+        let message_size_at = (request_id_at + 4).saturating_sub(e.position()) + MessageHeader::SIZE_AT;
+        e.put_u32(self.status as u32);
+        if e.version() >= Version::V1_2 {
+            self.contexts.encode(e)?;
+        }
+        Ok(ReplyHeaderLayout {
+            message_size_at,
+            request_id_at,
+            status_at: request_id_at + 4,
+            end: e.head().len(),
+        })
+    }
+
+    /// Reads the header in the decoder's version; the decoder stands behind the message header.
+    ///
+    /// # Errors
+    /// `MARSHAL`: octets that end early, a status that the version does not have, more than 64 contexts.
+    #[inline]
+    pub fn decode(d: &mut Decoder<'a>) -> Result<Self, DecodeError> {
+        match d.version() {
+            Version::V1_0 | Version::V1_1 => {
+                let contexts = ServiceContexts::decode(d)?;
+                let (request_id, status) = read_ids(d)?;
+                Ok(Self { request_id, status, contexts })
+            }
+            Version::V1_2 => {
+                let (request_id, status) = read_ids(d)?;
+                let contexts = ServiceContexts::decode(d)?;
+                Ok(Self { request_id, status, contexts })
+            }
+        }
+    }
+}
+
+#[inline]
+fn read_ids(d: &mut Decoder<'_>) -> Result<(RequestId, ReplyStatus), DecodeError> {
+    let request_id = RequestId(d.read_u32()?);
+    match ReplyStatus::from_wire(d.read_u32()?, d.version()) {
+        Some(status) => Ok((request_id, status)),
+        None => Err(DecodeError::new(DecodeErrorKind::InvalidEnum, d.position() - 4)),
+    }
+}
+
+/// Writes a whole reply that carries a system exception; the encoder must be at the start of a message.
+///
+/// # Errors
+/// A context longer than 4 GiB.
+#[cold]
+pub fn put_exception_reply(
+    e: &mut Encoder,
+    request_id: RequestId,
+    exception: &SystemException,
+    contexts: &ServiceContexts<'_>,
+) -> Result<(), EncodeError> {
+    let size_at = put_message_header(e, MessageType::Reply);
+    ReplyHeader { request_id, status: ReplyStatus::SystemException, contexts: *contexts }.encode(e)?;
+    begin_body(e);
+    exception.encode(e)?;
+    finish_message(e, size_at)?;
+    Ok(())
+}

@@ -1,0 +1,270 @@
+//! The request header in its three versions, and the pre-encoded template of it.
+
+use bytes::Bytes;
+
+use super::context::ServiceContexts;
+use super::message::put_message_header;
+use super::target::{RequestId, TargetAddress};
+use super::{MAX_OPERATION, MessageHeader, MessageType};
+use crate::cdr::{CdrEncode, Decoder, Encoder};
+use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, Version};
+
+/// Who waits for what: the two bits of the response flags.
+///
+/// GIOP 1.0 and 1.1 know only one bit: there `Server` is sent, and every wish for a reply received, as `Target`.
+/// Source clause: "GIOP Message Formats / Request Header" (`response_flags`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum ResponseFlags {
+    /// No reply at all (oneway); a server must not send one.
+    None = 0x00,
+    /// A reply as soon as the server has the request, before the servant runs (oneway, `SYNC_WITH_SERVER`).
+    Server = 0x01,
+    /// A reply when the servant is done (twoway, or oneway `SYNC_WITH_TARGET`).
+    Target = 0x03,
+}
+
+impl ResponseFlags {
+    /// Whether a reply is to be sent.
+    pub const fn expects_reply(self) -> bool {
+        !matches!(self, Self::None)
+    }
+
+    /// The octet on the wire in that version.
+    pub const fn to_wire(self, version: Version) -> u8 {
+        match version {
+            Version::V1_0 | Version::V1_1 => self.expects_reply() as u8,
+            Version::V1_2 => self as u8,
+        }
+    }
+
+    /// Reads the octet; the illegal 0x02 means no reply, as with omniORB.
+    #[inline]
+    const fn from_wire(octet: u8, version: Version) -> Self {
+        match (version, octet & 0x03) {
+            (Version::V1_0 | Version::V1_1, _) if octet != 0 => Self::Target,
+            (Version::V1_2, 0x01) => Self::Server,
+            (Version::V1_2, 0x03) => Self::Target,
+            _ => Self::None,
+        }
+    }
+}
+
+/// The header of a Request, to send or as received.
+///
+/// Key, operation and contexts are views; decoding allocates only for targets that are not keys.
+/// Source clause: "GIOP Message Formats / Request Header".
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestHeader<'a> {
+    /// Its number.
+    pub request_id: RequestId,
+    /// Whether and when the client wants a reply.
+    pub response: ResponseFlags,
+    /// The object.
+    pub target: TargetAddress<'a>,
+    /// The operation's name, ASCII, `_get_x` and `_set_x` for an attribute.
+    pub operation: &'a str,
+    /// What travels beside the arguments.
+    pub contexts: ServiceContexts<'a>,
+}
+
+/// Where the parts of a request lie that differ from call to call: indices into [`Encoder::head`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestHeaderLayout {
+    /// Where the message size stands, for [`finish_message`](super::finish_message).
+    pub message_size_at: usize,
+    /// Where the request id stands, for [`Encoder::patch_u32`].
+    pub request_id_at: usize,
+    /// Where the octet of the response flags stands, three octets of padding behind it: see [`response_word`].
+    pub response_at: usize,
+    /// Where the header ends.
+    pub end: usize,
+}
+
+impl<'a> RequestHeader<'a> {
+    /// Writes the header behind a message header (see [`put_message_header`]), in the encoder's version.
+    ///
+    /// In GIOP 1.2 the request id is at offset 12 of the message; before that, behind the contexts.
+    ///
+    /// # Errors
+    /// An operation name or type id with a NUL in it, a part longer than 4 GiB, or a target without a key in GIOP 1.0 or 1.1.
+    pub fn encode(&self, e: &mut Encoder) -> Result<RequestHeaderLayout, EncodeError> {
+        match e.version() {
+            Version::V1_0 | Version::V1_1 => {
+                self.contexts.encode(e)?;
+                let layout = self.put_ids(e);
+                self.target.encode(e)?;
+                e.put_ascii(self.operation)?;
+                // Requesting principal: long deprecated, empty.
+                e.put_u32(0);
+                Ok(RequestHeaderLayout { end: e.head().len(), ..layout })
+            }
+            Version::V1_2 => {
+                let layout = self.put_ids(e);
+                self.target.encode(e)?;
+                e.put_ascii(self.operation)?;
+                self.contexts.encode(e)?;
+                Ok(RequestHeaderLayout { end: e.head().len(), ..layout })
+            }
+        }
+    }
+
+    /// Request id, response flags and the three octets behind them: the same in all versions (1.0 calls those padding).
+    fn put_ids(&self, e: &mut Encoder) -> RequestHeaderLayout {
+        e.put_u32(self.request_id.0);
+        let request_id_at = e.head().len() - 4;
+        // Nothing of a header is ever a shared chunk, so head and message run in step.
+        let message_size_at = (request_id_at + 4).saturating_sub(e.position()) + MessageHeader::SIZE_AT;
+        e.put_u8(self.response.to_wire(e.version()));
+        e.put_raw(&[0; 3]);
+        RequestHeaderLayout {
+            message_size_at,
+            request_id_at,
+            response_at: request_id_at + 4,
+            end: e.head().len(),
+        }
+    }
+
+    /// Reads the header in the decoder's version; the decoder stands behind the message header.
+    ///
+    /// # Errors
+    /// `MARSHAL`: octets that end early, a target of an unknown form, more than 64 contexts, an operation name of more than
+    /// 1 KiB or not in UTF-8. An object key of any length is accepted here: see [`TargetAddress::object_key`].
+    #[inline]
+    pub fn decode(d: &mut Decoder<'a>) -> Result<Self, DecodeError> {
+        match d.version() {
+            Version::V1_0 | Version::V1_1 => {
+                let contexts = ServiceContexts::decode(d)?;
+                let (request_id, response) = read_ids(d)?;
+                let target = TargetAddress::decode(d)?;
+                let operation = read_operation(d)?;
+                let principal = d.read_len(1)?;
+                d.take(principal)?;
+                Ok(Self { request_id, response, target, operation, contexts })
+            }
+            Version::V1_2 => {
+                let (request_id, response) = read_ids(d)?;
+                let target = TargetAddress::decode(d)?;
+                let operation = read_operation(d)?;
+                let contexts = ServiceContexts::decode(d)?;
+                Ok(Self { request_id, response, target, operation, contexts })
+            }
+        }
+    }
+}
+
+#[inline]
+fn read_ids(d: &mut Decoder<'_>) -> Result<(RequestId, ResponseFlags), DecodeError> {
+    let request_id = RequestId(d.read_u32()?);
+    let response = ResponseFlags::from_wire(d.read_u8()?, d.version());
+    d.take(3)?;
+    Ok((request_id, response))
+}
+
+#[inline]
+fn read_operation<'a>(d: &mut Decoder<'a>) -> Result<&'a str, DecodeError> {
+    let at = d.position();
+    let operation = d.read_str_ascii()?;
+    if operation.len() > MAX_OPERATION {
+        return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
+    }
+    Ok(operation)
+}
+
+/// Response flags and the three octets behind them as one word, for [`Encoder::patch_u32`] at
+/// [`RequestHeaderLayout::response_at`].
+pub const fn response_word(response: ResponseFlags, order: ByteOrder, version: Version) -> u32 {
+    let octets = [response.to_wire(version), 0, 0, 0];
+    match order {
+        ByteOrder::Big => u32::from_be_bytes(octets),
+        ByteOrder::Little => u32::from_le_bytes(octets),
+    }
+}
+
+/// A request header encoded in advance, for all calls of one operation on one reference in one version and byte order.
+///
+/// A call copies it, patches request id and response flags, and adds its own contexts: no allocation once the encoder's
+/// buffer has grown. The contexts come first in GIOP 1.0 and 1.1 and last in 1.2; what lies between is aligned to 4
+/// in all versions and is what the template holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestTemplate {
+    version: Version,
+    order: ByteOrder,
+    /// From the request id to the operation (1.2) or the principal (1.0, 1.1).
+    octets: Bytes,
+}
+
+impl RequestTemplate {
+    /// Encodes the header of that target and operation.
+    ///
+    /// # Errors
+    /// As [`RequestHeader::encode`].
+    pub fn new(
+        version: Version,
+        order: ByteOrder,
+        target: TargetAddress<'_>,
+        operation: &str,
+    ) -> Result<Self, EncodeError> {
+        let contexts = ServiceContexts::EMPTY;
+        let mut e = Encoder::new(order, version);
+        RequestHeader {
+            request_id: RequestId(0),
+            response: ResponseFlags::None,
+            target,
+            operation,
+            contexts,
+        }
+        .encode(&mut e)?;
+        // Without the empty context list before or behind it.
+        let whole = e.into_bytes();
+        let octets = match version {
+            Version::V1_0 | Version::V1_1 => whole.slice(4..),
+            Version::V1_2 => whole.slice(..whole.len() - 4),
+        };
+        Ok(Self { version, order, octets })
+    }
+
+    /// The version it is for.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The byte order it is for.
+    pub fn order(&self) -> ByteOrder {
+        self.order
+    }
+
+    /// Writes message header and request header of one call; the encoder must be at the start of a message in the template's
+    /// version and byte order. The message size stays to be patched by [`finish_message`](super::finish_message).
+    ///
+    /// # Errors
+    /// A context longer than 4 GiB.
+    #[inline]
+    pub fn encode(
+        &self,
+        e: &mut Encoder,
+        request_id: RequestId,
+        response: ResponseFlags,
+        contexts: &ServiceContexts<'_>,
+    ) -> Result<RequestHeaderLayout, EncodeError> {
+        debug_assert!(
+            e.version() == self.version && e.order() == self.order,
+            "template of another version or order"
+        );
+        let message_size_at = put_message_header(e, MessageType::Request);
+        let first = self.version < Version::V1_2;
+        if first {
+            contexts.encode(e)?;
+            e.align(4);
+        }
+        let request_id_at = e.head().len();
+        e.put_raw(&self.octets);
+        e.patch_u32(request_id_at, request_id.0);
+        let response_at = request_id_at + 4;
+        e.patch_u32(response_at, response_word(response, self.order, self.version));
+        if !first {
+            contexts.encode(e)?;
+        }
+        Ok(RequestHeaderLayout { message_size_at, request_id_at, response_at, end: e.head().len() })
+    }
+}

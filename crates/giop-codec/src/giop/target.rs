@@ -1,0 +1,276 @@
+//! What a request is addressed to: object keys and the three forms of a target address.
+
+use std::error::Error;
+use std::fmt;
+
+use bytes::Bytes;
+
+use super::MAX_OBJECT_KEY;
+use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
+use crate::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use crate::ior::{IiopProfile, Ior, TaggedProfile};
+use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
+
+/// Number by which a reply finds its request; unique among the outstanding requests of a connection.
+///
+/// Source clause: "GIOP Message Formats / Request Header".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RequestId(pub u32);
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The octets by which a server finds the object; nobody else looks into them.
+///
+/// Cheap to clone. `Display` shows printable octets as they are and the others as `\xHH`.
+/// Source clause: "Object Adapter / Object Key" in "Object Keys".
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct ObjectKey(Bytes);
+
+impl ObjectKey {
+    /// A key of constant octets; does not allocate.
+    pub const fn from_static(octets: &'static [u8]) -> Self {
+        Self(Bytes::from_static(octets))
+    }
+
+    /// The octets.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The octets as a shared buffer.
+    pub fn into_bytes(self) -> Bytes {
+        self.0
+    }
+}
+
+impl From<Bytes> for ObjectKey {
+    fn from(octets: Bytes) -> Self {
+        Self(octets)
+    }
+}
+
+impl From<Vec<u8>> for ObjectKey {
+    fn from(octets: Vec<u8>) -> Self {
+        Self(octets.into())
+    }
+}
+
+impl From<&[u8]> for ObjectKey {
+    /// Copies the octets.
+    fn from(octets: &[u8]) -> Self {
+        Self(Bytes::copy_from_slice(octets))
+    }
+}
+
+impl AsRef<[u8]> for ObjectKey {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl std::borrow::Borrow<[u8]> for ObjectKey {
+    fn borrow(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.escape_ascii().fmt(f)
+    }
+}
+
+impl fmt::Debug for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ObjectKey({self})")
+    }
+}
+
+/// Which of the three forms of a target address; the number is the one on the wire.
+///
+/// Source clause: "GIOP Message Formats / Request Header" (`GIOP::AddressingDisposition`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i16)]
+pub enum AddressingDisposition {
+    /// An object key.
+    Key = 0,
+    /// A profile.
+    Profile = 1,
+    /// A whole reference and which of its profiles was chosen.
+    Reference = 2,
+}
+
+impl CdrEncode for AddressingDisposition {
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        e.put_i16(*self as i16);
+        Ok(())
+    }
+}
+
+impl CdrDecode for AddressingDisposition {
+    const MIN_SIZE: usize = 2;
+
+    #[inline]
+    fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        match d.read_i16()? {
+            0 => Ok(Self::Key),
+            1 => Ok(Self::Profile),
+            2 => Ok(Self::Reference),
+            _ => Err(DecodeError::new(DecodeErrorKind::InvalidDiscriminator, d.position() - 2)),
+        }
+    }
+}
+
+/// The target of a Request or LocateRequest.
+///
+/// Clients send keys; the other forms only to servers that ask for them by `NEEDS_ADDRESSING_MODE`. GIOP 1.0 and 1.1 have
+/// only keys: there the key of the chosen IIOP profile is sent.
+/// Source clause: "GIOP Message Formats / Request Header" (`GIOP::TargetAddress`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TargetAddress<'a> {
+    /// The object key, a view of the message.
+    Key(&'a [u8]),
+    /// One profile.
+    Profile(TaggedProfile),
+    /// A reference and the index of the chosen profile.
+    Reference(Box<TargetReference>),
+}
+
+/// A whole reference as the target of a request.
+///
+/// Source clause: "GIOP Message Formats / Request Header" (`GIOP::IORAddressingInfo`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetReference {
+    /// Index into the profiles of `ior`.
+    pub selected_profile: u32,
+    /// The reference.
+    pub ior: Ior,
+}
+
+impl TargetAddress<'_> {
+    /// Which form it is.
+    pub const fn disposition(&self) -> AddressingDisposition {
+        match self {
+            Self::Key(_) => AddressingDisposition::Key,
+            Self::Profile(_) => AddressingDisposition::Profile,
+            Self::Reference(_) => AddressingDisposition::Reference,
+        }
+    }
+
+    /// The object key as a shared value: of a key a copy, else a view of the profile.
+    ///
+    /// # Errors
+    /// The key is longer than [`MAX_OBJECT_KEY`], or there is no usable IIOP profile.
+    pub fn object_key(&self) -> Result<ObjectKey, TargetError> {
+        let key = match self {
+            Self::Key(key) if key.len() <= MAX_OBJECT_KEY => ObjectKey::from(*key),
+            Self::Key(key) => return Err(TargetError::KeyTooLong(key.len())),
+            Self::Profile(profile) => iiop_key(profile)?,
+            Self::Reference(target) => {
+                let selected = usize::try_from(target.selected_profile).ok();
+                let profile =
+                    selected.and_then(|i| target.ior.profiles.get(i)).ok_or(TargetError::NoUsableProfile)?;
+                iiop_key(profile)?
+            }
+        };
+        match key.as_slice().len() {
+            len if len > MAX_OBJECT_KEY => Err(TargetError::KeyTooLong(len)),
+            _ => Ok(key),
+        }
+    }
+
+    /// Writes the union (1.2) or the bare key (1.0, 1.1).
+    pub(super) fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        if e.version() < Version::V1_2 {
+            return match self {
+                Self::Key(key) => put_key(e, key),
+                _ => {
+                    let key = self.object_key().map_err(|_| EncodeErrorKind::Unrepresentable)?;
+                    put_key(e, key.as_slice())
+                }
+            };
+        }
+        self.disposition().encode(e)?;
+        match self {
+            Self::Key(key) => put_key(e, key),
+            Self::Profile(profile) => profile.encode(e),
+            Self::Reference(target) => {
+                e.put_u32(target.selected_profile);
+                target.ior.encode(e)
+            }
+        }
+    }
+}
+
+impl<'a> TargetAddress<'a> {
+    /// Reads the union (1.2) or the bare key (1.0, 1.1).
+    #[inline]
+    pub(super) fn decode(d: &mut Decoder<'a>) -> Result<Self, DecodeError> {
+        if d.version() < Version::V1_2 {
+            return Ok(Self::Key(read_key(d)?));
+        }
+        match AddressingDisposition::decode(d)? {
+            AddressingDisposition::Key => Ok(Self::Key(read_key(d)?)),
+            AddressingDisposition::Profile => TaggedProfile::decode(d).map(Self::Profile),
+            AddressingDisposition::Reference => {
+                let selected_profile = d.read_u32()?;
+                Ok(Self::Reference(Box::new(TargetReference { selected_profile, ior: Ior::decode(d)? })))
+            }
+        }
+    }
+}
+
+fn put_key(e: &mut Encoder, key: &[u8]) -> Result<(), EncodeError> {
+    e.put_len(key.len())?;
+    e.put_raw(key);
+    Ok(())
+}
+
+#[inline]
+fn read_key<'a>(d: &mut Decoder<'a>) -> Result<&'a [u8], DecodeError> {
+    let len = d.read_len(1)?;
+    d.take(len)
+}
+
+#[cold]
+fn iiop_key(profile: &TaggedProfile) -> Result<ObjectKey, TargetError> {
+    IiopProfile::from_tagged(profile).map(|p| p.object_key).map_err(|_| TargetError::NoUsableProfile)
+}
+
+/// Why a well-formed target address leads to no object.
+///
+/// Becomes `OBJECT_NOT_EXIST` with OMG minor 1, `COMPLETED_NO`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetError {
+    /// The key has so many octets, more than [`MAX_OBJECT_KEY`].
+    KeyTooLong(usize),
+    /// The chosen profile is not there or is no usable IIOP profile.
+    NoUsableProfile,
+}
+
+impl fmt::Display for TargetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::KeyTooLong(len) => write!(f, "object key of {len} octets, the limit is {MAX_OBJECT_KEY}"),
+            Self::NoUsableProfile => f.write_str("target address holds no usable IIOP profile"),
+        }
+    }
+}
+
+impl Error for TargetError {}
+
+impl From<TargetError> for SystemException {
+    #[cold]
+    fn from(error: TargetError) -> Self {
+        Self::new(
+            SystemExceptionKind::ObjectNotExist,
+            minor::OBJECT_NOT_EXIST_NO_OBJECT,
+            CompletionStatus::No,
+        )
+        .with_source(error)
+    }
+}

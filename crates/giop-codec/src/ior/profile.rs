@@ -1,0 +1,185 @@
+//! The IIOP profile: host, port, object key and components.
+
+use std::error::Error;
+use std::fmt;
+
+use super::component::{ComponentTag, SslSecTrans, TaggedComponent};
+use super::encapsulation::{encapsulation, open_encapsulation, put_octets, read_octets_shared};
+use super::{MAX_COMPONENTS, ProfileTag, TaggedProfile};
+use crate::cdr::{CdrDecode, CdrEncode};
+use crate::code_set::CodeSetComponentInfo;
+use crate::giop::ObjectKey;
+use crate::{DecodeError, DecodeErrorKind, EncodeError, Version};
+
+/// The body of a `TAG_INTERNET_IOP` profile: where an object is in the Internet, and what else its server publishes.
+///
+/// Source clause: "IIOP IOR Profiles".
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct IiopProfile {
+    /// Highest GIOP version that the server takes. A higher minor number on the wire reads as 1.2.
+    pub version: Version,
+    /// DNS name, IPv4 or IPv6 address, the latter without brackets.
+    pub host: String,
+    /// TCP port; 0 where the server does not listen on plain TCP at this address.
+    pub port: u16,
+    /// What names the object within its server.
+    pub object_key: ObjectKey,
+    /// Further properties; not in IIOP 1.0.
+    pub components: Vec<TaggedComponent>,
+}
+
+impl IiopProfile {
+    /// A profile of version 1.2 without components.
+    pub fn new(host: impl Into<String>, port: u16, object_key: ObjectKey) -> Self {
+        Self { version: Version::V1_2, host: host.into(), port, object_key, components: Vec::new() }
+    }
+
+    /// The same with another version. In 1.0 components are not encoded, and in 1.1 no alternate addresses are read.
+    #[must_use]
+    pub fn with_version(mut self, version: Version) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// The same with one component more.
+    #[must_use]
+    pub fn with_component(mut self, component: TaggedComponent) -> Self {
+        self.components.push(component);
+        self
+    }
+
+    /// Reads the body of a profile.
+    ///
+    /// Octets behind the known fields are ignored. Components stay octets here; one that is corrupt in itself spoils
+    /// only itself.
+    ///
+    /// # Errors
+    /// Another tag, another major version, or octets that do not decode.
+    pub fn from_tagged(profile: &TaggedProfile) -> Result<Self, ProfileError> {
+        if profile.tag != ProfileTag::INTERNET_IOP {
+            return Err(ProfileError::Tag(profile.tag));
+        }
+        let mut d = open_encapsulation(&profile.data)?;
+        let (major, minor) = (d.read_u8()?, d.read_u8()?);
+        if major != 1 {
+            return Err(ProfileError::Major(major));
+        }
+        let version = Version::from_minor(minor).unwrap_or(Version::V1_2);
+        let host = String::from(d.read_str_ascii()?);
+        let port = d.read_u16()?;
+        let object_key = ObjectKey::from(read_octets_shared(&mut d)?);
+        let mut components = Vec::new();
+        if version > Version::V1_0 {
+            let at = d.position();
+            let count = d.read_len(TaggedComponent::MIN_SIZE)?;
+            if count > MAX_COMPONENTS {
+                return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at).into());
+            }
+            components.reserve_exact(count);
+            for _ in 0..count {
+                components.push(TaggedComponent::decode(&mut d)?);
+            }
+        }
+        Ok(Self { version, host: without_brackets(host), port, object_key, components })
+    }
+
+    /// The profile's octets.
+    ///
+    /// # Errors
+    /// A host name that has no encoding (it contains a NUL).
+    pub fn to_tagged(&self) -> Result<TaggedProfile, EncodeError> {
+        let data = encapsulation(|e| {
+            e.put_u8(1);
+            e.put_u8(self.version.minor());
+            e.put_ascii(&self.host)?;
+            e.put_u16(self.port);
+            put_octets(e, self.object_key.as_slice())?;
+            if self.version > Version::V1_0 {
+                e.put_len(self.components.len())?;
+                self.components.iter().try_for_each(|component| component.encode(e))?;
+            }
+            Ok(())
+        })?;
+        Ok(TaggedProfile { tag: ProfileTag::INTERNET_IOP, data })
+    }
+
+    /// The addresses to try, in order: host and port of the profile (unless its port is 0), then the alternate ones
+    /// (IIOP 1.2 only).
+    pub fn addresses(&self) -> Vec<(String, u16)> {
+        let mut addresses = Vec::with_capacity(1);
+        if self.port != 0 {
+            addresses.push((self.host.clone(), self.port));
+        }
+        if self.version >= Version::V1_2 {
+            addresses.extend(self.components.iter().filter_map(TaggedComponent::as_alternate_address));
+        }
+        for (host, _) in &mut addresses {
+            *host = without_brackets(std::mem::take(host));
+        }
+        addresses
+    }
+
+    /// The first component with that tag.
+    pub fn component(&self, tag: ComponentTag) -> Option<&TaggedComponent> {
+        self.components.iter().find(|component| component.tag == tag)
+    }
+
+    /// What the server says about code sets; `None` where it says nothing or nothing readable.
+    pub fn code_sets(&self) -> Option<CodeSetComponentInfo> {
+        self.component(ComponentTag::CODE_SETS)?.as_code_sets()
+    }
+
+    /// The number of the ORB that made the reference.
+    pub fn orb_type(&self) -> Option<u32> {
+        self.component(ComponentTag::ORB_TYPE)?.as_orb_type()
+    }
+
+    /// The TLS port and what it demands.
+    pub fn ssl(&self) -> Option<SslSecTrans> {
+        self.component(ComponentTag::SSL_SEC_TRANS)?.as_ssl_sec_trans()
+    }
+}
+
+/// Some ORBs put an IPv6 address into the profile with its brackets.
+fn without_brackets(host: String) -> String {
+    match host.strip_prefix('[').and_then(|h| h.strip_suffix(']')) {
+        Some(bare) => bare.to_owned(),
+        None => host,
+    }
+}
+
+/// Why a profile cannot be used as an IIOP profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProfileError {
+    /// It is of another kind.
+    Tag(ProfileTag),
+    /// Its major version is not 1.
+    Major(u8),
+    /// Its octets do not decode; the offset counts from the start of the profile data.
+    Decode(DecodeError),
+}
+
+impl From<DecodeError> for ProfileError {
+    fn from(error: DecodeError) -> Self {
+        Self::Decode(error)
+    }
+}
+
+impl fmt::Display for ProfileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tag(tag) => write!(f, "profile with tag {:#x} is not an IIOP profile", tag.0),
+            Self::Major(major) => write!(f, "IIOP profile of major version {major}, only 1 is known"),
+            Self::Decode(_) => f.write_str("IIOP profile does not decode"),
+        }
+    }
+}
+
+impl Error for ProfileError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Decode(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The reference itself: a type id and tagged profiles.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+use super::encapsulation::{put_octets, read_octets_owned};
+use super::{IiopProfile, MAX_PROFILES, MAX_REPOSITORY_ID};
+use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
+use crate::{DecodeError, DecodeErrorKind, EncodeError};
+
+/// What kind of profile it is.
+///
+/// Source clause: "Object References / Standard IOR Profiles".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProfileTag(pub u32);
+
+impl ProfileTag {
+    /// `TAG_INTERNET_IOP`: an address to reach by IIOP, see [`IiopProfile`].
+    pub const INTERNET_IOP: Self = Self(0);
+    /// `TAG_MULTIPLE_COMPONENTS`: only components.
+    pub const MULTIPLE_COMPONENTS: Self = Self(1);
+    /// `TAG_SCCP_IOP`: telecommunication networks.
+    pub const SCCP_IOP: Self = Self(2);
+    /// `TAG_UIPMC`: multicast.
+    pub const UIPMC: Self = Self(3);
+}
+
+/// A profile as it stands on the wire: its tag and its octets, which are never changed.
+///
+/// Source clause: "Object References / IOR" (`IOP::TaggedProfile`).
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct TaggedProfile {
+    /// Which kind.
+    pub tag: ProfileTag,
+    /// The profile data, for almost every kind an encapsulation.
+    pub data: Bytes,
+}
+
+impl fmt::Debug for TaggedProfile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TaggedProfile(tag {:#x}, {} octets)", self.tag.0, self.data.len())
+    }
+}
+
+impl CdrEncode for TaggedProfile {
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        e.put_u32(self.tag.0);
+        put_octets(e, &self.data)
+    }
+}
+
+/// Copies the profile's octets.
+impl CdrDecode for TaggedProfile {
+    /// Two ulongs.
+    const MIN_SIZE: usize = 8;
+
+    fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let tag = ProfileTag(d.read_u32()?);
+        Ok(Self { tag, data: read_octets_owned(d)? })
+    }
+}
+
+/// An interoperable object reference: a type id and profiles, each a way to the object.
+///
+/// Profiles that zorb does not understand are kept with their octets and order, so a reference that is passed on arrives
+/// as it came. No profiles at all is the nil reference.
+///
+/// `Display` and `FromStr` are the text form `IOR:0100...`. `CdrDecode` copies the profiles: a reference outlives the
+/// message it came in.
+/// Source clause: "Object References / IOR".
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Ior {
+    /// Repository id of the most derived interface as far as the sender knew it; a hint, and empty where it is unknown.
+    pub type_id: String,
+    /// Ways to the object.
+    pub profiles: Vec<TaggedProfile>,
+}
+
+impl Ior {
+    /// The nil reference.
+    #[doc(alias = "_nil")]
+    pub const fn nil() -> Self {
+        Self { type_id: String::new(), profiles: Vec::new() }
+    }
+
+    /// Whether it refers to nothing: it has no profiles (whatever its type id says).
+    pub fn is_nil(&self) -> bool {
+        self.profiles.is_empty()
+    }
+
+    /// A reference with these IIOP profiles.
+    ///
+    /// # Errors
+    /// A host name that has no encoding (it contains a NUL).
+    pub fn from_profiles(type_id: impl Into<String>, profiles: &[IiopProfile]) -> Result<Self, EncodeError> {
+        let profiles = profiles.iter().map(IiopProfile::to_tagged).collect::<Result<_, _>>()?;
+        Ok(Self { type_id: type_id.into(), profiles })
+    }
+
+    /// Its IIOP profiles in order; profiles of other kinds, of another major version or that do not decode are passed over.
+    pub fn iiop_profiles(&self) -> impl Iterator<Item = IiopProfile> + '_ {
+        self.profiles.iter().filter_map(|profile| IiopProfile::from_tagged(profile).ok())
+    }
+
+    /// Its first usable IIOP profile.
+    pub fn iiop_profile(&self) -> Option<IiopProfile> {
+        self.iiop_profiles().next()
+    }
+}
+
+impl CdrEncode for Ior {
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        e.put_ascii(&self.type_id)?;
+        e.put_len(self.profiles.len())?;
+        self.profiles.iter().try_for_each(|profile| profile.encode(e))
+    }
+}
+
+impl CdrDecode for Ior {
+    /// The type id's length, with lenient peers nothing more, and the count.
+    const MIN_SIZE: usize = 8;
+
+    fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let at = d.position();
+        let type_id = d.read_str_ascii()?;
+        if type_id.len() > MAX_REPOSITORY_ID {
+            return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
+        }
+        let type_id = String::from(type_id);
+        let at = d.position();
+        let count = d.read_len(TaggedProfile::MIN_SIZE)?;
+        if count > MAX_PROFILES {
+            return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
+        }
+        let profiles = (0..count).map(|_| TaggedProfile::decode(d)).collect::<Result<_, _>>()?;
+        Ok(Self { type_id, profiles })
+    }
+}

@@ -1,0 +1,139 @@
+//! Stringified references: `IOR:` and hexadecimal digits.
+
+use std::error::Error;
+use std::fmt;
+use std::str::FromStr;
+
+use bytes::Bytes;
+
+use super::encapsulation::{encapsulation, open_encapsulation};
+use super::{Ior, TaggedProfile};
+use crate::DecodeErrorKind;
+use crate::cdr::{CdrDecode, CdrEncode};
+use crate::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+
+const PREFIX: &str = "IOR:";
+
+impl Ior {
+    /// The octets of the reference as an encapsulation: what the text form shows as digits.
+    ///
+    /// A type id without an encoding (with a NUL in it) is left empty: it is only a hint.
+    pub fn to_encapsulation(&self) -> Bytes {
+        encapsulation(|e| self.encode(e))
+            .or_else(|_| {
+                encapsulation(|e| {
+                    e.put_ascii("")?;
+                    e.put_len(self.profiles.len())?;
+                    TaggedProfile::encode_slice(&self.profiles, e)
+                })
+            })
+            .unwrap_or_default()
+    }
+}
+
+/// `IOR:` and lower-case digits, little-endian.
+impl fmt::Display for Ior {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(PREFIX)?;
+        self.to_encapsulation().iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+    }
+}
+
+/// Takes the prefix and the digits in any case, both byte orders, and white space around.
+impl FromStr for Ior {
+    type Err = ParseIorError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIorError> {
+        let fail = |position: usize, kind| Err(ParseIorError { position, kind });
+        let body = text.trim_start();
+        let skipped = text.chars().count() - body.chars().count();
+        let body = body.trim_end();
+        let digits = match body.get(..PREFIX.len()) {
+            Some(prefix) if prefix.eq_ignore_ascii_case(PREFIX) => {
+                body.get(PREFIX.len()..).unwrap_or_default()
+            }
+            _ => return fail(skipped + 1, ParseIorErrorKind::Prefix),
+        };
+        // Number of the first digit; up to the first that is none, characters and octets are the same.
+        let first = skipped + PREFIX.len() + 1;
+        let mut octets = Vec::with_capacity(digits.len() / 2);
+        let mut high = None;
+        for (i, c) in digits.chars().enumerate() {
+            let Some(digit) = c.to_digit(16) else { return fail(first + i, ParseIorErrorKind::Digit(c)) };
+            match high.take() {
+                None => high = Some(digit),
+                Some(upper) => octets.push((upper << 4 | digit) as u8),
+            }
+        }
+        if high.is_some() {
+            return fail(first + digits.len() - 1, ParseIorErrorKind::OddDigits);
+        }
+        let octets = Bytes::from(octets);
+        let decoded = open_encapsulation(&octets).and_then(|mut d| Ok((Ior::decode(&mut d)?, d.remaining())));
+        match decoded {
+            Ok((ior, 0)) => Ok(ior),
+            Ok((_, left)) => fail(first + digits.len() - 2 * left, ParseIorErrorKind::Trailing(left)),
+            Err(error) => fail(first + 2 * error.offset, ParseIorErrorKind::Decode(error.kind)),
+        }
+    }
+}
+
+/// Why a text is no stringified reference, with the character at which it goes wrong.
+///
+/// Becomes `BAD_PARAM` with OMG minor code 9, `COMPLETED_NO`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParseIorError {
+    position: usize,
+    kind: ParseIorErrorKind,
+}
+
+impl ParseIorError {
+    /// Which character of the text as it was handed in is wrong; the first is number 1.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    /// What is wrong.
+    pub fn kind(&self) -> ParseIorErrorKind {
+        self.kind
+    }
+}
+
+impl From<ParseIorError> for SystemException {
+    #[cold]
+    fn from(error: ParseIorError) -> Self {
+        Self::new(SystemExceptionKind::BadParam, minor::BAD_PARAM_URL_SCHEME_SPECIFIC, CompletionStatus::No)
+            .with_source(error)
+    }
+}
+
+impl fmt::Display for ParseIorError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "object reference, character {}: ", self.position)?;
+        match self.kind {
+            ParseIorErrorKind::Prefix => f.write_str("\"IOR:\" expected"),
+            ParseIorErrorKind::Digit(c) => write!(f, "hexadecimal digit expected, found {c:?}"),
+            ParseIorErrorKind::OddDigits => f.write_str("the last octet has only one digit"),
+            ParseIorErrorKind::Trailing(octets) => write!(f, "{octets} octets too many behind the reference"),
+            ParseIorErrorKind::Decode(kind) => f.write_str(kind.message()),
+        }
+    }
+}
+
+impl Error for ParseIorError {}
+
+/// The ways in which a stringified reference can be wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ParseIorErrorKind {
+    /// It does not start with `IOR:`.
+    Prefix,
+    /// A character that is no hexadecimal digit.
+    Digit(char),
+    /// An odd number of digits.
+    OddDigits,
+    /// So many octets are left over.
+    Trailing(usize),
+    /// The octets are no reference.
+    Decode(DecodeErrorKind),
+}

@@ -1,0 +1,298 @@
+//! `corbaloc:` and `corbaname:`: addresses and an object key, or the name of an initial reference.
+
+use std::fmt;
+use std::net::Ipv6Addr;
+use std::str::FromStr;
+
+use super::error::{UrlError, UrlErrorKind};
+use super::escape::{unescape, unescape_text, write_escaped};
+use crate::giop::ObjectKey;
+use crate::ior::{IiopProfile, Ior, TaggedComponent};
+use crate::{EncodeError, Version};
+
+/// The initial reference and object key that `corbaname:` and `rir:` mean when they name none.
+const NAME_SERVICE: &str = "NameService";
+
+/// One `iiop:` address of a `corbaloc:` URL.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct IiopAddress {
+    /// Version to speak; 1.0 where the URL names none.
+    pub version: Version,
+    /// DNS name, IPv4 or IPv6 address without brackets; empty means this host.
+    pub host: String,
+    /// TCP port; 2809 where the URL names none.
+    pub port: u16,
+}
+
+impl IiopAddress {
+    /// Port of an address that names none.
+    pub const DEFAULT_PORT: u16 = 2809;
+
+    /// The host to connect to: `localhost` where the address leaves it empty.
+    pub fn host_or_local(&self) -> &str {
+        if self.host.is_empty() { "localhost" } else { &self.host }
+    }
+}
+
+/// `iiop:1.2@host:2809`, IPv6 addresses in brackets.
+impl fmt::Display for IiopAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (open, close) = if self.host.contains(':') { ("[", "]") } else { ("", "") };
+        write!(f, "iiop:{}@{open}{}{close}:{}", self.version, self.host, self.port)
+    }
+}
+
+/// A `corbaloc:` URL: where an object is, without its type.
+///
+/// Source clause: "Object URLs / corbaloc URL".
+///
+/// ```
+/// use giop_codec::url::Corbaloc;
+///
+/// let url: Corbaloc = "corbaloc::1.2@example.org/NameService".parse()?;
+/// assert_eq!(url.to_string(), "corbaloc:iiop:1.2@example.org:2809/NameService");
+/// # Ok::<(), giop_codec::url::UrlError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Corbaloc {
+    /// `rir:`: the initial reference of that name.
+    Rir {
+        /// Name to hand to `resolve_initial_references`, by default `NameService`.
+        name: String,
+    },
+    /// Addresses to try in this order, all for one object key.
+    Iiop {
+        /// At least one.
+        addresses: Vec<IiopAddress>,
+        /// The key string with its escapes undone.
+        key: ObjectKey,
+    },
+}
+
+impl Corbaloc {
+    /// An object reference without a type id to the same object.
+    ///
+    /// Its version is the lowest of all addresses. In IIOP 1.2 the further addresses become alternate address
+    /// components of one profile; before that, which has none, profiles of their own.
+    ///
+    /// # Errors
+    /// [`UrlErrorKind::NoAddress`] for `rir:`; [`UrlErrorKind::HostCharacter`] for a host name, built by hand, with a
+    /// NUL in it.
+    pub fn to_ior(&self) -> Result<Ior, UrlError> {
+        let bad_host = |_: EncodeError| UrlError::new("", 0, UrlErrorKind::HostCharacter('\0'));
+        let no_address = || UrlError::new("", 0, UrlErrorKind::NoAddress);
+        let Self::Iiop { addresses, key } = self else { return Err(no_address()) };
+        let (first, others) = addresses.split_first().ok_or_else(no_address)?;
+        let version = addresses.iter().map(|a| a.version).min().unwrap_or(first.version);
+        let profile = |address: &IiopAddress| {
+            IiopProfile::new(address.host_or_local(), address.port, key.clone()).with_version(version)
+        };
+        let mut profiles = vec![profile(first)];
+        for other in others {
+            match profiles.first_mut() {
+                Some(main) if version >= Version::V1_2 => {
+                    let component = TaggedComponent::alternate_address(other.host_or_local(), other.port);
+                    main.components.push(component.map_err(bad_host)?);
+                }
+                _ => profiles.push(profile(other)),
+            }
+        }
+        Ior::from_profiles("", &profiles).map_err(bad_host)
+    }
+
+    /// Parses what stands behind `corbaloc:`: the octets `start..end` of `text`.
+    pub(super) fn parse(text: &str, start: usize, end: usize) -> Result<Self, UrlError> {
+        let list_end = list_end(text, start, end);
+        let key = (list_end < end).then_some((list_end + 1, end)).filter(|(from, to)| from < to);
+        Self::parse_parts(text, (start, list_end), key, None)
+    }
+
+    /// Parses an address list and a key string, each given as a range of `text`.
+    fn parse_parts(
+        text: &str,
+        list: (usize, usize),
+        key: Option<(usize, usize)>,
+        default_key: Option<&str>,
+    ) -> Result<Self, UrlError> {
+        let (start, end) = list;
+        let part = text.get(start..end).unwrap_or_default();
+        if part.get(..4).is_some_and(|p| p.eq_ignore_ascii_case("rir:")) {
+            if part.len() > 4 {
+                return Err(UrlError::new(text, start + 4, UrlErrorKind::RirNotAlone));
+            }
+            let name = key.map(|(from, to)| unescape_text(text, from, to, true)).transpose()?;
+            return Ok(Self::Rir { name: name.unwrap_or_else(|| NAME_SERVICE.to_owned()) });
+        }
+        let mut addresses = Vec::new();
+        let mut at = start;
+        for address in part.split(',') {
+            addresses.push(parse_address(text, at, address)?);
+            at += address.len() + 1;
+        }
+        let key = match (key, default_key) {
+            (Some((from, to)), _) => unescape(text, from, to, true)?,
+            (None, Some(key)) => key.as_bytes().to_vec(),
+            (None, None) => {
+                return Err(UrlError::new(text, (end + 1).min(text.len()), UrlErrorKind::MissingKey));
+            }
+        };
+        Ok(Self::Iiop { addresses, key: ObjectKey::from(key) })
+    }
+
+    /// The part behind the scheme.
+    fn write_location(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rir { name } => {
+                f.write_str("rir:/")?;
+                write_escaped(f, name.as_bytes())
+            }
+            Self::Iiop { addresses, key } => {
+                for (i, address) in addresses.iter().enumerate() {
+                    write!(f, "{}{address}", if i == 0 { "" } else { "," })?;
+                }
+                f.write_str("/")?;
+                write_escaped(f, key.as_slice())
+            }
+        }
+    }
+}
+
+impl FromStr for Corbaloc {
+    type Err = UrlError;
+
+    fn from_str(text: &str) -> Result<Self, UrlError> {
+        let (start, end) = super::body_of(text, "corbaloc")?;
+        Self::parse(text, start, end)
+    }
+}
+
+/// Everything spelled out; parses back to the same value.
+impl fmt::Display for Corbaloc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("corbaloc:")?;
+        self.write_location(f)
+    }
+}
+
+/// A `corbaname:` URL: a naming context and a stringified name to resolve in it.
+///
+/// The name is kept as text (escapes undone); its own syntax (`id.kind/id.kind`) is checked where it is resolved.
+/// Source clause: "Naming Service / corbaname URLs".
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Corbaname {
+    /// The naming context; its key is `NameService` where the URL names none.
+    pub context: Corbaloc,
+    /// The name to resolve; empty means the context itself.
+    pub name: String,
+}
+
+impl Corbaname {
+    /// Parses what stands behind `corbaname:`: the octets `start..end` of `text`.
+    pub(super) fn parse(text: &str, start: usize, end: usize) -> Result<Self, UrlError> {
+        let hash = text.get(start..end).unwrap_or_default().find('#').map_or(end, |at| start + at);
+        let list_end = list_end(text, start, hash);
+        let key = (list_end < hash).then_some((list_end + 1, hash)).filter(|(from, to)| from < to);
+        let context = Corbaloc::parse_parts(text, (start, list_end), key, Some(NAME_SERVICE))?;
+        let name = if hash < end { unescape_text(text, hash + 1, end, true)? } else { String::new() };
+        Ok(Self { context, name })
+    }
+}
+
+impl FromStr for Corbaname {
+    type Err = UrlError;
+
+    fn from_str(text: &str) -> Result<Self, UrlError> {
+        let (start, end) = super::body_of(text, "corbaname")?;
+        Self::parse(text, start, end)
+    }
+}
+
+/// Everything spelled out; parses back to the same value.
+impl fmt::Display for Corbaname {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("corbaname:")?;
+        self.context.write_location(f)?;
+        f.write_str("#")?;
+        write_escaped(f, self.name.as_bytes())
+    }
+}
+
+/// Where the address list ends: at the first `/`, else at `end`.
+fn list_end(text: &str, start: usize, end: usize) -> usize {
+    text.get(start..end).unwrap_or_default().find('/').map_or(end, |at| start + at)
+}
+
+/// One address of the list; `at` is where it starts in `text`.
+fn parse_address(text: &str, at: usize, address: &str) -> Result<IiopAddress, UrlError> {
+    let fail = |offset: usize, kind| Err(UrlError::new(text, at + offset, kind));
+    let Some((protocol, mut rest)) = address.split_once(':') else {
+        return fail(0, UrlErrorKind::NoProtocol);
+    };
+    if protocol.eq_ignore_ascii_case("rir") {
+        return fail(0, UrlErrorKind::RirNotAlone);
+    }
+    if !protocol.is_empty() && !protocol.eq_ignore_ascii_case("iiop") {
+        return fail(0, UrlErrorKind::UnknownProtocol(protocol.to_owned()));
+    }
+    let mut offset = protocol.len() + 1;
+    let mut version = Version::V1_0;
+    if let Some((number, behind)) = rest.split_once('@') {
+        version = match parse_version(number) {
+            Some(version) => version,
+            None => return fail(offset, UrlErrorKind::Version),
+        };
+        offset += number.len() + 1;
+        rest = behind;
+    }
+    let (host, port) = if let Some(bracketed) = rest.strip_prefix('[') {
+        let Some((inner, behind)) = bracketed.split_once(']') else {
+            return fail(offset, UrlErrorKind::Ipv6Address);
+        };
+        if inner.parse::<Ipv6Addr>().is_err() {
+            return fail(offset, UrlErrorKind::Ipv6Address);
+        }
+        offset += inner.len() + 2;
+        match behind.strip_prefix(':') {
+            Some(port) => (inner, Some(port)),
+            None if behind.is_empty() => (inner, None),
+            None => return fail(offset, UrlErrorKind::Port),
+        }
+    } else {
+        if rest.parse::<Ipv6Addr>().is_ok() {
+            return fail(offset, UrlErrorKind::Ipv6Brackets);
+        }
+        let (host, port) = rest.split_once(':').map_or((rest, None), |(host, port)| (host, Some(port)));
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+        if let Some((i, c)) = host.char_indices().find(|(_, c)| !allowed(*c)) {
+            return fail(offset + i, UrlErrorKind::HostCharacter(c));
+        }
+        offset += host.len();
+        (host, port)
+    };
+    let port = match port {
+        None => IiopAddress::DEFAULT_PORT,
+        Some(digits) => match parse_port(digits) {
+            Some(port) => port,
+            None => return fail(offset + 1, UrlErrorKind::Port),
+        },
+    };
+    Ok(IiopAddress { version, host: host.to_owned(), port })
+}
+
+/// `1.N`; a minor number above 2 means 1.2, the highest that exists here.
+fn parse_version(number: &str) -> Option<Version> {
+    let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+    let (major, minor) = number.split_once('.')?;
+    if !digits(major) || !digits(minor) || major.trim_start_matches('0') != "1" {
+        return None;
+    }
+    Some(minor.parse().ok().and_then(Version::from_minor).unwrap_or(Version::V1_2))
+}
+
+/// Digits only (`u16::from_str` would take a sign), not zero.
+fn parse_port(digits: &str) -> Option<u16> {
+    if !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse().ok().filter(|port| *port != 0)
+}

@@ -1,0 +1,147 @@
+//! What is wrong with an object URL, and where.
+
+use std::error::Error;
+use std::fmt;
+
+use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use crate::ior::ParseIorError;
+
+/// Why a text is no object URL, with the character at which it goes wrong.
+///
+/// Becomes `BAD_PARAM` with OMG minor code 7 (scheme), 8 (address), 9 (scheme-specific part) or 10 (anything else),
+/// `COMPLETED_NO`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UrlError {
+    position: usize,
+    kind: UrlErrorKind,
+}
+
+impl UrlError {
+    /// An error at byte offset `at` of `text`.
+    #[cold]
+    pub(super) fn new(text: &str, at: usize, kind: UrlErrorKind) -> Self {
+        let before = text.char_indices().take_while(|(offset, _)| *offset < at).count();
+        Self { position: before + 1, kind }
+    }
+
+    /// Which character of the text as it was handed in is wrong; the first is number 1.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    /// What is wrong.
+    pub fn kind(&self) -> &UrlErrorKind {
+        &self.kind
+    }
+
+    /// The OMG minor code of `BAD_PARAM` for it.
+    pub fn minor(&self) -> MinorCode {
+        match self.kind {
+            UrlErrorKind::UnknownScheme(_) => minor::BAD_PARAM_URL_SCHEME,
+            UrlErrorKind::UnknownProtocol(_)
+            | UrlErrorKind::NoProtocol
+            | UrlErrorKind::Version
+            | UrlErrorKind::HostCharacter(_)
+            | UrlErrorKind::Ipv6Address
+            | UrlErrorKind::Ipv6Brackets
+            | UrlErrorKind::Port
+            | UrlErrorKind::RirNotAlone => minor::BAD_PARAM_URL_ADDRESS,
+            UrlErrorKind::Character(_)
+            | UrlErrorKind::Escape
+            | UrlErrorKind::NotUtf8
+            | UrlErrorKind::EmptyPath
+            | UrlErrorKind::Ior(_) => minor::BAD_PARAM_URL_SCHEME_SPECIFIC,
+            UrlErrorKind::MissingKey | UrlErrorKind::NoAddress => minor::BAD_PARAM_URL_OTHER,
+        }
+    }
+}
+
+impl From<ParseIorError> for UrlError {
+    fn from(error: ParseIorError) -> Self {
+        Self { position: error.position(), kind: UrlErrorKind::Ior(error) }
+    }
+}
+
+impl From<UrlError> for SystemException {
+    #[cold]
+    fn from(error: UrlError) -> Self {
+        Self::new(SystemExceptionKind::BadParam, error.minor(), CompletionStatus::No).with_source(error)
+    }
+}
+
+impl fmt::Display for UrlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            // It names the position itself.
+            UrlErrorKind::Ior(error) => error.fmt(f),
+            kind => write!(f, "object URL, character {}: {kind}", self.position),
+        }
+    }
+}
+
+impl Error for UrlError {}
+
+/// The ways in which an object URL can be wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum UrlErrorKind {
+    /// Not `IOR:`, `corbaloc:`, `corbaname:` or `file:`; holds what stands before the first colon.
+    UnknownScheme(String),
+    /// An address of a protocol that zorb cannot reach.
+    UnknownProtocol(String),
+    /// An address without `protocol:` or `:` before it.
+    NoProtocol,
+    /// What stands before `@` is not a GIOP version.
+    Version,
+    /// A character that no host name has.
+    HostCharacter(char),
+    /// Brackets around something that is not an IPv6 address, or not closed.
+    Ipv6Address,
+    /// An IPv6 address without brackets.
+    Ipv6Brackets,
+    /// Not a port number of 1 to 65535.
+    Port,
+    /// `rir:` among other addresses, or with something behind it.
+    RirNotAlone,
+    /// A character that must be escaped here.
+    Character(char),
+    /// `%` without two hexadecimal digits behind it.
+    Escape,
+    /// Escapes that give octets which are not UTF-8 where text is needed.
+    NotUtf8,
+    /// `file:` without a path.
+    EmptyPath,
+    /// A stringified reference that does not decode.
+    Ior(ParseIorError),
+    /// `corbaloc:` without an object key.
+    MissingKey,
+    /// `rir:` names an initial reference; there is no address to make an object reference of.
+    NoAddress,
+}
+
+impl fmt::Display for UrlErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownScheme(scheme) => {
+                write!(f, "unknown scheme {scheme:?} (IOR:, corbaloc:, corbaname: and file: are known)")
+            }
+            Self::UnknownProtocol(protocol) => {
+                write!(f, "protocol {protocol:?} is not supported (iiop: and rir: are)")
+            }
+            Self::NoProtocol => f.write_str("address expected, such as iiop:1.2@host:2809 or :host"),
+            Self::Version => f.write_str("version expected before '@': 1.0, 1.1 or 1.2"),
+            Self::HostCharacter(c) => write!(f, "{c:?} is not allowed in a host name"),
+            Self::Ipv6Address => f.write_str("IPv6 address in brackets expected, such as [::1]"),
+            Self::Ipv6Brackets => f.write_str("an IPv6 address needs brackets, such as [::1]:2809"),
+            Self::Port => f.write_str("port number of 1 to 65535 expected"),
+            Self::RirNotAlone => f.write_str("rir: must be the only address and has no host"),
+            Self::Character(c) => write!(f, "{c:?} is not allowed here unless escaped as %HH"),
+            Self::Escape => f.write_str("two hexadecimal digits expected after '%'"),
+            Self::NotUtf8 => f.write_str("escaped octets are not UTF-8 text"),
+            Self::EmptyPath => f.write_str("path expected after file:"),
+            Self::Ior(error) => error.fmt(f),
+            Self::MissingKey => f.write_str("object key expected, such as /NameService"),
+            Self::NoAddress => f.write_str("rir: names an initial reference, it has no address"),
+        }
+    }
+}

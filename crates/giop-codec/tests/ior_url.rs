@@ -1,0 +1,217 @@
+//! Object URLs: the grammar as a table, errors with their characters and minor codes, and conversion to references.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::path::Path;
+
+use giop_codec::Version;
+use giop_codec::exception::{SystemException, SystemExceptionKind};
+use giop_codec::giop::ObjectKey;
+use giop_codec::ior::Ior;
+use giop_codec::url::{Corbaloc, Corbaname, IiopAddress, ObjectUrl, UrlErrorKind};
+use proptest::prelude::*;
+
+fn address(version: Version, host: &str, port: u16) -> IiopAddress {
+    IiopAddress { version, host: host.into(), port }
+}
+
+fn iiop(addresses: &[IiopAddress], key: &[u8]) -> Corbaloc {
+    Corbaloc::Iiop { addresses: addresses.to_vec(), key: ObjectKey::from(key) }
+}
+
+fn rir(name: &str) -> Corbaloc {
+    Corbaloc::Rir { name: name.into() }
+}
+
+#[test]
+fn corbaloc_grammar() {
+    use Version::{V1_0, V1_1, V1_2};
+    let table = [
+        ("corbaloc::host/Key", iiop(&[address(V1_0, "host", 2809)], b"Key")),
+        ("corbaloc:iiop:host/Key", iiop(&[address(V1_0, "host", 2809)], b"Key")),
+        ("CORBALOC:IIOP:host/Key", iiop(&[address(V1_0, "host", 2809)], b"Key")),
+        (" corbaloc::host/Key\n", iiop(&[address(V1_0, "host", 2809)], b"Key")),
+        ("corbaloc::1.2@host:1/Key", iiop(&[address(V1_2, "host", 1)], b"Key")),
+        ("corbaloc::1.1@host:65535/Key", iiop(&[address(V1_1, "host", 65535)], b"Key")),
+        ("corbaloc::1.9@h/Key", iiop(&[address(V1_2, "h", 2809)], b"Key")),
+        ("corbaloc::/Key", iiop(&[address(V1_0, "", 2809)], b"Key")),
+        ("corbaloc:iiop:/Key", iiop(&[address(V1_0, "", 2809)], b"Key")),
+        ("corbaloc:iiop::99/Key", iiop(&[address(V1_0, "", 99)], b"Key")),
+        ("corbaloc::[::1]/Key", iiop(&[address(V1_0, "::1", 2809)], b"Key")),
+        ("corbaloc::1.2@[fe80::1]:7/Key", iiop(&[address(V1_2, "fe80::1", 7)], b"Key")),
+        ("corbaloc::10.0.0.1:7/a/b", iiop(&[address(V1_0, "10.0.0.1", 7)], b"a/b")),
+        (
+            "corbaloc::a,iiop:1.1@b:2,:1.2@[::1]:3/Key",
+            iiop(&[address(V1_0, "a", 2809), address(V1_1, "b", 2), address(V1_2, "::1", 3)], b"Key"),
+        ),
+        (
+            "corbaloc::h/%00%fF%2f-_.!~*'();/:?@&=+$,",
+            iiop(&[address(V1_0, "h", 2809)], b"\0\xff/-_.!~*'();/:?@&=+$,"),
+        ),
+        ("corbaloc:rir:", rir("NameService")),
+        ("corbaloc:rir:/", rir("NameService")),
+        ("corbaloc:RIR:/TradingService", rir("TradingService")),
+        ("corbaloc:rir:/Trading%20Service", rir("Trading Service")),
+    ];
+    for (text, expected) in table {
+        assert_eq!(text.parse(), Ok(ObjectUrl::Corbaloc(expected.clone())), "{text}");
+        assert_eq!(text.parse(), Ok(expected.clone()), "{text}");
+        assert_eq!(expected.to_string().parse(), Ok(expected), "{text} printed and read again");
+    }
+}
+
+#[test]
+fn corbaname_grammar() {
+    let host = |key: &[u8]| iiop(&[address(Version::V1_0, "h", 2809)], key);
+    let table = [
+        ("corbaname::h", host(b"NameService"), ""),
+        ("corbaname::h/", host(b"NameService"), ""),
+        ("corbaname::h#", host(b"NameService"), ""),
+        ("corbaname::h#a/b", host(b"NameService"), "a/b"),
+        ("corbaname::h/Other#a.kind/b", host(b"Other"), "a.kind/b"),
+        ("corbaname:rir:#a", rir("NameService"), "a"),
+        ("corbaname:rir:/Mine#a", rir("Mine"), "a"),
+        ("CorbaName::h#%c3%a4%5c.%23", host(b"NameService"), "ä\\.#"),
+    ];
+    for (text, context, name) in table {
+        let expected = Corbaname { context, name: name.into() };
+        assert_eq!(text.parse(), Ok(ObjectUrl::Corbaname(expected.clone())), "{text}");
+        assert_eq!(expected.to_string().parse(), Ok(expected), "{text} printed and read again");
+    }
+}
+
+#[test]
+fn file_grammar() {
+    let table = [
+        ("file:///srv/x.ior", "/srv/x.ior"),
+        ("file:/srv/x.ior", "/srv/x.ior"),
+        ("FILE://localhost/srv/x.ior", "/srv/x.ior"),
+        ("file://x.ior", "x.ior"),
+        ("file:dir/x.ior", "dir/x.ior"),
+        ("file:localhost/x", "localhost/x"),
+        ("file:///with%20space/100%25", "/with space/100%"),
+        ("file:///grüße/a b", "/grüße/a b"),
+    ];
+    for (text, path) in table {
+        let url: ObjectUrl = text.parse().unwrap();
+        let ObjectUrl::File(found) = &url else { panic!("{text} is a file") };
+        assert_eq!(found, Path::new(path), "{text}");
+        assert_eq!(url.to_string().parse(), Ok(url), "{text} printed and read again");
+    }
+}
+
+#[test]
+fn errors_name_the_character_and_the_minor_code() {
+    use UrlErrorKind as K;
+    let table = [
+        ("", 1, 7, K::UnknownScheme("".into())),
+        ("NameService", 1, 7, K::UnknownScheme("NameService".into())),
+        ("  http://x", 3, 7, K::UnknownScheme("http".into())),
+        ("corbaloc", 1, 7, K::UnknownScheme("corbaloc".into())),
+        ("corbaloc:", 10, 8, K::NoProtocol),
+        ("corbaloc:host/Key", 10, 8, K::NoProtocol),
+        ("corbaloc:/Key", 10, 8, K::NoProtocol),
+        ("corbaloc:ssliop:host/Key", 10, 8, K::UnknownProtocol("ssliop".into())),
+        ("corbaloc::a,,:b/Key", 13, 8, K::NoProtocol),
+        ("corbaloc::a,uiop:b/Key", 13, 8, K::UnknownProtocol("uiop".into())),
+        ("corbaloc::1@h/Key", 11, 8, K::Version),
+        ("corbaloc::2.0@h/Key", 11, 8, K::Version),
+        ("corbaloc::1.x@h/Key", 11, 8, K::Version),
+        ("corbaloc::@h/Key", 11, 8, K::Version),
+        ("corbaloc::a b/Key", 12, 8, K::HostCharacter(' ')),
+        ("corbaloc::1.2@hö/Key", 16, 8, K::HostCharacter('ö')),
+        ("corbaloc::ö,:a:x/Key", 11, 8, K::HostCharacter('ö')),
+        ("corbaloc::[::1/Key", 11, 8, K::Ipv6Address),
+        ("corbaloc::[host]/Key", 11, 8, K::Ipv6Address),
+        ("corbaloc::::1/Key", 11, 8, K::Ipv6Brackets),
+        ("corbaloc::[::1]x/Key", 16, 8, K::Port),
+        ("corbaloc::h:/Key", 13, 8, K::Port),
+        ("corbaloc::h:0/Key", 13, 8, K::Port),
+        ("corbaloc::h:65536/Key", 13, 8, K::Port),
+        ("corbaloc::h:+1/Key", 13, 8, K::Port),
+        ("corbaloc::h:12x/Key", 13, 8, K::Port),
+        ("corbaloc:rir:h/Key", 14, 8, K::RirNotAlone),
+        ("corbaloc:rir:,:h/Key", 14, 8, K::RirNotAlone),
+        ("corbaloc::h,rir:/Key", 13, 8, K::RirNotAlone),
+        ("corbaloc::h/a b", 14, 9, K::Character(' ')),
+        ("corbaloc::h/aä", 14, 9, K::Character('ä')),
+        ("corbaloc::h/a#b", 14, 9, K::Character('#')),
+        ("corbaloc::h/a%2", 14, 9, K::Escape),
+        ("corbaloc::h/%g0", 13, 9, K::Escape),
+        ("corbaloc:rir:/%ff", 15, 9, K::NotUtf8),
+        ("corbaloc::h", 12, 10, K::MissingKey),
+        ("corbaloc::h/", 13, 10, K::MissingKey),
+        ("corbaname::h#a#b", 15, 9, K::Character('#')),
+        ("corbaname::h#%", 14, 9, K::Escape),
+        ("corbaname:h", 11, 8, K::NoProtocol),
+        ("file:", 6, 9, K::EmptyPath),
+        ("file://", 8, 9, K::EmptyPath),
+        ("file:///%zz", 9, 9, K::Escape),
+        ("file:///größe%zz", 14, 9, K::Escape),
+    ];
+    for (text, position, minor, kind) in table {
+        let error = text.parse::<ObjectUrl>().unwrap_err();
+        assert_eq!((error.position(), error.kind()), (position, &kind), "{text:?}: {error}");
+        let exception = SystemException::from(error);
+        assert_eq!(
+            (exception.kind, exception.minor.code()),
+            (SystemExceptionKind::BadParam, minor),
+            "{text:?}"
+        );
+    }
+    let error = "  IOR:0x".parse::<ObjectUrl>().unwrap_err();
+    assert_eq!((error.position(), error.minor().code()), (8, 9));
+    assert_eq!(error.to_string(), "object reference, character 8: hexadecimal digit expected, found 'x'");
+    assert_eq!("corbaname::h".parse::<Corbaloc>().unwrap_err().minor().code(), 7);
+}
+
+#[test]
+fn a_corbaloc_becomes_a_reference_of_its_lowest_version() {
+    let shape = |text: &str| {
+        let ior = text.parse::<Corbaloc>().unwrap().to_ior().unwrap();
+        assert_eq!(ior.type_id, "");
+        ior.iiop_profiles()
+            .map(|p| {
+                assert_eq!(p.object_key.as_slice(), b"Key");
+                let addresses: Vec<_> = p.addresses().into_iter().map(|(h, p)| format!("{h} {p}")).collect();
+                (p.version, addresses.join(", "))
+            })
+            .collect::<Vec<_>>()
+    };
+    let v = |minor| Version::from_minor(minor).unwrap();
+    assert_eq!(shape("corbaloc::h:1/Key"), [(v(0), "h 1".to_owned())]);
+    assert_eq!(shape("corbaloc::1.2@/Key"), [(v(2), "localhost 2809".to_owned())]);
+    assert_eq!(shape("corbaloc::1.2@a:1,:1.2@[::1]:2/Key"), [(v(2), "a 1, ::1 2".to_owned())]);
+    assert_eq!(shape("corbaloc::1.2@a:1,:1.1@b:2/Key"), [(v(1), "a 1".to_owned()), (v(1), "b 2".to_owned())]);
+    let error = "corbaloc:rir:/X".parse::<Corbaloc>().unwrap().to_ior().unwrap_err();
+    assert_eq!(error.kind(), &UrlErrorKind::NoAddress);
+}
+
+#[test]
+fn a_stringified_reference_is_an_object_url() {
+    let text = Ior::nil().to_string();
+    assert_eq!(text.parse(), Ok(ObjectUrl::Ior(Ior::nil())));
+    assert_eq!(ObjectUrl::from(Ior::nil()).to_string(), text);
+}
+
+proptest! {
+    #[test]
+    fn corbaloc_round_trips(
+        key in prop::collection::vec(any::<u8>(), 1..20),
+        hosts in prop::collection::vec(("[a-z0-9.-]{0,10}", 1..=u16::MAX, 0..3_u8), 1..4),
+        name in "\\PC{0,12}",
+    ) {
+        let addresses: Vec<_> =
+            hosts.iter().map(|(host, port, minor)| address(Version::from_minor(*minor).unwrap(), host, *port)).collect();
+        let url = iiop(&addresses, &key);
+        prop_assert_eq!(url.to_string().parse(), Ok(url.clone()));
+        let named = Corbaname { context: url, name };
+        prop_assert_eq!(named.to_string().parse(), Ok(named));
+    }
+
+    #[test]
+    fn invented_urls_never_panic(scheme in "(corbaloc:|corbaname:|file:|IOR:)", rest in "[\\[\\]:/@,%#a-z0-9.ö ]{0,30}") {
+        if let Ok(url) = format!("{scheme}{rest}").parse::<ObjectUrl>() {
+            prop_assert_eq!(url.to_string().parse(), Ok(url));
+        }
+    }
+}
