@@ -2,7 +2,7 @@
 //!
 //! A request id carries the index of its slot, so a reply finds its call without a search, and a generation, so
 //! a late reply to a cancelled call finds nothing. The originator of a connection uses even ids and the acceptor
-//! odd ones (Bidirectional GIOP / Request ids).
+//! odd ones (Bidirectional GIOP / Request ids). Oneways wait for nothing and share one index that no slot has.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -11,6 +11,12 @@ use giop_codec::giop::RequestId;
 
 const INDEX_BITS: u32 = 16;
 const GENERATION_MASK: u32 = (1 << (31 - INDEX_BITS)) - 1;
+
+/// The index in the ids of oneways.
+const ONEWAY: u16 = u16::MAX;
+
+/// How many slots of cancelled calls rest at the most. While they rest, a late reply can meet no other call.
+const COOLING: usize = 1024;
 
 /// The table of the calls of one direction of a connection.
 #[derive(Debug)]
@@ -22,6 +28,9 @@ pub struct Calls<R> {
     cooling: VecDeque<u16>,
     parity: u32,
     waiting: usize,
+    /// No call that waits has a deadline before this.
+    earliest: Option<Instant>,
+    oneways: u32,
 }
 
 #[derive(Debug)]
@@ -33,26 +42,38 @@ struct Slot<R> {
 #[derive(Debug)]
 enum State<R> {
     Free,
-    Waiting { deadline: Option<Instant>, end: u64 },
-    Done(R),
+    Waiting {
+        deadline: Option<Instant>,
+        place: Place,
+    },
+    Done {
+        outcome: R,
+        /// No reply was seen: one may come late.
+        unanswered: bool,
+    },
 }
 
 /// A call in the table. It stays valid until it is taken or abandoned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CallId {
     index: u16,
     generation: u32,
 }
 
-/// A call that still waits, as [`Calls::waiting_calls`] lists it.
-#[derive(Debug, Clone, Copy)]
-pub struct Waiting {
-    /// The call.
-    pub call: CallId,
-    /// When it stops waiting.
-    pub deadline: Option<Instant>,
-    /// Where its request ends in the outgoing stream.
+/// Where the request of a call stands in the outgoing stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Its first octet. `u64::MAX`: it is not queued.
+    pub start: u64,
+    /// The octet behind its last.
     pub end: u64,
+    /// Whether it is a LocateRequest.
+    pub locate: bool,
+}
+
+impl Place {
+    /// Not queued yet.
+    const NOWHERE: Self = Self { start: u64::MAX, end: u64::MAX, locate: false };
 }
 
 impl CallId {
@@ -67,17 +88,26 @@ impl<R> Calls<R> {
     /// An empty table for the originator of a connection, or for its acceptor.
     #[must_use]
     pub fn new(originator: bool) -> Self {
-        let parity = u32::from(!originator);
-        Self { slots: Vec::new(), free: Vec::new(), cooling: VecDeque::new(), parity, waiting: 0 }
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            cooling: VecDeque::new(),
+            parity: u32::from(!originator),
+            waiting: 0,
+            earliest: None,
+            oneways: 0,
+        }
     }
 
     /// How many calls wait for a reply.
+    #[inline]
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Enters a call. `None`: all 65,536 slots wait.
+    /// Enters a call. `None`: all 65,535 slots wait.
+    #[inline]
     pub fn start(&mut self, deadline: Option<Instant>) -> Option<CallId> {
         let index = match self.free.pop() {
             Some(index) => index,
@@ -85,75 +115,120 @@ impl<R> Calls<R> {
         };
         let slot = self.slots.get_mut(usize::from(index))?;
         slot.generation = slot.generation.wrapping_add(1) & GENERATION_MASK;
-        slot.state = State::Waiting { deadline, end: u64::MAX };
+        slot.state = State::Waiting { deadline, place: Place::NOWHERE };
         self.waiting += 1;
+        if let Some(at) = deadline {
+            self.earliest = Some(self.earliest.map_or(at, |earliest| earliest.min(at)));
+        }
         Some(CallId { index, generation: slot.generation })
     }
 
     /// The request id of a call on the wire.
+    #[inline]
     #[must_use]
     pub fn request_id(&self, call: CallId) -> RequestId {
-        RequestId((call.generation << (INDEX_BITS + 1)) | (u32::from(call.index) << 1) | self.parity)
+        self.wire_id(call.index, call.generation)
     }
 
-    /// Notes where the call's request ends in the outgoing stream: from then on its completion is uncertain.
-    pub fn queued(&mut self, call: CallId, at: u64) {
-        if let Some(State::Waiting { end, .. }) = self.state_mut(call) {
-            *end = at;
+    /// An id for a request that waits for nothing. It comes back after 32,768 others.
+    #[inline]
+    #[must_use]
+    pub fn next_oneway_id(&mut self) -> RequestId {
+        self.oneways = self.oneways.wrapping_add(1) & GENERATION_MASK;
+        self.wire_id(ONEWAY, self.oneways)
+    }
+
+    fn wire_id(&self, index: u16, generation: u32) -> RequestId {
+        RequestId((generation << (INDEX_BITS + 1)) | (u32::from(index) << 1) | self.parity)
+    }
+
+    fn call_of(&self, id: RequestId) -> Option<CallId> {
+        let index = ((id.0 >> 1) & u32::from(u16::MAX)) as u16;
+        (id.0 & 1 == self.parity).then_some(CallId { index, generation: id.0 >> (INDEX_BITS + 1) })
+    }
+
+    /// Notes where the call's request stands in the outgoing stream: what of it is written decides on its
+    /// completion status.
+    #[inline]
+    pub fn queued(&mut self, call: CallId, at: Place) {
+        if let Some(State::Waiting { place, .. }) = self.state_mut(call) {
+            *place = at;
         }
     }
 
-    /// Enters the outcome of the call with this request id. Gives the outcome back if no such call waits.
-    pub fn complete(&mut self, id: RequestId, outcome: R) -> Result<CallId, R> {
-        let call = CallId {
-            index: (id.0 >> 1) as u16,
-            generation: id.0 >> (INDEX_BITS + 1),
-        };
-        if id.0 & 1 != self.parity {
-            return Err(outcome);
-        }
-        self.finish(call, outcome).map(|()| call)
-    }
-
-    /// Enters the outcome of a call. Gives it back if the call does not wait.
-    pub fn finish(&mut self, call: CallId, outcome: R) -> Result<(), R> {
+    /// Enters the outcome of the call with this request id, which a Reply brought, or a LocateReply.
+    ///
+    /// # Errors
+    /// Gives the outcome back if no such call waits.
+    #[inline]
+    pub fn answer(&mut self, id: RequestId, locate: bool, outcome: R) -> Result<CallId, R> {
+        let Some(call) = self.call_of(id) else { return Err(outcome) };
         match self.state_mut(call) {
             Some(state @ State::Waiting { .. }) => {
-                *state = State::Done(outcome);
+                if matches!(state, State::Waiting { place, .. } if place.locate != locate) {
+                    return Err(outcome);
+                }
+                *state = State::Done { outcome, unanswered: false };
                 self.waiting -= 1;
-                Ok(())
+                Ok(call)
             }
             _ => Err(outcome),
         }
     }
 
+    /// [`answer`](Self::answer) by a Reply.
+    ///
+    /// # Errors
+    /// Gives the outcome back if no such call waits.
+    pub fn complete(&mut self, id: RequestId, outcome: R) -> Result<CallId, R> {
+        self.answer(id, false, outcome)
+    }
+
+    /// Enters the outcome of a call that had no reply. Does nothing if the call does not wait.
+    pub fn fail(&mut self, call: CallId, outcome: R) {
+        if let Some(state @ State::Waiting { .. }) = self.state_mut(call) {
+            *state = State::Done { outcome, unanswered: true };
+            self.waiting -= 1;
+        }
+    }
+
     /// Whether the call still waits.
+    #[inline]
     #[must_use]
     pub fn is_waiting(&self, call: CallId) -> bool {
         matches!(self.slot(call).map(|slot| &slot.state), Some(State::Waiting { .. }))
     }
 
     /// Takes the outcome of a call, if there is one, and frees its slot.
+    #[inline]
     pub fn take(&mut self, call: CallId) -> Option<R> {
         let state = self.state_mut(call)?;
-        if !matches!(state, State::Done(_)) {
+        if !matches!(state, State::Done { .. }) {
             return None;
         }
-        let State::Done(outcome) = std::mem::replace(state, State::Free) else { return None };
-        self.free.push(call.index);
+        let State::Done { outcome, unanswered } = std::mem::replace(state, State::Free) else { return None };
+        if unanswered {
+            self.cooling.push_back(call.index);
+        } else {
+            self.free.push(call.index);
+        }
         Some(outcome)
     }
 
-    /// Forgets a call. Says whether it still waited for its reply, and where its request ends in the stream.
-    pub fn abandon(&mut self, call: CallId) -> Option<u64> {
+    /// Forgets a call. If it still waited for its reply, says where its request stands in the stream.
+    pub fn abandon(&mut self, call: CallId) -> Option<Place> {
         let state = self.state_mut(call)?;
         match std::mem::replace(state, State::Free) {
-            State::Waiting { end, .. } => {
+            State::Waiting { place, .. } => {
                 self.waiting -= 1;
                 self.cooling.push_back(call.index);
-                Some(end)
+                Some(place)
             }
-            State::Done(_) => {
+            State::Done { unanswered: true, .. } => {
+                self.cooling.push_back(call.index);
+                None
+            }
+            State::Done { .. } => {
                 self.free.push(call.index);
                 None
             }
@@ -161,19 +236,39 @@ impl<R> Calls<R> {
         }
     }
 
-    /// All calls that wait.
-    pub fn waiting_calls(&self) -> impl Iterator<Item = Waiting> + '_ {
-        self.slots.iter().zip(0u16..=u16::MAX).filter_map(|(slot, index)| match slot.state {
-            State::Waiting { deadline, end } => {
-                Some(Waiting { call: CallId { index, generation: slot.generation }, deadline, end })
+    /// A time before which no call's deadline passes.
+    #[inline]
+    #[must_use]
+    pub fn earliest_deadline(&self) -> Option<Instant> {
+        if self.waiting == 0 { None } else { self.earliest }
+    }
+
+    /// Fails every call whose deadline has passed, or every call that waits if `now` is `None`, with the outcome that
+    /// `fail` makes of its place in the stream.
+    #[cold]
+    pub fn fail_due(&mut self, now: Option<Instant>, mut fail: impl FnMut(CallId, Place) -> R) {
+        let mut earliest: Option<Instant> = None;
+        for (slot, index) in self.slots.iter_mut().zip(0u16..=u16::MAX) {
+            let State::Waiting { deadline, place } = slot.state else { continue };
+            let due = match (now, deadline) {
+                (None, _) => true,
+                (Some(now), Some(deadline)) => deadline <= now,
+                (Some(_), None) => false,
+            };
+            if due {
+                let call = CallId { index, generation: slot.generation };
+                slot.state = State::Done { outcome: fail(call, place), unanswered: true };
+                self.waiting -= 1;
+            } else if let Some(at) = deadline {
+                earliest = Some(earliest.map_or(at, |earliest| earliest.min(at)));
             }
-            _ => None,
-        })
+        }
+        self.earliest = earliest;
     }
 
     fn new_slot(&mut self) -> Option<u16> {
-        // A cancelled call's slot rests while others are few, so that its late reply meets a new generation.
-        if self.cooling.len() >= 64 || self.slots.len() > usize::from(u16::MAX) {
+        // A cancelled call's slot rests while others are few, so that its late reply meets no other call.
+        if self.cooling.len() >= COOLING || self.slots.len() >= usize::from(ONEWAY) {
             return self.cooling.pop_front();
         }
         let index = u16::try_from(self.slots.len()).ok()?;
@@ -185,6 +280,7 @@ impl<R> Calls<R> {
         self.slots.get(call.index()).filter(|slot| slot.generation == call.generation)
     }
 
+    #[inline]
     fn state_mut(&mut self, call: CallId) -> Option<&mut State<R>> {
         let slot = self.slots.get_mut(call.index()).filter(|slot| slot.generation == call.generation)?;
         Some(&mut slot.state)
@@ -193,6 +289,8 @@ impl<R> Calls<R> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -221,5 +319,60 @@ mod tests {
         assert_eq!(second.index(), first.index());
         assert_eq!(calls.complete(old, 2), Err(2));
         assert!(calls.is_waiting(second));
+    }
+
+    #[test]
+    fn the_slot_of_an_unanswered_call_rests() {
+        let mut calls = Calls::new(true);
+        let now = Instant::now();
+        let expired = calls.start(Some(now)).unwrap();
+        let id = calls.request_id(expired);
+        calls.fail_due(Some(now), |_, _| "timeout");
+        assert_eq!(calls.take(expired), Some("timeout"));
+        for _ in 0..40_000 {
+            let call = calls.start(None).unwrap();
+            assert_ne!(call.index(), expired.index());
+            assert_eq!(calls.complete(id, "late"), Err("late"));
+            calls.complete(calls.request_id(call), "reply").unwrap();
+            calls.take(call).unwrap();
+        }
+    }
+
+    #[test]
+    fn oneways_and_calls_never_share_an_id() {
+        let mut calls: Calls<()> = Calls::new(true);
+        while let Some(call) = calls.start(None) {
+            assert_ne!(call.index(), usize::from(ONEWAY));
+        }
+        assert_eq!(calls.waiting(), 65_535);
+        let id = calls.next_oneway_id();
+        assert_eq!(calls.complete(id, ()), Err(()));
+        assert_ne!(id, calls.next_oneway_id());
+    }
+
+    #[test]
+    fn the_earliest_deadline_is_never_late() {
+        let mut calls: Calls<()> = Calls::new(true);
+        let now = Instant::now();
+        let at = |s| now + Duration::from_secs(s);
+        calls.start(Some(at(5))).unwrap();
+        let soon = calls.start(Some(at(2))).unwrap();
+        calls.start(None).unwrap();
+        assert_eq!(calls.earliest_deadline(), Some(at(2)));
+        calls.complete(calls.request_id(soon), ()).unwrap();
+        calls.fail_due(Some(at(2)), |_, _| ());
+        assert_eq!((calls.waiting(), calls.earliest_deadline()), (2, Some(at(5))));
+        calls.fail_due(None, |_, _| ());
+        assert_eq!((calls.waiting(), calls.earliest_deadline()), (0, None));
+    }
+
+    #[test]
+    fn a_locate_request_takes_no_reply() {
+        let mut calls = Calls::new(true);
+        let call = calls.start(None).unwrap();
+        calls.queued(call, Place { start: 0, end: 24, locate: true });
+        let id = calls.request_id(call);
+        assert_eq!(calls.answer(id, false, 1), Err(1));
+        assert_eq!(calls.answer(id, true, 2), Ok(call));
     }
 }

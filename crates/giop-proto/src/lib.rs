@@ -1,6 +1,30 @@
 //! The sans-IO GIOP connection machine of the zorb ORB.
+//!
+//! A [`Connection`] turns octets into requests and replies and back. It knows no socket, no clock, no lock and no task:
+//! whoever drives it reads and writes, passes the time in, and is told by [`Event`]s what came. The driver may be a
+//! task, a blocked thread or a test that joins two machines in memory.
+#![forbid(unsafe_code)]
 
+pub mod calls;
+mod connection;
+mod error;
+mod event;
+mod limits;
+mod message;
+pub mod outbox;
 pub mod pool;
 pub mod receive;
-pub mod outbox;
-pub mod calls;
+mod serving;
+mod stats;
+
+pub use calls::CallId;
+pub use connection::{Config, Connection};
+pub use error::{CallError, CallErrorKind, CloseReason, IoFailure, ProtocolError, Sent, SlowPeer};
+pub use event::Event;
+pub use limits::{Limits, Role};
+pub use message::{IncomingLocate, IncomingRequest, Reply};
+pub use outbox::Transmit;
+pub use pool::BufferPool;
+pub use receive::ReadBuf;
+pub use serving::ServeToken;
+pub use stats::Stats;

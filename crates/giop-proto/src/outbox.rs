@@ -28,6 +28,8 @@ pub struct Outbox {
     queued: u64,
     /// Octets that the socket took since the connection began.
     written: u64,
+    /// Octets lent to writers so far: the socket may have taken all of them.
+    lent: u64,
 }
 
 #[derive(Debug)]
@@ -55,6 +57,13 @@ impl Outbox {
     #[must_use]
     pub fn written(&self) -> u64 {
         self.written
+    }
+
+    /// How many octets of the stream the socket may have taken, those lent to a writer included.
+    #[inline]
+    #[must_use]
+    pub fn reached(&self) -> u64 {
+        self.lent.max(self.written)
     }
 
     /// Octets that the socket has not taken, those lent to a writer included.
@@ -88,10 +97,30 @@ impl Outbox {
         self.sealed.push_back(Piece::Chunk(chunk));
     }
 
+    /// Takes back the octets `start..end` of the stream, if they are the last that were queued, none of them is lent and
+    /// all of them are gathered.
+    pub fn unqueue(&mut self, start: u64, end: u64) -> bool {
+        let Some(len) = end.checked_sub(start).and_then(|len| usize::try_from(len).ok()) else { return false };
+        if end != self.queued || len > self.batch.len() {
+            return false;
+        }
+        self.batch.truncate(self.batch.len() - len);
+        self.queued = start;
+        true
+    }
+
+    /// Drops everything that is not lent.
+    pub fn clear(&mut self) {
+        self.batch.clear();
+        self.sealed.clear();
+        self.queued = self.written.max(self.lent);
+    }
+
     /// Lends everything queued to a writer.
     #[must_use]
     pub fn take(&mut self) -> Transmit {
         self.seal();
+        self.lent = self.queued;
         let mut transmit = std::mem::take(&mut self.idle);
         std::mem::swap(&mut transmit.pieces, &mut self.sealed);
         transmit
@@ -100,6 +129,7 @@ impl Outbox {
     /// Takes back what a writer was lent; what the socket did not take stays in front of the queue.
     pub fn commit(&mut self, mut transmit: Transmit) {
         self.written += std::mem::take(&mut transmit.written) as u64;
+        self.lent = self.written;
         while let Some(piece) = transmit.pieces.pop_back() {
             self.sealed.push_front(piece);
         }

@@ -6,6 +6,7 @@
 //! uninitialised memory (and the crate no `unsafe`).
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -24,14 +25,23 @@ const CLASSES: usize = 4 * 15;
 /// How many parked masters of a class are looked at before a new buffer is made.
 const PROBES: usize = 8;
 
+/// How many connections may keep their window between two reads: they save the way through the pool.
+const KEEPERS: usize = 64;
+
 /// A recycling pool of receive buffers in size classes.
 #[derive(Debug)]
 pub struct BufferPool {
-    classes: Vec<Mutex<VecDeque<Bytes>>>,
+    classes: Vec<Mutex<Class>>,
     cap: usize,
     held: AtomicUsize,
-    hits: AtomicU64,
+    keepers: AtomicUsize,
     misses: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Class {
+    masters: VecDeque<Bytes>,
+    hits: u64,
 }
 
 /// What a [`BufferPool`] counted since it was made.
@@ -41,7 +51,7 @@ pub struct PoolStats {
     pub held: usize,
     /// The most octets that the pool may hold.
     pub cap: usize,
-    /// Buffers that were taken without an allocation.
+    /// Buffers that were taken from the pool's lists.
     pub hits: u64,
     /// Buffers that had to be allocated.
     pub misses: u64,
@@ -53,35 +63,87 @@ pub struct PoolStats {
 pub struct Buffer {
     mem: BytesMut,
     base: usize,
-    pooled: bool,
+    /// Octets of it that the pool counts. All of them: it is kept by the pool.
+    charged: usize,
+}
+
+/// A buffer of which views may exist.
+#[derive(Debug)]
+pub(crate) struct Master {
+    mem: Bytes,
+    base: usize,
+    charged: usize,
 }
 
 impl BufferPool {
-    /// A pool that holds `cap` octets at the most; buffers beyond that are allocated and freed one by one.
+    /// A pool that holds `cap` octets at the most.
     #[must_use]
     pub fn new(cap: usize) -> Self {
-        let classes = (0..CLASSES).map(|_| Mutex::new(VecDeque::new())).collect();
-        Self { classes, cap, held: AtomicUsize::new(0), hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
+        Self {
+            classes: (0..CLASSES).map(|_| Mutex::default()).collect(),
+            cap,
+            held: AtomicUsize::new(0),
+            keepers: AtomicUsize::new(0),
+            misses: AtomicU64::new(0),
+        }
     }
 
-    /// A buffer of `size` octets or more.
+    /// A buffer of `size` octets or more. Past the cap it is allocated and freed again.
     #[must_use]
     pub fn take(&self, size: usize) -> Buffer {
+        self.try_take(size).unwrap_or_else(|| self.take_unpooled(size))
+    }
+
+    /// A buffer of `size` octets or more, if the cap allows it.
+    pub(crate) fn try_take(&self, size: usize) -> Option<Buffer> {
         let (class, size) = class_of(size);
-        if let Some(list) = self.classes.get(class) {
-            let mut list = lock(list);
-            for _ in 0..list.len().min(PROBES) {
-                let Some(master) = list.pop_back() else { break };
-                match master.try_into_mut() {
-                    Ok(mem) => {
-                        self.hits.fetch_add(1, Ordering::Relaxed);
-                        return Buffer { base: base_of(&mem), mem, pooled: true };
-                    }
-                    Err(pinned) => list.push_front(pinned),
+        let list = self.classes.get(class)?;
+        let mut list = lock(list);
+        for _ in 0..list.masters.len().min(PROBES) {
+            let Some(master) = list.masters.pop_back() else { break };
+            match master.try_into_mut() {
+                Ok(mem) => {
+                    list.hits += 1;
+                    return Some(Buffer { base: base_of(&mem), charged: mem.len(), mem });
                 }
+                Err(pinned) => list.masters.push_front(pinned),
             }
         }
-        self.allocate(class, size)
+        drop(list);
+        let capacity = size + BASE_ALIGN;
+        self.charge(capacity).then(|| Buffer { charged: capacity, ..self.allocate(size) })
+    }
+
+    /// A buffer that the pool does not count.
+    #[cold]
+    pub(crate) fn take_unpooled(&self, size: usize) -> Buffer {
+        self.allocate(size)
+    }
+
+    /// A fresh buffer of `size` octets or more of which the pool counts `charge`: the system gives the memory as it is
+    /// written to. The rest is charged by [`charge_more`](Self::charge_more).
+    #[cold]
+    pub(crate) fn take_growing(&self, size: usize, charge: usize) -> Option<Buffer> {
+        let (_, size) = class_of(size);
+        self.charge(charge).then(|| Buffer { charged: charge, ..self.allocate(size) })
+    }
+
+    /// Charges more of a buffer to the pool, up to `to` of its octets, or whole.
+    #[cold]
+    pub(crate) fn charge_more(&self, buffer: &mut Buffer, to: usize) -> bool {
+        let to = if to >= buffer.capacity() { buffer.mem.len() } else { to };
+        let more = to.saturating_sub(buffer.charged);
+        let charged = more == 0 || self.charge(more);
+        if charged {
+            buffer.charged += more;
+        }
+        charged
+    }
+
+    /// Whether a buffer of that size could ever be charged.
+    pub(crate) fn could_hold(&self, size: usize) -> bool {
+        let (class, size) = class_of(size);
+        class < CLASSES && size + BASE_ALIGN <= self.cap
     }
 
     /// What was counted so far.
@@ -90,7 +152,7 @@ impl BufferPool {
         PoolStats {
             held: self.held.load(Ordering::Relaxed),
             cap: self.cap,
-            hits: self.hits.load(Ordering::Relaxed),
+            hits: self.classes.iter().map(|class| lock(class).hits).sum(),
             misses: self.misses.load(Ordering::Relaxed),
         }
     }
@@ -98,42 +160,82 @@ impl BufferPool {
     /// Makes the buffer shareable. The pool keeps a handle, by which it gets the buffer back.
     #[must_use]
     pub fn share(&self, buffer: Buffer) -> Bytes {
-        let Buffer { mem, base, pooled } = buffer;
-        let capacity = mem.len();
-        let master = mem.freeze();
-        let view = master.slice(base..);
-        if pooled {
-            self.park(capacity, master);
-        }
+        let master = buffer.freeze();
+        let view = master.mem.slice(master.base..);
+        self.park(master);
         view
     }
 
     /// Takes a buffer back that was never shared.
     pub fn give_back(&self, buffer: Buffer) {
-        if buffer.pooled {
-            self.park(buffer.mem.len(), buffer.mem.freeze());
+        self.park(buffer.freeze());
+    }
+
+    /// Takes a buffer back that may be shared.
+    pub(crate) fn park(&self, master: Master) {
+        let Master { mem, charged, .. } = master;
+        let (class, _) = class_of(mem.len().saturating_sub(BASE_ALIGN));
+        match self.classes.get(class) {
+            Some(list) if charged == mem.len() => lock(list).masters.push_back(mem),
+            _ => self.discharge(charged),
         }
     }
 
-    fn park(&self, capacity: usize, master: Bytes) {
-        let (class, _) = class_of(capacity - BASE_ALIGN);
-        if let Some(list) = self.classes.get(class) {
-            lock(list).push_back(master);
-        }
+    /// Whether one more connection may keep its window.
+    pub(crate) fn start_keeping(&self) -> bool {
+        let room = |keepers| (keepers < KEEPERS).then_some(keepers + 1);
+        self.keepers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_ok()
+    }
+
+    /// Ends what [`start_keeping`](Self::start_keeping) began.
+    pub(crate) fn stop_keeping(&self) {
+        self.keepers.fetch_sub(1, Ordering::Relaxed);
     }
 
     #[cold]
-    fn allocate(&self, class: usize, size: usize) -> Buffer {
+    fn charge(&self, octets: usize) -> bool {
+        let room = |held: usize| held.checked_add(octets).filter(|sum| *sum <= self.cap);
+        loop {
+            if self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_ok() {
+                return true;
+            }
+            if !self.free_one() {
+                return false;
+            }
+        }
+    }
+
+    fn discharge(&self, octets: usize) {
+        self.held.fetch_sub(octets, Ordering::Relaxed);
+    }
+
+    /// Frees the memory of one buffer that nobody uses.
+    fn free_one(&self) -> bool {
+        for list in self.classes.iter().rev() {
+            let mut list = lock(list);
+            for _ in 0..list.masters.len() {
+                let Some(master) = list.masters.pop_front() else { break };
+                match master.try_into_mut() {
+                    Ok(mem) => {
+                        self.discharge(mem.len());
+                        return true;
+                    }
+                    Err(pinned) => list.masters.push_back(pinned),
+                }
+            }
+        }
+        false
+    }
+
+    #[cold]
+    fn allocate(&self, size: usize) -> Buffer {
         self.misses.fetch_add(1, Ordering::Relaxed);
         let capacity = size + BASE_ALIGN;
-        let room = |held: usize| held.checked_add(capacity).filter(|sum| *sum <= self.cap);
-        let pooled =
-            class < CLASSES && self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_ok();
         // Splitting makes the buffer reference counted from the start: freezing it and turning it back are then
         // free of allocations for good.
         let mut mem = BytesMut::zeroed(capacity + 1);
         drop(mem.split_off(capacity));
-        Buffer { base: base_of(&mem), mem, pooled }
+        Buffer { base: base_of(&mem), mem, charged: 0 }
     }
 }
 
@@ -145,15 +247,53 @@ impl Buffer {
     }
 
     /// All its octets.
+    #[inline]
     #[must_use]
     pub fn octets(&self) -> &[u8] {
         self.mem.get(self.base..).unwrap_or_default()
     }
 
     /// All its octets, to be written.
+    #[inline]
     #[must_use]
     pub fn octets_mut(&mut self) -> &mut [u8] {
         self.mem.get_mut(self.base..).unwrap_or_default()
+    }
+
+    /// Makes it shareable.
+    #[inline]
+    pub(crate) fn freeze(self) -> Master {
+        Master { mem: self.mem.freeze(), base: self.base, charged: self.charged }
+    }
+}
+
+impl Master {
+    /// Its octets from the aligned base on.
+    #[inline]
+    pub(crate) fn octets(&self) -> &[u8] {
+        self.mem.get(self.base..).unwrap_or_default()
+    }
+
+    /// A view of some of them, which must exist.
+    #[inline]
+    pub(crate) fn view(&self, range: Range<usize>) -> Bytes {
+        self.mem.slice(self.base + range.start..self.base + range.end)
+    }
+
+    /// Whether it is of the class that read windows have.
+    #[inline]
+    pub(crate) fn is_window(&self) -> bool {
+        self.mem.len() == WINDOW + BASE_ALIGN && self.charged != 0
+    }
+
+    /// The buffer again, if no view is left.
+    #[inline]
+    pub(crate) fn reclaim(self) -> Result<Buffer, Self> {
+        let Self { mem, base, charged } = self;
+        match mem.try_into_mut() {
+            Ok(mem) => Ok(Buffer { mem, base, charged }),
+            Err(mem) => Err(Self { mem, base, charged }),
+        }
     }
 }
 
@@ -169,7 +309,7 @@ fn class_of(size: usize) -> (usize, usize) {
     let power = size.ilog2() as usize; // 2^power <= size
     let quarter = 1usize << (power - 2);
     let steps = (size - (1 << power)).div_ceil(quarter);
-    (4 * (power - WINDOW.ilog2() as usize) + steps, (1usize << power) + steps * quarter)
+    (4 * (power - WINDOW.ilog2() as usize) + steps, (1usize << power).saturating_add(steps.saturating_mul(quarter)))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -214,10 +354,39 @@ mod tests {
     #[test]
     fn past_the_cap_buffers_are_not_kept() {
         let pool = BufferPool::new(WINDOW);
+        assert!(pool.try_take(10).is_none());
         let buffer = pool.take(10);
         assert_eq!(pool.stats().held, 0);
         drop(pool.share(buffer));
         drop(pool.take(10));
+        assert_eq!(pool.stats().misses, 2);
+    }
+
+    #[test]
+    fn free_buffers_of_one_size_make_room_for_another() {
+        let pool = BufferPool::new(4 * (WINDOW + BASE_ALIGN));
+        let windows: Vec<Bytes> = (0..4).map(|_| pool.share(pool.take(1))).collect();
+        assert!(pool.try_take(2 * WINDOW).is_none(), "views pin them all");
+        drop(windows);
+        let large = pool.try_take(2 * WINDOW).unwrap();
+        assert_eq!(large.charged, large.mem.len());
+        assert!(pool.stats().held <= pool.stats().cap);
+    }
+
+    #[test]
+    fn a_growing_buffer_is_charged_step_by_step() {
+        let pool = BufferPool::new(1 << 20);
+        let mut buffer = pool.take_growing(4 * WINDOW, WINDOW).unwrap();
+        assert_eq!(pool.stats().held, WINDOW);
+        assert!(pool.charge_more(&mut buffer, 2 * WINDOW));
+        assert_eq!(pool.stats().held, 2 * WINDOW);
+        pool.give_back(buffer);
+        assert_eq!(pool.stats().held, 0, "one that is not whole is not kept");
+        let mut buffer = pool.take_growing(4 * WINDOW, WINDOW).unwrap();
+        assert!(pool.charge_more(&mut buffer, 4 * WINDOW));
+        pool.give_back(buffer);
+        assert_eq!(pool.stats().held, 4 * WINDOW + BASE_ALIGN);
+        assert_eq!(pool.take(4 * WINDOW).capacity(), 4 * WINDOW);
         assert_eq!(pool.stats().misses, 2);
     }
 }

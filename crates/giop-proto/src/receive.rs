@@ -108,6 +108,24 @@ impl Receiver {
         self.copied
     }
 
+    /// The size of the message that is incomplete, as far as it is known; 0 before that.
+    #[must_use]
+    pub fn announced(&self) -> usize {
+        match &self.state {
+            State::Partial(ReadBuf { deposit: Some(deposit), .. }) => deposit.total,
+            _ => 0,
+        }
+    }
+
+    /// Forgets everything that was received.
+    pub fn clear(&mut self) {
+        match std::mem::replace(&mut self.state, State::Empty) {
+            State::Partial(buf) => self.pool.give_back(buf.buffer),
+            State::Lent => self.state = State::Lent,
+            _ => {}
+        }
+    }
+
     /// Whether octets of an incomplete message are waiting for the rest.
     #[must_use]
     pub fn is_mid_message(&self) -> bool {

@@ -1,0 +1,176 @@
+//! Calls: requests of this side and their outcomes.
+
+use std::time::Instant;
+
+use giop_codec::cdr::Encoder;
+use giop_codec::giop::RequestId;
+
+use super::Connection;
+use crate::calls::{CallId, Place};
+use crate::error::{CallError, CallErrorKind, Sent};
+use crate::event::Notice;
+use crate::message::Reply;
+
+impl Connection {
+    /// Enters a call that waits until `deadline`. Its request follows by [`send_request`](Self::send_request) or
+    /// [`send_locate`](Self::send_locate); its outcome is announced by `Event::Reply`.
+    ///
+    /// # Errors
+    /// The connection is closed or closing, the deadline has passed, or 65,535 calls wait. Nothing is sent.
+    #[inline]
+    pub fn start_call(&mut self, deadline: Option<Instant>, now: Instant) -> Result<CallId, CallError> {
+        self.check_open()?;
+        self.clock.saw(now);
+        if deadline.is_some_and(|deadline| deadline <= now) {
+            return Err(unsent(CallErrorKind::Timeout));
+        }
+        self.calls.start(deadline).ok_or(unsent(CallErrorKind::TooManyCalls))
+    }
+
+    /// The id that the call's request must carry.
+    #[inline]
+    #[must_use]
+    pub fn request_id(&self, call: CallId) -> RequestId {
+        self.calls.request_id(call)
+    }
+
+    /// Queues the request of a call: a whole message in one piece, from its message header on. The encoder is left empty,
+    /// in the same order and version.
+    ///
+    /// A head of up to 4 KiB is copied once, into the batch; nothing else is copied. If the call does not wait any more,
+    /// the message is dropped.
+    #[inline]
+    pub fn send_request(&mut self, call: CallId, message: &mut Encoder) {
+        self.send_call(call, message, false);
+    }
+
+    /// Queues the LocateRequest of a call, as [`send_request`](Self::send_request).
+    pub fn send_locate(&mut self, call: CallId, message: &mut Encoder) {
+        self.send_call(call, message, true);
+    }
+
+    #[inline]
+    fn send_call(&mut self, call: CallId, message: &mut Encoder, locate: bool) {
+        if self.calls.is_waiting(call) {
+            let place = self.queue(message, locate);
+            self.calls.queued(call, place);
+        } else {
+            message.reset(message.order(), message.version());
+        }
+    }
+
+    /// The id for the next oneway.
+    #[inline]
+    #[must_use]
+    pub fn next_oneway_id(&mut self) -> RequestId {
+        self.calls.next_oneway_id()
+    }
+
+    /// Queues a request that has no reply, as [`send_request`](Self::send_request).
+    ///
+    /// # Errors
+    /// The connection is closed or closing; the message is dropped.
+    #[inline]
+    pub fn send_oneway(&mut self, message: &mut Encoder) -> Result<(), CallError> {
+        let open = self.check_open();
+        if open.is_ok() {
+            self.queue(message, false);
+        } else {
+            message.reset(message.order(), message.version());
+        }
+        open
+    }
+
+    /// How many calls wait for a reply.
+    #[inline]
+    #[must_use]
+    pub fn calls_waiting(&self) -> usize {
+        self.calls.waiting()
+    }
+
+    /// The outcome of a call, if it is there. The call is then over, and its id means nothing more.
+    #[inline]
+    pub fn take_outcome(&mut self, call: CallId) -> Option<Result<Reply, CallError>> {
+        self.calls.take(call)
+    }
+
+    /// Forgets a call whose caller lost interest, answered or not.
+    ///
+    /// A request of which nothing is written is taken back where that is possible; else a CancelRequest is queued, and
+    /// a late reply is ignored.
+    pub fn cancel_call(&mut self, call: CallId) {
+        let id = self.calls.request_id(call);
+        if let Some(place) = self.calls.abandon(call) {
+            self.withdraw(id, place);
+            self.proceed_closing();
+        }
+    }
+
+    /// Takes back a request, or cancels it.
+    #[cold]
+    pub(super) fn withdraw(&mut self, id: RequestId, place: Place) {
+        if place.start == u64::MAX || !self.is_serving_phase() {
+            return;
+        }
+        if self.sent(place) == Sent::Nothing && self.tx.unqueue(place.start, place.end) {
+            self.stats.unqueued += 1;
+            self.clock.unqueued(self.tx.backlog() > 0);
+        } else {
+            self.queue_cancel(id);
+        }
+    }
+
+    /// Fails every call that waits.
+    #[cold]
+    pub(super) fn fail_calls(&mut self, kind: CallErrorKind) {
+        let Self { calls, tx, notices, .. } = self;
+        let reached = tx.reached();
+        calls.fail_due(None, |call, place| {
+            notices.push_back(Notice::Reply(call));
+            Err(CallError { kind, sent: sent_at(reached, place) })
+        });
+    }
+
+    /// Fails every call whose deadline has passed.
+    #[cold]
+    pub(super) fn expire_calls(&mut self, now: Instant) {
+        let mut expired = Vec::new();
+        let Self { calls, tx, notices, .. } = self;
+        let reached = tx.reached();
+        calls.fail_due(Some(now), |call, place| {
+            notices.push_back(Notice::Reply(call));
+            expired.push((call, place));
+            Err(CallError { kind: CallErrorKind::Timeout, sent: sent_at(reached, place) })
+        });
+        // From the last queued to the first: only the end of the queue can be taken back.
+        expired.sort_unstable_by_key(|(_, place)| std::cmp::Reverse(place.end));
+        for (call, place) in expired {
+            let id = self.calls.request_id(call);
+            self.withdraw(id, place);
+        }
+    }
+
+    #[inline]
+    fn check_open(&self) -> Result<(), CallError> {
+        if self.is_open() { Ok(()) } else { Err(self.closed_error()) }
+    }
+
+    #[cold]
+    fn closed_error(&self) -> CallError {
+        unsent(self.close_reason().map_or(CallErrorKind::LocalClose, |reason| reason.call_error()))
+    }
+}
+
+fn unsent(kind: CallErrorKind) -> CallError {
+    CallError { kind, sent: Sent::Nothing }
+}
+
+fn sent_at(reached: u64, place: Place) -> Sent {
+    if reached <= place.start {
+        Sent::Nothing
+    } else if reached < place.end {
+        Sent::Partly
+    } else {
+        Sent::Whole
+    }
+}

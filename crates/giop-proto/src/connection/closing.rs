@@ -1,0 +1,160 @@
+//! The end of a connection, in good order or not.
+
+use std::time::Instant;
+
+use giop_codec::Version;
+use giop_codec::giop::MessageType;
+
+use super::Connection;
+use crate::error::{CloseReason, ProtocolError};
+use crate::event::Notice;
+use crate::limits::Role;
+
+/// How far the end has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Not at all.
+    Open,
+    /// This side closes: no new calls and requests; those that are there go on.
+    Draining { reason: CloseReason },
+    /// The last message is queued. What comes in is thrown away.
+    Finishing { reason: CloseReason, eof: bool },
+    /// The last message is written. The peer has until then to close its side: closing a socket on unread octets
+    /// would destroy what the peer has not read yet.
+    Lingering { reason: CloseReason, until: Instant },
+    /// There is no more connection.
+    Closed { reason: CloseReason },
+}
+
+impl Connection {
+    /// Closes in good order. New calls and requests are refused; once the calls that wait are over and the requests being
+    /// served are answered, CloseConnection is sent where the version allows it, and the connection is closed.
+    ///
+    /// What was received and not handed out yet is not executed: CloseConnection tells the peer so.
+    pub fn close(&mut self, now: Instant) {
+        self.close_because(CloseReason::Local, now);
+    }
+
+    pub(super) fn close_because(&mut self, reason: CloseReason, now: Instant) {
+        self.clock.saw(now);
+        if matches!(self.phase, Phase::Open) {
+            self.phase = Phase::Draining { reason };
+            self.proceed_closing();
+        }
+    }
+
+    /// Closes at once: calls fail, replies are dropped, nothing more is written.
+    pub fn abort(&mut self, reason: CloseReason) {
+        self.end(reason);
+    }
+
+    /// Whether the connection is closed: nothing more comes or goes.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closed().is_some()
+    }
+
+    /// Whether the connection takes no new calls because it is closing or closed.
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        !self.is_open()
+    }
+
+    /// Why the connection is closing or closed.
+    #[must_use]
+    pub fn close_reason(&self) -> Option<&CloseReason> {
+        match &self.phase {
+            Phase::Open => self.clock.read_end.as_ref(),
+            Phase::Draining { reason }
+            | Phase::Finishing { reason, .. }
+            | Phase::Lingering { reason, .. }
+            | Phase::Closed { reason } => Some(reason),
+        }
+    }
+
+    /// Whether everything is written and nothing will follow, but the peer has not closed its side: shut the write side of the
+    /// socket down, and go on reading until `Event::Closed`.
+    #[must_use]
+    pub fn wants_shutdown(&self) -> bool {
+        matches!(self.phase, Phase::Lingering { .. })
+    }
+
+    #[inline]
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Open) && self.clock.read_end.is_none()
+    }
+
+    /// Whether messages may still be queued.
+    #[inline]
+    pub(super) fn is_serving_phase(&self) -> bool {
+        matches!(self.phase, Phase::Open | Phase::Draining { .. }) && self.clock.write_end.is_none()
+    }
+
+    /// Goes on with an orderly close when nothing is in its way any more.
+    pub(super) fn proceed_closing(&mut self) {
+        if let Phase::Draining { reason } = self.phase
+            && self.serving.len() == 0
+            && self.calls.waiting() == 0
+        {
+            // Before GIOP 1.2 only servers send it.
+            let last = (self.role == Role::Server || self.version >= Version::V1_2)
+                .then_some((MessageType::CloseConnection, self.version));
+            self.finish(reason, last);
+        }
+    }
+
+    /// The peer broke the protocol.
+    #[cold]
+    pub(super) fn protocol_error(&mut self, error: ProtocolError) {
+        let reason = CloseReason::Protocol(error);
+        self.fail_calls(reason.call_error());
+        self.finish(reason, Some((MessageType::MessageError, self.max_version)));
+    }
+
+    /// The stream from the peer is over, or useless.
+    #[cold]
+    pub(super) fn end(&mut self, reason: CloseReason) {
+        if self.is_closed() {
+            return;
+        }
+        self.phase = Phase::Closed { reason };
+        self.fail_calls(reason.call_error());
+        self.tx.clear();
+        self.rx.clear();
+        self.notices.push_back(Notice::Closed);
+    }
+
+    /// Queues the last message and waits until it is written.
+    fn finish(&mut self, reason: CloseReason, last: Option<(MessageType, Version)>) {
+        self.phase = Phase::Finishing { reason, eof: false };
+        self.rx.clear();
+        match last {
+            Some((kind, version)) => self.queue_bare(kind, version),
+            None if self.tx.backlog() == 0 => self.linger(reason, self.clock.now),
+            None => {}
+        }
+    }
+
+    fn linger(&mut self, reason: CloseReason, now: Instant) {
+        self.phase = Phase::Lingering { reason, until: now + self.limits.linger_timeout };
+    }
+
+    pub(super) fn wrote_while_closing(&mut self, now: Instant) {
+        if let Phase::Finishing { reason, eof } = self.phase
+            && self.tx.backlog() == 0
+        {
+            if eof { self.end(reason) } else { self.linger(reason, now) }
+        }
+    }
+
+    /// The peer has closed its side while this side was closing.
+    pub(super) fn eof_while_closing(&mut self) {
+        match self.phase {
+            Phase::Finishing { reason, .. } if self.tx.backlog() > 0 => {
+                self.phase = Phase::Finishing { reason, eof: true };
+            }
+            Phase::Finishing { reason, .. } | Phase::Lingering { reason, .. } => self.end(reason),
+            Phase::Open | Phase::Draining { .. } | Phase::Closed { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! [`Connection`]: the state of one GIOP connection.
+
+mod calling;
+mod closing;
+mod reading;
+mod serving;
+mod time;
+mod writing;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use giop_codec::cdr::{CodeSets, Encoder};
+use giop_codec::{ByteOrder, Version};
+
+use crate::calls::Calls;
+use crate::error::{CallError, CloseReason};
+use crate::event::{Event, Notice};
+use crate::limits::{Limits, Role};
+use crate::message::Reply;
+use crate::outbox::Outbox;
+use crate::pool::BufferPool;
+use crate::receive::Receiver;
+use crate::serving::Serving;
+use crate::stats::Stats;
+use closing::Phase;
+use time::Clock;
+
+/// How a connection is set up.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Config {
+    /// Who opened it.
+    pub role: Role,
+    /// What the peer may take.
+    pub limits: Arc<Limits>,
+    /// Where receive buffers come from.
+    pub pool: Arc<BufferPool>,
+    /// The highest version that this side speaks: what MessageError names, and what messages of the machine's own are
+    /// sent in until the peer's version is known. Default 1.2.
+    pub max_version: Version,
+    /// Whether requests are served. Default: where the peer opened the connection.
+    pub accept_requests: bool,
+}
+
+impl Config {
+    /// The usual connection of that role.
+    #[must_use]
+    pub fn new(role: Role, limits: Arc<Limits>, pool: Arc<BufferPool>) -> Self {
+        Self { role, limits, pool, max_version: Version::V1_2, accept_requests: role == Role::Server }
+    }
+}
+
+/// One GIOP connection, without its socket.
+///
+/// Four kinds of methods, none of which blocks or looks at a clock:
+///
+/// * *Input*: [`take_read_buf`](Self::take_read_buf) lends a buffer, [`handle_read`](Self::handle_read) takes it back
+///   with what the socket had; [`handle_eof`](Self::handle_eof), [`handle_read_error`](Self::handle_read_error),
+///   [`handle_write_error`](Self::handle_write_error), [`handle_timeout`](Self::handle_timeout).
+/// * *Events*: [`poll_event`](Self::poll_event). Messages are cut one by one as it is called.
+/// * *Output*: [`take_transmit`](Self::take_transmit) lends what is to be written,
+///   [`handle_written`](Self::handle_written) takes it back; [`poll_timeout`](Self::poll_timeout).
+/// * *Commands*: calls, replies, [`close`](Self::close), [`abort`](Self::abort).
+///
+/// A driver goes round this loop, a caller that reads for itself likewise:
+///
+/// 1. [`poll_event`](Self::poll_event) until it returns `None`;
+/// 2. while [`has_output`](Self::has_output): `take_transmit`, write, `handle_written`; once
+///    [`wants_shutdown`](Self::wants_shutdown), shut down the socket's write side;
+/// 3. if [`wants_read`](Self::wants_read): `take_read_buf`, read, `handle_read`, else wait for the socket to take more,
+///    for a request to be finished, or for the time; and again.
+///
+/// After [`Event::Closed`] the socket is of no more use. The machine never waits for whoever lent a buffer or transmit out: both
+/// may come back at any time, also after the end.
+#[derive(Debug)]
+pub struct Connection {
+    role: Role,
+    limits: Arc<Limits>,
+    max_version: Version,
+    /// Of the last message in either direction.
+    version: Version,
+    accept_requests: bool,
+    phase: Phase,
+    rx: Receiver,
+    tx: Outbox,
+    calls: Calls<Result<Reply, CallError>>,
+    serving: Serving,
+    code_sets: Option<CodeSets>,
+    /// Events of things that are not messages.
+    notices: VecDeque<Notice>,
+    clock: Clock,
+    stats: Stats,
+    /// For the pieces of a large message on their way to the outbox.
+    pieces: VecDeque<Bytes>,
+    /// For messages of the machine's own.
+    own: Encoder,
+    /// Octets of the machine's own answers since the outbox was last empty.
+    own_backlog: usize,
+}
+
+impl Connection {
+    /// A connection that was opened at `now`.
+    #[must_use]
+    pub fn new(config: Config, now: Instant) -> Self {
+        let Config { role, limits, pool, max_version, accept_requests } = config;
+        Self {
+            role,
+            max_version,
+            // Until the peer has spoken, any peer understands 1.0.
+            version: if role == Role::Client { max_version } else { Version::V1_0 },
+            accept_requests,
+            phase: Phase::Open,
+            rx: Receiver::new(pool, limits.max_message_size),
+            tx: Outbox::default(),
+            calls: Calls::new(role == Role::Client),
+            serving: Serving::default(),
+            code_sets: None,
+            notices: VecDeque::new(),
+            clock: Clock::new(role, &limits, now),
+            stats: Stats::default(),
+            pieces: VecDeque::new(),
+            own: Encoder::new(ByteOrder::NATIVE, max_version),
+            own_backlog: 0,
+            limits,
+        }
+    }
+
+    /// Who opened the connection.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// The limits in force.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Whether requests of the peer are served.
+    #[must_use]
+    pub fn accepts_requests(&self) -> bool {
+        self.accept_requests
+    }
+
+    /// Serves requests of the peer from now on, or no more (Bidirectional GIOP). A request that comes to a side that serves none
+    /// is answered by MessageError.
+    pub fn set_accept_requests(&mut self, accept: bool) {
+        self.accept_requests = accept;
+    }
+
+    /// The code sets agreed on, if any: what the client set, or what its requests announced to the server.
+    #[must_use]
+    pub fn code_sets(&self) -> Option<CodeSets> {
+        self.code_sets
+    }
+
+    /// Sets what the client negotiated ("Code Set Negotiation").
+    pub fn set_code_sets(&mut self, code_sets: CodeSets) {
+        self.code_sets = Some(code_sets);
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        Stats { copied: self.rx.copied(), octets_out: self.tx.written(), ..self.stats }
+    }
+
+    /// The next thing that happened; `None`: nothing more until something is handled, sent or finished.
+    #[inline]
+    pub fn poll_event(&mut self) -> Option<Event> {
+        if !self.notices.is_empty() {
+            return self.notices.pop_front().map(Event::from);
+        }
+        self.poll_message()
+    }
+
+    /// The code sets that text on this connection is in now.
+    fn code_sets_in_force(&self) -> CodeSets {
+        self.code_sets.unwrap_or_default() // without negotiation ISO 8859-1 and no wide text
+    }
+
+    fn closed(&self) -> Option<&CloseReason> {
+        match &self.phase {
+            Phase::Closed { reason } => Some(reason),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Serving: replies to the peer's requests.
+
+use giop_codec::cdr::Encoder;
+
+use super::Connection;
+use crate::serving::ServeToken;
+
+impl Connection {
+    /// Ends a request by its reply: a whole message in one piece, from its message header on. The encoder is left empty, in
+    /// the same order and version.
+    ///
+    /// The reply is dropped if the peer gave the request up or the connection is closed.
+    #[inline]
+    pub fn send_reply(&mut self, token: ServeToken, message: &mut Encoder) {
+        if self.serving.finish(token) && self.is_serving_phase() {
+            self.queue(message, false);
+        } else {
+            message.reset(message.order(), message.version());
+        }
+        self.request_finished();
+    }
+
+    /// Ends a request that has no reply, or gets none.
+    #[inline]
+    pub fn finish_request(&mut self, token: ServeToken) {
+        self.serving.finish(token);
+        self.request_finished();
+    }
+
+    /// Answers a LocateRequest.
+    pub fn send_locate_reply(&mut self, message: &mut Encoder) {
+        if self.is_serving_phase() {
+            self.queue(message, false);
+        } else {
+            message.reset(message.order(), message.version());
+        }
+    }
+
+    /// How many requests were handed out and not ended.
+    #[inline]
+    #[must_use]
+    pub fn serving(&self) -> usize {
+        self.serving.len()
+    }
+
+    #[inline]
+    fn request_finished(&mut self) {
+        self.clock.touch();
+        if !self.is_open() {
+            self.proceed_closing();
+        }
+    }
+}

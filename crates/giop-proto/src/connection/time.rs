@@ -1,0 +1,209 @@
+//! Time: what the connection waits for, and how long.
+
+use std::time::{Duration, Instant};
+
+use super::Connection;
+use super::closing::Phase;
+use crate::error::{CloseReason, SlowPeer};
+use crate::limits::{Limits, Role};
+
+/// What the connection knows of time and of the ends of its streams.
+#[derive(Debug)]
+pub(super) struct Clock {
+    /// The latest time that anybody told.
+    pub(super) now: Instant,
+    /// When something last came or went.
+    active: Instant,
+    /// Something happened since then, at a time that nobody told.
+    touched: bool,
+    /// When the first message header must be there.
+    first_header: Option<Instant>,
+    /// Since when the socket takes nothing of what is queued.
+    stalled: Option<Instant>,
+    /// That time was guessed, too early, as nobody told it.
+    stall_guessed: bool,
+    /// Why nothing more can be read.
+    pub(super) read_end: Option<CloseReason>,
+    /// Why nothing more can be written, and until when the peer's last words are waited for.
+    pub(super) write_end: Option<(CloseReason, Instant)>,
+    /// Since when a message is incomplete, and how many messages had come before.
+    message: Option<(u64, Instant)>,
+    /// The second in which control messages are counted, and the count.
+    control: (Instant, u32),
+}
+
+impl Clock {
+    pub(super) fn new(role: Role, limits: &Limits, now: Instant) -> Self {
+        Self {
+            now,
+            active: now,
+            touched: false,
+            first_header: (role == Role::Server).then(|| now + limits.first_header_timeout),
+            stalled: None,
+            stall_guessed: false,
+            read_end: None,
+            write_end: None,
+            message: None,
+            control: (now, 0),
+        }
+    }
+
+    #[inline]
+    pub(super) fn saw(&mut self, now: Instant) {
+        self.now = now;
+    }
+
+    /// Octets came.
+    #[inline]
+    pub(super) fn read(&mut self, now: Instant) {
+        self.now = now;
+        self.active = now;
+    }
+
+    /// Something ended, nobody knows when.
+    #[inline]
+    pub(super) fn touch(&mut self) {
+        self.touched = true;
+    }
+
+    /// Something was queued.
+    #[inline]
+    pub(super) fn queued(&mut self) {
+        if self.stalled.is_none() {
+            self.stalled = Some(self.now);
+            self.stall_guessed = true;
+        }
+    }
+
+    pub(super) fn unqueued(&mut self, backlog: bool) {
+        if !backlog {
+            self.stalled = None;
+        }
+    }
+
+    /// A writer came back.
+    #[inline]
+    pub(super) fn wrote(&mut self, now: Instant, progress: bool, backlog: bool) {
+        self.now = now;
+        self.active = now;
+        if !backlog {
+            self.stalled = None;
+        } else if progress || self.stall_guessed {
+            self.stalled = Some(now);
+        }
+        self.stall_guessed = false;
+    }
+
+    /// A message header came.
+    #[inline]
+    pub(super) fn header(&mut self) {
+        self.first_header = None;
+    }
+
+    /// All that came is cut; `incomplete`: a message has begun. `count` messages came so far.
+    #[inline]
+    pub(super) fn cut(&mut self, incomplete: bool, count: u64) {
+        match self.message {
+            _ if !incomplete => self.message = None,
+            Some((before, _)) if before == count => {}
+            _ => self.message = Some((count, self.now)),
+        }
+    }
+
+    /// Counts a message that nobody awaits; says whether there were too many in this second.
+    pub(super) fn control(&mut self, limit: u32) -> bool {
+        let (since, count) = &mut self.control;
+        if self.now.saturating_duration_since(*since) >= Duration::from_secs(1) {
+            (*since, *count) = (self.now, 0);
+        }
+        *count = count.saturating_add(1);
+        *count > limit
+    }
+
+    /// A request makes up for one of them.
+    #[inline]
+    pub(super) fn request(&mut self) {
+        self.control.1 = self.control.1.saturating_sub(1);
+    }
+}
+
+impl Connection {
+    /// When [`handle_timeout`](Self::handle_timeout) has to be called next. It may be too early, never too late; it changes
+    /// with everything that happens, so a driver keeps one timer and asks again when that fires.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let clock = &self.clock;
+        match self.phase {
+            Phase::Closed { .. } => None,
+            Phase::Lingering { until, .. } => Some(until),
+            Phase::Finishing { .. } => clock.stalled.map(|since| since + self.limits.write_timeout),
+            Phase::Open | Phase::Draining { .. } => {
+                let idle = self.is_idle().then(|| clock.active + self.limits.idle_timeout(self.role));
+                let stalled = clock.stalled.map(|since| since + self.limits.write_timeout);
+                let ended = clock.write_end.map(|(_, until)| until);
+                [self.calls.earliest_deadline(), idle, stalled, ended, clock.first_header, self.message_due()]
+                    .into_iter()
+                    .flatten()
+                    .min()
+            }
+        }
+    }
+
+    /// Does what the time has come for.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.clock.saw(now);
+        if std::mem::take(&mut self.clock.touched) {
+            self.clock.active = now;
+        }
+        if std::mem::take(&mut self.clock.stall_guessed) && self.clock.stalled.is_some() {
+            self.clock.stalled = Some(now);
+        }
+        if let Phase::Lingering { reason, until } = self.phase {
+            if until <= now {
+                self.end(reason);
+            }
+            return;
+        }
+        let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if due(self.clock.stalled.map(|since| since + self.limits.write_timeout)) {
+            return self.end_slow(SlowPeer::Write);
+        }
+        if !matches!(self.phase, Phase::Open | Phase::Draining { .. }) {
+            return;
+        }
+        if due(self.calls.earliest_deadline()) {
+            self.expire_calls(now);
+            self.proceed_closing();
+        }
+        if let Some((reason, until)) = self.clock.write_end
+            && until <= now
+        {
+            self.end(reason);
+        } else if due(self.clock.first_header) {
+            self.end_slow(SlowPeer::FirstHeader);
+        } else if due(self.message_due()) {
+            self.end_slow(SlowPeer::Message);
+        } else if self.is_idle() && self.clock.active + self.limits.idle_timeout(self.role) <= now {
+            self.close_because(CloseReason::Idle, now);
+        }
+    }
+
+    fn end_slow(&mut self, which: SlowPeer) {
+        if !matches!(self.phase, Phase::Closed { .. }) {
+            let reason = match self.phase {
+                Phase::Finishing { reason, .. } => reason,
+                _ => CloseReason::SlowPeer(which),
+            };
+            self.end(reason);
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.calls.waiting() == 0 && self.serving.len() == 0 && self.tx.backlog() == 0 && self.clock.message.is_none()
+    }
+
+    fn message_due(&self) -> Option<Instant> {
+        let (_, since) = self.clock.message?;
+        Some(since + self.limits.message_time(self.rx.announced()))
+    }
+}

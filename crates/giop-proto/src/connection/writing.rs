@@ -1,0 +1,155 @@
+//! Output: what is queued, lent to the writer and committed.
+
+use std::time::Instant;
+
+use giop_codec::cdr::Encoder;
+use giop_codec::exception::SystemException;
+use giop_codec::giop::{
+    LocateReplyHeader, LocateStatus, MessageHeader, MessageType, RequestId, ServiceContexts, finish_message,
+    put_exception_reply, put_message_header,
+};
+use giop_codec::{ByteOrder, EncodeError, Version};
+
+use super::Connection;
+use super::closing::Phase;
+use crate::calls::Place;
+use crate::error::Sent;
+use crate::outbox::{GATHER_MAX, Transmit};
+
+impl Connection {
+    /// Lends everything that is queued to a writer; `None` if there is nothing. It must come back by
+    /// [`handle_written`](Self::handle_written) before the next is taken.
+    #[inline]
+    pub fn take_transmit(&mut self) -> Option<Transmit> {
+        if self.tx.is_empty() { None } else { Some(self.tx.take()) }
+    }
+
+    /// Takes back what a writer was lent, advanced by what the socket took.
+    #[inline]
+    pub fn handle_written(&mut self, transmit: Transmit, now: Instant) {
+        let before = self.tx.written();
+        self.tx.commit(transmit);
+        self.clock.wrote(now, self.tx.written() > before, self.tx.backlog() > 0);
+        if self.tx.backlog() == 0 {
+            self.own_backlog = 0;
+        }
+        if !matches!(self.phase, Phase::Open) {
+            self.wrote_while_closing(now);
+        }
+    }
+
+    /// Whether something waits for a writer.
+    #[inline]
+    #[must_use]
+    pub fn has_output(&self) -> bool {
+        !self.tx.is_empty()
+    }
+
+    /// Octets queued that the socket has not taken, those lent to a writer included.
+    #[inline]
+    #[must_use]
+    pub fn backlog(&self) -> usize {
+        self.tx.backlog()
+    }
+
+    /// Whether a message that nobody waits for may be queued: the backlog is below `Limits::max_backlog`.
+    #[inline]
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.tx.backlog() < self.limits.max_backlog
+    }
+
+    /// Queues a whole message and leaves the encoder empty. What the encoder holds in chunks, and a head over 4 KiB, is not
+    /// copied.
+    #[inline]
+    pub(super) fn queue(&mut self, message: &mut Encoder, locate: bool) -> Place {
+        let start = self.tx.queued();
+        if message.chunk_count() == 0 && message.head().len() <= GATHER_MAX {
+            self.tx.push(message.head());
+        } else {
+            message.drain_into(&mut self.pieces);
+            for piece in self.pieces.drain(..) {
+                self.tx.push_chunk(piece);
+            }
+        }
+        self.version = message.version();
+        message.reset(message.order(), message.version());
+        self.queued();
+        Place { start, end: self.tx.queued(), locate }
+    }
+
+    /// Queues a message of the machine's own.
+    pub(super) fn queue_octets(&mut self, octets: &[u8]) {
+        self.tx.push(octets);
+        self.queued();
+    }
+
+    #[inline]
+    fn queued(&mut self) {
+        self.stats.messages_out += 1;
+        self.clock.queued();
+    }
+
+    /// Queues a message that is nothing but a header.
+    #[cold]
+    pub(super) fn queue_bare(&mut self, kind: MessageType, version: Version) {
+        self.queue_octets(&MessageHeader::new(version, ByteOrder::NATIVE, kind).encode());
+    }
+
+    #[cold]
+    pub(super) fn queue_cancel(&mut self, id: RequestId) {
+        let mut header = MessageHeader::new(self.version, ByteOrder::NATIVE, MessageType::CancelRequest);
+        header.size = 4;
+        let [a, b, c, d] = id.0.to_ne_bytes();
+        let mut octets = [0; MessageHeader::LEN + 4];
+        for (to, from) in octets.iter_mut().zip(header.encode().into_iter().chain([a, b, c, d])) {
+            *to = from;
+        }
+        self.stats.cancels_out += 1;
+        self.queue_octets(&octets);
+    }
+
+    /// Answers a request by a system exception that the machine itself raises.
+    #[cold]
+    pub(super) fn refuse(&mut self, id: RequestId, version: Version, exception: &SystemException) {
+        self.queue_own(version, |e| put_exception_reply(e, id, exception, &ServiceContexts::EMPTY));
+    }
+
+    /// Answers a LocateRequest likewise; before GIOP 1.2 all that can be said is that the object is unknown.
+    #[cold]
+    pub(super) fn refuse_locate(&mut self, id: RequestId, version: Version, exception: &SystemException) {
+        use giop_codec::cdr::CdrEncode as _;
+        self.queue_own(version, |e| {
+            let size_at = put_message_header(e, MessageType::LocateReply);
+            if version < Version::V1_2 {
+                LocateReplyHeader { request_id: id, status: LocateStatus::UnknownObject }.encode(e)?;
+            } else {
+                LocateReplyHeader { request_id: id, status: LocateStatus::SystemException }.encode(e)?;
+                exception.encode(e)?;
+            }
+            finish_message(e, size_at).map(drop)
+        });
+    }
+
+    fn queue_own(&mut self, version: Version, put: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>) {
+        self.own.reset(ByteOrder::NATIVE, version);
+        if put(&mut self.own).is_ok() {
+            self.tx.push(self.own.head());
+            self.own_backlog += self.own.head().len();
+            self.stats.refused += 1;
+            self.queued();
+        }
+    }
+
+    /// How much of a queued message the socket may have taken.
+    pub(super) fn sent(&self, place: Place) -> Sent {
+        let reached = self.tx.reached();
+        if reached <= place.start {
+            Sent::Nothing
+        } else if reached < place.end {
+            Sent::Partly
+        } else {
+            Sent::Whole
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! What can go wrong with a connection and with a call on it, and the one table from there to completion status
+//! and system exception.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+use giop_codec::DecodeError;
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::giop::{HeaderError, MessageType};
+
+/// Something a peer sent that GIOP or a limit forbids. It is answered by MessageError, and the connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProtocolError {
+    /// The twelve octets where a message header must stand are none.
+    #[error(transparent)]
+    Header(#[from] HeaderError),
+    /// A message over the limit that can not be skipped.
+    #[error(
+        "a message of {size} octets is over the limit of {limit}: raise it by `Limits::max_message_size`"
+    )]
+    TooLarge {
+        /// The octets announced or received.
+        size: usize,
+        /// The limit in force.
+        limit: usize,
+    },
+    /// What stands behind the message header does not decode.
+    #[error("{} header does not decode: {error}", name(*kind))]
+    Malformed {
+        /// The type of the message.
+        kind: MessageType,
+        /// What is wrong with it.
+        error: DecodeError,
+    },
+    /// A message that this side of the connection must not get.
+    #[error("{} came to a side that takes none", name(*.0))]
+    Unexpected(MessageType),
+    /// The `more fragments` flag on a message that may not be fragmented.
+    #[error("{} must not be fragmented", name(*.0))]
+    NotFragmentable(MessageType),
+    /// A fragment that continues no message, or another message before the last fragment (GIOP 1.1).
+    #[error("fragments of a GIOP 1.1 message do not follow each other")]
+    FragmentOrder,
+    /// A fragment whose version or byte order is not that of its message.
+    #[error("fragment differs from its message in version or byte order")]
+    FragmentMismatch,
+    /// Too many incomplete messages.
+    #[error("{limit} fragmented messages are open already: raise it by `Limits::max_fragmented`")]
+    TooManyFragmented {
+        /// The limit in force.
+        limit: usize,
+    },
+    /// Too many octets in incomplete messages.
+    #[error("fragments of {limit} octets are waiting already: raise it by `Limits::max_fragment_memory`")]
+    FragmentMemory {
+        /// The limit in force.
+        limit: usize,
+    },
+}
+
+/// An error of the operating system, small enough to be copied to every call that it fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IoFailure {
+    /// Its kind.
+    pub kind: io::ErrorKind,
+    /// The system's number, where it came from there.
+    pub os_code: Option<i32>,
+}
+
+/// Which timer a peer was too slow for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlowPeer {
+    /// The first message header after the connection was accepted.
+    FirstHeader,
+    /// The rest of a message.
+    Message,
+    /// Taking what is queued for it.
+    Write,
+}
+
+/// Why a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CloseReason {
+    /// The peer sent CloseConnection: it has executed nothing that it has not answered.
+    PeerClosed,
+    /// The peer sent MessageError: it could make nothing of what it got.
+    PeerMessageError,
+    /// The stream ended without CloseConnection.
+    Eof,
+    /// Reading or writing failed.
+    Io(IoFailure),
+    /// This side closed.
+    Local,
+    /// Nothing happened for the idle timeout.
+    Idle,
+    /// The peer broke the protocol or a limit.
+    Protocol(ProtocolError),
+    /// The peer was too slow.
+    SlowPeer(SlowPeer),
+    /// The peer sent more CancelRequests, LocateRequests and stray messages than this many a second.
+    Flood(u32),
+}
+
+/// How much of a request had left when its call failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// No octet.
+    Nothing,
+    /// Some of it: the peer can not have dispatched it.
+    Partly,
+    /// All of it.
+    Whole,
+}
+
+/// Why a call has no reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CallErrorKind {
+    /// Its deadline passed.
+    Timeout,
+    /// The peer closed in good order: it did not execute the request.
+    Closed,
+    /// The connection was lost.
+    Lost(IoFailure),
+    /// The peer sent something that ended the connection.
+    Protocol(ProtocolError),
+    /// The header of the reply does not decode.
+    BadReply(DecodeError),
+    /// The peer answered by MessageError.
+    PeerError,
+    /// This side closed the connection.
+    LocalClose,
+    /// All ids of the connection are waiting for replies.
+    TooManyCalls,
+}
+
+/// A call that failed, and how far its request had come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallError {
+    /// What happened.
+    pub kind: CallErrorKind,
+    /// What had been sent.
+    pub sent: Sent,
+}
+
+impl CallError {
+    /// Whether the operation was executed ("Completion status").
+    ///
+    /// A request not written whole, or one that the peer left unanswered by closing in good order, was not; one whose
+    /// reply came, but does not decode, was; of all others nobody can tell.
+    #[must_use]
+    pub fn completed(&self) -> CompletionStatus {
+        match (self.kind, self.sent) {
+            (CallErrorKind::BadReply(_), _) => CompletionStatus::Yes,
+            (CallErrorKind::Closed, _) | (_, Sent::Nothing | Sent::Partly) => CompletionStatus::No,
+            (_, Sent::Whole) => CompletionStatus::Maybe,
+        }
+    }
+
+    /// Whether the same request may be sent again, on another connection, without a risk that it is executed twice.
+    #[must_use]
+    pub fn retryable(&self) -> bool {
+        let hopeless = matches!(self.kind, CallErrorKind::Timeout | CallErrorKind::TooManyCalls);
+        self.completed() == CompletionStatus::No && !hopeless
+    }
+
+    /// The system exception for the caller, with this error as its cause.
+    #[cold]
+    #[must_use]
+    pub fn into_system_exception(self) -> SystemException {
+        use SystemExceptionKind::{CommFailure, ImpLimit, Marshal, Timeout, Transient};
+        let (kind, minor) = match (self.kind, self.sent) {
+            (CallErrorKind::Timeout, Sent::Whole) => (Timeout, minor::TIMEOUT_REPLY_END),
+            (CallErrorKind::Timeout, _) => (Timeout, minor::TIMEOUT_REQUEST_END),
+            (CallErrorKind::BadReply(_), _) => (Marshal, MinorCode::NONE),
+            (CallErrorKind::TooManyCalls, _) => (Transient, minor::TRANSIENT_DISCARDED),
+            (CallErrorKind::Protocol(ProtocolError::TooLarge { .. }), _) => (ImpLimit, MinorCode::NONE),
+            (CallErrorKind::Closed, _) | (_, Sent::Nothing) => (Transient, MinorCode::NONE),
+            (_, Sent::Partly | Sent::Whole) => (CommFailure, MinorCode::NONE),
+        };
+        SystemException::new(kind, minor, self.completed()).with_source(self)
+    }
+}
+
+impl From<CallError> for SystemException {
+    fn from(error: CallError) -> Self {
+        error.into_system_exception()
+    }
+}
+
+impl CloseReason {
+    /// What a call that still waited is told.
+    pub(crate) fn call_error(self) -> CallErrorKind {
+        match self {
+            Self::PeerClosed => CallErrorKind::Closed,
+            Self::PeerMessageError => CallErrorKind::PeerError,
+            Self::Eof => CallErrorKind::Lost(io::ErrorKind::UnexpectedEof.into()),
+            Self::Io(failure) => CallErrorKind::Lost(failure),
+            Self::SlowPeer(_) => CallErrorKind::Lost(io::ErrorKind::TimedOut.into()),
+            Self::Local | Self::Idle | Self::Flood(_) => CallErrorKind::LocalClose,
+            Self::Protocol(error) => CallErrorKind::Protocol(error),
+        }
+    }
+}
+
+impl From<&io::Error> for IoFailure {
+    fn from(error: &io::Error) -> Self {
+        Self { kind: error.kind(), os_code: error.raw_os_error() }
+    }
+}
+
+impl From<io::ErrorKind> for IoFailure {
+    fn from(kind: io::ErrorKind) -> Self {
+        Self { kind, os_code: None }
+    }
+}
+
+impl fmt::Display for IoFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.os_code {
+            Some(code) => io::Error::from_raw_os_error(code).fmt(f),
+            None => self.kind.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PeerClosed => f.write_str("the peer closed the connection in good order"),
+            Self::PeerMessageError => f.write_str("the peer answered by MessageError"),
+            Self::Eof => f.write_str("the peer closed the connection without CloseConnection"),
+            Self::Io(failure) => write!(f, "the connection failed: {failure}"),
+            Self::Local => f.write_str("the connection was closed on this side"),
+            Self::Idle => f.write_str("the connection was idle: `Limits::idle_timeout` keeps it longer"),
+            Self::Protocol(error) => write!(f, "the peer broke the protocol: {error}"),
+            Self::SlowPeer(SlowPeer::FirstHeader) => {
+                f.write_str("no message came in time: `Limits::first_header_timeout` waits longer")
+            }
+            Self::SlowPeer(SlowPeer::Message) => f.write_str(
+                "the rest of a message did not come in time: `Limits::message_timeout` and `Limits::min_message_rate` decide",
+            ),
+            Self::SlowPeer(SlowPeer::Write) => {
+                f.write_str("the peer took nothing of what was sent: `Limits::write_timeout` waits longer")
+            }
+            Self::Flood(limit) => write!(
+                f,
+                "the peer sent over {limit} cancel, locate and stray messages in a second: raise it by `Limits::max_control_rate`"
+            ),
+        }
+    }
+}
+
+impl Error for CloseReason {}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            CallErrorKind::Timeout => f.write_str("the deadline passed")?,
+            CallErrorKind::Closed => f.write_str("the peer closed the connection in good order")?,
+            CallErrorKind::Lost(failure) => write!(f, "the connection was lost: {failure}")?,
+            CallErrorKind::Protocol(error) => write!(f, "the peer broke the protocol: {error}")?,
+            CallErrorKind::BadReply(error) => write!(f, "the reply's header does not decode: {error}")?,
+            CallErrorKind::PeerError => f.write_str("the peer answered by MessageError")?,
+            CallErrorKind::LocalClose => f.write_str("the connection is closed on this side")?,
+            CallErrorKind::TooManyCalls => f.write_str("too many calls wait on this connection")?,
+        }
+        f.write_str(match self.sent {
+            Sent::Nothing => " before any of the request was sent",
+            Sent::Partly => " when part of the request was sent",
+            Sent::Whole => " after the request was sent",
+        })
+    }
+}
+
+impl Error for CallError {}
+
+/// The OMG's name of a message type.
+fn name(kind: MessageType) -> &'static str {
+    match kind {
+        MessageType::Request => "Request",
+        MessageType::Reply => "Reply",
+        MessageType::CancelRequest => "CancelRequest",
+        MessageType::LocateRequest => "LocateRequest",
+        MessageType::LocateReply => "LocateReply",
+        MessageType::CloseConnection => "CloseConnection",
+        MessageType::MessageError => "MessageError",
+        MessageType::Fragment => "Fragment",
+    }
+}

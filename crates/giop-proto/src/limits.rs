@@ -1,0 +1,106 @@
+//! What one connection grants to its peer.
+
+use std::time::Duration;
+
+/// The limits of one connection. Every field has a safe default that is not zero; a peer can never make an
+/// endpoint allocate, spin or wait beyond them.
+///
+/// ```
+/// use giop_proto::Limits;
+///
+/// let mut limits = Limits::default();
+/// limits.max_message_size = 64 << 20; // an endpoint for bulk data
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Octets of an inbound message, its headers and all its fragments included. Default 16 MiB.
+    ///
+    /// Beyond it a GIOP 1.2 request is skipped and answered by `IMP_LIMIT`; any other message is answered by
+    /// MessageError and ends the connection.
+    pub max_message_size: usize,
+    /// Messages of which fragments have come but not the last one. Default 8. One more is answered by
+    /// MessageError and ends the connection.
+    pub max_fragmented: usize,
+    /// Octets of all such messages together. Default 16 MiB. Beyond it as for `max_fragmented`.
+    pub max_fragment_memory: usize,
+    /// Requests handed out and not finished. Default 256.
+    ///
+    /// Beyond it the connection is not read; where it must be, because this side waits for replies, further
+    /// requests are answered by `TRANSIENT`.
+    pub max_requests: usize,
+    /// Octets queued for a peer that does not read. Default 1 MiB. Beyond it no requests are read, and
+    /// whoever sends oneways should wait (see `Connection::has_room`). One message may always be queued.
+    pub max_backlog: usize,
+    /// Nesting of constructed types and encapsulations in a message. Default 64. Beyond it `MARSHAL`.
+    pub max_depth: u16,
+    /// Octets that the values decoded from one message may allocate; eight times the message where that is more.
+    /// Default 16 MiB. Beyond it `MARSHAL`.
+    pub max_decoded: usize,
+    /// CancelRequests, LocateRequests and messages that belong to nothing, in one second and beyond the number
+    /// of requests in it. Default 10,000. Beyond it the connection is closed.
+    pub max_control_rate: u32,
+    /// How long an accepted connection may take to its first message header. Default 10 s. Then it is closed.
+    pub first_header_timeout: Duration,
+    /// How long a message may take from its first octet to its last, besides the time for its size at
+    /// [`min_message_rate`](Self::min_message_rate). Default 30 s. Then the connection is closed.
+    pub message_timeout: Duration,
+    /// Octets per second by which a message must grow. Default 64 KiB.
+    pub min_message_rate: usize,
+    /// How long the peer may take nothing of what is queued for it. Default 30 s. Then the connection is closed.
+    pub write_timeout: Duration,
+    /// How long a connection without calls and requests stays open. `None`: 120 s where this side opened it,
+    /// 180 s where the peer did. Then it is closed in good order.
+    pub idle_timeout: Option<Duration>,
+    /// How long the peer may take to close its side after CloseConnection or MessageError was sent. Default 1 s.
+    pub linger_timeout: Duration,
+}
+
+impl Limits {
+    const IDLE_OUTGOING: Duration = Duration::from_secs(120);
+    const IDLE_INCOMING: Duration = Duration::from_secs(180);
+
+    /// The idle timeout in force for a connection of that role.
+    #[must_use]
+    pub fn idle_timeout(&self, role: Role) -> Duration {
+        self.idle_timeout.unwrap_or(match role {
+            Role::Client => Self::IDLE_OUTGOING,
+            Role::Server => Self::IDLE_INCOMING,
+        })
+    }
+
+    /// How long a message of so many octets may take.
+    pub(crate) fn message_time(&self, octets: usize) -> Duration {
+        self.message_timeout + Duration::from_secs((octets / self.min_message_rate.max(1)) as u64)
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_message_size: 16 << 20,
+            max_fragmented: 8,
+            max_fragment_memory: 16 << 20,
+            max_requests: 256,
+            max_backlog: 1 << 20,
+            max_depth: 64,
+            max_decoded: 16 << 20,
+            max_control_rate: 10_000,
+            first_header_timeout: Duration::from_secs(10),
+            message_timeout: Duration::from_secs(30),
+            min_message_rate: 64 << 10,
+            write_timeout: Duration::from_secs(30),
+            idle_timeout: None,
+            linger_timeout: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Who opened the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// This side did: it sends requests, with even ids.
+    Client,
+    /// The peer did: this side serves.
+    Server,
+}

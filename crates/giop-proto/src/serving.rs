@@ -1,0 +1,127 @@
+//! The requests of the peer that are being served.
+
+use giop_codec::giop::RequestId;
+
+/// A request that was handed out to be served. It stays valid until its reply is sent or it is finished.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct ServeToken {
+    index: u32,
+    generation: u32,
+}
+
+impl ServeToken {
+    /// The index of the request's slot: small, and free for another request after this one.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.index as usize
+    }
+}
+
+/// The table of requests being served.
+#[derive(Debug, Default)]
+pub(crate) struct Serving {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    generation: u32,
+    id: RequestId,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Free,
+    /// The peer waits for a reply.
+    Awaited,
+    /// Nobody waits: a oneway, or a request that the peer gave up.
+    Unawaited,
+}
+
+impl Serving {
+    /// How many requests are being served.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Enters a request.
+    #[inline]
+    pub(crate) fn insert(&mut self, id: RequestId, awaited: bool) -> ServeToken {
+        let state = if awaited { State::Awaited } else { State::Unawaited };
+        if let Some(index) = self.free.pop()
+            && let Some(slot) = self.slots.get_mut(index as usize)
+        {
+            slot.id = id;
+            slot.state = state;
+            return ServeToken { index, generation: slot.generation };
+        }
+        self.insert_new(id, state)
+    }
+
+    #[cold]
+    fn insert_new(&mut self, id: RequestId, state: State) -> ServeToken {
+        let index = self.slots.len() as u32; // bounded by `Limits::max_requests`
+        self.slots.push(Slot { generation: 0, id, state });
+        ServeToken { index, generation: 0 }
+    }
+
+    /// Ends a request, and says whether its reply is awaited.
+    #[inline]
+    pub(crate) fn finish(&mut self, token: ServeToken) -> bool {
+        let Some(slot) = self.slots.get_mut(token.index()) else { return false };
+        if slot.generation != token.generation || slot.state == State::Free {
+            return false;
+        }
+        let awaited = slot.state == State::Awaited;
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.state = State::Free;
+        self.free.push(token.index);
+        awaited
+    }
+
+    /// Gives up the reply of a request; `None` if none of that id is awaited.
+    ///
+    /// This walks the table, whose length `Limits::max_requests` bounds.
+    pub(crate) fn cancel(&mut self, id: RequestId) -> Option<ServeToken> {
+        let find = |slot: &Slot| slot.id == id && slot.state == State::Awaited;
+        let index = self.slots.iter().position(find)?;
+        let slot = self.slots.get_mut(index)?;
+        slot.state = State::Unawaited;
+        Some(ServeToken { index: index as u32, generation: slot.generation })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finished_token_ends_nothing_more() {
+        let mut serving = Serving::default();
+        let first = serving.insert(RequestId(2), true);
+        assert!(serving.finish(first));
+        assert!(!serving.finish(first));
+        let second = serving.insert(RequestId(4), true);
+        assert_eq!(second.index(), first.index());
+        assert!(!serving.finish(first));
+        assert_eq!(serving.len(), 1);
+        assert!(serving.finish(second));
+        assert_eq!(serving.len(), 0);
+    }
+
+    #[test]
+    fn a_cancelled_request_is_served_but_not_awaited() {
+        let mut serving = Serving::default();
+        let token = serving.insert(RequestId(2), true);
+        let oneway = serving.insert(RequestId(4), false);
+        assert_eq!(serving.cancel(RequestId(4)), None);
+        assert_eq!(serving.cancel(RequestId(2)), Some(token));
+        assert_eq!(serving.cancel(RequestId(2)), None);
+        assert_eq!(serving.len(), 2);
+        assert!(!serving.finish(token));
+        assert!(!serving.finish(oneway));
+    }
+}

@@ -1,0 +1,137 @@
+//! Requests, replies, oneways and locates between two machines, their streams cut everywhere.
+#![allow(missing_docs)]
+
+mod util;
+
+use giop_codec::exception::CompletionStatus;
+use giop_codec::giop::{LocateStatus, ReplyStatus, ResponseFlags};
+use giop_codec::{ByteOrder, Version};
+use giop_proto::{CallErrorKind, Sent};
+use util::messages::{Ask, locate, locate_reply};
+use util::{every_cut, Pair, Cut};
+
+const VERSIONS: [Version; 3] = [Version::V1_0, Version::V1_1, Version::V1_2];
+
+#[test]
+fn a_request_arrives_and_its_reply_comes_back() {
+    for version in VERSIONS {
+        for order in [ByteOrder::Big, ByteOrder::Little] {
+            every_cut(|pair| {
+                let ask = Ask { version, order, operation: "add".into(), body: vec![1, 2, 3], ..Ask::default() };
+                let call = pair.call(&ask);
+                pair.drive();
+                let request = pair.request();
+                assert_eq!((request.version(), request.order()), (version, order));
+                assert_eq!((request.key(), request.operation()), (&b"key"[..], "add"));
+                assert_eq!(request.response(), ResponseFlags::Target);
+                assert_eq!(request.id(), pair.client.conn.request_id(call));
+                assert_eq!(request.arguments().rest(), [1, 2, 3]);
+                assert_eq!(pair.server.conn.serving(), 1);
+                pair.answer(&request, b"result");
+                pair.drive();
+                let reply = pair.client.outcome(call).unwrap();
+                assert_eq!((reply.status(), reply.version()), (ReplyStatus::NoException, version));
+                assert_eq!(reply.body().rest(), b"result");
+                assert_eq!((pair.client.conn.calls_waiting(), pair.server.conn.serving()), (0, 0));
+            });
+        }
+    }
+}
+
+#[test]
+fn many_requests_are_answered_in_any_order() {
+    every_cut(|pair| {
+        let asks: Vec<Ask> =
+            (0..5).map(|i| Ask { version: VERSIONS[i % 3], body: vec![i as u8; 3 * i], ..Ask::default() }).collect();
+        let calls: Vec<_> = asks.iter().map(|ask| pair.call(ask)).collect();
+        pair.drive();
+        let mut requests: Vec<_> = (0..5).map(|_| pair.request()).collect();
+        requests.reverse();
+        for request in &requests {
+            let body = request.arguments().rest().to_vec();
+            pair.answer(request, &body);
+        }
+        pair.drive();
+        for (call, ask) in calls.iter().zip(&asks).rev() {
+            assert_eq!(pair.client.outcome(*call).unwrap().body().rest(), ask.body);
+        }
+    });
+}
+
+#[test]
+fn oneways_arrive_in_order_and_take_no_reply() {
+    every_cut(|pair| {
+        for i in 0..4 {
+            let id = pair.client.conn.next_oneway_id().0;
+            let ask = Ask { id, response: ResponseFlags::None, body: vec![i; 9], ..Ask::default() };
+            pair.client.conn.send_oneway(&mut ask.encoder()).unwrap();
+        }
+        pair.drive();
+        for i in 0..4 {
+            let request = pair.request();
+            assert_eq!(request.arguments().rest(), [i; 9]);
+            assert_eq!(request.response(), ResponseFlags::None);
+            // A reply to a oneway must never go out.
+            pair.answer(&request, b"no");
+        }
+        assert_eq!(pair.server.conn.serving(), 0);
+        assert!(!pair.server.conn.has_output());
+    });
+}
+
+#[test]
+fn a_locate_request_gets_its_locate_reply() {
+    for version in VERSIONS {
+        every_cut(|pair| {
+            let call = pair.client.conn.start_call(None, pair.now).unwrap();
+            let id = pair.client.conn.request_id(call);
+            pair.client.conn.send_locate(call, &mut locate(version, id, b"there"));
+            pair.drive();
+            let asked = pair.server.locates.pop_front().unwrap();
+            assert_eq!((asked.key(), asked.id(), asked.version()), (&b"there"[..], id, version));
+            pair.server.conn.send_locate_reply(&mut locate_reply(version, id, LocateStatus::ObjectHere));
+            pair.drive();
+            let reply = pair.client.outcome(call).unwrap();
+            assert_eq!(reply.locate_status(), Some(LocateStatus::ObjectHere));
+        });
+    }
+}
+
+#[test]
+fn large_bodies_arrive_whole_and_are_not_copied_on_their_way_out() {
+    let body: Vec<u8> = (0..300_000u32).map(|i| (i * 7) as u8).collect();
+    for cut in [Cut::Whole, Cut::At(1), Cut::At(11), Cut::At(13), Cut::At(70_000), Cut::At(150_000)] {
+        let mut pair = Pair::new(cut);
+        for _ in 0..3 {
+            let call = pair.call(&Ask { body: body.clone(), ..Ask::default() });
+            pair.drive();
+            let request = pair.request();
+            assert!(request.arguments().rest() == body);
+            pair.answer(&request, &body);
+            drop(request);
+            pair.drive();
+            assert!(pair.client.outcome(call).unwrap().body().rest() == body);
+        }
+    }
+}
+
+#[test]
+fn the_end_of_the_stream_fails_the_calls_that_wait() {
+    every_cut(|pair| {
+        let written = pair.call(&Ask::default());
+        pair.drive();
+        pair.client.awake = false;
+        let unwritten = pair.call(&Ask::default());
+        pair.client.conn.handle_eof(pair.now);
+        assert!(pair.client.conn.start_call(None, pair.now).is_err());
+        pair.client.poll();
+        assert!(pair.client.closed && pair.client.conn.is_closed());
+        let error = pair.client.outcome(written).unwrap_err();
+        assert_eq!((error.sent, error.completed()), (Sent::Whole, CompletionStatus::Maybe));
+        assert!(!error.retryable());
+        let error = pair.client.outcome(unwritten).unwrap_err();
+        assert!(matches!(error.kind, CallErrorKind::Lost(_)));
+        assert_eq!((error.sent, error.completed()), (Sent::Nothing, CompletionStatus::No));
+        assert!(error.retryable());
+    });
+}

@@ -1,0 +1,111 @@
+//! From a reference to a connection.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use giop_codec::Version;
+use giop_codec::code_set::{CodeSetContext, negotiate};
+use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_codec::ior::IiopProfile;
+
+use crate::link::Link;
+use crate::orb::Target;
+use crate::reference::{Binding, ObjectRef};
+
+/// A binding with its connection.
+pub(crate) struct Bound {
+    pub(crate) binding: Arc<Binding>,
+    pub(crate) link: Arc<Link>,
+}
+
+impl ObjectRef {
+    /// The connection to call over: the one of the last call, else a shared or a new one.
+    #[inline]
+    pub(crate) async fn bound(&self, deadline: Option<Instant>) -> Result<Bound, SystemException> {
+        if let Some(binding) = self.binding()
+            && let Some(link) = binding.link.upgrade()
+            && tokio::runtime::Handle::try_current().is_ok_and(|runtime| runtime.id() == binding.runtime)
+        {
+            return Ok(Bound { binding, link });
+        }
+        self.rebind(deadline).await
+    }
+
+    /// Tries the addresses of all profiles in their order.
+    #[cold]
+    async fn rebind(&self, deadline: Option<Instant>) -> Result<Bound, SystemException> {
+        if self.orb().is_closing() {
+            return Err(crate::orb::closed());
+        }
+        let profiles = self.profiles();
+        let mut last = None;
+        for profile in &profiles {
+            for (host, port) in profile.addresses() {
+                match self.bind_at(profile, host, port, deadline).await {
+                    Ok(bound) => {
+                        self.bind(Arc::clone(&bound.binding));
+                        return Ok(bound);
+                    }
+                    Err(error) if error.kind == SystemExceptionKind::Timeout => return Err(error),
+                    Err(error) => last = Some(error),
+                }
+            }
+        }
+        if self.go_home_once(&last) {
+            return Box::pin(self.rebind(deadline)).await;
+        }
+        Err(last.unwrap_or_else(|| self.nowhere_to_go()))
+    }
+
+    /// After a forwarded place failed, the reference's own addresses get their chance.
+    fn go_home_once(&self, failure: &Option<SystemException>) -> bool {
+        failure.is_some() && self.go_home()
+    }
+
+    async fn bind_at(
+        &self,
+        profile: &IiopProfile,
+        host: String,
+        port: u16,
+        deadline: Option<Instant>,
+    ) -> Result<Bound, SystemException> {
+        let version = profile.version.min(Version::V1_2);
+        let offered = profile.code_sets();
+        let code_sets = negotiate(offered.as_ref(), version)?;
+        let announce = match offered {
+            Some(_) if version >= Version::V1_1 => {
+                Some(CodeSetContext::from(code_sets).to_service_context()?)
+            }
+            _ => None,
+        };
+        let target = Target { host, port, version, code_sets };
+        let link = self.orb().connect(&target, deadline).await?;
+        let binding = Binding {
+            link: Arc::downgrade(&link),
+            runtime: tokio::runtime::Handle::current().id(),
+            version,
+            key: profile.object_key.clone(),
+            profile: profile.clone(),
+            code_sets,
+            announce,
+        };
+        Ok(Bound { binding: Arc::new(binding), link })
+    }
+
+    #[cold]
+    fn nowhere_to_go(&self) -> SystemException {
+        let (kind, minor, text) = match self.home() {
+            Some(_) => (
+                SystemExceptionKind::ObjectNotExist,
+                minor::OBJECT_NOT_EXIST_NO_OBJECT,
+                "the object was deactivated".to_owned(),
+            ),
+            None => (
+                SystemExceptionKind::Transient,
+                minor::TRANSIENT_NO_USABLE_PROFILE,
+                "the reference has no IIOP address".to_owned(),
+            ),
+        };
+        SystemException::new(kind, minor, CompletionStatus::No).because(text)
+    }
+}

@@ -1,0 +1,84 @@
+//! Collocated calls: straight to the servant, without marshalling.
+
+use std::any::Any;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+
+use super::Operation;
+use crate::reference::ObjectRef;
+use crate::serve::Request;
+use crate::serve::adapter::Entry;
+use crate::serve::request::panicked;
+
+/// The future of a collocated call.
+pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A servant of this very ORB, by its interface.
+#[derive(Debug)]
+pub struct LocalServant<L: ?Sized> {
+    servant: Arc<L>,
+    entry: Arc<Entry>,
+}
+
+/// The servant of the object, if it is active in the reference's ORB and has the interface.
+#[inline]
+#[must_use]
+pub fn local<L: ?Sized + Send + Sync + 'static>(target: &ObjectRef) -> Option<LocalServant<L>> {
+    let entry = target.home()?;
+    if entry.is_gone() {
+        return None;
+    }
+    let mut found: Option<Arc<L>> = None;
+    Arc::clone(&entry.skeleton).local(&mut found as &mut dyn Any);
+    found.map(|servant| LocalServant { servant, entry: Arc::clone(entry) })
+}
+
+impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
+    /// Calls the servant with the deadline, the panic guard and the current request of a call from afar.
+    ///
+    /// # Errors
+    /// What the servant raised; TIMEOUT; UNKNOWN when it panicked.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the servant's.
+    pub async fn call<T, E: From<SystemException>>(
+        &self,
+        target: &ObjectRef,
+        operation: &'static Operation,
+        f: impl FnOnce(&L) -> LocalFuture<'_, Result<T, E>> + Send,
+    ) -> Result<T, E> {
+        let orb = target.orb();
+        if orb.is_closing() {
+            return Err(crate::orb::closed().into());
+        }
+        let deadline = super::deadline(target);
+        orb.accepting().await;
+        let _entered = self.entry.enter();
+        let request = Request::local(Arc::clone(orb), Arc::clone(&self.entry), operation.name, deadline);
+        let mut future = f(&self.servant);
+        let mut timer = deadline.map(|at| Box::pin(tokio::time::sleep_until(at.into())));
+        poll_fn(|cx| {
+            let polled = catch_unwind(AssertUnwindSafe(|| request.enter(|| future.as_mut().poll(cx))));
+            match polled {
+                Ok(std::task::Poll::Pending) => {}
+                Ok(ready) => return ready,
+                Err(panic) => return std::task::Poll::Ready(Err(panicked(&*panic).into())),
+            }
+            match timer.as_mut().map(|timer| timer.as_mut().poll(cx)) {
+                Some(std::task::Poll::Ready(())) => std::task::Poll::Ready(Err(late(operation).into())),
+                _ => std::task::Poll::Pending,
+            }
+        })
+        .await
+    }
+}
+
+#[cold]
+fn late(operation: &Operation) -> SystemException {
+    SystemException::new(SystemExceptionKind::Timeout, minor::TIMEOUT_REPLY_END, CompletionStatus::Maybe)
+        .because(format!("`{}` in this process was not done at the deadline", operation.name))
+}

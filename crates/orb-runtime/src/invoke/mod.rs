@@ -1,0 +1,471 @@
+//! From a stub to a reply: bind, encode, send, wait, and start over where that is right.
+
+mod bind;
+mod local;
+
+use std::time::Instant;
+
+use giop_codec::cdr::{CdrDecode, Decoder, Encoder};
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::giop::{
+    AddressingDisposition, LocateRequestHeader, LocateStatus, MessageType, ReplyStatus, RequestHeader,
+    RequestId, ResponseFlags, ServiceContext, ServiceContexts, TargetAddress, TargetReference, begin_body,
+    finish_message, put_message_header,
+};
+use giop_codec::ior::Ior;
+use giop_codec::{DecodeError, EncodeError};
+use giop_proto::{CallError, Reply};
+
+use bind::Bound;
+pub use local::{LocalFuture, LocalServant, local};
+
+use crate::link::{Link, OnewayError};
+use crate::reference::{Binding, ObjectRef, Retry, SyncScope};
+use crate::serve::inherited_deadline;
+
+/// How often a server may send a call elsewhere.
+const MAX_HOPS: usize = 10;
+
+/// An operation as stubs name it: made once, in a static.
+#[derive(Debug)]
+pub struct Operation {
+    name: &'static str,
+    oneway: bool,
+}
+
+impl Operation {
+    /// One with a reply.
+    #[must_use]
+    pub const fn twoway(name: &'static str) -> Self {
+        Self { name, oneway: false }
+    }
+
+    /// One without.
+    #[must_use]
+    pub const fn oneway(name: &'static str) -> Self {
+        Self { name, oneway: true }
+    }
+
+    /// Its name on the wire.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Whether it was declared `oneway`.
+    #[must_use]
+    pub const fn is_oneway(&self) -> bool {
+        self.oneway
+    }
+}
+
+/// The encoding of arguments. It may run again when the request has to go elsewhere.
+type Arguments<'a> = &'a (dyn Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync + 'a);
+
+/// Calls an operation and waits for its results. Called by generated stubs.
+///
+/// `raised` decodes the exceptions of the raises clause by their repository ids.
+///
+/// # Errors
+/// What the servant raised; MARSHAL with COMPLETED_YES when the reply does not decode; what [`transact`] brought.
+///
+/// # Cancel safety
+/// Dropping the future cancels the call: a CancelRequest goes out if the request did, and the connection stays good.
+pub async fn invoke<R, E>(
+    target: &ObjectRef,
+    operation: &'static Operation,
+    encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
+    decode: impl Fn(&mut Decoder<'_>) -> Result<R, DecodeError> + Send + Sync,
+    raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>> + Send + Sync,
+) -> Result<R, E>
+where
+    E: From<SystemException>,
+{
+    let reply = transact(target, operation, ResponseFlags::Target, &encode).await?;
+    let mut body = reply.body().with_context(target.orb());
+    if reply.status() == ReplyStatus::NoException {
+        return decode(&mut body).map_err(|error| bad_reply(error, operation).into());
+    }
+    Err(user_exception(&mut body, operation, raised))
+}
+
+#[cold]
+fn user_exception<E: From<SystemException>>(
+    body: &mut Decoder<'_>,
+    operation: &Operation,
+    raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>>,
+) -> E {
+    let id = match body.read_str_ascii() {
+        Ok(id) => id,
+        Err(error) => return bad_reply(error, operation).into(),
+    };
+    match raised(&id, body) {
+        Some(Ok(exception)) => exception,
+        Some(Err(error)) => bad_reply(error, operation).into(),
+        None => SystemException::new(
+            SystemExceptionKind::Unknown,
+            minor::UNKNOWN_USER_EXCEPTION,
+            CompletionStatus::Yes,
+        )
+        .because(format!("`{}` raised {id}, which is not in its raises clause", operation.name))
+        .into(),
+    }
+}
+
+#[cold]
+fn bad_reply(error: DecodeError, operation: &Operation) -> SystemException {
+    let exception = error.system(CompletionStatus::Yes);
+    SystemException::new(exception.kind, exception.minor, CompletionStatus::Yes)
+        .because(format!("the reply of `{}` does not decode: {error}", operation.name))
+}
+
+/// Sends a oneway at the reference's sync scope. Called by generated stubs.
+///
+/// # Errors
+/// What could not be sent: TRANSIENT or COMM_FAILURE; TIMEOUT when the queue stayed full up to the deadline; at the scopes
+/// `Server` and `Target` also what the server answered.
+///
+/// # Cancel safety
+/// The message is queued whole or not at all.
+pub async fn send_oneway(
+    target: &ObjectRef,
+    operation: &'static Operation,
+    encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
+) -> Result<(), SystemException> {
+    match target.options().scope {
+        SyncScope::Queued => queue(target, operation, &encode).await,
+        SyncScope::Transport => {
+            queue(target, operation, &encode).await?;
+            crate::reference::Reference::flush(target).await
+        }
+        SyncScope::Server => transact(target, operation, ResponseFlags::Server, &encode).await.map(drop),
+        SyncScope::Target => transact(target, operation, ResponseFlags::Target, &encode).await.map(drop),
+    }
+}
+
+async fn queue(
+    target: &ObjectRef,
+    operation: &'static Operation,
+    encode: Arguments<'_>,
+) -> Result<(), SystemException> {
+    let deadline = deadline(target);
+    let mut attempts = Attempts::new(target);
+    loop {
+        let Bound { binding, link } = target.bound(deadline).await?;
+        let (id, mut encoder) = link.begin_oneway(binding.version);
+        let announced = link.is_answered();
+        let response = ResponseFlags::None;
+        let request = Outgoing { target, binding: &binding, announced, operation, response };
+        if let Err(error) = request.encode(&mut encoder, id, None, encode) {
+            link.discard(encoder);
+            return Err(error.into());
+        }
+        match link.send_oneway(encoder, deadline).await {
+            Ok(()) => return Ok(()),
+            Err(OnewayError::Closed(error)) => {
+                target.unbind(&binding);
+                if !attempts.again(&error) {
+                    return Err(failed(error, operation, &link));
+                }
+            }
+            Err(OnewayError::Full) => {
+                return Err(SystemException::new(
+                    SystemExceptionKind::Timeout,
+                    minor::TIMEOUT_REQUEST_END,
+                    CompletionStatus::No,
+                )
+                .because(format!(
+                    "{} takes no more: the queue of oneways stayed full up to the deadline of `{}`",
+                    link.peer(),
+                    operation.name
+                )));
+            }
+        }
+    }
+}
+
+/// Sends a request and waits for a reply that is a result or a user exception: forwards are followed, what was surely not
+/// executed is sent again.
+pub(crate) async fn transact(
+    target: &ObjectRef,
+    operation: &'static Operation,
+    response: ResponseFlags,
+    encode: Arguments<'_>,
+) -> Result<Reply, SystemException> {
+    let deadline = deadline(target);
+    let mut attempts = Attempts::new(target);
+    let mut hops = 0;
+    let mut addressing = None;
+    loop {
+        let Bound { binding, link } = target.bound(deadline).await?;
+        let (pending, id, mut encoder) = match link.begin_call(deadline, binding.version) {
+            Ok(begun) => begun,
+            Err(error) => {
+                target.unbind(&binding);
+                if attempts.again(&error) {
+                    continue;
+                }
+                return Err(failed(error, operation, &link));
+            }
+        };
+        let announced = link.is_answered();
+        let request = Outgoing { target, binding: &binding, announced, operation, response };
+        if let Err(error) = request.encode(&mut encoder, id, addressing, encode) {
+            link.discard(encoder);
+            return Err(error.into());
+        }
+        pending.send(encoder);
+        let reply = match pending.reply().await {
+            Ok(reply) => reply,
+            Err(error) => {
+                if !link.is_usable() {
+                    target.unbind(&binding);
+                }
+                if attempts.again(&error) {
+                    continue;
+                }
+                return Err(failed(error, operation, &link));
+            }
+        };
+        if let Some(info) = &target.options().info {
+            info.set(reply.contexts().to_vec());
+        }
+        match reply.status() {
+            ReplyStatus::NoException | ReplyStatus::UserException => return Ok(reply),
+            ReplyStatus::SystemException => {
+                let raised = SystemException::decode(&mut reply.body())
+                    .unwrap_or_else(|error| bad_reply(error, operation));
+                if attempts.raised(&raised) && target.go_home() {
+                    continue;
+                }
+                return Err(raised);
+            }
+            ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
+                hops += 1;
+                follow(target, &mut reply.body(), hops, operation)?;
+            }
+            ReplyStatus::NeedsAddressingMode => {
+                let wanted = AddressingDisposition::decode(&mut reply.body())
+                    .map_err(|error| bad_reply(error, operation))?;
+                if addressing.replace(wanted) == Some(wanted) {
+                    return Err(transient(format!("{} asks for the same address form again", link.peer())));
+                }
+            }
+        }
+    }
+}
+
+/// Asks by LocateRequest whether the object is there.
+pub(crate) async fn locate(target: &ObjectRef) -> Result<bool, SystemException> {
+    static LOCATE: Operation = Operation::twoway("LocateRequest");
+    let deadline = deadline(target);
+    let mut attempts = Attempts::new(target);
+    let mut hops = 0;
+    loop {
+        let Bound { binding, link } = target.bound(deadline).await?;
+        let begun = link.begin_call(deadline, binding.version);
+        let outcome = match begun {
+            Ok((pending, id, mut encoder)) => {
+                let size_at = put_message_header(&mut encoder, MessageType::LocateRequest);
+                let header = LocateRequestHeader {
+                    request_id: id,
+                    target: TargetAddress::Key(binding.key.as_slice()),
+                };
+                header.encode(&mut encoder)?;
+                finish_message(&mut encoder, size_at)?;
+                pending.send_locate(encoder);
+                pending.reply().await
+            }
+            Err(error) => Err(error),
+        };
+        let reply = match outcome {
+            Ok(reply) => reply,
+            Err(error) => {
+                target.unbind(&binding);
+                if attempts.again(&error) {
+                    continue;
+                }
+                return Err(failed(error, &LOCATE, &link));
+            }
+        };
+        match reply.locate_status() {
+            Some(LocateStatus::ObjectHere) => return Ok(true),
+            Some(LocateStatus::UnknownObject) => return Ok(false),
+            Some(LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm) => {
+                hops += 1;
+                follow(target, &mut reply.body(), hops, &LOCATE)?;
+            }
+            Some(LocateStatus::SystemException) => {
+                return Err(SystemException::decode(&mut reply.body())
+                    .unwrap_or_else(|error| bad_reply(error, &LOCATE)));
+            }
+            Some(LocateStatus::NeedsAddressingMode) | None => {
+                return Err(transient(format!("{} can not locate by object key", link.peer())));
+            }
+        }
+    }
+}
+
+fn follow(
+    target: &ObjectRef,
+    body: &mut Decoder<'_>,
+    hops: usize,
+    operation: &Operation,
+) -> Result<(), SystemException> {
+    let ior = Ior::decode(body).map_err(|error| bad_reply(error, operation))?;
+    if hops > MAX_HOPS {
+        return Err(transient(format!(
+            "`{}` was forwarded {MAX_HOPS} times: do the servers send it in a circle?",
+            operation.name
+        )));
+    }
+    if ior.is_nil() || !target.forward_to(&ior) {
+        return Err(SystemException::new(
+            SystemExceptionKind::InvObjref,
+            MinorCode::NONE,
+            CompletionStatus::No,
+        )
+        .because(format!("`{}` was forwarded to a reference without a usable address", operation.name)));
+    }
+    Ok(())
+}
+
+/// A request that is about to be encoded.
+struct Outgoing<'a> {
+    target: &'a ObjectRef,
+    binding: &'a Binding,
+    /// The server knows the code sets.
+    announced: bool,
+    operation: &'static Operation,
+    response: ResponseFlags,
+}
+
+impl Outgoing<'_> {
+    /// Encodes the whole message: one pass over the arguments, into one buffer and its shared chunks.
+    fn encode(
+        &self,
+        e: &mut Encoder,
+        request_id: RequestId,
+        addressing: Option<AddressingDisposition>,
+        arguments: Arguments<'_>,
+    ) -> Result<(), EncodeError> {
+        let binding = self.binding;
+        e.set_code_sets(binding.code_sets);
+        let size_at = put_message_header(e, MessageType::Request);
+        let announce = binding.announce.as_ref().filter(|_| !self.announced);
+        let own = &self.target.options().contexts;
+        let joined: Vec<ServiceContext>;
+        let contexts = match (announce, own.is_empty()) {
+            (None, _) => ServiceContexts::from(&**own),
+            (Some(context), true) => ServiceContexts::from(std::slice::from_ref(context)),
+            (Some(context), false) => {
+                joined = std::iter::once(context).chain(own.iter()).cloned().collect();
+                ServiceContexts::from(&*joined)
+            }
+        };
+        let target = match addressing {
+            None | Some(AddressingDisposition::Key) => TargetAddress::Key(binding.key.as_slice()),
+            Some(AddressingDisposition::Profile) => TargetAddress::Profile(binding.profile.to_tagged()?),
+            Some(AddressingDisposition::Reference) => {
+                let ior = self.target.ior().clone();
+                TargetAddress::Reference(Box::new(TargetReference { selected_profile: 0, ior }))
+            }
+        };
+        RequestHeader {
+            request_id,
+            response: self.response,
+            target,
+            operation: self.operation.name,
+            contexts,
+        }
+        .encode(e)?;
+        let end = e.mark();
+        begin_body(e);
+        let body = e.position();
+        arguments(e)?;
+        if e.position() == body {
+            e.rewind(end); // no arguments, no padding for them
+        }
+        finish_message(e, size_at)?;
+        Ok(())
+    }
+}
+
+/// How often a call may be made again.
+struct Attempts {
+    retry: Retry,
+    not_executed: usize,
+    uncertain: u32,
+}
+
+impl Attempts {
+    fn new(target: &ObjectRef) -> Self {
+        let retry = target.options().retry;
+        let uncertain = if let Retry::Idempotent(times) = retry { times } else { 0 };
+        Self { retry, not_executed: 2, uncertain }
+    }
+
+    /// Whether to send again after the connection failed.
+    fn again(&mut self, error: &CallError) -> bool {
+        if self.retry == Retry::Never {
+            return false;
+        }
+        if error.retryable() && self.not_executed > 0 {
+            self.not_executed -= 1;
+            return true;
+        }
+        let uncertain = error.completed() == CompletionStatus::Maybe
+            && !matches!(error.kind, giop_proto::CallErrorKind::Timeout);
+        if uncertain && self.uncertain > 0 {
+            self.uncertain -= 1;
+            return true;
+        }
+        false
+    }
+
+    /// Whether a server's exception may be due to a stale forward.
+    fn raised(&self, exception: &SystemException) -> bool {
+        self.retry != Retry::Never
+            && exception.completed == CompletionStatus::No
+            && matches!(
+                exception.kind,
+                SystemExceptionKind::Transient
+                    | SystemExceptionKind::CommFailure
+                    | SystemExceptionKind::ObjectNotExist
+            )
+    }
+}
+
+/// When a call through this reference ends: its own limit or the ORB's, and never after the request being served.
+pub(crate) fn deadline(target: &ObjectRef) -> Option<Instant> {
+    let timeout = target.options().timeout.unwrap_or(target.orb().config.timeout);
+    let own = timeout.map(|timeout| crate::link::now() + timeout);
+    match (own, inherited_deadline()) {
+        (Some(own), Some(inherited)) => Some(own.min(inherited)),
+        (own, inherited) => own.or(inherited),
+    }
+}
+
+#[cold]
+fn failed(error: CallError, operation: &Operation, link: &Link) -> SystemException {
+    let exception = error.into_system_exception();
+    SystemException::new(exception.kind, exception.minor, exception.completed).with_source(Failed {
+        operation: operation.name,
+        peer: link.peer().to_string(),
+        source: error,
+    })
+}
+
+#[cold]
+pub(crate) fn transient(text: String) -> SystemException {
+    SystemException::new(SystemExceptionKind::Transient, MinorCode::NONE, CompletionStatus::No).because(text)
+}
+
+/// Which call failed where.
+#[derive(Debug, thiserror::Error)]
+#[error("`{operation}` at {peer}")]
+struct Failed {
+    operation: &'static str,
+    peer: String,
+    source: CallError,
+}

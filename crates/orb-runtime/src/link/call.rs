@@ -1,0 +1,268 @@
+//! Calls and oneways from the caller's side.
+
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use giop_codec::Version;
+use giop_codec::cdr::Encoder;
+use giop_codec::giop::RequestId;
+use giop_proto::calls::CallId;
+use giop_proto::outbox::BATCH;
+use giop_proto::{CallError, CallErrorKind, Reply, Sent};
+
+use super::{BACKLOG, GATHER, Link, State, now};
+use crate::transport::Progress;
+
+/// An idle connection is looked at before it is used, if it was idle for this long.
+const STALE: std::time::Duration = std::time::Duration::from_millis(1);
+
+/// A call that is entered and not sent yet, or sent and not answered. Dropping it cancels the call.
+pub(crate) struct Pending<'a> {
+    link: &'a Link,
+    call: CallId,
+    taken: bool,
+}
+
+/// Why a oneway did not get into the queue.
+#[derive(Debug)]
+pub(crate) enum OnewayError {
+    /// The connection is closed; nothing was queued.
+    Closed(CallError),
+    /// No room in the queue before the deadline.
+    Full,
+}
+
+impl Link {
+    /// Enters a call and lends an encoder for its request.
+    pub(crate) fn begin_call(
+        &self,
+        deadline: Option<Instant>,
+        version: Version,
+    ) -> Result<(Pending<'_>, RequestId, Encoder), CallError> {
+        let now = now();
+        let mut state = self.lock();
+        if state.machine.calls_waiting() == 0 && now.saturating_duration_since(state.last_use) > STALE {
+            state = self.read_idle(state, now);
+        }
+        state.last_use = now;
+        let call = state.machine.start_call(deadline, now)?;
+        let id = state.machine.request_id(call);
+        let encoder = state.encoder(version);
+        drop(state);
+        Ok((Pending { link: self, call, taken: false }, id, encoder))
+    }
+
+    /// An id and an encoder for a oneway.
+    pub(crate) fn begin_oneway(&self, version: Version) -> (RequestId, Encoder) {
+        let mut state = self.lock();
+        (state.machine.next_oneway_id(), state.encoder(version))
+    }
+
+    /// Takes back an encoder whose message is not sent.
+    pub(crate) fn discard(&self, encoder: Encoder) {
+        self.lock().keep_encoder(encoder);
+    }
+
+    /// Queues a oneway: at once if there is room, else as soon as there is. Cancel safe: the message is queued whole or
+    /// not at all.
+    pub(crate) async fn send_oneway(
+        &self,
+        encoder: Encoder,
+        deadline: Option<Instant>,
+    ) -> Result<(), OnewayError> {
+        let mut message = Some(encoder);
+        let mut timer = None;
+        poll_fn(|cx| {
+            let mut state = self.lock();
+            if let Some(error) = closed(&mut state) {
+                return Poll::Ready(Err(OnewayError::Closed(error)));
+            }
+            if state.machine.backlog() >= BACKLOG {
+                (state, _) = self.flush(state);
+                if state.machine.backlog() >= BACKLOG {
+                    state.room.push(cx.waker().clone());
+                    drop(state);
+                    return poll_deadline(&mut timer, deadline, cx).map(|()| Err(OnewayError::Full));
+                }
+            }
+            let Some(mut encoder) = message.take() else { return Poll::Ready(Ok(())) };
+            let sent = state.machine.send_oneway(&mut encoder);
+            state.keep_encoder(encoder);
+            if let Err(error) = sent {
+                return Poll::Ready(Err(OnewayError::Closed(error)));
+            }
+            // What follows a write closely is gathered: the driver writes it, or the call that fills the batch.
+            let gather = state.writing || state.last_write.is_some_and(|at| now() < at + GATHER);
+            if gather && state.machine.backlog() < BATCH {
+                state.wake_driver();
+            } else {
+                (state, _) = self.flush(state);
+                let now = now();
+                state.last_write = Some(now);
+                state.last_use = now;
+            }
+            drop(state);
+            Poll::Ready(Ok(()))
+        })
+        .await
+    }
+
+    /// Waits until everything queued is with the kernel.
+    pub(crate) async fn flushed(&self) -> Result<(), CallError> {
+        poll_fn(|cx| {
+            let (mut state, _): (_, Progress) = self.flush(self.lock());
+            if state.machine.backlog() == 0 {
+                return Poll::Ready(Ok(()));
+            }
+            if let Some(error) = closed(&mut state) {
+                return Poll::Ready(Err(error));
+            }
+            state.room.push(cx.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    fn poll_reply(&self, cx: &mut Context<'_>, call: CallId) -> Poll<Result<Reply, CallError>> {
+        let mut state = self.lock();
+        loop {
+            if let Some(outcome) = state.machine.take_outcome(call) {
+                return Poll::Ready(outcome);
+            }
+            let index = call.index();
+            if state.callers.len() <= index {
+                state.callers.resize(index + 1, None);
+            }
+            if let Some(slot) = state.callers.get_mut(index) {
+                match slot {
+                    Some(waker) if waker.will_wake(cx.waker()) => {}
+                    _ => *slot = Some(cx.waker().clone()),
+                }
+            }
+            let alone = self.client_only && state.machine.calls_waiting() == 1 && !state.machine.has_output();
+            if !alone || state.reading || state.writing || !state.machine.wants_read() {
+                if !state.driver_reads {
+                    state.driver_reads = true;
+                    state.wake_driver();
+                }
+                return Poll::Pending;
+            }
+            if state.driver_reads {
+                state.driver_reads = false;
+                let at = state.last_use + super::TAKEOVER;
+                state.takeover = Some(at);
+                state.rearm(at);
+            }
+            // Readiness is exact (see `transport`), so asking first costs nothing and spares a buffer.
+            match self.socket.poll_read_ready(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(())) => state = self.read(state),
+                Poll::Ready(Err(error)) => state.machine.handle_read_error(&error, now()),
+            }
+            self.drain_events(&mut state);
+        }
+    }
+
+    /// Reads once. The caller drains the events.
+    pub(super) fn read<'a>(
+        &'a self,
+        mut state: std::sync::MutexGuard<'a, State>,
+    ) -> std::sync::MutexGuard<'a, State> {
+        state.reading = true;
+        let mut buf = state.machine.take_read_buf();
+        drop(state);
+        let outcome = self.socket.try_read(&mut buf);
+        let mut state = self.lock();
+        state.reading = false;
+        let now = now();
+        let (n, end) = match outcome {
+            Ok(Some(0)) => (0, Some(Ok(()))),
+            Ok(Some(n)) => (n, None),
+            Ok(None) => (0, None),
+            Err(error) => (0, Some(Err(error))),
+        };
+        state.machine.handle_read(buf, n, now);
+        match end {
+            Some(Ok(())) => state.machine.handle_eof(now),
+            Some(Err(error)) => state.machine.handle_read_error(&error, now),
+            None => {}
+        }
+        state
+    }
+
+    /// Sees a CloseConnection or the end of the stream before a request is written into it.
+    #[cold]
+    fn read_idle<'a>(
+        &'a self,
+        mut state: std::sync::MutexGuard<'a, State>,
+        now: Instant,
+    ) -> std::sync::MutexGuard<'a, State> {
+        if state.reading || !state.machine.wants_read() {
+            return state;
+        }
+        state = self.read(state);
+        self.drain_events(&mut state);
+        state.last_use = now;
+        state
+    }
+}
+
+impl Pending<'_> {
+    /// Queues the request and writes it.
+    pub(crate) fn send(&self, mut encoder: Encoder) {
+        let mut state = self.link.lock();
+        state.machine.send_request(self.call, &mut encoder);
+        state.keep_encoder(encoder);
+        state.rearm_calls();
+        let (mut state, _) = self.link.flush(state);
+        state.last_write = None;
+    }
+
+    /// The same for a LocateRequest.
+    pub(crate) fn send_locate(&self, mut encoder: Encoder) {
+        let mut state = self.link.lock();
+        state.machine.send_locate(self.call, &mut encoder);
+        state.keep_encoder(encoder);
+        state.rearm_calls();
+        drop(self.link.flush(state));
+    }
+
+    /// Waits for the reply. Dropping the future cancels the call.
+    pub(crate) async fn reply(mut self) -> Result<Reply, CallError> {
+        let (link, call) = (self.link, self.call);
+        let outcome = poll_fn(|cx| link.poll_reply(cx, call)).await;
+        self.taken = true;
+        outcome
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        if !self.taken {
+            let mut state = self.link.lock();
+            state.machine.cancel_call(self.call);
+            // The driver writes the CancelRequest and takes over what this caller may have left.
+            state.driver_reads = true;
+            state.wake_driver();
+        }
+    }
+}
+
+fn closed(state: &mut State) -> Option<CallError> {
+    if !state.machine.is_closed() && !state.machine.is_closing() {
+        return None;
+    }
+    Some(CallError { kind: CallErrorKind::LocalClose, sent: Sent::Nothing })
+}
+
+/// Ready at the deadline. The timer is made when it is needed first.
+fn poll_deadline(
+    timer: &mut Option<std::pin::Pin<Box<tokio::time::Sleep>>>,
+    deadline: Option<Instant>,
+    cx: &mut Context<'_>,
+) -> Poll<()> {
+    let Some(deadline) = deadline else { return Poll::Pending };
+    let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline.into())));
+    std::future::Future::poll(timer.as_mut(), cx)
+}

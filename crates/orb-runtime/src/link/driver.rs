@@ -1,0 +1,270 @@
+//! The task of a connection: it reads where no caller does, serves requests in place, finishes writes and keeps time.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, MutexGuard};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use giop_codec::ByteOrder;
+use giop_codec::giop::{LocateReplyHeader, LocateStatus, MessageType, finish_message, put_message_header};
+use giop_proto::outbox::BATCH;
+use giop_proto::{CloseReason, Event, IncomingLocate, IncomingRequest};
+use tokio::time::Sleep;
+
+use super::{Link, State, TAKEOVER, now};
+use crate::orb::OrbCore;
+use crate::serve::Request;
+use crate::serve::request::{Outcome, ReplyTo};
+use crate::serve::running::Running;
+use crate::transport::Progress;
+
+/// Requests served, or time spent, before other tasks get their turn.
+const BURST: usize = 64;
+const SLICE: Duration = Duration::from_micros(200);
+
+/// What serves the requests that come in on a connection.
+pub(crate) struct Service {
+    pub(crate) orb: Arc<OrbCore>,
+}
+
+/// The driver of one link: a future that ends when the connection does.
+pub(crate) struct Driver {
+    link: Arc<Link>,
+    orb: Arc<OrbCore>,
+    running: Running,
+    timer: Option<Pin<Box<Sleep>>>,
+    /// Requests that wait for `Orb::accept`.
+    held: Vec<IncomingRequest>,
+}
+
+impl Driver {
+    pub(crate) fn new(link: Arc<Link>, service: Service) -> Self {
+        let template = Request::idle(Arc::clone(&service.orb), link.peer().clone());
+        Self { link, orb: service.orb, running: Running::new(template), timer: None, held: Vec::new() }
+    }
+
+    /// Starts a request. Called without the lock: a servant's code runs here.
+    fn serve(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) {
+        if self.orb.is_holding(cx) {
+            self.held.push(incoming);
+            return;
+        }
+        let sets = Some(incoming.arguments().code_sets());
+        let outcome = match self.orb.adapter().find(incoming.key()) {
+            Some(entry) => self.running.start(cx, entry, incoming, sets),
+            None => {
+                let to = ReplyTo::new(&incoming);
+                Some(to.system_exception(self.running.encoder(), self.orb.no_such_object(incoming.key())))
+            }
+        };
+        if let Some(outcome) = outcome {
+            self.answer(outcome);
+        }
+    }
+
+    /// Queues a reply. It leaves at the end of the read that caused it, or with a full batch.
+    fn answer(&mut self, outcome: Outcome) {
+        let Outcome { token, mut encoder, failed } = outcome;
+        if let Some(exception) = failed {
+            self.orb.note_failed_oneway(&exception);
+        }
+        let mut state = self.link.lock();
+        if encoder.is_empty() {
+            state.machine.finish_request(token);
+        } else {
+            state.machine.send_reply(token, &mut encoder);
+            if state.machine.backlog() >= BATCH {
+                (state, _) = self.link.flush(state);
+            }
+        }
+        drop(state);
+        self.running.keep_encoder(encoder);
+    }
+
+    fn locate(&mut self, locate: &IncomingLocate) {
+        let status = match self.orb.adapter().find(locate.key()) {
+            Some(_) => LocateStatus::ObjectHere,
+            None => LocateStatus::UnknownObject,
+        };
+        let mut encoder = self.running.encoder();
+        encoder.reset(ByteOrder::NATIVE, locate.version());
+        let size_at = put_message_header(&mut encoder, MessageType::LocateReply);
+        let header = LocateReplyHeader { request_id: locate.id(), status };
+        if header.encode(&mut encoder).and_then(|()| finish_message(&mut encoder, size_at)).is_ok() {
+            self.link.lock().machine.send_locate_reply(&mut encoder);
+        }
+        self.running.keep_encoder(encoder);
+    }
+
+    /// Takes the events of the last read. The lock is not held while servants run.
+    fn events<'a>(
+        &mut self,
+        link: &'a Link,
+        mut state: MutexGuard<'a, State>,
+        cx: &mut Context<'_>,
+    ) -> (MutexGuard<'a, State>, usize) {
+        let mut served = 0;
+        while let Some(event) = state.machine.poll_event() {
+            match event {
+                Event::Request(incoming) => {
+                    drop(state);
+                    self.serve(cx, incoming);
+                    served += 1;
+                    state = link.lock();
+                }
+                Event::Locate(locate) => {
+                    drop(state);
+                    self.locate(&locate);
+                    state = link.lock();
+                }
+                Event::Cancelled(token) => {
+                    drop(state);
+                    self.running.cancel(token);
+                    self.held.retain(|incoming| incoming.token() != token);
+                    state = link.lock();
+                }
+                Event::Reply(call) => link.replied(&mut state, call),
+                Event::Closed => state.wake_room(),
+            }
+        }
+        (state, served)
+    }
+
+    /// Fires the timer where it is due, and arms it for what comes next. Says whether it fired.
+    fn keep_time(&mut self, state: &mut State, cx: &mut Context<'_>) -> bool {
+        let mut fired = false;
+        loop {
+            let next = [state.machine.poll_timeout(), state.takeover].into_iter().flatten().min();
+            let Some(at) = next else {
+                state.armed = None;
+                return fired;
+            };
+            // A timer that fires early is cheap; moving it for every call is not.
+            if state.armed.is_none_or(|armed| at < armed) {
+                state.armed = Some(at);
+                match &mut self.timer {
+                    Some(timer) => timer.as_mut().reset(at.into()),
+                    None => self.timer = Some(Box::pin(tokio::time::sleep_until(at.into()))),
+                }
+            }
+            let Some(timer) = &mut self.timer else { return fired };
+            if timer.as_mut().poll(cx).is_pending() {
+                return fired;
+            }
+            fired = true;
+            state.armed = None;
+            let now = now();
+            if state.takeover.is_some_and(|at| at <= now) {
+                let quiet = state.machine.calls_waiting() == 0 && state.last_use + TAKEOVER <= now;
+                state.takeover = if quiet { None } else { Some(now + TAKEOVER) };
+                state.driver_reads |= quiet;
+            }
+            state.machine.handle_timeout(now);
+        }
+    }
+
+    fn run(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let link = Arc::clone(&self.link);
+        let mut state = link.lock();
+        state.driver_awake = true;
+        if !state.driver.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            state.driver = Some(cx.waker().clone());
+        }
+        let mut started: Option<Instant> = None;
+        let mut served = 0;
+        if !self.held.is_empty() && !self.orb.is_holding(cx) {
+            drop(state);
+            for incoming in std::mem::take(&mut self.held) {
+                self.serve(cx, incoming);
+            }
+            state = link.lock();
+        }
+        loop {
+            if !self.running.is_idle() {
+                let sets = state.machine.code_sets();
+                drop(state);
+                while let Some(outcome) = self.running.poll_done(cx, sets) {
+                    self.answer(outcome);
+                }
+                state = link.lock();
+            }
+            let count;
+            (state, count) = self.events(&link, state, cx);
+            served += count;
+            // Replies of one read leave in one write, and what callers could not write is finished here.
+            while state.machine.has_output() && !state.writing {
+                let progress;
+                (state, progress) = link.flush(state);
+                if progress == Progress::Blocked {
+                    match link.socket.poll_write_ready(cx) {
+                        Poll::Ready(Ok(())) => {}
+                        Poll::Ready(Err(error)) => state.machine.handle_read_error(&error, now()),
+                        Poll::Pending => break,
+                    }
+                }
+            }
+            (state, _) = self.events(&link, state, cx);
+            if state.machine.is_closed() {
+                drop(state);
+                self.running.cancel_all();
+                return if self.running.is_idle() { Poll::Ready(()) } else { self.drain(cx) };
+            }
+            if state.machine.wants_shutdown() && !state.shut_down {
+                state.shut_down = true;
+                link.socket.shut_down_write();
+            }
+            if self.keep_time(&mut state, cx) {
+                continue;
+            }
+            state.driver_awake = false;
+            let caller_reads = link.client_only && !state.driver_reads && state.machine.calls_waiting() <= 1;
+            if state.reading || caller_reads || !state.machine.wants_read() {
+                return Poll::Pending;
+            }
+            if served >= BURST && started.get_or_insert_with(now).elapsed() > SLICE {
+                drop(state);
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            if served > 0 && started.is_none() {
+                started = Some(now());
+            }
+            state.driver_reads = true;
+            match link.socket.poll_read_ready(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(())) => {
+                    state.driver_awake = true;
+                    state = link.read(state);
+                }
+                Poll::Ready(Err(error)) => {
+                    state.driver_awake = true;
+                    state.machine.handle_read_error(&error, now());
+                }
+            }
+        }
+    }
+
+    /// Lets the servants of a lost connection run to their end; their outcomes go nowhere.
+    fn drain(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while let Some(outcome) = self.running.poll_done(cx, None) {
+            self.answer(outcome);
+        }
+        if self.running.is_idle() { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.get_mut().run(cx)
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // The runtime is going away, or the driver is done.
+        self.link.abort(CloseReason::Local);
+    }
+}

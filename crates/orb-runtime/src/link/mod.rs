@@ -1,0 +1,278 @@
+//! One connection: a sans-IO machine under one lock, and whoever is there reading and writing its socket.
+//!
+//! * **Write.** A caller queues under the lock, takes the `writing` flag, unlocks, writes what it was lent and
+//!   locks again to commit. Others only queue. What the socket did not take is finished by the driver task, so a
+//!   dropped future never leaves half a message.
+//! * **Read.** The only pending call of a client connection reads for itself; in all other cases the driver
+//!   reads. The role lasts one poll and is never held across `Pending`.
+//! * **Timers.** The driver has one timer; a call whose deadline lies behind the armed one costs nothing.
+
+mod call;
+mod driver;
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use giop_codec::cdr::{CodeSets, Encoder};
+use giop_codec::{ByteOrder, Version};
+use giop_proto::calls::CallId;
+use giop_proto::{CloseReason, Config, Connection, Event, Role};
+
+pub(crate) use call::OnewayError;
+pub(crate) use driver::{Driver, Service};
+
+use crate::transport::{Peer, Progress, Socket};
+
+/// Octets that may wait for the socket before callers wait as well.
+const BACKLOG: usize = 1 << 20;
+
+/// A oneway that follows the last write by less than this is gathered with its successors.
+const GATHER: Duration = Duration::from_micros(20);
+
+/// Writes of what others queued meanwhile, before the rest is left to the driver.
+const ROUNDS: usize = 4;
+
+/// How long a caller's place at the socket is kept for its next call, before the driver reads again.
+const TAKEOVER: Duration = Duration::from_millis(100);
+
+/// Encoders kept for the next calls.
+const SPARE_ENCODERS: usize = 8;
+
+/// A connection shared by its callers and its driver.
+pub(crate) struct Link {
+    socket: Socket,
+    peer: Peer,
+    /// Whether the peer only answers: then a lone caller may read for itself.
+    client_only: bool,
+    state: Mutex<State>,
+    /// Whether a reply came: from then on the server knows the code sets.
+    answered: AtomicBool,
+}
+
+struct State {
+    machine: Connection,
+    /// By the index of a call's slot.
+    callers: Vec<Option<Waker>>,
+    driver: Option<Waker>,
+    /// The driver was woken and has not looked yet, or it is at work.
+    driver_awake: bool,
+    reading: bool,
+    writing: bool,
+    /// The driver, not a caller, has its waker with the socket.
+    driver_reads: bool,
+    /// When the driver looks whether callers still read for themselves.
+    takeover: Option<Instant>,
+    last_write: Option<Instant>,
+    last_use: Instant,
+    /// Oneways that wait for room in the queue, and flushes.
+    room: Vec<Waker>,
+    encoders: Vec<Encoder>,
+    /// The write side of the socket is shut down.
+    shut_down: bool,
+    /// When the driver's timer fires.
+    armed: Option<Instant>,
+}
+
+impl Link {
+    /// Wraps a connected socket. Its driver must be polled for as long as the link is used.
+    pub(crate) fn new(socket: Socket, peer: Peer, config: Config) -> Arc<Self> {
+        let now = now();
+        let client_only = config.role == Role::Client;
+        let state = State {
+            machine: Connection::new(config, now),
+            callers: Vec::new(),
+            driver: None,
+            driver_awake: true,
+            reading: false,
+            writing: false,
+            driver_reads: true,
+            takeover: None,
+            last_write: None,
+            last_use: now,
+            room: Vec::new(),
+            encoders: Vec::new(),
+            shut_down: false,
+            armed: None,
+        };
+        Arc::new(Self {
+            socket,
+            peer,
+            client_only,
+            state: Mutex::new(state),
+            answered: AtomicBool::new(false),
+        })
+    }
+
+    /// What was agreed with the server for text.
+    pub(crate) fn set_code_sets(&self, code_sets: CodeSets) {
+        self.lock().machine.set_code_sets(code_sets);
+    }
+
+    /// The other end.
+    pub(crate) fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    /// Whether the server answered at least once.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.answered.load(Ordering::Relaxed)
+    }
+
+    /// Whether new calls can be made.
+    pub(crate) fn is_usable(&self) -> bool {
+        let state = self.lock();
+        !state.machine.is_closed() && !state.machine.is_closing()
+    }
+
+    /// Closes in good order: requests under way are finished, new ones refused.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.machine.close(now());
+        state.driver_reads = true;
+        state.wake_driver();
+    }
+
+    /// Closes at once.
+    pub(crate) fn abort(&self, reason: CloseReason) {
+        let mut state = self.lock();
+        state.machine.abort(reason);
+        self.drain_events(&mut state);
+        state.wake_driver();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The machine keeps its invariants between any two of its methods.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes what is queued, unless somebody writes already: that one goes on with it.
+    fn flush<'a>(&'a self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, Progress) {
+        if state.writing {
+            return (state, Progress::Done);
+        }
+        let Some(mut transmit) = state.machine.take_transmit() else { return (state, Progress::Done) };
+        state.writing = true;
+        let mut round = 0;
+        loop {
+            drop(state);
+            let outcome = self.socket.try_write(&mut transmit);
+            state = self.lock();
+            state.machine.handle_written(transmit, now());
+            let progress = match outcome {
+                Ok(Progress::Done) => {
+                    round += 1;
+                    match if round < ROUNDS { state.machine.take_transmit() } else { None } {
+                        Some(more) => {
+                            transmit = more;
+                            continue;
+                        }
+                        None if state.machine.has_output() => {
+                            state.wake_driver();
+                            Progress::Done
+                        }
+                        None => Progress::Done,
+                    }
+                }
+                Ok(Progress::Blocked) => {
+                    state.wake_driver();
+                    Progress::Blocked
+                }
+                Err(error) => {
+                    state.machine.handle_write_error(&error, now());
+                    if self.client_only {
+                        self.drain_events(&mut state);
+                    }
+                    state.wake_driver();
+                    Progress::Done
+                }
+            };
+            state.writing = false;
+            if state.machine.backlog() < BACKLOG {
+                state.wake_room();
+            }
+            return (state, progress);
+        }
+    }
+
+    /// Wakes callers whose outcome is there. Requests cannot come here: only the driver reads where they may.
+    fn drain_events(&self, state: &mut State) {
+        while let Some(event) = state.machine.poll_event() {
+            match event {
+                Event::Reply(call) => self.replied(state, call),
+                Event::Closed => {
+                    state.wake_room();
+                    state.wake_driver();
+                }
+                Event::Request(_) | Event::Locate(_) | Event::Cancelled(_) => {}
+            }
+        }
+    }
+}
+
+impl Link {
+    /// Wakes the caller whose outcome is there.
+    fn replied(&self, state: &mut State, call: CallId) {
+        self.answered.store(true, Ordering::Relaxed);
+        if let Some(waker) = state.callers.get_mut(call.index()).and_then(Option::take) {
+            waker.wake();
+        }
+    }
+}
+
+impl State {
+    fn wake_driver(&mut self) {
+        if !self.driver_awake {
+            self.driver_awake = true;
+            if let Some(driver) = &self.driver {
+                driver.wake_by_ref();
+            }
+        }
+    }
+
+    fn wake_room(&mut self) {
+        for waker in self.room.drain(..) {
+            waker.wake();
+        }
+    }
+
+    /// An empty encoder of that version in native byte order.
+    fn encoder(&mut self, version: Version) -> Encoder {
+        let mut encoder = self.encoders.pop().unwrap_or_else(|| Encoder::new(ByteOrder::NATIVE, version));
+        encoder.reset(ByteOrder::NATIVE, version);
+        encoder
+    }
+
+    fn keep_encoder(&mut self, encoder: Encoder) {
+        if self.encoders.len() < SPARE_ENCODERS {
+            self.encoders.push(encoder);
+        }
+    }
+
+    /// Makes sure that the timer fires in time for the machine's next deadline.
+    fn rearm_calls(&mut self) {
+        if let Some(at) = self.machine.poll_timeout() {
+            self.rearm(at);
+        }
+    }
+
+    /// Makes sure that the timer fires by then.
+    fn rearm(&mut self, at: Instant) {
+        if self.armed.is_none_or(|armed| at < armed) {
+            self.wake_driver();
+        }
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link").field("peer", &self.peer).finish_non_exhaustive()
+    }
+}
+
+/// The time of tokio's clock, which tests may stop.
+pub(crate) fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}

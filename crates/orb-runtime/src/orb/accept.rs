@@ -1,0 +1,104 @@
+//! Taking connections in.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use giop_proto::{Config, Role};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::OrbCore;
+use crate::link::Link;
+use crate::transport::{Peer, Socket};
+
+/// How long to wait when the system has no descriptor for another connection.
+const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
+
+/// The connections of one endpoint, counted by address.
+#[derive(Debug, Default)]
+struct Guests {
+    by_address: Mutex<HashMap<IpAddr, usize>>,
+}
+
+/// A place among the guests, given up on drop.
+struct Seat {
+    guests: Arc<Guests>,
+    address: IpAddr,
+}
+
+impl OrbCore {
+    /// Accepts on the listener until the ORB closes.
+    pub(super) fn serve(self: &Arc<Self>, listener: TcpListener) {
+        let core = Arc::clone(self);
+        let guests = Arc::new(Guests::default());
+        self.tasks.spawn(async move {
+            let closed = core.closed.notified();
+            tokio::pin!(closed);
+            closed.as_mut().enable();
+            while !core.is_closing() {
+                let accepted = tokio::select! {
+                    accepted = listener.accept() => accepted,
+                    () = &mut closed => return,
+                };
+                match accepted {
+                    Ok((stream, address)) => core.admit(stream, address, &guests),
+                    Err(error) => {
+                        tracing::warn!(target: "zorb", %error, "cannot accept a connection now");
+                        tokio::time::sleep(OUT_OF_DESCRIPTORS).await;
+                    }
+                }
+            }
+        });
+    }
+
+    fn admit(self: &Arc<Self>, stream: TcpStream, address: SocketAddr, guests: &Arc<Guests>) {
+        let (all, per_address) = (self.config.max_connections, self.config.max_connections_per_address);
+        let Some(seat) = Guests::enter(guests, address.ip(), all, per_address) else {
+            tracing::warn!(
+                target: "zorb",
+                %address,
+                "connection refused: over the limit of {all} connections, {per_address} from one address (OrbBuilder::max_connections)"
+            );
+            return;
+        };
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(target: "zorb", %address, %error, "the connection was gone before it was served");
+            return;
+        }
+        let link = Link::new(Socket::Tcp(stream), Peer::Tcp(address), self.link_config(Role::Server));
+        self.drive(&link, seat);
+    }
+
+    /// The machine's configuration for connections of this ORB.
+    pub(crate) fn link_config(&self, role: Role) -> Config {
+        Config::new(role, Arc::clone(&self.config.limits), Arc::clone(&self.pool))
+    }
+}
+
+impl Guests {
+    fn enter(this: &Arc<Self>, address: IpAddr, all: usize, per_address: usize) -> Option<Seat> {
+        let mut by_address = this.by_address.lock().unwrap_or_else(PoisonError::into_inner);
+        if by_address.values().sum::<usize>() >= all {
+            return None;
+        }
+        let count = by_address.entry(address).or_default();
+        if *count >= per_address {
+            return None;
+        }
+        *count += 1;
+        Some(Seat { guests: Arc::clone(this), address })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut by_address = self.guests.by_address.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = by_address.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                by_address.remove(&self.address);
+            }
+        }
+    }
+}

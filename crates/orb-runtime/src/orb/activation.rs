@@ -1,0 +1,130 @@
+//! Activating servants.
+
+use std::sync::Arc;
+
+use super::{Orb, OrbCore};
+use crate::reference::{ObjectRef, Reference};
+use crate::serve::adapter::RunMode;
+use crate::serve::{Serves, Skeleton};
+
+/// Why a servant could not be activated.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ActivateError {
+    /// Another object is active under this key.
+    #[error("the key `{0}` is in use: deactivate the object that has it, or take another")]
+    KeyInUse(String),
+    /// The ORB has shut down.
+    #[error("the ORB is shutting down")]
+    Closed,
+}
+
+/// How a servant is to be activated: `orb.activation().named("x").blocking().activate(servant)`.
+#[derive(Debug, Clone)]
+#[must_use = "it does nothing until `activate`"]
+pub struct Activation {
+    core: Arc<OrbCore>,
+    name: Option<Vec<u8>>,
+    mode: RunMode,
+}
+
+impl Orb {
+    /// Activates a servant under a key of the ORB's own and gives the reference. Which interface, its type says:
+    /// activate as the most derived one.
+    ///
+    /// # Errors
+    /// [`ActivateError::Closed`] after the shutdown has begun.
+    pub fn activate<R, S>(&self, servant: S) -> Result<R, ActivateError>
+    where
+        R: Serves<S>,
+    {
+        self.activation().activate(servant)
+    }
+
+    /// Activates a servant under a plain key: `corbaloc::HOST:PORT/NAME` reaches it, before and after a restart.
+    ///
+    /// # Errors
+    /// [`ActivateError::KeyInUse`] where the name is taken.
+    pub fn activate_named<R, S>(&self, name: impl AsRef<[u8]>, servant: S) -> Result<R, ActivateError>
+    where
+        R: Serves<S>,
+    {
+        self.activation().named(name).activate(servant)
+    }
+
+    /// Activates with options.
+    pub fn activation(&self) -> Activation {
+        Activation { core: Arc::clone(&self.core), name: None, mode: RunMode::default() }
+    }
+
+    /// Takes the object out of service: calls get OBJECT_NOT_EXIST from now on, those under way go on. Gives `false` if
+    /// the reference is not of an object active here.
+    pub fn deactivate<R: Reference>(&self, reference: &R) -> bool {
+        reference.as_object().home().is_some_and(|entry| self.core.adapter().deactivate(entry))
+    }
+
+    /// [`deactivate`](Self::deactivate), then waits until its requests are done.
+    ///
+    /// # Cancel safety
+    /// The object stays deactivated.
+    pub async fn deactivate_and_wait<R: Reference>(&self, reference: &R) -> bool {
+        let done = self.deactivate(reference);
+        if let Some(entry) = reference.as_object().home() {
+            entry.idle().await;
+        }
+        done
+    }
+}
+
+impl Activation {
+    /// Under a plain key.
+    pub fn named(mut self, name: impl AsRef<[u8]>) -> Self {
+        self.name = Some(name.as_ref().to_vec());
+        self
+    }
+
+    /// On a bounded pool of threads, for servants that sleep, lock or compute for long
+    /// (`OrbBuilder::blocking_threads`).
+    pub fn blocking(mut self) -> Self {
+        self.mode.blocking = true;
+        self
+    }
+
+    /// Each request in a task of its own, so that one connection's requests run on several workers.
+    pub fn spawned(mut self) -> Self {
+        self.mode.spawned = true;
+        self
+    }
+
+    /// Lifts the order: a request may start while an earlier oneway of the same connection is not done.
+    pub fn concurrent(mut self) -> Self {
+        self.mode.concurrent = true;
+        self
+    }
+
+    /// Activates the servant.
+    ///
+    /// # Errors
+    /// [`ActivateError`]: the key is in use, or the ORB has shut down.
+    pub fn activate<R, S>(self, servant: S) -> Result<R, ActivateError>
+    where
+        R: Serves<S>,
+    {
+        self.activate_skeleton(R::skeleton(servant)).map(R::from_object)
+    }
+
+    fn activate_skeleton(self, skeleton: Arc<dyn Skeleton>) -> Result<ObjectRef, ActivateError> {
+        if self.core.is_closing() {
+            return Err(ActivateError::Closed);
+        }
+        let entry = match &self.name {
+            Some(name) => self
+                .core
+                .adapter()
+                .activate_named(name, skeleton, self.mode)
+                .map_err(|_| ActivateError::KeyInUse(String::from_utf8_lossy(name).into_owned()))?,
+            None => self.core.adapter().activate(skeleton, self.mode),
+        };
+        Ok(ObjectRef::local(&self.core, &entry))
+    }
+}

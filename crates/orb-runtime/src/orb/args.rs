@@ -1,0 +1,201 @@
+//! The conventional command line: `-ORBInitRef`, `-ORBListenEndpoints` and their like.
+
+use std::time::Duration;
+
+use super::{Orb, OrbBuilder};
+
+/// What is wrong with an `-ORB` argument or a `ZORB_` variable.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArgsError {
+    /// The last argument needs a value.
+    #[error("{0} needs a value")]
+    NoValue(String),
+    /// The value has the wrong form.
+    #[error("{name} {value}: {reason}")]
+    Value {
+        /// The argument.
+        name: String,
+        /// Its value.
+        value: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// No such argument.
+    #[error(
+        "{0} is no argument of zorb's; it knows -ORBInitRef, -ORBDefaultInitRef, -ORBListenEndpoints, -ORBendPoint, \
+         -ORBendPointPublish, -ORBclientCallTimeOutPeriod, -ORBclientConnectTimeOutPeriod, -ORBConfigFile, -ORBtraceLevel, -ORBid and \
+         -ORBServerId"
+    )]
+    Unknown(String),
+    /// The configuration file cannot be read.
+    #[error("cannot read the configuration file {path}: {reason}")]
+    File {
+        /// Its path.
+        path: String,
+        /// What the system says, or what is wrong with a line.
+        reason: String,
+    },
+}
+
+impl Orb {
+    /// Takes the conventional options out of the arguments and gives a builder and the arguments left.
+    ///
+    /// Options in arguments win over `ZORB_INIT_REF`, `ZORB_DEFAULT_INIT_REF`, `ZORB_LISTEN`, `ZORB_PUBLISH`, `ZORB_TIMEOUT_MS`,
+    /// `ZORB_CONNECT_TIMEOUT_MS` and `ZORB_CONFIG` in the environment, these over the file that `-ORBConfigFile` or `ZORB_CONFIG` names
+    /// (lines `NAME = VALUE`, the names without `-ORB`), and all of them over what the code sets before. Lists are separated by `;` in variables
+    /// and by further arguments on the command line.
+    ///
+    /// # Errors
+    /// [`ArgsError`] for an unknown `-ORB` argument or a malformed value.
+    pub fn from_args<I, S>(args: I) -> Result<(OrbBuilder, Vec<String>), ArgsError>
+    where
+        I: IntoIterator<Item = S>,
+        S: Into<String>,
+    {
+        from_args(args.into_iter().map(Into::into), |name| std::env::var(name).ok())
+    }
+}
+
+fn from_args(
+    args: impl Iterator<Item = String>,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<(OrbBuilder, Vec<String>), ArgsError> {
+    let mut options = Vec::new();
+    let mut rest = Vec::new();
+    let mut args = args;
+    while let Some(arg) = args.next() {
+        if let Some(name) = arg.strip_prefix("-ORB") {
+            let value = args.next().ok_or_else(|| ArgsError::NoValue(arg.clone()))?;
+            options.push((name.to_owned(), value));
+        } else {
+            rest.push(arg);
+        }
+    }
+    let mut settings = Vec::new();
+    let file = options.iter().rev().find(|(name, _)| name == "ConfigFile").map(|(_, path)| path.clone());
+    if let Some(path) = file.or_else(|| variable("ZORB_CONFIG")) {
+        read_file(&path, &mut settings)?;
+    }
+    for (name, option) in [
+        ("ZORB_INIT_REF", "InitRef"),
+        ("ZORB_DEFAULT_INIT_REF", "DefaultInitRef"),
+        ("ZORB_LISTEN", "ListenEndpoints"),
+        ("ZORB_PUBLISH", "endPointPublish"),
+        ("ZORB_TIMEOUT_MS", "clientCallTimeOutPeriod"),
+        ("ZORB_CONNECT_TIMEOUT_MS", "clientConnectTimeOutPeriod"),
+    ] {
+        let values = variable(name).unwrap_or_default();
+        let values: Vec<&str> = values.split(';').map(str::trim).filter(|value| !value.is_empty()).collect();
+        if !values.is_empty() && option == "ListenEndpoints" {
+            settings.retain(|(other, _): &(String, String)| !is_listen(other));
+        }
+        settings.extend(values.into_iter().map(|value| (option.to_owned(), value.to_owned())));
+    }
+    if options.iter().any(|(name, _)| is_listen(name)) {
+        settings.retain(|(name, _)| !is_listen(name));
+    }
+    settings.extend(options);
+    let mut builder = Orb::builder();
+    for (name, value) in settings {
+        builder = apply(builder, &name, &value)?;
+    }
+    Ok((builder, rest))
+}
+
+fn is_listen(name: &str) -> bool {
+    matches!(name, "ListenEndpoints" | "endPoint")
+}
+
+fn apply(builder: OrbBuilder, name: &str, value: &str) -> Result<OrbBuilder, ArgsError> {
+    let wrong = |reason: &str| ArgsError::Value {
+        name: format!("-ORB{name}"),
+        value: value.to_owned(),
+        reason: reason.to_owned(),
+    };
+    let milliseconds = || {
+        value.parse().map(Duration::from_millis).map_err(|_| wrong("a number of milliseconds is expected"))
+    };
+    Ok(match name {
+        "InitRef" => {
+            let (name, url) = value.split_once('=').ok_or_else(|| wrong("NAME=URL is expected"))?;
+            builder.init_ref(name.trim(), url.trim())
+        }
+        "DefaultInitRef" => builder.default_init_ref(value),
+        "ListenEndpoints" => builder.listen(value),
+        // omniORB's form: giop:tcp:HOST:PORT.
+        "endPoint" => {
+            let address =
+                value.strip_prefix("giop:tcp:").ok_or_else(|| wrong("giop:tcp:HOST:PORT is expected"))?;
+            builder.listen(format!(
+                "iiop://{}",
+                if address.ends_with(':') { format!("{address}0") } else { address.into() }
+            ))
+        }
+        "endPointPublish" => builder.publish(value),
+        "clientCallTimeOutPeriod" => match milliseconds()? {
+            Duration::ZERO => builder.no_timeout(),
+            timeout => builder.timeout(timeout),
+        },
+        "clientConnectTimeOutPeriod" => builder.connect_timeout(milliseconds()?),
+        "traceLevel" => {
+            let level = value.parse().map_err(|_| wrong("a level from 0 to 40 is expected"))?;
+            crate::trace::to_stderr(level);
+            builder
+        }
+        // Names of the ORB and the server: accepted, without meaning here. The file was read before.
+        "id" | "ServerId" | "ConfigFile" => builder,
+        _ => return Err(ArgsError::Unknown(format!("-ORB{name}"))),
+    })
+}
+
+fn read_file(path: &str, settings: &mut Vec<(String, String)>) -> Result<(), ArgsError> {
+    let wrong = |reason: String| ArgsError::File { path: path.to_owned(), reason };
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    for (number, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if line.is_empty() {
+            continue;
+        }
+        let (name, value) = line
+            .split_once('=')
+            .ok_or_else(|| wrong(format!("line {}: NAME = VALUE is expected", number + 1)))?;
+        settings.push((name.trim().to_owned(), value.trim().to_owned()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(args: &[&str], env: &[(&str, &str)]) -> Result<(OrbBuilder, Vec<String>), ArgsError> {
+        from_args(args.iter().map(ToString::to_string), |name| {
+            env.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn orb_arguments_are_taken_out_and_the_rest_is_left() {
+        let (builder, rest) =
+            parse(&["a", "-ORBInitRef", "NameService=corbaloc::h/N", "-v", "-ORBid", "x"], &[]).unwrap();
+        assert_eq!(rest, ["a", "-v"]);
+        assert_eq!(builder.parts.config.initial["NameService"], "corbaloc::h/N");
+    }
+
+    #[test]
+    fn arguments_win_over_the_environment() {
+        let env = [("ZORB_INIT_REF", "A=1; B=2"), ("ZORB_TIMEOUT_MS", "5")];
+        let (builder, _) = parse(&["-ORBInitRef", "A=3"], &env).unwrap();
+        assert_eq!((&*builder.parts.config.initial["A"], &*builder.parts.config.initial["B"]), ("3", "2"));
+        assert_eq!(builder.parts.config.timeout, Some(Duration::from_millis(5)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        assert_eq!(parse(&["-ORBInitRef"], &[]).unwrap_err(), ArgsError::NoValue("-ORBInitRef".into()));
+        assert!(parse(&["-ORBnope", "1"], &[]).unwrap_err().to_string().contains("-ORBnope"));
+        assert!(parse(&["-ORBInitRef", "x"], &[]).unwrap_err().to_string().contains("NAME=URL"));
+        assert!(parse(&["-ORBendPoint", "x"], &[]).is_err());
+    }
+}

@@ -1,0 +1,323 @@
+//! Building an ORB.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use giop_proto::Limits;
+use giop_proto::pool::BufferPool;
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use tokio_util::task::TaskTracker;
+
+use super::{Config, Connections, Endpoint, Guard, Orb, OrbCore};
+use crate::serve::adapter::Adapter;
+
+/// Receive buffers of all connections of an ORB.
+const POOL: usize = 256 << 20;
+
+/// Builds an [`Orb`]. It reads nothing from the environment: see [`Orb::from_args`] for that.
+///
+/// ```
+/// # use orb_runtime::Orb;
+/// # use std::time::Duration;
+/// # async fn build() -> Result<(), orb_runtime::BuildError> {
+/// let orb = Orb::builder().listen("iiop://127.0.0.1:0").timeout(Duration::from_secs(5)).build().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct OrbBuilder {
+    listen: Vec<String>,
+    listeners: Vec<std::net::TcpListener>,
+    publish: Option<String>,
+    pub(crate) parts: Parts,
+}
+
+/// What an ORB is made of, besides its listeners.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    hold: bool,
+    pool: usize,
+    blocking_threads: usize,
+    pub(crate) config: Config,
+}
+
+/// Why an ORB could not be built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The text of `listen` is no endpoint.
+    #[error(
+        "cannot listen on `{endpoint}`: {reason}; write it as iiop://HOST:PORT, such as iiop://127.0.0.1:0"
+    )]
+    Endpoint {
+        /// The text.
+        endpoint: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The operating system refused the address.
+    #[error("cannot listen on `{endpoint}`: {source}")]
+    Listen {
+        /// The endpoint.
+        endpoint: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// There is no tokio runtime with I/O and time.
+    #[error("an ORB that listens must be built inside a tokio runtime with I/O and time enabled")]
+    NoRuntime,
+}
+
+impl OrbBuilder {
+    pub(crate) fn new() -> Self {
+        let config = Config {
+            timeout: Some(Duration::from_secs(60)),
+            connect_timeout: Duration::from_secs(10),
+            drain_timeout: Duration::from_secs(10),
+            limits: Arc::new(Limits::default()),
+            initial: HashMap::new(),
+            default_initial: None,
+            max_connections: 1024,
+            max_connections_per_address: 64,
+            socket_buffer: None,
+            memory: None,
+        };
+        Self {
+            listen: Vec::new(),
+            listeners: Vec::new(),
+            publish: None,
+            parts: Parts { hold: false, pool: POOL, blocking_threads: 64, config },
+        }
+    }
+
+    /// Listens on `iiop://HOST:PORT`; port 0 takes a free one, `[::1]` is IPv6. May be called again for further
+    /// addresses: references name all of them.
+    pub fn listen(mut self, endpoint: impl Into<String>) -> Self {
+        self.listen.push(endpoint.into());
+        self
+    }
+
+    /// Serves an inherited socket (socket activation, a test's own).
+    pub fn listener(mut self, listener: std::net::TcpListener) -> Self {
+        self.listeners.push(listener);
+        self
+    }
+
+    /// The host name or address that references carry in place of the one listened on (NAT, containers).
+    pub fn publish(mut self, host: impl Into<String>) -> Self {
+        self.publish = Some(host.into());
+        self
+    }
+
+    /// Holds requests back until [`Orb::accept`], so that a restart never answers OBJECT_NOT_EXIST early.
+    pub fn hold(mut self) -> Self {
+        self.parts.hold = true;
+        self
+    }
+
+    /// How long a call may take unless its reference says otherwise (default 60 s): TIMEOUT afterwards.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.parts.config.timeout = Some(timeout);
+        self
+    }
+
+    /// Lets calls take as long as they like.
+    pub fn no_timeout(mut self) -> Self {
+        self.parts.config.timeout = None;
+        self
+    }
+
+    /// How long connecting to one address may take (default 10 s): TRANSIENT afterwards.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.parts.config.connect_timeout = timeout;
+        self
+    }
+
+    /// How long [`Orb::shutdown`] waits for requests under way (default 10 s).
+    pub fn drain_timeout(mut self, timeout: Duration) -> Self {
+        self.parts.config.drain_timeout = timeout;
+        self
+    }
+
+    /// The limits of every connection.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.parts.config.limits = Arc::new(limits);
+        self
+    }
+
+    /// Octets of receive buffers that the ORB keeps (default 256 MiB).
+    pub fn pool_cap(mut self, octets: usize) -> Self {
+        self.parts.pool = octets;
+        self
+    }
+
+    /// Connections accepted at a time (default 1,024), and from one address (default 64); more are closed at once.
+    pub fn max_connections(mut self, all: usize, per_address: usize) -> Self {
+        self.parts.config.max_connections = all;
+        self.parts.config.max_connections_per_address = per_address;
+        self
+    }
+
+    /// Requests that `blocking` servants run at a time (default 64).
+    pub fn blocking_threads(mut self, threads: usize) -> Self {
+        self.parts.blocking_threads = threads.max(1);
+        self
+    }
+
+    /// Fixes the size of the sockets' buffers, in octets. Left alone, the kernel tunes them, mostly better.
+    pub fn socket_buffer(mut self, octets: usize) -> Self {
+        self.parts.config.socket_buffer = Some(octets);
+        self
+    }
+
+    /// What [`Orb::initial`] resolves the name to: any object URL (`-ORBInitRef NAME=URL`).
+    pub fn init_ref(mut self, name: impl Into<String>, url: impl Into<String>) -> Self {
+        self.parts.config.initial.insert(name.into(), url.into());
+        self
+    }
+
+    /// What stands before the names that `init_ref` does not know (`-ORBDefaultInitRef URL`).
+    pub fn default_init_ref(mut self, url: impl Into<String>) -> Self {
+        self.parts.config.default_initial = Some(url.into());
+        self
+    }
+
+    /// Opens the listeners and starts to serve.
+    ///
+    /// # Errors
+    /// [`BuildError`] when an address is malformed or taken.
+    ///
+    /// # Cancel safety
+    /// Dropping the future opens nothing.
+    pub async fn build(self) -> Result<Orb, BuildError> {
+        let mut listeners = Vec::new();
+        for endpoint in &self.listen {
+            listeners.push(bind(endpoint, self.parts.config.socket_buffer)?);
+        }
+        for listener in self.listeners {
+            let shown = || format!("{listener:?}");
+            let fail = |source| BuildError::Listen { endpoint: shown(), source };
+            listener.set_nonblocking(true).map_err(fail)?;
+            let local = listener.local_addr().map_err(fail)?;
+            listeners.push((local.ip().to_string(), listener));
+        }
+        if !listeners.is_empty() && tokio::runtime::Handle::try_current().is_err() {
+            return Err(BuildError::NoRuntime);
+        }
+        let mut endpoints = Vec::new();
+        let mut sockets = Vec::new();
+        for (host, listener) in listeners {
+            let fail = |source| BuildError::Listen { endpoint: host.clone(), source };
+            let local = listener.local_addr().map_err(fail)?;
+            let socket = TcpListener::from_std(listener).map_err(fail)?;
+            let host = match &self.publish {
+                Some(host) => host.clone(),
+                None => published(&host, local),
+            };
+            endpoints.push(Endpoint { host, port: local.port() });
+            sockets.push(socket);
+        }
+        let core = self.parts.core(endpoints);
+        for socket in sockets {
+            core.serve(socket);
+        }
+        Ok(core.open())
+    }
+}
+
+/// Binds `iiop://HOST:PORT`; gives the host as written.
+fn bind(endpoint: &str, buffer: Option<usize>) -> Result<(String, std::net::TcpListener), BuildError> {
+    let malformed = |reason: &str| BuildError::Endpoint { endpoint: endpoint.into(), reason: reason.into() };
+    let rest = endpoint
+        .strip_prefix("iiop://")
+        .ok_or_else(|| malformed("it does not start with iiop:// (other transports are not there yet)"))?;
+    let (host, port) = rest.rsplit_once(':').ok_or_else(|| malformed("it has no port"))?;
+    let port: u16 = port.parse().map_err(|_| malformed("its port is no number up to 65535"))?;
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let fail = |source| BuildError::Listen { endpoint: endpoint.into(), source };
+    let bind_to = if bare.is_empty() { "0.0.0.0" } else { bare };
+    let addresses: Vec<SocketAddr> = (bind_to, port).to_socket_addrs().map_err(fail)?.collect();
+    let mut last = std::io::Error::from(std::io::ErrorKind::AddrNotAvailable);
+    for address in addresses {
+        match open(address, buffer) {
+            Ok(listener) => return Ok((bare.to_owned(), listener)),
+            Err(error) => last = error,
+        }
+    }
+    Err(fail(last))
+}
+
+fn open(address: SocketAddr, buffer: Option<usize>) -> std::io::Result<std::net::TcpListener> {
+    let domain = socket2::Domain::for_address(address);
+    let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    if let Some(octets) = buffer {
+        socket.set_recv_buffer_size(octets)?;
+        socket.set_send_buffer_size(octets)?;
+    }
+    socket.bind(&address.into())?;
+    socket.listen(1024)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+/// The host that references carry: what was written, but never "any address".
+fn published(host: &str, local: SocketAddr) -> String {
+    let any = host.is_empty() || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_unspecified());
+    if !any {
+        return host.to_owned();
+    }
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    tracing::warn!(
+        target: "zorb",
+        %local,
+        %host,
+        "listening on every address; references name this machine: use `.publish(..)` if others reach it by another name"
+    );
+    host
+}
+
+/// Eight octets that no earlier run of any ORB used.
+fn boot_stamp() -> [u8; 8] {
+    use std::hash::{BuildHasher, Hasher};
+    let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    // Randomly keyed for each process.
+    let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
+    hasher.write_u128(time.as_nanos());
+    hasher.write_u32(std::process::id());
+    hasher.finish().to_be_bytes()
+}
+
+impl Parts {
+    pub(crate) fn core(self, endpoints: Vec<Endpoint>) -> Arc<OrbCore> {
+        Arc::new(OrbCore {
+            config: self.config,
+            connections: Connections::default(),
+            adapter: Adapter::new(boot_stamp(), self.blocking_threads),
+            pool: Arc::new(BufferPool::new(self.pool)),
+            endpoints,
+            links: Mutex::default(),
+            next_link: AtomicU64::new(0),
+            tasks: TaskTracker::new(),
+            holding: AtomicBool::new(self.hold),
+            held: Mutex::default(),
+            closing: AtomicBool::new(false),
+            closed: Notify::new(),
+            failed_oneways: AtomicU64::new(0),
+            guard: Mutex::new(Weak::new()),
+        })
+    }
+}
+
+impl OrbCore {
+    /// The handle whose last clone closes the ORB.
+    pub(crate) fn open(self: Arc<Self>) -> Orb {
+        let guard = Arc::new(Guard(Arc::downgrade(&self)));
+        *self.guard.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::downgrade(&guard);
+        Orb { core: self, _guard: Some(guard) }
+    }
+}

@@ -1,0 +1,233 @@
+//! The ORB: what owns objects, connections and configuration.
+
+mod accept;
+mod activation;
+mod args;
+mod builder;
+mod connections;
+mod shutdown;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_codec::giop::ObjectKey;
+use giop_proto::Limits;
+use giop_proto::pool::{BufferPool, PoolStats};
+use tokio::sync::Notify;
+use tokio_util::task::TaskTracker;
+
+pub use activation::{ActivateError, Activation};
+pub use args::ArgsError;
+pub use builder::{BuildError, OrbBuilder};
+pub(crate) use connections::{Connections, Target, closed};
+pub use shutdown::ShutdownReport;
+
+use crate::link::Link;
+use crate::serve::adapter::Adapter;
+
+/// An Object Request Broker: it makes references, calls objects and serves them.
+///
+/// Cheap to clone; all clones are the same ORB. When the last is dropped, the ORB closes at once, without the drain of
+/// [`shutdown`](Self::shutdown). It keeps no global state and starts no thread.
+#[doc(alias = "CORBA::ORB")]
+#[derive(Clone)]
+pub struct Orb {
+    core: Arc<OrbCore>,
+    /// `None` in what a servant gets: it does not keep the ORB open.
+    _guard: Option<Arc<Guard>>,
+}
+
+/// Closes the ORB when the last [`Orb`] goes.
+struct Guard(Weak<OrbCore>);
+
+pub(crate) struct OrbCore {
+    pub(crate) config: Config,
+    pub(crate) connections: Connections,
+    adapter: Adapter,
+    pool: Arc<BufferPool>,
+    endpoints: Vec<Endpoint>,
+    links: Mutex<HashMap<u64, Weak<Link>>>,
+    next_link: AtomicU64,
+    tasks: TaskTracker,
+    holding: AtomicBool,
+    held: Mutex<Vec<Waker>>,
+    closing: AtomicBool,
+    closed: Notify,
+    failed_oneways: AtomicU64,
+    guard: Mutex<Weak<Guard>>,
+}
+
+/// What the builder decided.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) drain_timeout: Duration,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) initial: HashMap<String, String>,
+    pub(crate) default_initial: Option<String>,
+    pub(crate) max_connections: usize,
+    pub(crate) max_connections_per_address: usize,
+    pub(crate) socket_buffer: Option<usize>,
+    /// Hosts that are reached by in-memory pipes, in tests.
+    pub(crate) memory: Option<Arc<crate::testing::Network>>,
+}
+
+/// An address under which the ORB listens, as its references say it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Endpoint {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+impl Orb {
+    /// A builder with the defaults of a client.
+    #[must_use]
+    pub fn builder() -> OrbBuilder {
+        OrbBuilder::new()
+    }
+
+    pub(crate) fn from_core(core: &Arc<OrbCore>) -> Self {
+        let guard = core.guard.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        Self { core: Arc::clone(core), _guard: guard }
+    }
+
+    pub(crate) fn core(&self) -> &Arc<OrbCore> {
+        &self.core
+    }
+
+    /// The addresses it listens on, as `host:port`, in the order of the builder's `listen` calls.
+    #[must_use]
+    pub fn endpoints(&self) -> Vec<String> {
+        self.core.endpoints.iter().map(ToString::to_string).collect()
+    }
+
+    /// How many objects are active.
+    #[must_use]
+    pub fn active_objects(&self) -> usize {
+        self.core.adapter.len()
+    }
+
+    /// How many connections are open, in both directions.
+    #[must_use]
+    pub fn open_connections(&self) -> usize {
+        self.core.links().len()
+    }
+
+    /// How many oneways failed in their servants: their callers are never told.
+    #[must_use]
+    pub fn failed_oneways(&self) -> u64 {
+        self.core.failed_oneways.load(Ordering::Relaxed)
+    }
+
+    /// What the pool of receive buffers counted.
+    #[must_use]
+    pub fn pool_stats(&self) -> PoolStats {
+        self.core.pool.stats()
+    }
+}
+
+impl OrbCore {
+    #[inline]
+    pub(crate) fn adapter(&self) -> &Adapter {
+        &self.adapter
+    }
+
+    pub(crate) fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
+    }
+
+    /// Whether the address is one of this ORB's own.
+    pub(crate) fn is_own(&self, host: &str, port: u16) -> bool {
+        self.endpoints.iter().any(|endpoint| endpoint.port == port && endpoint.host == host)
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// Whether requests are held back. If so, the task is woken by `Orb::accept`.
+    pub(crate) fn is_holding(&self, cx: &mut Context<'_>) -> bool {
+        if !self.holding.load(Ordering::Acquire) {
+            return false;
+        }
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.holding.load(Ordering::Acquire) {
+            return false;
+        }
+        if !held.iter().any(|waker| waker.will_wake(cx.waker())) {
+            held.push(cx.waker().clone());
+        }
+        true
+    }
+
+    /// Waits until requests are no longer held back.
+    pub(crate) async fn accepting(&self) {
+        std::future::poll_fn(|cx| {
+            if self.is_holding(cx) { std::task::Poll::Pending } else { std::task::Poll::Ready(()) }
+        })
+        .await;
+    }
+
+    #[cold]
+    pub(crate) fn no_such_object(&self, key: &[u8]) -> SystemException {
+        let key = ObjectKey::from(key);
+        SystemException::new(
+            SystemExceptionKind::ObjectNotExist,
+            minor::OBJECT_NOT_EXIST_NO_OBJECT,
+            CompletionStatus::No,
+        )
+        .because(format!("no object is active under the key {key}"))
+    }
+
+    #[cold]
+    pub(crate) fn note_failed_oneway(&self, exception: &SystemException) {
+        self.failed_oneways.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(target: "zorb", %exception, "a oneway failed in its servant; the caller is not told");
+    }
+
+    fn links(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Weak<Link>>> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Spawns the driver of a link and keeps the link in the books, and `guest`, until it ends.
+    pub(crate) fn drive(self: &Arc<Self>, link: &Arc<Link>, guest: impl Send + 'static) {
+        let id = self.next_link.fetch_add(1, Ordering::Relaxed);
+        self.links().insert(id, Arc::downgrade(link));
+        let service = crate::link::Service { orb: Arc::clone(self) };
+        let driver = crate::link::Driver::new(Arc::clone(link), service);
+        let core = Arc::clone(self);
+        self.tasks.spawn(async move {
+            driver.await;
+            core.links().remove(&id);
+            drop(guest);
+        });
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+impl fmt::Debug for Orb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Orb").field("endpoints", &self.core.endpoints).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for OrbCore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OrbCore").field("endpoints", &self.endpoints).finish_non_exhaustive()
+    }
+}

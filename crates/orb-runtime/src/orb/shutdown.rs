@@ -1,0 +1,109 @@
+//! Holding, accepting, and the end of an ORB.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use giop_proto::CloseReason;
+
+use super::{Guard, Orb, OrbCore};
+use crate::link::Link;
+
+/// How long connections that were told to close may take once the time for draining is over.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// How a shutdown went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ShutdownReport {
+    /// Connections that were open when it began.
+    pub connections: usize,
+    /// Connections that had to be cut because their requests were not done in time.
+    pub cut: usize,
+}
+
+impl Orb {
+    /// Serves what `OrbBuilder::hold` held back, and all that follows.
+    pub fn accept(&self) {
+        self.core.holding.store(false, Ordering::Release);
+        let held =
+            std::mem::take(&mut *self.core.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        for waker in held {
+            waker.wake();
+        }
+    }
+
+    /// Serves until `end` is ready, then shuts down.
+    ///
+    /// # Errors
+    /// Those of `end`, such as `tokio::signal::ctrl_c()`'s.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the ORB serving, or in the middle of its shutdown.
+    pub async fn run_until<E>(&self, end: impl Future<Output = Result<(), E>>) -> Result<ShutdownReport, E> {
+        self.accept();
+        end.await?;
+        Ok(self.shutdown().await)
+    }
+
+    /// Stops accepting, lets requests under way finish (`OrbBuilder::drain_timeout`), answers no further ones, and closes
+    /// all connections in order: peers know that what was not answered was not executed.
+    ///
+    /// # Cancel safety
+    /// The shutdown has begun and goes on in the connections' tasks; nobody cuts them after the time for draining.
+    pub async fn shutdown(&self) -> ShutdownReport {
+        self.core.shutdown().await
+    }
+}
+
+impl OrbCore {
+    async fn shutdown(self: &Arc<Self>) -> ShutdownReport {
+        self.begin_closing();
+        let links = self.open_links();
+        for link in &links {
+            link.close();
+        }
+        self.tasks.close();
+        let drained = tokio::time::timeout(self.config.drain_timeout, self.tasks.wait()).await.is_ok();
+        let left = if drained { Vec::new() } else { self.open_links() };
+        for link in &left {
+            link.abort(CloseReason::Local);
+        }
+        if !left.is_empty() {
+            let cut = left.len();
+            tracing::warn!(target: "zorb", cut, "requests were not done in time (OrbBuilder::drain_timeout)");
+            let _ = tokio::time::timeout(LAST_WORDS, self.tasks.wait()).await;
+        }
+        ShutdownReport { connections: links.len(), cut: left.len() }
+    }
+
+    fn begin_closing(&self) -> bool {
+        let first = !self.closing.swap(true, Ordering::AcqRel);
+        self.closed.notify_waiters();
+        first
+    }
+
+    fn open_links(&self) -> Vec<Arc<Link>> {
+        self.links().values().filter_map(std::sync::Weak::upgrade).collect()
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let Some(core) = self.0.upgrade() else { return };
+        if core.begin_closing() {
+            let links = core.open_links();
+            if !links.is_empty() {
+                tracing::info!(
+                    target: "zorb",
+                    connections = links.len(),
+                    "the last Orb was dropped: connections are cut; call `shutdown().await` to drain them"
+                );
+            }
+            for link in links {
+                link.abort(CloseReason::Local);
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Object references.
+
+mod object;
+mod operations;
+mod resolve;
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use giop_codec::exception::SystemException;
+use giop_codec::giop::{ContextId, ServiceContext};
+use giop_codec::ior::Ior;
+
+use bytes::Bytes;
+
+pub(crate) use object::Binding;
+pub use object::{ObjectRef, ReplyInfo, Retry, SyncScope};
+pub use resolve::{InvalidName, NarrowError, ResolveError};
+
+/// What every typed reference has. Operations of an interface win over these by name.
+///
+/// References are cheap to clone; the `with_*` methods give another reference to the same object.
+#[doc(alias = "CORBA::Object")]
+pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + 'static {
+    /// The repository id of the interface.
+    const REPOSITORY_ID: &'static str;
+
+    /// Takes the object as one of this interface, unchecked: a wrong one answers BAD_OPERATION.
+    fn from_object(object: ObjectRef) -> Self;
+
+    /// The untyped reference.
+    fn as_object(&self) -> &ObjectRef;
+
+    /// The same object, each call of which ends with TIMEOUT after `timeout`.
+    #[must_use]
+    fn with_timeout(&self, timeout: Duration) -> Self {
+        Self::from_object(self.as_object().change(|options| options.timeout = Some(Some(timeout))))
+    }
+
+    /// The same object, the calls of which may take as long as they like.
+    #[must_use]
+    fn without_timeout(&self) -> Self {
+        Self::from_object(self.as_object().change(|options| options.timeout = Some(None)))
+    }
+
+    /// The same object; a service context travels with each request.
+    #[must_use]
+    fn with_context(&self, id: ContextId, data: impl Into<Bytes>) -> Self {
+        let context = ServiceContext { id, data: data.into() };
+        Self::from_object(self.as_object().change(|options| {
+            let mut contexts = options.contexts.to_vec();
+            contexts.retain(|other| other.id != context.id);
+            contexts.push(context);
+            options.contexts = contexts.into();
+        }))
+    }
+
+    /// The same object; calls that fail are made again as the rule allows.
+    #[must_use]
+    fn with_retry(&self, retry: Retry) -> Self {
+        Self::from_object(self.as_object().change(|options| options.retry = retry))
+    }
+
+    /// The same object; its oneways complete at that scope.
+    #[must_use]
+    fn with_sync_scope(&self, scope: SyncScope) -> Self {
+        Self::from_object(self.as_object().change(|options| options.scope = scope))
+    }
+
+    /// The same object; what came beside each reply is left in `info`.
+    #[must_use]
+    fn with_reply_info(&self, info: &ReplyInfo) -> Self {
+        Self::from_object(self.as_object().change(|options| options.info = Some(info.clone())))
+    }
+
+    /// The reference as another interface. The object is asked (`_is_a`) only where its type id does not tell.
+    ///
+    /// # Errors
+    /// [`NarrowError::WrongInterface`] names both repository ids; [`NarrowError::Call`] is what asking brought.
+    fn narrow<R: Reference>(&self) -> impl Future<Output = Result<R, NarrowError>> + Send {
+        resolve::narrow(self.as_object().clone())
+    }
+
+    /// The repository id in the reference: a hint that may be empty, or a base or derived interface of what it is narrowed to.
+    fn repository_id(&self) -> &str {
+        &self.as_object().ior().type_id
+    }
+
+    /// Asks the object whether it has that interface (`_is_a`).
+    ///
+    /// # Errors
+    /// What the call brought.
+    fn is_a(&self, repository_id: &str) -> impl Future<Output = Result<bool, SystemException>> + Send {
+        operations::is_a(self.as_object(), repository_id)
+    }
+
+    /// Asks whether the object is gone for good (`_non_existent`).
+    ///
+    /// # Errors
+    /// What the call brought, but not OBJECT_NOT_EXIST: that is `true`.
+    fn non_existent(&self) -> impl Future<Output = Result<bool, SystemException>> + Send {
+        operations::non_existent(self.as_object())
+    }
+
+    /// Asks the server where the object is (LocateRequest), following forwards: `true` if it is there.
+    ///
+    /// # Errors
+    /// What the call brought.
+    fn locate(&self) -> impl Future<Output = Result<bool, SystemException>> + Send {
+        operations::locate(self.as_object())
+    }
+
+    /// Waits until the oneways sent so far are with the operating system.
+    ///
+    /// # Errors
+    /// COMM_FAILURE when the connection broke before, or what connecting brought.
+    fn flush(&self) -> impl Future<Output = Result<(), SystemException>> + Send {
+        operations::flush(self.as_object())
+    }
+
+    /// Whether both surely mean the same object: the same addresses and key. `false` proves nothing. The server is not
+    /// asked.
+    fn is_equivalent<R: Reference>(&self, other: &R) -> bool {
+        self.as_object().same_place(other.as_object())
+    }
+
+    /// The interoperable reference behind it.
+    fn ior(&self) -> &Ior {
+        self.as_object().ior()
+    }
+
+    /// Its untyped twin, with the same options.
+    fn to_object(&self) -> ObjectRef {
+        self.as_object().clone()
+    }
+}
+
+/// What calls through one reference do differently.
+#[derive(Debug, Clone)]
+pub(crate) struct CallOptions {
+    /// `None`: the ORB's default; `Some(None)`: no limit.
+    pub(crate) timeout: Option<Option<Duration>>,
+    pub(crate) retry: Retry,
+    pub(crate) scope: SyncScope,
+    pub(crate) contexts: Arc<[ServiceContext]>,
+    pub(crate) info: Option<ReplyInfo>,
+}

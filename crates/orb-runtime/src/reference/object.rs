@@ -1,0 +1,347 @@
+//! The untyped reference and what it remembers of its connection.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak};
+
+use arc_swap::ArcSwapOption;
+use giop_codec::cdr::{CdrDecode, CdrEncode, CodeSets, Decoder, Encoder, Nilable};
+use giop_codec::code_set::CodeSetComponentInfo;
+use giop_codec::giop::{ObjectKey, ServiceContext};
+use giop_codec::ior::{IiopProfile, Ior, TaggedComponent};
+use giop_codec::{DecodeError, DecodeErrorKind, EncodeError, Version};
+
+use super::{CallOptions, Reference};
+use crate::link::Link;
+use crate::orb::OrbCore;
+use crate::serve::adapter::Entry;
+
+/// A reference to an object of any interface (`CORBA::Object`).
+///
+/// Cheap to clone; clones share the connection. Two are equal when their IORs are octet for octet; see
+/// [`Reference::is_equivalent`].
+#[derive(Clone)]
+pub struct ObjectRef {
+    core: Arc<RefCore>,
+    /// `None`: the defaults.
+    options: Option<Arc<CallOptions>>,
+}
+
+struct RefCore {
+    ior: Ior,
+    orb: Arc<OrbCore>,
+    /// The object itself, where it lives in this ORB.
+    home: Option<Arc<Entry>>,
+    profiles: OnceLock<Vec<IiopProfile>>,
+    binding: ArcSwapOption<Binding>,
+    /// Where the server sent us: profiles to use in place of the reference's own.
+    forward: ArcSwapOption<Vec<IiopProfile>>,
+}
+
+/// The connection over which a reference calls, and how.
+#[derive(Debug)]
+pub(crate) struct Binding {
+    /// Weak, so that the socket of a connection that ended is closed although references remember it.
+    pub(crate) link: Weak<Link>,
+    pub(crate) runtime: tokio::runtime::Id,
+    pub(crate) version: Version,
+    pub(crate) key: ObjectKey,
+    pub(crate) profile: IiopProfile,
+    pub(crate) code_sets: CodeSets,
+    /// Tells the server the code sets, until its first reply.
+    pub(crate) announce: Option<ServiceContext>,
+}
+
+/// When calls are made again after a failure.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Retry {
+    /// Only what surely was not executed (COMPLETED_NO), once for each address.
+    #[default]
+    NotExecuted,
+    /// The operations may be executed twice: after a lost connection they are made again up to so many times.
+    Idempotent(u32),
+    /// Never.
+    Never,
+}
+
+impl Retry {
+    /// The operations may be executed more than once: the only way past COMPLETED_MAYBE.
+    #[must_use]
+    pub fn idempotent(times: u32) -> Self {
+        Self::Idempotent(times)
+    }
+}
+
+/// When a oneway completes for its caller (`Messaging::SyncScope`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SyncScope {
+    /// When it is queued; the queue is bounded, and a later failure is reported by `flush`.
+    #[default]
+    #[doc(alias = "SYNC_NONE")]
+    Queued,
+    /// When the operating system has it.
+    #[doc(alias = "SYNC_WITH_TRANSPORT")]
+    Transport,
+    /// When the server has it.
+    #[doc(alias = "SYNC_WITH_SERVER")]
+    Server,
+    /// When the servant is done.
+    #[doc(alias = "SYNC_WITH_TARGET")]
+    Target,
+}
+
+/// What came beside the last reply: see [`Reference::with_reply_info`].
+#[derive(Debug, Clone, Default)]
+pub struct ReplyInfo {
+    contexts: Arc<Mutex<Vec<ServiceContext>>>,
+}
+
+impl ReplyInfo {
+    /// An empty one.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The service contexts of the last reply.
+    #[must_use]
+    pub fn contexts(&self) -> Vec<ServiceContext> {
+        self.contexts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set(&self, contexts: Vec<ServiceContext>) {
+        *self.contexts.lock().unwrap_or_else(PoisonError::into_inner) = contexts;
+    }
+}
+
+static DEFAULTS: LazyLock<CallOptions> = LazyLock::new(|| CallOptions {
+    timeout: None,
+    retry: Retry::default(),
+    scope: SyncScope::default(),
+    contexts: Arc::new([]),
+    info: None,
+});
+
+impl ObjectRef {
+    /// A reference to what the IOR names; to the object itself where it lives in this ORB.
+    pub(crate) fn new(orb: &Arc<OrbCore>, ior: Ior) -> Self {
+        let home = ior
+            .iiop_profile()
+            .filter(|profile| orb.is_own(&profile.host, profile.port))
+            .and_then(|profile| orb.adapter().find(profile.object_key.as_slice()));
+        Self::with_home(orb, ior, home)
+    }
+
+    /// A reference to an object of this ORB.
+    pub(crate) fn local(orb: &Arc<OrbCore>, entry: &Arc<Entry>) -> Self {
+        let type_id = entry.skeleton.repository_ids().first().copied().unwrap_or_default();
+        let mut endpoints = orb.endpoints().iter();
+        let ior = endpoints.next().and_then(|first| {
+            let mut profile = IiopProfile::new(first.host.clone(), first.port, entry.key.clone());
+            if let Ok(component) = TaggedComponent::code_sets(&CodeSetComponentInfo::zorb()) {
+                profile = profile.with_component(component);
+            }
+            for other in endpoints {
+                if let Ok(component) = TaggedComponent::alternate_address(&other.host, other.port) {
+                    profile = profile.with_component(component);
+                }
+            }
+            Ior::from_profiles(type_id, &[profile]).ok()
+        });
+        // An ORB that does not listen: a reference without a profile, good inside this process.
+        let ior = ior.unwrap_or_else(|| Ior { type_id: type_id.to_owned(), profiles: Vec::new() });
+        Self::with_home(orb, ior, Some(Arc::clone(entry)))
+    }
+
+    /// A reference that leads nowhere.
+    pub(crate) fn nowhere(orb: &Arc<OrbCore>) -> Self {
+        Self::with_home(orb, Ior::nil(), None)
+    }
+
+    fn with_home(orb: &Arc<OrbCore>, ior: Ior, home: Option<Arc<Entry>>) -> Self {
+        let core = RefCore {
+            ior,
+            orb: Arc::clone(orb),
+            home,
+            profiles: OnceLock::new(),
+            binding: ArcSwapOption::empty(),
+            forward: ArcSwapOption::empty(),
+        };
+        Self { core: Arc::new(core), options: None }
+    }
+
+    pub(crate) fn change(&self, f: impl FnOnce(&mut CallOptions)) -> Self {
+        let mut options = self.options().clone();
+        f(&mut options);
+        Self { core: Arc::clone(&self.core), options: Some(Arc::new(options)) }
+    }
+
+    #[inline]
+    pub(crate) fn options(&self) -> &CallOptions {
+        match &self.options {
+            Some(options) => options,
+            None => &DEFAULTS,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn orb(&self) -> &Arc<OrbCore> {
+        &self.core.orb
+    }
+
+    #[inline]
+    pub(crate) fn home(&self) -> Option<&Arc<Entry>> {
+        self.core.home.as_ref()
+    }
+
+    /// The interoperable reference.
+    #[must_use]
+    pub fn ior(&self) -> &Ior {
+        &self.core.ior
+    }
+
+    /// The profiles to call: where the server sent us, else the reference's own.
+    pub(crate) fn profiles(&self) -> Vec<IiopProfile> {
+        match self.core.forward.load_full() {
+            Some(forward) => (*forward).clone(),
+            None => self.own_profiles().to_vec(),
+        }
+    }
+
+    fn own_profiles(&self) -> &[IiopProfile] {
+        self.core.profiles.get_or_init(|| self.core.ior.iiop_profiles().collect())
+    }
+
+    /// Calls the place that the server named from now on.
+    pub(crate) fn forward_to(&self, ior: &Ior) -> bool {
+        let profiles: Vec<IiopProfile> = ior.iiop_profiles().collect();
+        let usable = !profiles.is_empty();
+        if usable {
+            self.core.forward.store(Some(Arc::new(profiles)));
+            self.core.binding.store(None);
+        }
+        usable
+    }
+
+    /// Goes back from a forwarded place to the reference's own; `false` if it was there already.
+    pub(crate) fn go_home(&self) -> bool {
+        self.core.binding.store(None);
+        self.core.forward.swap(None).is_some()
+    }
+
+    #[inline]
+    pub(crate) fn binding(&self) -> Option<Arc<Binding>> {
+        self.core.binding.load_full()
+    }
+
+    pub(crate) fn bind(&self, binding: Arc<Binding>) {
+        self.core.binding.store(Some(binding));
+    }
+
+    /// Forgets a connection that is of no more use.
+    pub(crate) fn unbind(&self, used: &Arc<Binding>) {
+        if self.core.binding.load().as_ref().is_some_and(|current| Arc::ptr_eq(current, used)) {
+            self.core.binding.store(None);
+        }
+    }
+
+    pub(crate) fn same_place(&self, other: &Self) -> bool {
+        if Arc::ptr_eq(&self.core, &other.core) {
+            return true;
+        }
+        if let (Some(a), Some(b)) = (self.home(), other.home()) {
+            return Arc::ptr_eq(a, b);
+        }
+        match (self.own_profiles().first(), other.own_profiles().first()) {
+            (Some(a), Some(b)) => a.host == b.host && a.port == b.port && a.object_key == b.object_key,
+            _ => false,
+        }
+    }
+}
+
+impl Reference for ObjectRef {
+    const REPOSITORY_ID: &'static str = crate::serve::request::OBJECT_ID;
+
+    fn from_object(object: ObjectRef) -> Self {
+        object
+    }
+
+    fn as_object(&self) -> &ObjectRef {
+        self
+    }
+}
+
+/// The stringified IOR; of an object in an ORB that does not listen a note that says so.
+impl fmt::Display for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.core.home.is_some() && self.core.ior.profiles.is_empty() {
+            return f.write_str("<object of an ORB that does not listen: add .listen(..) to its builder>");
+        }
+        self.core.ior.fmt(f)
+    }
+}
+
+impl fmt::Debug for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("ObjectRef");
+        shown.field("type_id", &self.core.ior.type_id);
+        if let Some(profile) = self.own_profiles().first() {
+            shown.field("address", &format_args!("{}:{}", profile.host, profile.port));
+            shown.field("key", &format_args!("{}", profile.object_key));
+        }
+        shown.field("local", &self.core.home.is_some()).finish()
+    }
+}
+
+impl PartialEq for ObjectRef {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.core, &other.core) || self.core.ior == other.core.ior
+    }
+}
+
+impl Eq for ObjectRef {}
+
+impl Hash for ObjectRef {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.core.ior.hash(state);
+    }
+}
+
+impl CdrEncode for ObjectRef {
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        self.core.ior.encode(e)
+    }
+}
+
+impl CdrDecode for ObjectRef {
+    const MIN_SIZE: usize = <Ior as CdrDecode>::MIN_SIZE;
+
+    fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let at = d.position();
+        Self::decode_nilable(d)?.ok_or_else(|| DecodeError::new(DecodeErrorKind::NilReference, at))
+    }
+}
+
+impl Nilable for ObjectRef {
+    const MIN_SIZE: usize = <Ior as CdrDecode>::MIN_SIZE;
+
+    fn encode_some(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        self.encode(e)
+    }
+
+    fn encode_nil(e: &mut Encoder) -> Result<(), EncodeError> {
+        Ior::nil().encode(e)
+    }
+
+    fn decode_nilable(d: &mut Decoder<'_>) -> Result<Option<Self>, DecodeError> {
+        let at = d.position();
+        let ior = Ior::decode(d)?;
+        if ior.is_nil() {
+            return Ok(None);
+        }
+        // Only messages of an ORB hold references; decoding octets without one can not make them.
+        let orb = d.context::<Arc<OrbCore>>().ok_or_else(|| DecodeError::new(DecodeErrorKind::NoOrb, at))?;
+        Ok(Some(Self::new(orb, ior)))
+    }
+}

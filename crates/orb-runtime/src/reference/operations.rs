@@ -1,0 +1,58 @@
+//! The operations that every object has.
+
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+
+use super::ObjectRef;
+use crate::invoke::{self, Operation};
+
+static IS_A: Operation = Operation::twoway("_is_a");
+static NON_EXISTENT: Operation = Operation::twoway("_non_existent");
+static NOT_EXISTENT: Operation = Operation::twoway("_not_existent");
+
+pub(super) async fn is_a(target: &ObjectRef, repository_id: &str) -> Result<bool, SystemException> {
+    if repository_id == crate::serve::request::OBJECT_ID || repository_id == target.ior().type_id {
+        return Ok(true);
+    }
+    if let Some(entry) = target.home()
+        && !entry.is_gone()
+    {
+        return Ok(entry.skeleton.repository_ids().contains(&repository_id));
+    }
+    invoke::invoke(target, &IS_A, |e| e.put_str(repository_id), |d| d.read_bool(), |_, _| None).await
+}
+
+pub(super) async fn non_existent(target: &ObjectRef) -> Result<bool, SystemException> {
+    if let Some(entry) = target.home() {
+        return Ok(entry.is_gone());
+    }
+    let asked = ask(target, &NON_EXISTENT).await;
+    let asked = match asked {
+        // Servers of GIOP 1.0 times know it by its old name.
+        Err(error) if error.kind == SystemExceptionKind::BadOperation => ask(target, &NOT_EXISTENT).await,
+        other => other,
+    };
+    match asked {
+        Err(error) if error.kind == SystemExceptionKind::ObjectNotExist => Ok(true),
+        other => other,
+    }
+}
+
+async fn ask(target: &ObjectRef, operation: &'static Operation) -> Result<bool, SystemException> {
+    invoke::invoke(target, operation, |_| Ok(()), |d| d.read_bool(), |_, _| None).await
+}
+
+pub(super) async fn locate(target: &ObjectRef) -> Result<bool, SystemException> {
+    if let Some(entry) = target.home() {
+        return Ok(!entry.is_gone());
+    }
+    invoke::locate(target).await
+}
+
+pub(super) async fn flush(target: &ObjectRef) -> Result<(), SystemException> {
+    let Some(binding) = target.binding() else { return Ok(()) };
+    let Some(link) = binding.link.upgrade() else { return Ok(()) };
+    link.flushed().await.map_err(|error| {
+        SystemException::new(SystemExceptionKind::CommFailure, MinorCode::NONE, CompletionStatus::Maybe)
+            .because(format!("oneways to {} are lost: {error}", link.peer()))
+    })
+}

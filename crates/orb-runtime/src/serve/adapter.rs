@@ -1,0 +1,219 @@
+//! The active object map: object keys to servants.
+//!
+//! A key that the ORB made carries an index and a generation, so it leads to its entry without a search, and a stale
+//! one to nothing. Plain keys (`corbaloc:.../Account`) go through a concurrent hash map. Both are read without locks.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
+use giop_codec::giop::ObjectKey;
+use tokio::sync::{Notify, Semaphore};
+
+use super::skeleton::Skeleton;
+
+/// How keys made by the ORB start: no text, so that they never meet a plain key.
+const MAGIC: [u8; 4] = [0xfb, b'z', b'o', 1];
+const KEY_LEN: usize = 4 + 8 + 4 + 4;
+
+/// The objects of one ORB.
+pub(crate) struct Adapter {
+    /// Distinguishes the keys of this run from those of an earlier one.
+    boot: [u8; 8],
+    slots: boxcar::Vec<Slot>,
+    named: papaya::HashMap<Bytes, Arc<Entry>>,
+    free: Mutex<VecDeque<u32>>,
+    active: AtomicUsize,
+    blocking: Arc<Semaphore>,
+}
+
+struct Slot {
+    entry: ArcSwapOption<Entry>,
+    generation: std::sync::atomic::AtomicU32,
+}
+
+/// How the requests of an object are run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct RunMode {
+    /// On a bounded pool of threads of their own.
+    pub(crate) blocking: bool,
+    /// Each in a task of its own.
+    pub(crate) spawned: bool,
+    /// A oneway need not be done before the object's next request starts.
+    pub(crate) concurrent: bool,
+}
+
+/// An activated object.
+pub(crate) struct Entry {
+    pub(crate) key: ObjectKey,
+    pub(crate) skeleton: Arc<dyn Skeleton>,
+    pub(crate) mode: RunMode,
+    pub(crate) threads: Arc<Semaphore>,
+    index: Option<u32>,
+    gone: AtomicBool,
+    serving: AtomicUsize,
+    idle: Notify,
+}
+
+/// Keeps an entry's count of requests under way.
+pub(crate) struct InFlight(Arc<Entry>);
+
+/// A plain key that is in use already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeyInUse;
+
+impl Adapter {
+    pub(crate) fn new(boot: [u8; 8], blocking_threads: usize) -> Self {
+        Self {
+            boot,
+            slots: boxcar::Vec::new(),
+            named: papaya::HashMap::new(),
+            free: Mutex::new(VecDeque::new()),
+            active: AtomicUsize::new(0),
+            blocking: Arc::new(Semaphore::new(blocking_threads)),
+        }
+    }
+
+    /// How many objects are active.
+    pub(crate) fn len(&self) -> usize {
+        self.active.load(Ordering::Relaxed)
+    }
+
+    /// Activates under a plain key.
+    pub(crate) fn activate_named(
+        &self,
+        name: &[u8],
+        skeleton: Arc<dyn Skeleton>,
+        mode: RunMode,
+    ) -> Result<Arc<Entry>, KeyInUse> {
+        let key = ObjectKey::from(name);
+        let entry = Arc::new(self.entry(key.clone(), skeleton, mode, None));
+        match self.named.pin().try_insert(key.into_bytes(), Arc::clone(&entry)) {
+            Ok(_) => {
+                self.active.fetch_add(1, Ordering::Relaxed);
+                Ok(entry)
+            }
+            Err(_) => Err(KeyInUse),
+        }
+    }
+
+    /// Activates under a key of the ORB's.
+    pub(crate) fn activate(&self, skeleton: Arc<dyn Skeleton>, mode: RunMode) -> Arc<Entry> {
+        self.active.fetch_add(1, Ordering::Relaxed);
+        let reused = self.free().pop_front();
+        let index = reused.unwrap_or_else(|| {
+            let slot = Slot { entry: ArcSwapOption::empty(), generation: 0.into() };
+            u32::try_from(self.slots.push(slot)).unwrap_or(u32::MAX)
+        });
+        let slot = self.slots.get(index as usize);
+        let generation =
+            slot.map_or(0, |slot| slot.generation.fetch_add(1, Ordering::Relaxed).wrapping_add(1));
+        let mut key = Vec::with_capacity(KEY_LEN);
+        key.extend_from_slice(&MAGIC);
+        key.extend_from_slice(&self.boot);
+        key.extend_from_slice(&index.to_be_bytes());
+        key.extend_from_slice(&generation.to_be_bytes());
+        let entry = Arc::new(self.entry(key.into(), skeleton, mode, Some(index)));
+        if let Some(slot) = slot {
+            slot.entry.store(Some(Arc::clone(&entry)));
+        }
+        entry
+    }
+
+    /// The object of that key.
+    pub(crate) fn find(&self, key: &[u8]) -> Option<Arc<Entry>> {
+        if let Some((head, tail)) = key.split_first_chunk::<12>()
+            && head.starts_with(&MAGIC)
+        {
+            let index = tail.first_chunk::<4>().map(|octets| u32::from_be_bytes(*octets))?;
+            let entry = self.slots.get(index as usize)?.entry.load();
+            // The whole key is compared: boot stamp and generation with it.
+            return entry.as_ref().filter(|entry| entry.key.as_slice() == key).map(Arc::clone);
+        }
+        self.named.pin().get(key).map(Arc::clone)
+    }
+
+    /// Takes an object out of the map. Requests under way go on.
+    pub(crate) fn deactivate(&self, entry: &Entry) -> bool {
+        if entry.gone.swap(true, Ordering::AcqRel) {
+            return false;
+        }
+        match entry.index {
+            Some(index) => {
+                if let Some(slot) = self.slots.get(index as usize) {
+                    slot.entry.store(None);
+                }
+                self.free().push_back(index);
+            }
+            None => {
+                self.named.pin().remove(entry.key.as_slice());
+            }
+        }
+        self.active.fetch_sub(1, Ordering::Relaxed);
+        true
+    }
+
+    fn entry(&self, key: ObjectKey, skeleton: Arc<dyn Skeleton>, mode: RunMode, index: Option<u32>) -> Entry {
+        Entry {
+            key,
+            skeleton,
+            mode,
+            threads: Arc::clone(&self.blocking),
+            index,
+            gone: AtomicBool::new(false),
+            serving: AtomicUsize::new(0),
+            idle: Notify::new(),
+        }
+    }
+
+    fn free(&self) -> std::sync::MutexGuard<'_, VecDeque<u32>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Entry {
+    /// Whether the object is no longer in the map.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Acquire)
+    }
+
+    /// Counts a request as under way until the guard is dropped.
+    pub(crate) fn enter(self: &Arc<Self>) -> InFlight {
+        self.serving.fetch_add(1, Ordering::AcqRel);
+        InFlight(Arc::clone(self))
+    }
+
+    /// Waits until no request is under way.
+    pub(crate) async fn idle(&self) {
+        loop {
+            let notified = self.idle.notified();
+            if self.serving.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            notified.await;
+        }
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        if self.0.serving.fetch_sub(1, Ordering::AcqRel) == 1 && self.0.is_gone() {
+            self.0.idle.notify_waiters();
+        }
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry").field("key", &self.key).field("ids", &self.skeleton.repository_ids()).finish()
+    }
+}
+
+impl fmt::Debug for Adapter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Adapter").field("active", &self.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,258 @@
+//! The request being served, for the servant: [`request`].
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use giop_codec::cdr::Decoder;
+use giop_codec::giop::{ServiceContext, ServiceContexts};
+use giop_codec::{ByteOrder, Version};
+use giop_proto::IncomingRequest;
+use tokio::sync::Notify;
+
+use super::adapter::Entry;
+use crate::orb::{Orb, OrbCore};
+use crate::reference::{ObjectRef, Reference};
+use crate::transport::Peer;
+
+thread_local! {
+    static CURRENT: RefCell<Option<Request>> = const { RefCell::new(None) };
+}
+
+/// The request that the running servant serves. It is set around each poll of the servant's future; clone it for
+/// tasks that the servant spawns.
+///
+/// # Panics
+/// Outside a servant. [`try_request`] does not.
+#[must_use]
+#[expect(clippy::panic, reason = "a mistake of the program, like tokio's Handle::current outside a runtime")]
+pub fn request() -> Request {
+    try_request().unwrap_or_else(|| {
+        panic!("zorb::request() was called outside a servant; clone the Request into the tasks that need it")
+    })
+}
+
+/// The request that the running servant serves, `None` outside one.
+#[must_use]
+pub fn try_request() -> Option<Request> {
+    CURRENT.with_borrow(Clone::clone)
+}
+
+/// The deadline that calls made here inherit.
+pub(crate) fn inherited_deadline() -> Option<Instant> {
+    CURRENT.with_borrow(|current| current.as_ref().and_then(Request::deadline))
+}
+
+/// A request that is being served (`PortableServer::Current`, and more).
+#[doc(alias = "PortableServer::Current")]
+#[derive(Clone)]
+pub struct Request {
+    info: Arc<Info>,
+}
+
+struct Info {
+    orb: Arc<OrbCore>,
+    target: Option<Target>,
+    peer: Peer,
+    deadline: Option<Instant>,
+    cancelled: AtomicBool,
+    cancel: Notify,
+    reply_contexts: Mutex<Vec<ServiceContext>>,
+    /// Spares the lock where no context was set.
+    has_reply_contexts: AtomicBool,
+}
+
+struct Target {
+    entry: Arc<Entry>,
+    source: Source,
+}
+
+enum Source {
+    Wire(IncomingRequest),
+    Local(&'static str),
+}
+
+impl Request {
+    pub(crate) fn idle(orb: Arc<OrbCore>, peer: Peer) -> Self {
+        let info = Info {
+            orb,
+            target: None,
+            peer,
+            deadline: None,
+            cancelled: AtomicBool::new(false),
+            cancel: Notify::new(),
+            reply_contexts: Mutex::new(Vec::new()),
+            has_reply_contexts: AtomicBool::new(false),
+        };
+        Self { info: Arc::new(info) }
+    }
+
+    /// A description of no request yet, of the same connection.
+    pub(crate) fn fresh(&self) -> Self {
+        Self::idle(Arc::clone(&self.info.orb), self.info.peer.clone())
+    }
+
+    /// Makes this the description of another request: in place unless somebody still holds it.
+    pub(crate) fn renew(&mut self, entry: Arc<Entry>, incoming: IncomingRequest) {
+        if Arc::get_mut(&mut self.info).is_none() {
+            *self = self.fresh();
+        }
+        if let Some(info) = Arc::get_mut(&mut self.info) {
+            info.target = Some(Target { entry, source: Source::Wire(incoming) });
+            *info.cancelled.get_mut() = false;
+        }
+    }
+
+    /// Forgets the request, so that its message's buffer is free.
+    pub(crate) fn retire(&mut self) {
+        if let Some(info) = Arc::get_mut(&mut self.info) {
+            info.target = None;
+        }
+    }
+
+    pub(crate) fn local(
+        orb: Arc<OrbCore>,
+        entry: Arc<Entry>,
+        operation: &'static str,
+        deadline: Option<Instant>,
+    ) -> Self {
+        let mut request = Self::idle(orb, Peer::Local);
+        if let Some(info) = Arc::get_mut(&mut request.info) {
+            info.target = Some(Target { entry, source: Source::Local(operation) });
+            info.deadline = deadline;
+        }
+        request
+    }
+
+    /// Runs `f` with this as the current request.
+    pub(crate) fn enter<R>(&self, f: impl FnOnce() -> R) -> R {
+        struct Restore(Option<Request>);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                let before = self.0.take();
+                CURRENT.with_borrow_mut(|current| *current = before);
+            }
+        }
+        let _restore = Restore(CURRENT.with_borrow_mut(|current| current.replace(self.clone())));
+        f()
+    }
+
+    /// A decoder before the first argument, which can make references of this ORB.
+    #[inline]
+    pub(crate) fn arguments(&self) -> Decoder<'_> {
+        match self.info.target.as_ref().map(|target| &target.source) {
+            Some(Source::Wire(incoming)) => incoming.arguments().with_context(&self.info.orb),
+            _ => Decoder::new(&[], ByteOrder::NATIVE, Version::V1_2),
+        }
+    }
+
+    pub(crate) fn take_reply_contexts(&self) -> Vec<ServiceContext> {
+        if !self.info.has_reply_contexts.swap(false, Ordering::Relaxed) {
+            return Vec::new();
+        }
+        std::mem::take(&mut *self.reply_contexts())
+    }
+
+    pub(crate) fn cancel(&self) {
+        self.info.cancelled.store(true, Ordering::Release);
+        self.info.cancel.notify_waiters();
+    }
+
+    /// A reference to the object that is called.
+    ///
+    /// # Panics
+    /// Never for the interface that the servant was activated as, or one of its bases.
+    #[must_use]
+    pub fn target<R: Reference>(&self) -> R {
+        let object = match &self.info.target {
+            Some(target) => ObjectRef::local(&self.info.orb, &target.entry),
+            None => ObjectRef::nowhere(&self.info.orb),
+        };
+        R::from_object(object)
+    }
+
+    /// The ORB that serves.
+    #[must_use]
+    pub fn orb(&self) -> Orb {
+        Orb::from_core(&self.info.orb)
+    }
+
+    /// The key under which the object is active.
+    #[must_use]
+    pub fn object_id(&self) -> &[u8] {
+        self.info.target.as_ref().map_or(&[], |target| target.entry.key.as_slice())
+    }
+
+    /// The operation's name on the wire.
+    #[must_use]
+    pub fn operation(&self) -> &str {
+        match self.info.target.as_ref().map(|target| &target.source) {
+            Some(Source::Wire(incoming)) => incoming.operation(),
+            Some(Source::Local(operation)) => operation,
+            None => "",
+        }
+    }
+
+    /// Who calls.
+    #[must_use]
+    pub fn peer(&self) -> &Peer {
+        &self.info.peer
+    }
+
+    /// When the caller stops waiting, where that is known: for collocated calls.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.info.deadline
+    }
+
+    /// The service contexts that came with the request.
+    #[must_use]
+    pub fn contexts(&self) -> ServiceContexts<'_> {
+        match self.info.target.as_ref().map(|target| &target.source) {
+            Some(Source::Wire(incoming)) => incoming.contexts(),
+            _ => ServiceContexts::EMPTY,
+        }
+    }
+
+    /// Adds a service context to the reply, in place of one with the same id.
+    pub fn set_reply_context(&self, context: ServiceContext) {
+        let mut contexts = self.reply_contexts();
+        contexts.retain(|other| other.id != context.id);
+        contexts.push(context);
+        self.info.has_reply_contexts.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the caller cancelled the request or its connection is gone.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.info.cancelled.load(Ordering::Acquire)
+    }
+
+    /// Waits until the caller cancels the request or its connection is gone.
+    ///
+    /// # Cancel safety
+    /// Safe: nothing is lost when the future is dropped.
+    pub async fn cancelled(&self) {
+        let notified = self.info.cancel.notified();
+        tokio::pin!(notified);
+        notified.as_mut().enable();
+        if !self.is_cancelled() {
+            notified.await;
+        }
+    }
+
+    fn reply_contexts(&self) -> std::sync::MutexGuard<'_, Vec<ServiceContext>> {
+        self.info.reply_contexts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("operation", &self.operation())
+            .field("peer", self.peer())
+            .finish_non_exhaustive()
+    }
+}

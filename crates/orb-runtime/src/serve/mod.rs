@@ -1,0 +1,14 @@
+//! The server side: objects, requests, and the skeletons that bring them together.
+
+pub(crate) mod adapter;
+mod current;
+mod optable;
+pub(crate) mod request;
+pub(crate) mod running;
+mod skeleton;
+
+pub(crate) use current::inherited_deadline;
+pub use current::{Request, request, try_request};
+pub use optable::OpTable;
+pub use request::{Outcome, ServerRequest, unknown_user_exception};
+pub use skeleton::{DispatchSlot, Serves, Skeleton, UserException};

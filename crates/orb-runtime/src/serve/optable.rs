@@ -1,0 +1,148 @@
+//! Operation names to numbers by a perfect hash that is made at compile time.
+
+/// A table of `N` operation names. A look-up hashes once and compares once, however many names there are.
+///
+/// `SLOTS` is a power of two of at least `2 * N`.
+#[derive(Debug)]
+pub struct OpTable<const N: usize, const SLOTS: usize> {
+    names: [&'static str; N],
+    /// For each bucket, what is mixed into the hash of its names so that no two meet in a slot.
+    seeds: [u32; SLOTS],
+    /// The number of the name in each slot, plus one; zero is an empty slot.
+    slots: [u16; SLOTS],
+}
+
+impl<const N: usize, const SLOTS: usize> OpTable<N, SLOTS> {
+    /// Builds the table.
+    ///
+    /// # Panics
+    /// At compile time, where a name stands twice or `SLOTS` is too small.
+    #[must_use]
+    #[expect(
+        clippy::panic,
+        clippy::indexing_slicing,
+        reason = "runs at compile time, on the program's own names"
+    )]
+    pub const fn new(names: [&'static str; N]) -> Self {
+        assert!(SLOTS.is_power_of_two() && SLOTS >= 2 * N && N < u16::MAX as usize);
+        let mut seeds = [0; SLOTS];
+        let mut slots = [0; SLOTS];
+        let mut hashes = [0; N];
+        let mut sizes = [0; SLOTS];
+        let mut largest = 0;
+        let mut i = 0;
+        while i < N {
+            hashes[i] = hash(names[i].as_bytes());
+            let bucket = hashes[i] as usize & (SLOTS - 1);
+            sizes[bucket] += 1;
+            if sizes[bucket] > largest {
+                largest = sizes[bucket];
+            }
+            i += 1;
+        }
+        // The fullest buckets choose first.
+        let mut size = largest;
+        while size > 0 {
+            let mut bucket = 0;
+            while bucket < SLOTS {
+                if sizes[bucket] == size {
+                    let mut seed = 1;
+                    loop {
+                        let mut placed = 0;
+                        let mut i = 0;
+                        while i < N {
+                            if hashes[i] as usize & (SLOTS - 1) == bucket {
+                                let slot = mix(hashes[i], seed) as usize & (SLOTS - 1);
+                                if slots[slot] != 0 {
+                                    break;
+                                }
+                                slots[slot] = i as u16 + 1;
+                                placed += 1;
+                            }
+                            i += 1;
+                        }
+                        if placed == size {
+                            break;
+                        }
+                        let mut j = 0;
+                        while j < i {
+                            if hashes[j] as usize & (SLOTS - 1) == bucket {
+                                slots[mix(hashes[j], seed) as usize & (SLOTS - 1)] = 0;
+                            }
+                            j += 1;
+                        }
+                        seed += 1;
+                        if seed > 100_000 {
+                            panic!("no perfect hash: does an operation name stand twice?");
+                        }
+                    }
+                    seeds[bucket] = seed;
+                }
+                bucket += 1;
+            }
+            size -= 1;
+        }
+        Self { names, seeds, slots }
+    }
+
+    /// The number of the operation of that name.
+    #[inline]
+    #[must_use]
+    pub fn find(&self, name: impl AsRef<[u8]>) -> Option<usize> {
+        let name = name.as_ref();
+        let hash = hash(name);
+        let seed = *self.seeds.get(hash as usize & (SLOTS - 1))?;
+        let slot = *self.slots.get(mix(hash, seed) as usize & (SLOTS - 1))?;
+        let index = usize::from(slot).checked_sub(1)?;
+        (self.names.get(index)?.as_bytes() == name).then_some(index)
+    }
+}
+
+const fn mix(hash: u64, seed: u32) -> u64 {
+    let x = (hash ^ seed as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x ^ (x >> 29)
+}
+
+#[inline]
+const fn hash(mut octets: &[u8]) -> u64 {
+    let mut hash = octets.len() as u64;
+    while let Some((chunk, rest)) = octets.split_first_chunk::<8>() {
+        hash = fold(hash ^ u64::from_le_bytes(*chunk));
+        octets = rest;
+    }
+    let mut last = 0;
+    while let Some((octet, rest)) = octets.split_first() {
+        last = (last << 8) | *octet as u64;
+        octets = rest;
+    }
+    fold(hash ^ last)
+}
+
+const fn fold(x: u64) -> u64 {
+    let x = x.wrapping_mul(0xd6e8_feb8_6659_fd93);
+    x ^ (x >> 32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static TABLE: OpTable<5, 16> = OpTable::new(["_get_balance", "deposit", "withdraw", "m", ""]);
+
+    #[test]
+    fn every_name_has_its_number_and_no_other_has_one() {
+        for (i, name) in ["_get_balance", "deposit", "withdraw", "m", ""].into_iter().enumerate() {
+            assert_eq!(TABLE.find(name), Some(i), "{name}");
+        }
+        for name in ["deposi", "deposit2", "n", "_is_a", "withdraw\0"] {
+            assert_eq!(TABLE.find(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_thousand_names_fit() {
+        let names: Vec<&'static str> = (0..1000).map(|i| &*format!("operation_{i}").leak()).collect();
+        let table = OpTable::<1000, 2048>::new(names.clone().try_into().unwrap());
+        assert!(names.iter().enumerate().all(|(i, name)| table.find(name) == Some(i)));
+    }
+}

@@ -1,0 +1,245 @@
+//! A request as generated code and servants see it.
+
+use giop_codec::cdr::{CdrEncode, Decoder, Encoder};
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::giop::{
+    MessageType, ReplyHeader, ReplyStatus, RequestId, ResponseFlags, ServiceContexts, begin_body,
+    finish_message, put_message_header,
+};
+use giop_codec::ior::Ior;
+use giop_codec::{DecodeError, EncodeError, Version};
+use giop_proto::{IncomingRequest, ServeToken};
+
+use super::current::Request;
+use super::skeleton::UserException;
+
+/// A request that waits to be served: its message, the buffer of its reply and what `zorb::request()` tells of it.
+#[derive(Debug)]
+pub struct ServerRequest {
+    pub(crate) to: ReplyTo,
+    pub(crate) encoder: Encoder,
+    pub(crate) current: Request,
+}
+
+/// What a dispatched request leaves: the encoded reply, or that there is none.
+#[derive(Debug)]
+pub struct Outcome {
+    pub(crate) token: ServeToken,
+    /// The whole message; empty where no reply is sent.
+    pub(crate) encoder: Encoder,
+    /// A oneway's servant failed: nobody is told but the log.
+    pub(crate) failed: Option<SystemException>,
+}
+
+/// The facts by which a reply to a request is addressed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReplyTo {
+    pub(crate) token: ServeToken,
+    pub(crate) id: RequestId,
+    pub(crate) version: Version,
+    pub(crate) order: giop_codec::ByteOrder,
+    pub(crate) wanted: bool,
+}
+
+impl ServerRequest {
+    /// The operation's name on the wire: `_get_balance` for an attribute.
+    #[inline]
+    #[must_use]
+    pub fn operation(&self) -> &str {
+        self.current.operation()
+    }
+
+    /// A decoder that stands before the first argument.
+    #[inline]
+    #[must_use]
+    pub fn arguments(&self) -> Decoder<'_> {
+        self.current.arguments()
+    }
+
+    /// Results, encoded by `encode`; none for a oneway.
+    #[inline]
+    pub fn reply(self, encode: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>) -> Outcome {
+        self.answer(ReplyStatus::NoException, encode)
+    }
+
+    /// An exception of the operation's raises clause.
+    #[cold]
+    pub fn user_exception<X: UserException>(self, exception: &X) -> Outcome {
+        let failed = (!self.to.wanted).then(|| unlisted(exception.to_string()));
+        let mut outcome = self.answer(ReplyStatus::UserException, |e| {
+            e.put_ascii(X::REPOSITORY_ID)?;
+            exception.encode(e)
+        });
+        outcome.failed = failed;
+        outcome
+    }
+
+    /// A system exception.
+    #[cold]
+    pub fn system_exception(self, exception: SystemException) -> Outcome {
+        let to = self.to;
+        to.system_exception(self.encoder, exception)
+    }
+
+    /// The arguments do not decode: `MARSHAL`, `COMPLETED_NO`.
+    #[cold]
+    pub fn bad_arguments(self, error: DecodeError) -> Outcome {
+        let exception = error.system(CompletionStatus::No);
+        self.system_exception(exception)
+    }
+
+    /// The operations that every object has (`_is_a`, `_non_existent`, ...), `BAD_OPERATION` for all others.
+    #[cold]
+    pub fn other_operation(self, ids: &'static [&'static str]) -> Outcome {
+        match self.operation() {
+            "_is_a" => {
+                let asked = {
+                    let mut arguments = self.arguments();
+                    arguments.read_string()
+                };
+                match asked {
+                    Ok(id) => {
+                        let is = id == OBJECT_ID || ids.contains(&id.as_str());
+                        self.reply(|e| is.encode(e))
+                    }
+                    Err(error) => self.bad_arguments(error),
+                }
+            }
+            "_non_existent" | "_not_existent" => self.reply(|e| false.encode(e)),
+            "_repository_id" => {
+                let id = ids.first().copied().unwrap_or(OBJECT_ID);
+                self.reply(|e| e.put_str(id))
+            }
+            // No interface repository and no component behind this object: nil.
+            "_component" => self.reply(|e| Ior::nil().encode(e)),
+            "_interface" => self.system_exception(
+                SystemException::new(
+                    SystemExceptionKind::IntfRepos,
+                    minor::INTF_REPOS_UNAVAILABLE,
+                    CompletionStatus::No,
+                )
+                .because("this ORB has no interface repository"),
+            ),
+            name => {
+                let text = format!("{} has no operation `{name}`", ids.first().copied().unwrap_or(OBJECT_ID));
+                self.system_exception(
+                    SystemException::new(
+                        SystemExceptionKind::BadOperation,
+                        minor::BAD_OPERATION_UNKNOWN,
+                        CompletionStatus::No,
+                    )
+                    .because(text),
+                )
+            }
+        }
+    }
+
+    fn answer(
+        mut self,
+        status: ReplyStatus,
+        encode: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>,
+    ) -> Outcome {
+        let to = self.to;
+        if !to.wanted {
+            return to.nothing(self.encoder);
+        }
+        let contexts = self.current.take_reply_contexts();
+        match to.put(&mut self.encoder, status, &contexts, encode) {
+            Ok(()) => Outcome { token: to.token, encoder: self.encoder, failed: None },
+            Err(error) => {
+                let exception = SystemException::from(error).completed(CompletionStatus::Yes);
+                to.system_exception(self.encoder, exception)
+            }
+        }
+    }
+}
+
+/// The repository id of the base of all interfaces.
+pub(crate) const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
+
+impl ReplyTo {
+    pub(crate) fn new(incoming: &IncomingRequest) -> Self {
+        Self {
+            token: incoming.token(),
+            id: incoming.id(),
+            version: incoming.version(),
+            order: giop_codec::ByteOrder::NATIVE,
+            wanted: incoming.response() == ResponseFlags::Target,
+        }
+    }
+
+    /// No reply.
+    pub(crate) fn nothing(self, mut encoder: Encoder) -> Outcome {
+        encoder.reset(self.order, self.version);
+        Outcome { token: self.token, encoder, failed: None }
+    }
+
+    /// A reply that carries a system exception; for a oneway only a note of it.
+    #[cold]
+    pub(crate) fn system_exception(self, mut encoder: Encoder, exception: SystemException) -> Outcome {
+        if !self.wanted {
+            return Outcome { failed: Some(exception), ..self.nothing(encoder) };
+        }
+        let written =
+            self.put(&mut encoder, ReplyStatus::SystemException, &[], |e| exception.encode(e)).is_ok();
+        debug_assert!(written, "an id and two numbers always encode");
+        Outcome { token: self.token, encoder, failed: None }
+    }
+
+    /// Encodes a whole reply message.
+    fn put(
+        self,
+        encoder: &mut Encoder,
+        status: ReplyStatus,
+        contexts: &[giop_codec::giop::ServiceContext],
+        encode: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>,
+    ) -> Result<(), EncodeError> {
+        let sets = encoder.code_sets();
+        encoder.reset(self.order, self.version);
+        encoder.set_code_sets(sets);
+        let size_at = put_message_header(encoder, MessageType::Reply);
+        let contexts = ServiceContexts::from(contexts);
+        ReplyHeader { request_id: self.id, status, contexts }.encode(encoder)?;
+        let end = encoder.mark();
+        begin_body(encoder);
+        let body = encoder.position();
+        encode(encoder)?;
+        if encoder.position() == body {
+            encoder.rewind(end); // no body, no padding for one
+        }
+        finish_message(encoder, size_at)?;
+        Ok(())
+    }
+}
+
+/// An exception that the client can not know.
+#[cold]
+pub(crate) fn unlisted(text: String) -> SystemException {
+    SystemException::new(SystemExceptionKind::Unknown, minor::UNKNOWN_USER_EXCEPTION, CompletionStatus::Maybe)
+        .because(text)
+}
+
+/// A servant's exception that an operation without it in its raises clause passes on.
+#[cold]
+pub fn unknown_user_exception(exception: impl std::error::Error + Send + Sync + 'static) -> SystemException {
+    SystemException::new(SystemExceptionKind::Unknown, minor::UNKNOWN_USER_EXCEPTION, CompletionStatus::Maybe)
+        .with_source(exception)
+}
+
+/// A panic of a servant: `UNKNOWN`, `COMPLETED_MAYBE`.
+#[cold]
+pub(crate) fn panicked(payload: &(dyn std::any::Any + Send)) -> SystemException {
+    let text = payload
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message");
+    SystemException::new(SystemExceptionKind::Unknown, MinorCode::NONE, CompletionStatus::Maybe)
+        .because(format!("the servant panicked: {text}"))
+}
+
+const _: fn() = || {
+    fn is_send<T: Send>() {}
+    is_send::<ServerRequest>();
+    is_send::<Outcome>();
+};

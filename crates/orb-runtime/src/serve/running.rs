@@ -1,0 +1,265 @@
+//! Requests under way on one connection: polled in place, kept aside when they wait, in the promised order.
+//!
+//! Order is per connection and object: requests start as they arrive, and a oneway is done before that object's next
+//! request starts, unless the servant was activated as concurrent.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_util::stream::{FuturesUnordered, Stream};
+use giop_codec::ByteOrder;
+use giop_codec::cdr::{CodeSets, Encoder};
+use giop_proto::{IncomingRequest, ServeToken};
+
+use super::adapter::{Entry, InFlight};
+use super::current::Request;
+use super::request::{Outcome, ReplyTo, ServerRequest, panicked};
+use super::skeleton::DispatchSlot;
+
+/// Slots kept for the next requests.
+const SPARE_SLOTS: usize = 32;
+
+/// The requests of one connection.
+pub(crate) struct Running {
+    template: Request,
+    spare: Vec<Seat>,
+    encoders: Vec<Encoder>,
+    aside: FuturesUnordered<Aside>,
+    /// Objects whose oneway is not done, with what came after it.
+    waiting: Vec<Queue>,
+    /// Requests set aside, for cancelling.
+    asides: Vec<(ServeToken, Request)>,
+    /// Outcomes of requests that a finished oneway let start.
+    released: VecDeque<Outcome>,
+}
+
+/// A slot with what belongs to it, used again and again.
+struct Seat {
+    slot: DispatchSlot,
+    current: Request,
+    /// The interface whose futures the slot has room for.
+    kind: usize,
+}
+
+/// A request that did not complete at once.
+struct Aside {
+    seat: Option<Seat>,
+    to: ReplyTo,
+    _entered: InFlight,
+    entry: Arc<Entry>,
+}
+
+struct Queue {
+    entry: Arc<Entry>,
+    requests: VecDeque<IncomingRequest>,
+}
+
+impl Running {
+    pub(crate) fn new(template: Request) -> Self {
+        Self {
+            template,
+            spare: Vec::new(),
+            encoders: Vec::new(),
+            aside: FuturesUnordered::new(),
+            waiting: Vec::new(),
+            asides: Vec::new(),
+            released: VecDeque::new(),
+        }
+    }
+
+    /// Whether no request is under way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.aside.is_empty()
+    }
+
+    /// Starts a request, or queues it behind the object's oneway. Gives the outcome if it completed at once.
+    pub(crate) fn start(
+        &mut self,
+        cx: &mut Context<'_>,
+        entry: Arc<Entry>,
+        incoming: IncomingRequest,
+        sets: Option<CodeSets>,
+    ) -> Option<Outcome> {
+        if !self.waiting.is_empty()
+            && let Some(queue) = self.waiting.iter_mut().find(|queue| Arc::ptr_eq(&queue.entry, &entry))
+        {
+            queue.requests.push_back(incoming);
+            return None;
+        }
+        let to = ReplyTo::new(&incoming);
+        let mut encoder =
+            self.encoders.pop().unwrap_or_else(|| Encoder::new(ByteOrder::NATIVE, incoming.version()));
+        encoder.reset(ByteOrder::NATIVE, incoming.version());
+        if let Some(sets) = sets {
+            encoder.set_code_sets(sets);
+        }
+        let kind = entry.skeleton.repository_ids().as_ptr() as usize;
+        let mut seat = self.seat(kind);
+        seat.current.renew(Arc::clone(&entry), incoming);
+        let request = ServerRequest { to, encoder, current: seat.current.clone() };
+        let entered = entry.enter();
+        let mode = entry.mode;
+        let skeleton = Arc::clone(&entry.skeleton);
+        if mode.blocking || mode.spawned {
+            elsewhere(&mut seat, skeleton, request, &entry, to);
+        } else if let Err(panic) =
+            catch_unwind(AssertUnwindSafe(|| skeleton.dispatch(request, &mut seat.slot)))
+        {
+            return Some(to.system_exception(self.encoder(), panicked(&*panic)));
+        }
+        match poll_seat(&mut seat, to, cx) {
+            Poll::Ready(outcome) => {
+                self.keep(seat);
+                Some(outcome)
+            }
+            Poll::Pending => {
+                if !to.wanted && !mode.concurrent {
+                    self.waiting.push(Queue { entry: Arc::clone(&entry), requests: VecDeque::new() });
+                }
+                self.asides.push((to.token, seat.current.clone()));
+                self.aside.push(Aside { seat: Some(seat), to, _entered: entered, entry });
+                None
+            }
+        }
+    }
+
+    /// The next request that completed after waiting.
+    pub(crate) fn poll_done(&mut self, cx: &mut Context<'_>, sets: Option<CodeSets>) -> Option<Outcome> {
+        if let Some(outcome) = self.released.pop_front() {
+            return Some(outcome);
+        }
+        let Poll::Ready(Some((mut aside, outcome))) = Pin::new(&mut self.aside).poll_next(cx) else {
+            return None;
+        };
+        self.asides.retain(|(token, _)| *token != aside.to.token);
+        if let Some(seat) = aside.seat.take() {
+            self.keep(seat);
+        }
+        if !aside.to.wanted
+            && let Some(at) = self.waiting.iter().position(|queue| Arc::ptr_eq(&queue.entry, &aside.entry))
+        {
+            let Queue { entry, requests } = self.waiting.swap_remove(at);
+            for incoming in requests {
+                // The first of them that is a oneway and waits makes the rest wait again.
+                if let Some(outcome) = self.start(cx, Arc::clone(&entry), incoming, sets) {
+                    self.released.push_back(outcome);
+                }
+            }
+        }
+        Some(outcome)
+    }
+
+    /// Tells the servant that the caller gave up.
+    pub(crate) fn cancel(&mut self, token: ServeToken) {
+        for queue in &mut self.waiting {
+            queue.requests.retain(|incoming| incoming.token() != token);
+        }
+        if let Some((_, request)) = self.asides.iter().find(|(other, _)| *other == token) {
+            request.cancel();
+        }
+    }
+
+    /// Tells all servants that the connection is gone.
+    pub(crate) fn cancel_all(&mut self) {
+        for (_, request) in &self.asides {
+            request.cancel();
+        }
+    }
+
+    /// Takes back an encoder whose message is queued.
+    pub(crate) fn keep_encoder(&mut self, encoder: Encoder) {
+        if self.encoders.len() < SPARE_SLOTS {
+            self.encoders.push(encoder);
+        }
+    }
+
+    /// An encoder for a reply without a servant.
+    pub(crate) fn encoder(&mut self) -> Encoder {
+        self.encoders.pop().unwrap_or_else(|| Encoder::new(ByteOrder::NATIVE, giop_codec::Version::V1_2))
+    }
+
+    fn seat(&mut self, kind: usize) -> Seat {
+        let found = self.spare.iter().rposition(|seat| seat.kind == kind);
+        match found
+            .map(|at| self.spare.swap_remove(at))
+            .or_else(|| if self.spare.len() >= SPARE_SLOTS { self.spare.pop() } else { None })
+        {
+            Some(seat) => Seat { kind, ..seat },
+            None => Seat { slot: DispatchSlot::new(), current: self.template.fresh(), kind },
+        }
+    }
+
+    fn keep(&mut self, mut seat: Seat) {
+        seat.current.retire();
+        if self.spare.len() < SPARE_SLOTS {
+            self.spare.push(seat);
+        }
+    }
+}
+
+impl Future for Aside {
+    type Output = (Self, Outcome);
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let Some(seat) = &mut this.seat else { return Poll::Pending };
+        let Poll::Ready(outcome) = poll_seat(seat, this.to, cx) else { return Poll::Pending };
+        let done = Self {
+            seat: this.seat.take(),
+            to: this.to,
+            _entered: this.entry.enter(),
+            entry: Arc::clone(&this.entry),
+        };
+        Poll::Ready((done, outcome))
+    }
+}
+
+/// Polls the servant with its request as the current one; a panic costs this request only.
+fn poll_seat(seat: &mut Seat, to: ReplyTo, cx: &mut Context<'_>) -> Poll<Outcome> {
+    let Seat { slot, current, .. } = seat;
+    match catch_unwind(AssertUnwindSafe(|| current.enter(|| slot.poll(cx)))) {
+        Ok(poll) => poll,
+        Err(panic) => {
+            slot.clear();
+            let encoder = Encoder::new(ByteOrder::NATIVE, to.version);
+            Poll::Ready(to.system_exception(encoder, panicked(&*panic)))
+        }
+    }
+}
+
+/// Runs the request in a task or on a thread of its own.
+fn elsewhere(
+    seat: &mut Seat,
+    skeleton: Arc<dyn super::Skeleton>,
+    request: ServerRequest,
+    entry: &Arc<Entry>,
+    to: ReplyTo,
+) {
+    let current = request.current.clone();
+    let mode = entry.mode;
+    let threads = Arc::clone(&entry.threads);
+    seat.slot.set(async move {
+        let mut slot = DispatchSlot::new();
+        skeleton.dispatch(request, &mut slot);
+        let poll = move |cx: &mut Context<'_>| current.enter(|| slot.poll(cx));
+        let joined = if mode.blocking {
+            let _permit = threads.acquire_owned().await;
+            let runtime = tokio::runtime::Handle::current();
+            tokio::task::spawn_blocking(move || runtime.block_on(std::future::poll_fn(poll))).await
+        } else {
+            tokio::spawn(std::future::poll_fn(poll)).await
+        };
+        joined.unwrap_or_else(|error| {
+            let encoder = Encoder::new(ByteOrder::NATIVE, to.version);
+            let exception = match error.try_into_panic() {
+                Ok(panic) => panicked(&*panic),
+                Err(error) => super::unknown_user_exception(error),
+            };
+            to.system_exception(encoder, exception)
+        })
+    });
+}

@@ -1,0 +1,69 @@
+//! What generated skeletons implement, and the place where their futures are polled.
+
+use std::any::Any;
+use std::future::Future;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use giop_codec::cdr::{CdrDecode, CdrEncode};
+use tokio_util::sync::ReusableBoxFuture;
+
+use super::request::{Outcome, ServerRequest};
+use crate::reference::Reference;
+
+/// A servant behind its interface's operations. Generated for each interface.
+pub trait Skeleton: Send + Sync + 'static {
+    /// The repository ids of the interface, the most derived first, then every base; `CORBA::Object` is implied.
+    fn repository_ids(&self) -> &'static [&'static str];
+
+    /// Sets the future that serves the request into the slot. One type of future for all operations of a servant
+    /// type, so that the slot's memory is used again.
+    fn dispatch(self: Arc<Self>, request: ServerRequest, slot: &mut DispatchSlot);
+
+    /// Fills `out`, an `Option<Arc<dyn Local>>` of the interface or one of its bases, for collocated calls.
+    fn local(self: Arc<Self>, out: &mut dyn Any);
+}
+
+/// Makes the skeleton of a servant. Generated: `impl<S: AccountServant> Serves<S> for AccountRef`.
+#[diagnostic::on_unimplemented(
+    message = "`{S}` is not a servant of the interface of `{Self}`",
+    note = "implement the interface's `...Servant` trait for it, and annotate the reference type that `activate` returns"
+)]
+pub trait Serves<S>: Reference {
+    /// The servant as a skeleton.
+    fn skeleton(servant: S) -> Arc<dyn Skeleton>;
+}
+
+/// An IDL exception.
+pub trait UserException: CdrEncode + CdrDecode + std::error::Error + Send + Sync + 'static {
+    /// Its repository id, such as `IDL:Bank/InsufficientFunds:1.0`.
+    const REPOSITORY_ID: &'static str;
+}
+
+/// A place for one dispatch future, whose memory is used again for the next of the same type.
+#[derive(Debug)]
+pub struct DispatchSlot {
+    future: ReusableBoxFuture<'static, Outcome>,
+}
+
+impl DispatchSlot {
+    /// An empty slot: it allocates when its first future is set.
+    pub(crate) fn new() -> Self {
+        // A future of no size: boxing it does not allocate.
+        Self { future: ReusableBoxFuture::new(std::future::pending()) }
+    }
+
+    /// Puts a future into the slot, in place of the one before.
+    pub fn set(&mut self, future: impl Future<Output = Outcome> + Send + 'static) {
+        self.future.set(future);
+    }
+
+    /// Drops the future.
+    pub(crate) fn clear(&mut self) {
+        self.future.set(std::future::pending());
+    }
+
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
+        self.future.poll(cx)
+    }
+}

@@ -1,0 +1,80 @@
+//! System calls on TCP, each told to tokio in the way that saves the failing second call.
+
+use std::io::{self, IoSlice};
+use std::os::fd::AsFd;
+
+use giop_proto::outbox::{MAX_SLICES, Transmit};
+use giop_proto::receive::ReadBuf;
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+
+use super::Progress;
+
+/// One `read`, or `readv` while a message is deposited. See [`super::Socket::try_read`].
+pub(super) fn try_read(stream: &TcpStream, buf: &mut ReadBuf) -> io::Result<Option<usize>> {
+    let room = buf.capacity();
+    let mut got = None;
+    let outcome = stream.try_io(Interest::READABLE, || {
+        loop {
+            // One plain read costs the kernel less than a vector of one.
+            let outcome = match &mut buf.io_slices() {
+                [into, next] if next.is_empty() => rustix::io::read(stream.as_fd(), &mut **into),
+                both => rustix::io::readv(stream.as_fd(), both),
+            };
+            match outcome {
+                Ok(n) => {
+                    got = Some(n);
+                    // A short read has emptied the socket: saying so here spares the read that would fail.
+                    return if n < room && n > 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) };
+                }
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+    });
+    match (got, outcome) {
+        (Some(n), _) => Ok(Some(n)),
+        (None, Err(e)) if e.kind() != io::ErrorKind::WouldBlock => Err(e),
+        (None, _) => Ok(None),
+    }
+}
+
+/// `send` of one piece or `writev` of many until all is written. See [`super::Socket::try_write`].
+pub(super) fn try_write(stream: &TcpStream, transmit: &mut Transmit) -> io::Result<Progress> {
+    while !transmit.is_empty() {
+        let mut wrote = None;
+        let outcome = stream.try_io(Interest::WRITABLE, || {
+            let mut slices = [IoSlice::new(&[]); MAX_SLICES];
+            let used = transmit.io_slices(&mut slices);
+            let slices = slices.get(..used).unwrap_or_default();
+            let len: usize = slices.iter().map(|s| s.len()).sum();
+            loop {
+                let outcome = match slices {
+                    [one] => rustix::net::send(stream.as_fd(), one, SendFlags::NOSIGNAL),
+                    many => rustix::io::writev(stream.as_fd(), many),
+                };
+                match outcome {
+                    Ok(n) => {
+                        wrote = Some(n);
+                        return if n < len { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) };
+                    }
+                    Err(Errno::INTR) => {}
+                    Err(e) => return Err(e.into()),
+                }
+            }
+        });
+        match (wrote, outcome) {
+            (Some(n), outcome) => {
+                transmit.advance(n);
+                if outcome.is_err() {
+                    return Ok(Progress::Blocked);
+                }
+            }
+            (None, Err(e)) if e.kind() != io::ErrorKind::WouldBlock => return Err(e),
+            (None, _) => return Ok(Progress::Blocked),
+        }
+    }
+    Ok(Progress::Done)
+}

@@ -1,0 +1,306 @@
+//! The command line that every peer shares.
+
+use std::fmt;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+/// The largest `--size`, bytes: 1 GiB.
+pub const MAX_SIZE: u64 = 1 << 30;
+
+/// One kind of experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Test {
+    /// One-way flood of sequences, confirmed by a final call
+    Ttcp,
+    /// Two-way call without parameters, one outstanding
+    Ping,
+    /// Two-way call that returns its argument
+    Echo,
+    /// Two-way call of the last of 100 operations, one outstanding
+    Demux,
+    /// Two-way calls with several outstanding on one connection
+    Pipeline,
+}
+
+/// The element type of the sequences sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Element {
+    /// 1 byte, opaque
+    Octet,
+    /// 1 byte of text
+    Char,
+    /// 2-byte integer
+    Short,
+    /// 4-byte integer
+    Long,
+    /// 8-byte IEEE 754
+    Double,
+    /// `struct { short s; char c; long l; octet o; double d; }`, 24 bytes
+    Struct,
+}
+
+impl Element {
+    /// User bytes of one element.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            Element::Octet | Element::Char => 1,
+            Element::Short => 2,
+            Element::Long => 4,
+            Element::Double => 8,
+            Element::Struct => 24,
+        }
+    }
+}
+
+/// What a client shall do: the test and its options, the same for every peer.
+#[derive(Debug, Clone, Args)]
+pub struct Work {
+    /// The experiment
+    #[arg(value_enum)]
+    pub test: Test,
+    /// Element type (ttcp; echo: octet or struct)
+    #[arg(long = "type", value_enum, value_name = "TYPE", default_value_t = Element::Octet)]
+    pub element: Element,
+    /// User bytes of one buffer (ttcp, echo)
+    #[arg(long, value_parser = size, value_name = "BYTES", default_value = "65536")]
+    pub size: u64,
+    /// User bytes of the whole flood (ttcp)
+    #[arg(long, value_parser = bytes, value_name = "BYTES", default_value = "268435456")]
+    pub total: u64,
+    /// Calls (default: 20000; echo 5000; pipeline 100000)
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    pub n: Option<u32>,
+    /// Calls outstanding at a time (pipeline)
+    #[arg(long, value_name = "CALLS", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub depth: u32,
+    /// Socket buffer sizes, both directions (default: the kernel's autotuning)
+    #[arg(long, value_name = "BYTES", value_parser = size)]
+    pub sockbuf: Option<u64>,
+}
+
+impl Work {
+    /// Number of calls to be counted.
+    pub fn calls(&self) -> u32 {
+        self.n.unwrap_or(match self.test {
+            Test::Echo => 5_000,
+            Test::Pipeline => 100_000,
+            Test::Ttcp | Test::Ping | Test::Demux => 20_000,
+        })
+    }
+
+    /// Elements in one buffer: as many as fit into `--size`, at least one.
+    pub fn elements(&self) -> usize {
+        usize::try_from((self.size / self.element.bytes()).max(1)).unwrap_or(usize::MAX)
+    }
+
+    /// User bytes in one buffer: [`elements`](Self::elements) times the size of one.
+    pub fn payload_bytes(&self) -> u64 {
+        (self.size / self.element.bytes()).max(1) * self.element.bytes()
+    }
+
+    /// Refuses what the contract has no operation for.
+    ///
+    /// # Errors
+    /// `echo` with a type other than octet and struct.
+    pub fn check(&self) -> anyhow::Result<()> {
+        if self.test == Test::Echo && !matches!(self.element, Element::Octet | Element::Struct) {
+            anyhow::bail!("echo takes --type octet or --type struct, not {}", self.element);
+        }
+        Ok(())
+    }
+}
+
+/// Options of `ttcp server`.
+#[derive(Debug, Clone, Args)]
+pub struct ServerArgs {
+    /// File for the IOR of Ttcp; that of Wide goes to PATH.wide
+    #[arg(long, value_name = "PATH", default_value = "server.ior")]
+    pub ior: std::path::PathBuf,
+    /// TCP port on 127.0.0.1 (0: any free one)
+    #[arg(long, default_value_t = 0)]
+    pub port: u16,
+    /// Socket buffer sizes, both directions (default: the kernel's autotuning)
+    #[arg(long, value_name = "BYTES", value_parser = size)]
+    pub sockbuf: Option<u64>,
+    /// tokio flavour
+    #[arg(long, value_enum, default_value_t = Runtime::Current)]
+    pub runtime: Runtime,
+    /// Common options.
+    #[command(flatten)]
+    pub lifeline: crate::lifeline::LifelineArgs,
+}
+
+/// Options of `ttcp client`.
+#[derive(Debug, Clone, Args)]
+pub struct ClientArgs {
+    /// The experiment.
+    #[command(flatten)]
+    pub work: Work,
+    /// The server's IOR file, or corbaloc::HOST:PORT
+    #[arg(long, value_name = "PATH|corbaloc:...", default_value = "server.ior")]
+    pub ior: crate::reference::Address,
+    /// GIOP version to speak
+    #[arg(long, value_enum, default_value_t = Giop::V1_2)]
+    pub giop: Giop,
+    /// tokio flavour
+    #[arg(long, value_enum, default_value_t = Runtime::Current)]
+    pub runtime: Runtime,
+}
+
+/// Flavour of the tokio runtime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Runtime {
+    /// `current_thread`
+    Current,
+    /// `multi_thread`, one worker per core
+    Multi,
+}
+
+/// A GIOP version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Giop {
+    /// GIOP 1.0
+    #[value(name = "1.0")]
+    V1_0,
+    /// GIOP 1.1
+    #[value(name = "1.1")]
+    V1_1,
+    /// GIOP 1.2
+    #[value(name = "1.2")]
+    V1_2,
+}
+
+impl fmt::Display for Test {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Test::Ttcp => "ttcp",
+            Test::Ping => "ping",
+            Test::Echo => "echo",
+            Test::Demux => "demux",
+            Test::Pipeline => "pipeline",
+        })
+    }
+}
+
+impl fmt::Display for Element {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Element::Octet => "octet",
+            Element::Char => "char",
+            Element::Short => "short",
+            Element::Long => "long",
+            Element::Double => "double",
+            Element::Struct => "struct",
+        })
+    }
+}
+
+impl fmt::Display for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Runtime::Current => "current",
+            Runtime::Multi => "multi",
+        })
+    }
+}
+
+/// Parses a number of bytes: digits, then nothing or one of `K`, `M`, `G` (or `KiB`, `MiB`, `GiB`), powers of 1024.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit {
+        "" => 0,
+        "K" | "KiB" => 10,
+        "M" | "MiB" => 20,
+        "G" | "GiB" => 30,
+        _ => return Err(format!("'{unit}' is no unit: write bytes, or K, M, G for powers of 1024")),
+    };
+    let number: u64 = number.parse().map_err(|e| format!("not a number of bytes: {e}"))?;
+    number.checked_mul(1 << shift).filter(|&n| n > 0).ok_or_else(|| format!("{text} is out of range"))
+}
+
+/// Parses a buffer size: [`bytes`], at most [`MAX_SIZE`].
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn size(text: &str) -> Result<u64, String> {
+    match bytes(text)? {
+        n if n <= MAX_SIZE => Ok(n),
+        n => Err(format!("{n} bytes are more than the largest size, {MAX_SIZE}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Client {
+        #[command(flatten)]
+        args: ClientArgs,
+    }
+
+    fn client(line: &str) -> Result<ClientArgs, clap::Error> {
+        Client::try_parse_from(std::iter::once("client").chain(line.split(' '))).map(|c| c.args)
+    }
+
+    #[test]
+    fn bytes_take_binary_units() {
+        assert_eq!(bytes("1000"), Ok(1000));
+        assert_eq!(bytes("64K"), Ok(65_536));
+        assert_eq!(bytes("1MiB"), Ok(1 << 20));
+        assert_eq!(bytes("2G"), Ok(2 << 30));
+        for bad in ["", "K", "0", "-1", "64 K", "1k", "1TB", "99999999999999999999", "18446744073709551615G"]
+        {
+            assert!(bytes(bad).is_err(), "{bad}");
+        }
+        assert!(size("1G").is_ok() && size("1073741825").is_err());
+    }
+
+    #[test]
+    fn buffers_hold_whole_elements_and_at_least_one() {
+        let work = client("ttcp --type struct --size 65536").unwrap().work;
+        assert_eq!((work.elements(), work.payload_bytes()), (2730, 65_520));
+        let work = client("ttcp --type struct --size 1").unwrap().work;
+        assert_eq!((work.elements(), work.payload_bytes()), (1, 24));
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_contract() {
+        let ttcp = client("ttcp").unwrap();
+        assert_eq!(
+            (ttcp.work.total, ttcp.work.size, ttcp.work.element),
+            (268_435_456, 65_536, Element::Octet)
+        );
+        assert_eq!((ttcp.giop, ttcp.work.sockbuf), (Giop::V1_2, None));
+        let calls = |test| client(test).unwrap().work.calls();
+        assert_eq!(["ping", "demux", "echo", "pipeline"].map(calls), [20_000, 20_000, 5_000, 100_000]);
+        assert_eq!(client("ping --n 7").unwrap().work.calls(), 7);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for bad in [
+            "",
+            "pong",
+            "ping --n 0",
+            "pipeline --depth 0",
+            "ttcp --type float",
+            "ping --giop 1.3",
+            "ttcp --size 2G",
+        ] {
+            assert!(client(bad).is_err(), "{bad}");
+        }
+        assert!(client("echo --type long").unwrap().work.check().is_err());
+        assert!(client("echo --type struct").unwrap().work.check().is_ok());
+        assert!(client("ttcp --type long").unwrap().work.check().is_ok());
+    }
+}

@@ -1,0 +1,24 @@
+//! The zorb ORB performance experiments: the `ttcp` program.
+//!
+//! A peer is a server and a client process of one middleware, both following one contract: the server prints
+//! `READY <how to reach it>`, the client runs one test and prints one JSON line. `ttcp run` starts peers in turn,
+//! floods them, and sets their figures beside those of plain sockets measured in the same run.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`cli`] | the options every peer shares |
+//! | [`peer`] | the test loops, generic over the calls of a peer: the same loops time every built-in peer |
+//! | [`report`] | the JSON line of a client, and its statistics |
+//! | [`mod@reference`] | the IOR files and `corbaloc:` addresses through which CORBA peers find each other |
+//! | [`raw`] | the baseline: blocking sockets and nothing else |
+//! | [`run`] | `ttcp run`: processes, rounds, table, record |
+//!
+//! Unix only: children run in process groups of their own.
+
+pub mod cli;
+pub mod lifeline;
+pub mod peer;
+pub mod raw;
+pub mod reference;
+pub mod report;
+pub mod run;

@@ -1,0 +1,30 @@
+//! The tie between `ttcp run` and the servers it starts.
+
+use std::io::Read;
+
+use clap::Args;
+
+/// The option by which a server lives no longer than who started it.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct LifelineArgs {
+    /// End when stdin ends: `ttcp run` holds the other end, and the kernel closes it even when that is killed
+    #[arg(long, hide = true)]
+    pub lifeline: bool,
+}
+
+impl LifelineArgs {
+    /// Starts the watch, if it was asked for.
+    ///
+    /// # Errors
+    /// The watching thread cannot be started.
+    pub fn watch(self) -> std::io::Result<()> {
+        if self.lifeline {
+            std::thread::Builder::new().name("lifeline".into()).spawn(|| {
+                let mut byte = [0];
+                while matches!(std::io::stdin().read(&mut byte), Ok(1..)) {}
+                std::process::exit(0);
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,280 @@
+//! The test loops, generic over the calls of a peer.
+//!
+//! A client supplies closures that make one call each; the loops add warm-up, counting, clocks and the report. All
+//! dispatch is static: a call costs what the peer's own future costs, and a peer that blocks passes
+//! [`std::future::ready`] values. Every built-in peer is timed by these loops, so that a difference between
+//! two results is a difference between two peers.
+//!
+//! The returned futures are `Send` if the closures and the futures they return are, so they may run in a spawned task.
+
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+
+use crate::cli::Work;
+use crate::report::Report;
+
+/// A flood ends in an error when sync confirms nothing new for this long.
+const STALLED: Duration = Duration::from_secs(10);
+
+/// Test `ttcp`: calls `send`, one buffer of `work.payload_bytes()` user bytes each, until `work.total` bytes are sent,
+/// then `sync` until all of them are confirmed. A server that reorders requests may run `sync` before the last
+/// oneways, hence the repetition. A tenth of the work precedes the counted part.
+///
+/// # Errors
+/// A call fails; or the server confirms too many bytes, or none for 10 seconds.
+pub async fn ttcp<S, SF, Y, YF, E>(
+    peer: &str,
+    work: &Work,
+    mut send: S,
+    mut sync: Y,
+) -> anyhow::Result<Report>
+where
+    S: FnMut() -> SF,
+    SF: Future<Output = Result<(), E>>,
+    Y: FnMut() -> YF,
+    YF: Future<Output = Result<u64, E>>,
+    E: Into<anyhow::Error>,
+{
+    // Forget what an earlier client may have left uncounted.
+    sync().await.map_err(Into::into)?;
+    let bytes = work.payload_bytes();
+    flood(bytes, work.total / 10, &mut send, &mut sync).await?;
+    let flooded = flood(bytes, work.total, &mut send, &mut sync).await?;
+    Ok(Report::flood(peer, work, flooded.bytes, flooded.time, flooded.syncs))
+}
+
+/// Tests `ping`, `demux` and `echo`: `work.calls()` times one call at a time, each timed. A tenth more come before.
+/// Dropping what a call returns belongs to its time.
+///
+/// # Errors
+/// A call fails.
+pub async fn latency<C, CF, T, E>(peer: &str, work: &Work, mut call: C) -> anyhow::Result<Report>
+where
+    C: FnMut() -> CF,
+    CF: Future<Output = Result<T, E>>,
+    E: Into<anyhow::Error>,
+{
+    for _ in 0..work.calls() / 10 {
+        drop(call().await.map_err(Into::into)?);
+    }
+    let mut samples = Vec::with_capacity(work.calls() as usize);
+    for _ in 0..work.calls() {
+        let start = Instant::now();
+        drop(call().await.map_err(Into::into)?);
+        samples.push(start.elapsed());
+    }
+    Ok(Report::latency(peer, work, samples))
+}
+
+/// Test `pipeline`: `work.calls()` calls, `work.depth` outstanding at a time, all within the calling task. A tenth more
+/// come before.
+///
+/// # Errors
+/// A call fails.
+pub async fn pipeline<C, CF, E>(peer: &str, work: &Work, call: C) -> anyhow::Result<Report>
+where
+    C: Fn() -> CF,
+    CF: Future<Output = Result<(), E>>,
+    E: Into<anyhow::Error>,
+{
+    outstanding(work.depth, work.calls() / 10, &call).await.map_err(Into::into)?;
+    let start = Instant::now();
+    outstanding(work.depth, work.calls(), &call).await.map_err(Into::into)?;
+    Ok(Report::pipeline(peer, work, None, start.elapsed()))
+}
+
+/// The value that test buffers hold at position `i`: small letters in turn.
+pub fn pattern(i: usize) -> u8 {
+    b'a' + (i % 26) as u8
+}
+
+struct Flooded {
+    bytes: u64,
+    time: Duration,
+    syncs: u32,
+}
+
+async fn flood<SF, YF, E>(
+    bytes: u64,
+    total: u64,
+    send: &mut impl FnMut() -> SF,
+    sync: &mut impl FnMut() -> YF,
+) -> anyhow::Result<Flooded>
+where
+    SF: Future<Output = Result<(), E>>,
+    YF: Future<Output = Result<u64, E>>,
+    E: Into<anyhow::Error>,
+{
+    let start = Instant::now();
+    let mut sent = 0;
+    while sent < total {
+        send().await.map_err(Into::into)?;
+        sent += bytes;
+    }
+    let (mut confirmed, mut syncs, mut progress) = (0, 0, Instant::now());
+    while confirmed < sent {
+        let more = sync().await.map_err(Into::into)?;
+        confirmed += more;
+        syncs += 1;
+        if more > 0 {
+            progress = Instant::now();
+        } else if progress.elapsed() > STALLED {
+            break;
+        }
+    }
+    let time = start.elapsed();
+    if confirmed != sent {
+        bail!("sent {sent} bytes, {confirmed} confirmed after {syncs} syncs");
+    }
+    Ok(Flooded { bytes: confirmed, time, syncs })
+}
+
+/// `depth` loops, each with its share of the calls: nothing is allocated per call, and only loops whose reply came are
+/// polled.
+async fn outstanding<CF, E>(depth: u32, calls: u32, call: &impl Fn() -> CF) -> Result<(), E>
+where
+    CF: Future<Output = Result<(), E>>,
+{
+    let mut loops: FuturesUnordered<_> = (0..depth)
+        .map(|i| async move {
+            for _ in 0..calls / depth + u32::from(i < calls % depth) {
+                call().await?;
+            }
+            Ok(())
+        })
+        .collect();
+    while let Some(done) = loops.next().await {
+        done?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::future::{poll_fn, ready};
+    use std::io;
+    use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+    use std::task::Poll;
+
+    use super::*;
+    use crate::cli::{Element, Test};
+    use crate::raw::complete;
+
+    fn work(test: Test) -> Work {
+        Work { test, element: Element::Struct, size: 100, total: 1000, n: Some(40), depth: 7, sockbuf: None }
+    }
+
+    #[test]
+    fn a_flood_is_preceded_by_a_tenth_and_confirmed() {
+        let (sends, bytes) = (Cell::new(0), Cell::new(77));
+        let send = || {
+            sends.set(sends.get() + 1);
+            bytes.set(bytes.get() + 96);
+            ready(io::Result::Ok(()))
+        };
+        let report = complete(ttcp("t", &work(Test::Ttcp), send, || ready(Ok(bytes.replace(0))))).unwrap();
+        assert_eq!(sends.get(), 2 + 11, "a tenth of 1000 bytes, then 1000, in buffers of 96");
+        let Report::Flood(line) = report else { panic!("{report:?}") };
+        assert_eq!((line.size, line.element, line.syncs), (100, Element::Struct, None));
+    }
+
+    #[test]
+    fn sync_is_repeated_until_all_is_confirmed() {
+        let bytes = Cell::new(0u64);
+        let send = || {
+            bytes.set(bytes.get() + 96);
+            ready(io::Result::Ok(()))
+        };
+        let sync = || {
+            let some = bytes.get().div_ceil(2).min(600);
+            bytes.set(bytes.get() - some);
+            ready(Ok(some))
+        };
+        let Report::Flood(line) = complete(ttcp("t", &work(Test::Ttcp), send, sync)).unwrap() else {
+            panic!()
+        };
+        assert!(line.syncs > Some(1), "{line:?}");
+    }
+
+    #[test]
+    fn too_many_confirmed_bytes_are_an_error() {
+        let error = complete(ttcp("t", &work(Test::Ttcp), || ready(io::Result::Ok(())), || ready(Ok(5000))));
+        assert_eq!(error.unwrap_err().to_string(), "sent 192 bytes, 5000 confirmed after 1 syncs");
+    }
+
+    #[test]
+    fn a_failing_call_ends_each_test() {
+        let fail = || ready(Err::<(), _>(io::Error::other("gone")));
+        assert_eq!(complete(latency("t", &work(Test::Ping), fail)).unwrap_err().to_string(), "gone");
+        assert_eq!(complete(pipeline("t", &work(Test::Pipeline), fail)).unwrap_err().to_string(), "gone");
+        let error = complete(ttcp("t", &work(Test::Ttcp), fail, || ready(Ok(0))));
+        assert_eq!(error.unwrap_err().to_string(), "gone");
+    }
+
+    #[test]
+    fn latency_counts_calls_after_the_warm_up() {
+        let calls = Cell::new(0);
+        let call = || {
+            calls.set(calls.get() + 1);
+            ready(io::Result::Ok(()))
+        };
+        let Report::Latency(line) = complete(latency("t", &work(Test::Ping), call)).unwrap() else {
+            panic!()
+        };
+        assert_eq!((line.n, calls.get()), (40, 44));
+    }
+
+    #[test]
+    fn pipeline_keeps_exactly_depth_calls_outstanding() {
+        let (now, most, calls) = (AtomicU32::new(0), AtomicU32::new(0), AtomicU64::new(0));
+        let call = || async {
+            let mut waits = 3;
+            most.fetch_max(now.fetch_add(1, Relaxed) + 1, Relaxed);
+            poll_fn(|cx| {
+                waits -= 1;
+                cx.waker().wake_by_ref();
+                if waits == 0 { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
+            now.fetch_sub(1, Relaxed);
+            calls.fetch_add(1, Relaxed);
+            io::Result::Ok(())
+        };
+        let Report::Pipeline(line) = complete(pipeline("t", &work(Test::Pipeline), call)).unwrap() else {
+            panic!()
+        };
+        assert_eq!((line.n, line.depth, line.batch), (40, 7, None));
+        assert_eq!((most.into_inner(), calls.into_inner()), (7, 44));
+    }
+
+    #[test]
+    fn the_loops_may_run_in_a_spawned_task() {
+        struct Client(AtomicU64);
+        impl Client {
+            async fn ping(&self) -> io::Result<()> {
+                self.0.fetch_add(1, Relaxed);
+                Ok(())
+            }
+            async fn sync(&self) -> io::Result<u64> {
+                Ok(self.0.swap(0, Relaxed) * 96)
+            }
+        }
+        fn spawn<F: Future<Output = anyhow::Result<Report>> + Send + 'static>(
+            f: F,
+        ) -> anyhow::Result<Report> {
+            std::thread::spawn(|| complete(f)).join().unwrap()
+        }
+        let report = spawn(async {
+            let (client, work) = (Client(AtomicU64::new(0)), work(Test::Ping));
+            ttcp("t", &work, || client.ping(), || client.sync()).await?;
+            latency("t", &work, || client.ping()).await?;
+            pipeline("t", &work, || client.ping()).await
+        });
+        assert!(report.is_ok());
+    }
+}

@@ -1,0 +1,128 @@
+//! The client of the baseline: one thread, one connection.
+
+use std::cell::RefCell;
+use std::future::ready;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use socket2::{Domain, SockRef, Socket, Type};
+
+use super::conn::{CALL, HEADER, Header, Incoming, call, kind, send, tune};
+use super::{RawClientArgs, complete};
+use crate::cli::Test;
+use crate::peer;
+use crate::report::Report;
+
+/// The name of this peer in reports.
+const NAME: &str = "raw";
+
+/// Runs the test against the server on `args.port`.
+///
+/// # Errors
+/// No connection, a broken one, or a reply that does not fit its request.
+pub fn client(args: &RawClientArgs) -> anyhow::Result<Report> {
+    let work = &args.work;
+    work.check()?;
+    let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, args.port);
+    let stream = connect(address, work.sockbuf).with_context(|| format!("cannot connect to {address}"))?;
+    let payload: Vec<u8> = (0..work.payload_bytes() as usize).map(peer::pattern).collect();
+    let client = Client { stream: &stream, incoming: RefCell::new(Incoming::new(&stream)) };
+    match work.test {
+        Test::Ttcp => {
+            let header = Header { kind: kind::ONEWAY, len: payload.len() as u32 }.to_bytes();
+            let flood = || ready(send(&stream, &header, &payload));
+            complete(peer::ttcp(NAME, work, flood, || ready(client.sync())))
+        }
+        Test::Ping => complete(peer::latency(NAME, work, || ready(client.call(kind::PING, &[], &mut [])))),
+        Test::Demux => {
+            complete(peer::latency(NAME, work, || ready(client.call(kind::DEMUX_END - 1, &[], &mut []))))
+        }
+        Test::Echo => {
+            let mut back = vec![0; payload.len()];
+            let echo = || ready(client.call(kind::ECHO, &payload, &mut back));
+            let report = complete(peer::latency(NAME, work, echo))?;
+            ensure!(back == payload, "the echo differs from what was sent");
+            Ok(report)
+        }
+        Test::Pipeline => {
+            client.pipeline(work.depth, work.calls() / 10, args.batch)?;
+            let time = client.pipeline(work.depth, work.calls(), args.batch)?;
+            Ok(Report::pipeline(NAME, work, Some(args.batch), time))
+        }
+    }
+}
+
+fn connect(address: SocketAddrV4, sockbuf: Option<u64>) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.set_tcp_nodelay(true)?;
+    tune(SockRef::from(&socket), sockbuf)?;
+    socket.connect(&address.into())?;
+    Ok(socket.into())
+}
+
+struct Client<'s> {
+    stream: &'s TcpStream,
+    incoming: RefCell<Incoming<'s>>,
+}
+
+impl Client<'_> {
+    /// One two-way call whose reply fills `back` exactly.
+    fn call(&self, kind: u32, payload: &[u8], back: &mut [u8]) -> io::Result<()> {
+        const ID: u32 = 1;
+        send(self.stream, &call(Header { kind, len: payload.len() as u32 }, ID), payload)?;
+        let mut incoming = self.incoming.borrow_mut();
+        let len = reply(&mut incoming, kind, ID)?;
+        if len as usize != back.len() {
+            return Err(invalid(format!("a reply of {len} bytes where {} were expected", back.len())));
+        }
+        incoming.fill(back)
+    }
+
+    fn sync(&self) -> io::Result<u64> {
+        let mut count = [0; 8];
+        self.call(kind::SYNC, &[], &mut count)?;
+        Ok(u64::from_ne_bytes(count))
+    }
+
+    /// Keeps `depth` pings outstanding; with `batch`, requests wait for more of them while replies are at hand.
+    fn pipeline(&self, depth: u32, calls: u32, batch: bool) -> io::Result<Duration> {
+        let mut incoming = self.incoming.borrow_mut();
+        let ping = |id| call(Header { kind: kind::PING, len: 0 }, id);
+        let mut due = Vec::with_capacity(depth as usize * CALL);
+        let start = Instant::now();
+        let mut sent = depth.min(calls);
+        due.extend((0..sent).flat_map(ping));
+        send(self.stream, &due, &[])?;
+        due.clear();
+        for done in 0..calls {
+            reply(&mut incoming, kind::PING, done)?;
+            if sent < calls {
+                due.extend_from_slice(&ping(sent));
+                sent += 1;
+            }
+            if !due.is_empty() && (!batch || incoming.is_drained() || due.len() == depth as usize * CALL) {
+                send(self.stream, &due, &[])?;
+                due.clear();
+            }
+        }
+        Ok(start.elapsed())
+    }
+}
+
+/// Reads the header of a reply and returns the length of its payload.
+fn reply(incoming: &mut Incoming<'_>, kind: u32, id: u32) -> io::Result<u32> {
+    let mut bytes = [0; CALL];
+    incoming.fill(&mut bytes)?;
+    let (header, number) = bytes.split_at(HEADER);
+    let len = header.get(4..).and_then(|l| l.try_into().ok()).map_or(0, u32::from_ne_bytes);
+    if header.get(..4) != Some(&kind.to_ne_bytes()) || number != id.to_ne_bytes() {
+        return Err(invalid(format!("a reply that does not belong to request {id} of kind {kind}")));
+    }
+    Ok(len)
+}
+
+fn invalid(text: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, text)
+}

@@ -1,0 +1,307 @@
+//! Messages on a blocking socket.
+
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
+use std::net::TcpStream;
+
+use rustix::buffer::spare_capacity;
+use rustix::io::Errno;
+use socket2::SockRef;
+
+use crate::cli::MAX_SIZE;
+
+/// Bytes of an oneway header.
+pub(super) const HEADER: usize = 8;
+/// Bytes of a two-way header: an oneway header and the request id.
+pub(super) const CALL: usize = 12;
+/// Bytes read ahead at most.
+const STAGE: usize = 65_536;
+/// What is missing of a payload is read to its final place, with one header behind it, from this size on; below it, the
+/// read takes in as many further messages as fit into the stage.
+const DIRECT: usize = 16_384;
+
+/// Message kinds.
+pub(super) mod kind {
+    pub(crate) const ONEWAY: u32 = 0;
+    pub(crate) const SYNC: u32 = 1;
+    pub(crate) const PING: u32 = 2;
+    pub(crate) const ECHO: u32 = 3;
+    /// First of 100 operations.
+    pub(crate) const DEMUX: u32 = 100;
+    pub(crate) const DEMUX_END: u32 = 200;
+}
+
+/// An oneway header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) kind: u32,
+    /// Payload bytes.
+    pub(super) len: u32,
+}
+
+impl Header {
+    pub(super) fn to_bytes(self) -> [u8; HEADER] {
+        let mut out = [0; HEADER];
+        let (kind, len) = out.split_at_mut(4);
+        kind.copy_from_slice(&self.kind.to_ne_bytes());
+        len.copy_from_slice(&self.len.to_ne_bytes());
+        out
+    }
+
+    fn from_bytes([k0, k1, k2, k3, l0, l1, l2, l3]: [u8; HEADER]) -> Header {
+        Header { kind: u32::from_ne_bytes([k0, k1, k2, k3]), len: u32::from_ne_bytes([l0, l1, l2, l3]) }
+    }
+}
+
+/// The header of a two-way message.
+pub(super) fn call(header: Header, id: u32) -> [u8; CALL] {
+    let mut out = [0; CALL];
+    let (head, tail) = out.split_at_mut(HEADER);
+    head.copy_from_slice(&header.to_bytes());
+    tail.copy_from_slice(&id.to_ne_bytes());
+    out
+}
+
+/// The receiving end of a connection: a socket and what was read ahead from it.
+#[derive(Debug)]
+pub(super) struct Incoming<'s> {
+    stream: &'s TcpStream,
+    stage: Box<[u8]>,
+    /// The unread part of `stage`.
+    ahead: std::ops::Range<usize>,
+}
+
+impl<'s> Incoming<'s> {
+    pub(super) fn new(stream: &'s TcpStream) -> Self {
+        Incoming { stream, stage: vec![0; STAGE].into_boxed_slice(), ahead: 0..0 }
+    }
+
+    /// Whether nothing was read ahead.
+    pub(super) fn is_drained(&self) -> bool {
+        self.ahead.is_empty()
+    }
+
+    /// The next header, or `None` where the stream ends between two messages.
+    pub(super) fn header(&mut self) -> io::Result<Option<Header>> {
+        let mut bytes = [0; HEADER];
+        match self.fill(&mut bytes) {
+            Ok(()) => {}
+            Err(e) if e.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+            Err(e) => return Err(e),
+        }
+        let header = Header::from_bytes(bytes);
+        if u64::from(header.len) > MAX_SIZE {
+            return Err(io::Error::new(ErrorKind::InvalidData, format!("a payload of {} bytes", header.len)));
+        }
+        Ok(Some(header))
+    }
+
+    /// The request id that follows the header of a two-way message.
+    pub(super) fn id(&mut self) -> io::Result<u32> {
+        let mut bytes = [0; 4];
+        self.fill(&mut bytes)?;
+        Ok(u32::from_ne_bytes(bytes))
+    }
+
+    /// Reads exactly `into.len()` bytes to their final place.
+    pub(super) fn fill(&mut self, into: &mut [u8]) -> io::Result<()> {
+        let staged = self.staged(into.len());
+        let (front, mut rest) = into.split_at_mut(staged.len());
+        front.copy_from_slice(staged);
+        while !rest.is_empty() {
+            let wanted = rest.len();
+            let ahead =
+                self.stage.get_mut(..if wanted >= DIRECT { HEADER } else { STAGE }).unwrap_or_default();
+            let got = match self.stream.read_vectored(&mut [IoSliceMut::new(rest), IoSliceMut::new(ahead)]) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(got) => got,
+                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+                Err(e) => return Err(e),
+            };
+            if let Some(more) = got.checked_sub(wanted) {
+                self.ahead = 0..more;
+                return Ok(());
+            }
+            rest = rest.split_at_mut(got).1;
+        }
+        Ok(())
+    }
+
+    /// Reads the next `len` bytes into a new buffer.
+    ///
+    /// The buffer has room for one header behind the payload, so that a plain `read` into its uninitialised memory does what
+    /// `readv` into payload and header would do: one system call a message, and no byte of it is written twice.
+    pub(super) fn fresh(&mut self, len: usize) -> io::Result<Vec<u8>> {
+        let mut out = Vec::new();
+        if len == 0 {
+            return Ok(out);
+        }
+        out.try_reserve_exact(len + HEADER).map_err(|_| ErrorKind::OutOfMemory)?;
+        out.extend_from_slice(self.staged(len));
+        while len - out.len() >= DIRECT {
+            match rustix::io::read(self.stream, spare_capacity(&mut out)) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(_) => {}
+                Err(Errno::INTR) => continue,
+                Err(e) => return Err(e.into()),
+            }
+            if out.len() >= len {
+                self.keep(out.get(len..).unwrap_or_default());
+                out.truncate(len);
+                return Ok(out);
+            }
+        }
+        let have = out.len();
+        out.resize(len, 0);
+        if let Some(rest) = out.get_mut(have..) {
+            self.fill(rest)?;
+        }
+        Ok(out)
+    }
+
+    /// Takes up to `len` bytes of what was read ahead.
+    fn staged(&mut self, len: usize) -> &[u8] {
+        let start = self.ahead.start;
+        self.ahead.start += len.min(self.ahead.len());
+        self.stage.get(start..self.ahead.start).unwrap_or_default()
+    }
+
+    /// Makes `bytes`, at most a stage full, what was read ahead.
+    #[inline]
+    fn keep(&mut self, bytes: &[u8]) {
+        if let Some(stage) = self.stage.get_mut(..bytes.len()) {
+            stage.copy_from_slice(bytes);
+            self.ahead = 0..bytes.len();
+        }
+    }
+}
+
+/// Sends a header and its payload by one system call, or as many as it takes where the socket buffer is full.
+pub(super) fn send(mut stream: &TcpStream, header: &[u8], payload: &[u8]) -> io::Result<()> {
+    let mut parts = [IoSlice::new(header), IoSlice::new(payload)];
+    let mut rest = &mut parts[..];
+    // Drops empty parts in front: a message without payload is one part.
+    IoSlice::advance_slices(&mut rest, 0);
+    while !rest.is_empty() {
+        match stream.write_vectored(rest) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(n) => IoSlice::advance_slices(&mut rest, n),
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+/// Sets both socket buffers to `sockbuf` bytes, if asked for.
+pub(super) fn tune(socket: SockRef<'_>, sockbuf: Option<u64>) -> io::Result<()> {
+    if let Some(bytes) = sockbuf {
+        let bytes = usize::try_from(bytes).map_err(|_| ErrorKind::InvalidInput)?;
+        socket.set_send_buffer_size(bytes)?;
+        socket.set_recv_buffer_size(bytes)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (client, listener.accept().unwrap().0)
+    }
+
+    fn payload(len: usize) -> Vec<u8> {
+        (0..len).map(crate::peer::pattern).collect()
+    }
+
+    #[test]
+    fn messages_of_all_sizes_arrive_whole_and_in_order() {
+        let sizes = [
+            0,
+            1,
+            7,
+            8,
+            9,
+            16_383,
+            16_384,
+            16_385,
+            3,
+            65_535,
+            65_536,
+            65_537,
+            100_000,
+            1 << 20,
+            5,
+            0,
+            70_000,
+        ];
+        let (tx, rx) = pair();
+        let sender = thread::spawn(move || {
+            for &len in sizes.iter().cycle().take(200) {
+                let header = Header { kind: kind::ONEWAY, len: len as u32 };
+                send(&tx, &header.to_bytes(), &payload(len)).unwrap();
+            }
+        });
+        let mut conn = Incoming::new(&rx);
+        for (i, &len) in sizes.iter().cycle().take(200).enumerate() {
+            assert_eq!(conn.header().unwrap(), Some(Header { kind: kind::ONEWAY, len: len as u32 }));
+            // Both ways of receiving, mixed.
+            if i % 3 == 0 {
+                let mut buffer = vec![0; len];
+                conn.fill(&mut buffer).unwrap();
+                assert!(buffer == payload(len), "message {i}");
+            } else {
+                assert!(conn.fresh(len).unwrap() == payload(len), "message {i}");
+            }
+        }
+        sender.join().unwrap();
+        assert_eq!(conn.header().unwrap(), None);
+    }
+
+    #[test]
+    fn a_message_in_small_pieces_is_put_together() {
+        let (mut tx, rx) = pair();
+        tx.set_nodelay(true).unwrap();
+        let sender = thread::spawn(move || {
+            let mut bytes = Header { kind: kind::ONEWAY, len: 40_000 }.to_bytes().to_vec();
+            bytes.extend(payload(40_000));
+            bytes.extend(call(Header { kind: kind::PING, len: 0 }, 9));
+            let mut sizes = [1, 2, 4, 3, 20_000, 19_997, 5, 10].into_iter();
+            let mut rest = &bytes[..];
+            while !rest.is_empty() {
+                let (now, later) = rest.split_at(sizes.next().unwrap_or(rest.len()).min(rest.len()));
+                tx.write_all(now).unwrap();
+                thread::sleep(Duration::from_millis(3));
+                rest = later;
+            }
+        });
+        let mut conn = Incoming::new(&rx);
+        assert_eq!(conn.header().unwrap().unwrap().len, 40_000);
+        assert!(conn.fresh(40_000).unwrap() == payload(40_000));
+        assert_eq!(conn.header().unwrap().unwrap().kind, kind::PING);
+        assert_eq!(conn.id().unwrap(), 9);
+        assert!(conn.is_drained());
+        sender.join().unwrap();
+    }
+
+    #[test]
+    fn a_cut_message_is_an_error_and_a_huge_one_too() {
+        for cut in [100, 20_000] {
+            let (tx, rx) = pair();
+            send(&tx, &Header { kind: kind::ONEWAY, len: 40_000 }.to_bytes(), &payload(cut)).unwrap();
+            drop(tx);
+            let mut conn = Incoming::new(&rx);
+            let len = conn.header().unwrap().unwrap().len;
+            assert_eq!(conn.fresh(len as usize).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+        }
+        let (tx, rx) = pair();
+        send(&tx, &Header { kind: kind::ONEWAY, len: u32::MAX }.to_bytes(), &[]).unwrap();
+        assert_eq!(Incoming::new(&rx).header().unwrap_err().kind(), ErrorKind::InvalidData);
+    }
+}

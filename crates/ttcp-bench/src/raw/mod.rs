@@ -1,0 +1,67 @@
+//! The baseline: blocking sockets and nothing else, the least that any middleware over TCP has to do.
+//!
+//! An oneway message is an 8-byte header (kind, payload length) and its payload. A two-way message has a 4-byte request
+//! id between the two, and so has its reply, whose header repeats the kind. All words are in host byte order: nothing is
+//! converted. Each message leaves by one `writev`; each payload arrives in a buffer of its own.
+
+mod client;
+mod conn;
+mod server;
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use clap::Args;
+
+pub use client::client;
+pub use server::server;
+
+use crate::cli::{self, Work};
+use crate::lifeline::LifelineArgs;
+
+/// The port of the contract's socket peers.
+pub const DEFAULT_PORT: u16 = 47_001;
+
+/// Options of `ttcp raw-server`.
+#[derive(Debug, Clone, Args)]
+pub struct RawServerArgs {
+    /// TCP port on 127.0.0.1 (0: any free one)
+    #[arg(long, default_value_t = DEFAULT_PORT)]
+    pub port: u16,
+    /// Socket buffer sizes, both directions (default: the kernel's autotuning)
+    #[arg(long, value_name = "BYTES", value_parser = cli::size)]
+    pub sockbuf: Option<u64>,
+    /// Hold replies to pings back while more requests are already read in
+    #[arg(long)]
+    pub batch: bool,
+    /// Common options.
+    #[command(flatten)]
+    pub lifeline: LifelineArgs,
+}
+
+/// Options of `ttcp raw-client`.
+#[derive(Debug, Clone, Args)]
+pub struct RawClientArgs {
+    /// The experiment.
+    #[command(flatten)]
+    pub work: Work,
+    /// TCP port of the server on 127.0.0.1
+    #[arg(long, default_value_t = DEFAULT_PORT)]
+    pub port: u16,
+    /// Send requests that become due at once by one write (pipeline)
+    #[arg(long)]
+    pub batch: bool,
+}
+
+/// Runs a future that blocks instead of waiting: those of [`crate::peer`] over [`std::future::ready`] values.
+pub fn complete<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
+            return value;
+        }
+        std::thread::yield_now();
+    }
+}

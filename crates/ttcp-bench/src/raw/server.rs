@@ -1,0 +1,100 @@
+//! The server of the baseline: one thread per connection.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
+
+use anyhow::Context;
+use socket2::{Domain, SockRef, Socket, Type};
+
+use super::RawServerArgs;
+use super::conn::{CALL, Header, Incoming, call, kind, send, tune};
+use crate::reference::ready;
+
+/// Replies to pings are gathered up to this size, bytes.
+const GATHERED: usize = 16_384;
+
+/// Serves until killed. Prints `READY 127.0.0.1:PORT` when it may be called.
+///
+/// # Errors
+/// The port cannot be had, or accepting fails.
+pub fn server(args: &RawServerArgs) -> anyhow::Result<()> {
+    args.lifeline.watch()?;
+    let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, args.port);
+    let listener = listen(address, args.sockbuf).with_context(|| format!("cannot listen on {address}"))?;
+    ready(listener.local_addr()?)?;
+    // Called through pointers, as a skeleton's operations are.
+    let operations: Arc<Operations> = Arc::new(std::array::from_fn(|_| nothing as fn()));
+    loop {
+        let stream = match listener.accept() {
+            Ok((stream, _)) => stream,
+            Err(e) if matches!(e.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {
+                continue;
+            }
+            Err(e) => return Err(e).context("cannot accept"),
+        };
+        stream.set_nodelay(true)?;
+        let (operations, batch) = (operations.clone(), args.batch);
+        thread::Builder::new().name("connection".into()).spawn(move || {
+            if let Err(e) = serve(&stream, &operations, batch) {
+                eprintln!("raw-server: {e}");
+            }
+        })?;
+    }
+}
+
+type Operations = [fn(); (kind::DEMUX_END - kind::DEMUX) as usize];
+
+fn nothing() {
+    std::hint::black_box(());
+}
+
+fn listen(address: SocketAddrV4, sockbuf: Option<u64>) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    // Before listen: accepted sockets inherit the sizes, and the window scale follows from them.
+    tune(SockRef::from(&socket), sockbuf)?;
+    socket.bind(&address.into())?;
+    socket.listen(64)?;
+    Ok(socket.into())
+}
+
+fn serve(stream: &TcpStream, operations: &Operations, batch: bool) -> io::Result<()> {
+    let mut incoming = Incoming::new(stream);
+    let mut held = Vec::with_capacity(GATHERED);
+    let mut count = 0u64;
+    while let Some(header) = incoming.header()? {
+        let len = header.len as usize;
+        if header.kind == kind::ONEWAY {
+            count += incoming.fresh(len)?.len() as u64;
+            continue;
+        }
+        let id = incoming.id()?;
+        let payload = incoming.fresh(len)?;
+        match header.kind {
+            kind::SYNC => {
+                let count = std::mem::take(&mut count).to_ne_bytes();
+                send(stream, &call(Header { len: count.len() as u32, ..header }, id), &count)?;
+            }
+            kind::PING if batch => {
+                held.extend_from_slice(&call(header, id));
+                if incoming.is_drained() || held.len() + CALL > GATHERED {
+                    send(stream, &held, &[])?;
+                    held.clear();
+                }
+            }
+            kind::PING | kind::ECHO => send(stream, &call(header, id), &payload)?,
+            number => match number.checked_sub(kind::DEMUX).and_then(|i| operations.get(i as usize)) {
+                Some(operation) => {
+                    operation();
+                    send(stream, &call(header, id), &payload)?;
+                }
+                None => {
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, format!("message kind {number}")));
+                }
+            },
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,238 @@
+//! The JSON line a client prints, and the statistics in it.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::cli::{Element, Test, Work};
+
+/// The result of one client run. Serialises to the one line of the contract.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Report {
+    /// A flood.
+    Flood(FloodLine),
+    /// One call outstanding at a time.
+    Latency(LatencyLine),
+    /// Several calls outstanding at a time.
+    Pipeline(PipelineLine),
+}
+
+/// Result of `ttcp`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FloodLine {
+    /// Name of the peer.
+    pub peer: String,
+    /// Always [`Test::Ttcp`].
+    pub test: Test,
+    /// Element type.
+    #[serde(rename = "type")]
+    pub element: Element,
+    /// `--size`, bytes.
+    pub size: u64,
+    /// Confirmed user bytes over time, Mbit/s (10^6 bits).
+    pub mbit_s: f64,
+    /// Time from the first send to the return of the sync that confirmed the last byte, seconds.
+    pub secs: f64,
+    /// How often sync had to be called; absent for once, the rule. More: the server lets sync overtake oneways.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub syncs: Option<u32>,
+}
+
+/// Result of `ping`, `demux` and `echo`. Times in microseconds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LatencyLine {
+    /// Name of the peer.
+    pub peer: String,
+    /// Which of the three.
+    pub test: Test,
+    /// Element type (echo).
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub element: Option<Element>,
+    /// `--size`, bytes (echo).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// Calls counted.
+    pub n: u32,
+    /// The figures.
+    #[serde(flatten)]
+    pub latency: Latency,
+}
+
+/// Result of `pipeline`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PipelineLine {
+    /// Name of the peer.
+    pub peer: String,
+    /// Always [`Test::Pipeline`].
+    pub test: Test,
+    /// Calls outstanding at a time.
+    pub depth: u32,
+    /// Calls counted.
+    pub n: u32,
+    /// Threads that made them.
+    pub threads: u32,
+    /// 1 if due messages were gathered into one write on request, 0 if not; absent where there is no such option.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<u8>,
+    /// Calls per second.
+    pub calls_s: f64,
+    /// Time from the first call to the last reply, seconds.
+    pub secs: f64,
+}
+
+/// Exact figures over all samples, microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Latency {
+    /// Arithmetic mean.
+    pub mean_us: f64,
+    /// Median: the sample at index n/2 of the sorted samples.
+    pub p50_us: f64,
+    /// The sample at index n*99/100 of the sorted samples.
+    pub p99_us: f64,
+    /// The slowest call.
+    pub max_us: f64,
+}
+
+impl Report {
+    /// The result of a flood that confirmed `bytes` user bytes in `time`.
+    pub fn flood(peer: &str, work: &Work, bytes: u64, time: Duration, syncs: u32) -> Report {
+        let secs = time.as_secs_f64();
+        Report::Flood(FloodLine {
+            peer: peer.to_owned(),
+            test: Test::Ttcp,
+            element: work.element,
+            size: work.size,
+            mbit_s: rounded(bytes as f64 * 8.0 / secs / 1e6, 1),
+            secs: rounded(secs, 6),
+            syncs: (syncs > 1).then_some(syncs),
+        })
+    }
+
+    /// The result of calls made one at a time.
+    pub fn latency(peer: &str, work: &Work, samples: Vec<Duration>) -> Report {
+        let echo = work.test == Test::Echo;
+        Report::Latency(LatencyLine {
+            peer: peer.to_owned(),
+            test: work.test,
+            element: echo.then_some(work.element),
+            size: echo.then_some(work.size),
+            n: u32::try_from(samples.len()).unwrap_or(u32::MAX),
+            latency: Latency::of(samples),
+        })
+    }
+
+    /// The result of `work.calls()` calls, `work.depth` at a time from one thread, in `time`.
+    pub fn pipeline(peer: &str, work: &Work, batch: Option<bool>, time: Duration) -> Report {
+        let secs = time.as_secs_f64();
+        Report::Pipeline(PipelineLine {
+            peer: peer.to_owned(),
+            test: Test::Pipeline,
+            depth: work.depth,
+            n: work.calls(),
+            threads: 1,
+            batch: batch.map(u8::from),
+            calls_s: rounded(f64::from(work.calls()) / secs, 0),
+            secs: rounded(secs, 6),
+        })
+    }
+
+    /// Prints the line on stdout.
+    ///
+    /// # Errors
+    /// stdout is closed.
+    pub fn print(&self) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        serde_json::to_writer(&mut out, self)?;
+        writeln!(out)?;
+        out.flush()
+    }
+}
+
+impl Latency {
+    /// The figures of `samples`; all zero for none.
+    pub fn of(mut samples: Vec<Duration>) -> Latency {
+        samples.sort_unstable();
+        let n = samples.len();
+        let at = |i: usize| samples.get(i).map_or(0.0, |&d| micros(d));
+        let sum: Duration = samples.iter().sum();
+        Latency {
+            mean_us: rounded(micros(sum) / n.max(1) as f64, 3),
+            p50_us: at(n / 2),
+            p99_us: at((n as u128 * 99 / 100) as usize),
+            max_us: samples.last().map_or(0.0, |&d| micros(d)),
+        }
+    }
+}
+
+fn micros(d: Duration) -> f64 {
+    rounded(d.as_nanos() as f64 / 1e3, 3)
+}
+
+fn rounded(value: f64, digits: i32) -> f64 {
+    let scale = 10f64.powi(digits);
+    (value * scale).round() / scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work(test: Test, element: Element, size: u64) -> Work {
+        Work { test, element, size, total: 1 << 20, n: Some(4), depth: 64, sockbuf: None }
+    }
+
+    fn line(report: &Report) -> String {
+        serde_json::to_string(report).unwrap()
+    }
+
+    #[test]
+    fn percentiles_are_exact_samples() {
+        let us = |n: u64| Duration::from_micros(n);
+        let l = Latency::of((1..=100).rev().map(us).collect());
+        assert_eq!(l, Latency { mean_us: 50.5, p50_us: 51.0, p99_us: 100.0, max_us: 100.0 });
+        let l = Latency::of((1..=1000).map(us).collect());
+        assert_eq!(l, Latency { mean_us: 500.5, p50_us: 501.0, p99_us: 991.0, max_us: 1000.0 });
+        let l = Latency::of(vec![Duration::from_nanos(1_234_567)]);
+        assert_eq!(l, Latency { mean_us: 1234.567, p50_us: 1234.567, p99_us: 1234.567, max_us: 1234.567 });
+        assert_eq!(Latency::of(vec![]).max_us, 0.0);
+    }
+
+    #[test]
+    fn flood_line_has_the_shape_of_the_contract() {
+        let w = work(Test::Ttcp, Element::Octet, 65_536);
+        let report = Report::flood("zorb", &w, 268_435_456, Duration::from_millis(170), 1);
+        assert_eq!(
+            line(&report),
+            r#"{"peer":"zorb","test":"ttcp","type":"octet","size":65536,"mbit_s":12632.3,"secs":0.17}"#
+        );
+        let report = Report::flood("zorb", &w, 1_000_000, Duration::from_secs(1), 3);
+        assert!(line(&report).ends_with(r#""mbit_s":8.0,"secs":1.0,"syncs":3}"#), "{}", line(&report));
+    }
+
+    #[test]
+    fn latency_lines_have_the_shape_of_the_contract() {
+        let samples = vec![Duration::from_micros(20); 4];
+        let figures = r#""n":4,"mean_us":20.0,"p50_us":20.0,"p99_us":20.0,"max_us":20.0}"#;
+        let ping = Report::latency("raw", &work(Test::Ping, Element::Octet, 65_536), samples.clone());
+        assert_eq!(line(&ping), format!(r#"{{"peer":"raw","test":"ping",{figures}"#));
+        let echo = Report::latency("raw", &work(Test::Echo, Element::Struct, 24_000), samples);
+        assert_eq!(
+            line(&echo),
+            format!(r#"{{"peer":"raw","test":"echo","type":"struct","size":24000,{figures}"#)
+        );
+    }
+
+    #[test]
+    fn pipeline_line_has_the_shape_of_the_contract() {
+        let w = work(Test::Pipeline, Element::Octet, 65_536);
+        let report = Report::pipeline("zorb", &w, None, Duration::from_millis(2));
+        assert_eq!(
+            line(&report),
+            r#"{"peer":"zorb","test":"pipeline","depth":64,"n":4,"threads":1,"calls_s":2000.0,"secs":0.002}"#
+        );
+        let report = Report::pipeline("raw", &w, Some(true), Duration::from_millis(2));
+        assert!(line(&report).contains(r#""threads":1,"batch":1,"#));
+    }
+}

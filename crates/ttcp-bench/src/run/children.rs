@@ -1,0 +1,306 @@
+//! Processes: started in groups of their own, bounded in time, always killed and reaped.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+use super::pin::{Cores, confined};
+
+/// How long a process may take to end when asked to, and to give up its pipes after its end.
+const GRACE: Duration = Duration::from_secs(2);
+/// Bytes of stderr kept, the last ones.
+const STDERR_KEPT: usize = 8 << 10;
+/// Bytes of a line that are looked at.
+const LINE_MAX: u64 = 64 << 10;
+
+/// Starts processes and hears from all of them.
+pub(crate) struct Children {
+    events: Receiver<Event>,
+    sender: SyncSender<Event>,
+    started: u64,
+}
+
+enum Event {
+    Line(u64, String),
+    Closed(u64),
+    Interrupted,
+}
+
+/// What a process did.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// It wrote this line to stdout.
+    Line(String),
+    /// It closed stdout, as at its end.
+    Closed,
+    /// The process one listens for is silent, and this other one closed stdout.
+    OtherClosed,
+    /// Time is up.
+    Timeout,
+    /// The user wants to stop.
+    Interrupted,
+}
+
+/// A running process. Dropping it kills its whole group and reaps it.
+pub(crate) struct Process {
+    child: Child,
+    number: u64,
+    stderr: Arc<Mutex<VecDeque<u8>>>,
+    stderr_reader: Option<JoinHandle<()>>,
+    ended: Option<ExitStatus>,
+}
+
+impl Children {
+    /// Nothing runs yet.
+    pub(crate) fn new() -> Children {
+        // Bounded: a child that writes without end waits for the reader instead of filling the memory.
+        let (sender, events) = sync_channel(64);
+        Children { events, sender, started: 0 }
+    }
+
+    /// Makes SIGINT, SIGTERM and SIGHUP events of their own: [`Heard::Interrupted`]. For the whole program, for good.
+    ///
+    /// # Errors
+    /// The signals or the thread that takes them cannot be had.
+    pub(crate) fn heed_signals(&self) -> io::Result<()> {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+        let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        let sender = self.sender.clone();
+        thread::Builder::new().name("signals".into()).spawn(move || {
+            for _ in signals.forever() {
+                if sender.send(Event::Interrupted).is_err() {
+                    break;
+                }
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Starts `command` with both outputs captured. Its stdin stays open until the process is dropped, and the kernel
+    /// closes it if this program dies before. It runs on `cores` only, if any are given.
+    ///
+    /// # Errors
+    /// The program cannot be started.
+    pub(crate) fn start(&mut self, command: &[String], cores: Option<&Cores>) -> io::Result<Process> {
+        let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        let mut child = confined(cores, || command.spawn())?;
+        self.started += 1;
+        let number = self.started;
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let mut process = Process { child, number, stderr: Arc::default(), stderr_reader: None, ended: None };
+        if let Some(stdout) = stdout {
+            let sender = self.sender.clone();
+            thread::Builder::new().name("stdout".into()).spawn(move || forward(stdout, number, &sender))?;
+        }
+        if let Some(stderr) = stderr {
+            let kept = process.stderr.clone();
+            let reader =
+                thread::Builder::new().name("stderr".into()).spawn(move || keep_end(stderr, &kept))?;
+            process.stderr_reader = Some(reader);
+        }
+        Ok(process)
+    }
+
+    /// Waits until `deadline` for the next thing `process` does. Lines of other processes are dropped; that `other` closed
+    /// its stdout is told.
+    pub(crate) fn listen(&self, process: &Process, other: Option<&Process>, deadline: Instant) -> Heard {
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.events.recv_timeout(left) {
+                Ok(Event::Line(n, line)) if n == process.number => return Heard::Line(line),
+                Ok(Event::Closed(n)) if n == process.number => return Heard::Closed,
+                Ok(Event::Closed(n)) if other.is_some_and(|o| n == o.number) => return Heard::OtherClosed,
+                Ok(Event::Line(..) | Event::Closed(_)) => {}
+                Ok(Event::Interrupted) => return Heard::Interrupted,
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Heard::Timeout,
+            }
+        }
+    }
+}
+
+impl Process {
+    /// Waits up to `time` for the process to end by itself, then reaps it; `None` if it still runs.
+    pub(crate) fn wait(&mut self, time: Duration) -> Option<ExitStatus> {
+        if self.ended.is_none() && self.ends_within(time) {
+            self.reap();
+        }
+        self.ended
+    }
+
+    /// Ends the process and its whole group: asks, then kills. Returns how it ended.
+    pub(crate) fn stop(&mut self) -> Option<ExitStatus> {
+        if self.ended.is_none() {
+            self.signal(Signal::TERM);
+            self.ends_within(GRACE);
+            self.reap();
+        }
+        self.ended
+    }
+
+    /// The end of what the process wrote to stderr. Complete once it was reaped.
+    pub(crate) fn stderr(&mut self) -> String {
+        if self.ended.is_some() {
+            // Not joined: a process that left the group may hold the pipe.
+            let reader = &self.stderr_reader;
+            poll(GRACE, || reader.as_ref().is_none_or(JoinHandle::is_finished));
+        }
+        let kept: Vec<u8> = locked(&self.stderr).iter().copied().collect();
+        String::from_utf8_lossy(&kept).trim_end().to_owned()
+    }
+
+    /// Whether the process ends in time. It is not reaped, so that its number and group stay its own.
+    fn ends_within(&self, time: Duration) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        poll(time, || !matches!(waitid(WaitId::Pid(Pid::from_child(&self.child)), options), Ok(None)))
+    }
+
+    /// Kills what is left of the group and takes the exit status.
+    fn reap(&mut self) {
+        self.signal(Signal::KILL);
+        self.ended = self.child.wait().ok();
+    }
+
+    fn signal(&self, signal: Signal) {
+        // Fails only if nobody is left to be signalled.
+        let _ = kill_process_group(Pid::from_child(&self.child), signal);
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// `status 1` or `signal 9`.
+pub(crate) fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("status {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => status.to_string(),
+    }
+}
+
+/// Asks again and again, with growing pauses, until the answer is yes or time is up.
+fn poll(time: Duration, mut done: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + time;
+    let mut pause = Duration::from_micros(100);
+    loop {
+        if done() {
+            return true;
+        }
+        if Instant::now() >= deadline {
+            return false;
+        }
+        thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+}
+
+fn forward(stdout: impl Read, number: u64, sender: &SyncSender<Event>) {
+    let mut stdout = BufReader::new(stdout);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let event = match stdout.by_ref().take(LINE_MAX).read_until(b'\n', &mut line) {
+            Ok(1..) => Event::Line(number, String::from_utf8_lossy(&line).trim().to_owned()),
+            Ok(0) | Err(_) => Event::Closed(number),
+        };
+        let last = matches!(event, Event::Closed(_));
+        if sender.send(event).is_err() || last {
+            return;
+        }
+    }
+}
+
+fn keep_end(mut stderr: impl Read, kept: &Mutex<VecDeque<u8>>) {
+    let mut piece = [0; 4096];
+    while let Ok(n @ 1..) = stderr.read(&mut piece) {
+        let mut kept = locked(kept);
+        kept.extend(piece.iter().take(n));
+        let surplus = kept.len().saturating_sub(STDERR_KEPT);
+        kept.drain(..surplus);
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Vec<String> {
+        ["sh", "-c", script].map(String::from).to_vec()
+    }
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(20)
+    }
+
+    #[test]
+    fn lines_status_and_stderr_are_heard() {
+        let mut children = Children::new();
+        let mut p = children.start(&shell("echo one; echo two; echo oh >&2; exit 3"), None).unwrap();
+        assert_eq!(children.listen(&p, None, soon()), Heard::Line("one".into()));
+        assert_eq!(children.listen(&p, None, soon()), Heard::Line("two".into()));
+        assert_eq!(children.listen(&p, None, soon()), Heard::Closed);
+        assert_eq!(p.wait(Duration::from_secs(20)).map(describe).as_deref(), Some("status 3"));
+        assert_eq!(p.stderr(), "oh");
+    }
+
+    #[test]
+    fn a_silent_process_times_out_and_the_death_of_another_is_told() {
+        let mut children = Children::new();
+        let silent = children.start(&shell("sleep 60"), None).unwrap();
+        assert_eq!(
+            children.listen(&silent, None, Instant::now() + Duration::from_millis(50)),
+            Heard::Timeout
+        );
+        let other = children.start(&shell("exit 0"), None).unwrap();
+        assert_eq!(children.listen(&silent, Some(&other), soon()), Heard::OtherClosed);
+    }
+
+    #[test]
+    fn the_whole_group_dies_even_if_it_ignores_the_request() {
+        let mut children = Children::new();
+        let p = children.start(&shell("trap '' TERM; sleep 60 & echo $!; wait; sleep 60"), None).unwrap();
+        let Heard::Line(pid) = children.listen(&p, None, soon()) else { panic!("no pid") };
+        let stat = format!("/proc/{pid}/stat");
+        assert!(std::fs::exists(&stat).unwrap());
+        drop(p);
+        // What is left of the orphan, if anything, is a corpse that init has not buried yet.
+        let dead = || std::fs::read_to_string(&stat).map_or(true, |s| s.contains(") Z "));
+        assert!(poll(Duration::from_secs(20), dead), "{stat}");
+    }
+
+    #[test]
+    fn only_the_end_of_a_long_stderr_is_kept() {
+        let mut children = Children::new();
+        let mut p = children.start(&shell("seq 1 20000 >&2; echo last words >&2"), None).unwrap();
+        assert!(p.wait(Duration::from_secs(20)).is_some());
+        let text = p.stderr();
+        assert!(text.len() <= STDERR_KEPT && text.ends_with("20000\nlast words"), "{text}");
+    }
+
+    #[test]
+    fn a_program_that_does_not_exist_is_an_error() {
+        let error = Children::new().start(&["/no/such/program".into()], None).err();
+        assert_eq!(error.map(|e| e.kind()), Some(io::ErrorKind::NotFound));
+    }
+}

@@ -1,0 +1,119 @@
+//! Where a run took place: numbers mean nothing without it.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+
+/// Machine, system, versions and command of a run. What cannot be found out is absent.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Environment {
+    /// Start of the run, seconds since 1970 UTC.
+    pub(crate) started_unix: u64,
+    /// The whole command line.
+    pub(crate) command: Vec<String>,
+    /// Operating system, its release and build, architecture.
+    pub(crate) kernel: String,
+    /// Model name of the first processor.
+    pub(crate) cpu: Option<String>,
+    /// Cores this program may use.
+    pub(crate) cores: usize,
+    /// TCP congestion control.
+    pub(crate) congestion_control: Option<String>,
+    /// Load averages over 1, 5 and 15 minutes at the start: what else ran.
+    pub(crate) load: Option<String>,
+    /// Commit of the source tree that this program was built in, if that is there.
+    pub(crate) commit: Option<String>,
+    /// Whether the tree has changes on top of the commit.
+    pub(crate) modified: Option<bool>,
+    /// Version of this program.
+    pub(crate) version: &'static str,
+    /// Compiler that built this program.
+    pub(crate) rustc: &'static str,
+    /// Whether the compiler optimised; figures of a debug build mean nothing.
+    pub(crate) optimised: bool,
+}
+
+impl Environment {
+    /// What holds now.
+    pub(crate) fn of_now() -> Environment {
+        let uname = rustix::system::uname();
+        let part = |s: &std::ffi::CStr| s.to_string_lossy().into_owned();
+        let commit = git(&["rev-parse", "HEAD"]);
+        let modified = commit.as_ref().and_then(|_| git(&["status", "--porcelain"])).map(|s| !s.is_empty());
+        Environment {
+            started_unix: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
+            command: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
+            kernel: [uname.sysname(), uname.release(), uname.version(), uname.machine()].map(part).join(" "),
+            cpu: read("/proc/cpuinfo").and_then(|text| cpu_model(&text)),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            congestion_control: read("/proc/sys/net/ipv4/tcp_congestion_control"),
+            load: read("/proc/loadavg").map(|l| l.split(' ').take(3).collect::<Vec<_>>().join(" ")),
+            commit,
+            modified,
+            version: env!("CARGO_PKG_VERSION"),
+            rustc: env!("TTCP_RUSTC"),
+            optimised: !cfg!(debug_assertions),
+        }
+    }
+
+    /// A few lines for people.
+    pub(crate) fn summary(&self) -> String {
+        let unknown = || "unknown".to_owned();
+        let commit = match (&self.commit, self.modified) {
+            (Some(commit), Some(true)) => format!("{commit} with changes"),
+            (Some(commit), _) => commit.clone(),
+            (None, _) => unknown(),
+        };
+        format!(
+            "machine: {}, {} cores, {}\ntcp: {}; load: {}\nttcp {} ({}), commit {commit}\ncommand: {}",
+            self.cpu.clone().unwrap_or_else(unknown),
+            self.cores,
+            self.kernel,
+            self.congestion_control.clone().unwrap_or_else(unknown),
+            self.load.clone().unwrap_or_else(unknown),
+            self.version,
+            self.rustc,
+            self.command.join(" "),
+        )
+    }
+}
+
+fn read(path: &str) -> Option<String> {
+    std::fs::read_to_string(path).ok().map(|s| s.trim().to_owned())
+}
+
+fn cpu_model(cpuinfo: &str) -> Option<String> {
+    let (_, model) = cpuinfo.lines().find(|l| l.starts_with("model name"))?.split_once(':')?;
+    Some(model.trim().to_owned())
+}
+
+/// What git says about the source tree of this program.
+fn git(arguments: &[&str]) -> Option<String> {
+    let tree = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut command = Command::new("git");
+    command.arg("-C").arg(tree).args(arguments).stdin(Stdio::null()).stderr(Stdio::null());
+    let output = command.output().ok().filter(|o| o.status.success())?;
+    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_processor_is_named() {
+        let text = "processor\t: 0\nmodel name\t: A Fine CPU @ 3 GHz\n\nmodel name\t: Another\n";
+        assert_eq!(cpu_model(text).as_deref(), Some("A Fine CPU @ 3 GHz"));
+        assert_eq!(cpu_model("processor: 0"), None);
+    }
+
+    #[test]
+    fn the_environment_tells_the_essentials() {
+        let e = Environment::of_now();
+        assert!(e.kernel.contains(std::env::consts::ARCH) && e.cores > 0 && e.rustc.starts_with("rustc 1."));
+        assert_eq!(e.optimised, !cfg!(debug_assertions));
+        assert!(e.summary().contains(&e.kernel));
+    }
+}

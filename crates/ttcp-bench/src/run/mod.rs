@@ -1,0 +1,245 @@
+//! `ttcp run`: every peer in turn, in rounds, and a table.
+
+mod children;
+mod environment;
+mod peers;
+mod pin;
+mod plan;
+mod progress;
+mod results;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+
+use children::Children;
+use environment::Environment;
+use peers::Site;
+use pin::Pins;
+use plan::Cell;
+use progress::Progress;
+use results::Results;
+
+pub use peers::{BuiltIn, Peer};
+
+use crate::cli::{self, Element, Test};
+
+/// How long `--quick` may take.
+const QUICK: Duration = Duration::from_secs(55);
+/// The exit code of an interrupted run, as a shell gives it after Ctrl-C.
+const INTERRUPTED: u8 = 130;
+
+/// Options of `ttcp run`.
+#[derive(Debug, Clone, Args)]
+pub struct RunArgs {
+    /// Rounds; the table shows their medians (default: 5, with --quick 3)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: Option<u32>,
+    /// Less of everything: under a minute in total
+    #[arg(long)]
+    pub quick: bool,
+    /// Only these tests
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "TESTS")]
+    pub tests: Option<Vec<Test>>,
+    /// Only these element types
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "TYPES")]
+    pub types: Option<Vec<Element>>,
+    /// Buffer sizes of the flood (default: 1K,8K,64K,1M)
+    #[arg(long, value_parser = cli::size, value_delimiter = ',', value_name = "SIZES")]
+    pub sizes: Option<Vec<u64>>,
+    /// User bytes of each flood (default: by size)
+    #[arg(long, value_parser = cli::bytes, value_name = "BYTES")]
+    pub total: Option<u64>,
+    /// Calls of each of the other tests (default: by test)
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    pub n: Option<u32>,
+    /// Calls outstanding at a time in pipeline
+    #[arg(long, value_name = "CALLS", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub depth: u32,
+    /// Only these built-in peers
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub peers: Option<Vec<String>>,
+    /// A further peer: NAME=SERVER_CMD::CLIENT_CMD
+    ///
+    /// Words are split at blanks. {dir} stands for a directory of this run's own; in the client's words {ready} for what
+    /// the server said after READY, {port} for the digits at its end, {args} for the test and its options (else they
+    /// come last).
+    #[arg(long = "peer", value_name = "NAME=SERVER_CMD::CLIENT_CMD")]
+    pub extra: Vec<Peer>,
+    /// Keep servers on one core and clients on another: steadier figures, for peers of one thread
+    #[arg(long)]
+    pub pin: bool,
+    /// Write environment, options and all samples to FILE
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Longest time one client may take, seconds
+    #[arg(long, value_name = "SECS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub timeout: u64,
+}
+
+/// Measures `built_in` and further peers, prints the table on stdout, and returns the exit code: success only if every
+/// measurement succeeded.
+///
+/// # Errors
+/// The run cannot begin, or its results cannot be written.
+pub fn run(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
+    let peers = chosen(args, built_in)?;
+    let cells = Cell::all(args);
+    ensure!(!cells.is_empty(), "nothing to measure: no test of --tests has a type of --types");
+    // Before the work of minutes, not after it.
+    let json = args.json.as_deref().map(create).transpose()?;
+    let repeat = args.repeat.unwrap_or(if args.quick { 3 } else { 5 });
+    let mut results = Results::new(Environment::of_now(), repeat, peers, cells);
+    if !results.environment.optimised {
+        eprintln!("ttcp: this is a debug build, its figures mean nothing: use cargo run --release");
+    }
+    let failures = measure_all(args, &mut results)?;
+
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}\n\n{}\n\n{}", results.environment.summary(), results.table(), results.legend())?;
+    if let Some((mut file, path)) = json {
+        serde_json::to_writer_pretty(&mut file, &results)
+            .map_err(std::io::Error::from)
+            .and_then(|()| writeln!(file))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    for failure in &failures {
+        eprintln!("ttcp: {failure}");
+    }
+    if results.interrupted {
+        eprintln!("ttcp: interrupted; the table holds what was measured before");
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    match results.failed() {
+        0 => Ok(ExitCode::SUCCESS),
+        n => {
+            eprintln!("ttcp: {n} measurement(s) failed");
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// The peers in column order: built-in ones as far as wanted, then further ones.
+fn chosen(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<Vec<Peer>> {
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let mut names: Vec<&str> = built_in.iter().map(|p| p.name).collect();
+    if let Some(wanted) = &args.peers {
+        if let Some(unknown) = wanted.iter().find(|w| !names.contains(&w.as_str())) {
+            bail!("there is no built-in peer '{unknown}', only: {}", names.join(", "));
+        }
+        names.retain(|n| wanted.iter().any(|w| w == n));
+    }
+    let mut peers: Vec<Peer> = built_in
+        .iter()
+        .filter(|p| names.contains(&p.name))
+        .map(|p| Peer::built_in(&program, p))
+        .chain(args.extra.iter().cloned())
+        .collect();
+    for i in 1..peers.len() {
+        let (before, rest) = peers.split_at_mut(i);
+        if let Some(twice) = rest.first().filter(|p| before.iter().any(|b| b.name == p.name)) {
+            bail!("two peers are called '{}'", twice.name);
+        }
+    }
+    peers.shrink_to_fit();
+    Ok(peers)
+}
+
+fn create(path: &Path) -> anyhow::Result<(File, &Path)> {
+    let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
+    Ok((file, path))
+}
+
+/// All rounds. Returns the failures, each once, with where they happened.
+fn measure_all(args: &RunArgs, results: &mut Results) -> anyhow::Result<Vec<String>> {
+    let pins = args.pin.then(Pins::choose).transpose()?;
+    let mut children = Children::new();
+    children.heed_signals().context("cannot take signals")?;
+    let dir = tempfile::Builder::new().prefix("ttcp-").tempdir().context("cannot make a directory")?;
+    let (rows, columns) = (results.cells.len(), results.peers.len());
+    let mut progress = Progress::new(u64::from(results.repeat) * (rows * columns) as u64);
+    let start = Instant::now();
+    let mut site = Site {
+        children: &mut children,
+        dir: dir.path(),
+        pins: pins.as_ref(),
+        timeout: Duration::from_secs(args.timeout),
+        deadline: args.quick.then(|| start + QUICK),
+    };
+    let mut failures = Vec::new();
+    for round in 0..results.repeat {
+        if args.quick && round > 0 && start.elapsed() * (round + 1) / round > QUICK {
+            progress.note(&format!("{round} round(s) of {} are what fits into a minute", results.repeat));
+            break;
+        }
+        for row in 0..rows {
+            for place in 0..columns {
+                // Another one begins in each round: who comes first may find the machine in another state.
+                let column = (place + round as usize) % columns;
+                let (Some(cell), Some(peer)) = (results.cells.get(row), results.peers.get(column)) else {
+                    continue;
+                };
+                let what = format!("round {}/{} {} {}", round + 1, results.repeat, peer.name, cell.name);
+                progress.begin(&what);
+                let result = peer.measure(&cell.cell, &mut site);
+                let outcome = match &result {
+                    Ok(sample) => format!("{} {}", results::short(sample.figure), cell.unit.name()),
+                    Err(peers::Failure::Interrupted) => {
+                        progress.finish();
+                        results.interrupted = true;
+                        return Ok(failures);
+                    }
+                    Err(failure) => {
+                        let text = failure.to_string();
+                        let told = format!("{} {}: {text}", peer.name, cell.name);
+                        if !failures.contains(&told) {
+                            failures.push(told);
+                        }
+                        format!("failed: {}", text.lines().next().unwrap_or_default())
+                    }
+                };
+                results.add(row, column, result);
+                progress.end(&what, &outcome);
+            }
+        }
+        results.rounds = round + 1;
+    }
+    progress.finish();
+    Ok(failures)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Run {
+        #[command(flatten)]
+        args: RunArgs,
+    }
+
+    fn names(line: &str) -> anyhow::Result<Vec<String>> {
+        let words = ["run"].into_iter().chain(line.split('|').filter(|w| !w.is_empty()));
+        let built_in =
+            [BuiltIn::new("raw", "raw-server", "raw-client"), BuiltIn::new("zorb", "server", "client")];
+        let peers = chosen(&Run::try_parse_from(words)?.args, &built_in)?;
+        Ok(peers.into_iter().map(|p| p.name).collect())
+    }
+
+    #[test]
+    fn peers_are_the_built_in_ones_and_those_given() {
+        assert_eq!(names("").unwrap(), ["raw", "zorb"]);
+        assert_eq!(names("--peers|zorb").unwrap(), ["zorb"]);
+        assert_eq!(names("--peer|a=s::c|--peer|b=s::c").unwrap(), ["raw", "zorb", "a", "b"]);
+        assert!(names("--peers|zorp").unwrap_err().to_string().contains("only: raw, zorb"));
+        assert!(names("--peer|zorb=s::c").unwrap_err().to_string().contains("two peers are called 'zorb'"));
+        assert!(names("--peer|nonsense").unwrap_err().to_string().contains("NAME=SERVER_CMD::CLIENT_CMD"));
+    }
+}

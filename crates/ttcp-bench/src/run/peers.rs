@@ -1,0 +1,412 @@
+//! The peers of a run: how to start a server, and a client against it.
+
+use std::path::Path;
+use std::process::ExitStatus;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde_json::Value;
+use thiserror::Error;
+
+use super::children::{Children, Heard, Process, describe};
+use super::pin::Pins;
+use super::plan::Cell;
+
+/// How long a server may take to say READY.
+const START: Duration = Duration::from_secs(30);
+/// How long a client may take to end after its last line.
+const END: Duration = Duration::from_secs(5);
+
+/// A peer by its commands. In the words of both, `{dir}` stands for a directory of this run's own; in the client's also
+/// `{ready}` for what the server said after READY, `{port}` for the digits at its end, and a word `{args}` for the test
+/// and its options, which else come last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Peer {
+    /// The column's title.
+    pub name: String,
+    /// The server's program and arguments.
+    pub server: Vec<String>,
+    /// The client's program and arguments.
+    pub client: Vec<String>,
+    /// Whether both take `--batch`.
+    pub batch: bool,
+}
+
+/// Why a measurement failed.
+#[derive(Debug, Error)]
+pub(crate) enum Failure {
+    /// A program could not be started.
+    #[error("cannot start the {role} ({program}): {source}")]
+    Start {
+        /// `server` or `client`.
+        role: &'static str,
+        /// What should have been started.
+        program: String,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// The server ended, or closed stdout, before READY.
+    #[error("the server ended with {status} before it was ready{stderr}")]
+    NotReady {
+        /// How it ended.
+        status: String,
+        /// The end of its stderr, on lines of its own.
+        stderr: String,
+    },
+    /// No READY in time.
+    #[error("the server was not ready within {} s{stderr}", .waited.as_secs_f64())]
+    StartTimeout {
+        /// How long it had.
+        waited: Duration,
+        /// The end of its stderr, on lines of its own.
+        stderr: String,
+    },
+    /// The server ended while the client ran.
+    #[error("the server ended with {status} during the test{stderr}")]
+    ServerDied {
+        /// How it ended.
+        status: String,
+        /// The end of its stderr, on lines of its own.
+        stderr: String,
+    },
+    /// The client ended badly.
+    #[error("the client ended with {status}{stderr}{server_stderr}")]
+    ClientFailed {
+        /// How it ended.
+        status: String,
+        /// The end of its stderr, on lines of its own.
+        stderr: String,
+        /// The end of the server's stderr, on lines of its own.
+        server_stderr: String,
+    },
+    /// The client did not end in time.
+    #[error("the client was not done within {} s{stderr}", .waited.as_secs_f64())]
+    ClientTimeout {
+        /// How long it had.
+        waited: Duration,
+        /// The end of its stderr, on lines of its own.
+        stderr: String,
+    },
+    /// The client's line is not what the contract says.
+    #[error("the client's last line is no result: {reason}: {line:?}")]
+    BadLine {
+        /// What is wrong with it.
+        reason: String,
+        /// The line.
+        line: String,
+    },
+    /// The time for the whole run is up.
+    #[error("not measured: the time for the whole run is up")]
+    NoTime,
+    /// The user wants to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// The result of one client run.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Sample {
+    /// The figure in the cell's unit.
+    pub(crate) figure: f64,
+    /// The client's whole line.
+    pub(crate) line: Value,
+}
+
+impl Peer {
+    /// A peer made of subcommands of this program, `program`.
+    pub(crate) fn built_in(program: &Path, peer: &BuiltIn) -> Peer {
+        let command = |words: &[String]| {
+            std::iter::once(program.to_string_lossy().into_owned()).chain(words.iter().cloned()).collect()
+        };
+        Peer {
+            name: peer.name.to_owned(),
+            server: command(&peer.server),
+            client: command(&peer.client),
+            batch: peer.batch,
+        }
+    }
+
+    /// Starts the server, runs the client against it until `deadline` at most, ends both.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub(crate) fn measure(&self, cell: &Cell, at: &mut Site<'_>) -> Result<Sample, Failure> {
+        let mut server_command = self.words(&self.server, at.dir, None);
+        if cell.batch && self.batch {
+            server_command.push("--batch".into());
+        }
+        let mut server = start(at, "server", &server_command)?;
+        let ready = wait_ready(at, &mut server)?;
+        let mut client = start(at, "client", &self.client_command(cell, at.dir, &ready))?;
+        let line = wait_line(at, &mut client, &mut server)?;
+        let bad = |reason: String| Failure::BadLine { reason, line: line.clone() };
+        let value: Value = serde_json::from_str(&line).map_err(|e| bad(format!("not JSON: {e}")))?;
+        let figure = cell.figure(&value).map_err(bad)?;
+        Ok(Sample { figure, line: value })
+    }
+
+    fn client_command(&self, cell: &Cell, dir: &Path, ready: &str) -> Vec<String> {
+        let mut arguments = cell.arguments();
+        if cell.batch && self.batch {
+            arguments.push("--batch".into());
+        }
+        let mut words = self.words(&self.client, dir, Some(ready));
+        let place = words.iter().position(|w| w == "{args}");
+        match place {
+            Some(i) => drop(words.splice(i..=i, arguments)),
+            None => words.extend(arguments),
+        }
+        words
+    }
+
+    fn words(&self, template: &[String], dir: &Path, ready: Option<&str>) -> Vec<String> {
+        let dir = dir.to_string_lossy();
+        let port = ready
+            .map(|r| r.get(r.trim_end_matches(|c: char| c.is_ascii_digit()).len()..).unwrap_or_default());
+        let fill = |word: &String| match (ready, port) {
+            (Some(ready), Some(port)) => {
+                word.replace("{dir}", &dir).replace("{ready}", ready).replace("{port}", port)
+            }
+            _ => word.replace("{dir}", &dir),
+        };
+        template.iter().map(fill).collect()
+    }
+}
+
+/// A peer that this program contains: names of subcommands and their arguments, with the same placeholders as in
+/// [`Peer`].
+#[derive(Debug, Clone)]
+pub struct BuiltIn {
+    /// The column's title.
+    pub name: &'static str,
+    /// Subcommand and arguments of the server.
+    pub server: Vec<String>,
+    /// Subcommand and arguments of the client.
+    pub client: Vec<String>,
+    /// Whether both take `--batch`.
+    pub batch: bool,
+}
+
+impl BuiltIn {
+    /// A peer by two command lines, split at blanks.
+    pub fn new(name: &'static str, server: &str, client: &str) -> BuiltIn {
+        let words = |line: &str| line.split_whitespace().map(String::from).collect();
+        BuiltIn { name, server: words(server), client: words(client), batch: false }
+    }
+
+    /// The same peer, whose server and client take `--batch`.
+    pub fn with_batch(self) -> BuiltIn {
+        BuiltIn { batch: true, ..self }
+    }
+}
+
+/// Where and how long a measurement takes place.
+pub(crate) struct Site<'a> {
+    /// Starts the processes.
+    pub(crate) children: &'a mut Children,
+    /// A directory for files of the peers.
+    pub(crate) dir: &'a Path,
+    /// Cores for the processes.
+    pub(crate) pins: Option<&'a Pins>,
+    /// How long a client may take.
+    pub(crate) timeout: Duration,
+    /// When everything has to be over.
+    pub(crate) deadline: Option<Instant>,
+}
+
+impl Site<'_> {
+    /// `time` from now, or what is left of it.
+    fn bounded(&self, time: Duration) -> Instant {
+        let end = Instant::now() + time;
+        self.deadline.map_or(end, |d| d.min(end))
+    }
+
+    /// How a wait that began at `start` and ended in a timeout failed.
+    fn timed_out(&self, failure: Failure) -> Failure {
+        if self.deadline.is_some_and(|d| Instant::now() >= d) { Failure::NoTime } else { failure }
+    }
+}
+
+impl FromStr for Peer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const FORM: &str = "write NAME=SERVER_CMD::CLIENT_CMD";
+        let (name, commands) = text.split_once('=').ok_or(FORM)?;
+        let (server, client) = commands.split_once("::").ok_or(FORM)?;
+        let words = |line: &str| line.split_whitespace().map(String::from).collect::<Vec<_>>();
+        let peer =
+            Peer { name: name.trim().to_owned(), server: words(server), client: words(client), batch: false };
+        if peer.name.is_empty() || peer.server.is_empty() || peer.client.is_empty() {
+            return Err(FORM.into());
+        }
+        Ok(peer)
+    }
+}
+
+fn start(at: &mut Site<'_>, role: &'static str, command: &[String]) -> Result<Process, Failure> {
+    let cores = at.pins.map(|pins| if role == "server" { &pins.server } else { &pins.client });
+    at.children.start(command, cores).map_err(|source| Failure::Start {
+        role,
+        program: command.first().cloned().unwrap_or_default(),
+        source,
+    })
+}
+
+/// What the server says after READY.
+fn wait_ready(at: &Site<'_>, server: &mut Process) -> Result<String, Failure> {
+    let deadline = at.bounded(START);
+    loop {
+        match at.children.listen(server, None, deadline) {
+            Heard::Line(line) => {
+                if let Some(how) = line.strip_prefix("READY") {
+                    return Ok(how.trim().to_owned());
+                }
+            }
+            Heard::Interrupted => return Err(Failure::Interrupted),
+            Heard::Timeout => {
+                server.stop();
+                return Err(
+                    at.timed_out(Failure::StartTimeout { waited: START, stderr: indented("server", server) })
+                );
+            }
+            Heard::Closed | Heard::OtherClosed => {
+                let status = server.wait(END).or_else(|| server.stop());
+                return Err(Failure::NotReady { status: told(status), stderr: indented("server", server) });
+            }
+        }
+    }
+}
+
+/// The client's last line, after its good end.
+fn wait_line(at: &Site<'_>, client: &mut Process, server: &mut Process) -> Result<String, Failure> {
+    let deadline = at.bounded(at.timeout);
+    let mut last = String::new();
+    loop {
+        match at.children.listen(client, Some(server), deadline) {
+            Heard::Line(line) => {
+                if !line.is_empty() {
+                    last = line;
+                }
+            }
+            Heard::Interrupted => return Err(Failure::Interrupted),
+            Heard::Timeout => {
+                client.stop();
+                let failure =
+                    Failure::ClientTimeout { waited: at.timeout, stderr: indented("client", client) };
+                return Err(at.timed_out(failure));
+            }
+            // Some close stdout after READY; only a real end spoils the test.
+            Heard::OtherClosed => {
+                if let Some(status) = server.wait(Duration::from_millis(100)) {
+                    let stderr = indented("server", server);
+                    return Err(Failure::ServerDied { status: describe(status), stderr });
+                }
+            }
+            Heard::Closed => break,
+        }
+    }
+    match client.wait(END) {
+        Some(status) if status.success() => Ok(last),
+        status => {
+            let status = told(status.or_else(|| client.stop()));
+            let stderr = indented("client", client);
+            server.stop();
+            Err(Failure::ClientFailed { status, stderr, server_stderr: indented("server", server) })
+        }
+    }
+}
+
+fn told(status: Option<ExitStatus>) -> String {
+    status.map_or_else(|| "an unknown status".to_owned(), describe)
+}
+
+/// What a process wrote to stderr, ready to follow a message.
+fn indented(role: &str, process: &mut Process) -> String {
+    process.stderr().lines().map(|line| format!("\n    {role}: {line}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Test;
+
+    fn ping() -> Cell {
+        Cell {
+            test: Test::Ping,
+            element: None,
+            size: None,
+            total: None,
+            n: Some(5),
+            depth: None,
+            batch: false,
+        }
+    }
+
+    fn script(text: &str) -> Vec<String> {
+        ["sh", "-c", text, "sh"].map(String::from).to_vec()
+    }
+
+    fn measure(server: &str, client: &str) -> Result<Sample, Failure> {
+        let peer = Peer { name: "p".into(), server: script(server), client: script(client), batch: false };
+        let (mut children, dir) = (Children::new(), Path::new("/none"));
+        let timeout = Duration::from_millis(500);
+        peer.measure(&ping(), &mut Site { children: &mut children, dir, pins: None, timeout, deadline: None })
+    }
+
+    fn text(result: Result<Sample, Failure>) -> String {
+        result.unwrap_err().to_string()
+    }
+
+    const SERVER: &str = "echo hello; echo READY 127.0.0.1:4711; sleep 60";
+
+    #[test]
+    fn a_good_peer_gives_its_figure() {
+        let client = r#"echo noise; echo '{"test":"ping","p50_us":7.5,"more":1}'"#;
+        let sample = measure(SERVER, client).unwrap();
+        assert_eq!((sample.figure, sample.line["more"].as_u64()), (7.5, Some(1)));
+    }
+
+    #[test]
+    fn failures_say_who_ended_how_and_show_stderr() {
+        let dead = text(measure("echo no licence >&2; exit 7", "true"));
+        assert_eq!(dead, "the server ended with status 7 before it was ready\n    server: no licence");
+        let failed = text(measure("echo odd >&2; echo READY x; sleep 60", "echo TRANSIENT >&2; exit 2"));
+        assert_eq!(failed, "the client ended with status 2\n    client: TRANSIENT\n    server: odd");
+        let died = text(measure("echo READY x; sleep 0.1; kill -9 $$", "sleep 60"));
+        assert_eq!(died, "the server ended with signal 9 during the test");
+        assert_eq!(text(measure(SERVER, "sleep 60")), "the client was not done within 0.5 s");
+        assert!(text(measure(SERVER, "echo done")).contains("not JSON"));
+        assert!(text(measure(SERVER, r#"echo '{"test":"ping"}'"#)).contains("it has no p50_us"));
+        assert!(text(measure(SERVER, "true")).contains("not JSON"), "no line at all");
+    }
+
+    #[test]
+    fn placeholders_and_arguments_find_their_place() {
+        let peer: Peer = "a=srv --ior {dir}/x::cli {args} --ior {ready} --port {port}".parse().unwrap();
+        assert_eq!(peer.name, "a");
+        assert_eq!(peer.words(&peer.server, Path::new("/d"), None).join(" "), "srv --ior /d/x");
+        let client = peer.client_command(&ping(), Path::new("/d"), "h:47");
+        assert_eq!(client.join(" "), "cli ping --n 5 --ior h:47 --port 47");
+        let peer: Peer = "b=srv::env IOR=corbaloc::h:1 cli".parse().unwrap();
+        let client = peer.client_command(&ping(), Path::new("/d"), "");
+        assert_eq!(client.join(" "), "env IOR=corbaloc::h:1 cli ping --n 5");
+    }
+
+    #[test]
+    fn only_who_can_batch_is_asked_to() {
+        let cell = Cell { batch: true, ..ping() };
+        let mut peer: Peer = "a=s::c".parse().unwrap();
+        assert_eq!(peer.client_command(&cell, Path::new("/"), "").join(" "), "c ping --n 5");
+        peer.batch = true;
+        assert_eq!(peer.client_command(&cell, Path::new("/"), "").join(" "), "c ping --n 5 --batch");
+    }
+
+    #[test]
+    fn half_a_peer_is_refused() {
+        for bad in ["a", "a=s", "=s::c", "a=::c", "a=s::", "a= :: "] {
+            assert!(bad.parse::<Peer>().is_err(), "{bad}");
+        }
+    }
+}

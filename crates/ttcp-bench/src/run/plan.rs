@@ -1,0 +1,287 @@
+//! What is to be measured: the cells of the result table.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::RunArgs;
+use crate::cli::{Element, Test};
+
+/// The element types of the flood, in table order.
+const ELEMENTS: [Element; 6] =
+    [Element::Octet, Element::Char, Element::Short, Element::Long, Element::Double, Element::Struct];
+/// The buffer sizes of the flood, bytes.
+const SIZES: [u64; 4] = [1 << 10, 8 << 10, 64 << 10, 1 << 20];
+/// What echo sends: 64 KiB of octets, 1,000 structs.
+const ECHOES: [(Element, u64); 2] = [(Element::Octet, 65_536), (Element::Struct, 24_000)];
+/// The tests, in table order.
+const TESTS: [Test; 5] = [Test::Ping, Test::Demux, Test::Echo, Test::Pipeline, Test::Ttcp];
+
+/// One experiment, done by every peer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Cell {
+    /// Kind of experiment.
+    pub(crate) test: Test,
+    /// Element type (ttcp, echo).
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub(crate) element: Option<Element>,
+    /// User bytes of one buffer (ttcp, echo).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) size: Option<u64>,
+    /// User bytes in all (ttcp).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) total: Option<u64>,
+    /// Calls (all but ttcp).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) n: Option<u32>,
+    /// Calls outstanding (pipeline).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) depth: Option<u32>,
+    /// Whether peers with such an option gather due messages into one write (pipeline). The others do as ever.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) batch: bool,
+}
+
+/// The unit of a figure, which also tells whether more is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) enum Unit {
+    /// 10^9 user bits per second.
+    #[serde(rename = "Gbit/s")]
+    GbitPerSecond,
+    /// Thousand calls per second.
+    #[serde(rename = "kcalls/s")]
+    KilocallsPerSecond,
+    /// Microseconds, the median of all calls.
+    #[serde(rename = "us")]
+    Microseconds,
+}
+
+impl Unit {
+    /// As printed.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Unit::GbitPerSecond => "Gbit/s",
+            Unit::KilocallsPerSecond => "kcalls/s",
+            Unit::Microseconds => "us",
+        }
+    }
+
+    /// Whether a larger figure is the better one.
+    pub(crate) fn more_is_better(self) -> bool {
+        self != Unit::Microseconds
+    }
+}
+
+impl Cell {
+    /// The cells that `args` asks for, in table order.
+    pub(crate) fn all(args: &RunArgs) -> Vec<Cell> {
+        let types = args.types.as_deref().unwrap_or(&ELEMENTS);
+        let sizes = args.sizes.as_deref().unwrap_or(&SIZES);
+        let mut cells = Vec::new();
+        for test in TESTS.into_iter().filter(|t| args.tests.as_ref().is_none_or(|wanted| wanted.contains(t)))
+        {
+            match test {
+                Test::Ping | Test::Demux => cells.push(Cell::calls(test, args)),
+                Test::Echo => cells.extend(ECHOES.into_iter().filter(|(t, _)| types.contains(t)).map(
+                    |(element, size)| Cell {
+                        element: Some(element),
+                        size: Some(size),
+                        ..Cell::calls(test, args)
+                    },
+                )),
+                Test::Pipeline => cells.extend([false, true].map(|batch| Cell {
+                    depth: Some(args.depth),
+                    batch,
+                    ..Cell::calls(test, args)
+                })),
+                Test::Ttcp => {
+                    for element in ELEMENTS.into_iter().filter(|e| types.contains(e)) {
+                        cells.extend(sizes.iter().map(|&size| Cell::flood(element, size, args)));
+                    }
+                }
+            }
+        }
+        cells
+    }
+
+    fn calls(test: Test, args: &RunArgs) -> Cell {
+        let n = match (test, args.quick) {
+            (Test::Pipeline, false) => 200_000,
+            (Test::Pipeline, true) => 20_000,
+            (Test::Echo, false) => 5_000,
+            (Test::Echo, true) => 1_000,
+            (_, false) => 20_000,
+            (_, true) => 3_000,
+        };
+        let n = Some(args.n.unwrap_or(n));
+        Cell { test, element: None, size: None, total: None, n, depth: None, batch: false }
+    }
+
+    fn flood(element: Element, size: u64, args: &RunArgs) -> Cell {
+        // Long enough that the socket's windows have opened and a clock tick does not matter.
+        let (full, quick) = match size {
+            0..4_096 => (64 << 20, 16 << 20),
+            4_096..32_768 => (256 << 20, 32 << 20),
+            _ => (1 << 30, 128 << 20),
+        };
+        let total = args.total.unwrap_or(if args.quick { quick } else { full });
+        Cell {
+            test: Test::Ttcp,
+            element: Some(element),
+            size: Some(size),
+            total: Some(total),
+            n: None,
+            depth: None,
+            batch: false,
+        }
+    }
+
+    /// The client's arguments by the contract: the test and its options.
+    pub(crate) fn arguments(&self) -> Vec<String> {
+        let mut out = vec![self.test.to_string()];
+        let mut option = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                out.extend([format!("--{name}"), value]);
+            }
+        };
+        option("type", self.element.map(|e| e.to_string()));
+        option("size", self.size.map(|n| n.to_string()));
+        option("total", self.total.map(|n| n.to_string()));
+        option("n", self.n.map(|n| n.to_string()));
+        option("depth", self.depth.map(|n| n.to_string()));
+        out
+    }
+
+    /// The row's name: test, type, size.
+    pub(crate) fn name(&self) -> String {
+        let mut out = self.test.to_string();
+        for part in [
+            self.element.map(|e| e.to_string()),
+            self.size.map(human_bytes),
+            self.depth.map(|d| d.to_string()),
+            self.batch.then(|| "batch".to_owned()),
+        ]
+        .into_iter()
+        .flatten()
+        {
+            out.push(' ');
+            out.push_str(&part);
+        }
+        out
+    }
+
+    /// The unit of this cell's figure.
+    pub(crate) fn unit(&self) -> Unit {
+        match self.test {
+            Test::Ttcp => Unit::GbitPerSecond,
+            Test::Pipeline => Unit::KilocallsPerSecond,
+            Test::Ping | Test::Echo | Test::Demux => Unit::Microseconds,
+        }
+    }
+
+    /// This cell's figure in a client's line.
+    ///
+    /// # Errors
+    /// The line belongs to another experiment, or lacks the figure; the text says which.
+    pub(crate) fn figure(&self, line: &Value) -> Result<f64, String> {
+        let differs = |name: &str, wanted: Value| match line.get(name) {
+            Some(told) if *told != wanted => Err(format!("it tells of {name} {told}, not {wanted}")),
+            _ => Ok(()),
+        };
+        differs("test", self.test.to_string().into())?;
+        if let (Some(element), Some(size)) = (self.element, self.size) {
+            differs("type", element.to_string().into())?;
+            differs("size", size.into())?;
+        }
+        let (name, scale) = match self.unit() {
+            Unit::GbitPerSecond => ("mbit_s", 1e-3),
+            Unit::KilocallsPerSecond => ("calls_s", 1e-3),
+            Unit::Microseconds => ("p50_us", 1.0),
+        };
+        match line.get(name).and_then(Value::as_f64) {
+            Some(figure) if figure.is_finite() && figure > 0.0 => Ok(figure * scale),
+            Some(figure) => Err(format!("{name} is {figure}")),
+            None => Err(format!("it has no {name}")),
+        }
+    }
+}
+
+/// Bytes as people write them: whole KiB or MiB where they are, else the number.
+pub(crate) fn human_bytes(n: u64) -> String {
+    match n {
+        n if n >= 1 << 20 && n % (1 << 20) == 0 => format!("{} MiB", n >> 20),
+        n if n >= 1 << 10 && n % (1 << 10) == 0 => format!("{} KiB", n >> 10),
+        n => format!("{n} B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Run {
+        #[command(flatten)]
+        args: RunArgs,
+    }
+
+    fn cells(line: &str) -> Vec<Cell> {
+        let words = line.split_whitespace();
+        Cell::all(&Run::try_parse_from(std::iter::once("run").chain(words)).unwrap().args)
+    }
+
+    #[test]
+    fn the_full_plan_floods_every_type_in_every_size() {
+        let all = cells("");
+        assert_eq!(all.iter().filter(|c| c.test == Test::Ttcp).count(), 24);
+        assert_eq!(all.len(), 30);
+        assert_eq!(all.first().map(Cell::name).as_deref(), Some("ping"));
+        assert_eq!(all.last().map(Cell::name).as_deref(), Some("ttcp struct 1 MiB"));
+        assert!(all.iter().any(|c| c.name() == "pipeline 64 batch"));
+        assert!(all.iter().any(|c| c.name() == "echo struct 24000 B"));
+    }
+
+    #[test]
+    fn plans_are_restricted_by_test_type_and_size() {
+        let some = cells("--tests ttcp,echo --types long,octet --sizes 4K,1000 --total 1M --n 9");
+        let names: Vec<_> = some.iter().map(Cell::name).collect();
+        let wanted = [
+            "echo octet 64 KiB",
+            "ttcp octet 4 KiB",
+            "ttcp octet 1000 B",
+            "ttcp long 4 KiB",
+            "ttcp long 1000 B",
+        ];
+        assert_eq!(names, wanted);
+        let arguments = some.last().unwrap().arguments().join(" ");
+        assert_eq!(arguments, "ttcp --type long --size 1000 --total 1048576");
+        assert_eq!(some.first().unwrap().arguments().join(" "), "echo --type octet --size 65536 --n 9");
+    }
+
+    #[test]
+    fn quick_does_less_in_the_same_cells() {
+        let (full, quick) = (cells(""), cells("--quick"));
+        assert_eq!(full.len(), quick.len());
+        for (f, q) in full.iter().zip(&quick) {
+            assert!(q.total < f.total || q.n < f.n, "{}", f.name());
+        }
+    }
+
+    #[test]
+    fn figures_come_from_the_line_of_the_same_experiment() {
+        let [ping] = &cells("--tests ping")[..] else { panic!() };
+        assert_eq!(ping.figure(&json!({"test": "ping", "p50_us": 20.5})), Ok(20.5));
+        assert_eq!(ping.figure(&json!({"test": "ping"})), Err("it has no p50_us".into()));
+        assert!(ping.figure(&json!({"test": "demux", "p50_us": 20.5})).unwrap_err().contains("demux"));
+        let [flood] = &cells("--tests ttcp --types char --sizes 1K")[..] else { panic!() };
+        let line = json!({"test": "ttcp", "type": "char", "size": 1024, "mbit_s": 2500.0});
+        assert_eq!(flood.figure(&line), Ok(2.5));
+        for (name, bad) in [("size", json!(8192)), ("type", json!("octet")), ("mbit_s", json!(0.0))] {
+            let mut line = line.clone();
+            line[name] = bad;
+            assert!(flood.figure(&line).is_err(), "{line}");
+        }
+    }
+}

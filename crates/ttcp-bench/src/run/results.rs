@@ -1,0 +1,273 @@
+//! What was measured: samples, medians, ratios; as a table and as JSON.
+
+use comfy_table::{CellAlignment, Table, presets::ASCII_MARKDOWN};
+use serde::Serialize;
+
+use super::environment::Environment;
+use super::peers::{Failure, Peer, Sample};
+use super::plan::{Cell, Unit};
+
+/// The peer that the others are compared with.
+pub(crate) const BASELINE: &str = "raw";
+
+/// All of a run.
+#[derive(Debug, Serialize)]
+pub(crate) struct Results {
+    /// Version of this format.
+    pub(crate) format: u32,
+    /// Where and how.
+    pub(crate) environment: Environment,
+    /// Rounds wanted.
+    pub(crate) repeat: u32,
+    /// Rounds done whole.
+    pub(crate) rounds: u32,
+    /// Whether the user ended it early.
+    pub(crate) interrupted: bool,
+    /// Who was measured.
+    pub(crate) peers: Vec<Peer>,
+    /// What came out, in table order.
+    pub(crate) cells: Vec<Row>,
+}
+
+/// One cell over all peers.
+#[derive(Debug, Serialize)]
+pub(crate) struct Row {
+    /// The row's name.
+    pub(crate) name: String,
+    /// The experiment.
+    #[serde(flatten)]
+    pub(crate) cell: Cell,
+    /// Unit of the figures.
+    pub(crate) unit: Unit,
+    /// Whether a larger figure is the better one.
+    pub(crate) more_is_better: bool,
+    /// One entry per peer, in the order of [`Results::peers`].
+    pub(crate) results: Vec<Entry>,
+}
+
+/// One cell of one peer.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Entry {
+    /// Name of the peer.
+    pub(crate) peer: String,
+    /// Median of the figures.
+    pub(crate) median: Option<f64>,
+    /// Smallest figure.
+    pub(crate) min: Option<f64>,
+    /// Largest figure.
+    pub(crate) max: Option<f64>,
+    /// Median over the baseline's median: above 1 is better for throughput, below 1 for latency.
+    pub(crate) ratio: Option<f64>,
+    /// Every result.
+    pub(crate) samples: Vec<Sample>,
+    /// Why others failed.
+    pub(crate) failures: Vec<String>,
+}
+
+impl Results {
+    /// Nothing measured yet.
+    pub(crate) fn new(environment: Environment, repeat: u32, peers: Vec<Peer>, cells: Vec<Cell>) -> Results {
+        let row = |cell: Cell| Row {
+            name: cell.name(),
+            unit: cell.unit(),
+            more_is_better: cell.unit().more_is_better(),
+            results: peers.iter().map(|p| Entry { peer: p.name.clone(), ..Entry::default() }).collect(),
+            cell,
+        };
+        let cells = cells.into_iter().map(row).collect();
+        Results { format: 1, environment, repeat, rounds: 0, interrupted: false, peers, cells }
+    }
+
+    /// Notes one measurement of a peer in a row. Out of range numbers are ignored.
+    pub(crate) fn add(&mut self, row: usize, peer: usize, result: Result<Sample, Failure>) {
+        let Some(row) = self.cells.get_mut(row) else { return };
+        let Some(entry) = row.results.get_mut(peer) else { return };
+        match result {
+            Ok(sample) => entry.samples.push(sample),
+            Err(failure) => entry.failures.push(failure.to_string()),
+        }
+        entry.summarise();
+        let baseline = row.results.iter().find(|e| e.peer == BASELINE).and_then(|e| e.median);
+        for entry in row.results.iter_mut().filter(|e| e.peer != BASELINE) {
+            entry.ratio = entry.median.zip(baseline).map(|(own, base)| own / base);
+        }
+    }
+
+    /// How many measurements failed.
+    pub(crate) fn failed(&self) -> usize {
+        self.cells.iter().flat_map(|row| &row.results).map(|e| e.failures.len()).sum()
+    }
+
+    /// The table: Markdown that reads well on a terminal.
+    pub(crate) fn table(&self) -> String {
+        let mut table = Table::new();
+        table.load_style(ASCII_MARKDOWN);
+        let mut header = vec!["test".to_owned(), "unit".to_owned()];
+        let compared = self.peers.iter().any(|p| p.name == BASELINE);
+        for peer in &self.peers {
+            header.extend([peer.name.clone(), "min-max".to_owned()]);
+            if compared && peer.name != BASELINE {
+                header.push(format!("{} / {BASELINE}", peer.name));
+            }
+        }
+        let columns = header.len();
+        table.set_header(header);
+        for row in &self.cells {
+            let mut line = vec![row.name.clone(), row.unit.name().to_owned()];
+            for entry in &row.results {
+                line.extend(entry.shown());
+                if compared && entry.peer != BASELINE {
+                    line.push(entry.ratio.map_or_else(|| "-".to_owned(), |r| format!("{r:.2} x")));
+                }
+            }
+            table.add_row(line);
+        }
+        for column in table.column_iter_mut().take(columns).skip(2) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        table.to_string()
+    }
+
+    /// What the table's figures are.
+    pub(crate) fn legend(&self) -> String {
+        format!(
+            "Medians of {} interleaved round(s). ttcp: user bits sent, unmarshalled and confirmed (more is better); \
+             pipeline: calls (more is better); ping, demux, echo: median time of a call (less is better).",
+            self.rounds
+        )
+    }
+}
+
+impl Entry {
+    fn summarise(&mut self) {
+        let mut figures: Vec<f64> = self.samples.iter().map(|s| s.figure).collect();
+        figures.sort_by(f64::total_cmp);
+        self.median = median(&figures);
+        self.min = figures.first().copied();
+        self.max = figures.last().copied();
+    }
+
+    /// Median and spread as printed.
+    fn shown(&self) -> [String; 2] {
+        match (self.median, self.min, self.max) {
+            (Some(median), Some(min), Some(max)) => {
+                let note = if self.failures.is_empty() { "" } else { " !" };
+                [format!("{}{note}", short(median)), format!("{}-{}", short(min), short(max))]
+            }
+            _ if self.failures.is_empty() => ["-".to_owned(), "-".to_owned()],
+            _ => ["failed".to_owned(), "-".to_owned()],
+        }
+    }
+}
+
+/// The middle of sorted figures, or the mean of the two in the middle.
+fn median(sorted: &[f64]) -> Option<f64> {
+    let middle = sorted.len() / 2;
+    let upper = *sorted.get(middle)?;
+    if sorted.len() % 2 == 1 {
+        return Some(upper);
+    }
+    sorted.get(middle.wrapping_sub(1)).map(|lower| (lower + upper) / 2.0)
+}
+
+/// A figure with three significant digits, without exponent.
+pub(crate) fn short(figure: f64) -> String {
+    match figure {
+        f if f >= 99.95 => format!("{f:.0}"),
+        f if f >= 9.995 => format!("{f:.1}"),
+        f => format!("{f:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::cli::{Element, Test};
+
+    fn results() -> Results {
+        let peers = ["raw=s::c", "zorb=s::c"].map(|p| p.parse().unwrap()).to_vec();
+        let ping = Cell {
+            test: Test::Ping,
+            element: None,
+            size: None,
+            total: None,
+            n: Some(9),
+            depth: None,
+            batch: false,
+        };
+        let flood = Cell {
+            test: Test::Ttcp,
+            element: Some(Element::Octet),
+            size: Some(65_536),
+            total: Some(1 << 20),
+            n: None,
+            ..ping.clone()
+        };
+        Results::new(Environment::of_now(), 3, peers, vec![ping, flood])
+    }
+
+    fn sample(figure: f64) -> Result<Sample, Failure> {
+        Ok(Sample { figure, line: json!({"figure": figure}) })
+    }
+
+    #[test]
+    fn medians_are_of_odd_and_even_counts() {
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[4.0]), Some(4.0));
+        assert_eq!(median(&[1.0, 4.0]), Some(2.5));
+        assert_eq!(median(&[1.0, 2.0, 9.0]), Some(2.0));
+        assert_eq!(median(&[1.0, 2.0, 4.0, 9.0]), Some(3.0));
+    }
+
+    #[test]
+    fn figures_have_three_digits() {
+        assert_eq!(
+            [0.5, 9.99, 9.996, 20.94, 99.96, 48_211.4].map(short),
+            ["0.50", "9.99", "10.0", "20.9", "100", "48211"]
+        );
+    }
+
+    #[test]
+    fn the_table_has_medians_spreads_and_ratios() {
+        let mut r = results();
+        for (raw, zorb) in [(20.0, 24.0), (10.0, 12.0), (40.0, 50.0)] {
+            r.add(0, 0, sample(raw));
+            r.add(0, 1, sample(zorb));
+        }
+        r.add(1, 0, sample(44.0));
+        r.add(1, 1, Err(Failure::NoTime));
+        let table = r.table();
+        let lines: Vec<Vec<_>> = table.lines().map(|l| l.split('|').map(str::trim).collect()).collect();
+        assert_eq!(lines[0][1..8], ["test", "unit", "raw", "min-max", "zorb", "min-max", "zorb / raw"]);
+        assert_eq!(lines[2][1..8], ["ping", "us", "20.0", "10.0-40.0", "24.0", "12.0-50.0", "1.20 x"]);
+        assert_eq!(lines[3][1..8], ["ttcp octet 64 KiB", "Gbit/s", "44.0", "44.0-44.0", "failed", "-", "-"]);
+        assert_eq!(r.failed(), 1);
+    }
+
+    #[test]
+    fn a_partly_failed_cell_keeps_its_figures_and_is_marked() {
+        let mut r = results();
+        r.add(0, 1, sample(24.0));
+        r.add(0, 1, Err(Failure::NoTime));
+        let table = r.table();
+        assert!(table.contains("24.0 !") && table.contains("24.0-24.0"), "{table}");
+    }
+
+    #[test]
+    fn the_record_holds_all_samples_and_the_environment() {
+        let mut r = results();
+        r.add(0, 0, sample(20.0));
+        r.add(0, 1, sample(30.0));
+        let json: Value = serde_json::to_value(&r).unwrap();
+        assert_eq!(json["cells"][0]["results"][1]["ratio"], 1.5);
+        assert_eq!(json["cells"][0]["results"][1]["samples"][0]["line"]["figure"], 30.0);
+        assert_eq!(json["cells"][1]["type"], "octet");
+        assert_eq!(json["cells"][1]["unit"], "Gbit/s");
+        for name in ["kernel", "cpu", "cores", "congestion_control", "commit", "command", "version", "rustc"]
+        {
+            assert!(json["environment"].get(name).is_some(), "{name}");
+        }
+    }
+}

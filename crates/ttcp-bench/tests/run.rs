@@ -1,0 +1,196 @@
+//! `ttcp run` as a user sees it: real processes, tiny work.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use serde_json::Value;
+
+fn ttcp(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ttcp"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    ttcp(&["run", "--quick", "--peers", "raw"]).args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn script(dir: &Path, name: &str, body: &str) -> String {
+    let path = dir.join(name);
+    fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path.display().to_string()
+}
+
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn gone(pid: &str) -> bool {
+    let pid = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
+    // An orphan may stay as a corpse until init buries it.
+    test_kill_process(pid).is_err()
+        || fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()))
+            .is_ok_and(|s| s.contains(") Z "))
+}
+
+#[test]
+fn a_tiny_run_of_the_baseline_fills_every_cell() {
+    let dir = tempfile::tempdir().unwrap();
+    let json = dir.path().join("record.json");
+    let file = json.to_str().unwrap();
+    let out = run(&["--total", "1M", "--n", "200", "--repeat", "2", "--json", file]);
+    let (stdout, stderr) = (text(&out.stdout), text(&out.stderr));
+    assert!(out.status.success(), "{stdout}{stderr}");
+    let rows: Vec<&str> = stdout.lines().filter(|l| l.starts_with("| ")).collect();
+    assert_eq!(rows.len(), 1 + 30, "{stdout}");
+    assert!(rows.iter().all(|r| !r.contains("failed") && !r.contains("| -")), "{stdout}");
+    assert!(stdout.starts_with("machine: ") && stdout.contains("\ntcp: "), "{stdout}");
+    assert!(stderr.contains("[60/60"), "{stderr}");
+
+    let record: Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
+    assert_eq!(record["rounds"], 2);
+    for cell in record["cells"].as_array().unwrap() {
+        let entry = &cell["results"][0];
+        assert_eq!(entry["peer"], "raw");
+        assert_eq!(entry["samples"].as_array().unwrap().len(), 2, "{cell}");
+        let [min, median, max] = ["min", "median", "max"].map(|n| entry[n].as_f64().unwrap());
+        assert!(0.0 < min && min <= median && median <= max, "{cell}");
+        for sample in entry["samples"].as_array().unwrap() {
+            assert_eq!((&sample["line"]["peer"], &sample["line"]["test"]), (&"raw".into(), &cell["test"]));
+            assert_eq!(sample["line"]["batch"] == 1, cell["batch"] == true, "{cell}");
+        }
+    }
+}
+
+#[test]
+fn a_second_peer_is_compared_with_the_baseline() {
+    let program = env!("CARGO_BIN_EXE_ttcp");
+    let again = format!("again={program} raw-server --port 0::{program} raw-client {{args}} --port {{port}}");
+    let out = run(&["--tests", "ping", "--n", "200", "--repeat", "1", "--peer", &again]);
+    let stdout = text(&out.stdout);
+    assert!(out.status.success(), "{stdout}{}", text(&out.stderr));
+    assert!(stdout.contains("again / raw"), "{stdout}");
+    assert!(stdout.lines().any(|l| l.starts_with("| ping") && l.trim_end().ends_with(" x |")), "{stdout}");
+}
+
+#[test]
+fn a_dead_peer_fails_clearly_and_the_others_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = script(dir.path(), "server", "echo cannot find liborb.so >&2; exit 42");
+    let peer = format!("dead={server}::true");
+    let out = run(&["--tests", "ping", "--n", "100", "--repeat", "2", "--peer", &peer]);
+    let (stdout, stderr) = (text(&out.stdout), text(&out.stderr));
+    assert_eq!(out.status.code(), Some(1));
+    assert!(stderr.contains("dead ping: the server ended with status 42 before it was ready"), "{stderr}");
+    assert!(stderr.contains("    server: cannot find liborb.so"), "{stderr}");
+    assert!(stderr.contains("2 measurement(s) failed"), "{stderr}");
+    let row: Vec<_> =
+        stdout.lines().find(|l| l.starts_with("| ping")).unwrap().split('|').map(str::trim).collect();
+    assert!(row[3].parse::<f64>().unwrap() > 0.0, "raw is kept: {stdout}");
+    assert_eq!((row[5], row[7]), ("failed", "-"), "{stdout}");
+}
+
+#[test]
+fn a_client_that_hangs_is_killed_in_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let pids = dir.path().join("pids");
+    let note = format!("echo $$ >> {}", pids.display());
+    let server = script(
+        dir.path(),
+        "server",
+        &format!("trap '' TERM; {note}; echo READY x; while :; do sleep 1; done"),
+    );
+    let client = script(dir.path(), "client", &format!("{note}; exec sleep 60"));
+    let peer = format!("slow={server}::{client}");
+    let out = run(&["--tests", "ping", "--n", "100", "--repeat", "1", "--timeout", "1", "--peer", &peer]);
+    assert_eq!(out.status.code(), Some(1));
+    let stderr = text(&out.stderr);
+    assert!(stderr.contains("slow ping: the client was not done within 1 s"), "{stderr}");
+    let pids = fs::read_to_string(pids).unwrap();
+    assert_eq!(pids.lines().count(), 2);
+    eventually("both are gone", || pids.lines().all(gone));
+}
+
+#[test]
+fn a_running_run_ends_its_children_when_interrupted() {
+    let dir = tempfile::tempdir().unwrap();
+    let (pids, json) = (dir.path().join("pids"), dir.path().join("record.json"));
+    let note = format!("echo $$ >> {}", pids.display());
+    let server = script(dir.path(), "server", &format!("{note}; echo READY x; exec sleep 60"));
+    let client = script(dir.path(), "client", &format!("{note}; exec sleep 60"));
+    let peer = format!("slow={server}::{client}");
+    let mut child =
+        ttcp(&["run", "--peers", "raw", "--tests", "ping", "--n", "100", "--peer", &peer, "--json"])
+            .arg(&json)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+    let read = |path: &PathBuf| fs::read_to_string(path).unwrap_or_default();
+    eventually("both are up", || read(&pids).lines().count() == 2);
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let status = child.wait().unwrap();
+    let (mut stdout, mut stderr) = (String::new(), String::new());
+    child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert_eq!(status.code(), Some(130), "{stderr}");
+    assert!(stderr.contains("interrupted") && stdout.contains("| ping"), "{stdout}{stderr}");
+    eventually("both are gone", || read(&pids).lines().all(gone));
+    let record: Value = serde_json::from_str(&read(&json)).unwrap();
+    assert_eq!((&record["interrupted"], &record["rounds"]), (&true.into(), &0.into()));
+}
+
+#[test]
+fn a_server_on_a_lifeline_ends_with_its_parent() {
+    let mut server = ttcp(&["raw-server", "--port", "0", "--lifeline"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut ready = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    assert!(ready.starts_with("READY 127.0.0.1:"), "{ready}");
+    assert!(server.try_wait().unwrap().is_none());
+    drop(server.stdin.take());
+    let ended = |s: &mut Child| s.try_wait().unwrap().is_some();
+    eventually("it ended", || ended(&mut server));
+}
+
+#[test]
+fn wrong_options_are_refused_before_any_work() {
+    let refused = |arguments: &[&str], code, told: &str| {
+        let out = run(arguments);
+        assert_eq!(out.status.code(), Some(code), "{arguments:?}");
+        assert!(text(&out.stderr).contains(told), "{}", text(&out.stderr));
+        assert!(out.stdout.is_empty());
+    };
+    refused(&["--types", "float"], 2, "possible values");
+    refused(&["--peer", "x"], 2, "NAME=SERVER_CMD::CLIENT_CMD");
+    refused(&["--sizes", "0"], 2, "--sizes");
+    refused(&["--tests", "echo", "--types", "long"], 1, "nothing to measure");
+    refused(&["--json", "/no/such/dir/f.json"], 1, "cannot create /no/such/dir/f.json");
+}
+
+#[test]
+fn a_client_without_a_server_names_the_address() {
+    let out = ttcp(&["raw-client", "ping", "--port", "1"]).output().unwrap();
+    assert_eq!(out.status.code(), Some(1));
+    let stderr = text(&out.stderr);
+    assert!(stderr.contains("cannot connect to 127.0.0.1:1: Connection refused"), "{stderr}");
+}
