@@ -156,40 +156,26 @@ impl<R> Calls<R> {
         }
     }
 
-    /// Enters the outcome of the call with this request id, which a Reply brought, or a LocateReply.
-    ///
-    /// # Errors
-    /// Gives the outcome back if no such call waits.
+    /// Enters the outcome of the call with this request id, which a Reply brought, or a LocateReply. `None`, without making
+    /// the outcome, if no such call waits.
     #[inline]
-    pub fn answer(&mut self, id: RequestId, locate: bool, outcome: R) -> Result<CallId, R> {
-        let Some(call) = self.call_of(id) else { return Err(outcome) };
-        match self.state_mut(call) {
-            Some(state @ State::Waiting { .. }) => {
-                if matches!(state, State::Waiting { place, .. } if place.locate != locate) {
-                    return Err(outcome);
-                }
-                *state = State::Done { outcome, unanswered: false };
+    pub fn answer(&mut self, id: RequestId, locate: bool, outcome: impl FnOnce() -> R) -> Option<CallId> {
+        let call = self.call_of(id)?;
+        let slot = self.slots.get_mut(call.index()).filter(|slot| slot.generation == call.generation)?;
+        match &slot.state {
+            State::Waiting { place, .. } if place.locate == locate => {
+                slot.state = State::Done { outcome: outcome(), unanswered: false };
                 self.waiting -= 1;
-                Ok(call)
+                Some(call)
             }
-            _ => Err(outcome),
+            _ => None,
         }
     }
 
-    /// [`answer`](Self::answer) by a Reply.
-    ///
-    /// # Errors
-    /// Gives the outcome back if no such call waits.
-    pub fn complete(&mut self, id: RequestId, outcome: R) -> Result<CallId, R> {
-        self.answer(id, false, outcome)
-    }
-
-    /// Enters the outcome of a call that had no reply. Does nothing if the call does not wait.
-    pub fn fail(&mut self, call: CallId, outcome: R) {
-        if let Some(state @ State::Waiting { .. }) = self.state_mut(call) {
-            *state = State::Done { outcome, unanswered: true };
-            self.waiting -= 1;
-        }
+    /// Whether a call with this request id waits.
+    #[must_use]
+    pub fn awaits(&self, id: RequestId) -> bool {
+        self.call_of(id).is_some_and(|call| self.is_waiting(call))
     }
 
     /// Whether the call still waits.
@@ -293,17 +279,21 @@ mod tests {
 
     use super::*;
 
+    fn id_of<R>(calls: &Calls<R>, call: CallId) -> RequestId {
+        calls.request_id(call)
+    }
+
     #[test]
     fn an_id_finds_its_call_and_no_other() {
         let mut calls = Calls::new(true);
         let a = calls.start(None).unwrap();
         let b = calls.start(None).unwrap();
-        assert_eq!(calls.complete(calls.request_id(b), "b"), Ok(b));
+        assert_eq!(calls.answer(id_of(&calls, b), false, || "b"), Some(b));
         assert_eq!(calls.take(a), None);
         assert_eq!(calls.take(b), Some("b"));
         let id = calls.request_id(a);
         assert!(calls.abandon(a).is_some());
-        assert_eq!(calls.complete(id, "late"), Err("late"));
+        assert_eq!(calls.answer(id, false, || "late"), None);
         assert_eq!(calls.waiting(), 0);
     }
 
@@ -313,11 +303,11 @@ mod tests {
         let first = calls.start(None).unwrap();
         let old = calls.request_id(first);
         assert_eq!(old.0 & 1, 1, "the acceptor's ids are odd");
-        calls.complete(old, 1).unwrap();
+        calls.answer(old, false, || 1).unwrap();
         assert_eq!(calls.take(first), Some(1));
         let second = calls.start(None).unwrap();
         assert_eq!(second.index(), first.index());
-        assert_eq!(calls.complete(old, 2), Err(2));
+        assert_eq!(calls.answer(old, false, || 2), None);
         assert!(calls.is_waiting(second));
     }
 
@@ -332,8 +322,8 @@ mod tests {
         for _ in 0..40_000 {
             let call = calls.start(None).unwrap();
             assert_ne!(call.index(), expired.index());
-            assert_eq!(calls.complete(id, "late"), Err("late"));
-            calls.complete(calls.request_id(call), "reply").unwrap();
+            assert_eq!(calls.answer(id, false, || "late"), None);
+            calls.answer(id_of(&calls, call), false, || "reply").unwrap();
             calls.take(call).unwrap();
         }
     }
@@ -346,7 +336,7 @@ mod tests {
         }
         assert_eq!(calls.waiting(), 65_535);
         let id = calls.next_oneway_id();
-        assert_eq!(calls.complete(id, ()), Err(()));
+        assert_eq!(calls.answer(id, false, || ()), None);
         assert_ne!(id, calls.next_oneway_id());
     }
 
@@ -359,7 +349,7 @@ mod tests {
         let soon = calls.start(Some(at(2))).unwrap();
         calls.start(None).unwrap();
         assert_eq!(calls.earliest_deadline(), Some(at(2)));
-        calls.complete(calls.request_id(soon), ()).unwrap();
+        calls.answer(id_of(&calls, soon), false, || ()).unwrap();
         calls.fail_due(Some(at(2)), |_, _| ());
         assert_eq!((calls.waiting(), calls.earliest_deadline()), (2, Some(at(5))));
         calls.fail_due(None, |_, _| ());
@@ -372,7 +362,7 @@ mod tests {
         let call = calls.start(None).unwrap();
         calls.queued(call, Place { start: 0, end: 24, locate: true });
         let id = calls.request_id(call);
-        assert_eq!(calls.answer(id, false, 1), Err(1));
-        assert_eq!(calls.answer(id, true, 2), Ok(call));
+        assert_eq!(calls.answer(id, false, || 1), None);
+        assert_eq!(calls.answer(id, true, || 2), Some(call));
     }
 }

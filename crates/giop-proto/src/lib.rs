@@ -9,6 +9,7 @@ pub mod calls;
 mod connection;
 mod error;
 mod event;
+mod fragments;
 mod limits;
 mod message;
 pub mod outbox;

@@ -4,11 +4,12 @@ use bytes::Bytes;
 use giop_codec::cdr::{CodeSets, DecodeLimits, Decoder};
 use giop_codec::exception::SystemException;
 use giop_codec::giop::{
-    LocateReplyHeader, LocateRequestHeader, LocateStatus, MessageHeader, MessageType, ObjectKey, ReplyHeader, ReplyStatus,
-    RequestHeader, RequestId, ResponseFlags, ServiceContexts, TargetAddress, enter_body,
+    LocateReplyHeader, LocateRequestHeader, LocateStatus, MessageHeader, MessageType, ObjectKey, ReplyHeader,
+    ReplyStatus, RequestHeader, RequestId, ResponseFlags, ServiceContexts, TargetAddress, enter_body,
 };
 use giop_codec::{ByteOrder, DecodeError, Version};
 
+use crate::fragments::Joined;
 use crate::limits::Limits;
 use crate::receive::{Frame, HEADER_LEN};
 use crate::serving::ServeToken;
@@ -36,6 +37,18 @@ pub(crate) struct RequestHead {
     operation_len: u16,
     pub(crate) response: ResponseFlags,
     pub(crate) has_contexts: bool,
+    /// It says the same as the one before.
+    pub(crate) repeats: bool,
+    /// Where the header ends, padding before the body not counted.
+    end: u32,
+}
+
+/// The last request header, octet by octet: the next one is often the same but for its id.
+#[derive(Debug, Default)]
+pub(crate) struct LastHead {
+    /// From behind the request id to the end of the header.
+    octets: Vec<u8>,
+    header: Option<(MessageHeader, RequestHead)>,
 }
 
 /// A question of the peer where an object is.
@@ -57,6 +70,15 @@ pub struct Reply {
     answer: Answer,
 }
 
+/// What a reply's header says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReplyHead {
+    pub(crate) id: RequestId,
+    answer: Answer,
+    at: u32,
+    has_contexts: bool,
+}
+
 #[derive(Debug, Clone, Copy)]
 enum Answer {
     Reply(ReplyStatus),
@@ -67,6 +89,8 @@ enum Answer {
 #[derive(Debug)]
 struct Body {
     message: Bytes,
+    /// See `Joined`.
+    pieces: Option<Box<[u32]>>,
     limits: DecodeLimits,
     at: u32,
     version: Version,
@@ -98,33 +122,39 @@ impl Terms {
     }
 
     #[inline]
-    fn body(&self, frame: Frame, at: u32, has_contexts: bool) -> Body {
-        let alloc = self.max_decoded.max(frame.octets.len().saturating_mul(8));
+    fn body(&self, header: MessageHeader, message: Joined, at: u32, has_contexts: bool) -> Body {
         Body {
-            limits: DecodeLimits { depth: self.max_depth, alloc },
+            limits: DecodeLimits {
+                depth: self.max_depth,
+                alloc: self.max_decoded.max(message.octets.len().saturating_mul(8)),
+            },
             at,
-            version: frame.header.version,
-            order: frame.header.order,
+            version: header.version,
+            order: header.order,
             code_sets: self.code_sets,
             has_contexts,
-            message: frame.octets,
+            message: message.octets,
+            pieces: message.pieces,
         }
     }
 }
 
+/// Where the request id of a GIOP 1.2 message ends.
+const ID_END: usize = HEADER_LEN + 4;
+
 impl RequestHead {
     /// Decodes the header of a request.
-    #[inline]
-    pub(crate) fn decode(frame: &Frame) -> Result<Self, RequestError> {
-        let mut d = decoder(&frame.octets, &frame.header);
-        let header = RequestHeader::decode(&mut d).map_err(RequestError::Header)?;
+    pub(crate) fn decode(header: &MessageHeader, octets: &[u8]) -> Result<Self, RequestError> {
+        let mut d = decoder(header, octets);
+        let request = RequestHeader::decode(&mut d).map_err(RequestError::Header)?;
+        let end = narrow(d.position());
         enter_body(&mut d);
-        let (id, response) = (header.request_id, header.response);
-        let (key_at, key_len, outside_key) = match place_of_key(&frame.octets, &header.target) {
+        let (id, response) = (request.request_id, request.response);
+        let (key_at, key_len, outside_key) = match place_of_key(octets, &request.target) {
             Ok(place) => place,
             Err(exception) => return Err(RequestError::Refused(id, response, exception)),
         };
-        let (operation_at, operation_len) = place_of(&frame.octets, header.operation.as_bytes());
+        let (operation_at, operation_len) = place_of(octets, request.operation.as_bytes());
         Ok(Self {
             outside_key,
             id,
@@ -134,15 +164,70 @@ impl RequestHead {
             body_at: narrow(d.position()),
             operation_len: operation_len as u16, // at most `MAX_OPERATION`
             response,
-            has_contexts: !header.contexts.is_empty(),
+            has_contexts: !request.contexts.is_empty(),
+            repeats: false,
+            end,
         })
     }
 }
 
+impl LastHead {
+    /// The header of a message that repeats the last one, which then need not be decoded.
+    #[inline]
+    pub(crate) fn recall(&self, header: &MessageHeader, octets: &[u8]) -> Option<RequestHead> {
+        let (last, head) = self.header.as_ref()?;
+        let end = head.end as usize;
+        if last.version != header.version
+            || last.order != header.order
+            || octets.get(ID_END..end)? != self.octets.as_slice()
+        {
+            return None;
+        }
+        let body_at = if octets.len() == end { end } else { end.next_multiple_of(8).min(octets.len()) };
+        Some(RequestHead {
+            outside_key: None,
+            id: word(header.order, octets)?,
+            body_at: narrow(body_at),
+            repeats: true,
+            key_at: head.key_at,
+            key_len: head.key_len,
+            operation_at: head.operation_at,
+            operation_len: head.operation_len,
+            response: head.response,
+            has_contexts: head.has_contexts,
+            end: head.end,
+        })
+    }
+
+    /// Remembers a header. Those before GIOP 1.2 have the id in their middle.
+    pub(crate) fn remember(&mut self, header: &MessageHeader, head: &RequestHead, octets: &[u8]) {
+        let end = head.end as usize;
+        self.header = None;
+        if let Some(octets) = octets.get(ID_END..end)
+            && header.version == Version::V1_2
+            && head.outside_key.is_none()
+            && octets.len() <= LONGEST_REMEMBERED
+        {
+            self.octets.clear();
+            self.octets.extend_from_slice(octets);
+            self.header = Some((*header, RequestHead { outside_key: None, ..*head }));
+        }
+    }
+}
+
+/// Longer headers are decoded each time.
+const LONGEST_REMEMBERED: usize = 512;
+
 impl IncomingRequest {
     #[inline]
-    pub(crate) fn new(frame: Frame, head: RequestHead, token: ServeToken, terms: Terms) -> Self {
-        Self { body: terms.body(frame, head.body_at, head.has_contexts), head, token }
+    pub(crate) fn new(
+        header: MessageHeader,
+        message: Joined,
+        head: RequestHead,
+        token: ServeToken,
+        terms: Terms,
+    ) -> Self {
+        Self { body: terms.body(header, message, head.body_at, head.has_contexts), head, token }
     }
 
     /// By this the reply is sent, or the request finished.
@@ -204,6 +289,14 @@ impl IncomingRequest {
         part(&self.body.message, self.head.operation_at, u32::from(self.head.operation_len))
     }
 
+    /// Whether key, operation, contexts and response flags are those of the request before it on the connection, so that
+    /// what was looked up for that may be used again.
+    #[inline]
+    #[must_use]
+    pub fn repeats(&self) -> bool {
+        self.head.repeats
+    }
+
     /// What travels beside the arguments.
     #[inline]
     #[must_use]
@@ -230,11 +323,23 @@ impl IncomingRequest {
     pub fn message(&self) -> &Bytes {
         &self.body.message
     }
+
+    /// Where the second and later pieces of a message start that came in GIOP 1.1 fragments; empty for all messages where that
+    /// does not matter.
+    ///
+    /// Such a message is joined as it came. A sender that aligns values in each fragment by itself, as omniORB does, has
+    /// put a value of 8 octets (behind an odd number of octets: any value of 2 to 8) elsewhere than
+    /// a decoder of the joined message looks for it: each piece starts at phase 4 modulo 8 for the sender. Octets
+    /// and characters are right in any case.
+    #[must_use]
+    pub fn pieces(&self) -> &[u32] {
+        self.body.pieces.as_deref().unwrap_or_default()
+    }
 }
 
 impl IncomingLocate {
     pub(crate) fn decode(frame: Frame) -> Result<Result<Self, (RequestId, SystemException)>, DecodeError> {
-        let mut d = decoder(&frame.octets, &frame.header);
+        let mut d = decoder(&frame.header, &frame.octets);
         let header = LocateRequestHeader::decode(&mut d)?;
         let id = header.request_id;
         let (key_at, key_len, outside_key) = match place_of_key(&frame.octets, &header.target) {
@@ -273,22 +378,36 @@ impl IncomingLocate {
     }
 }
 
-impl Reply {
+impl ReplyHead {
+    /// Decodes the header of a Reply or a LocateReply.
     #[inline]
-    pub(crate) fn decode(frame: Frame, terms: Terms) -> Result<(RequestId, Self), DecodeError> {
-        let mut d = decoder(&frame.octets, &frame.header);
-        let header = ReplyHeader::decode(&mut d)?;
-        let has_contexts = !header.contexts.is_empty();
+    pub(crate) fn decode(header: &MessageHeader, octets: &[u8]) -> Result<Self, DecodeError> {
+        let mut d = decoder(header, octets);
+        if header.kind == MessageType::LocateReply {
+            return Self::decode_locate(&mut d);
+        }
+        let reply = ReplyHeader::decode(&mut d)?;
         enter_body(&mut d);
-        let (id, answer, at) = (header.request_id, Answer::Reply(header.status), narrow(d.position()));
-        Ok((id, Self { body: terms.body(frame, at, has_contexts), answer }))
+        Ok(Self {
+            id: reply.request_id,
+            answer: Answer::Reply(reply.status),
+            at: narrow(d.position()),
+            has_contexts: !reply.contexts.is_empty(),
+        })
     }
 
-    pub(crate) fn decode_locate(frame: Frame, terms: Terms) -> Result<(RequestId, Self), DecodeError> {
-        let mut d = decoder(&frame.octets, &frame.header);
-        let header = LocateReplyHeader::decode(&mut d)?;
-        let (id, answer, at) = (header.request_id, Answer::Locate(header.status), narrow(d.position()));
-        Ok((id, Self { body: terms.body(frame, at, false), answer }))
+    #[cold]
+    fn decode_locate(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let reply = LocateReplyHeader::decode(d)?;
+        let (answer, at) = (Answer::Locate(reply.status), narrow(d.position()));
+        Ok(Self { id: reply.request_id, answer, at, has_contexts: false })
+    }
+}
+
+impl Reply {
+    #[inline]
+    pub(crate) fn new(header: MessageHeader, message: Joined, head: ReplyHead, terms: Terms) -> Self {
+        Self { body: terms.body(header, message, head.at, head.has_contexts), answer: head.answer }
     }
 
     /// What the body is. Of a LocateReply the status that says the same of a request:
@@ -299,7 +418,9 @@ impl Reply {
     pub fn status(&self) -> ReplyStatus {
         match self.answer {
             Answer::Reply(status) => status,
-            Answer::Locate(LocateStatus::UnknownObject | LocateStatus::ObjectHere) => ReplyStatus::NoException,
+            Answer::Locate(LocateStatus::UnknownObject | LocateStatus::ObjectHere) => {
+                ReplyStatus::NoException
+            }
             Answer::Locate(LocateStatus::ObjectForward) => ReplyStatus::LocationForward,
             Answer::Locate(LocateStatus::ObjectForwardPerm) => ReplyStatus::LocationForwardPerm,
             Answer::Locate(LocateStatus::SystemException) => ReplyStatus::SystemException,
@@ -346,6 +467,18 @@ impl Reply {
     pub fn message(&self) -> &Bytes {
         &self.body.message
     }
+
+    /// Where the second and later pieces of a message start that came in GIOP 1.1 fragments; empty for all messages where that
+    /// does not matter.
+    ///
+    /// Such a message is joined as it came. A sender that aligns values in each fragment by itself, as omniORB does, has
+    /// put a value of 8 octets (behind an odd number of octets: any value of 2 to 8) elsewhere than
+    /// a decoder of the joined message looks for it: each piece starts at phase 4 modulo 8 for the sender. Octets
+    /// and characters are right in any case.
+    #[must_use]
+    pub fn pieces(&self) -> &[u32] {
+        self.body.pieces.as_deref().unwrap_or_default()
+    }
 }
 
 impl Body {
@@ -359,17 +492,21 @@ impl Body {
 
     /// The contexts, found by decoding the header again: they are asked for more seldom than they are there.
     fn contexts(&self, kind: MessageType) -> ServiceContexts<'_> {
-        if self.has_contexts { contexts_at(&self.message, self.order, self.version, kind) } else { ServiceContexts::EMPTY }
+        if self.has_contexts {
+            contexts_at(&self.message, self.order, self.version, kind)
+        } else {
+            ServiceContexts::EMPTY
+        }
     }
 }
 
 /// The service contexts of a request or reply.
-pub(crate) fn contexts_of(frame: &Frame) -> ServiceContexts<'_> {
-    contexts_at(&frame.octets, frame.header.order, frame.header.version, frame.header.kind)
+pub(crate) fn contexts_of<'a>(header: &MessageHeader, octets: &'a [u8]) -> ServiceContexts<'a> {
+    contexts_at(octets, header.order, header.version, header.kind)
 }
 
-fn contexts_at(message: &Bytes, order: ByteOrder, version: Version, kind: MessageType) -> ServiceContexts<'_> {
-    let mut d = Decoder::from_bytes(message, order, version).at(HEADER_LEN);
+fn contexts_at(octets: &[u8], order: ByteOrder, version: Version, kind: MessageType) -> ServiceContexts<'_> {
+    let mut d = Decoder::new(octets, order, version).at(HEADER_LEN);
     let contexts = match kind {
         MessageType::Request => RequestHeader::decode(&mut d).map(|header| header.contexts),
         _ => ReplyHeader::decode(&mut d).map(|header| header.contexts),
@@ -377,8 +514,19 @@ fn contexts_at(message: &Bytes, order: ByteOrder, version: Version, kind: Messag
     contexts.unwrap_or_default()
 }
 
-fn decoder<'a>(message: &'a Bytes, header: &MessageHeader) -> Decoder<'a> {
-    Decoder::from_bytes(message, header.order, header.version).at(HEADER_LEN)
+#[inline]
+fn decoder<'a>(header: &MessageHeader, octets: &'a [u8]) -> Decoder<'a> {
+    Decoder::new(octets, header.order, header.version).at(HEADER_LEN)
+}
+
+/// The first word behind the message header: the id in all messages but requests and replies before GIOP 1.2.
+#[inline]
+pub(crate) fn word(order: ByteOrder, octets: &[u8]) -> Option<RequestId> {
+    let word = octets.get(HEADER_LEN..)?.first_chunk::<4>()?;
+    Some(RequestId(match order {
+        ByteOrder::Big => u32::from_be_bytes(*word),
+        ByteOrder::Little => u32::from_le_bytes(*word),
+    }))
 }
 
 type KeyPlace = (u32, u32, Option<Box<ObjectKey>>);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 
 /// Octets that a batch gathers before it is sealed.
 pub const BATCH: usize = 64 * 1024;
@@ -17,12 +17,16 @@ pub const MAX_SLICES: usize = 64;
 const SPARE_BATCHES: usize = 4;
 
 /// The queue of octets of one connection. Messages leave in the order in which they were queued.
+///
+/// In steady state nothing is allocated: two batches take turns, one being filled while the other is written.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    batch: BytesMut,
+    /// What was queued last.
+    batch: Vec<u8>,
+    /// What stands before it.
     sealed: VecDeque<Piece>,
-    spare: Vec<BytesMut>,
-    /// The emptied lists of the last transmit, for their memory.
+    spare: Vec<Vec<u8>>,
+    /// The emptied transmit, for its memory.
     idle: Transmit,
     /// Octets queued since the connection began.
     queued: u64,
@@ -34,7 +38,8 @@ pub struct Outbox {
 
 #[derive(Debug)]
 enum Piece {
-    Batch(BytesMut),
+    /// Gathered octets, of which so many are written.
+    Batch(Vec<u8>, usize),
     Chunk(Bytes),
 }
 
@@ -42,18 +47,24 @@ enum Piece {
 #[derive(Debug, Default)]
 pub struct Transmit {
     pieces: VecDeque<Piece>,
-    done: Vec<BytesMut>,
+    /// What stands behind the pieces, and how much of it is written.
+    batch: Vec<u8>,
+    at: usize,
+    /// Batches that are written whole.
+    done: Vec<Vec<u8>>,
     written: usize,
 }
 
 impl Outbox {
     /// Where the next octet queued will stand in the stream.
+    #[inline]
     #[must_use]
     pub fn queued(&self) -> u64 {
         self.queued
     }
 
     /// How many octets of the stream the socket has taken.
+    #[inline]
     #[must_use]
     pub fn written(&self) -> u64 {
         self.written
@@ -67,18 +78,21 @@ impl Outbox {
     }
 
     /// Octets that the socket has not taken, those lent to a writer included.
+    #[inline]
     #[must_use]
     pub fn backlog(&self) -> usize {
         usize::try_from(self.queued.saturating_sub(self.written)).unwrap_or(usize::MAX)
     }
 
     /// Whether there is nothing to lend.
+    #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.batch.is_empty() && self.sealed.is_empty()
     }
 
     /// Queues octets by one copy into the batch.
+    #[inline]
     pub fn push(&mut self, octets: &[u8]) {
         if self.batch.capacity() - self.batch.len() < octets.len() {
             self.new_batch(octets.len());
@@ -100,7 +114,9 @@ impl Outbox {
     /// Takes back the octets `start..end` of the stream, if they are the last that were queued, none of them is lent and
     /// all of them are gathered.
     pub fn unqueue(&mut self, start: u64, end: u64) -> bool {
-        let Some(len) = end.checked_sub(start).and_then(|len| usize::try_from(len).ok()) else { return false };
+        let Some(len) = end.checked_sub(start).and_then(|len| usize::try_from(len).ok()) else {
+            return false;
+        };
         if end != self.queued || len > self.batch.len() {
             return false;
         }
@@ -113,40 +129,61 @@ impl Outbox {
     pub fn clear(&mut self) {
         self.batch.clear();
         self.sealed.clear();
-        self.queued = self.written.max(self.lent);
+        self.queued = self.reached();
     }
 
     /// Lends everything queued to a writer.
+    #[inline]
     #[must_use]
     pub fn take(&mut self) -> Transmit {
-        self.seal();
         self.lent = self.queued;
         let mut transmit = std::mem::take(&mut self.idle);
-        std::mem::swap(&mut transmit.pieces, &mut self.sealed);
+        std::mem::swap(&mut transmit.batch, &mut self.batch);
+        if !self.sealed.is_empty() {
+            std::mem::swap(&mut transmit.pieces, &mut self.sealed);
+        }
         transmit
     }
 
     /// Takes back what a writer was lent; what the socket did not take stays in front of the queue.
+    #[inline]
     pub fn commit(&mut self, mut transmit: Transmit) {
         self.written += std::mem::take(&mut transmit.written) as u64;
         self.lent = self.written;
+        if !transmit.is_empty() {
+            self.put_back(&mut transmit);
+        }
+        transmit.batch.clear();
+        transmit.at = 0;
+        if !transmit.done.is_empty() {
+            self.reuse(&mut transmit.done);
+        }
+        self.idle = transmit;
+    }
+
+    fn put_back(&mut self, transmit: &mut Transmit) {
+        if transmit.at < transmit.batch.len() {
+            let rest = std::mem::take(&mut transmit.batch);
+            self.sealed.push_front(Piece::Batch(rest, transmit.at));
+        }
         while let Some(piece) = transmit.pieces.pop_back() {
             self.sealed.push_front(piece);
         }
-        for mut batch in transmit.done.drain(..) {
+    }
+
+    fn reuse(&mut self, done: &mut Vec<Vec<u8>>) {
+        for mut batch in done.drain(..) {
             if self.spare.len() < SPARE_BATCHES {
                 batch.clear();
-                batch.reserve(BATCH); // a batch that left in parts finds its start again, without an allocation
                 self.spare.push(batch);
             }
         }
-        self.idle = transmit;
     }
 
     fn seal(&mut self) {
         if !self.batch.is_empty() {
             let next = self.spare.pop().unwrap_or_default();
-            self.sealed.push_back(Piece::Batch(std::mem::replace(&mut self.batch, next)));
+            self.sealed.push_back(Piece::Batch(std::mem::replace(&mut self.batch, next), 0));
         }
     }
 
@@ -154,53 +191,159 @@ impl Outbox {
     fn new_batch(&mut self, least: usize) {
         self.seal();
         if self.batch.capacity() < least {
-            self.batch = BytesMut::with_capacity(least.max(BATCH));
+            self.batch = self.spare.pop().unwrap_or_default();
+            if self.batch.capacity() < least {
+                self.batch = Vec::with_capacity(least.max(BATCH));
+            }
         }
     }
 }
 
 impl Transmit {
     /// Whether everything lent is written.
+    #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.pieces.is_empty()
+        self.pieces.is_empty() && self.at >= self.batch.len()
+    }
+
+    /// All there is to write, if it is one piece: then no list of slices is needed.
+    #[inline]
+    #[must_use]
+    pub fn single(&self) -> Option<&[u8]> {
+        if self.pieces.is_empty() { self.batch.get(self.at..) } else { None }
     }
 
     /// Fills `slices` with what is to be written next and returns how many it used.
     pub fn io_slices<'a>(&'a self, slices: &mut [IoSlice<'a>; MAX_SLICES]) -> usize {
+        let last = self.batch.get(self.at..).filter(|last| !last.is_empty());
+        let all = self.pieces.iter().map(Piece::octets).chain(last);
         let mut used = 0;
-        for (slice, piece) in slices.iter_mut().zip(&self.pieces) {
-            *slice = IoSlice::new(piece.octets());
+        for (slice, octets) in slices.iter_mut().zip(all) {
+            *slice = IoSlice::new(octets);
             used += 1;
         }
         used
     }
 
     /// Counts `n` octets as written.
-    pub fn advance(&mut self, mut n: usize) {
+    #[inline]
+    pub fn advance(&mut self, n: usize) {
         self.written += n;
+        if self.pieces.is_empty() { self.at += n } else { self.advance_pieces(n) }
+    }
+
+    fn advance_pieces(&mut self, mut n: usize) {
         while let Some(piece) = self.pieces.front_mut() {
             let len = piece.octets().len();
             if n < len {
                 match piece {
-                    Piece::Batch(batch) => batch.advance(n),
+                    Piece::Batch(_, at) => *at += n,
                     Piece::Chunk(chunk) => chunk.advance(n),
                 }
                 return;
             }
             n -= len;
-            if let Some(Piece::Batch(batch)) = self.pieces.pop_front() {
+            if let Some(Piece::Batch(batch, _)) = self.pieces.pop_front() {
                 self.done.push(batch);
             }
         }
+        self.at += n;
     }
 }
 
 impl Piece {
     fn octets(&self) -> &[u8] {
         match self {
-            Self::Batch(batch) => batch,
+            Self::Batch(batch, at) => batch.get(*at..).unwrap_or_default(),
             Self::Chunk(chunk) => chunk,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a socket would get that takes `step` octets a write.
+    fn write(outbox: &mut Outbox, step: usize) -> Vec<u8> {
+        let mut out = Vec::new();
+        while !outbox.is_empty() {
+            let mut transmit = outbox.take();
+            let mut slices = [IoSlice::new(&[]); MAX_SLICES];
+            let used = transmit.io_slices(&mut slices);
+            let octets: Vec<u8> = slices[..used].iter().flat_map(|s| s.iter().copied()).take(step).collect();
+            out.extend_from_slice(&octets);
+            transmit.advance(octets.len());
+            outbox.commit(transmit);
+        }
+        out
+    }
+
+    #[test]
+    fn octets_leave_in_the_order_they_were_queued_however_little_is_written() {
+        for step in [1, 7, 4097, 1 << 20] {
+            let mut outbox = Outbox::default();
+            let mut expected = Vec::new();
+            for i in 0..40u8 {
+                let piece = vec![i; usize::from(i) * 150];
+                outbox.push_chunk(Bytes::from(piece.clone()));
+                expected.extend_from_slice(&piece);
+            }
+            outbox.push(b"end");
+            expected.extend_from_slice(b"end");
+            assert_eq!(outbox.backlog(), expected.len());
+            assert!(write(&mut outbox, step) == expected, "step {step}");
+            assert_eq!((outbox.backlog(), outbox.queued()), (0, outbox.written()));
+        }
+    }
+
+    #[test]
+    fn what_is_queued_during_a_write_comes_behind_what_it_left() {
+        let mut outbox = Outbox::default();
+        outbox.push(b"first");
+        let mut transmit = outbox.take();
+        outbox.push(b"second");
+        transmit.advance(2);
+        outbox.commit(transmit);
+        assert_eq!(write(&mut outbox, 100), b"rstsecond");
+    }
+
+    #[test]
+    fn only_the_end_of_the_queue_can_be_taken_back() {
+        let mut outbox = Outbox::default();
+        outbox.push(b"lent");
+        let transmit = outbox.take();
+        assert!(!outbox.unqueue(0, 4), "it is with the writer");
+        outbox.push(b"one");
+        outbox.push(b"two");
+        assert!(!outbox.unqueue(4, 7));
+        assert!(outbox.unqueue(7, 10));
+        assert!(outbox.unqueue(4, 7));
+        assert_eq!((outbox.queued(), outbox.reached()), (4, 4));
+        outbox.commit(transmit);
+        assert_eq!(write(&mut outbox, 100), b"lent");
+    }
+
+    #[test]
+    fn batches_are_used_again() {
+        let mut outbox = Outbox::default();
+        let mut seen = Vec::new();
+        for _ in 0..100 {
+            outbox.push(&[1; 100]);
+            outbox.push_chunk(Bytes::from_static(&[2; GATHER_MAX + 1]));
+            outbox.push(&[3; 100]);
+            let mut transmit = outbox.take();
+            let len = 200 + GATHER_MAX + 1;
+            transmit.advance(len);
+            assert!(transmit.is_empty());
+            for batch in transmit.done.iter().chain([&transmit.batch]) {
+                if !seen.contains(&batch.as_ptr()) {
+                    seen.push(batch.as_ptr());
+                }
+            }
+            outbox.commit(transmit);
+        }
+        assert!(seen.len() <= SPARE_BATCHES, "{}", seen.len());
     }
 }

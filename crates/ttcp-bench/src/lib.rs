@@ -22,3 +22,4 @@ pub mod raw;
 pub mod reference;
 pub mod report;
 pub mod run;
+pub mod zorb_peer;

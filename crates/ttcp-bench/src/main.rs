@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use ttcp_bench::raw;
 use ttcp_bench::run::{self, BuiltIn};
+use ttcp_bench::{cli, raw, zorb_peer};
 
 /// Performance experiments: floods servers, times calls, and compares with plain sockets.
 #[derive(Parser)]
@@ -20,6 +20,10 @@ struct Cli {
 enum Command {
     /// Measure all peers in turn and print a table
     Run(run::RunArgs),
+    /// Serve the bench contract with zorb until killed
+    Server(cli::ServerArgs),
+    /// Run one test of the contract with zorb against any server
+    Client(cli::ClientArgs),
     /// The socket baseline's server
     #[command(hide = true)]
     RawServer(raw::RawServerArgs),
@@ -28,13 +32,18 @@ enum Command {
     RawClient(raw::RawClientArgs),
 }
 
-fn built_in() -> [BuiltIn; 1] {
-    [BuiltIn::new("raw", "raw-server --lifeline --port 0", "raw-client {args} --port {port}").with_batch()]
+fn built_in() -> [BuiltIn; 2] {
+    [
+        BuiltIn::new("raw", "raw-server --lifeline --port 0", "raw-client {args} --port {port}").with_batch(),
+        BuiltIn::new("zorb", "server --lifeline --ior {dir}/zorb.ior", "client {args} --ior {ready}"),
+    ]
 }
 
 fn perform(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(args) => return run::run(&args, &built_in()),
+        Command::Server(args) => zorb_peer::server(&args)?,
+        Command::Client(args) => zorb_peer::client(&args)?.print()?,
         Command::RawServer(args) => raw::server(&args)?,
         Command::RawClient(args) => raw::client(&args)?.print()?,
     }

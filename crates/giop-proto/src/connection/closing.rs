@@ -64,7 +64,7 @@ impl Connection {
     #[must_use]
     pub fn close_reason(&self) -> Option<&CloseReason> {
         match &self.phase {
-            Phase::Open => self.clock.read_end.as_ref(),
+            Phase::Open => self.clock.ended(),
             Phase::Draining { reason }
             | Phase::Finishing { reason, .. }
             | Phase::Lingering { reason, .. }
@@ -79,9 +79,16 @@ impl Connection {
         matches!(self.phase, Phase::Lingering { .. })
     }
 
+    /// Whether calls can be made.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.phase, Phase::Open) && self.clock.read_end.is_none()
+        self.takes_requests() && self.clock.read_end.is_none() && self.clock.write_end.is_none()
+    }
+
+    /// Whether requests are handed out: also those that came before the stream ended.
+    #[inline]
+    pub(super) fn takes_requests(&self) -> bool {
+        matches!(self.phase, Phase::Open)
     }
 
     /// Whether messages may still be queued.
@@ -121,13 +128,18 @@ impl Connection {
         self.fail_calls(reason.call_error());
         self.tx.clear();
         self.rx.clear();
+        self.fragments.clear();
         self.notices.push_back(Notice::Closed);
     }
 
     /// Queues the last message and waits until it is written.
     fn finish(&mut self, reason: CloseReason, last: Option<(MessageType, Version)>) {
+        if self.clock.write_end.is_some() {
+            return self.end(reason);
+        }
         self.phase = Phase::Finishing { reason, eof: false };
         self.rx.clear();
+        self.fragments.clear();
         match last {
             Some((kind, version)) => self.queue_bare(kind, version),
             None if self.tx.backlog() == 0 => self.linger(reason, self.clock.now),
@@ -140,6 +152,9 @@ impl Connection {
     }
 
     pub(super) fn wrote_while_closing(&mut self, now: Instant) {
+        if self.is_closed() {
+            return self.tx.clear(); // what a writer did not get rid of
+        }
         if let Phase::Finishing { reason, eof } = self.phase
             && self.tx.backlog() == 0
         {

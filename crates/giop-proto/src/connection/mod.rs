@@ -5,6 +5,7 @@ mod closing;
 mod reading;
 mod serving;
 mod time;
+mod unusual;
 mod writing;
 
 use std::collections::VecDeque;
@@ -18,8 +19,9 @@ use giop_codec::{ByteOrder, Version};
 use crate::calls::Calls;
 use crate::error::{CallError, CloseReason};
 use crate::event::{Event, Notice};
+use crate::fragments::Fragments;
 use crate::limits::{Limits, Role};
-use crate::message::Reply;
+use crate::message::{LastHead, Reply};
 use crate::outbox::Outbox;
 use crate::pool::BufferPool;
 use crate::receive::Receiver;
@@ -85,9 +87,11 @@ pub struct Connection {
     accept_requests: bool,
     phase: Phase,
     rx: Receiver,
+    fragments: Fragments,
     tx: Outbox,
     calls: Calls<Result<Reply, CallError>>,
     serving: Serving,
+    last_head: LastHead,
     code_sets: Option<CodeSets>,
     /// Events of things that are not messages.
     notices: VecDeque<Notice>,
@@ -114,9 +118,11 @@ impl Connection {
             accept_requests,
             phase: Phase::Open,
             rx: Receiver::new(pool, limits.max_message_size),
+            fragments: Fragments::default(),
             tx: Outbox::default(),
             calls: Calls::new(role == Role::Client),
             serving: Serving::default(),
+            last_head: LastHead::default(),
             code_sets: None,
             notices: VecDeque::new(),
             clock: Clock::new(role, &limits, now),
@@ -166,7 +172,12 @@ impl Connection {
     /// What was counted so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        Stats { copied: self.rx.copied(), octets_out: self.tx.written(), ..self.stats }
+        Stats {
+            copied: self.rx.copied(),
+            skipped: self.rx.skipped(),
+            octets_out: self.tx.written(),
+            ..self.stats
+        }
     }
 
     /// The next thing that happened; `None`: nothing more until something is handled, sent or finished.

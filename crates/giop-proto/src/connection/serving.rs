@@ -46,7 +46,7 @@ impl Connection {
     #[inline]
     fn request_finished(&mut self) {
         self.clock.touch();
-        if !self.is_open() {
+        if !self.takes_requests() {
             self.proceed_closing();
         }
     }

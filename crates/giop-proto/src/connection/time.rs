@@ -7,6 +7,12 @@ use super::closing::Phase;
 use crate::error::{CloseReason, SlowPeer};
 use crate::limits::{Limits, Role};
 
+/// How long a connection keeps its empty read window.
+const KEEP_WINDOW: Duration = Duration::from_secs(1);
+
+/// How long a connection waits before it asks the pool for memory again.
+const RETRY_MEMORY: Duration = Duration::from_millis(5);
+
 /// What the connection knows of time and of the ends of its streams.
 #[derive(Debug)]
 pub(super) struct Clock {
@@ -28,6 +34,8 @@ pub(super) struct Clock {
     pub(super) write_end: Option<(CloseReason, Instant)>,
     /// Since when a message is incomplete, and how many messages had come before.
     message: Option<(u64, Instant)>,
+    /// That time was guessed, too early, as nobody told it.
+    message_guessed: bool,
     /// The second in which control messages are counted, and the count.
     control: (Instant, u32),
 }
@@ -44,8 +52,14 @@ impl Clock {
             read_end: None,
             write_end: None,
             message: None,
+            message_guessed: false,
             control: (now, 0),
         }
+    }
+
+    /// Why nothing more can be read or written.
+    pub(super) fn ended(&self) -> Option<&CloseReason> {
+        self.read_end.as_ref().or(self.write_end.as_ref().map(|(reason, _)| reason))
     }
 
     #[inline]
@@ -58,6 +72,7 @@ impl Clock {
     pub(super) fn read(&mut self, now: Instant) {
         self.now = now;
         self.active = now;
+        self.touched = false;
     }
 
     /// Something ended, nobody knows when.
@@ -86,6 +101,7 @@ impl Clock {
     pub(super) fn wrote(&mut self, now: Instant, progress: bool, backlog: bool) {
         self.now = now;
         self.active = now;
+        self.touched = false;
         if !backlog {
             self.stalled = None;
         } else if progress || self.stall_guessed {
@@ -106,8 +122,18 @@ impl Clock {
         match self.message {
             _ if !incomplete => self.message = None,
             Some((before, _)) if before == count => {}
-            _ => self.message = Some((count, self.now)),
+            _ => {
+                self.message = Some((count, self.now));
+                self.message_guessed = self.touched;
+            }
         }
+    }
+
+    /// The connection is not read for the time being: the peer is not to blame for what it can not send.
+    #[inline]
+    pub(super) fn hold(&mut self) {
+        self.message = None;
+        self.touched = true;
     }
 
     /// Counts a message that nobody awaits; says whether there were too many in this second.
@@ -141,10 +167,22 @@ impl Connection {
                 let idle = self.is_idle().then(|| clock.active + self.limits.idle_timeout(self.role));
                 let stalled = clock.stalled.map(|since| since + self.limits.write_timeout);
                 let ended = clock.write_end.map(|(_, until)| until);
-                [self.calls.earliest_deadline(), idle, stalled, ended, clock.first_header, self.message_due()]
-                    .into_iter()
-                    .flatten()
-                    .min()
+                let window = self.rx.is_keeping().then(|| clock.active + KEEP_WINDOW);
+                let memory = self.rx.is_starved().then(|| clock.now + RETRY_MEMORY);
+                let first = clock.first_header;
+                [
+                    self.calls.earliest_deadline(),
+                    idle,
+                    stalled,
+                    ended,
+                    window,
+                    memory,
+                    first,
+                    self.message_due(),
+                ]
+                .into_iter()
+                .flatten()
+                .min()
             }
         }
     }
@@ -163,6 +201,15 @@ impl Connection {
                 self.end(reason);
             }
             return;
+        }
+        if std::mem::take(&mut self.clock.message_guessed) {
+            self.clock.message = self.clock.message.map(|(count, _)| (count, now));
+        }
+        if self.rx.is_starved() {
+            self.rx.retry();
+            self.clock.hold();
+        } else if self.rx.is_keeping() && self.clock.active + KEEP_WINDOW <= now {
+            self.rx.release();
         }
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         if due(self.clock.stalled.map(|since| since + self.limits.write_timeout)) {
@@ -199,11 +246,20 @@ impl Connection {
     }
 
     fn is_idle(&self) -> bool {
-        self.calls.waiting() == 0 && self.serving.len() == 0 && self.tx.backlog() == 0 && self.clock.message.is_none()
+        self.calls.waiting() == 0
+            && self.serving.len() == 0
+            && self.tx.backlog() == 0
+            && self.clock.message.is_none()
+            && self.fragments.is_empty()
     }
 
     fn message_due(&self) -> Option<Instant> {
-        let (_, since) = self.clock.message?;
-        Some(since + self.limits.message_time(self.rx.announced()))
+        let whole =
+            self.clock.message.map(|(_, since)| since + self.limits.message_time(self.rx.announced()));
+        if self.fragments.is_empty() {
+            whole
+        } else {
+            whole.into_iter().chain(self.fragments.due(&self.limits)).min()
+        }
     }
 }

@@ -136,7 +136,6 @@ impl Connection {
         if put(&mut self.own).is_ok() {
             self.tx.push(self.own.head());
             self.own_backlog += self.own.head().len();
-            self.stats.refused += 1;
             self.queued();
         }
     }

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use giop_codec::cdr::Encoder;
 use giop_codec::giop::{
-    LocateReplyHeader, LocateRequestHeader, LocateStatus, MessageHeader, MessageType, ReplyHeader, ReplyStatus, RequestHeader,
-    RequestId, ResponseFlags, ServiceContext, ServiceContexts, TargetAddress, begin_body, finish_message,
-    put_message_header,
+    LocateReplyHeader, LocateRequestHeader, LocateStatus, MessageHeader, MessageType, ReplyHeader,
+    ReplyStatus, RequestHeader, RequestId, ResponseFlags, ServiceContext, ServiceContexts, TargetAddress,
+    begin_body, finish_message, put_message_header,
 };
 use giop_codec::{ByteOrder, Version};
 use giop_proto::{CallId, IncomingRequest, ServeToken};
@@ -92,6 +92,14 @@ pub fn locate_reply(version: Version, id: RequestId, status: LocateStatus) -> En
     LocateReplyHeader { request_id: id, status }.encode(&mut e).unwrap();
     finish_message(&mut e, size_at).unwrap();
     e
+}
+
+pub fn cancel(version: Version, id: u32) -> Vec<u8> {
+    let mut octets = MessageHeader { size: 4, ..MessageHeader::new(version, ByteOrder::NATIVE, MessageType::CancelRequest) }
+        .encode()
+        .to_vec();
+    octets.extend_from_slice(&id.to_ne_bytes());
+    octets
 }
 
 /// A message that is nothing but a header.

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use giop_proto::outbox::MAX_SLICES;
 use giop_proto::{
-    BufferPool, CallError, CallId, Config, Connection, Event, IncomingLocate, IncomingRequest, Limits, Reply, Role,
-    ServeToken,
+    BufferPool, CallError, CallId, Config, Connection, Event, IncomingLocate, IncomingRequest, Limits, Reply,
+    Role, ServeToken,
 };
 
 /// How the octets of a stream arrive.

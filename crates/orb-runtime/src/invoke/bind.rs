@@ -21,14 +21,19 @@ pub(crate) struct Bound {
 impl ObjectRef {
     /// The connection to call over: the one of the last call, else a shared or a new one.
     #[inline]
-    pub(crate) async fn bound(&self, deadline: Option<Instant>) -> Result<Bound, SystemException> {
+    ///
+    /// The deadline is only asked for where a connection must be made.
+    pub(crate) async fn bound(
+        &self,
+        deadline: impl Fn() -> Option<Instant>,
+    ) -> Result<Bound, SystemException> {
         if let Some(binding) = self.binding()
             && let Some(link) = binding.link.upgrade()
             && tokio::runtime::Handle::try_current().is_ok_and(|runtime| runtime.id() == binding.runtime)
         {
             return Ok(Bound { binding, link });
         }
-        self.rebind(deadline).await
+        self.rebind(deadline()).await
     }
 
     /// Tries the addresses of all profiles in their order.
@@ -69,7 +74,7 @@ impl ObjectRef {
         port: u16,
         deadline: Option<Instant>,
     ) -> Result<Bound, SystemException> {
-        let version = profile.version.min(Version::V1_2);
+        let version = profile.version.min(self.orb().config.max_version);
         let offered = profile.code_sets();
         let code_sets = negotiate(offered.as_ref(), version)?;
         let announce = match offered {

@@ -45,11 +45,11 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
     ///
     /// # Cancel safety
     /// Dropping the future drops the servant's.
-    pub async fn call<T, E: From<SystemException>>(
-        &self,
+    pub async fn call<'a, T, E: From<SystemException>>(
+        &'a self,
         target: &ObjectRef,
         operation: &'static Operation,
-        f: impl FnOnce(&L) -> LocalFuture<'_, Result<T, E>> + Send,
+        f: impl FnOnce(&'a L) -> LocalFuture<'a, Result<T, E>> + Send,
     ) -> Result<T, E> {
         let orb = target.orb();
         if orb.is_closing() {

@@ -148,10 +148,9 @@ async fn queue(
     operation: &'static Operation,
     encode: Arguments<'_>,
 ) -> Result<(), SystemException> {
-    let deadline = deadline(target);
     let mut attempts = Attempts::new(target);
     loop {
-        let Bound { binding, link } = target.bound(deadline).await?;
+        let Bound { binding, link } = target.bound(|| deadline(target)).await?;
         let (id, mut encoder) = link.begin_oneway(binding.version);
         let announced = link.is_answered();
         let response = ResponseFlags::None;
@@ -160,7 +159,7 @@ async fn queue(
             link.discard(encoder);
             return Err(error.into());
         }
-        match link.send_oneway(encoder, deadline).await {
+        match link.send_oneway(encoder, || deadline(target)).await {
             Ok(()) => return Ok(()),
             Err(OnewayError::Closed(error)) => {
                 target.unbind(&binding);
@@ -197,7 +196,7 @@ pub(crate) async fn transact(
     let mut hops = 0;
     let mut addressing = None;
     loop {
-        let Bound { binding, link } = target.bound(deadline).await?;
+        let Bound { binding, link } = target.bound(|| deadline).await?;
         let (pending, id, mut encoder) = match link.begin_call(deadline, binding.version) {
             Ok(begun) => begun,
             Err(error) => {
@@ -262,7 +261,7 @@ pub(crate) async fn locate(target: &ObjectRef) -> Result<bool, SystemException> 
     let mut attempts = Attempts::new(target);
     let mut hops = 0;
     loop {
-        let Bound { binding, link } = target.bound(deadline).await?;
+        let Bound { binding, link } = target.bound(|| deadline).await?;
         let begun = link.begin_call(deadline, binding.version);
         let outcome = match begun {
             Ok((pending, id, mut encoder)) => {

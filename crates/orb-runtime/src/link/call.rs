@@ -69,7 +69,7 @@ impl Link {
     pub(crate) async fn send_oneway(
         &self,
         encoder: Encoder,
-        deadline: Option<Instant>,
+        deadline: impl Fn() -> Option<Instant>,
     ) -> Result<(), OnewayError> {
         let mut message = Some(encoder);
         let mut timer = None;
@@ -83,7 +83,7 @@ impl Link {
                 if state.machine.backlog() >= BACKLOG {
                     state.room.push(cx.waker().clone());
                     drop(state);
-                    return poll_deadline(&mut timer, deadline, cx).map(|()| Err(OnewayError::Full));
+                    return poll_deadline(&mut timer, &deadline, cx).map(|()| Err(OnewayError::Full));
                 }
             }
             let Some(mut encoder) = message.take() else { return Poll::Ready(Ok(())) };
@@ -92,20 +92,30 @@ impl Link {
             if let Err(error) = sent {
                 return Poll::Ready(Err(OnewayError::Closed(error)));
             }
-            // What follows a write closely is gathered: the driver writes it, or the call that fills the batch.
-            let gather = state.writing || state.last_write.is_some_and(|at| now() < at + GATHER);
-            if gather && state.machine.backlog() < BATCH {
-                state.wake_driver();
-            } else {
-                (state, _) = self.flush(state);
-                let now = now();
-                state.last_write = Some(now);
-                state.last_use = now;
-            }
+            state = self.flush_gathering(state);
             drop(state);
             Poll::Ready(Ok(()))
         })
         .await
+    }
+
+    /// Writes what is queued, but lets what follows a write closely gather: the driver writes it at its next turn, or the
+    /// call that fills the batch does.
+    fn flush_gathering<'a>(
+        &'a self,
+        mut state: std::sync::MutexGuard<'a, State>,
+    ) -> std::sync::MutexGuard<'a, State> {
+        let now = now();
+        let gather = state.writing || state.last_write.is_some_and(|at| now < at + GATHER);
+        if gather && state.machine.backlog() < BATCH {
+            state.wake_driver();
+        } else {
+            (state, _) = self.flush(state);
+            let now = super::now();
+            state.last_write = Some(now);
+            state.last_use = now;
+        }
+        state
     }
 
     /// Waits until everything queued is with the kernel.
@@ -215,8 +225,12 @@ impl Pending<'_> {
         state.machine.send_request(self.call, &mut encoder);
         state.keep_encoder(encoder);
         state.rearm_calls();
-        let (mut state, _) = self.link.flush(state);
-        state.last_write = None;
+        if state.machine.calls_waiting() > 1 {
+            // Others are under way as well: what they send at the same time leaves in one write.
+            drop(self.link.flush_gathering(state));
+        } else {
+            drop(self.link.flush(state));
+        }
     }
 
     /// The same for a LocateRequest.
@@ -259,10 +273,14 @@ fn closed(state: &mut State) -> Option<CallError> {
 /// Ready at the deadline. The timer is made when it is needed first.
 fn poll_deadline(
     timer: &mut Option<std::pin::Pin<Box<tokio::time::Sleep>>>,
-    deadline: Option<Instant>,
+    deadline: &impl Fn() -> Option<Instant>,
     cx: &mut Context<'_>,
 ) -> Poll<()> {
-    let Some(deadline) = deadline else { return Poll::Pending };
-    let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline.into())));
-    std::future::Future::poll(timer.as_mut(), cx)
+    if timer.is_none() {
+        *timer = deadline().map(|deadline| Box::pin(tokio::time::sleep_until(deadline.into())));
+    }
+    match timer {
+        Some(timer) => std::future::Future::poll(timer.as_mut(), cx),
+        None => Poll::Pending,
+    }
 }

@@ -15,9 +15,9 @@ use tokio::time::Sleep;
 use super::{Link, State, TAKEOVER, now};
 use crate::orb::OrbCore;
 use crate::serve::Request;
+use crate::serve::adapter::Entry;
 use crate::serve::request::{Outcome, ReplyTo};
 use crate::serve::running::Running;
-use crate::transport::Progress;
 
 /// Requests served, or time spent, before other tasks get their turn.
 const BURST: usize = 64;
@@ -33,6 +33,8 @@ pub(crate) struct Driver {
     link: Arc<Link>,
     orb: Arc<OrbCore>,
     running: Running,
+    /// The object of the last request.
+    last: Option<Arc<Entry>>,
     timer: Option<Pin<Box<Sleep>>>,
     /// Requests that wait for `Orb::accept`.
     held: Vec<IncomingRequest>,
@@ -41,45 +43,66 @@ pub(crate) struct Driver {
 impl Driver {
     pub(crate) fn new(link: Arc<Link>, service: Service) -> Self {
         let template = Request::idle(Arc::clone(&service.orb), link.peer().clone());
-        Self { link, orb: service.orb, running: Running::new(template), timer: None, held: Vec::new() }
+        Self {
+            link,
+            orb: service.orb,
+            running: Running::new(template),
+            last: None,
+            timer: None,
+            held: Vec::new(),
+        }
     }
 
     /// Starts a request. Called without the lock: a servant's code runs here.
-    fn serve(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) {
+    fn serve(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) -> Option<Outcome> {
         if self.orb.is_holding(cx) {
             self.held.push(incoming);
-            return;
+            return None;
         }
-        let sets = Some(incoming.arguments().code_sets());
-        let outcome = match self.orb.adapter().find(incoming.key()) {
-            Some(entry) => self.running.start(cx, entry, incoming, sets),
-            None => {
-                let to = ReplyTo::new(&incoming);
-                Some(to.system_exception(self.running.encoder(), self.orb.no_such_object(incoming.key())))
-            }
+        let sets = Some(incoming.code_sets());
+        let Some(entry) = self.find(incoming.key()) else {
+            let to = ReplyTo::new(&incoming);
+            return Some(
+                to.system_exception(self.running.encoder(), self.orb.no_such_object(incoming.key())),
+            );
         };
-        if let Some(outcome) = outcome {
-            self.answer(outcome);
+        self.running.start(cx, entry, incoming, sets)
+    }
+
+    /// The object of that key. Most requests are for the object of the one before.
+    #[inline]
+    fn find(&mut self, key: &[u8]) -> Option<Arc<Entry>> {
+        if let Some(last) = &self.last
+            && last.key.as_slice() == key
+            && !last.is_gone()
+        {
+            return Some(Arc::clone(last));
         }
+        self.last = self.orb.adapter().find(key);
+        self.last.clone()
     }
 
     /// Queues a reply. It leaves at the end of the read that caused it, or with a full batch.
-    fn answer(&mut self, outcome: Outcome) {
+    fn answer<'a>(
+        &mut self,
+        link: &'a Link,
+        mut state: MutexGuard<'a, State>,
+        outcome: Outcome,
+    ) -> MutexGuard<'a, State> {
         let Outcome { token, mut encoder, failed } = outcome;
         if let Some(exception) = failed {
             self.orb.note_failed_oneway(&exception);
         }
-        let mut state = self.link.lock();
         if encoder.is_empty() {
             state.machine.finish_request(token);
         } else {
             state.machine.send_reply(token, &mut encoder);
             if state.machine.backlog() >= BATCH {
-                (state, _) = self.link.flush(state);
+                (state, _) = link.flush(state);
             }
         }
-        drop(state);
         self.running.keep_encoder(encoder);
+        state
     }
 
     fn locate(&mut self, locate: &IncomingLocate) {
@@ -109,9 +132,12 @@ impl Driver {
             match event {
                 Event::Request(incoming) => {
                     drop(state);
-                    self.serve(cx, incoming);
+                    let outcome = self.serve(cx, incoming);
                     served += 1;
                     state = link.lock();
+                    if let Some(outcome) = outcome {
+                        state = self.answer(link, state, outcome);
+                    }
                 }
                 Event::Locate(locate) => {
                     drop(state);
@@ -174,35 +200,44 @@ impl Driver {
         let mut started: Option<Instant> = None;
         let mut served = 0;
         if !self.held.is_empty() && !self.orb.is_holding(cx) {
-            drop(state);
             for incoming in std::mem::take(&mut self.held) {
-                self.serve(cx, incoming);
+                drop(state);
+                let outcome = self.serve(cx, incoming);
+                state = link.lock();
+                if let Some(outcome) = outcome {
+                    state = self.answer(&link, state, outcome);
+                }
             }
-            state = link.lock();
         }
         loop {
             if !self.running.is_idle() {
                 let sets = state.machine.code_sets();
                 drop(state);
-                while let Some(outcome) = self.running.poll_done(cx, sets) {
-                    self.answer(outcome);
-                }
+                let mut done = self.running.poll_done(cx, sets);
                 state = link.lock();
+                while let Some(outcome) = done {
+                    state = self.answer(&link, state, outcome);
+                    drop(state);
+                    done = self.running.poll_done(cx, sets);
+                    state = link.lock();
+                }
             }
             let count;
             (state, count) = self.events(&link, state, cx);
             served += count;
             // Replies of one read leave in one write, and what callers could not write is finished here.
             while state.machine.has_output() && !state.writing {
-                let progress;
-                (state, progress) = link.flush(state);
-                if progress == Progress::Blocked {
+                if state.blocked {
                     match link.socket.poll_write_ready(cx) {
-                        Poll::Ready(Ok(())) => {}
-                        Poll::Ready(Err(error)) => state.machine.handle_read_error(&error, now()),
+                        Poll::Ready(Ok(())) => state.blocked = false,
+                        Poll::Ready(Err(error)) => {
+                            state.machine.handle_write_error(&error, now());
+                            break;
+                        }
                         Poll::Pending => break,
                     }
                 }
+                (state, _) = link.flush(state);
             }
             (state, _) = self.events(&link, state, cx);
             if state.machine.is_closed() {
@@ -247,9 +282,7 @@ impl Driver {
 
     /// Lets the servants of a lost connection run to their end; their outcomes go nowhere.
     fn drain(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        while let Some(outcome) = self.running.poll_done(cx, None) {
-            self.answer(outcome);
-        }
+        while self.running.poll_done(cx, None).is_some() {}
         if self.running.is_idle() { Poll::Ready(()) } else { Poll::Pending }
     }
 }

@@ -61,6 +61,8 @@ struct State {
     driver_awake: bool,
     reading: bool,
     writing: bool,
+    /// The socket took less than it was given: only the driver writes, when there is room.
+    blocked: bool,
     /// The driver, not a caller, has its waker with the socket.
     driver_reads: bool,
     /// When the driver looks whether callers still read for themselves.
@@ -88,6 +90,7 @@ impl Link {
             driver_awake: true,
             reading: false,
             writing: false,
+            blocked: false,
             driver_reads: true,
             takeover: None,
             last_write: None,
@@ -148,10 +151,11 @@ impl Link {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes what is queued, unless somebody writes already: that one goes on with it.
+    /// Writes what is queued, unless somebody writes already, who goes on with it, or the socket is full: then the driver
+    /// does when there is room.
     fn flush<'a>(&'a self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, Progress) {
-        if state.writing {
-            return (state, Progress::Done);
+        if state.writing || state.blocked {
+            return (state, Progress::Blocked);
         }
         let Some(mut transmit) = state.machine.take_transmit() else { return (state, Progress::Done) };
         state.writing = true;
@@ -177,6 +181,7 @@ impl Link {
                     }
                 }
                 Ok(Progress::Blocked) => {
+                    state.blocked = true;
                     state.wake_driver();
                     Progress::Blocked
                 }

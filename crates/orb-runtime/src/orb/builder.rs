@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use giop_codec::Version;
 use giop_proto::Limits;
 use giop_proto::pool::BufferPool;
 use tokio::net::TcpListener;
@@ -85,6 +86,7 @@ impl OrbBuilder {
             max_connections_per_address: 64,
             socket_buffer: None,
             memory: None,
+            max_version: Version::V1_2,
         };
         Self {
             listen: Vec::new(),
@@ -171,6 +173,12 @@ impl OrbBuilder {
     /// Fixes the size of the sockets' buffers, in octets. Left alone, the kernel tunes them, mostly better.
     pub fn socket_buffer(mut self, octets: usize) -> Self {
         self.parts.config.socket_buffer = Some(octets);
+        self
+    }
+
+    /// The highest GIOP version to speak as a client (default 1.2), for peers that claim more than they can.
+    pub fn max_giop(mut self, version: Version) -> Self {
+        self.parts.config.max_version = version;
         self
     }
 

@@ -74,6 +74,7 @@ pub(crate) struct Config {
     pub(crate) max_connections: usize,
     pub(crate) max_connections_per_address: usize,
     pub(crate) socket_buffer: Option<usize>,
+    pub(crate) max_version: giop_codec::Version,
     /// Hosts that are reached by in-memory pipes, in tests.
     pub(crate) memory: Option<Arc<crate::testing::Network>>,
 }

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -59,7 +60,7 @@ pub(crate) struct Entry {
 }
 
 /// Keeps an entry's count of requests under way.
-pub(crate) struct InFlight(Arc<Entry>);
+pub(crate) struct InFlight<E: Deref<Target = Entry> = Arc<Entry>>(E);
 
 /// A plain key that is in use already.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -181,7 +182,14 @@ impl Entry {
     }
 
     /// Counts a request as under way until the guard is dropped.
-    pub(crate) fn enter(self: &Arc<Self>) -> InFlight {
+    #[inline]
+    pub(crate) fn enter(&self) -> InFlight<&Self> {
+        self.serving.fetch_add(1, Ordering::AcqRel);
+        InFlight(self)
+    }
+
+    /// The same with a guard that may outlive the borrow.
+    pub(crate) fn enter_owned(self: &Arc<Self>) -> InFlight {
         self.serving.fetch_add(1, Ordering::AcqRel);
         InFlight(Arc::clone(self))
     }
@@ -198,7 +206,7 @@ impl Entry {
     }
 }
 
-impl Drop for InFlight {
+impl<E: Deref<Target = Entry>> Drop for InFlight<E> {
     fn drop(&mut self) {
         if self.0.serving.fetch_sub(1, Ordering::AcqRel) == 1 && self.0.is_gone() {
             self.0.idle.notify_waiters();

@@ -195,6 +195,14 @@ impl Request {
         }
     }
 
+    #[inline]
+    pub(crate) fn operation_octets(&self) -> &[u8] {
+        match self.info.target.as_ref().map(|target| &target.source) {
+            Some(Source::Wire(incoming)) => incoming.operation_octets(),
+            _ => self.operation().as_bytes(),
+        }
+    }
+
     /// Who calls.
     #[must_use]
     pub fn peer(&self) -> &Peer {

@@ -17,7 +17,7 @@ use super::skeleton::UserException;
 #[derive(Debug)]
 pub struct ServerRequest {
     pub(crate) to: ReplyTo,
-    pub(crate) encoder: Encoder,
+    pub(crate) encoder: Box<Encoder>,
     pub(crate) current: Request,
 }
 
@@ -26,7 +26,7 @@ pub struct ServerRequest {
 pub struct Outcome {
     pub(crate) token: ServeToken,
     /// The whole message; empty where no reply is sent.
-    pub(crate) encoder: Encoder,
+    pub(crate) encoder: Box<Encoder>,
     /// A oneway's servant failed: nobody is told but the log.
     pub(crate) failed: Option<SystemException>,
 }
@@ -45,8 +45,8 @@ impl ServerRequest {
     /// The operation's name on the wire: `_get_balance` for an attribute.
     #[inline]
     #[must_use]
-    pub fn operation(&self) -> &str {
-        self.current.operation()
+    pub fn operation(&self) -> &[u8] {
+        self.current.operation_octets()
     }
 
     /// A decoder that stands before the first argument.
@@ -92,7 +92,7 @@ impl ServerRequest {
     #[cold]
     pub fn other_operation(self, ids: &'static [&'static str]) -> Outcome {
         match self.operation() {
-            "_is_a" => {
+            b"_is_a" => {
                 let asked = {
                     let mut arguments = self.arguments();
                     arguments.read_string()
@@ -105,14 +105,14 @@ impl ServerRequest {
                     Err(error) => self.bad_arguments(error),
                 }
             }
-            "_non_existent" | "_not_existent" => self.reply(|e| false.encode(e)),
-            "_repository_id" => {
+            b"_non_existent" | b"_not_existent" => self.reply(|e| false.encode(e)),
+            b"_repository_id" => {
                 let id = ids.first().copied().unwrap_or(OBJECT_ID);
                 self.reply(|e| e.put_str(id))
             }
             // No interface repository and no component behind this object: nil.
-            "_component" => self.reply(|e| Ior::nil().encode(e)),
-            "_interface" => self.system_exception(
+            b"_component" => self.reply(|e| Ior::nil().encode(e)),
+            b"_interface" => self.system_exception(
                 SystemException::new(
                     SystemExceptionKind::IntfRepos,
                     minor::INTF_REPOS_UNAVAILABLE,
@@ -121,7 +121,8 @@ impl ServerRequest {
                 .because("this ORB has no interface repository"),
             ),
             name => {
-                let text = format!("{} has no operation `{name}`", ids.first().copied().unwrap_or(OBJECT_ID));
+                let interface = ids.first().copied().unwrap_or(OBJECT_ID);
+                let text = format!("{interface} has no operation `{}`", String::from_utf8_lossy(name));
                 self.system_exception(
                     SystemException::new(
                         SystemExceptionKind::BadOperation,
@@ -169,14 +170,14 @@ impl ReplyTo {
     }
 
     /// No reply.
-    pub(crate) fn nothing(self, mut encoder: Encoder) -> Outcome {
+    pub(crate) fn nothing(self, mut encoder: Box<Encoder>) -> Outcome {
         encoder.reset(self.order, self.version);
         Outcome { token: self.token, encoder, failed: None }
     }
 
     /// A reply that carries a system exception; for a oneway only a note of it.
     #[cold]
-    pub(crate) fn system_exception(self, mut encoder: Encoder, exception: SystemException) -> Outcome {
+    pub(crate) fn system_exception(self, mut encoder: Box<Encoder>, exception: SystemException) -> Outcome {
         if !self.wanted {
             return Outcome { failed: Some(exception), ..self.nothing(encoder) };
         }

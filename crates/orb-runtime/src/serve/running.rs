@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::stream::{FuturesUnordered, Stream};
-use giop_codec::ByteOrder;
 use giop_codec::cdr::{CodeSets, Encoder};
+use giop_codec::{ByteOrder, Version};
 use giop_proto::{IncomingRequest, ServeToken};
 
 use super::adapter::{Entry, InFlight};
@@ -27,7 +27,7 @@ const SPARE_SLOTS: usize = 32;
 pub(crate) struct Running {
     template: Request,
     spare: Vec<Seat>,
-    encoders: Vec<Encoder>,
+    encoders: Vec<Box<Encoder>>,
     aside: FuturesUnordered<Aside>,
     /// Objects whose oneway is not done, with what came after it.
     waiting: Vec<Queue>,
@@ -91,8 +91,7 @@ impl Running {
             return None;
         }
         let to = ReplyTo::new(&incoming);
-        let mut encoder =
-            self.encoders.pop().unwrap_or_else(|| Encoder::new(ByteOrder::NATIVE, incoming.version()));
+        let mut encoder = self.encoder();
         encoder.reset(ByteOrder::NATIVE, incoming.version());
         if let Some(sets) = sets {
             encoder.set_code_sets(sets);
@@ -121,7 +120,9 @@ impl Running {
                     self.waiting.push(Queue { entry: Arc::clone(&entry), requests: VecDeque::new() });
                 }
                 self.asides.push((to.token, seat.current.clone()));
-                self.aside.push(Aside { seat: Some(seat), to, _entered: entered, entry });
+                drop(entered);
+                let owned = entry.enter_owned();
+                self.aside.push(Aside { seat: Some(seat), to, _entered: owned, entry });
                 None
             }
         }
@@ -171,15 +172,15 @@ impl Running {
     }
 
     /// Takes back an encoder whose message is queued.
-    pub(crate) fn keep_encoder(&mut self, encoder: Encoder) {
+    pub(crate) fn keep_encoder(&mut self, encoder: Box<Encoder>) {
         if self.encoders.len() < SPARE_SLOTS {
             self.encoders.push(encoder);
         }
     }
 
     /// An encoder for a reply without a servant.
-    pub(crate) fn encoder(&mut self) -> Encoder {
-        self.encoders.pop().unwrap_or_else(|| Encoder::new(ByteOrder::NATIVE, giop_codec::Version::V1_2))
+    pub(crate) fn encoder(&mut self) -> Box<Encoder> {
+        self.encoders.pop().unwrap_or_else(new_encoder)
     }
 
     fn seat(&mut self, kind: usize) -> Seat {
@@ -211,7 +212,7 @@ impl Future for Aside {
         let done = Self {
             seat: this.seat.take(),
             to: this.to,
-            _entered: this.entry.enter(),
+            _entered: this.entry.enter_owned(),
             entry: Arc::clone(&this.entry),
         };
         Poll::Ready((done, outcome))
@@ -225,7 +226,7 @@ fn poll_seat(seat: &mut Seat, to: ReplyTo, cx: &mut Context<'_>) -> Poll<Outcome
         Ok(poll) => poll,
         Err(panic) => {
             slot.clear();
-            let encoder = Encoder::new(ByteOrder::NATIVE, to.version);
+            let encoder = new_encoder();
             Poll::Ready(to.system_exception(encoder, panicked(&*panic)))
         }
     }
@@ -254,7 +255,7 @@ fn elsewhere(
             tokio::spawn(std::future::poll_fn(poll)).await
         };
         joined.unwrap_or_else(|error| {
-            let encoder = Encoder::new(ByteOrder::NATIVE, to.version);
+            let encoder = new_encoder();
             let exception = match error.try_into_panic() {
                 Ok(panic) => panicked(&*panic),
                 Err(error) => super::unknown_user_exception(error),
@@ -262,4 +263,8 @@ fn elsewhere(
             to.system_exception(encoder, exception)
         })
     });
+}
+
+fn new_encoder() -> Box<Encoder> {
+    Box::new(Encoder::new(ByteOrder::NATIVE, Version::V1_2))
 }

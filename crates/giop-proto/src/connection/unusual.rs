@@ -1,0 +1,299 @@
+//! Messages off the main path: fragments, cancels, locates, closing ones, and requests that are refused.
+
+use giop_codec::code_set::CodeSetContext;
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::giop::{ContextId, MessageHeader, MessageType, RequestId, ResponseFlags};
+use giop_codec::{DecodeError, DecodeErrorKind, Version};
+
+use super::Connection;
+use crate::error::{CallError, CallErrorKind, CloseReason, ProtocolError, Sent};
+use crate::event::Event;
+use crate::fragments::{Added, Joined};
+use crate::message::{self, IncomingLocate, RequestError, RequestHead, word};
+use crate::receive::{Frame, HEADER_LEN};
+
+impl Connection {
+    /// Anything but a Request or a Reply.
+    #[cold]
+    pub(super) fn handle_other(&mut self, header: MessageHeader) -> Option<Event> {
+        if header.more_fragments && header.kind != MessageType::Fragment {
+            return self.handle_first_piece(header);
+        }
+        match header.kind {
+            MessageType::Fragment => return self.handle_fragment(header),
+            MessageType::LocateReply => return self.handle_reply(header, None),
+            MessageType::CancelRequest => return self.handle_cancel(header),
+            MessageType::LocateRequest => {
+                let frame = self.take_frame(header);
+                return self.handle_locate(frame);
+            }
+            MessageType::CloseConnection => self.end(CloseReason::PeerClosed),
+            MessageType::MessageError => self.end(CloseReason::PeerMessageError),
+            MessageType::Request | MessageType::Reply => {}
+        }
+        None
+    }
+
+    /// A request that is not, or not yet, handed out.
+    #[cold]
+    pub(super) fn handle_unusual_request(
+        &mut self,
+        header: MessageHeader,
+        joined: Option<Joined>,
+    ) -> Option<Event> {
+        if !self.accept_requests {
+            self.protocol_error(ProtocolError::Unexpected(MessageType::Request));
+            return None;
+        }
+        let octets = match joined {
+            Some(joined) => joined.octets,
+            None if header.more_fragments => return self.handle_first_piece(header),
+            None => self.rx.take_front(),
+        };
+        if !self.takes_requests() {
+            self.stats.dropped += 1;
+            return None;
+        }
+        let frame = Frame { header, octets };
+        let size = HEADER_LEN + header.size as usize;
+        if frame.octets.len() < size {
+            self.refuse_oversized(&frame, size);
+            return None;
+        }
+        match RequestHead::decode(&header, &frame.octets) {
+            Ok(head) => {
+                let exception = SystemException::new(
+                    SystemExceptionKind::Transient,
+                    minor::TRANSIENT_DISCARDED,
+                    CompletionStatus::No,
+                )
+                .because("too many requests on this connection: raise it by `Limits::max_requests`");
+                self.refuse_if_awaited(head.id, head.response, header.version, &exception);
+                None
+            }
+            Err(error) => self.bad_request(header, &frame.octets, error),
+        }
+    }
+
+    /// A request whose header is wrong. In GIOP 1.2 its id stands first, so that it can be answered.
+    #[cold]
+    pub(super) fn bad_request(
+        &mut self,
+        header: MessageHeader,
+        octets: &[u8],
+        error: RequestError,
+    ) -> Option<Event> {
+        match error {
+            RequestError::Refused(id, response, exception) => {
+                self.refuse_if_awaited(id, response, header.version, &exception);
+            }
+            RequestError::Header(error) => match early_id(&header, octets) {
+                Some((id, response)) => {
+                    let exception = error.system(CompletionStatus::No);
+                    self.refuse_if_awaited(id, response, header.version, &exception);
+                }
+                None => self.malformed(MessageType::Request, error),
+            },
+        }
+        None
+    }
+
+    /// Sets the code sets that a request announces.
+    pub(super) fn learn_code_sets(
+        &mut self,
+        header: &MessageHeader,
+        octets: &[u8],
+    ) -> Result<(), SystemException> {
+        if let Some(context) = message::contexts_of(header, octets).find(ContextId::CODE_SETS) {
+            let context: CodeSetContext =
+                context.value().map_err(|error| error.system(CompletionStatus::No))?;
+            self.code_sets = Some(context.accept(self.code_sets)?);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn refuse_oversized(&mut self, frame: &Frame, size: usize) {
+        if let Some((id, response)) = early_id(&frame.header, &frame.octets) {
+            let limit = self.limits.max_message_size;
+            let exception =
+                SystemException::new(SystemExceptionKind::ImpLimit, MinorCode::NONE, CompletionStatus::No)
+                    .with_source(ProtocolError::TooLarge { size, limit });
+            self.refuse_if_awaited(id, response, frame.header.version, &exception);
+        }
+    }
+
+    /// Answers a request by an exception, unless it is a oneway.
+    #[cold]
+    pub(super) fn refuse_if_awaited(
+        &mut self,
+        id: RequestId,
+        response: ResponseFlags,
+        version: Version,
+        exception: &SystemException,
+    ) {
+        self.stats.refused += 1;
+        if response.expects_reply() {
+            self.refuse(id, version, exception);
+            if self.own_backlog > self.limits.max_backlog {
+                self.end(CloseReason::Flood(self.limits.max_control_rate));
+            }
+        }
+    }
+
+    /// The header of a reply does not decode: only the call that it names fails, if it names one.
+    #[cold]
+    pub(super) fn bad_reply(
+        &mut self,
+        header: MessageHeader,
+        octets: &[u8],
+        error: DecodeError,
+    ) -> Option<Event> {
+        // Before GIOP 1.2 the id of a Reply stands behind what may be wrong.
+        let early = header.kind == MessageType::LocateReply || header.version == Version::V1_2;
+        let Some(id) = word(header.order, octets).filter(|_| early) else {
+            self.malformed(header.kind, error);
+            return None;
+        };
+        let failed = CallError { kind: CallErrorKind::BadReply(error), sent: Sent::Whole };
+        match self.calls.answer(id, header.kind == MessageType::LocateReply, || Err(failed)) {
+            Some(call) => {
+                self.proceed_closing();
+                Some(Event::Reply(call))
+            }
+            None => self.stray(),
+        }
+    }
+
+    /// The first piece of a fragmented message.
+    #[cold]
+    pub(super) fn handle_first_piece(&mut self, header: MessageHeader) -> Option<Event> {
+        let frame = self.take_frame(header);
+        let size = HEADER_LEN + header.size as usize;
+        let oversized = frame.octets.len() < size;
+        let unwanted = match header.kind {
+            MessageType::Request | MessageType::LocateRequest if !self.accept_requests => {
+                self.protocol_error(ProtocolError::Unexpected(header.kind));
+                return None;
+            }
+            MessageType::Request | MessageType::LocateRequest => !self.takes_requests(),
+            // Nobody waits for the reply any more.
+            MessageType::Reply | MessageType::LocateReply => word(header.order, &frame.octets)
+                .is_some_and(|id| header.version == Version::V1_2 && !self.calls.awaits(id)),
+            _ => false,
+        };
+        let discard = oversized || unwanted;
+        match self.fragments.start(header, &frame.octets, discard, self.clock.now, &self.limits) {
+            Ok(()) if oversized && !unwanted => self.refuse_oversized(&frame, size),
+            Ok(()) => {}
+            Err(error) => self.protocol_error(error),
+        }
+        None
+    }
+
+    /// A further piece.
+    fn handle_fragment(&mut self, header: MessageHeader) -> Option<Event> {
+        let added = self.fragments.add(header, self.rx.front(), &self.limits, self.rx.pool());
+        self.rx.drop_front();
+        match added {
+            Ok(Added::Kept) => None,
+            Ok(Added::Stray) => self.stray(),
+            Ok(Added::Whole(header, joined)) => match header.kind {
+                MessageType::Request => self.handle_request(header, Some(joined)),
+                MessageType::LocateRequest => self.handle_locate(Frame { header, octets: joined.octets }),
+                _ => self.handle_reply(header, Some(joined)),
+            },
+            Ok(Added::Overflow(header, octets)) => {
+                let size = self.limits.max_message_size + 1;
+                self.refuse_oversized(&Frame { header, octets }, size);
+                None
+            }
+            Err(error) => {
+                self.protocol_error(error);
+                None
+            }
+        }
+    }
+
+    fn handle_cancel(&mut self, header: MessageHeader) -> Option<Event> {
+        self.stats.cancels_in += 1;
+        let id = word(header.order, self.rx.front());
+        self.rx.drop_front();
+        let Some(id) = id else {
+            self.malformed(header.kind, DecodeError::new(DecodeErrorKind::EndOfData, HEADER_LEN));
+            return None;
+        };
+        if self.is_flooded() {
+            return None;
+        }
+        if !self.fragments.is_empty() && self.fragments.cancel(id) {
+            return None;
+        }
+        let cancelled = self.serving.cancel(id);
+        if cancelled.is_none() {
+            self.stats.strays += 1;
+        }
+        cancelled.map(Event::Cancelled)
+    }
+
+    fn handle_locate(&mut self, frame: Frame) -> Option<Event> {
+        let version = frame.header.version;
+        if !self.accept_requests {
+            self.protocol_error(ProtocolError::Unexpected(MessageType::LocateRequest));
+            return None;
+        }
+        if self.is_flooded() {
+            return None;
+        }
+        if !self.takes_requests() {
+            self.stats.dropped += 1;
+            return None;
+        }
+        match IncomingLocate::decode(frame) {
+            Ok(Ok(locate)) => return Some(Event::Locate(locate)),
+            Ok(Err((id, exception))) => {
+                self.stats.refused += 1;
+                self.refuse_locate(id, version, &exception);
+            }
+            Err(error) => self.malformed(MessageType::LocateRequest, error),
+        }
+        None
+    }
+
+    /// A message that belongs to nothing: ignored, but counted.
+    #[cold]
+    pub(super) fn stray(&mut self) -> Option<Event> {
+        self.stats.strays += 1;
+        self.is_flooded();
+        None
+    }
+
+    /// Counts a message that makes work without a request, and ends the connection if there are too many.
+    fn is_flooded(&mut self) -> bool {
+        let flooded = self.clock.control(self.limits.max_control_rate);
+        if flooded {
+            self.end(CloseReason::Flood(self.limits.max_control_rate));
+        }
+        flooded
+    }
+
+    #[cold]
+    fn malformed(&mut self, kind: MessageType, error: DecodeError) {
+        self.protocol_error(ProtocolError::Malformed { kind, error });
+    }
+
+    /// The message in front, taken out of the receiver.
+    fn take_frame(&mut self, header: MessageHeader) -> Frame {
+        Frame { header, octets: self.rx.take_front() }
+    }
+}
+
+/// Id and response flags of a GIOP 1.2 request, which stand first.
+fn early_id(header: &MessageHeader, octets: &[u8]) -> Option<(RequestId, ResponseFlags)> {
+    if header.version < Version::V1_2 {
+        return None;
+    }
+    let id = word(header.order, octets)?;
+    let flags = octets.get(HEADER_LEN + 4)?;
+    Some((id, if flags & 1 == 1 { ResponseFlags::Target } else { ResponseFlags::None }))
+}

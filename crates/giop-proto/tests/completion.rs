@@ -1,0 +1,141 @@
+//! The one table from what happened to a call to completion status, retry and system exception.
+#![allow(missing_docs)]
+
+mod util;
+
+use std::io::ErrorKind;
+
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::giop::{HeaderError, MessageType};
+use giop_codec::{DecodeError, DecodeErrorKind, Version};
+use giop_proto::{CallError, CallErrorKind, CloseReason, ProtocolError, Sent, SlowPeer};
+use util::messages::{Ask, bare};
+use util::{Cut, Pair};
+
+#[test]
+fn every_failure_has_its_completion_status_and_exception() {
+    use CallErrorKind::{BadReply, Closed, LocalClose, Lost, PeerError, Protocol, Timeout, TooManyCalls};
+    use CompletionStatus::{Maybe, No, Yes};
+    use Sent::{Nothing, Partly, Whole};
+    use SystemExceptionKind as Kind;
+
+    let lost = Lost(ErrorKind::ConnectionReset.into());
+    let garbage = Protocol(ProtocolError::Header(HeaderError::Magic(*b"HTTP")));
+    let large = Protocol(ProtocolError::TooLarge { size: 2, limit: 1 });
+    let bad = BadReply(DecodeError::new(DecodeErrorKind::EndOfData, 12));
+    let none = MinorCode::NONE;
+    let table = [
+        (Timeout, Nothing, No, false, Kind::Timeout, minor::TIMEOUT_REQUEST_END),
+        (Timeout, Partly, No, false, Kind::Timeout, minor::TIMEOUT_REQUEST_END),
+        (Timeout, Whole, Maybe, false, Kind::Timeout, minor::TIMEOUT_REPLY_END),
+        (Closed, Nothing, No, true, Kind::Transient, none),
+        (Closed, Partly, No, true, Kind::Transient, none),
+        (Closed, Whole, No, true, Kind::Transient, none),
+        (lost, Nothing, No, true, Kind::Transient, none),
+        (lost, Partly, No, true, Kind::CommFailure, none),
+        (lost, Whole, Maybe, false, Kind::CommFailure, none),
+        (garbage, Nothing, No, true, Kind::Transient, none),
+        (garbage, Partly, No, true, Kind::CommFailure, none),
+        (garbage, Whole, Maybe, false, Kind::CommFailure, none),
+        (large, Whole, Maybe, false, Kind::ImpLimit, none),
+        (bad, Whole, Yes, false, Kind::Marshal, none),
+        (PeerError, Nothing, No, true, Kind::Transient, none),
+        (PeerError, Partly, No, true, Kind::CommFailure, none),
+        (PeerError, Whole, Maybe, false, Kind::CommFailure, none),
+        (LocalClose, Nothing, No, true, Kind::Transient, none),
+        (LocalClose, Partly, No, true, Kind::CommFailure, none),
+        (LocalClose, Whole, Maybe, false, Kind::CommFailure, none),
+        (TooManyCalls, Nothing, No, false, Kind::Transient, minor::TRANSIENT_DISCARDED),
+    ];
+    for (kind, sent, completed, retryable, exception, minor) in table {
+        let error = CallError { kind, sent };
+        assert_eq!(error.completed(), completed, "{error}");
+        assert_eq!(error.retryable(), retryable, "{error}");
+        let raised = SystemException::from(error);
+        assert_eq!(raised, SystemException::new(exception, minor, completed), "{error}");
+        assert!(raised.to_string().contains(&error.to_string()), "{raised}");
+        assert_eq!(error.to_string().lines().count(), 1);
+    }
+}
+
+/// A call of the client whose request has left so far.
+fn call_sent(sent: Sent) -> (Pair, giop_proto::CallId) {
+    let mut pair = Pair::new(Cut::Whole);
+    let call = pair.call(&Ask::default());
+    if sent != Sent::Nothing {
+        let mut transmit = pair.client.conn.take_transmit().unwrap();
+        let len = transmit.single().unwrap().len();
+        transmit.advance(if sent == Sent::Partly { len - 1 } else { len });
+        pair.client.conn.handle_written(transmit, pair.now);
+    }
+    pair.server.awake = false;
+    (pair, call)
+}
+
+#[test]
+fn what_had_left_when_the_connection_ended_is_told() {
+    let ends: [(fn(&mut Pair), CallErrorKind); 5] = [
+        (|pair| pair.client.eof = true, CallErrorKind::Lost(ErrorKind::UnexpectedEof.into())),
+        (|pair| pair.client.inject(&bare(Version::V1_2, MessageType::CloseConnection)), CallErrorKind::Closed),
+        (|pair| pair.client.inject(&bare(Version::V1_2, MessageType::MessageError)), CallErrorKind::PeerError),
+        (
+            |pair| pair.client.inject(b"GIOP\x01\x02\0\x08\0\0\0\0"),
+            CallErrorKind::Protocol(ProtocolError::Header(HeaderError::Type(8))),
+        ),
+        (|pair| pair.client.conn.abort(CloseReason::Local), CallErrorKind::LocalClose),
+    ];
+    for (end, kind) in ends {
+        for sent in [Sent::Nothing, Sent::Partly, Sent::Whole] {
+            let (mut pair, call) = call_sent(sent);
+            end(&mut pair);
+            // Only its input is looked at: what is queued stays unwritten.
+            let now = pair.now;
+            if pair.client.eof {
+                pair.client.conn.handle_eof(now);
+            } else if pair.client.conn.wants_read() {
+                let octets: Vec<u8> = pair.client.wire.drain(..).collect();
+                let mut buf = pair.client.conn.take_read_buf();
+                buf.io_slices()[0][..octets.len()].copy_from_slice(&octets);
+                pair.client.conn.handle_read(buf, octets.len(), now);
+            }
+            pair.client.poll();
+            assert_eq!(pair.client.outcome(call).unwrap_err(), CallError { kind, sent });
+        }
+    }
+}
+
+#[test]
+fn octets_lent_to_a_writer_count_as_sent() {
+    let mut pair = Pair::new(Cut::Whole);
+    let call = pair.call(&Ask::default());
+    let transmit = pair.client.conn.take_transmit().unwrap();
+    pair.client.conn.handle_eof(pair.now);
+    pair.client.poll();
+    assert_eq!(pair.client.outcome(call).unwrap_err().sent, Sent::Whole);
+    pair.client.conn.handle_written(transmit, pair.now);
+    assert!(!pair.client.conn.has_output());
+}
+
+#[test]
+fn every_end_says_what_happened_and_which_limit_decides() {
+    let reasons = [
+        (CloseReason::PeerClosed, "good order"),
+        (CloseReason::PeerMessageError, "MessageError"),
+        (CloseReason::Eof, "without CloseConnection"),
+        (CloseReason::Io(ErrorKind::ConnectionReset.into()), "connection reset"),
+        (CloseReason::Local, "this side"),
+        (CloseReason::Idle, "`Limits::idle_timeout`"),
+        (CloseReason::Protocol(ProtocolError::TooManyFragmented { limit: 8 }), "`Limits::max_fragmented`"),
+        (CloseReason::Protocol(ProtocolError::FragmentMemory { limit: 8 }), "`Limits::max_fragment_memory`"),
+        (CloseReason::SlowPeer(SlowPeer::FirstHeader), "`Limits::first_header_timeout`"),
+        (CloseReason::SlowPeer(SlowPeer::Message), "`Limits::message_timeout`"),
+        (CloseReason::SlowPeer(SlowPeer::Write), "`Limits::write_timeout`"),
+        (CloseReason::Flood(5), "`Limits::max_control_rate`"),
+    ];
+    for (reason, text) in reasons {
+        assert!(reason.to_string().contains(text), "{reason}");
+        assert_eq!(reason.to_string().lines().count(), 1);
+    }
+    let os = CloseReason::Io((&std::io::Error::from_raw_os_error(104)).into());
+    assert!(os.to_string().contains("104"), "{os}");
+}

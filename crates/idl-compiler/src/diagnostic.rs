@@ -1,0 +1,172 @@
+//! What the compiler has to say: one message each, with what is wrong, where, and how to get on.
+//!
+//! Rendering for people is left to `annotate-snippets`: it is the renderer rustc itself uses, kept by the same team,
+//! licensed as this crate is, with nothing below it but terminal styling.
+
+use std::rc::Rc;
+
+use crate::source::{Sources, Span};
+
+mod render;
+mod to_rust;
+
+/// How bad a [`Diagnostic`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Severity {
+    /// Nothing can be generated.
+    Error,
+    /// Legal, but likely not meant or not portable.
+    Warning,
+}
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Kind of finding, in kebab case, for machines (`not-found`, `redefinition`).
+    pub code: &'static str,
+    /// What is wrong, in one line.
+    pub message: String,
+    /// Where; the first is the place itself, the others what it has to do with (an earlier definition).
+    pub labels: Vec<Label>,
+    /// Facts that explain the message.
+    pub notes: Vec<String>,
+    /// Ways out.
+    pub helps: Vec<String>,
+}
+
+/// A marked place of a [`Diagnostic`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// The place.
+    pub span: Span,
+    /// What to say about it, possibly nothing.
+    pub text: String,
+}
+
+impl Diagnostic {
+    /// An error at a place.
+    pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Self {
+        let labels = vec![Label { span, text: String::new() }];
+        let (notes, helps) = (Vec::new(), Vec::new());
+        Diagnostic { severity: Severity::Error, code, message: message.into(), labels, notes, helps }
+    }
+
+    /// A warning at a place.
+    pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Self {
+        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, span, message) }
+    }
+
+    /// Says something at the place itself.
+    pub fn label(mut self, text: impl Into<String>) -> Self {
+        if let Some(label) = self.labels.first_mut() {
+            label.text = text.into();
+        }
+        self
+    }
+
+    /// Adds another place.
+    pub fn and(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.labels.push(Label { span, text: text.into() });
+        self
+    }
+
+    /// Adds a fact.
+    pub fn note(mut self, text: impl Into<String>) -> Self {
+        self.notes.push(text.into());
+        self
+    }
+
+    /// Adds a way out.
+    pub fn help(mut self, text: impl Into<String>) -> Self {
+        self.helps.push(text.into());
+        self
+    }
+
+    /// The place itself.
+    pub fn span(&self) -> Option<Span> {
+        self.labels.first().map(|label| label.span)
+    }
+}
+
+/// All findings of one compilation, in the order of their places, with the texts they point into.
+#[derive(Clone, Debug)]
+pub struct Diagnostics {
+    items: Vec<Diagnostic>,
+    sources: Rc<Sources>,
+}
+
+/// Errors beyond this number are counted, not kept: a broken megabyte must not give a megabyte of messages.
+const MAX_KEPT: usize = 200;
+
+impl Diagnostics {
+    /// Puts the findings in order of their places.
+    pub(crate) fn new(mut items: Vec<Diagnostic>, sources: Rc<Sources>) -> Self {
+        items.sort_by_key(Diagnostic::span);
+        Diagnostics { items, sources }
+    }
+
+    /// The findings.
+    pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
+        self.items.iter()
+    }
+
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// The texts the spans point into.
+    pub fn sources(&self) -> &Sources {
+        &self.sources
+    }
+}
+
+impl<'a> IntoIterator for &'a Diagnostics {
+    type Item = &'a Diagnostic;
+    type IntoIter = std::slice::Iter<'a, Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// Collects findings while the compiler runs. It can only be ended by [`Collector::finish`], which says whether there
+/// was an error, so that none can be forgotten.
+#[derive(Debug, Default)]
+pub(crate) struct Collector {
+    items: Vec<Diagnostic>,
+    errors: usize,
+}
+
+impl Collector {
+    pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
+        if diagnostic.severity == Severity::Error {
+            self.errors += 1;
+        }
+        if self.items.len() < MAX_KEPT && !self.items.contains(&diagnostic) {
+            self.items.push(diagnostic);
+        }
+    }
+
+    /// No further finding will be kept, so none is worth much work.
+    pub(crate) fn is_full(&self) -> bool {
+        self.items.len() >= MAX_KEPT
+    }
+
+    pub(crate) fn errors(&self) -> usize {
+        self.errors
+    }
+
+    /// `Ok` holds warnings only, `Err` at least one error.
+    pub(crate) fn finish(self, sources: Rc<Sources>) -> Result<Diagnostics, Diagnostics> {
+        let all = Diagnostics::new(self.items, sources);
+        if self.errors == 0 { Ok(all) } else { Err(all) }
+    }
+}

@@ -1,0 +1,209 @@
+//! The client's side of an interface: methods of the reference, the trait for generic code, the calls behind both.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+
+use super::Cx;
+use super::docs::doc_after;
+use super::method::Method;
+use super::passing::Side;
+use crate::model::{Def, DefId};
+
+impl Cx<'_> {
+    /// Inherent methods of the reference: the interface's own and all inherited ones.
+    pub(super) fn inherent_methods(&self, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
+        let path = self.reference(depth, def.id);
+        let methods = lineage.iter().flat_map(|owner| &self.methods[owner]).map(|method| {
+            let (docs, name) = (method.docs(), method.ident());
+            let parameters = self.parameters(depth, method, Side::Client);
+            let output = self.output(depth, method);
+            let call = self.call(depth, method);
+            quote! {
+                #docs
+                pub async fn #name(&self, #(#parameters),*) -> #output {
+                    #call.await
+                }
+            }
+        });
+        quote!(impl #path { #(#methods)* })
+    }
+
+    /// The trait for generic client code.
+    pub(super) fn client_trait(&self, depth: usize, def: &Def) -> TokenStream {
+        let item = self.names[def.id].item.at(self.model.rust_span(def.span));
+        let first = format!(
+            "Interface `{}` (`{}`), as clients see it.",
+            self.model.scoped_name(def.id),
+            def.repository_id
+        );
+        let docs = doc_after(&first, &def.docs);
+        let supers = self.super_traits(def, |base| self.item(depth, base));
+        let methods = self.methods[&def.id].iter().map(|method| {
+            let (docs, name) = (method.docs(), method.ident());
+            let parameters = self.parameters(depth, method, Side::Client);
+            let future = self.future(depth, method);
+            // The whole signature is located at the name: rustc shows it for missing and wrong methods.
+            quote_spanned!(name.span()=> #docs fn #name(&self, #(#parameters),*) -> #future;)
+        });
+        quote! {
+            #docs
+            pub trait #item: #supers ::core::marker::Send + ::core::marker::Sync {
+                #(#methods)*
+            }
+        }
+    }
+
+    /// The reference type implements the traits of its interface and of all its bases.
+    pub(super) fn client_impls(&self, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
+        let path = self.reference(depth, def.id);
+        let impls = lineage.iter().map(|owner| {
+            let item = self.item(depth, *owner);
+            let methods = self.methods[owner].iter().map(|method| {
+                let name = &method.name;
+                let parameters = self.parameters(depth, method, Side::Client);
+                let future = self.future(depth, method);
+                let call = self.call(depth, method);
+                quote!(fn #name(&self, #(#parameters),*) -> #future { #call })
+            });
+            quote!(impl #item for #path { #(#methods)* })
+        });
+        quote!(#(#impls)*)
+    }
+
+    /// The bases of a trait, each with a plus sign after it.
+    pub(super) fn super_traits(&self, def: &Def, path: impl Fn(DefId) -> TokenStream) -> TokenStream {
+        let bases = self.model.interface(def.id).map_or(&[][..], |interface| &interface.bases);
+        let paths = bases.iter().map(|base| path(*base));
+        quote!(#(#paths +)*)
+    }
+
+    /// The call of the function behind a method, from inside of the method.
+    fn call(&self, depth: usize, method: &Method) -> TokenStream {
+        let hidden = self.hidden_path(depth, method.owner);
+        let function = method.call_name();
+        let arguments = method.sent().map(|param| {
+            let name = &param.name;
+            if self.converts(param.ty, param.is_inout()) {
+                quote!(::core::convert::Into::into(#name))
+            } else {
+                quote!(#name)
+            }
+        });
+        quote!(#hidden::#function(&self.object, #(#arguments),*))
+    }
+
+    /// The function that makes the call: to a servant of the same process, or by a message.
+    pub(super) fn call_function(&self, depth: usize, method: &Method) -> TokenStream {
+        let v1 = &self.v1;
+        let function = method.call_name();
+        let parameters = self.parameters(depth, method, Side::Servant);
+        let output = self.output(depth, method);
+        let wire = &method.wire;
+        let kind = if method.oneway { quote!(oneway) } else { quote!(twoway) };
+        let checks = self.bound_checks(method);
+        let arguments = method.sent().map(|param| &param.name);
+        let name = &method.name;
+        let encode = self.encode_arguments(method);
+        let remote = if method.oneway {
+            quote!(#v1::send_oneway(__zorb_target, &__ZORB_OPERATION, #encode).await)
+        } else {
+            let decode = self.decode_results(depth, method);
+            let raised = self.decode_raised(depth, method);
+            quote!(#v1::invoke(__zorb_target, &__ZORB_OPERATION, #encode, #decode, #raised).await)
+        };
+        quote! {
+            pub async fn #function(__zorb_target: &#v1::ObjectRef, #(#parameters),*) -> #output {
+                static __ZORB_OPERATION: #v1::Operation = #v1::Operation::#kind(#wire);
+                #checks
+                if let ::core::option::Option::Some(__zorb_local) = #v1::local::<dyn Local>(__zorb_target) {
+                    return __zorb_local
+                        .call(__zorb_target, &__ZORB_OPERATION, move |__zorb_servant| {
+                            Local::#name(__zorb_servant, #(#arguments),*)
+                        })
+                        .await;
+                }
+                #remote
+            }
+        }
+    }
+
+    /// Bounded arguments come in as plain ones: too long ones are refused before anything is sent.
+    fn bound_checks(&self, method: &Method) -> TokenStream {
+        let v1 = &self.v1;
+        let sent = method.sent().filter(|param| !param.is_inout());
+        let checks = sent.filter_map(|param| {
+            let name = &param.name;
+            self.bound_check(param.ty, &quote!(#name))
+        });
+        quote! {
+            #(
+                if let ::core::result::Result::Err(__zorb_x) = #checks {
+                    let __zorb_x = <#v1::SystemException as ::core::convert::From<#v1::EncodeError>>::from(__zorb_x);
+                    return ::core::result::Result::Err(::core::convert::From::from(__zorb_x));
+                }
+            )*
+        }
+    }
+
+    fn encode_arguments(&self, method: &Method) -> TokenStream {
+        let arguments: Vec<_> = method
+            .sent()
+            .map(|param| {
+                let name = &param.name;
+                self.encode_argument(param.ty, param.is_inout(), &quote!(#name))
+            })
+            .collect();
+        if arguments.is_empty() {
+            return quote!(|_| ::core::result::Result::Ok(()));
+        }
+        quote! {
+            |__zorb_e| {
+                #(#arguments)*
+                ::core::result::Result::Ok(())
+            }
+        }
+    }
+
+    fn decode_results(&self, depth: usize, method: &Method) -> TokenStream {
+        let v1 = &self.v1;
+        let values: Vec<_> = method
+            .results
+            .iter()
+            .map(|result| {
+                let ty = self.ty(depth, result.ty);
+                quote!(<#ty as #v1::CdrDecode>::decode(__zorb_d))
+            })
+            .collect();
+        if let Some(reply) = &method.reply {
+            let path = self.path(depth, method.def, reply);
+            let names = method.results.iter().map(|result| &result.name);
+            return quote!(|__zorb_d| ::core::result::Result::Ok(#path { #(#names: #values?,)* }));
+        }
+        match values.as_slice() {
+            [] => quote!(|_| ::core::result::Result::Ok(())),
+            [one] => quote!(|__zorb_d| #one),
+            _ => quote!(|__zorb_d| ::core::result::Result::Ok((#(#values?),*))),
+        }
+    }
+
+    fn decode_raised(&self, depth: usize, method: &Method) -> TokenStream {
+        let v1 = &self.v1;
+        if method.raises.is_empty() {
+            return quote!(|_, _| ::core::option::Option::None);
+        }
+        let error = self.error_type(depth, method);
+        let ids = method.raises.iter().map(|id| &self.model.def(*id).repository_id);
+        let types = method.raises.iter().map(|id| self.item(depth, *id));
+        let variants = self.error_variants(method);
+        quote! {
+            |__zorb_id, __zorb_d| match __zorb_id {
+                #(
+                    #ids => ::core::option::Option::Some(
+                        <#types as #v1::CdrDecode>::decode(__zorb_d).map(#error::#variants)
+                    ),
+                )*
+                _ => ::core::option::Option::None,
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Comments of the IDL as rustdoc, and a line for what has none.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::model::Docs;
+
+/// `#[doc]` attributes: the IDL's comment, or `default` where it has none.
+pub(super) fn doc(docs: &Docs, default: &str) -> TokenStream {
+    let mut lines = comment_lines(docs);
+    if lines.iter().all(|line| line.trim().is_empty()) {
+        lines = vec![format!(" {default}")];
+    }
+    quote!(#(#[doc = #lines])*)
+}
+
+/// `#[doc]` attributes: the IDL's comment, or `default`, and a paragraph after it.
+pub(super) fn doc_and(docs: &Docs, default: &str, more: &str) -> TokenStream {
+    let first = doc(docs, default);
+    let more = format!(" {more}");
+    quote!(#first #[doc = ""] #[doc = #more])
+}
+
+/// `#[doc]` attributes: a line that says what the item is, and the IDL's comment after it.
+pub(super) fn doc_after(first: &str, docs: &Docs) -> TokenStream {
+    let first = format!(" {first}");
+    let lines = comment_lines(docs);
+    let gap = (!lines.is_empty()).then(|| quote!(#[doc = ""]));
+    quote!(#[doc = #first] #gap #(#[doc = #lines])*)
+}
+
+/// The lines of a comment such that rustdoc takes nothing in them for Rust code to compile and run: fenced blocks
+/// without a language are text, and no line outside of one is indented so far that it becomes code.
+fn comment_lines(docs: &Docs) -> Vec<String> {
+    let mut fence: Option<&str> = None;
+    let mut lines = Vec::with_capacity(docs.lines.len());
+    for line in &docs.lines {
+        let text = line.trim_start();
+        let marker = ["```", "~~~"].into_iter().find(|marker| text.starts_with(marker));
+        match (fence, marker) {
+            (None, Some(marker)) => {
+                fence = Some(marker);
+                let bare = text.trim_start_matches(['`', '~']).trim().is_empty();
+                let info = if bare { "text" } else { "" };
+                lines.push(format!(" {}{info}", text.trim_end()));
+            }
+            (Some(open), Some(marker)) if open == marker => {
+                fence = None;
+                lines.push(format!(" {}", text.trim_end()));
+            }
+            (Some(_), _) => lines.push(format!(" {line}")),
+            (None, None) => {
+                let indent = indentation(line);
+                lines.push(format!(" {}{text}", " ".repeat(indent.min(2))));
+            }
+        }
+    }
+    if let Some(marker) = fence {
+        lines.push(format!(" {marker}"));
+    }
+    lines
+}
+
+/// Width of the white space that a line begins with; a tab counts four.
+fn indentation(line: &str) -> usize {
+    line.chars().take_while(|c| c.is_whitespace()).map(|c| if c == '\t' { 4 } else { 1 }).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str) -> Vec<String> {
+        comment_lines(&Docs { lines: text.split('\n').map(str::to_owned).collect() })
+    }
+
+    #[test]
+    fn nothing_in_a_comment_becomes_a_doc_test() {
+        assert_eq!(lines("a\n\n        code();\n\tmore"), [" a", " ", "   code();", "   more"]);
+        assert_eq!(lines("```\nx\n```\n```idl\ny\n```"), [" ```text", " x", " ```", " ```idl", " y", " ```"]);
+        assert_eq!(lines("```\n    kept\n~~~"), [" ```text", "     kept", " ~~~", " ```"]);
+    }
+
+    #[test]
+    fn a_declaration_without_comment_gets_the_default_line() {
+        let docs = doc(&Docs::default(), "IDL struct.").to_string();
+        assert!(docs.contains("\" IDL struct.\""), "{docs}");
+        let docs = doc(&Docs { lines: vec!["Mine.".to_owned()] }, "IDL struct.").to_string();
+        assert!(docs.contains("\" Mine.\"") && !docs.contains("IDL struct."), "{docs}");
+    }
+}

@@ -1,0 +1,244 @@
+//! The frame: the hidden module, modules of scopes, typedefs, constants, re-exports.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote};
+
+use super::Cx;
+use super::docs::{doc, doc_after};
+use super::names::alias_of_interface;
+use super::types::Use;
+use crate::model::{Const, Def, DefId, DefKind, Docs, Type};
+
+impl Cx<'_> {
+    /// The whole output.
+    pub(super) fn whole(&self) -> TokenStream {
+        let roots = self.model.roots();
+        if roots.is_empty() {
+            return TokenStream::new();
+        }
+        let hidden = self.hidden_name();
+        let items = self.items(0, roots);
+        let names: Vec<Ident> = roots.iter().flat_map(|id| self.exported(*id)).collect();
+        quote! {
+            #[doc(hidden)]
+            mod #hidden {
+                #(#items)*
+            }
+
+            #[doc(inline)]
+            pub use #hidden::{#(#names),*};
+        }
+    }
+
+    /// A name for the hidden module that differs from those of other IDL in the same Rust scope, whose file-level
+    /// names must differ anyway.
+    fn hidden_name(&self) -> Ident {
+        // FNV-1a: the same names on every host and in every version of Rust.
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        for id in self.model.roots() {
+            for octet in self.model.def(*id).name.bytes().chain([0]) {
+                hash = (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3);
+            }
+        }
+        format_ident!("__zorb_idl_{hash:016x}")
+    }
+
+    /// The items of definitions that stand in one scope, whose module is `depth` levels below the hidden root.
+    fn items(&self, depth: usize, ids: &[DefId]) -> Vec<TokenStream> {
+        ids.iter().map(|id| self.definition(depth, self.model.def(*id))).collect()
+    }
+
+    fn definition(&self, depth: usize, def: &Def) -> TokenStream {
+        let item = match &def.kind {
+            DefKind::Module(_) => return self.module(depth, def),
+            DefKind::Interface(_) => return self.interface(depth, def),
+            // Emitted with their interface.
+            DefKind::Operation(_) | DefKind::Attribute(_) => return TokenStream::new(),
+            DefKind::Struct(body) | DefKind::Exception(body) => self.structure(depth, def, body),
+            DefKind::Union(body) => self.union(depth, def, body),
+            DefKind::Enum(body) => self.enumeration(depth, def, body),
+            DefKind::Typedef(_) => self.typedef(depth, def),
+            DefKind::Const(constant) => self.constant(depth, def, constant),
+        };
+        let inside = self.items(depth + 1, self.model.children(def.id));
+        let scope = self.scope_module(def, inside);
+        quote!(#item #scope)
+    }
+
+    /// `pub mod` for what is declared inside of a type, if anything is.
+    fn scope_module(&self, def: &Def, inside: Vec<TokenStream>) -> TokenStream {
+        if !self.has_module(def.id) {
+            return TokenStream::new();
+        }
+        let name = &self.names[def.id].module;
+        let docs =
+            doc(&Docs::default(), &format!("What `{}` declares inside.", self.model.scoped_name(def.id)));
+        quote!(#docs pub mod #name { #(#inside)* })
+    }
+
+    fn module(&self, depth: usize, def: &Def) -> TokenStream {
+        let name = self.names[def.id].module.at(self.model.rust_span(def.span));
+        let docs = self.item_docs(def, "module");
+        let items = self.items(depth + 1, self.model.children(def.id));
+        quote!(#docs pub mod #name { #(#items)* })
+    }
+
+    fn interface(&self, depth: usize, def: &Def) -> TokenStream {
+        // Bases first, each after its own; the interface last.
+        let mut lineage = self.model.all_bases(def.id);
+        lineage.push(def.id);
+        let reference = self.reference_type(depth, def);
+        let inherent = self.inherent_methods(depth, def, &lineage);
+        let client_trait = self.client_trait(depth, def);
+        let client_impls = self.client_impls(depth, def, &lineage);
+        let servant = self.servant_trait(depth, def);
+        let hidden = self.hidden_module(depth + 1, def, &lineage);
+
+        let mut inside = self.items(depth + 1, self.model.children(def.id));
+        for method in &self.methods[&def.id] {
+            inside.push(self.error_enum(depth + 1, method));
+            inside.push(self.reply_struct(depth + 1, method));
+        }
+        inside.push(self.inherited(depth + 1, def));
+        let scope = self.scope_module(def, inside);
+        quote!(#reference #inherent #client_trait #client_impls #servant #scope #hidden)
+    }
+
+    /// Names of the bases' modules that are names of this interface's as well: IDL scoping finds them there.
+    fn inherited(&self, depth: usize, def: &Def) -> TokenStream {
+        let own: Vec<Ident> = self.inside(def.id).into_iter().map(|(_, name)| name).collect();
+        let bases = self.model.all_bases(def.id);
+        let all: Vec<(DefId, Ident)> = bases.iter().flat_map(|base| self.inside(*base)).collect();
+        let uses = all.iter().enumerate().filter_map(|(index, (id, name))| {
+            let alike =
+                |(other, (_, candidate)): (usize, &(DefId, Ident))| other != index && candidate == name;
+            // What two bases declare is ambiguous: the name is left to those who say which.
+            if own.contains(name) || all.iter().enumerate().any(alike) {
+                return None;
+            }
+            let path = self.scope_path(depth, *id);
+            Some(quote!(#[doc(no_inline)] pub use #path::#name;))
+        });
+        quote!(#(#uses)*)
+    }
+
+    /// Every public name in an interface's module, with the definition it comes from.
+    fn inside(&self, interface: DefId) -> Vec<(DefId, Ident)> {
+        let children = self.model.children(interface).iter();
+        let mut names: Vec<(DefId, Ident)> =
+            children.flat_map(|id| self.exported(*id).into_iter().map(|name| (*id, name))).collect();
+        for method in &self.methods[&interface] {
+            let derived = method.error.iter().chain(&method.reply);
+            names.extend(derived.map(|name| (method.def, name.ident())));
+        }
+        names
+    }
+
+    /// Path of the module in which a definition's items lie.
+    fn scope_path(&self, depth: usize, id: DefId) -> TokenStream {
+        let root = self.root(depth);
+        let scope = self.names[id].scope.iter();
+        quote!(#root #(::#scope)*)
+    }
+
+    /// The public names that a definition puts into its scope, hidden modules included.
+    fn exported(&self, id: DefId) -> Vec<Ident> {
+        let names = &self.names[id];
+        let def = self.model.def(id);
+        let at = self.model.rust_span(def.span);
+        let mut exported = Vec::new();
+        match &def.kind {
+            DefKind::Operation(_) | DefKind::Attribute(_) => return exported,
+            DefKind::Interface(_) => {
+                exported.extend([names.item.at(at), names.reference.at(at), names.servant.at(at)]);
+                exported.push(self.hidden(id).ident());
+            }
+            DefKind::Typedef(_) => match alias_of_interface(self.model, id) {
+                Some(interface) => {
+                    exported.extend([names.item.at(at), names.reference.at(at), names.servant.at(at)]);
+                    if self.has_module(interface) {
+                        exported.push(names.module.at(at));
+                    }
+                    return exported;
+                }
+                None => exported.push(names.item.at(at)),
+            },
+            DefKind::Module(_) => return vec![names.module.at(at)],
+            _ => exported.push(names.item.at(at)),
+        }
+        if self.has_module(id) {
+            exported.push(names.module.ident());
+        }
+        exported
+    }
+
+    /// Something stands in the definition's module.
+    fn has_module(&self, id: DefId) -> bool {
+        match &self.model.def(id).kind {
+            DefKind::Module(_) => true,
+            DefKind::Interface(interface) => {
+                let is_item = |id: &DefId| {
+                    !matches!(self.model.def(*id).kind, DefKind::Operation(_) | DefKind::Attribute(_))
+                };
+                interface.members.iter().any(is_item)
+                    || self.methods[&id].iter().any(|method| method.error.is_some() || method.reply.is_some())
+                    || interface.bases.iter().any(|base| self.has_module(*base))
+            }
+            DefKind::Struct(_) | DefKind::Exception(_) | DefKind::Union(_) => {
+                !self.model.children(id).is_empty()
+            }
+            _ => false,
+        }
+    }
+
+    fn typedef(&self, depth: usize, def: &Def) -> TokenStream {
+        let names = &self.names[def.id];
+        let span = self.model.rust_span(def.span);
+        let v1 = &self.v1;
+        let u: Use = self.alias(def.id);
+        let docs = doc(&def.docs, &format!("IDL `{}`.", self.model.describe(u.ty)));
+        if let Some(interface) = alias_of_interface(self.model, def.id) {
+            let scope = self.scope_path(depth, interface);
+            let of = &self.names[interface];
+            let mut pairs = vec![
+                (&of.item, names.item.at(span)),
+                (&of.reference, names.reference.at(span)),
+                (&of.servant, names.servant.at(span)),
+            ];
+            if self.has_module(interface) {
+                pairs.push((&of.module, names.module.at(span)));
+            }
+            let uses =
+                pairs.iter().map(|(from, to)| quote!(#docs #[doc(no_inline)] pub use #scope::#from as #to;));
+            return quote!(#(#uses)*);
+        }
+        let item = names.item.at(span);
+        let ty = match self.model.ty(u.ty) {
+            // Whether a reference can be nil is for each use to say.
+            Type::Object => quote!(#v1::ObjectRef),
+            Type::Named(alias) if self.model.is_reference(u.ty) => self.item(depth, *alias),
+            _ => self.ty(depth, u),
+        };
+        quote!(#docs pub type #item = #ty;)
+    }
+
+    fn constant(&self, depth: usize, def: &Def, constant: &Const) -> TokenStream {
+        let item = self.names[def.id].item.at(self.model.rust_span(def.span));
+        let ty = match self.model.stripped(constant.ty) {
+            Type::String(_) | Type::WString(_) => quote!(&'static ::core::primitive::str),
+            _ => self.ty(depth, Use { ty: constant.ty, non_nil: false }),
+        };
+        let value = self.value(depth, &constant.value);
+        let docs = self.item_docs(def, "constant");
+        quote!(#docs pub const #item: #ty = #value;)
+    }
+
+    /// Documentation of an item: the IDL's comment, or what it is.
+    pub(super) fn item_docs(&self, def: &Def, kind: &str) -> TokenStream {
+        let scoped = self.model.scoped_name(def.id);
+        if let (DefKind::Module(_), true) = (&def.kind, !def.docs.is_empty()) {
+            return doc_after(&format!("IDL module `{scoped}`."), &def.docs);
+        }
+        doc(&def.docs, &format!("IDL {kind} `{scoped}` (`{}`).", def.repository_id))
+    }
+}

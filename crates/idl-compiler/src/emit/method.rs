@@ -1,0 +1,278 @@
+//! Operations and attributes brought to one form: what is called, with what, and what comes back.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::quote;
+
+use super::Cx;
+use super::docs::{doc, doc_and};
+use super::ident::RustName;
+use super::names::MAX_TUPLE;
+use super::passing::Side;
+use super::types::Use;
+use crate::model::{Def, DefId, DefKind, Direction, Docs, Operation};
+
+/// One method: an operation, or the get or set operation of an attribute.
+pub(super) struct Method {
+    /// The interface that declares it.
+    pub(super) owner: DefId,
+    /// The operation or attribute.
+    pub(super) def: DefId,
+    /// Name on the wire.
+    pub(super) wire: String,
+    /// Rust name.
+    pub(super) name: RustName,
+    /// Where it is declared.
+    pub(super) span: Span,
+    pub(super) oneway: bool,
+    pub(super) params: Vec<Parameter>,
+    pub(super) results: Vec<ResultValue>,
+    /// Exceptions in order.
+    pub(super) raises: Vec<DefId>,
+    /// Name of the error type in the owner's module, if there are exceptions.
+    pub(super) error: Option<RustName>,
+    /// Name of the result struct in the owner's module, if the results are too many for a tuple.
+    pub(super) reply: Option<RustName>,
+    /// Comment of the IDL.
+    docs: Docs,
+    /// The declaration as IDL.
+    pub(super) idl: String,
+}
+
+/// A parameter.
+pub(super) struct Parameter {
+    pub(super) name: RustName,
+    pub(super) span: Span,
+    pub(super) ty: Use,
+    pub(super) direction: Direction,
+}
+
+/// A value that comes back.
+pub(super) struct ResultValue {
+    /// Field of the result struct.
+    pub(super) name: RustName,
+    pub(super) ty: Use,
+    /// What it is, for documentation.
+    pub(super) what: String,
+}
+
+impl Parameter {
+    /// The client sends it.
+    pub(super) fn is_sent(&self) -> bool {
+        self.direction != Direction::Out
+    }
+
+    pub(super) fn is_inout(&self) -> bool {
+        self.direction == Direction::InOut
+    }
+
+    pub(super) fn ident(&self) -> Ident {
+        self.name.at(self.span)
+    }
+}
+
+impl Method {
+    /// The identifier at the place of its declaration.
+    pub(super) fn ident(&self) -> Ident {
+        self.name.at(self.span)
+    }
+
+    /// Name of the function behind the methods of the reference types.
+    pub(super) fn call_name(&self) -> RustName {
+        RustName::verbatim(&format!("call_{}", self.name))
+    }
+
+    /// What the client sends, in order.
+    pub(super) fn sent(&self) -> impl Iterator<Item = &Parameter> {
+        self.params.iter().filter(|param| param.is_sent())
+    }
+
+    /// Documentation: the IDL's comment, and the declaration.
+    pub(super) fn docs(&self) -> TokenStream {
+        doc_and(&self.docs, &format!("Operation `{}`.", self.wire), &format!("IDL: `{}`", self.idl))
+    }
+
+    /// Short documentation for a type that belongs to it.
+    pub(super) fn docs_of(&self, default: &str) -> TokenStream {
+        doc(&Docs::default(), default)
+    }
+}
+
+impl Cx<'_> {
+    /// The operations and attributes that an interface declares itself.
+    pub(super) fn methods(&self, interface: DefId) -> Vec<Method> {
+        let members = self.model.children(interface).iter().map(|id| self.model.def(*id));
+        members.flat_map(|def| self.methods_of(interface, def)).collect()
+    }
+
+    fn methods_of(&self, owner: DefId, def: &Def) -> Vec<Method> {
+        match &def.kind {
+            DefKind::Operation(operation) => vec![self.operation(owner, def, operation)],
+            DefKind::Attribute(attribute) => {
+                let names = &self.names[def.id];
+                let ty = self.place(attribute.ty, &def.annotations, &self.model.scoped_name(def.id));
+                let readonly = if attribute.readonly { "readonly " } else { "" };
+                let idl = format!("{readonly}attribute {} {}", self.model.describe(attribute.ty), def.name);
+                let method = |wire, name: &RustName, raises: &[DefId], error: &RustName| Method {
+                    owner,
+                    def: def.id,
+                    wire,
+                    name: name.clone(),
+                    span: self.model.rust_span(def.span),
+                    oneway: false,
+                    params: Vec::new(),
+                    results: Vec::new(),
+                    raises: raises.to_vec(),
+                    error: (!raises.is_empty()).then(|| error.clone()),
+                    reply: None,
+                    docs: def.docs.clone(),
+                    idl: idl.clone(),
+                };
+                let mut get =
+                    method(format!("_get_{}", def.name), &names.item, &attribute.get_raises, &names.error);
+                get.results =
+                    vec![ResultValue { name: RustName::verbatim("result"), ty, what: String::new() }];
+                if attribute.readonly {
+                    return vec![get];
+                }
+                let mut set = method(
+                    format!("_set_{}", def.name),
+                    &names.setter,
+                    &attribute.set_raises,
+                    &names.set_error,
+                );
+                set.params = vec![Parameter {
+                    name: RustName::verbatim("value"),
+                    span: set.span,
+                    ty,
+                    direction: Direction::In,
+                }];
+                vec![get, set]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn operation(&self, owner: DefId, def: &Def, operation: &Operation) -> Method {
+        let names = &self.names[def.id];
+        let scoped = self.model.scoped_name(def.id);
+        let params: Vec<Parameter> = (operation.params.iter().zip(&names.members))
+            .map(|(param, name)| Parameter {
+                name: name.clone(),
+                span: self.model.rust_span(param.span),
+                ty: self.place(param.ty, &param.annotations, &format!("{scoped}::{}", param.name)),
+                direction: param.direction,
+            })
+            .collect();
+        let mut results = Vec::new();
+        if let Some(ty) = operation.result {
+            let mut name = RustName::verbatim("result");
+            while params.iter().any(|param| param.name == name && param.direction != Direction::In) {
+                name = name.underscored();
+            }
+            let ty = self.place(ty, &def.annotations, &scoped);
+            results.push(ResultValue { name, ty, what: "The value returned.".to_owned() });
+        }
+        for (param, idl) in
+            params.iter().zip(&operation.params).filter(|(param, _)| param.direction != Direction::In)
+        {
+            let what = format!("Parameter `{}`.", idl.name);
+            results.push(ResultValue { name: param.name.clone(), ty: param.ty, what });
+        }
+        Method {
+            owner,
+            def: def.id,
+            wire: def.name.clone(),
+            name: names.item.clone(),
+            span: self.model.rust_span(def.span),
+            oneway: operation.oneway,
+            raises: operation.raises.clone(),
+            error: (!operation.raises.is_empty()).then(|| names.error.clone()),
+            reply: (results.len() > MAX_TUPLE).then(|| names.reply.clone()),
+            params,
+            results,
+            docs: def.docs.clone(),
+            idl: self.idl_of(def, operation),
+        }
+    }
+
+    /// The declaration of an operation as IDL.
+    fn idl_of(&self, def: &Def, operation: &Operation) -> String {
+        let params: Vec<String> = operation
+            .params
+            .iter()
+            .map(|param| {
+                let direction = match param.direction {
+                    Direction::In => "in",
+                    Direction::Out => "out",
+                    Direction::InOut => "inout",
+                };
+                format!("{direction} {} {}", self.model.describe(param.ty), param.name)
+            })
+            .collect();
+        let oneway = if operation.oneway { "oneway " } else { "" };
+        let result = operation.result.map_or_else(|| "void".to_owned(), |ty| self.model.describe(ty));
+        let raises: Vec<String> = operation.raises.iter().map(|id| self.model.scoped_name(*id)).collect();
+        let raises =
+            if raises.is_empty() { String::new() } else { format!(" raises ({})", raises.join(", ")) };
+        format!("{oneway}{result} {}({}){raises}", def.name, params.join(", "))
+    }
+
+    /// The parameters of a method as `name: Type`.
+    pub(super) fn parameters(&self, depth: usize, method: &Method, side: Side) -> Vec<TokenStream> {
+        method
+            .sent()
+            .map(|param| {
+                let name = param.ident();
+                let ty = if param.is_inout() {
+                    self.inout_type(depth, param.ty, side)
+                } else {
+                    self.in_type(depth, param.ty, side)
+                };
+                quote!(#name: #ty)
+            })
+            .collect()
+    }
+
+    /// The type of the results: none, one, a tuple or a struct.
+    pub(super) fn result_type(&self, depth: usize, method: &Method) -> TokenStream {
+        if let Some(reply) = &method.reply {
+            return self.path(depth, method.def, reply);
+        }
+        let types: Vec<_> = method.results.iter().map(|result| self.ty(depth, result.ty)).collect();
+        match types.as_slice() {
+            [one] => quote!(#one),
+            _ => quote!((#(#types),*)),
+        }
+    }
+
+    /// The type of the errors.
+    pub(super) fn error_type(&self, depth: usize, method: &Method) -> TokenStream {
+        let v1 = &self.v1;
+        match &method.error {
+            Some(error) => self.path(depth, method.def, error),
+            None => quote!(#v1::SystemException),
+        }
+    }
+
+    /// `Result<results, errors>`.
+    pub(super) fn output(&self, depth: usize, method: &Method) -> TokenStream {
+        let (result, error) = (self.result_type(depth, method), self.error_type(depth, method));
+        quote!(::core::result::Result<#result, #error>)
+    }
+
+    /// What an asynchronous method of a trait returns.
+    pub(super) fn future(&self, depth: usize, method: &Method) -> TokenStream {
+        let output = self.output(depth, method);
+        quote!(impl ::core::future::Future<Output = #output> + ::core::marker::Send)
+    }
+
+    /// The interface's module that holds what only generated code uses.
+    pub(super) fn hidden(&self, interface: DefId) -> RustName {
+        RustName::verbatim(&format!("__zorb_{}", self.names[interface].module))
+    }
+
+    /// Path of a name in that module.
+    pub(super) fn hidden_path(&self, depth: usize, interface: DefId) -> TokenStream {
+        self.path(depth, interface, &self.hidden(interface))
+    }
+}

@@ -1,0 +1,363 @@
+//! Every Rust name of the output, decided before anything is written.
+//!
+//! Names that the IDL spells come first and must differ within their Rust scope after conversion; names derived from
+//! them (`AccountRef`, `WithdrawError`, the module of an interface) give way to them.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use super::Options;
+use super::ident::{Case, RustName, is_identifier};
+use crate::diagnostic::Diagnostic;
+use crate::model::{AnnotationValue, Annotations, ConstValue, Def, DefId, DefKind, Direction, Model, Type};
+use crate::source::Span;
+
+/// Rust names of one definition; what does not apply is empty or `None`.
+#[derive(Clone, Debug)]
+pub(super) struct DefNames {
+    /// Modules, from the hidden root, in which the definition's items lie.
+    pub(super) scope: Rc<[RustName]>,
+    /// The item itself: type, trait, constant, method, or the module of an IDL module.
+    pub(super) item: RustName,
+    /// The module of what is declared inside.
+    pub(super) module: RustName,
+    /// Of an interface: the reference type.
+    pub(super) reference: RustName,
+    /// Of an interface: the servant trait.
+    pub(super) servant: RustName,
+    /// Of an operation or attribute: the error type, if it raises anything.
+    pub(super) error: RustName,
+    /// Of an attribute: the error type of its set operation.
+    pub(super) set_error: RustName,
+    /// Of an operation: the struct of its results.
+    pub(super) reply: RustName,
+    /// Of an attribute: the method that sets it.
+    pub(super) setter: RustName,
+    /// Members, enumerators, cases or parameters in order.
+    pub(super) members: Vec<RustName>,
+    /// Of a union: the variant of the implicit default.
+    pub(super) other: RustName,
+}
+
+/// All names, by definition.
+#[derive(Debug)]
+pub(super) struct Names(Vec<DefNames>);
+
+impl std::ops::Index<DefId> for Names {
+    type Output = DefNames;
+
+    fn index(&self, id: DefId) -> &DefNames {
+        &self.0[id.index()]
+    }
+}
+
+/// How many values an operation returns at most as a tuple.
+pub(super) const MAX_TUPLE: usize = 3;
+
+impl Names {
+    /// Decides all names; clashes go to `problems`.
+    pub(super) fn new(model: &Model, options: &Options, problems: &mut Vec<Diagnostic>) -> Self {
+        let blank = DefNames {
+            scope: Rc::from([]),
+            item: RustName::verbatim(""),
+            module: RustName::verbatim(""),
+            reference: RustName::verbatim(""),
+            servant: RustName::verbatim(""),
+            error: RustName::verbatim(""),
+            set_error: RustName::verbatim(""),
+            reply: RustName::verbatim(""),
+            setter: RustName::verbatim(""),
+            members: Vec::new(),
+            other: RustName::verbatim(""),
+        };
+        let names = vec![blank; model.defs().len()];
+        let mut namer = Namer { model, options, problems, names };
+        namer.scope(model.roots(), &Rc::from([]));
+        for def in model.defs() {
+            if let DefKind::Interface(_) = def.kind {
+                namer.methods(def);
+            }
+        }
+        Names(namer.names)
+    }
+}
+
+/// The Rust namespaces that matter: a unit struct is in both.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Space {
+    Types,
+    Values,
+}
+
+/// Names taken in one Rust scope, with the place and the IDL name of who has it; `None` for derived names.
+#[derive(Default)]
+struct Taken(HashMap<(Space, RustName), Option<(Span, String)>>);
+
+struct Namer<'a> {
+    model: &'a Model,
+    options: &'a Options,
+    problems: &'a mut Vec<Diagnostic>,
+    names: Vec<DefNames>,
+}
+
+impl Namer<'_> {
+    /// Names what is declared in one IDL scope, which is one Rust module.
+    fn scope(&mut self, ids: &[DefId], path: &Rc<[RustName]>) {
+        let model = self.model;
+        let mut taken = Taken::default();
+        for &id in ids {
+            let def = model.def(id);
+            let case = match def.kind {
+                DefKind::Module(_) | DefKind::Operation(_) | DefKind::Attribute(_) => Case::Snake,
+                DefKind::Const(_) => Case::Shouty,
+                _ => Case::Camel,
+            };
+            let item = self.rename(&model.scoped_name(id), &def.name, case, &def.annotations);
+            for space in spaces(def) {
+                self.claim(&mut taken, *space, &item, def.span, &model.scoped_name(id));
+            }
+            let names = &mut self.names[id.index()];
+            names.scope = Rc::clone(path);
+            names.item = item;
+            self.members(def);
+        }
+        for &id in ids {
+            self.derived(model.def(id), &mut taken);
+        }
+        for &id in ids {
+            let children = model.children(id);
+            if !children.is_empty() {
+                let inner: Rc<[RustName]> =
+                    path.iter().cloned().chain([self.names[id.index()].module.clone()]).collect();
+                self.scope(children, &inner);
+            }
+        }
+    }
+
+    /// Names that follow from a definition's own, moved out of the way of those already there.
+    fn derived(&mut self, def: &Def, taken: &mut Taken) {
+        let stem = self.names[def.id.index()].item.as_str().trim_end_matches('_').to_owned();
+        let names = &mut self.names[def.id.index()];
+        match &def.kind {
+            DefKind::Module(_) => names.module = names.item.clone(),
+            DefKind::Interface(_) => {
+                names.reference = taken.derive(&format!("{stem}Ref"), None);
+                names.servant = taken.derive(&format!("{stem}Servant"), None);
+                names.module = taken.derive(RustName::convert(&stem, Case::Snake).as_str(), None);
+            }
+            DefKind::Struct(_) | DefKind::Exception(_) | DefKind::Union(_) => {
+                names.module = taken.derive(RustName::convert(&stem, Case::Snake).as_str(), None);
+            }
+            // An alias of an interface has its names as well, for re-export.
+            DefKind::Typedef(_) => {
+                if alias_of_interface(self.model, def.id).is_some() {
+                    names.reference = taken.derive(&format!("{stem}Ref"), None);
+                    names.servant = taken.derive(&format!("{stem}Servant"), None);
+                    names.module = taken.derive(RustName::convert(&stem, Case::Snake).as_str(), None);
+                }
+            }
+            DefKind::Operation(operation) => {
+                let camel = RustName::convert(&stem, Case::Camel);
+                if !operation.raises.is_empty() {
+                    names.error = taken.derive(&format!("{camel}Error"), Some(&format!("{camel}Raises")));
+                }
+                let outs = operation.params.iter().filter(|p| p.direction != Direction::In).count();
+                if outs + usize::from(operation.result.is_some()) > MAX_TUPLE {
+                    names.reply = taken.derive(&format!("{camel}Reply"), None);
+                }
+            }
+            DefKind::Attribute(attribute) => {
+                let camel = RustName::convert(&stem, Case::Camel);
+                if !attribute.get_raises.is_empty() {
+                    names.error = taken.derive(&format!("{camel}Error"), Some(&format!("{camel}Raises")));
+                }
+                if !attribute.set_raises.is_empty() {
+                    names.set_error =
+                        taken.derive(&format!("Set{camel}Error"), Some(&format!("Set{camel}Raises")));
+                }
+                names.setter = RustName::verbatim(&format!("set_{stem}"));
+            }
+            DefKind::Enum(_) | DefKind::Const(_) => {}
+        }
+    }
+
+    /// Names the members, enumerators, cases or parameters of a definition.
+    fn members(&mut self, def: &Def) {
+        struct Part<'a>(&'a str, &'a Annotations, Span);
+        let (case, parts): (Case, Vec<Part<'_>>) = match &def.kind {
+            DefKind::Struct(s) | DefKind::Exception(s) => {
+                (Case::Snake, s.members.iter().map(|m| Part(&m.name, &m.annotations, m.span)).collect())
+            }
+            DefKind::Enum(e) => {
+                (Case::Camel, e.enumerators.iter().map(|m| Part(&m.name, &m.annotations, m.span)).collect())
+            }
+            DefKind::Union(u) => {
+                let members = u.cases.iter().map(|case| &case.member);
+                (Case::Camel, members.map(|m| Part(&m.name, &m.annotations, m.span)).collect())
+            }
+            DefKind::Operation(o) => {
+                (Case::Snake, o.params.iter().map(|m| Part(&m.name, &m.annotations, m.span)).collect())
+            }
+            _ => return,
+        };
+        let scope = self.model.scoped_name(def.id);
+        let mut taken = Taken::default();
+        let mut members = Vec::with_capacity(parts.len());
+        for Part(name, annotations, span) in parts {
+            let full = format!("{scope}::{name}");
+            let rust = self.rename(&full, name, case, annotations);
+            self.claim(&mut taken, Space::Values, &rust, span, &full);
+            members.push(rust);
+        }
+        let names = &mut self.names[def.id.index()];
+        names.members = members;
+        if let DefKind::Union(_) = def.kind {
+            let mut other = RustName::verbatim("Other");
+            while names.members.contains(&other) {
+                other = other.underscored();
+            }
+            names.other = other;
+        }
+    }
+
+    /// Checks that the methods of a reference, inherited ones included, have different names.
+    fn methods(&mut self, interface: &Def) {
+        let mut taken: HashMap<RustName, (&Def, String)> = HashMap::new();
+        for def in self.model.all_members(interface.id) {
+            let names = &self.names[def.id.index()];
+            let scoped = self.model.scoped_name(def.id);
+            let mut methods = vec![(names.item.clone(), format!("`{scoped}`"))];
+            if self.model.attribute(def.id).is_some_and(|a| !a.readonly) {
+                methods.push((names.setter.clone(), format!("the set operation of `{scoped}`")));
+            }
+            for (name, what) in methods {
+                let Some((earlier, earlier_what)) = taken.get(&name) else {
+                    taken.insert(name, (def, what));
+                    continue;
+                };
+                // Two members of one base: said there already.
+                if earlier.parent == def.parent && def.parent != Some(interface.id) {
+                    continue;
+                }
+                self.problems.push(
+                    Diagnostic::error(
+                        "rust-name-clash",
+                        def.span,
+                        format!("{earlier_what} and {what} both become the Rust method `{name}`"),
+                    )
+                    .and(earlier.span, "the other one")
+                    .help(rename_help(&scoped)),
+                );
+            }
+        }
+    }
+
+    /// The Rust name of an IDL name: what the user chose, else the converted one.
+    fn rename(&mut self, scoped: &str, idl: &str, case: Case, annotations: &Annotations) -> RustName {
+        if let Some((_, name)) =
+            self.options.rename.iter().find(|(idl, _)| idl.trim_start_matches("::") == scoped)
+        {
+            return RustName::verbatim(name);
+        }
+        let Some(annotation) = annotations.get("rust_name") else { return RustName::convert(idl, case) };
+        match annotation.args.as_slice() {
+            [arg] => match &arg.value {
+                AnnotationValue::Const(ConstValue::String(name)) | AnnotationValue::Name(name)
+                    if is_identifier(name) =>
+                {
+                    return RustName::verbatim(name);
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+        self.problems.push(
+            Diagnostic::error("rust-name", annotation.span, "`@rust_name` takes one Rust identifier")
+                .help("write it as `@rust_name(\"assign_a\")`"),
+        );
+        RustName::convert(idl, case)
+    }
+
+    /// Takes a name that the IDL spells.
+    fn claim(&mut self, taken: &mut Taken, space: Space, name: &RustName, span: Span, scoped: &str) {
+        let key = (space, name.clone());
+        if let Some(Some((earlier, other))) = taken.0.get(&key) {
+            if *earlier == span {
+                return;
+            }
+            self.problems.push(
+                Diagnostic::error(
+                    "rust-name-clash",
+                    span,
+                    format!("`{other}` and `{scoped}` both become `{name}` in Rust"),
+                )
+                .and(*earlier, "the other one")
+                .help(rename_help(scoped)),
+            );
+            return;
+        }
+        taken.0.insert(key, Some((span, scoped.to_owned())));
+    }
+}
+
+impl Taken {
+    /// Takes a derived type or module name: `name` if it is free, else `second`, else with underscores.
+    fn derive(&mut self, name: &str, second: Option<&str>) -> RustName {
+        let mut name = RustName::verbatim(name);
+        if let (Some(second), true) = (second, self.has(&name)) {
+            name = RustName::verbatim(second);
+        }
+        while self.has(&name) {
+            name = name.underscored();
+        }
+        self.0.insert((Space::Types, name.clone()), None);
+        name
+    }
+
+    fn has(&self, name: &RustName) -> bool {
+        self.0.contains_key(&(Space::Types, name.clone()))
+    }
+}
+
+/// In which namespaces a definition's item is.
+fn spaces(def: &Def) -> &'static [Space] {
+    match &def.kind {
+        DefKind::Operation(_) | DefKind::Attribute(_) => &[],
+        DefKind::Const(_) => &[Space::Values],
+        DefKind::Struct(s) | DefKind::Exception(s) if s.members.is_empty() => &[Space::Types, Space::Values],
+        _ => &[Space::Types],
+    }
+}
+
+/// The interface that a typedef is another name of.
+pub(super) fn alias_of_interface(model: &Model, id: DefId) -> Option<DefId> {
+    let alias = model.typedef(id)?;
+    match model.stripped(alias.ty) {
+        Type::Named(def) => model.interface(*def).map(|_| *def),
+        _ => None,
+    }
+}
+
+/// Every scoped name that can be given another Rust name: definitions, members, enumerators, cases, parameters.
+pub(super) fn renamable(model: &Model) -> HashSet<String> {
+    let mut known = HashSet::new();
+    for def in model.defs() {
+        let scoped = model.scoped_name(def.id);
+        let parts: Vec<&str> = match &def.kind {
+            DefKind::Struct(s) | DefKind::Exception(s) => s.members.iter().map(|m| m.name.as_str()).collect(),
+            DefKind::Enum(e) => e.enumerators.iter().map(|m| m.name.as_str()).collect(),
+            DefKind::Union(u) => u.cases.iter().map(|case| case.member.name.as_str()).collect(),
+            DefKind::Operation(o) => o.params.iter().map(|m| m.name.as_str()).collect(),
+            _ => Vec::new(),
+        };
+        known.extend(parts.into_iter().map(|part| format!("{scoped}::{part}")));
+        known.insert(scoped);
+    }
+    known
+}
+
+fn rename_help(scoped: &str) -> String {
+    format!(
+        "give one another Rust name: `rename(\"{scoped}\" = \"...\")` in the macro, or `@rust_name(\"...\")` before it"
+    )
+}

@@ -1,0 +1,161 @@
+//! How parameters travel through Rust: what a client method takes, what a servant is given, how each is encoded.
+
+use proc_macro2::{Literal, TokenStream};
+use quote::quote;
+
+use super::Cx;
+use super::types::{ArrayForm, SeqForm, Use};
+use crate::model::{DefKind, Type};
+
+/// The form of an `in` parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// By value: numbers, characters, enums.
+    Value,
+    /// `&str`.
+    Str,
+    /// `&str` that travels as `wstring`.
+    WStr,
+    /// `Bytes` or `Seq<T>` by value.
+    Shared,
+    /// `&[T]`.
+    Slice,
+    /// An object reference by value.
+    Reference,
+    /// `&T`.
+    Borrow,
+    /// `&[T; N]` out of a box.
+    Boxed,
+}
+
+/// How an `in` parameter is passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Passing {
+    pub(super) form: Form,
+    /// Bound of a string or sequence, checked before it is sent.
+    pub(super) bound: Option<u32>,
+}
+
+/// For whom a signature is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// A method of the reference: takes whatever converts.
+    Client,
+    /// A method of the servant, or the call behind the client's method.
+    Servant,
+    /// The boxed form between the two: borrows for one named lifetime.
+    Local,
+}
+
+impl Cx<'_> {
+    /// How an `in` parameter of this type is passed.
+    pub(super) fn passing(&self, u: Use) -> Passing {
+        let plain = |form| Passing { form, bound: None };
+        match self.model.stripped(u.ty) {
+            Type::Primitive(_) => plain(Form::Value),
+            Type::String(bound) => Passing { form: Form::Str, bound: *bound },
+            Type::WString(bound) => Passing { form: Form::WStr, bound: *bound },
+            Type::Sequence { element, bound } => {
+                let form = if self.seq_form(*element) == SeqForm::Vec { Form::Slice } else { Form::Shared };
+                Passing { form, bound: *bound }
+            }
+            Type::Array { .. } if self.array_form(u.ty) == ArrayForm::Boxed => plain(Form::Boxed),
+            Type::Array { .. } => plain(Form::Borrow),
+            Type::Object => plain(Form::Reference),
+            Type::Named(def) => match self.model.def(*def).kind {
+                DefKind::Enum(_) => plain(Form::Value),
+                DefKind::Interface(_) => plain(Form::Reference),
+                _ => plain(Form::Borrow),
+            },
+        }
+    }
+
+    /// The type of an `in` parameter.
+    pub(super) fn in_type(&self, depth: usize, u: Use, side: Side) -> TokenStream {
+        let Passing { form, bound } = self.passing(u);
+        let lifetime = (side == Side::Local).then(|| quote!('l));
+        let (stripped, non_nil) = self.strip(u);
+        match (form, self.model.ty(stripped)) {
+            (Form::Value, _) => self.ty(depth, u),
+            (Form::Str | Form::WStr, _) => quote!(&#lifetime ::core::primitive::str),
+            (Form::Shared, Type::Sequence { element, .. }) if bound.is_some() => {
+                into(self.sequence(depth, Use { ty: *element, non_nil }), side)
+            }
+            (Form::Slice, Type::Sequence { element, .. }) => {
+                let item = self.ty(depth, Use { ty: *element, non_nil });
+                quote!(&#lifetime [#item])
+            }
+            (Form::Boxed, Type::Array { element, dims }) => {
+                let array = self.array(depth, Use { ty: *element, non_nil }, dims);
+                quote!(&#lifetime #array)
+            }
+            (Form::Shared | Form::Reference, _) => into(self.ty(depth, u), side),
+            _ => {
+                let ty = self.ty(depth, u);
+                quote!(&#lifetime #ty)
+            }
+        }
+    }
+
+    /// The type of an `inout` parameter: owned.
+    pub(super) fn inout_type(&self, depth: usize, u: Use, side: Side) -> TokenStream {
+        let ty = self.ty(depth, u);
+        let Passing { form, bound } = self.passing(u);
+        match form {
+            Form::Shared | Form::Reference if bound.is_none() => into(ty, side),
+            _ => ty,
+        }
+    }
+
+    /// A client's method converts this parameter on its first line.
+    pub(super) fn converts(&self, u: Use, inout: bool) -> bool {
+        let Passing { form, bound } = self.passing(u);
+        matches!(form, Form::Shared | Form::Reference) && !(inout && bound.is_some())
+    }
+
+    /// A `Result` that is an error if an `in` parameter is too long to be sent.
+    pub(super) fn bound_check(&self, u: Use, name: &TokenStream) -> Option<TokenStream> {
+        let v1 = &self.v1;
+        let Passing { form, bound } = self.passing(u);
+        let bound = Literal::u32_unsuffixed(bound?);
+        let content = match form {
+            Form::WStr => quote!(&#v1::WStr(#name)),
+            Form::Shared => quote!(&#name),
+            _ => quote!(#name),
+        };
+        Some(quote!(#v1::check_bound(#content, #bound)))
+    }
+
+    /// The statement that encodes an `in` parameter, or an `inout` one, which is owned.
+    pub(super) fn encode_argument(&self, u: Use, inout: bool, name: &TokenStream) -> TokenStream {
+        let v1 = &self.v1;
+        match self.passing(u).form {
+            Form::WStr if !inout => quote!(#v1::CdrEncode::encode(&#v1::WStr(#name), __zorb_e)?;),
+            Form::Str | Form::Slice | Form::Borrow | Form::Boxed if !inout => {
+                quote!(#v1::CdrEncode::encode(#name, __zorb_e)?;)
+            }
+            _ => quote!(#v1::CdrEncode::encode(&#name, __zorb_e)?;),
+        }
+    }
+
+    /// A decoded `in` parameter as the servant takes it.
+    pub(super) fn to_servant(&self, u: Use, name: &TokenStream) -> TokenStream {
+        let Passing { form, bound } = self.passing(u);
+        match form {
+            Form::Value | Form::Reference => quote!(#name),
+            Form::Shared if bound.is_some() => quote!(#name.into_inner()),
+            Form::Shared => quote!(#name),
+            // Through `Bounded`, `String` or `WString` down to `str`; through `Bounded` or `Vec` down to a slice.
+            Form::Str | Form::WStr | Form::Slice if bound.is_some() => quote!(&**#name),
+            Form::Str | Form::WStr | Form::Slice | Form::Boxed => quote!(&*#name),
+            Form::Borrow => quote!(&#name),
+        }
+    }
+}
+
+fn into(ty: TokenStream, side: Side) -> TokenStream {
+    match side {
+        Side::Client => quote!(impl ::core::convert::Into<#ty> + ::core::marker::Send),
+        Side::Servant | Side::Local => ty,
+    }
+}

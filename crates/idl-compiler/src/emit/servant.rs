@@ -1,0 +1,300 @@
+//! The server's side of an interface: the servant trait, and the skeleton that calls it.
+
+use proc_macro2::{Literal, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+
+use super::Cx;
+use super::docs::doc_after;
+use super::method::Method;
+use super::passing::Side;
+use crate::model::{Def, DefId};
+
+impl Cx<'_> {
+    /// Path of an interface's servant trait.
+    fn servant(&self, depth: usize, id: DefId) -> TokenStream {
+        self.path(depth, id, &self.names[id].servant)
+    }
+
+    /// The trait that servants implement, and its forwarding through `Arc`.
+    pub(super) fn servant_trait(&self, depth: usize, def: &Def) -> TokenStream {
+        let v1 = &self.v1;
+        let names = &self.names[def.id];
+        let item = names.servant.at(self.model.rust_span(def.span));
+        let path = self.servant(depth, def.id);
+        let reference = self.reference(depth, def.id);
+        let hidden = self.hidden_path(depth, def.id);
+        let first =
+            format!("Servants of interface `{}`: what a server implements.", self.model.scoped_name(def.id));
+        let docs = doc_after(&first, &def.docs);
+        let supers = self.super_traits(def, |base| self.servant(depth, base));
+        let methods = &self.methods[&def.id];
+        let signatures = methods.iter().map(|method| {
+            let (docs, name) = (method.docs(), method.ident());
+            let parameters = self.parameters(depth, method, Side::Servant);
+            let future = self.future(depth, method);
+            // The whole signature is located at the name: rustc shows it for missing and wrong methods.
+            quote_spanned!(name.span()=> #docs fn #name(&self, #(#parameters),*) -> #future;)
+        });
+        let forwards = methods.iter().map(|method| {
+            let name = &method.name;
+            let parameters = self.parameters(depth, method, Side::Servant);
+            let future = self.future(depth, method);
+            let arguments = method.sent().map(|param| &param.name);
+            quote! {
+                fn #name(&self, #(#parameters),*) -> #future {
+                    <S as #path>::#name(&**self, #(#arguments),*)
+                }
+            }
+        });
+        quote! {
+            #docs
+            pub trait #item: #supers ::core::marker::Send + ::core::marker::Sync + 'static {
+                #(#signatures)*
+            }
+
+            impl<S: #path> #path for ::std::sync::Arc<S> {
+                #(#forwards)*
+            }
+
+            impl<S: #path> #v1::Serves<S> for #reference {
+                fn skeleton(__zorb_servant: S) -> ::std::sync::Arc<dyn #v1::Skeleton> {
+                    ::std::sync::Arc::new(#hidden::Skeleton { servant: __zorb_servant })
+                }
+            }
+        }
+    }
+
+    /// The interface's hidden module: calls, local calls, skeleton. `depth` is that of the module's inside.
+    pub(super) fn hidden_module(&self, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
+        let v1 = &self.v1;
+        let name = self.hidden(def.id);
+        let servant = self.servant(depth, def.id);
+        let calls = self.methods[&def.id].iter().map(|method| self.call_function(depth, method));
+        let local_trait = self.local_trait(depth, def);
+        let local_impls = self.local_impls(depth, def, lineage);
+        let ids = lineage.iter().rev().map(|id| &self.model.def(*id).repository_id);
+        let locals = lineage.iter().map(|id| self.local_path(depth, def, *id));
+        let dispatch = self.dispatch(depth, def, lineage);
+        quote! {
+            #[doc(hidden)]
+            pub mod #name {
+                #(#calls)*
+
+                #local_trait
+
+                pub struct Skeleton<S> {
+                    pub(super) servant: S,
+                }
+
+                #local_impls
+
+                static IDS: &[&::core::primitive::str] = &[#(#ids),*];
+
+                impl<S: #servant> #v1::Skeleton for Skeleton<S> {
+                    fn repository_ids(&self) -> &'static [&'static ::core::primitive::str] {
+                        IDS
+                    }
+
+                    fn dispatch(
+                        self: ::std::sync::Arc<Self>,
+                        __zorb_request: #v1::ServerRequest,
+                        __zorb_slot: &mut #v1::DispatchSlot,
+                    ) {
+                        __zorb_slot.set(async move { dispatch(&self.servant, __zorb_request).await });
+                    }
+
+                    fn local(self: ::std::sync::Arc<Self>, __zorb_out: &mut dyn ::core::any::Any) {
+                        #(
+                            if let ::core::option::Option::Some(__zorb_place) =
+                                __zorb_out.downcast_mut::<::core::option::Option<::std::sync::Arc<dyn #locals>>>()
+                            {
+                                *__zorb_place = ::core::option::Option::Some(self);
+                                return;
+                            }
+                        )*
+                    }
+                }
+
+                #dispatch
+            }
+        }
+    }
+
+    /// Path of the local trait of `of` from inside the hidden module of `def`.
+    fn local_path(&self, depth: usize, def: &Def, of: DefId) -> TokenStream {
+        if of == def.id {
+            return quote!(Local);
+        }
+        let hidden = self.hidden_path(depth, of);
+        quote!(#hidden::Local)
+    }
+
+    /// The object-safe form of the servant trait, through which calls inside of a process go.
+    fn local_trait(&self, depth: usize, def: &Def) -> TokenStream {
+        let supers = self.super_traits(def, |base| self.local_path(depth, def, base));
+        let methods = self.methods[&def.id].iter().map(|method| {
+            let signature = self.local_signature(depth, method);
+            quote!(#signature;)
+        });
+        quote! {
+            pub trait Local: #supers ::core::marker::Send + ::core::marker::Sync + 'static {
+                #(#methods)*
+            }
+        }
+    }
+
+    fn local_signature(&self, depth: usize, method: &Method) -> TokenStream {
+        let v1 = &self.v1;
+        let name = &method.name;
+        let parameters = self.parameters(depth, method, Side::Local);
+        let output = self.output(depth, method);
+        quote!(fn #name<'l>(&'l self, #(#parameters),*) -> #v1::LocalFuture<'l, #output>)
+    }
+
+    /// The skeleton is a local object of its interface and of all bases.
+    fn local_impls(&self, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
+        let servant = self.servant(depth, def.id);
+        let impls = lineage.iter().map(|owner| {
+            let local = self.local_path(depth, def, *owner);
+            let owner_servant = self.servant(depth, *owner);
+            let methods = self.methods[owner].iter().map(|method| {
+                let signature = self.local_signature(depth, method);
+                let name = &method.name;
+                let arguments = method.sent().map(|param| &param.name);
+                quote! {
+                    #signature {
+                        ::std::boxed::Box::pin(<S as #owner_servant>::#name(&self.servant, #(#arguments),*))
+                    }
+                }
+            });
+            quote!(impl<S: #servant> #local for Skeleton<S> { #(#methods)* })
+        });
+        quote!(#(#impls)*)
+    }
+
+    /// The future that serves one request: one `match` over all operations, inherited ones included.
+    fn dispatch(&self, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
+        let v1 = &self.v1;
+        let servant = self.servant(depth, def.id);
+        let methods: Vec<&Method> = lineage.iter().flat_map(|owner| &self.methods[owner]).collect();
+        let head = quote! {
+            async fn dispatch<S: #servant>(
+                __zorb_servant: &S,
+                __zorb_request: #v1::ServerRequest,
+            ) -> #v1::Outcome
+        };
+        if methods.is_empty() {
+            return quote! {
+                #head {
+                    let _ = __zorb_servant;
+                    __zorb_request.other_operation(IDS)
+                }
+            };
+        }
+        let count = Literal::usize_unsuffixed(methods.len());
+        let slots = Literal::usize_unsuffixed((2 * methods.len()).next_power_of_two());
+        let wires = methods.iter().map(|method| &method.wire);
+        let numbers = (0..methods.len()).map(Literal::usize_unsuffixed);
+        let arms = methods.iter().map(|method| self.serve(depth, method));
+        quote! {
+            static OPERATIONS: #v1::OpTable<#count, #slots> = #v1::OpTable::new([#(#wires),*]);
+
+            #head {
+                match OPERATIONS.find(__zorb_request.operation()) {
+                    #(::core::option::Option::Some(#numbers) => { #arms })*
+                    _ => __zorb_request.other_operation(IDS),
+                }
+            }
+        }
+    }
+
+    /// Serves one operation: decode, call, encode.
+    fn serve(&self, depth: usize, method: &Method) -> TokenStream {
+        let v1 = &self.v1;
+        let servant = self.servant(depth, method.owner);
+        let name = &method.name;
+        let decode = self.decode_arguments(depth, method);
+        let arguments = method.sent().map(|param| {
+            let name = &param.name;
+            if param.is_inout() { quote!(#name) } else { self.to_servant(param.ty, &quote!(#name)) }
+        });
+        let (values, encode) = self.encode_results(method);
+        let failures = match &method.error {
+            None => quote! {
+                ::core::result::Result::Err(__zorb_x) => __zorb_request.system_exception(__zorb_x),
+            },
+            Some(_) => {
+                let error = self.error_type(depth, method);
+                let variants = self.error_variants(method);
+                quote! {
+                    #(
+                        ::core::result::Result::Err(#error::#variants(__zorb_x)) => {
+                            #v1::ServerRequest::user_exception(__zorb_request, &__zorb_x)
+                        }
+                    )*
+                    ::core::result::Result::Err(#error::System(__zorb_x)) => {
+                        __zorb_request.system_exception(__zorb_x)
+                    }
+                }
+            }
+        };
+        quote! {
+            #decode
+            match <S as #servant>::#name(__zorb_servant, #(#arguments),*).await {
+                ::core::result::Result::Ok(#values) => __zorb_request.reply(#encode),
+                #failures
+            }
+        }
+    }
+
+    /// Decodes the arguments into variables of their names.
+    fn decode_arguments(&self, depth: usize, method: &Method) -> TokenStream {
+        let v1 = &self.v1;
+        let names: Vec<_> = method.sent().map(|param| &param.name).collect();
+        if names.is_empty() {
+            return TokenStream::new();
+        }
+        let types = method.sent().map(|param| self.ty(depth, param.ty));
+        quote! {
+            let (#(#names,)*) = match (|| {
+                let mut __zorb_d = __zorb_request.arguments();
+                ::core::result::Result::Ok((#(<#types as #v1::CdrDecode>::decode(&mut __zorb_d)?,)*))
+            })() {
+                ::core::result::Result::Ok(__zorb_arguments) => __zorb_arguments,
+                ::core::result::Result::Err(__zorb_x) => return __zorb_request.bad_arguments(__zorb_x),
+            };
+        }
+    }
+
+    /// The pattern of the results, and the closure that encodes them.
+    fn encode_results(&self, method: &Method) -> (TokenStream, TokenStream) {
+        let v1 = &self.v1;
+        let variables: Vec<_> =
+            (0..method.results.len()).map(|index| format_ident!("__zorb_r{index}")).collect();
+        let encode = |values: &[TokenStream]| {
+            quote! {
+                |__zorb_e| {
+                    #(#v1::CdrEncode::encode(&#values, __zorb_e)?;)*
+                    ::core::result::Result::Ok(())
+                }
+            }
+        };
+        if method.reply.is_some() {
+            let values: Vec<_> = (method.results.iter())
+                .map(|result| {
+                    let name = &result.name;
+                    quote!(__zorb_r.#name)
+                })
+                .collect();
+            return (quote!(__zorb_r), encode(&values));
+        }
+        if variables.is_empty() {
+            return (quote!(()), quote!(|_| ::core::result::Result::Ok(())));
+        }
+        let values: Vec<_> = variables.iter().map(|variable| quote!(#variable)).collect();
+        match values.as_slice() {
+            [one] => (quote!(#one), encode(&values)),
+            _ => (quote!((#(#values),*)), encode(&values)),
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! `struct` and `exception`.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::Cx;
+use super::docs::doc;
+use super::types::Use;
+use crate::diagnostic::Diagnostic;
+use crate::model::{Def, DefKind, Model, Struct};
+
+/// A member with everything that is written of it more than once.
+struct Field {
+    name: TokenStream,
+    ty: TokenStream,
+    default: TokenStream,
+    docs: TokenStream,
+}
+
+impl Cx<'_> {
+    /// A struct or exception with all its implementations, in a module `depth` levels below the hidden root.
+    pub(super) fn structure(&self, depth: usize, def: &Def, body: &Struct) -> TokenStream {
+        let fields = self.fields(depth, def, body);
+        let zero_copy = self.is_zero_copy(def.id);
+        let declaration = self.struct_declaration(def, body, &fields, zero_copy);
+        let default = self.struct_default(depth, def, &fields);
+        let fixed = body.members.iter().all(|member| self.is_fixed(member.ty)) && !body.members.is_empty();
+        let cdr =
+            if fixed { self.fixed_struct(depth, def, &fields) } else { self.struct_cdr(depth, def, &fields) };
+        let element = zero_copy.then(|| self.element(depth, def));
+        let exception = matches!(def.kind, DefKind::Exception(_)).then(|| self.exception(depth, def));
+        quote!(#declaration #default #cdr #element #exception)
+    }
+
+    fn fields(&self, depth: usize, def: &Def, body: &Struct) -> Vec<Field> {
+        let names = &self.names[def.id].members;
+        let member = |(index, member): (usize, &crate::model::Member)| {
+            let u: Use = self.member(def.id, member);
+            let name = names[index].at(self.model.rust_span(member.span));
+            Field {
+                name: quote!(#name),
+                ty: self.ty(depth, u),
+                default: if self.has_default(u) { self.default(depth, u) } else { TokenStream::new() },
+                docs: doc(
+                    &member.docs,
+                    &format!("Member `{}`: IDL `{}`.", member.name, self.model.describe(member.ty)),
+                ),
+            }
+        };
+        body.members.iter().enumerate().map(member).collect()
+    }
+
+    fn struct_declaration(&self, def: &Def, body: &Struct, fields: &[Field], zero_copy: bool) -> TokenStream {
+        let v1 = &self.v1;
+        let item = self.names[def.id].item.at(self.model.rust_span(def.span));
+        let kind = if matches!(def.kind, DefKind::Exception(_)) { "exception" } else { "struct" };
+        let docs = self.item_docs(def, kind);
+        let hash = self
+            .model
+            .is_hashable_def(def.id)
+            .then(|| quote!(#[derive(::core::cmp::Eq, ::core::hash::Hash)]));
+        let memory = zero_copy.then(|| {
+            let path = format!("{}::zerocopy", v1.to_string().replace(' ', ""));
+            quote! {
+                #[derive(#v1::zerocopy::FromBytes, #v1::zerocopy::IntoBytes, #v1::zerocopy::Immutable, #v1::zerocopy::KnownLayout)]
+                #[zerocopy(crate = #path)]
+                #[repr(C)]
+            }
+        });
+        let head = quote! {
+            #docs
+            #[derive(::core::clone::Clone, ::core::fmt::Debug, ::core::cmp::PartialEq)]
+            #hash
+            #memory
+        };
+        if body.members.is_empty() {
+            return quote!(#head pub struct #item;);
+        }
+        let members = fields.iter().map(|Field { name, ty, docs, .. }| quote!(#docs pub #name: #ty,));
+        quote!(#head pub struct #item { #(#members)* })
+    }
+
+    fn struct_default(&self, depth: usize, def: &Def, fields: &[Field]) -> TokenStream {
+        if !self.def_has_default(def.id) {
+            return TokenStream::new();
+        }
+        let path = self.item(depth, def.id);
+        let values = fields.iter().map(|Field { name, default, .. }| quote!(#name: #default,));
+        quote! {
+            impl ::core::default::Default for #path {
+                fn default() -> Self {
+                    Self { #(#values)* }
+                }
+            }
+        }
+    }
+
+    /// Member by member.
+    fn struct_cdr(&self, depth: usize, def: &Def, fields: &[Field]) -> TokenStream {
+        let v1 = &self.v1;
+        let path = self.item(depth, def.id);
+        let names: Vec<_> = fields.iter().map(|field| &field.name).collect();
+        let types: Vec<_> = fields.iter().map(|field| &field.ty).collect();
+        let unused = fields.is_empty().then(|| quote!(let _ = __zorb_e;));
+        let unused_decoder = fields.is_empty().then(|| quote!(let _ = __zorb_d;));
+        quote! {
+            impl #v1::CdrEncode for #path {
+                fn encode(&self, __zorb_e: &mut #v1::Encoder) -> ::core::result::Result<(), #v1::EncodeError> {
+                    #unused
+                    #(#v1::CdrEncode::encode(&self.#names, __zorb_e)?;)*
+                    ::core::result::Result::Ok(())
+                }
+            }
+
+            impl #v1::CdrDecode for #path {
+                const MIN_SIZE: ::core::primitive::usize = 0 #(+ <#types as #v1::CdrDecode>::MIN_SIZE)*;
+
+                fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> ::core::result::Result<Self, #v1::DecodeError> {
+                    #unused_decoder
+                    ::core::result::Result::Ok(Self {
+                        #(#names: <#types as #v1::CdrDecode>::decode(__zorb_d)?,)*
+                    })
+                }
+            }
+        }
+    }
+
+    /// In one pass, by a layout known at compile time.
+    fn fixed_struct(&self, depth: usize, def: &Def, fields: &[Field]) -> TokenStream {
+        let v1 = &self.v1;
+        let path = self.item(depth, def.id);
+        let names: Vec<_> = fields.iter().map(|field| &field.name).collect();
+        let types: Vec<_> = fields.iter().map(|field| &field.ty).collect();
+        let memory = self.is_zero_copy(def.id).then(|| self.memory_octets());
+        let cdr = self.cdr_by_layout(&path);
+        quote! {
+            impl #v1::FixedLayout for #path {
+                const LAYOUT: #v1::Layout = #v1::Layout::EMPTY #(.then(<#types as #v1::FixedLayout>::LAYOUT))*;
+
+                #[inline(always)]
+                fn put(&self, __zorb_w: &mut #v1::FixedWriter<'_>) {
+                    #(#v1::FixedLayout::put(&self.#names, __zorb_w);)*
+                }
+
+                #[inline(always)]
+                fn get(__zorb_r: &mut #v1::FixedReader<'_>) -> Self {
+                    Self {
+                        #(#names: <#types as #v1::FixedLayout>::get(__zorb_r),)*
+                    }
+                }
+
+                #memory
+            }
+
+            #cdr
+        }
+    }
+
+    /// `CdrEncode` and `CdrDecode` of a type that has `FixedLayout`.
+    pub(super) fn cdr_by_layout(&self, path: &TokenStream) -> TokenStream {
+        let v1 = &self.v1;
+        let decoded = |ty: TokenStream| quote!(::core::result::Result<#ty, #v1::DecodeError>);
+        let (one, many, array) =
+            (decoded(quote!(Self)), decoded(quote!(::std::vec::Vec<Self>)), decoded(quote!([Self; N])));
+        quote! {
+            impl #v1::CdrEncode for #path {
+                #[inline]
+                fn encode(&self, __zorb_e: &mut #v1::Encoder) -> ::core::result::Result<(), #v1::EncodeError> {
+                    __zorb_e.put_fixed(self);
+                    ::core::result::Result::Ok(())
+                }
+
+                #[inline]
+                fn encode_slice(
+                    __zorb_items: &[Self],
+                    __zorb_e: &mut #v1::Encoder,
+                ) -> ::core::result::Result<(), #v1::EncodeError> {
+                    __zorb_e.put_fixed_slice(__zorb_items);
+                    ::core::result::Result::Ok(())
+                }
+            }
+
+            impl #v1::CdrDecode for #path {
+                const MIN_SIZE: ::core::primitive::usize = <Self as #v1::FixedLayout>::LAYOUT.min_size();
+
+                #[inline]
+                fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> #one {
+                    __zorb_d.read_fixed()
+                }
+
+                #[inline]
+                fn decode_vec(__zorb_d: &mut #v1::Decoder<'_>, __zorb_n: ::core::primitive::usize) -> #many {
+                    __zorb_d.read_fixed_vec(__zorb_n)
+                }
+
+                #[inline]
+                fn decode_array<const N: ::core::primitive::usize>(__zorb_d: &mut #v1::Decoder<'_>) -> #array {
+                    __zorb_d.read_fixed()
+                }
+            }
+        }
+    }
+
+    /// Inside `impl FixedLayout` of a struct whose memory is its encoding: whole runs are copied.
+    fn memory_octets(&self) -> TokenStream {
+        let v1 = &self.v1;
+        quote! {
+            #[inline(always)]
+            fn as_octets(__zorb_items: &[Self]) -> ::core::option::Option<&[::core::primitive::u8]> {
+                ::core::option::Option::Some(#v1::zerocopy::IntoBytes::as_bytes(__zorb_items))
+            }
+
+            #[inline(always)]
+            fn extend_from_octets(
+                __zorb_out: &mut ::std::vec::Vec<Self>,
+                __zorb_octets: &[::core::primitive::u8],
+            ) -> ::core::primitive::bool {
+                match <[Self] as #v1::zerocopy::FromBytes>::ref_from_bytes(__zorb_octets) {
+                    ::core::result::Result::Ok(__zorb_items) => {
+                        __zorb_out.extend_from_slice(__zorb_items);
+                        true
+                    }
+                    ::core::result::Result::Err(_) => false,
+                }
+            }
+
+            #[inline(always)]
+            fn array_from_octets<const N: ::core::primitive::usize>(
+                __zorb_octets: &[::core::primitive::u8],
+            ) -> ::core::option::Option<[Self; N]> {
+                <[Self; N] as #v1::zerocopy::FromBytes>::read_from_bytes(__zorb_octets).ok()
+            }
+        }
+    }
+
+    /// What makes a `@zero_copy` struct an element of `Seq`.
+    fn element(&self, depth: usize, def: &Def) -> TokenStream {
+        let v1 = &self.v1;
+        let path = self.item(depth, def.id);
+        quote!(impl #v1::Element for #path {})
+    }
+
+    /// What makes a struct an exception.
+    fn exception(&self, depth: usize, def: &Def) -> TokenStream {
+        let v1 = &self.v1;
+        let path = self.item(depth, def.id);
+        let id = &def.repository_id;
+        let scope =
+            def.parent.map(|parent| format!("{}::", self.model.scoped_name(parent))).unwrap_or_default();
+        quote! {
+            impl ::core::fmt::Display for #path {
+                fn fmt(&self, __zorb_f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                    __zorb_f.write_str(#scope)?;
+                    ::core::fmt::Debug::fmt(self, __zorb_f)
+                }
+            }
+
+            impl ::std::error::Error for #path {}
+
+            impl #v1::UserException for #path {
+                const REPOSITORY_ID: &'static ::core::primitive::str = #id;
+            }
+        }
+    }
+}
+
+/// Padding inside of a `@zero_copy` struct would have to be spelled out as a member of a type that the runtime does not
+/// have yet.
+pub(super) fn refuse_padding(model: &Model, problems: &mut Vec<Diagnostic>) {
+    for def in model.defs() {
+        let Some(annotation) = def.annotations.get("zero_copy") else { continue };
+        let (Some(body), Ok(layout)) = (model.structure(def.id), model.zero_copy_layout(def.id)) else { continue };
+        let padded = layout.fields.iter().zip(&body.members).find(|(field, _)| field.padding > 0);
+        if let Some((field, member)) = padded {
+            let message = "a `@zero_copy` struct with padding between its members is not supported yet";
+            let octets = if field.padding == 1 { "octet" } else { "octets" };
+            problems.push(
+                Diagnostic::error("unsupported", annotation.span, message)
+                    .and(member.span, format!("{} {octets} of padding before this member", field.padding))
+                    .help("order the members by size, largest first, or leave `@zero_copy` out"),
+            );
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! The shape of generated code: which items, under which names, by which paths. Whether it works is tested where it is
+//! compiled, in `idl-macros`.
+
+use std::collections::BTreeSet;
+
+use syn::visit::{self, Visit};
+
+use super::{OptionProblem, Options, emit};
+use crate::{Model, Source, compile};
+
+fn model(idl: &str) -> Model {
+    compile(Source::text("test.idl", idl)).unwrap_or_else(|errors| panic!("{}", errors.render(false)))
+}
+
+fn options(rename: &[(&str, &str)], non_nil: &[&str]) -> Options {
+    Options {
+        rename: rename.iter().map(|(idl, rust)| ((*idl).to_owned(), (*rust).to_owned())).collect(),
+        non_nil: non_nil.iter().map(|pattern| (*pattern).to_owned()).collect(),
+        ..Options::default()
+    }
+}
+
+fn file(idl: &str, options: &Options) -> syn::File {
+    let tokens = emit(&model(idl), options).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+    syn::parse2(tokens).expect("generated code parses")
+}
+
+/// Paths of all public items below the hidden module, hidden ones left out; methods and fields as `Type::name`.
+fn names(idl: &str, options: &Options) -> BTreeSet<String> {
+    fn ident(scope: &str, ident: &syn::Ident) -> String {
+        format!("{scope}{ident}")
+    }
+    fn walk(scope: &str, items: &[syn::Item], names: &mut BTreeSet<String>) {
+        for item in items {
+            match item {
+                syn::Item::Mod(module) if !module.ident.to_string().starts_with("__zorb") => {
+                    let scope = ident(scope, &module.ident) + "::";
+                    walk(&scope, module.content.as_ref().map_or(&[][..], |(_, items)| items), names);
+                }
+                syn::Item::Struct(item) => {
+                    let name = ident(scope, &item.ident);
+                    let fields = item.fields.iter().filter_map(|field| field.ident.as_ref());
+                    names.extend(fields.map(|field| format!("{name}::{field}")));
+                    names.insert(name);
+                }
+                syn::Item::Enum(item) => {
+                    let name = ident(scope, &item.ident);
+                    names.extend(item.variants.iter().map(|variant| format!("{name}::{}", variant.ident)));
+                    names.insert(name);
+                }
+                syn::Item::Trait(item) => {
+                    let name = ident(scope, &item.ident);
+                    for item in &item.items {
+                        let syn::TraitItem::Fn(method) = item else { continue };
+                        names.insert(format!("{name}::{}", method.sig.ident));
+                    }
+                    names.insert(name);
+                }
+                syn::Item::Type(item) => drop(names.insert(ident(scope, &item.ident))),
+                syn::Item::Const(item) => drop(names.insert(ident(scope, &item.ident))),
+                _ => {}
+            }
+        }
+    }
+    let file = file(idl, options);
+    let Some(syn::Item::Mod(hidden)) = file.items.first() else { panic!("the first item is the hidden module") };
+    let mut names = BTreeSet::new();
+    walk("", hidden.content.as_ref().map_or(&[][..], |(_, items)| items), &mut names);
+    names
+}
+
+fn assert_names(idl: &str, options: &Options, expected: &[&str]) {
+    let names = names(idl, options);
+    for name in expected {
+        assert!(names.contains(*name), "`{name}` is not among {names:#?}");
+    }
+}
+
+fn errors(idl: &str) -> String {
+    emit(&model(idl), &Options::default()).expect_err("an error").render(false)
+}
+
+/// The type of a field or parameter, without blanks.
+fn type_of(idl: &str, options: &Options, name: &str) -> String {
+    struct Find<'a>(&'a str, Option<String>);
+    impl Visit<'_> for Find<'_> {
+        fn visit_field(&mut self, field: &syn::Field) {
+            if field.ident.as_ref().is_some_and(|ident| ident == self.0) {
+                self.1.get_or_insert(text(&field.ty));
+            }
+        }
+        fn visit_trait_item_fn(&mut self, method: &syn::TraitItemFn) {
+            if method.sig.ident == self.0 {
+                self.1.get_or_insert(text(&method.sig.output));
+            }
+            for input in &method.sig.inputs {
+                let syn::FnArg::Typed(param) = input else { continue };
+                if text(&param.pat) == self.0 {
+                    self.1.get_or_insert(text(&param.ty));
+                }
+            }
+        }
+    }
+    fn text(tokens: &impl quote::ToTokens) -> String {
+        let text = tokens.to_token_stream().to_string().replace(' ', "");
+        text.replace("::core::primitive::", "").replace("::zorb::__private::v1::", "")
+    }
+    let file = file(idl, options);
+    let mut find = Find(name, None);
+    find.visit_file(&file);
+    find.1.unwrap_or_else(|| panic!("no `{name}`"))
+}
+
+const BANK: &str = "
+    module Bank {
+        exception Poor { double balance; };
+        interface Account {
+            readonly attribute double balance;
+            attribute string owner;
+            void withdraw(in double amount) raises (Poor);
+            long many(out long a, out long b, inout long c);
+        };
+    };";
+
+#[test]
+fn an_interface_becomes_a_reference_two_traits_and_a_module() {
+    let expected = [
+        "bank::Poor::balance",
+        "bank::Account::balance",
+        "bank::Account::set_owner",
+        "bank::AccountRef",
+        "bank::AccountServant::withdraw",
+        "bank::account::WithdrawError::Poor",
+        "bank::account::WithdrawError::System",
+        "bank::account::ManyReply::result",
+        "bank::account::ManyReply::c",
+    ];
+    assert_names(BANK, &Options::default(), &expected);
+}
+
+#[test]
+fn the_output_is_one_hidden_module_and_re_exports() {
+    let file = file(BANK, &Options::default());
+    let [syn::Item::Mod(hidden), syn::Item::Use(exports)] = file.items.as_slice() else { panic!("two items") };
+    assert!(hidden.ident.to_string().starts_with("__zorb_idl_") && matches!(hidden.vis, syn::Visibility::Inherited));
+    assert!(matches!(exports.vis, syn::Visibility::Public(_)));
+}
+
+#[test]
+fn the_same_text_gives_the_same_code_and_other_roots_another_module() {
+    let text = |idl: &str| emit(&model(idl), &Options::default()).expect("code").to_string();
+    assert_eq!(text(BANK), text(BANK));
+    let module = |idl: &str| text(idl).split_whitespace().find(|word| word.starts_with("__zorb_idl")).map(str::to_owned);
+    assert_ne!(module("struct A { long x; };"), module("struct B { long x; };"));
+    assert_eq!(text(""), "");
+}
+
+#[test]
+fn every_path_is_absolute_or_starts_at_the_root_and_nothing_is_unsafe() {
+    struct Check {
+        bad: Vec<String>,
+    }
+    impl Visit<'_> for Check {
+        fn visit_path(&mut self, path: &syn::Path) {
+            let first = path.segments[0].ident.to_string();
+            let rooted = path.leading_colon.is_some() || ["self", "super", "Self", "Local"].contains(&first.as_str());
+            if !rooted && path.segments.len() > 1 {
+                self.bad.push(first);
+            }
+            visit::visit_path(self, path);
+        }
+        fn visit_type_path(&mut self, path: &syn::TypePath) {
+            let first = &path.path.segments[0].ident;
+            let known = ["Self", "S", "Skeleton", "Local"].iter().any(|name| first == name);
+            if path.path.get_ident().is_some() && !known {
+                self.bad.push(format!("type {first}"));
+            }
+            visit::visit_type_path(self, path);
+        }
+        fn visit_local(&mut self, local: &syn::Local) {
+            if let syn::Pat::Ident(name) = &local.pat {
+                if !name.ident.to_string().starts_with("__zorb_") {
+                    self.bad.push(format!("let {}", name.ident));
+                }
+            }
+            visit::visit_local(self, local);
+        }
+        fn visit_macro(&mut self, item: &syn::Macro) {
+            if item.path.leading_colon.is_none() {
+                self.bad.push(format!("{}!", item.path.segments[0].ident));
+            }
+        }
+        fn visit_ident(&mut self, ident: &syn::Ident) {
+            if ident == "unsafe" {
+                self.bad.push("unsafe".to_owned());
+            }
+        }
+        // Built-in attributes have no paths; those of derives are checked by compiling.
+        fn visit_attribute(&mut self, _: &syn::Attribute) {}
+    }
+    for (name, idl) in good_texts() {
+        let mut check = Check { bad: Vec::new() };
+        check.visit_file(&file(&idl, &Options::default()));
+        assert!(check.bad.is_empty(), "{name}: {:?}", check.bad);
+    }
+}
+
+/// Every text of the UI tests that compiles, as far as its names do not clash in Rust.
+fn good_texts() -> Vec<(String, String)> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ui");
+    let mut texts = vec![("bank".to_owned(), BANK.to_owned())];
+    for entry in std::fs::read_dir(folder).expect("tests/ui") {
+        let path = entry.expect("an entry").path();
+        let name = path.to_string_lossy().into_owned();
+        if name.ends_with("_ok.idl") {
+            let octets = std::fs::read(&path).expect("a readable file");
+            let Ok(model) = compile(Source::octets(&*name, octets.clone())) else { continue };
+            if emit(&model, &Options::default()).is_ok() {
+                texts.push((name, String::from_utf8_lossy(&octets).into_owned()));
+            }
+        }
+    }
+    assert!(texts.len() > 40, "the UI texts are found");
+    texts
+}
+
+#[test]
+fn names_that_differ_in_idl_but_not_in_rust_are_an_error_with_both_names_and_the_way_out() {
+    for (idl, both) in [
+        ("module M { struct fooBar { long x; }; struct foo_bar { long x; }; };", ["M::fooBar", "M::foo_bar"]),
+        ("struct S { long aB; long a_b; };", ["S::aB", "S::a_b"]),
+        ("enum E { aB, a_b };", ["E::aB", "E::a_b"]),
+        ("interface I { void aB(); void a_b(); };", ["I::aB", "I::a_b"]),
+        ("interface I { void f(in long aB, in long a_b); };", ["I::f::aB", "I::f::a_b"]),
+        ("interface I { attribute long a; void set_a(); };", ["I::a", "I::set_a"]),
+        ("interface A { void aB(); }; interface B : A { void a_b(); };", ["A::aB", "B::a_b"]),
+        ("interface A { void aB(); }; interface B { void a_b(); }; interface C : A, B { };", ["A::aB", "B::a_b"]),
+        ("module aB { const long x = 1; }; module a_b { const long x = 1; };", ["aB", "a_b"]),
+        ("exception fooA { }; struct foo_A { long x; };", ["fooA", "foo_A"]),
+        // An exception without members is a value as well.
+        ("exception x_1 { }; const long x1 = 1;", ["x_1", "x1"]),
+    ] {
+        let errors = errors(idl);
+        for name in both {
+            assert!(errors.contains(&format!("`{name}`")), "{idl}\n{errors}");
+        }
+        assert!(errors.contains("rename(\""), "{idl}\n{errors}");
+    }
+}
+
+#[test]
+fn all_clashes_are_reported_together_and_each_once() {
+    let idl = "struct S { long aB; long a_b; }; interface A { void aB(); void a_b(); }; interface B : A { };";
+    assert_eq!(errors(idl).matches("error[rust-name-clash]").count(), 2, "{}", errors(idl));
+}
+
+#[test]
+fn derived_names_give_way_to_names_of_the_idl() {
+    let idl = "
+        module M {
+            interface Account {
+                exception E { };
+                struct WithdrawError { long x; };
+                struct OpReply { long x; };
+                void withdraw() raises (E);
+                void op(out long a, out long b, out long c, out long d);
+            };
+            interface AccountRef { };
+            struct AccountServant { long x; };
+            interface FooBar { const long X = 1; };
+            module foo_bar { const long Y = 1; };
+        };";
+    let expected = [
+        "m::AccountRef_",
+        "m::AccountRef",
+        "m::AccountServant_",
+        "m::AccountServant::x",
+        "m::account::WithdrawError::x",
+        "m::account::WithdrawRaises::E",
+        "m::account::OpReply::x",
+        "m::account::OpReply_::a",
+        "m::foo_bar_::X",
+        "m::foo_bar::Y",
+    ];
+    assert_names(idl, &Options::default(), &expected);
+}
+
+#[test]
+fn a_name_can_be_chosen_for_anything() {
+    let rename = [
+        ("::Bank::Account", "Konto"),
+        ("Bank::Account::withdraw", "take"),
+        ("Bank::Account::owner", "holder"),
+        ("Bank::Account::many::a", "type"),
+        ("Bank::Poor::balance", "left"),
+    ];
+    let expected = [
+        "bank::KontoRef",
+        "bank::Konto::take",
+        "bank::konto::TakeError::System",
+        "bank::Konto::set_holder",
+        "bank::konto::ManyReply::r#type",
+        "bank::Poor::left",
+    ];
+    assert_names(BANK, &options(&rename, &[]), &expected);
+    let annotated = "interface I { attribute long a; @rust_name(\"assign_a\") void set_a(); };";
+    assert_names(annotated, &Options::default(), &["I::a", "I::set_a", "I::assign_a"]);
+    assert!(errors("@rust_name(\"a b\") struct S { long x; };").contains("takes one Rust identifier"));
+}
+
+#[test]
+fn options_that_cannot_be_obeyed_are_found() {
+    let options = options(&[("Bank::Account", "Konto"), ("Bank::Acount", "X"), ("Bank::Poor", "a-b")], &[]);
+    let problems = options.check(&model(BANK));
+    assert_eq!(problems, [OptionProblem::UnknownName(1), OptionProblem::NotAnIdentifier(2)]);
+}
+
+#[test]
+fn references_are_optional_where_they_may_be_nil() {
+    let idl = "interface I { I f(in I one, in Object two); @non_nil I g(@non_nil in I three); };
+               struct S { I member; @non_nil I sure; };";
+    let none = Options::default();
+    assert_eq!(type_of(idl, &none, "member"), "::core::option::Option<self::IRef>");
+    assert_eq!(type_of(idl, &none, "sure"), "self::IRef");
+    assert!(type_of(idl, &none, "one").contains("Into<::core::option::Option<self::IRef>>"));
+    assert!(type_of(idl, &none, "two").contains("Into<::core::option::Option<ObjectRef>>"));
+    assert!(type_of(idl, &none, "three").contains("Into<self::IRef>"));
+    assert!(type_of(idl, &none, "g").contains("Result<self::IRef,"));
+    let all = options(&[], &["S::*", "I::f"]);
+    assert_eq!(type_of(idl, &all, "member"), "self::IRef");
+    assert!(type_of(idl, &all, "f").contains("Result<self::IRef,"));
+    assert!(type_of(idl, &all, "one").contains("Option<self::IRef>"));
+}
+
+#[test]
+fn a_struct_with_a_reference_that_is_never_nil_has_no_default() {
+    let has_default = |idl: &str| {
+        let code = emit(&model(idl), &Options::default()).expect("code").to_string();
+        code.matches("default :: Default for").count()
+    };
+    assert_eq!(has_default("interface I { }; struct S { I i; };"), 1);
+    assert_eq!(has_default("interface I { }; struct S { @non_nil I i; }; struct T { S s; }; struct U { T t[2]; };"), 0);
+    assert_eq!(has_default("interface I { }; struct S { @non_nil I i; }; struct T { sequence<S> s; };"), 1);
+}
+
+#[test]
+fn a_parameter_named_result_keeps_its_name() {
+    let idl = "interface I { long f(out long result, out long b, out long c); };";
+    assert_names(idl, &Options::default(), &["i::FReply::result", "i::FReply::result_"]);
+}
+
+#[test]
+fn the_path_of_the_runtime_can_be_chosen() {
+    let options = Options { runtime: quote::quote!(crate::mine), ..Options::default() };
+    let code = emit(&model(BANK), &options).expect("code").to_string();
+    assert!(code.contains("crate :: mine :: __private :: v1") && !code.contains(":: zorb"));
+}

@@ -1,0 +1,357 @@
+//! IDL types as Rust types: the one place where the mapping of types is decided.
+
+use proc_macro2::{Literal, TokenStream};
+use quote::quote;
+
+use super::Cx;
+use super::ident::RustName;
+use super::names::alias_of_interface;
+use crate::model::{Annotations, ConstValue, DefId, DefKind, Primitive, Type, TypeId};
+
+/// Arrays of more octets than this do not lie in place.
+const MAX_INLINE: u64 = 4096;
+
+/// A type where it is used, with what the place says about references in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Use {
+    pub(super) ty: TypeId,
+    /// References here are never nil.
+    pub(super) non_nil: bool,
+}
+
+/// What a sequence becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SeqForm {
+    /// `sequence<octet>`.
+    Bytes,
+    /// Elements whose memory is their encoding.
+    Seq,
+    /// All others.
+    Vec,
+}
+
+/// What an array becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ArrayForm {
+    /// `[T; N]`.
+    Inline,
+    /// `Box<[T; N]>`: large.
+    Boxed,
+    /// `FixedSeq<T, N>`: large, of elements whose memory is their encoding.
+    Shared,
+}
+
+impl Cx<'_> {
+    /// From a module `depth` levels below the hidden root up to that root.
+    pub(super) fn root(&self, depth: usize) -> TokenStream {
+        if depth == 0 {
+            return quote!(self);
+        }
+        let up = std::iter::repeat_n(quote!(super), depth);
+        quote!(#(#up)::*)
+    }
+
+    /// Path of a name that lies beside the item of `id`.
+    pub(super) fn path(&self, depth: usize, id: DefId, name: &RustName) -> TokenStream {
+        let root = self.root(depth);
+        let scope = self.names[id].scope.iter();
+        quote!(#root #(::#scope)* ::#name)
+    }
+
+    /// Path of the item of `id`.
+    pub(super) fn item(&self, depth: usize, id: DefId) -> TokenStream {
+        self.path(depth, id, &self.names[id].item)
+    }
+
+    /// Path of an interface's reference type, or of an alias of it.
+    pub(super) fn reference(&self, depth: usize, id: DefId) -> TokenStream {
+        self.path(depth, id, &self.names[id].reference)
+    }
+
+    /// The use of a type at a place with these annotations and this scoped name.
+    pub(super) fn place(&self, ty: TypeId, annotations: &Annotations, scoped: &str) -> Use {
+        let listed = self.options.non_nil.iter().any(|pattern| matches_name(pattern, scoped));
+        Use { ty, non_nil: listed || annotations.has("non_nil") }
+    }
+
+    /// The Rust type of values that are owned: members, elements, results.
+    pub(super) fn ty(&self, depth: usize, u: Use) -> TokenStream {
+        let v1 = &self.v1;
+        match self.model.ty(u.ty) {
+            Type::Primitive(primitive) => self.primitive(*primitive),
+            Type::String(bound) => self.bounded(quote!(::std::string::String), *bound),
+            Type::WString(bound) => self.bounded(quote!(#v1::WString), *bound),
+            Type::Sequence { element, bound } => {
+                let plain = self.sequence(depth, Use { ty: *element, ..u });
+                self.bounded(plain, *bound)
+            }
+            Type::Array { element, dims } => {
+                let element = Use { ty: *element, ..u };
+                match (self.array_form(u.ty), dims.split_first()) {
+                    (ArrayForm::Shared, Some((outer, inner))) => {
+                        let (outer, row) = (Literal::u32_unsuffixed(*outer), self.array(depth, element, inner));
+                        quote!(#v1::FixedSeq<#row, #outer>)
+                    }
+                    (ArrayForm::Boxed, _) => {
+                        let array = self.array(depth, element, dims);
+                        quote!(::std::boxed::Box<#array>)
+                    }
+                    _ => self.array(depth, element, dims),
+                }
+            }
+            Type::Object => optional(quote!(#v1::ObjectRef), u.non_nil),
+            Type::Named(def) if self.model.is_reference(u.ty) => {
+                let alias =
+                    self.model.typedef(*def).is_some() && alias_of_interface(self.model, *def).is_none();
+                let path = if alias { self.item(depth, *def) } else { self.reference(depth, *def) };
+                optional(path, u.non_nil)
+            }
+            Type::Named(def) => self.item(depth, *def),
+        }
+    }
+
+    /// A basic type.
+    fn primitive(&self, primitive: Primitive) -> TokenStream {
+        let v1 = &self.v1;
+        match primitive {
+            Primitive::Boolean => quote!(::core::primitive::bool),
+            Primitive::Octet | Primitive::UInt8 => quote!(::core::primitive::u8),
+            Primitive::Int8 => quote!(::core::primitive::i8),
+            Primitive::Short => quote!(::core::primitive::i16),
+            Primitive::UShort => quote!(::core::primitive::u16),
+            Primitive::Long => quote!(::core::primitive::i32),
+            Primitive::ULong => quote!(::core::primitive::u32),
+            Primitive::LongLong => quote!(::core::primitive::i64),
+            Primitive::ULongLong => quote!(::core::primitive::u64),
+            Primitive::Float => quote!(::core::primitive::f32),
+            Primitive::Double => quote!(::core::primitive::f64),
+            Primitive::Char => quote!(#v1::Char),
+            Primitive::WChar => quote!(#v1::WChar),
+            Primitive::LongDouble => quote!(#v1::LongDouble),
+        }
+    }
+
+    /// An unbounded sequence of this element.
+    pub(super) fn sequence(&self, depth: usize, element: Use) -> TokenStream {
+        let v1 = &self.v1;
+        let item = self.ty(depth, element);
+        match self.seq_form(element.ty) {
+            SeqForm::Bytes => quote!(#v1::Bytes),
+            SeqForm::Seq => quote!(#v1::Seq<#item>),
+            SeqForm::Vec => quote!(::std::vec::Vec<#item>),
+        }
+    }
+
+    /// What a sequence of this element becomes.
+    pub(super) fn seq_form(&self, element: TypeId) -> SeqForm {
+        match self.model.stripped(element) {
+            Type::Primitive(Primitive::Octet) => SeqForm::Bytes,
+            Type::Primitive(Primitive::Boolean | Primitive::WChar) => SeqForm::Vec,
+            Type::Primitive(_) => SeqForm::Seq,
+            Type::Named(def) if self.is_zero_copy(*def) => SeqForm::Seq,
+            _ => SeqForm::Vec,
+        }
+    }
+
+    /// A struct marked `@zero_copy`.
+    pub(super) fn is_zero_copy(&self, id: DefId) -> bool {
+        let def = self.model.def(id);
+        matches!(def.kind, DefKind::Struct(_)) && def.annotations.has("zero_copy")
+    }
+
+    fn bounded(&self, plain: TokenStream, bound: Option<u32>) -> TokenStream {
+        let v1 = &self.v1;
+        match bound {
+            Some(n) => {
+                let n = Literal::u32_unsuffixed(n);
+                quote!(#v1::Bounded<#plain, #n>)
+            }
+            None => plain,
+        }
+    }
+
+    /// `[[T; M]; N]` as it is inside of a box, if boxed.
+    pub(super) fn array(&self, depth: usize, element: Use, dims: &[u32]) -> TokenStream {
+        dims.iter().rev().fold(self.ty(depth, element), |inner, dim| {
+            let dim = Literal::u32_unsuffixed(*dim);
+            quote!([#inner; #dim])
+        })
+    }
+
+    /// What the array behind this type becomes.
+    pub(super) fn array_form(&self, ty: TypeId) -> ArrayForm {
+        let Type::Array { element, dims } = self.model.stripped(ty) else { return ArrayForm::Inline };
+        let size = dims.iter().fold(self.size(*element), |size, dim| size.saturating_mul(u64::from(*dim)));
+        match self.seq_form(*element) {
+            _ if size <= MAX_INLINE => ArrayForm::Inline,
+            SeqForm::Vec => ArrayForm::Boxed,
+            SeqForm::Bytes | SeqForm::Seq => ArrayForm::Shared,
+        }
+    }
+
+    /// The size by which arrays are measured: the same on every target, and nothing that a codec may change. Basic
+    /// types count their octets in CDR; strings, sequences, references and large arrays 24; a union its largest member
+    /// and 8.
+    fn size(&self, ty: TypeId) -> u64 {
+        const HANDLE: u64 = 24;
+        match self.model.stripped(ty) {
+            Type::Primitive(primitive) => primitive.size() as u64,
+            Type::String(_) | Type::WString(_) | Type::Sequence { .. } | Type::Object => HANDLE,
+            Type::Array { element, dims } if self.array_form(ty) == ArrayForm::Inline => {
+                dims.iter().fold(self.size(*element), |size, dim| size.saturating_mul(u64::from(*dim)))
+            }
+            Type::Array { .. } => HANDLE,
+            Type::Named(def) => {
+                let sizes = self.model.member_types(*def).into_iter().map(|ty| self.size(ty));
+                match &self.model.def(*def).kind {
+                    DefKind::Enum(_) => 4,
+                    DefKind::Struct(_) => sizes.fold(0, u64::saturating_add),
+                    DefKind::Union(_) => sizes.max().unwrap_or(0).saturating_add(8),
+                    _ => HANDLE,
+                }
+            }
+        }
+    }
+
+    /// The Rust type implements `FixedLayout`.
+    pub(super) fn is_fixed(&self, ty: TypeId) -> bool {
+        match self.model.stripped(ty) {
+            Type::Primitive(primitive) => *primitive != Primitive::WChar,
+            Type::Array { element, .. } => self.array_form(ty) == ArrayForm::Inline && self.is_fixed(*element),
+            Type::Named(def) => match &self.model.def(*def).kind {
+                DefKind::Enum(_) => true,
+                DefKind::Struct(s) => s.members.iter().all(|member| self.is_fixed(member.ty)),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// The Rust type has a default: all have, but references that are never nil and what holds them.
+    pub(super) fn has_default(&self, u: Use) -> bool {
+        let (ty, non_nil) = self.strip(u);
+        match self.model.ty(ty) {
+            _ if self.model.is_reference(ty) => !non_nil,
+            Type::Array { element, .. } => self.has_default(Use { ty: *element, non_nil }),
+            Type::Named(def) => self.def_has_default(*def),
+            _ => true,
+        }
+    }
+
+    /// The struct, exception or union has a default.
+    pub(super) fn def_has_default(&self, id: DefId) -> bool {
+        match &self.model.def(id).kind {
+            DefKind::Struct(s) | DefKind::Exception(s) => {
+                s.members.iter().all(|member| self.has_default(self.member(id, member)))
+            }
+            DefKind::Union(u) => {
+                u.cases.first().is_none_or(|case| self.has_default(self.member(id, &case.member)))
+            }
+            _ => true,
+        }
+    }
+
+    /// An expression of the type's default value: zero, empty, nil, first.
+    pub(super) fn default(&self, depth: usize, u: Use) -> TokenStream {
+        let (ty, non_nil) = self.strip(u);
+        let (Type::Array { element, dims }, form) = (self.model.ty(ty), self.array_form(ty)) else {
+            return quote!(::core::default::Default::default());
+        };
+        let element = self.default(depth, Use { ty: *element, non_nil });
+        let rows = dims.get(1..).unwrap_or_default().iter();
+        let row = rows.fold(element, |item, _| quote!(::core::array::from_fn(|_| #item)));
+        match form {
+            ArrayForm::Shared => quote!(::core::default::Default::default()),
+            ArrayForm::Inline => quote!(::core::array::from_fn(|_| #row)),
+            // On the heap from the first row on. The length is right, so there is always an array.
+            ArrayForm::Boxed => {
+                let outer = dims.first().map(|dim| Literal::u32_unsuffixed(*dim));
+                quote! {
+                    match ::core::convert::TryFrom::<::std::boxed::Box<[_]>>::try_from(
+                        ::core::iter::Iterator::collect(
+                            ::core::iter::Iterator::take(::core::iter::repeat_with(|| #row), #outer)
+                        )
+                    ) {
+                        ::core::result::Result::Ok(__zorb_array) => __zorb_array,
+                        ::core::result::Result::Err(_) => ::core::unreachable!(),
+                    }
+                }
+            }
+        }
+    }
+
+    /// The type behind all typedefs, and whether references in it are never nil: what a typedef of a sequence or array
+    /// says holds inside, for a reference itself what the place says.
+    pub(super) fn strip(&self, u: Use) -> (TypeId, bool) {
+        let (mut ty, mut non_nil) = (u.ty, u.non_nil);
+        if self.model.is_reference(ty) {
+            return (self.model.strip(ty), non_nil);
+        }
+        while let Type::Named(id) = self.model.ty(ty) {
+            let Some(alias) = self.model.typedef(*id) else { break };
+            non_nil = self.alias(*id).non_nil;
+            ty = alias.ty;
+        }
+        (ty, non_nil)
+    }
+
+    /// The type that a typedef names.
+    pub(super) fn alias(&self, id: DefId) -> Use {
+        let def = self.model.def(id);
+        let ty = self.model.typedef(id).map_or(TypeId(0), |alias| alias.ty);
+        self.place(ty, &def.annotations, &self.model.scoped_name(id))
+    }
+
+    /// The type of a member.
+    pub(super) fn member(&self, id: DefId, member: &crate::model::Member) -> Use {
+        let scoped = format!("{}::{}", self.model.scoped_name(id), member.name);
+        self.place(member.ty, &member.annotations, &scoped)
+    }
+
+    /// A constant or label as an expression, which is a pattern as well.
+    pub(super) fn value(&self, depth: usize, value: &ConstValue) -> TokenStream {
+        let v1 = &self.v1;
+        match value {
+            ConstValue::Bool(value) => quote!(#value),
+            ConstValue::Integer(value) => {
+                let digits = Literal::u128_unsuffixed(value.unsigned_abs());
+                if *value < 0 { quote!(-#digits) } else { quote!(#digits) }
+            }
+            ConstValue::Float(value) => {
+                let digits = Literal::f64_unsuffixed(value.abs());
+                if value.is_sign_negative() { quote!(-#digits) } else { quote!(#digits) }
+            }
+            ConstValue::LongDouble(bits) => {
+                let bits = Literal::u128_unsuffixed(*bits);
+                quote!(#v1::LongDouble::from_bits(#bits))
+            }
+            ConstValue::Char(octet) => {
+                let octet = Literal::u8_unsuffixed(*octet);
+                quote!(#v1::Char(#octet))
+            }
+            ConstValue::WChar(unit) => {
+                let unit = Literal::u16_unsuffixed(*unit);
+                quote!(#v1::WChar(#unit))
+            }
+            ConstValue::String(text) | ConstValue::WString(text) => quote!(#text),
+            ConstValue::Enum { def, ordinal } => {
+                let item = self.item(depth, *def);
+                let variant = &self.names[*def].members[*ordinal as usize];
+                quote!(#item::#variant)
+            }
+        }
+    }
+}
+
+fn optional(path: TokenStream, non_nil: bool) -> TokenStream {
+    if non_nil { path } else { quote!(::core::option::Option<#path>) }
+}
+
+/// A pattern of the option `non_nil`: a scoped name, or one that ends in `*` for all that begins so.
+pub(super) fn matches_name(pattern: &str, scoped: &str) -> bool {
+    let pattern = pattern.trim_start_matches("::");
+    match pattern.strip_suffix('*') {
+        Some(prefix) => scoped.starts_with(prefix),
+        None => scoped == pattern,
+    }
+}

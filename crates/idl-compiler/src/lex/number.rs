@@ -1,0 +1,85 @@
+//! Numbers, from their text.
+
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+use crate::token::TokenKind;
+
+/// Longest number taken; more digits than any exact value has.
+const MAX_DIGITS: usize = 1024;
+
+/// Reads a number that is made of letters, digits, points and signs of exponents.
+pub(super) fn number(text: &str, span: Span) -> Result<TokenKind, Diagnostic> {
+    let bad = |message: String| Diagnostic::error("bad-literal", span, message);
+    if text.len() > MAX_DIGITS {
+        return Err(bad(format!("a number of more than {MAX_DIGITS} characters")));
+    }
+    if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        return integer(digits, 16, text, span);
+    }
+    if text.contains('_') {
+        let help = format!("write it without `_`: {}", text.replace('_', ""));
+        return Err(bad(format!("`{text}` is not an IDL number")).help(help));
+    }
+    if text.bytes().all(|octet| octet.is_ascii_digit()) {
+        let octal = text.len() > 1 && text.starts_with('0');
+        return if octal { integer(text, 8, text, span) } else { integer(text, 10, text, span) };
+    }
+    if let Some(digits) = text.strip_suffix(['d', 'D']) {
+        let mut parts = digits.splitn(2, '.');
+        let digits_only = |part: Option<&str>| part.unwrap_or("").bytes().all(|octet| octet.is_ascii_digit());
+        if digits.bytes().any(|octet| octet.is_ascii_digit())
+            && digits_only(parts.next())
+            && digits_only(parts.next())
+        {
+            return Ok(TokenKind::Fixed);
+        }
+    }
+    if is_float(text) {
+        return Ok(TokenKind::Float(text.to_owned()));
+    }
+    let error = bad(format!("`{text}` is not an IDL number"));
+    let mantissa_only = text.ends_with(['e', 'E', '+', '-']);
+    Err(if mantissa_only {
+        error.label("the exponent has no digits")
+    } else {
+        error.note("IDL numbers have no suffixes but `d` of fixed-point literals")
+    })
+}
+
+fn integer(digits: &str, radix: u32, text: &str, span: Span) -> Result<TokenKind, Diagnostic> {
+    let bad = |message: String| Diagnostic::error("bad-literal", span, message);
+    if let Some(wrong) = digits.chars().find(|digit| !digit.is_digit(radix)) {
+        let error = bad(format!("`{wrong}` is not a digit of the {} number `{text}`", radix_name(radix)));
+        return Err(if radix == 8 { error.note("a number that starts with 0 is octal") } else { error });
+    }
+    if digits.is_empty() {
+        return Err(bad(format!("`{text}` has no digits")));
+    }
+    let value = u64::from_str_radix(digits, radix);
+    value.map(TokenKind::Integer).map_err(|_| {
+        bad(format!("the number `{text}` is too large")).note(format!("the largest integer is {}", u64::MAX))
+    })
+}
+
+fn radix_name(radix: u32) -> &'static str {
+    match radix {
+        8 => "octal",
+        16 => "hexadecimal",
+        _ => "decimal",
+    }
+}
+
+/// Digits with a point or an exponent or both, at least one digit before the exponent and in it.
+fn is_float(text: &str) -> bool {
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (text, None),
+    };
+    let digits = |part: &str| part.bytes().all(|octet| octet.is_ascii_digit());
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let exponent_fits = exponent.is_none_or(|exponent| {
+        let unsigned = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+        !unsigned.is_empty() && digits(unsigned)
+    });
+    digits(whole) && digits(fraction) && !(whole.is_empty() && fraction.is_empty()) && exponent_fits
+}

@@ -1,0 +1,135 @@
+//! Literals among Rust tokens.
+
+use super::Lexer;
+use crate::diagnostic::Diagnostic;
+use crate::lex::number::number;
+use crate::source::Span;
+use crate::token::{Punct, TokenKind, Wideness};
+
+impl Lexer<'_> {
+    /// A literal token; `mark` is the place of an `L` before it.
+    pub(super) fn literal(&mut self, wide: Wideness, mark: Option<Span>) {
+        let Some(text) = self.literal_at(0) else { return };
+        let span = mark.map_or(self.span(1), |mark| mark.to(self.span(1)));
+        if text.starts_with('"') {
+            self.at += 1;
+            return self.string(&text, wide, span);
+        }
+        if text.starts_with('\'') {
+            self.at += 1;
+            return self.character(&text, wide, span);
+        }
+        if text.starts_with(|c: char| c.is_ascii_digit()) {
+            return self.number();
+        }
+        self.at += 1;
+        // A negative number made by another macro is one token there.
+        if let Some(digits) = text.strip_prefix('-') {
+            self.output.push(TokenKind::Punct(Punct::Minus), span);
+            return self.number_text(digits, span);
+        }
+        let error =
+            Diagnostic::error("bad-literal", span, format!("`{text}` is a Rust literal, not an IDL one"));
+        self.output
+            .bad_literal(error.help("write a plain string, \"...\", or `L \"...\"` for a wide one"), span);
+    }
+
+    fn string(&mut self, text: &str, wide: Wideness, span: Span) {
+        let bad = |message: &str| Diagnostic::error("bad-literal", span, message.to_owned());
+        let value = match syn::parse_str::<syn::LitStr>(text) {
+            Ok(literal) if literal.suffix().is_empty() => literal.value(),
+            _ => return self.output.bad_literal(bad("this is not an IDL string literal"), span),
+        };
+        if text.contains('\n') {
+            let error = bad("an IDL string literal ends in the line where it starts");
+            return self.output.bad_literal(error.help("write adjacent literals; they are joined"), span);
+        }
+        if value.contains('\0') {
+            return self.output.bad_literal(bad("a string cannot contain the character NUL"), span);
+        }
+        self.output.push(TokenKind::Text { text: value, wide }, span);
+    }
+
+    fn character(&mut self, text: &str, wide: Wideness, span: Span) {
+        let bad = |message: &str| Diagnostic::error("bad-literal", span, message.to_owned());
+        match syn::parse_str::<syn::LitChar>(text) {
+            Ok(literal) if literal.suffix().is_empty() => {
+                let code = u32::from(literal.value());
+                if code > 0xffff {
+                    let error = bad("this character takes two UTF-16 code units, a `wchar` holds one");
+                    return self.output.bad_literal(error, span);
+                }
+                self.output.push(TokenKind::Char { code, wide }, span);
+            }
+            _ => self.output.bad_literal(bad("this is not an IDL character literal"), span),
+        }
+    }
+
+    /// A number, which Rust's lexer may have cut at its point: `.5` is `.` `5`, `5.d` is `5` `.` `d`, `1.e-5` is
+    /// `1` `.` `e` `-` `5`.
+    pub(super) fn number(&mut self) {
+        let start = self.at;
+        let mut text = String::new();
+        let starts_with_point = self.take_point(&mut text);
+        self.take_number(&mut text);
+        let cut = !starts_with_point && !text.contains('.') && self.take_point(&mut text);
+        if cut && !self.take_number(&mut text) {
+            self.take_fraction_word(&mut text);
+        }
+        let count = self.at - start;
+        self.at = start;
+        let span = self.span(count);
+        self.at = start + count;
+        if text == "." {
+            return self.output.stray(span, "`.` has no meaning in IDL");
+        }
+        self.number_text(&text, span);
+    }
+
+    fn number_text(&mut self, text: &str, span: Span) {
+        match number(text, span) {
+            Ok(kind) => self.output.push(kind, span),
+            Err(error) => self.output.bad_literal(error, span),
+        }
+    }
+
+    fn take_point(&mut self, text: &mut String) -> bool {
+        let point = self.punct_at(0).is_some_and(|(c, _)| c == '.');
+        if point {
+            text.push('.');
+            self.at += 1;
+        }
+        point
+    }
+
+    fn take_number(&mut self, text: &mut String) -> bool {
+        match self.literal_at(0).filter(|literal| literal.starts_with(|c: char| c.is_ascii_digit())) {
+            Some(digits) => {
+                text.push_str(&digits);
+                self.at += 1;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// What may stand after a point and starts with a letter: `d`, `e5`, `e` `-` `5`.
+    fn take_fraction_word(&mut self, text: &mut String) {
+        let Some(word) = self.ident_at(0).map(str::to_owned) else { return };
+        let (first, digits) = word.split_at(1.min(word.len()));
+        let fixed = matches!(word.as_str(), "d" | "D");
+        let exponent = matches!(first, "e" | "E") && digits.bytes().all(|octet| octet.is_ascii_digit());
+        if !(fixed || exponent) {
+            return;
+        }
+        text.push_str(&word);
+        self.at += 1;
+        if exponent && digits.is_empty() {
+            if let Some((sign @ ('+' | '-'), _)) = self.punct_at(0) {
+                text.push(sign);
+                self.at += 1;
+            }
+            self.take_number(text);
+        }
+    }
+}

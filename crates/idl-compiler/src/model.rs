@@ -1,0 +1,335 @@
+//! The resolved model: what an IDL text means, with every name bound, every constant computed and every rule checked.
+//!
+//! STABLE: the emitter builds on these types. Fields and variants are only ever added, never renamed or removed.
+//!
+//! [`Model`] is one arena of definitions ([`Def`], named by [`DefId`]) and one of interned types ([`Type`], named by
+//! [`TypeId`]; equal ids mean structurally equal types). A typedef is never looked through on its own: a use of it is
+//! [`Type::Named`] with the typedef's `DefId`, and [`Model::strip`] walks the chain. A model is handed out only when no
+//! error was found, so nothing in it dangles: every base, exception and member type is a complete definition.
+
+mod layout;
+mod query;
+mod types;
+
+pub use layout::{ZeroCopyField, ZeroCopyLayout, ZeroCopyProblem};
+pub use types::{ConstValue, Primitive, Type};
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::diagnostic::Diagnostics;
+use crate::source::{Sources, Span};
+
+/// Names one definition of a [`Model`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DefId(pub(crate) u32);
+
+impl DefId {
+    /// Position in [`Model::defs`], counted from zero.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Names one interned type of a [`Model`]; two types of one model are structurally equal exactly when their ids are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TypeId(pub(crate) u32);
+
+impl TypeId {
+    /// Position in the model's list of types, counted from zero.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A whole IDL text, resolved and checked.
+#[derive(Debug)]
+pub struct Model {
+    pub(crate) sources: Rc<Sources>,
+    pub(crate) defs: Vec<Def>,
+    pub(crate) types: Vec<Type>,
+    pub(crate) interned: HashMap<Type, TypeId>,
+    pub(crate) roots: Vec<DefId>,
+    pub(crate) docs: Docs,
+    pub(crate) recursive: Vec<bool>,
+    pub(crate) warnings: Diagnostics,
+}
+
+/// One named definition: everything that has a scoped name and a repository id.
+#[derive(Clone, Debug)]
+pub struct Def {
+    /// This definition's own id.
+    pub id: DefId,
+    /// IDL name, spelled as defined, without the underscore of an escaped identifier.
+    pub name: String,
+    /// The definition whose scope this one is declared in; `None` at file level.
+    pub parent: Option<DefId>,
+    /// Repository id with prefix and version applied, e.g. `IDL:acme.com/M/I:1.0`.
+    pub repository_id: String,
+    /// Documentation comments standing before the declaration (of a module: of all its openings).
+    pub docs: Docs,
+    /// Annotations standing before the declaration.
+    pub annotations: Annotations,
+    /// The name where it is defined (of a module: where it is first opened).
+    pub span: Span,
+    /// What is defined.
+    pub kind: DefKind,
+}
+
+/// What a [`Def`] defines.
+#[derive(Clone, Debug)]
+pub enum DefKind {
+    /// `module`, all its openings together.
+    Module(Module),
+    /// `interface`.
+    Interface(Interface),
+    /// An operation; its parent is an interface.
+    Operation(Operation),
+    /// An attribute; its parent is an interface. `attribute long a, b;` gives two.
+    Attribute(Attribute),
+    /// `struct`.
+    Struct(Struct),
+    /// `exception`; same shape as a struct, but never a member or parameter type.
+    Exception(Struct),
+    /// `union`.
+    Union(Union),
+    /// `enum`.
+    Enum(Enum),
+    /// `typedef`; `typedef long a, b[2];` gives two.
+    Typedef(Typedef),
+    /// `const`.
+    Const(Const),
+}
+
+/// A module.
+#[derive(Clone, Debug, Default)]
+pub struct Module {
+    /// What is declared inside, of all openings, in source order.
+    pub members: Vec<DefId>,
+}
+
+/// An interface. Use [`Model::all_operations`] and its siblings for inherited members.
+#[derive(Clone, Debug, Default)]
+pub struct Interface {
+    /// Direct bases as listed.
+    pub bases: Vec<DefId>,
+    /// Operations, attributes, types, constants and exceptions declared inside, in source order.
+    pub members: Vec<DefId>,
+}
+
+/// An operation.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// Sent without awaiting a reply; then there is no result, no `out`, no `inout` and no `raises`.
+    pub oneway: bool,
+    /// Result type, `None` for `void`.
+    pub result: Option<TypeId>,
+    /// Parameters in order.
+    pub params: Vec<Param>,
+    /// Exceptions listed under `raises`, in order, without repetition.
+    pub raises: Vec<DefId>,
+}
+
+/// A parameter of an operation.
+#[derive(Clone, Debug)]
+pub struct Param {
+    /// IDL name, unescaped.
+    pub name: String,
+    /// Which way the value travels.
+    pub direction: Direction,
+    /// Type.
+    pub ty: TypeId,
+    /// Documentation comments.
+    pub docs: Docs,
+    /// Annotations.
+    pub annotations: Annotations,
+    /// The name.
+    pub span: Span,
+}
+
+/// Which way a parameter travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// Client to servant.
+    In,
+    /// Servant to client.
+    Out,
+    /// Both ways.
+    InOut,
+}
+
+/// An attribute.
+#[derive(Clone, Debug)]
+pub struct Attribute {
+    /// Has no set operation.
+    pub readonly: bool,
+    /// Type.
+    pub ty: TypeId,
+    /// Exceptions of the get operation (`raises` of a readonly attribute, else `getraises`).
+    pub get_raises: Vec<DefId>,
+    /// Exceptions of the set operation.
+    pub set_raises: Vec<DefId>,
+}
+
+/// A struct, or the body of an exception.
+#[derive(Clone, Debug, Default)]
+pub struct Struct {
+    /// Members in order; `long a, b;` gives two.
+    pub members: Vec<Member>,
+    /// Types declared inside (`struct S { enum E { A } kind; };`), in source order.
+    pub nested: Vec<DefId>,
+}
+
+/// A member of a struct, exception or union.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// IDL name, unescaped.
+    pub name: String,
+    /// Type; an array declarator gives [`Type::Array`].
+    pub ty: TypeId,
+    /// Documentation comments.
+    pub docs: Docs,
+    /// Annotations.
+    pub annotations: Annotations,
+    /// The name.
+    pub span: Span,
+}
+
+/// A union.
+#[derive(Clone, Debug)]
+pub struct Union {
+    /// Discriminator type as written, possibly a typedef; stripped it is an integer, `boolean`, `char`, `wchar`,
+    /// `octet` or an enum.
+    pub discriminator: TypeId,
+    /// Cases in order.
+    pub cases: Vec<Case>,
+    /// For a union without `default` whose labels do not cover the discriminator: the least value no label lists.
+    /// `None` where there is a `default` case or every value is listed.
+    pub implicit_default: Option<ConstValue>,
+    /// For a union with `default`: the least discriminator value that selects it. `None` without `default`.
+    pub default_value: Option<ConstValue>,
+    /// Types declared inside, in source order.
+    pub nested: Vec<DefId>,
+}
+
+/// One member of a union with all labels that select it.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Explicit labels in order, all distinct within the union. Empty for a bare `default:`.
+    pub labels: Vec<Label>,
+    /// `default:` stands among the labels.
+    pub is_default: bool,
+    /// The member.
+    pub member: Member,
+}
+
+/// One `case` label, evaluated.
+#[derive(Clone, Debug)]
+pub struct Label {
+    /// Value in the discriminator's type: `Integer` (also for `octet`), `Bool`, `Char`, `WChar` or `Enum`.
+    pub value: ConstValue,
+    /// The expression.
+    pub span: Span,
+}
+
+/// An enum.
+#[derive(Clone, Debug, Default)]
+pub struct Enum {
+    /// Enumerators; the ordinal is the position.
+    pub enumerators: Vec<Enumerator>,
+}
+
+/// An enumerator. Its IDL name lives in the scope around the enum.
+#[derive(Clone, Debug)]
+pub struct Enumerator {
+    /// IDL name, unescaped.
+    pub name: String,
+    /// Documentation comments.
+    pub docs: Docs,
+    /// Annotations.
+    pub annotations: Annotations,
+    /// The name.
+    pub span: Span,
+}
+
+/// A typedef.
+#[derive(Clone, Debug)]
+pub struct Typedef {
+    /// The type named; an array declarator gives [`Type::Array`].
+    pub ty: TypeId,
+}
+
+/// A constant.
+#[derive(Clone, Debug)]
+pub struct Const {
+    /// Type as written, possibly a typedef.
+    pub ty: TypeId,
+    /// Value, within the range of its type.
+    pub value: ConstValue,
+}
+
+/// Documentation: the text of the comments before a declaration, line by line, comment markers removed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Docs {
+    /// Lines without line ends; indentation beyond the comment's own is kept.
+    pub lines: Vec<String>,
+}
+
+impl Docs {
+    /// There is no documentation.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// All lines joined by `\n`.
+    pub fn text(&self) -> String {
+        self.lines.join("\n")
+    }
+}
+
+/// The annotations of one declaration, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Annotations(pub Vec<Annotation>);
+
+impl Annotations {
+    /// An annotation of this name (without `@`) is present.
+    pub fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// The first annotation of this name (without `@`).
+    pub fn get(&self, name: &str) -> Option<&Annotation> {
+        self.0.iter().find(|a| a.name == name)
+    }
+}
+
+/// One annotation, e.g. `@zero_copy` or `@range(min = 1, max = 9)`.
+#[derive(Clone, Debug)]
+pub struct Annotation {
+    /// Name without `@`; scopes joined by `::`.
+    pub name: String,
+    /// Arguments in order.
+    pub args: Vec<AnnotationArg>,
+    /// `@` and the name.
+    pub span: Span,
+}
+
+/// One argument of an annotation.
+#[derive(Clone, Debug)]
+pub struct AnnotationArg {
+    /// Name of a named argument.
+    pub name: Option<String>,
+    /// Value.
+    pub value: AnnotationValue,
+    /// The value.
+    pub span: Span,
+}
+
+/// Value of an annotation's argument.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AnnotationValue {
+    /// A literal or expression of literals, evaluated. Wideness of text follows the literal.
+    Const(ConstValue),
+    /// A bare name, kept as written and not resolved (`@extensibility(FINAL)`).
+    Name(String),
+}

@@ -1,0 +1,150 @@
+//! Types and constant values.
+
+use super::{DefId, TypeId};
+
+/// An IDL type, one level deep: what it is made of is named by [`TypeId`] or [`DefId`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Type {
+    /// A basic type.
+    Primitive(Primitive),
+    /// `string` or `string<N>`; the bound counts characters.
+    String(Option<u32>),
+    /// `wstring` or `wstring<N>`; the bound counts wide characters.
+    WString(Option<u32>),
+    /// `sequence<T>` or `sequence<T, N>`.
+    Sequence {
+        /// Element type.
+        element: TypeId,
+        /// Most elements allowed, at least 1.
+        bound: Option<u32>,
+    },
+    /// `T a[D0][D1]...`, all dimensions together.
+    Array {
+        /// Element type; not an array unless through a typedef.
+        element: TypeId,
+        /// Dimensions in order, outermost first, at least one, each at least 1.
+        dims: Vec<u32>,
+    },
+    /// A struct, union, enum, interface (a reference to it) or typedef, by name.
+    Named(DefId),
+    /// `Object`: a reference to an object of any interface.
+    Object,
+}
+
+/// A basic IDL type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Primitive {
+    /// `boolean`.
+    Boolean,
+    /// `octet`: eight bits never converted.
+    Octet,
+    /// `char`: one character of the narrow code set.
+    Char,
+    /// `wchar`.
+    WChar,
+    /// `int8`: signed eight bits.
+    Int8,
+    /// `uint8`: an unsigned number of eight bits; on the wire as `octet`.
+    UInt8,
+    /// `short`, `int16`.
+    Short,
+    /// `unsigned short`, `uint16`.
+    UShort,
+    /// `long`, `int32`.
+    Long,
+    /// `unsigned long`, `uint32`.
+    ULong,
+    /// `long long`, `int64`.
+    LongLong,
+    /// `unsigned long long`, `uint64`.
+    ULongLong,
+    /// `float`: IEEE binary32.
+    Float,
+    /// `double`: IEEE binary64.
+    Double,
+    /// `long double`: IEEE binary128.
+    LongDouble,
+}
+
+impl Primitive {
+    /// The type as IDL spells it.
+    pub fn idl_name(self) -> &'static str {
+        match self {
+            Primitive::Boolean => "boolean",
+            Primitive::Octet => "octet",
+            Primitive::Char => "char",
+            Primitive::WChar => "wchar",
+            Primitive::Int8 => "int8",
+            Primitive::UInt8 => "uint8",
+            Primitive::Short => "short",
+            Primitive::UShort => "unsigned short",
+            Primitive::Long => "long",
+            Primitive::ULong => "unsigned long",
+            Primitive::LongLong => "long long",
+            Primitive::ULongLong => "unsigned long long",
+            Primitive::Float => "float",
+            Primitive::Double => "double",
+            Primitive::LongDouble => "long double",
+        }
+    }
+
+    /// Least and greatest value of an integer type (`octet` included); `None` for every other type.
+    pub fn integer_range(self) -> Option<(i128, i128)> {
+        Some(match self {
+            Primitive::Octet | Primitive::UInt8 => (0, u8::MAX.into()),
+            Primitive::Int8 => (i8::MIN.into(), i8::MAX.into()),
+            Primitive::Short => (i16::MIN.into(), i16::MAX.into()),
+            Primitive::UShort => (0, u16::MAX.into()),
+            Primitive::Long => (i32::MIN.into(), i32::MAX.into()),
+            Primitive::ULong => (0, u32::MAX.into()),
+            Primitive::LongLong => (i64::MIN.into(), i64::MAX.into()),
+            Primitive::ULongLong => (0, u64::MAX.into()),
+            _ => return None,
+        })
+    }
+
+    /// `float`, `double` or `long double`.
+    pub fn is_float(self) -> bool {
+        matches!(self, Primitive::Float | Primitive::Double | Primitive::LongDouble)
+    }
+
+    /// Octets in CDR, and its alignment there except that `long double` (16) is aligned to 8. `wchar` counts 2, its
+    /// size up to GIOP 1.1; in GIOP 1.2 it has no fixed size.
+    pub fn size(self) -> usize {
+        match self {
+            Primitive::Boolean | Primitive::Octet | Primitive::Char | Primitive::Int8 | Primitive::UInt8 => 1,
+            Primitive::WChar | Primitive::Short | Primitive::UShort => 2,
+            Primitive::Long | Primitive::ULong | Primitive::Float => 4,
+            Primitive::LongLong | Primitive::ULongLong | Primitive::Double => 8,
+            Primitive::LongDouble => 16,
+        }
+    }
+}
+
+/// The value of a constant, union label or annotation argument.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ConstValue {
+    /// `boolean`.
+    Bool(bool),
+    /// Any integer type or `octet`; the constant's type gives the range.
+    Integer(i128),
+    /// `float` (already rounded to binary32) or `double`.
+    Float(f64),
+    /// `long double`: the bits of the IEEE binary128 value, sign in bit 127.
+    LongDouble(u128),
+    /// `char`, as its ISO 8859-1 code.
+    Char(u8),
+    /// `wchar`, as one UTF-16 code unit.
+    WChar(u16),
+    /// `string`; every character is at most U+00FF and none is NUL.
+    String(String),
+    /// `wstring`; no character is NUL.
+    WString(String),
+    /// An enumerator.
+    Enum {
+        /// The enum.
+        def: DefId,
+        /// Position of the enumerator in it.
+        ordinal: u32,
+    },
+}

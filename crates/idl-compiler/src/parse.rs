@@ -1,0 +1,354 @@
+//! The parser: recursive descent by hand, one function a production.
+//!
+//! By hand rather than with `nom`, because errors are the larger half of the work: after one the parser goes on at the
+//! next `;` or `}` and finds the rest in the same run, knows what it was in the middle of, and never backtracks, so each
+//! token is looked at once however broken the text is.
+
+use std::collections::HashSet;
+
+use crate::ast::{Ident, Item, Name};
+use crate::diagnostic::{Collector, Diagnostic};
+use crate::lex::clean_comment;
+use crate::model::Docs;
+use crate::source::Span;
+use crate::token::{Punct, Token, TokenKind};
+
+mod expr;
+mod head;
+mod interface;
+mod item;
+mod types;
+mod unsupported;
+
+/// Brackets, scopes and operators may nest this deep; deeper text is an attack or a mistake, and recursion is bounded.
+const MAX_DEPTH: usize = 64;
+
+/// Keywords that start a definition or a part of one, so that what stood before is over.
+const STARTERS: &[&str] = &[
+    "module",
+    "interface",
+    "struct",
+    "union",
+    "enum",
+    "typedef",
+    "const",
+    "exception",
+    "valuetype",
+    "abstract",
+    "custom",
+    "local",
+    "native",
+    "oneway",
+    "readonly",
+    "attribute",
+    "void",
+    "case",
+    "default",
+];
+
+/// What a text says, names not bound.
+pub(crate) struct Parsed {
+    pub(crate) items: Vec<Item>,
+    /// `//!` comments of the file.
+    pub(crate) docs: Docs,
+}
+
+/// Parses the tokens; what is wrong goes to the collector, what is right comes back.
+pub(crate) fn parse(tokens: Vec<Token>, out: &mut Collector) -> Parsed {
+    let mut parser =
+        Parser { tokens, at: 0, depth: 0, in_angle: false, declared: HashSet::new(), gave_up: false, out };
+    let docs = Docs { lines: parser.inner_docs() };
+    let items = parser.items(item::Place::File);
+    Parsed { items, docs }
+}
+
+/// The error has been put into the collector.
+struct Reported;
+
+type Parse<T> = Result<T, Reported>;
+
+struct Parser<'o> {
+    /// Never empty; ends with [`TokenKind::End`], which is never passed.
+    tokens: Vec<Token>,
+    at: usize,
+    depth: usize,
+    /// Inside `<...>`, where `>>` closes two brackets instead of shifting.
+    in_angle: bool,
+    /// Words of newer language versions that this text uses as names (`port`, `map`): from the declaration on they
+    /// are names only.
+    declared: HashSet<String>,
+    /// The text nests too deep: one error, and no more.
+    gave_up: bool,
+    out: &'o mut Collector,
+}
+
+impl Parser<'_> {
+    fn kind(&self) -> &TokenKind {
+        self.kind_at(0)
+    }
+
+    fn kind_at(&self, ahead: usize) -> &TokenKind {
+        self.tokens.get(self.at + ahead).map_or(&TokenKind::End, |token| &token.kind)
+    }
+
+    fn span(&self) -> Span {
+        self.token_span(self.at)
+    }
+
+    /// The token just taken.
+    fn last_span(&self) -> Span {
+        self.token_span(self.at.saturating_sub(1))
+    }
+
+    fn token_span(&self, at: usize) -> Span {
+        self.tokens
+            .get(at)
+            .or(self.tokens.last())
+            .map_or(Span { file: 0, start: 0, end: 0 }, |token| token.span)
+    }
+
+    fn advance(&mut self) {
+        if *self.kind() != TokenKind::End {
+            self.at += 1;
+        }
+    }
+
+    fn at_punct(&self, punct: Punct) -> bool {
+        *self.kind() == TokenKind::Punct(punct)
+    }
+
+    fn take_punct(&mut self, punct: Punct) -> bool {
+        let found = self.at_punct(punct);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    fn at_keyword(&self, word: &str) -> bool {
+        matches!(self.kind(), TokenKind::Keyword(keyword) if *keyword == word)
+    }
+
+    fn take_keyword(&mut self, word: &str) -> bool {
+        let found = self.at_keyword(word);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    /// A word that only newer versions of the language know, unless this text uses it as a name.
+    fn at_new_word(&self, word: &str) -> bool {
+        self.new_word().is_some_and(|found| found == word)
+    }
+
+    fn new_word(&self) -> Option<&str> {
+        match self.kind() {
+            TokenKind::Ident { text, escaped: false } if !self.declared.contains(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Reports what stands here instead of what is wanted.
+    fn expected<T>(&mut self, wanted: &str) -> Parse<T> {
+        let message = format!("expected {wanted}, found {}", self.kind().describe());
+        let error = Diagnostic::error("syntax", self.span(), message);
+        self.unexpected(error);
+        Err(Reported)
+    }
+
+    fn report(&mut self, error: Diagnostic) {
+        if !self.gave_up {
+            self.out.push(error);
+        }
+    }
+
+    /// Reports that this token does not fit here, unless what stands before it was reported already. The end of the text
+    /// is unexpected once, however many scopes it leaves open.
+    fn unexpected(&mut self, error: Diagnostic) {
+        let known = *self.kind() == TokenKind::BadLiteral
+            || self.tokens.get(self.at).is_some_and(|token| token.after_stray);
+        if !known {
+            self.report(error);
+        }
+        self.gave_up |= *self.kind() == TokenKind::End;
+    }
+
+    fn expect_punct(&mut self, punct: Punct) -> Parse<Span> {
+        if self.take_punct(punct) {
+            Ok(self.last_span())
+        } else {
+            self.expected(&format!("`{}`", punct.text()))
+        }
+    }
+
+    /// A `;`. Where it is missing and what follows can start anew, the parser goes on as if it stood there.
+    fn semicolon(&mut self, after: &str) -> Parse<()> {
+        if self.take_punct(Punct::Semicolon) {
+            return Ok(());
+        }
+        let message = format!("expected `;` after {after}, found {}", self.kind().describe());
+        let over =
+            self.starts_item() || matches!(self.kind(), TokenKind::Punct(Punct::BraceClose) | TokenKind::End);
+        if over {
+            let last = self.last_span();
+            let end = Span { start: last.end.saturating_sub(1).max(last.start), ..last };
+            // A literal without an end has swallowed the `;`.
+            if !matches!(
+                self.tokens.get(self.at.saturating_sub(1)),
+                Some(Token { kind: TokenKind::BadLiteral, .. })
+            ) {
+                self.unexpected(Diagnostic::error("syntax", end, message).label("a `;` belongs after this"));
+            }
+            return Ok(());
+        }
+        self.unexpected(Diagnostic::error("syntax", self.span(), message));
+        Err(Reported)
+    }
+
+    /// A word that starts a definition, so the one before is over.
+    fn starts_item(&self) -> bool {
+        match self.kind() {
+            TokenKind::Keyword(word) => STARTERS.contains(word),
+            TokenKind::Pragma => true,
+            _ => false,
+        }
+    }
+
+    /// An identifier that is being declared.
+    fn new_ident(&mut self, what: &str) -> Parse<Ident> {
+        let ident = self.ident(what)?;
+        self.declared.insert(ident.text.clone());
+        Ok(ident)
+    }
+
+    fn ident(&mut self, what: &str) -> Parse<Ident> {
+        match self.kind() {
+            TokenKind::Ident { text, .. } => {
+                let ident = Ident { text: text.clone(), span: self.span() };
+                self.advance();
+                Ok(ident)
+            }
+            TokenKind::Keyword(word) => {
+                let message = format!("expected {what}, found the keyword `{word}`");
+                let error = Diagnostic::error("syntax", self.span(), message);
+                let error =
+                    error.help(format!("a leading underscore makes it a name: `_{word}` is named `{word}`"));
+                self.report(error);
+                Err(Reported)
+            }
+            _ => self.expected(what),
+        }
+    }
+
+    /// `A::B`, `::A`.
+    fn name(&mut self, what: &str) -> Parse<Name> {
+        let start = self.span();
+        let absolute = self.take_punct(Punct::Scope);
+        let mut parts = vec![self.ident(what)?];
+        while self.take_punct(Punct::Scope) {
+            parts.push(self.ident("a name after `::`")?);
+        }
+        Ok(Name { absolute, parts, span: start.to(self.last_span()) })
+    }
+
+    /// `A, B::C` inside parentheses or after a colon.
+    fn names(&mut self, what: &str) -> Parse<Vec<Name>> {
+        let mut names = vec![self.name(what)?];
+        while self.take_punct(Punct::Comma) {
+            names.push(self.name(what)?);
+        }
+        Ok(names)
+    }
+
+    /// Runs a production one level deeper.
+    fn nested<T>(&mut self, production: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
+        if self.depth >= MAX_DEPTH {
+            let error = Diagnostic::error(
+                "too-deep",
+                self.span(),
+                format!("this nests more than {MAX_DEPTH} levels deep"),
+            );
+            self.report(error.help("give the inner parts names of their own"));
+            self.gave_up = true;
+            self.at = self.tokens.len().saturating_sub(1);
+            return Err(Reported);
+        }
+        self.depth += 1;
+        let result = production(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Runs a production with `>>` closing brackets or shifting.
+    fn with_angle<T>(&mut self, in_angle: bool, production: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
+        let outer = std::mem::replace(&mut self.in_angle, in_angle);
+        let result = production(self);
+        self.in_angle = outer;
+        result
+    }
+
+    /// After an error in a declaration that started at this token: goes on where the next may start, and at least one
+    /// token on unless the scope ends.
+    fn recover_from(&mut self, start: usize) {
+        self.recover();
+        if self.at == start && !self.at_punct(Punct::BraceClose) {
+            self.advance();
+        }
+    }
+
+    /// After an error: past the next `;` of this level, or past the block this declaration opened and its `;`, or up to
+    /// the `}` that ends the scope around.
+    fn recover(&mut self) {
+        let mut depth = 0usize;
+        loop {
+            match self.kind() {
+                TokenKind::End => return,
+                TokenKind::Punct(Punct::BraceOpen) => depth += 1,
+                TokenKind::Punct(Punct::BraceClose) | TokenKind::Pragma if depth == 0 => return,
+                TokenKind::Punct(Punct::BraceClose) => {
+                    depth -= 1;
+                    if depth == 0
+                        && self.kind_at(1) != &TokenKind::Punct(Punct::Semicolon)
+                        && self.ends_here()
+                    {
+                        self.advance();
+                        return;
+                    }
+                }
+                TokenKind::Punct(Punct::Semicolon) if depth == 0 => {
+                    self.advance();
+                    return;
+                }
+                _ => {}
+            }
+            self.advance();
+        }
+    }
+
+    /// What follows the `}` here cannot belong to the same declaration (`typedef struct S { ... } T;` goes on).
+    fn ends_here(&self) -> bool {
+        !matches!(self.kind_at(1), TokenKind::Ident { .. } | TokenKind::Punct(_))
+    }
+
+    /// The lines of `//!` comments before this token.
+    fn inner_docs(&self) -> Vec<String> {
+        let comments = self.tokens.get(self.at).and_then(|token| token.comments.as_ref());
+        comments.map_or(Vec::new(), |comments| {
+            comments.inner.iter().flat_map(|text| clean_comment(text)).collect()
+        })
+    }
+
+    /// The documentation before this token.
+    fn docs(&self) -> Docs {
+        let comments = self.tokens.get(self.at).and_then(|token| token.comments.as_ref());
+        let lines = comments
+            .map_or(Vec::new(), |comments| comments.outer.iter().flat_map(|text| clean_doc(text)).collect());
+        Docs { lines }
+    }
+}
+
+/// Lines of one comment; a blank `///` line stays, as it parts paragraphs.
+fn clean_doc(text: &str) -> Vec<String> {
+    if text.trim().is_empty() { vec![String::new()] } else { clean_comment(text) }
+}

@@ -1,0 +1,66 @@
+//! Annotations and documentation before a declaration.
+
+use super::{Parse, Parser};
+use crate::ast::{Annotation, Head};
+use crate::token::{Punct, TokenKind};
+
+impl Parser<'_> {
+    pub(super) fn head(&mut self) -> Parse<Head> {
+        let mut docs = self.docs();
+        let mut annotations = Vec::new();
+        while self.at_punct(Punct::At) && !self.declares_annotation() {
+            annotations.push(self.annotation()?);
+            docs.lines.extend(self.docs().lines);
+        }
+        Ok(Head { docs, annotations })
+    }
+
+    /// `@annotation name {`, which declares one.
+    fn declares_annotation(&self) -> bool {
+        matches!(self.kind_at(1), TokenKind::Ident { text, .. } if text == "annotation")
+            && matches!(self.kind_at(2), TokenKind::Ident { .. })
+    }
+
+    /// `@name`, `@name(value)`, `@name(a = 1, b = 2)`.
+    fn annotation(&mut self) -> Parse<Annotation> {
+        let start = self.span();
+        self.advance();
+        // Names of annotations may be keywords: `@default(5)`.
+        let first = match *self.kind() {
+            TokenKind::Keyword(word) => {
+                self.advance();
+                word.to_owned()
+            }
+            _ => self.name("the name of an annotation")?.text(),
+        };
+        let span = start.to(self.last_span());
+        let mut args = Vec::new();
+        if self.take_punct(Punct::ParenOpen) && !self.take_punct(Punct::ParenClose) {
+            loop {
+                let named = matches!(self.kind(), TokenKind::Ident { .. } | TokenKind::Keyword(_))
+                    && *self.kind_at(1) == TokenKind::Punct(Punct::Equal);
+                let name = if named { Some(self.arg_name()?) } else { None };
+                let value = self.expr("the value of an annotation")?;
+                args.push((name, value));
+                if !self.take_punct(Punct::Comma) {
+                    break;
+                }
+            }
+            self.expect_punct(Punct::ParenClose)?;
+        }
+        Ok(Annotation { name: first, args, span })
+    }
+
+    fn arg_name(&mut self) -> Parse<crate::ast::Ident> {
+        let span = self.span();
+        let name = match *self.kind() {
+            TokenKind::Keyword(word) => {
+                self.advance();
+                crate::ast::Ident { text: word.to_owned(), span }
+            }
+            _ => self.ident("the name of an argument")?,
+        };
+        self.advance();
+        Ok(name)
+    }
+}

@@ -1,0 +1,247 @@
+//! Definitions: what stands in a file, a module or an interface.
+
+use super::{Parse, Parser, Reported, STARTERS};
+use crate::ast::{Head, Item, ItemKind, Pragma, StringArg, TypeKind};
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+use crate::suggest::closest;
+use crate::token::{Punct, TokenKind};
+
+/// Where definitions stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    File,
+    Module,
+    Interface,
+}
+
+impl Parser<'_> {
+    /// All definitions up to the end of the text or the `}` of this scope, which is left.
+    pub(super) fn items(&mut self, place: Place) -> Vec<Item> {
+        let mut items = Vec::new();
+        loop {
+            match self.kind() {
+                TokenKind::End => return items,
+                TokenKind::Punct(Punct::BraceClose) if place != Place::File => return items,
+                TokenKind::Punct(Punct::BraceClose) => {
+                    let error = Diagnostic::error("syntax", self.span(), "this `}` closes nothing");
+                    self.report(error);
+                    self.advance();
+                    self.take_punct(Punct::Semicolon);
+                }
+                TokenKind::Punct(Punct::Semicolon) => {
+                    let error =
+                        Diagnostic::error("syntax", self.span(), "a `;` without a definition before it");
+                    self.report(error.help("remove it"));
+                    self.advance();
+                }
+                TokenKind::Pragma => {
+                    let kind = self.pragma().map(ItemKind::Pragma);
+                    items.extend(kind.map(|kind| Item { head: Head::default(), kind }));
+                }
+                _ => {
+                    let before = self.at;
+                    match self.item(place) {
+                        Ok(item) => items.push(item),
+                        Err(Reported) => self.recover_from(before),
+                    }
+                }
+            }
+        }
+    }
+
+    fn item(&mut self, place: Place) -> Parse<Item> {
+        let head = self.head()?;
+        if let Some(item) = self.unsupported_item(place)? {
+            return Ok(Item { head, kind: item });
+        }
+        let (kind, what) = match *self.kind() {
+            TokenKind::Keyword("module") if place != Place::Interface => return self.module(head),
+            TokenKind::Keyword("interface") if place != Place::Interface => return self.interface(head),
+            TokenKind::Keyword("module" | "interface") => {
+                let message = format!("{} cannot stand inside an interface", self.kind().describe());
+                let error = Diagnostic::error("syntax", self.span(), message);
+                self.report(error);
+                return Err(Reported);
+            }
+            TokenKind::Keyword("typedef") => (self.typedef()?, "this typedef"),
+            TokenKind::Keyword("const") => (self.constant()?, "this constant"),
+            TokenKind::Keyword("exception") => (self.exception()?, "this exception"),
+            TokenKind::Keyword("struct" | "union" | "enum") => (self.constructed()?, "this type"),
+            TokenKind::Ident { .. } if self.at_new_word("typeid") => (self.type_id()?, "this repository id"),
+            TokenKind::Ident { .. } if self.at_new_word("typeprefix") => (self.type_prefix()?, "this prefix"),
+            _ if place == Place::Interface => self.export()?,
+            _ => return self.no_definition(),
+        };
+        self.semicolon(what)?;
+        Ok(Item { head, kind })
+    }
+
+    /// Nothing starts like this; a misspelt keyword is likely.
+    fn no_definition<T>(&mut self) -> Parse<T> {
+        if let TokenKind::Ident { text, escaped: false } = self.kind()
+            && let Some(word) = closest(text, STARTERS.iter().copied())
+        {
+            let message = format!("expected a definition, found `{text}`");
+            let error = Diagnostic::error("syntax", self.span(), message);
+            let help = format!("did you mean `{word}`?");
+            self.unexpected(error.help(help));
+            return Err(Reported);
+        }
+        self.expected("a definition")
+    }
+
+    fn module(&mut self, mut head: Head) -> Parse<Item> {
+        self.advance();
+        let name = self.new_ident("the name of the module")?;
+        let errors = self.out.errors();
+        let items = self.scope(Place::Module, &mut head, &name.text, "module")?;
+        if items.is_empty() && self.out.errors() == errors {
+            let message = format!("module `{}` contains no definition", name.text);
+            self.report(Diagnostic::error("empty", name.span, message));
+        }
+        Ok(Item { head, kind: ItemKind::Module { name, items } })
+    }
+
+    /// `{ ... };` with definitions; `//!` comments after the brace join the documentation of the scope.
+    pub(super) fn scope(
+        &mut self,
+        place: Place,
+        head: &mut Head,
+        name: &str,
+        what: &str,
+    ) -> Parse<Vec<Item>> {
+        let open = self.expect_punct(Punct::BraceOpen)?;
+        head.docs.lines.extend(self.inner_docs());
+        let items = self.nested(|parser| Ok(parser.items(place)))?;
+        self.close(open)?;
+        self.semicolon(&format!("the body of {what} `{name}`"))?;
+        Ok(items)
+    }
+
+    /// The `}` for a `{`.
+    pub(super) fn close(&mut self, open: Span) -> Parse<()> {
+        if self.take_punct(Punct::BraceClose) {
+            return Ok(());
+        }
+        let message = format!("expected `}}`, found {}", self.kind().describe());
+        let error = Diagnostic::error("syntax", self.span(), message);
+        self.unexpected(error.and(open, "to close this `{`"));
+        Err(Reported)
+    }
+
+    fn typedef(&mut self) -> Parse<ItemKind> {
+        self.advance();
+        let ty = self.type_spec("a type")?;
+        let declarators = self.declarators()?;
+        Ok(ItemKind::Typedef { ty, declarators })
+    }
+
+    fn constant(&mut self) -> Parse<ItemKind> {
+        self.advance();
+        let ty = self.simple_type("the type of the constant")?;
+        let name = self.new_ident("the name of the constant")?;
+        self.expect_punct(Punct::Equal)?;
+        let value = self.expr("the value of the constant")?;
+        Ok(ItemKind::Const { ty, name, value })
+    }
+
+    fn exception(&mut self) -> Parse<ItemKind> {
+        self.advance();
+        let name = self.new_ident("the name of the exception")?;
+        let open = self.expect_punct(Punct::BraceOpen)?;
+        let members = self.members()?;
+        self.close(open)?;
+        Ok(ItemKind::Exception { name, members })
+    }
+
+    /// `struct`, `union` or `enum` that stands alone, or a forward declaration.
+    fn constructed(&mut self) -> Parse<ItemKind> {
+        if matches!(self.kind_at(2), TokenKind::Punct(Punct::Semicolon)) && !self.at_keyword("enum") {
+            let is_struct = self.at_keyword("struct");
+            self.advance();
+            let name = self.new_ident("the name of the type")?;
+            return Ok(if is_struct { ItemKind::ForwardStruct(name) } else { ItemKind::ForwardUnion(name) });
+        }
+        let ty = self.type_spec("a type")?;
+        debug_assert!(!matches!(ty.kind, TypeKind::Name(_)), "starts with a keyword");
+        if matches!(self.kind(), TokenKind::Ident { .. }) {
+            let error = Diagnostic::error("syntax", self.span(), "a name after the body of a type");
+            let error = error.help("to name the type again, write `typedef` before it");
+            self.report(error);
+            return Err(Reported);
+        }
+        Ok(ItemKind::Type(ty))
+    }
+
+    fn type_id(&mut self) -> Parse<ItemKind> {
+        self.advance();
+        let name = self.name("the name of a definition")?;
+        Ok(ItemKind::TypeId { name, id: self.string_arg("the repository id in quotes")? })
+    }
+
+    fn type_prefix(&mut self) -> Parse<ItemKind> {
+        self.advance();
+        let name = self.name("the name of a scope")?;
+        Ok(ItemKind::TypePrefix { name, prefix: self.string_arg("the prefix in quotes")? })
+    }
+
+    fn string_arg(&mut self, what: &str) -> Parse<StringArg> {
+        match self.kind() {
+            TokenKind::Text { text, .. } => {
+                let arg = StringArg { text: text.clone(), span: self.span() };
+                self.advance();
+                Ok(arg)
+            }
+            _ => self.expected(what),
+        }
+    }
+
+    /// `#pragma` up to the end of its line, which is taken whatever it contains.
+    pub(super) fn pragma(&mut self) -> Option<Pragma> {
+        let start = self.span();
+        self.advance();
+        let result = self.pragma_body().ok();
+        if result.is_some() && *self.kind() != TokenKind::PragmaEnd {
+            let message = format!("expected the end of the line, found {}", self.kind().describe());
+            let error = Diagnostic::error("bad-pragma", self.span(), message);
+            self.report(error.and(start, "of this pragma"));
+        }
+        while !matches!(self.kind(), TokenKind::PragmaEnd | TokenKind::End) {
+            self.advance();
+        }
+        self.advance();
+        result
+    }
+
+    fn pragma_body(&mut self) -> Parse<Pragma> {
+        let word = self.ident("`prefix`, `ID` or `version`")?.text;
+        match word.as_str() {
+            "prefix" => self.string_arg("the prefix in quotes").map(Pragma::Prefix),
+            "ID" => {
+                let name = self.name("the name of a definition")?;
+                Ok(Pragma::Id { name, id: self.string_arg("the repository id in quotes")? })
+            }
+            _ => {
+                let name = self.name("the name of a definition")?;
+                let start = self.span();
+                let mut version = String::new();
+                loop {
+                    match self.kind() {
+                        TokenKind::Float(text) => version.push_str(text),
+                        TokenKind::Integer(value) => version.push_str(&value.to_string()),
+                        _ => break,
+                    }
+                    self.advance();
+                }
+                if version.is_empty() {
+                    return self.expected("a version, `major.minor`");
+                }
+                Ok(Pragma::Version {
+                    name,
+                    version: StringArg { text: version, span: start.to(self.last_span()) },
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! The resolver: binds names, computes constants, checks every rule, and builds the model.
+//!
+//! IDL declares before it uses, so one pass in source order does it all. A name that cannot be bound, or belongs to
+//! something already reported, gives `None`, and whatever is built on it is left out without another message.
+//!
+//! One rule of the OMG text is relaxed: a parameter, member, operation or attribute may have the name of a type used in
+//! the same scope, spelled alike or not (`readonly attribute Color color;`). Thirty years of IDL do it, and nothing is
+//! ambiguous until the name is used again, which is checked then. [`crate::Compiler::strict_names`] restores the rule.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::ast::{Declarator, Head, Ident, Item, ItemKind, TypeKind, TypeSpec};
+use crate::diagnostic::{Collector, Diagnostic, Diagnostics};
+use crate::model::{
+    Const, Def, DefId, DefKind, Docs, Interface, Model, Module, Struct, Type, TypeId, Typedef, Union,
+};
+use crate::parse::Parsed;
+use crate::source::{Sources, Span};
+
+mod annotation;
+mod constant;
+mod constructed;
+mod expr;
+mod finish;
+mod interface;
+mod lookup;
+mod real;
+mod repository_id;
+mod scope;
+mod types;
+mod union;
+
+use repository_id::IdState;
+use scope::{Entity, Scope, ScopeId};
+
+/// What the caller says about the text.
+pub(crate) struct Conditions {
+    /// A parameter, member, operation or attribute named as a type used beside it is an error.
+    pub(crate) strict_names: bool,
+    /// Parts of the text were left out after an error, so a missing name is no news.
+    pub(crate) incomplete: bool,
+}
+
+/// Builds the model. It is of use only if the collector has no error in the end.
+pub(crate) fn resolve(
+    parsed: Parsed,
+    sources: Rc<Sources>,
+    conditions: Conditions,
+    out: &mut Collector,
+) -> Model {
+    let model = Model {
+        warnings: Diagnostics::new(Vec::new(), Rc::clone(&sources)),
+        sources,
+        defs: Vec::new(),
+        types: Vec::new(),
+        interned: HashMap::new(),
+        roots: Vec::new(),
+        docs: parsed.docs,
+        recursive: Vec::new(),
+    };
+    let (states, scopes) = (Vec::new(), vec![Scope::file()]);
+    let later = lookup::declarations(&parsed.items);
+    let mut resolver = Resolver { model, states, scopes, conditions, later, recursion_possible: false, out };
+    resolver.items(parsed.items, ScopeId::FILE);
+    resolver.finish();
+    resolver.model
+}
+
+struct Resolver<'o> {
+    model: Model,
+    /// One entry a definition of the model.
+    states: Vec<State>,
+    scopes: Vec<Scope>,
+    conditions: Conditions,
+    /// Where names of the whole text are declared.
+    later: HashMap<String, Span>,
+    /// Some sequence has elements of a type that was not complete there.
+    recursion_possible: bool,
+    out: &'o mut Collector,
+}
+
+/// What is known of a definition beyond the model.
+struct State {
+    progress: Progress,
+    /// How many definitions deep it is built: members of members, typedefs of typedefs, bases of bases.
+    depth: usize,
+    scope: Option<ScopeId>,
+    id: IdState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    /// Declared forward here, not yet defined.
+    Forward(Span),
+    /// Inside its own body.
+    Open,
+    Complete,
+}
+
+impl Resolver<'_> {
+    fn report(&mut self, diagnostic: Diagnostic) {
+        self.out.push(diagnostic);
+    }
+
+    fn items(&mut self, items: Vec<Item>, scope: ScopeId) {
+        for item in items {
+            self.item(item, scope);
+        }
+    }
+
+    fn item(&mut self, item: Item, scope: ScopeId) {
+        let head = item.head;
+        match item.kind {
+            ItemKind::Module { name, items } => self.module(head, &name, items, scope),
+            ItemKind::Interface { name, bases, items } => self.interface(head, &name, &bases, items, scope),
+            ItemKind::ForwardInterface(name) => {
+                self.forward(&name, DefKind::Interface(Interface::default()), scope)
+            }
+            ItemKind::ForwardStruct(name) => self.forward(&name, DefKind::Struct(Struct::default()), scope),
+            ItemKind::ForwardUnion(name) => {
+                // Until it is defined the discriminator is a stand-in that nothing reads.
+                let discriminator = self.intern(Type::Object);
+                let (cases, nested) = (Vec::new(), Vec::new());
+                let union =
+                    Union { discriminator, cases, implicit_default: None, default_value: None, nested };
+                self.forward(&name, DefKind::Union(union), scope);
+            }
+            ItemKind::Type(ty) => {
+                self.constructed(head, ty, scope);
+            }
+            ItemKind::Typedef { ty, declarators } => self.typedef(head, ty, declarators, scope),
+            ItemKind::Const { ty, name, value } => self.constant(head, &ty, &name, &value, scope),
+            ItemKind::Exception { name, members } => self.exception(head, &name, members, scope),
+            ItemKind::Operation(operation) => self.operation(head, operation, scope),
+            ItemKind::Attribute(attribute) => self.attribute(head, attribute, scope),
+            ItemKind::TypeId { name, id } => self.type_id(&name, &id, scope),
+            ItemKind::TypePrefix { name, prefix } => self.type_prefix(&name, &prefix, scope),
+            ItemKind::Pragma(pragma) => self.pragma(&pragma, scope),
+            ItemKind::Unsupported(Some(name)) => {
+                self.declare(scope, &name, Entity::Bad, "unsupported definition");
+            }
+            ItemKind::Unsupported(None) => {}
+        }
+    }
+
+    fn module(&mut self, head: Head, name: &Ident, items: Vec<Item>, scope: ScopeId) {
+        let open = match self.declared(scope, &name.text) {
+            Some(Entity::Def(def)) if self.is_module(def) && self.model.def(def).name == name.text => {
+                Some(def)
+            }
+            _ => None,
+        };
+        let id = match open {
+            Some(id) => {
+                self.reopen(id, &head, name, scope);
+                id
+            }
+            None => {
+                let id = self.new_def(&head, name, DefKind::Module(Module::default()), scope);
+                if !self.declare(scope, name, Entity::Def(id), "module") {
+                    return self.poison_body(id, items, scope);
+                }
+                self.add_child(id, scope);
+                self.open_scope(id, scope);
+                id
+            }
+        };
+        let Some(inner) = self.states[id.index()].scope else { return };
+        self.items(items, inner);
+        self.states[id.index()].progress = Progress::Complete;
+    }
+
+    fn is_module(&self, def: DefId) -> bool {
+        matches!(self.model.def(def).kind, DefKind::Module(_))
+    }
+
+    /// A further opening of a module.
+    fn reopen(&mut self, id: DefId, head: &Head, name: &Ident, scope: ScopeId) {
+        let annotations = self.annotations(head);
+        if let Some(def) = self.model.defs.get_mut(id.index()) {
+            if !def.docs.is_empty() && !head.docs.is_empty() {
+                def.docs.lines.push(String::new());
+            }
+            def.docs.lines.extend(head.docs.lines.iter().cloned());
+            def.annotations.0.extend(annotations.0);
+        }
+        self.reenter_prefix(id, name, scope);
+    }
+
+    /// Resolves what stands in a scope whose name could not be declared, for its own errors.
+    fn poison_body(&mut self, id: DefId, items: Vec<Item>, scope: ScopeId) {
+        let inner = self.open_scope(id, scope);
+        self.items(items, inner);
+    }
+
+    /// A forward declaration; it may be repeated, before and after the definition.
+    fn forward(&mut self, name: &Ident, kind: DefKind, scope: ScopeId) {
+        if let Some(Entity::Def(id)) = self.declared(scope, &name.text) {
+            let def = self.model.def(id);
+            if std::mem::discriminant(&def.kind) == std::mem::discriminant(&kind) && def.name == name.text {
+                return self.check_forward_prefix(id, name, scope);
+            }
+        }
+        let what = kind.what();
+        let id = self.new_def(&Head::default(), name, kind, scope);
+        if self.declare(scope, name, Entity::Def(id), what) {
+            self.states[id.index()].progress = Progress::Forward(name.span);
+        }
+    }
+
+    /// Starts the body of a struct, union or interface: a new definition, or the one declared forward. `None` if the
+    /// name is taken.
+    fn begin(&mut self, head: &Head, name: &Ident, kind: DefKind, scope: ScopeId) -> (DefId, bool) {
+        if let Some(Entity::Def(id)) = self.declared(scope, &name.text) {
+            let def = self.model.def(id);
+            let same =
+                std::mem::discriminant(&def.kind) == std::mem::discriminant(&kind) && def.name == name.text;
+            if same && matches!(self.states[id.index()].progress, Progress::Forward(_)) {
+                self.check_forward_prefix(id, name, scope);
+                let annotations = self.annotations(head);
+                if let Some(def) = self.model.defs.get_mut(id.index()) {
+                    (def.docs, def.annotations, def.span) = (head.docs.clone(), annotations, name.span);
+                }
+                self.move_declaration(scope, name);
+                self.states[id.index()].progress = Progress::Open;
+                self.open_scope(id, scope);
+                self.add_child(id, scope);
+                return (id, true);
+            }
+        }
+        let what = kind.what();
+        let id = self.new_def(head, name, kind, scope);
+        self.states[id.index()].progress = Progress::Open;
+        let declared = self.declare(scope, name, Entity::Def(id), what);
+        self.open_scope(id, scope);
+        if declared {
+            self.add_child(id, scope);
+        }
+        (id, declared)
+    }
+
+    fn typedef(&mut self, head: Head, ty: TypeSpec, declarators: Vec<Declarator>, scope: ScopeId) {
+        let base = self.type_spec(ty, scope);
+        for declarator in declarators {
+            let array = base.and_then(|base| self.array(base, &declarator.dims, scope));
+            let Some(ty) = array else {
+                self.declare(scope, &declarator.name, Entity::Bad, "typedef");
+                continue;
+            };
+            let id = self.new_def(&head, &declarator.name, DefKind::Typedef(Typedef { ty }), scope);
+            self.set_depth(id);
+            if self.declare(scope, &declarator.name, Entity::Def(id), "typedef") {
+                self.add_child(id, scope);
+            }
+        }
+    }
+
+    fn constant(
+        &mut self,
+        head: Head,
+        ty: &TypeSpec,
+        name: &Ident,
+        value: &crate::ast::Expr,
+        scope: ScopeId,
+    ) {
+        let value =
+            self.constant_type(ty, scope).and_then(|ty| Some((ty, self.constant_value(value, ty, scope)?)));
+        let Some((ty, value)) = value else {
+            self.declare(scope, name, Entity::Bad, "constant");
+            return;
+        };
+        let id = self.new_def(&head, name, DefKind::Const(Const { ty, value }), scope);
+        if self.declare(scope, name, Entity::Def(id), "constant") {
+            self.add_child(id, scope);
+        }
+    }
+
+    /// A definition in the arena; not yet declared in any scope nor listed under its parent.
+    fn new_def(&mut self, head: &Head, name: &Ident, kind: DefKind, scope: ScopeId) -> DefId {
+        let id = DefId(u32::try_from(self.model.defs.len()).unwrap_or(u32::MAX));
+        let annotations = self.annotations(head);
+        self.model.defs.push(Def {
+            id,
+            name: name.text.clone(),
+            parent: self.scope(scope).owner,
+            repository_id: String::new(),
+            docs: head.docs.clone(),
+            annotations,
+            span: name.span,
+            kind,
+        });
+        let prefix = self.scope(scope).prefix.clone();
+        self.states.push(State {
+            progress: Progress::Complete,
+            depth: 0,
+            scope: None,
+            id: IdState::new(prefix),
+        });
+        id
+    }
+
+    /// Lists a definition under its parent, in source order.
+    fn add_child(&mut self, id: DefId, scope: ScopeId) {
+        let Some(parent) = self.scope(scope).owner else { return self.model.roots.push(id) };
+        match &mut self.model.defs[parent.index()].kind {
+            DefKind::Module(module) => module.members.push(id),
+            DefKind::Interface(interface) => interface.members.push(id),
+            DefKind::Struct(body) | DefKind::Exception(body) => body.nested.push(id),
+            DefKind::Union(union) => union.nested.push(id),
+            _ => {}
+        }
+    }
+
+    fn intern(&mut self, ty: Type) -> TypeId {
+        if let Some(id) = self.model.interned.get(&ty) {
+            return *id;
+        }
+        let id = TypeId(u32::try_from(self.model.types.len()).unwrap_or(u32::MAX));
+        self.model.types.push(ty.clone());
+        self.model.interned.insert(ty, id);
+        id
+    }
+
+    /// A type declared in place, alone or as the type of a typedef or member.
+    fn constructed(&mut self, head: Head, ty: TypeSpec, scope: ScopeId) -> Option<TypeId> {
+        let id = match ty.kind {
+            TypeKind::Struct { name, members } => self.structure(head, &name, members, scope),
+            TypeKind::Union(union) => self.union(head, *union, scope),
+            TypeKind::Enum { name, enumerators } => self.enumeration(head, &name, enumerators, scope),
+            _ => None,
+        }?;
+        Some(self.intern(Type::Named(id)))
+    }
+}
+
+impl DefKind {
+    /// What a message calls it.
+    pub(crate) fn what(&self) -> &'static str {
+        match self {
+            DefKind::Module(_) => "module",
+            DefKind::Interface(_) => "interface",
+            DefKind::Operation(_) => "operation",
+            DefKind::Attribute(_) => "attribute",
+            DefKind::Struct(_) => "struct",
+            DefKind::Exception(_) => "exception",
+            DefKind::Union(_) => "union",
+            DefKind::Enum(_) => "enum",
+            DefKind::Typedef(_) => "typedef",
+            DefKind::Const(_) => "constant",
+        }
+    }
+}
+
+/// `a` or `an` before a word.
+fn article(what: &str) -> String {
+    let vowel = what.starts_with(['a', 'e', 'i', 'o', 'u']) && !what.starts_with("union");
+    format!("{} {what}", if vowel { "an" } else { "a" })
+}
+
+/// Documentation that is not there.
+fn no_docs() -> Docs {
+    Docs::default()
+}

@@ -1,0 +1,133 @@
+//! Annotations: kept all, checked where this compiler gives them a meaning.
+
+use super::{Resolver, article};
+use crate::ast::{ExprKind, Head};
+use crate::diagnostic::Diagnostic;
+use crate::model::{
+    Annotation, AnnotationArg, AnnotationValue, Annotations, ConstValue, DefId, DefKind, Type, TypeId,
+    ZeroCopyProblem,
+};
+
+impl Resolver<'_> {
+    /// The annotations of a head. An argument that cannot be computed is reported and left out.
+    pub(super) fn annotations(&mut self, head: &Head) -> Annotations {
+        let mut annotations = Vec::new();
+        for annotation in &head.annotations {
+            let mut args = Vec::new();
+            for (name, value) in &annotation.args {
+                let evaluated = match &value.kind {
+                    ExprKind::Name(name) => Some(AnnotationValue::Name(name.text())),
+                    _ => self.untyped_value(value).map(AnnotationValue::Const),
+                };
+                let name = name.as_ref().map(|name| name.text.clone());
+                args.extend(evaluated.map(|evaluated| AnnotationArg {
+                    name,
+                    value: evaluated,
+                    span: value.span,
+                }));
+            }
+            annotations.push(Annotation { name: annotation.name.clone(), args, span: annotation.span });
+        }
+        Annotations(annotations)
+    }
+
+    /// `@non_nil` says that a reference, or each one in a sequence or array, is never nil. `ty` is `None` where that was
+    /// reported.
+    pub(super) fn check_non_nil(&mut self, annotations: &Annotations, ty: Option<TypeId>) {
+        let (Some(annotation), Some(ty)) = (annotations.get("non_nil"), ty) else { return };
+        let mut innermost = ty;
+        while let Type::Sequence { element, .. } | Type::Array { element, .. } =
+            self.model.stripped(innermost)
+        {
+            innermost = *element;
+        }
+        if !self.model.is_reference(innermost) {
+            let message = format!("`@non_nil` on a value of type `{}`", self.model.describe(ty));
+            let error = Diagnostic::error("bad-annotation", annotation.span, message);
+            self.report(error.note("only object references can be nil"));
+        }
+    }
+
+    /// CORBA numbers enumerators from zero up, so annotations of IDL 4 that say otherwise cannot be kept.
+    pub(super) fn check_enumerator(&mut self, annotations: &Annotations, ordinal: u32) {
+        if let Some(annotation) = annotations.get("value") {
+            let same = annotation
+                .args
+                .iter()
+                .all(|arg| arg.value == AnnotationValue::Const(ConstValue::Integer(ordinal.into())));
+            if !same {
+                let message =
+                    format!("`@value` differs from {ordinal}, the number CORBA gives this enumerator");
+                let error = Diagnostic::error("bad-annotation", annotation.span, message);
+                self.report(error.note("CORBA sends an enumerator as its position, from zero"));
+            }
+        }
+        if let Some(annotation) = annotations.get("default_literal").filter(|_| ordinal != 0) {
+            let error = Diagnostic::error(
+                "bad-annotation",
+                annotation.span,
+                "`@default_literal` on an enumerator that is not the first",
+            );
+            self.report(error.note("the default of an enum is its first enumerator"));
+        }
+    }
+
+    /// What annotations of a definition ask for, once all is resolved.
+    pub(super) fn check_definition(&mut self, id: DefId) {
+        let def = self.model.def(id);
+        let annotations = def.annotations.clone();
+        match (&def.kind, annotations.get("non_nil")) {
+            (_, None) => {}
+            (DefKind::Operation(operation), _) => self.check_non_nil(&annotations, operation.result),
+            (DefKind::Attribute(attribute), _) => self.check_non_nil(&annotations, Some(attribute.ty)),
+            (DefKind::Typedef(alias), _) => self.check_non_nil(&annotations, Some(alias.ty)),
+            (kind, Some(annotation)) => {
+                let message = format!("`@non_nil` cannot stand on {}", article(kind.what()));
+                let error = Diagnostic::error("bad-annotation", annotation.span, message);
+                self.report(
+                    error.help("put it on the members, parameters, results and attributes that use it"),
+                );
+            }
+        }
+        self.check_zero_copy(id);
+    }
+
+    fn check_zero_copy(&mut self, id: DefId) {
+        let def = self.model.def(id);
+        let Some(annotation) = def.annotations.get("zero_copy") else { return };
+        let Err(problem) = self.model.zero_copy_layout(id) else { return };
+        let name = &def.name;
+        let error =
+            Diagnostic::error("zero-copy", annotation.span, format!("`{name}` cannot be `@zero_copy`"));
+        let member = |index: usize| self.model.structure(id).and_then(|body| body.members.get(index));
+        let error = match problem {
+            ZeroCopyProblem::NotAStruct => error.note("only structs with members can"),
+            ZeroCopyProblem::Member { index, span } => {
+                let ty = member(index).map(|member| self.model.describe(member.ty)).unwrap_or_default();
+                let error = error.and(span, format!("`{ty}` cannot be taken from memory as it is"));
+                error.note("members can be integers, `octet`, `char`, `float`, `double`, arrays of those and other `@zero_copy` structs")
+            }
+            ZeroCopyProblem::Misaligned { span, cdr, memory, .. } => {
+                let label = format!("starts at octet {cdr} in CDR, but at octet {memory} in memory");
+                error
+                    .and(span, label)
+                    .help("move the member to where both agree, or put members of its alignment before it")
+            }
+            ZeroCopyProblem::TailPadding { missing } => {
+                let last =
+                    self.model.structure(id).and_then(|body| body.members.last()).map(|member| member.span);
+                let error = match last {
+                    Some(span) => {
+                        error.and(span, format!("{missing} octets of padding follow in memory, none in CDR"))
+                    }
+                    None => error,
+                };
+                error.help(format!(
+                    "add a member of {missing} octets at the end: `octet reserved[{missing}];`"
+                ))
+            }
+            ZeroCopyProblem::TooLarge => error.note("it is larger than 2 GiB"),
+        };
+        self.report(error);
+    }
+}

@@ -1,0 +1,89 @@
+//! Structs, exceptions and enums.
+
+use super::scope::{Entity, ScopeId};
+use super::{Progress, Resolver};
+use crate::ast::{self, Head, Ident, MemberKind};
+use crate::diagnostic::Diagnostic;
+use crate::model::{DefId, DefKind, Enum, Enumerator, Member, Struct};
+
+impl Resolver<'_> {
+    pub(super) fn structure(
+        &mut self,
+        head: Head,
+        name: &Ident,
+        members: Vec<ast::Member>,
+        scope: ScopeId,
+    ) -> Option<DefId> {
+        let (id, declared) = self.begin(&head, name, DefKind::Struct(Struct::default()), scope);
+        self.members(id, members);
+        declared.then_some(id)
+    }
+
+    pub(super) fn exception(&mut self, head: Head, name: &Ident, members: Vec<ast::Member>, scope: ScopeId) {
+        let (id, _) = self.begin(&head, name, DefKind::Exception(Struct::default()), scope);
+        self.members(id, members);
+    }
+
+    fn members(&mut self, id: DefId, members: Vec<ast::Member>) {
+        let Some(scope) = self.states[id.index()].scope else { return };
+        for member in members {
+            let (ty, declarators) = match member.kind {
+                MemberKind::Pragma(pragma) => {
+                    self.pragma(&pragma, scope);
+                    continue;
+                }
+                MemberKind::Data { ty, declarators } => (ty, declarators),
+            };
+            let base = self.type_spec(ty, scope);
+            for declarator in declarators {
+                let ty = base.and_then(|base| self.array(base, &declarator.dims, scope));
+                let declared = self.declare_local(scope, &declarator.name, Entity::Member, "member");
+                let Some(ty) = ty.filter(|_| declared) else { continue };
+                let annotations = self.annotations(&member.head);
+                self.check_non_nil(&annotations, Some(ty));
+                let Ident { text, span } = declarator.name;
+                let member = Member { name: text, ty, docs: member.head.docs.clone(), annotations, span };
+                if let DefKind::Struct(body) | DefKind::Exception(body) =
+                    &mut self.model.defs[id.index()].kind
+                {
+                    body.members.push(member);
+                }
+            }
+        }
+        self.states[id.index()].progress = Progress::Complete;
+        self.set_depth(id);
+    }
+
+    /// An enum; its enumerators go into the scope around it.
+    pub(super) fn enumeration(
+        &mut self,
+        head: Head,
+        name: &Ident,
+        enumerators: Vec<ast::Enumerator>,
+        scope: ScopeId,
+    ) -> Option<DefId> {
+        let id = self.new_def(&head, name, DefKind::Enum(Enum::default()), scope);
+        let declared = self.declare(scope, name, Entity::Def(id), "enum");
+        if declared {
+            self.add_child(id, scope);
+        }
+        for (ordinal, enumerator) in (0u32..).zip(enumerators) {
+            self.declare(scope, &enumerator.name, Entity::Enumerator(id, ordinal), "enumerator");
+            let annotations = self.annotations(&enumerator.head);
+            self.check_enumerator(&annotations, ordinal);
+            let Ident { text, span } = enumerator.name;
+            let enumerator = Enumerator { name: text, docs: enumerator.head.docs, annotations, span };
+            if let DefKind::Enum(body) = &mut self.model.defs[id.index()].kind {
+                body.enumerators.push(enumerator);
+            }
+        }
+        declared.then_some(id)
+    }
+
+    /// Reports what may be wrong only because parts of the text were left out.
+    pub(super) fn report_unless_incomplete(&mut self, error: Diagnostic) {
+        if !self.conditions.incomplete {
+            self.report(error);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Integer expressions.
+//!
+//! Values are carried exactly and must lie in -2^63 .. 2^64 - 1 at every step, the range any integer type of IDL can
+//! hold; only the result must fit the type asked for. (Evaluating in the target's own width, as old compilers do, loses
+//! bits silently: `0xffffffff << 4` for an `unsigned long` is an error here, with `& 0xffffffff` as the way out.)
+
+use super::Resolver;
+use super::scope::ScopeId;
+use crate::ast::{Binary, Expr, ExprKind, Unary};
+use crate::diagnostic::Diagnostic;
+use crate::model::{ConstValue, Primitive};
+use crate::source::Span;
+
+const LEAST: i128 = i64::MIN as i128;
+const MOST: i128 = u64::MAX as i128;
+
+impl Resolver<'_> {
+    /// The value of an integer expression, which must fit the type.
+    pub(super) fn integer(&mut self, expr: &Expr, ty: Primitive, scope: ScopeId) -> Option<i128> {
+        let (least, most) = ty.integer_range()?;
+        let value = self.evaluate(expr, least, most, scope)?;
+        if (least..=most).contains(&value) {
+            return Some(value);
+        }
+        let message = format!("{value} does not fit `{}`", ty.idl_name());
+        let error = Diagnostic::error("out-of-range", expr.span, message);
+        self.report(error.note(format!("`{}` holds {least} to {most}", ty.idl_name())));
+        None
+    }
+
+    /// The value of an integer expression of no type.
+    pub(super) fn wide_integer(&mut self, expr: &Expr, scope: ScopeId) -> Option<i128> {
+        self.evaluate(expr, LEAST, MOST, scope)
+    }
+
+    fn evaluate(&mut self, expr: &Expr, least: i128, most: i128, scope: ScopeId) -> Option<i128> {
+        match &expr.kind {
+            ExprKind::Integer(value) => Some(i128::from(*value)),
+            ExprKind::Name(name) => match self.named_value(name, scope)?.1 {
+                ConstValue::Integer(value) => Some(value),
+                _ => self.mismatch(expr, "an integer", scope),
+            },
+            ExprKind::Unary(operator, operand) => {
+                let value = self.evaluate(operand, least, most, scope)?;
+                let result = match operator {
+                    Unary::Plus => value,
+                    Unary::Minus => -value,
+                    Unary::Complement => complement(value, least, most),
+                };
+                self.in_range(result, expr.span)
+            }
+            ExprKind::Binary(first, rest) => {
+                let mut value = self.evaluate(first, least, most, scope);
+                for (operator, operand) in rest {
+                    let right = self.evaluate(operand, least, most, scope);
+                    value = match (value, right) {
+                        (Some(left), Some(right)) => {
+                            self.apply(*operator, left, right, first.span.to(operand.span), operand.span)
+                        }
+                        _ => None,
+                    };
+                }
+                value
+            }
+            _ => self.mismatch(expr, "an integer", scope),
+        }
+    }
+
+    fn apply(
+        &mut self,
+        operator: Binary,
+        left: i128,
+        right: i128,
+        span: Span,
+        right_span: Span,
+    ) -> Option<i128> {
+        let shift = || u32::try_from(right).ok().filter(|bits| *bits < 64);
+        let result = match operator {
+            Binary::Or => left | right,
+            Binary::Xor => left ^ right,
+            Binary::And => left & right,
+            Binary::Add => left + right,
+            Binary::Subtract => left - right,
+            Binary::Multiply => left.checked_mul(right).unwrap_or(i128::MAX),
+            Binary::Divide | Binary::Remainder if right == 0 => {
+                self.report(Diagnostic::error("division-by-zero", right_span, "division by zero"));
+                return None;
+            }
+            Binary::Divide => left / right,
+            Binary::Remainder => left % right,
+            Binary::ShiftLeft | Binary::ShiftRight => {
+                let Some(bits) = shift() else {
+                    let message = format!("cannot shift by {right} bits");
+                    let error = Diagnostic::error("bad-shift", right_span, message);
+                    self.report(error.note("the right operand of a shift is from 0 to 63"));
+                    return None;
+                };
+                if operator == Binary::ShiftLeft { left << bits } else { left >> bits }
+            }
+        };
+        self.in_range(result, span)
+    }
+
+    fn in_range(&mut self, value: i128, span: Span) -> Option<i128> {
+        if (LEAST..=MOST).contains(&value) {
+            return Some(value);
+        }
+        let error =
+            Diagnostic::error("out-of-range", span, "the result of this expression does not fit 64 bits");
+        self.report(error.note(format!("integers are from {LEAST} to {MOST}")));
+        None
+    }
+}
+
+/// `~v`: all bits of an unsigned type less `v`, `-(v + 1)` of a signed one. A value too wide for the type takes the
+/// next width that holds it.
+fn complement(value: i128, least: i128, most: i128) -> i128 {
+    if least < 0 && most < MOST || value < 0 {
+        return -(value + 1);
+    }
+    let all_bits = [most, i128::from(u32::MAX), MOST].into_iter().find(|all| *all >= value);
+    all_bits.unwrap_or(MOST) - value
+}

@@ -1,0 +1,210 @@
+//! Interfaces, operations, attributes.
+
+use std::collections::HashMap;
+
+use super::scope::{Entity, Entry, ScopeId};
+use super::{Progress, Resolver};
+use crate::ast::{self, Head, Ident, Item, Name, Raises, TypeKind, TypeSpec};
+use crate::diagnostic::Diagnostic;
+use crate::model::{Attribute, DefId, DefKind, Direction, Interface, Operation, Param, Type, TypeId};
+
+impl Resolver<'_> {
+    pub(super) fn interface(
+        &mut self,
+        head: Head,
+        name: &Ident,
+        bases: &[Name],
+        items: Vec<Item>,
+        scope: ScopeId,
+    ) {
+        // Bases are looked up around the interface, before its own name counts as defined.
+        let bases = self.bases(bases, name, scope);
+        let (id, _) = self.begin(&head, name, DefKind::Interface(Interface::default()), scope);
+        if let DefKind::Interface(interface) = &mut self.model.defs[id.index()].kind {
+            interface.bases = bases;
+        }
+        self.set_depth(id);
+        self.check_inherited(id, name);
+        if let Some(inside) = self.states[id.index()].scope {
+            self.items(items, inside);
+        }
+        self.states[id.index()].progress = Progress::Complete;
+    }
+
+    fn bases(&mut self, names: &[Name], interface: &Ident, scope: ScopeId) -> Vec<DefId> {
+        let mut bases: Vec<DefId> = Vec::new();
+        for (index, name) in names.iter().enumerate() {
+            let Some(entity) = self.lookup(name, scope) else { continue };
+            let Some(base) = self.as_interface(entity) else {
+                let error = self.wrong_kind(entity, name, "not-an-interface", "an interface");
+                self.report(error);
+                continue;
+            };
+            if self.states[base.index()].progress != Progress::Complete {
+                let base = self.model.def(base);
+                let (message, label) = match base.name == interface.text
+                    && base.parent == self.scope(scope).owner
+                {
+                    true => (format!("interface `{}` inherits from itself", interface.text), "declared here"),
+                    false => {
+                        (format!("base interface `{}` is not defined yet", name.text()), "only declared here")
+                    }
+                };
+                let error = Diagnostic::error("incomplete", name.span, message).and(base.span, label);
+                self.report(
+                    error.help("the definition of a base comes before the interfaces derived from it"),
+                );
+                continue;
+            }
+            if bases.contains(&base) {
+                let message = format!("base interface `{}` is listed twice", name.text());
+                let mut error = Diagnostic::error("duplicate-base", name.span, message);
+                if let Some(first) =
+                    names.get(..index).and_then(|before| before.iter().find(|n| n.text() == name.text()))
+                {
+                    error = error.and(first.span, "the first is here");
+                }
+                self.report(error);
+                continue;
+            }
+            bases.push(base);
+        }
+        bases
+    }
+
+    /// The interface an entity is, through typedefs.
+    fn as_interface(&mut self, entity: Entity) -> Option<DefId> {
+        let Entity::Def(def) = entity else { return None };
+        let ty = self.intern(Type::Named(def));
+        match self.model.stripped(ty) {
+            Type::Named(def) if self.model.interface(*def).is_some() => Some(*def),
+            _ => None,
+        }
+    }
+
+    /// Two bases must not bring different operations or attributes of one name.
+    fn check_inherited(&mut self, id: DefId, name: &Ident) {
+        let mut seen: HashMap<String, (DefId, Entry)> = HashMap::new();
+        let mut errors = Vec::new();
+        for member in self.model.all_members(id).filter(|def| def.parent != Some(id)) {
+            let Some(owner) = member.parent else { continue };
+            let Some(scope) = self.states[owner.index()].scope else { continue };
+            let lower = member.name.to_ascii_lowercase();
+            let Some(entry) = self.scope(scope).local(&lower) else { continue };
+            if let Some((first, earlier)) = seen.get(&lower).filter(|(first, _)| *first != owner) {
+                let message =
+                    format!("`{}` inherits two operations or attributes named `{}`", name.text, entry.name);
+                let error = Diagnostic::error("inheritance-clash", name.span, message);
+                let error = error.and(earlier.span, format!("one from `{}`", self.model.scoped_name(*first)));
+                errors.push(error.and(entry.span, format!("one from `{}`", self.model.scoped_name(owner))));
+                continue;
+            }
+            seen.insert(lower, (owner, entry.clone()));
+        }
+        errors.into_iter().for_each(|error| self.report(error));
+    }
+
+    pub(super) fn operation(&mut self, head: Head, operation: ast::Operation, scope: ScopeId) {
+        let result = match operation.result.kind {
+            TypeKind::Void => Some(None),
+            _ => self.simple_type(&operation.result, scope).map(Some),
+        };
+        let body = Operation {
+            oneway: operation.oneway.is_some(),
+            result: None,
+            params: Vec::new(),
+            raises: Vec::new(),
+        };
+        let id = self.new_def(&head, &operation.name, DefKind::Operation(body), scope);
+        if self.declare_local(scope, &operation.name, Entity::Def(id), "operation") {
+            self.add_child(id, scope);
+        }
+        let inside = self.inner_scope(None, scope);
+        self.check_oneway(&operation);
+        let params = operation.params.into_iter().filter_map(|param| self.param(param, inside)).collect();
+        let raises = self.raises(operation.raises.as_ref(), inside);
+        if let DefKind::Operation(body) = &mut self.model.defs[id.index()].kind {
+            (body.result, body.params, body.raises) = (result.flatten(), params, raises);
+        }
+    }
+
+    fn param(&mut self, param: ast::Param, scope: ScopeId) -> Option<Param> {
+        let ty = self.simple_type(&param.ty, scope);
+        let declared = self.declare_local(scope, &param.name, Entity::Member, "parameter");
+        let annotations = self.annotations(&param.head);
+        self.check_non_nil(&annotations, ty);
+        let ty = ty.filter(|_| declared)?;
+        let Ident { text, span } = param.name;
+        Some(Param { name: text, direction: param.direction, ty, docs: param.head.docs, annotations, span })
+    }
+
+    fn check_oneway(&mut self, operation: &ast::Operation) {
+        let Some(oneway) = operation.oneway else { return };
+        let name = &operation.name.text;
+        let mut wrong = Vec::new();
+        if !matches!(operation.result.kind, TypeKind::Void) {
+            wrong.push((operation.result.span, format!("oneway operation `{name}` has a result")));
+        }
+        for param in operation.params.iter().filter(|param| param.direction != Direction::In) {
+            let word = if param.direction == Direction::Out { "out" } else { "inout" };
+            let message = format!("oneway operation `{name}` has the {word} parameter `{}`", param.name.text);
+            wrong.push((param.direction_span, message));
+        }
+        if let Some(raises) = &operation.raises {
+            wrong.push((raises.span, format!("oneway operation `{name}` raises exceptions")));
+        }
+        for (span, message) in wrong {
+            let error = Diagnostic::error("oneway", span, message).and(oneway, "declared oneway here");
+            self.report(error.note("a oneway operation has no reply that could carry anything back"));
+        }
+    }
+
+    pub(super) fn attribute(&mut self, head: Head, attribute: ast::Attribute, scope: ScopeId) {
+        let ty: Option<TypeId> = self.attribute_type(&attribute.ty, scope);
+        let get_raises = self.raises(attribute.get_raises.as_ref(), scope);
+        let set_raises = self.raises(attribute.set_raises.as_ref(), scope);
+        for name in &attribute.names {
+            let Some(ty) = ty else {
+                self.declare_local(scope, name, Entity::Bad, "attribute");
+                continue;
+            };
+            let body = Attribute {
+                readonly: attribute.readonly,
+                ty,
+                get_raises: get_raises.clone(),
+                set_raises: set_raises.clone(),
+            };
+            let id = self.new_def(&head, name, DefKind::Attribute(body), scope);
+            if self.declare_local(scope, name, Entity::Def(id), "attribute") {
+                self.add_child(id, scope);
+            }
+        }
+    }
+
+    fn attribute_type(&mut self, ty: &TypeSpec, scope: ScopeId) -> Option<TypeId> {
+        self.simple_type(ty, scope)
+    }
+
+    /// The exceptions of a clause, each once.
+    fn raises(&mut self, raises: Option<&Raises>, scope: ScopeId) -> Vec<DefId> {
+        let mut exceptions = Vec::new();
+        for name in raises.map_or(&[][..], |raises| &raises.names) {
+            let Some(entity) = self.lookup(name, scope) else { continue };
+            match entity {
+                Entity::Def(def) if matches!(self.model.def(def).kind, DefKind::Exception(_)) => {
+                    if exceptions.contains(&def) {
+                        let message = format!("exception `{}` is listed twice", name.text());
+                        self.report(Diagnostic::warning("duplicate-raises", name.span, message));
+                    } else {
+                        exceptions.push(def);
+                    }
+                }
+                _ => {
+                    let error = self.wrong_kind(entity, name, "not-an-exception", "an exception");
+                    self.report(error);
+                }
+            }
+        }
+        exceptions
+    }
+}

@@ -1,0 +1,264 @@
+//! Looking names up.
+
+use std::collections::{HashMap, HashSet};
+
+use super::scope::{Entity, Entry, ScopeId};
+use super::{Resolver, article};
+use crate::ast::{Ident, Item, ItemKind, Name, TypeKind};
+use crate::diagnostic::Diagnostic;
+use crate::model::{Def, DefId, DefKind};
+use crate::source::Span;
+use crate::suggest::closest;
+use crate::token::KEYWORDS;
+
+/// What a scope has to say to a name.
+enum Answer {
+    Found(Entry),
+    /// Spelled with other capitals.
+    OtherCase(Entry),
+    /// Inherited from several bases as different things.
+    Ambiguous(Vec<(DefId, Entry)>),
+    Missing,
+}
+
+impl Resolver<'_> {
+    /// What a name stands for; `None` if that is nothing (reported) or something reported before.
+    pub(super) fn lookup(&mut self, name: &Name, scope: ScopeId) -> Option<Entity> {
+        let (first, rest) = name.parts.split_first()?;
+        let mut found = if name.absolute {
+            let answer = self.search(ScopeId::FILE, &first.text, false);
+            self.accept(answer, name, 0, ScopeId::FILE)?
+        } else {
+            let found = self.lookup_first(name, first, scope)?;
+            let used = Entry { name: first.text.clone(), span: first.span, ..found.clone() };
+            self.scope_mut(scope).introduce(used);
+            found
+        };
+        for index in 1..=rest.len() {
+            if found.entity == Entity::Bad {
+                return None;
+            }
+            let part = name.parts.get(index)?;
+            let Some(inside) = self.scope_of(found.entity) else {
+                let outer = name.parts.get(index - 1)?;
+                let message =
+                    format!("`{}` is {}, which has no names inside", outer.text, article(found.what));
+                let error = Diagnostic::error("not-a-scope", outer.span, message);
+                let error = error.and(found.span, "declared here");
+                self.report(match found.what {
+                    "enum" => error.help("enumerators belong to the scope around their enum"),
+                    _ => error,
+                });
+                return None;
+            };
+            let answer = self.search(inside, &part.text, false);
+            found = self.accept(answer, name, index, inside)?;
+        }
+        (found.entity != Entity::Bad).then_some(found.entity)
+    }
+
+    /// The first part of a relative name: in this scope and its bases, then in the one around, up to the file.
+    fn lookup_first(&mut self, name: &Name, first: &Ident, scope: ScopeId) -> Option<Entry> {
+        let mut at = Some(scope);
+        while let Some(id) = at {
+            match self.search(id, &first.text, true) {
+                Answer::Missing => at = self.scope(id).parent,
+                answer => return self.accept(answer, name, 0, id),
+            }
+        }
+        // The name of a scope is known inside it even where its declaration failed.
+        self.accept(Answer::Missing, name, 0, scope)
+    }
+
+    /// Looks into one scope, with the bases of an interface but not around it.
+    fn search(&self, scope: ScopeId, name: &str, used: bool) -> Answer {
+        let lower = name.to_ascii_lowercase();
+        let inside = self.scope(scope);
+        if let Some(entry) = inside.local(&lower).filter(|entry| entry.name == name) {
+            return Answer::Found(entry.clone());
+        }
+        if let Some(entry) = inside.name(&lower).filter(|entry| used || !entry.used) {
+            let entry = entry.clone();
+            return if entry.name == name { Answer::Found(entry) } else { Answer::OtherCase(entry) };
+        }
+        let Some(owner) = inside.owner else { return Answer::Missing };
+        let (mut seen, mut inherited) = (HashSet::new(), Vec::new());
+        self.search_bases(owner, name, &lower, &mut seen, &mut inherited);
+        match inherited.len() {
+            0 => Answer::Missing,
+            1 => {
+                inherited.into_iter().next().map_or(Answer::Missing, |(_, entry)| match entry.name == name {
+                    true => Answer::Found(entry),
+                    false => Answer::OtherCase(entry),
+                })
+            }
+            _ => Answer::Ambiguous(inherited),
+        }
+    }
+
+    /// Collects what the bases of an interface know by this name, the same thing once, a base hiding its own bases.
+    fn search_bases(
+        &self,
+        interface: DefId,
+        name: &str,
+        lower: &str,
+        seen: &mut HashSet<DefId>,
+        found: &mut Vec<(DefId, Entry)>,
+    ) {
+        for base in self.model.interface(interface).map_or(&[][..], |interface| &interface.bases) {
+            if !seen.insert(*base) {
+                continue;
+            }
+            let Some(inside) = self.states[base.index()].scope.map(|scope| self.scope(scope)) else {
+                continue;
+            };
+            let local = inside.local(lower).filter(|entry| entry.name == name);
+            match local.or(inside.name(lower).filter(|entry| !entry.used)) {
+                Some(entry) => {
+                    if found.iter().all(|(_, other)| other.entity != entry.entity) {
+                        found.push((*base, entry.clone()));
+                    }
+                }
+                None => self.search_bases(*base, name, lower, seen, found),
+            }
+        }
+    }
+
+    /// Takes an answer for one part of a name, or reports why it is none.
+    fn accept(&mut self, answer: Answer, name: &Name, index: usize, scope: ScopeId) -> Option<Entry> {
+        let part = name.parts.get(index)?;
+        match answer {
+            Answer::Found(entry) => Some(entry),
+            Answer::OtherCase(entry) => {
+                let message = format!("`{}` is spelled differently from `{}`", part.text, entry.name);
+                let error = Diagnostic::error("case-mismatch", part.span, message);
+                let error = error.and(entry.span, format!("`{}` stands here", entry.name));
+                self.report(
+                    error
+                        .help(format!("write `{}`: every use must be spelled as the definition", entry.name)),
+                );
+                None
+            }
+            Answer::Ambiguous(entries) => {
+                let mut error =
+                    Diagnostic::error("ambiguous", part.span, format!("`{}` is ambiguous", part.text));
+                for (base, entry) in &entries {
+                    error =
+                        error.and(entry.span, format!("inherited from `{}`", self.model.scoped_name(*base)));
+                }
+                let first =
+                    entries.first().map(|(base, _)| self.model.scoped_name(*base)).unwrap_or_default();
+                self.report(error.help(format!("say which: `{first}::{}`", part.text)));
+                None
+            }
+            Answer::Missing => {
+                if !self.conditions.incomplete {
+                    let error = self.not_found(name, index, scope);
+                    self.report(error);
+                }
+                None
+            }
+        }
+    }
+
+    fn not_found(&self, name: &Name, index: usize, scope: ScopeId) -> Diagnostic {
+        let Some(part) = name.parts.get(index) else {
+            return Diagnostic::error("not-found", name.span, "this name is not declared");
+        };
+        let text = part.text.as_str();
+        let qualified = index > 0 || name.absolute;
+        let message = match self.scope(scope).owner.filter(|_| qualified) {
+            Some(owner) => format!("`{text}` is not declared in `{}`", self.model.scoped_name(owner)),
+            None if qualified => format!("`{text}` is not declared at file level"),
+            None => format!("`{text}` is not declared"),
+        };
+        let error = Diagnostic::error("not-found", part.span, message);
+        if self.out.is_full() {
+            return error;
+        }
+        let visible = self.visible(scope, !qualified);
+        let only = name.parts.len() == 1 && !qualified;
+        let words = KEYWORDS.iter().copied().filter(|_| only);
+        if let Some(later) = self.later.get(text).filter(|later| !qualified && **later > part.span) {
+            let error = error.and(*later, "declared only here");
+            return error.help("move the declaration before its first use");
+        }
+        if let Some(elsewhere) = self.elsewhere(text) {
+            return error.help(format!("there is `{elsewhere}`; names in other scopes are written in full"));
+        }
+        if let Some(nearest) = closest(text, visible.iter().map(String::as_str).chain(words)) {
+            return error.help(format!("did you mean `{nearest}`?"));
+        }
+        match text {
+            "CORBA" | "CosNaming" | "CosEventComm" | "PortableServer" => {
+                error.help("definitions of the OMG's own files are not supported yet; declare what you need in this text")
+            }
+            _ if index == 0 => error.note("IDL names must be declared before they are used"),
+            _ => error,
+        }
+    }
+
+    /// Names declared in this scope, its bases and, if wanted, all scopes around.
+    fn visible(&self, scope: ScopeId, around: bool) -> Vec<String> {
+        let mut names = Vec::new();
+        let mut at = Some(scope);
+        while let Some(id) = at {
+            let inside = self.scope(id);
+            names.extend(inside.declared().map(|entry| entry.name.clone()));
+            for base in inside.owner.map_or(Vec::new(), |owner| self.model.all_bases(owner)) {
+                if let Some(scope) = self.states[base.index()].scope {
+                    names.extend(self.scope(scope).declared().map(|entry| entry.name.clone()));
+                }
+            }
+            at = inside.parent.filter(|_| around);
+        }
+        names
+    }
+
+    /// Something of exactly this name in any scope.
+    fn elsewhere(&self, name: &str) -> Option<String> {
+        let has_name = |def: &&Def| {
+            def.name == name && !matches!(def.kind, DefKind::Operation(_) | DefKind::Attribute(_))
+        };
+        if let Some(def) = self.model.defs.iter().find(has_name) {
+            return self.full_name(Entity::Def(def.id));
+        }
+        self.model.defs.iter().find_map(|def| {
+            let enumerators = &self.model.enumeration(def.id)?.enumerators;
+            let ordinal = enumerators.iter().position(|enumerator| enumerator.name == name)?;
+            self.full_name(Entity::Enumerator(def.id, u32::try_from(ordinal).ok()?))
+        })
+    }
+}
+
+/// Where each name is declared first, to tell a name that comes too late from one that never comes.
+pub(super) fn declarations(items: &[Item]) -> HashMap<String, Span> {
+    let mut places = HashMap::new();
+    let mut todo: Vec<&[Item]> = vec![items];
+    while let Some(items) = todo.pop() {
+        for item in items {
+            let names = match &item.kind {
+                ItemKind::Module { name, items } | ItemKind::Interface { name, items, .. } => {
+                    todo.push(items);
+                    vec![name]
+                }
+                ItemKind::Const { name, .. }
+                | ItemKind::Exception { name, .. }
+                | ItemKind::ForwardInterface(name) => vec![name],
+                ItemKind::Type(ty) => match &ty.kind {
+                    TypeKind::Struct { name, .. } | TypeKind::Enum { name, .. } => vec![name],
+                    TypeKind::Union(union) => vec![&union.name],
+                    _ => Vec::new(),
+                },
+                ItemKind::Typedef { declarators, .. } => {
+                    declarators.iter().map(|declarator| &declarator.name).collect()
+                }
+                _ => Vec::new(),
+            };
+            for name in names {
+                places.entry(name.text.clone()).or_insert(name.span);
+            }
+        }
+    }
+    places
+}

@@ -1,0 +1,195 @@
+//! Floating-point expressions: `float` and `double` in IEEE binary64, `long double` in binary128.
+
+use rustc_apfloat::ieee::{Double, Quad};
+use rustc_apfloat::{Float, FloatConvert, Round};
+
+use super::Resolver;
+use super::constant::FLOATING;
+use super::scope::ScopeId;
+use crate::ast::{Binary, Expr, ExprKind, Unary};
+use crate::diagnostic::Diagnostic;
+use crate::model::{ConstValue, Primitive, Type};
+
+/// Exponents beyond this are out of the range of every floating type.
+const MAX_EXPONENT: i64 = 20_000;
+
+impl Resolver<'_> {
+    /// A `float` or `double`.
+    pub(super) fn float(&mut self, expr: &Expr, ty: Primitive, scope: ScopeId) -> Option<ConstValue> {
+        let value: f64 = self.real(expr, scope)?;
+        let rounded = if ty == Primitive::Float { f64::from(value as f32) } else { value };
+        if !rounded.is_finite() {
+            return self.too_large(expr, ty);
+        }
+        if rounded != value && ty == Primitive::Float {
+            self.warn_of_lost_precision(expr, scope);
+        }
+        Some(ConstValue::Float(rounded))
+    }
+
+    pub(super) fn long_double(&mut self, expr: &Expr, scope: ScopeId) -> Option<ConstValue> {
+        let value: Quad = self.real(expr, scope)?;
+        if !value.is_finite() {
+            return self.too_large(expr, Primitive::LongDouble);
+        }
+        Some(ConstValue::LongDouble(value.to_bits()))
+    }
+
+    fn too_large<T>(&mut self, expr: &Expr, ty: Primitive) -> Option<T> {
+        let message = format!("this value is too large for `{}`", ty.idl_name());
+        self.report(Diagnostic::error("out-of-range", expr.span, message));
+        None
+    }
+
+    /// A named constant of a wider type is given to a `float` that cannot hold it exactly. Literals are not worth a
+    /// word: hardly any decimal fraction is exact.
+    fn warn_of_lost_precision(&mut self, expr: &Expr, scope: ScopeId) {
+        let ExprKind::Name(name) = &expr.kind else { return };
+        let Some((ty, _)) = self.named_value(name, scope) else { return };
+        if !matches!(self.model.stripped(ty), Type::Primitive(Primitive::Float)) {
+            let message = format!("`{}` loses precision as a `float`", name.text());
+            let warning = Diagnostic::warning("precision-loss", expr.span, message);
+            self.report(warning.note(format!("its type is `{}`", self.model.describe(ty))));
+        }
+    }
+
+    fn real<T: Real>(&mut self, expr: &Expr, scope: ScopeId) -> Option<T> {
+        match &expr.kind {
+            ExprKind::Float(text) => T::parse(text),
+            ExprKind::Name(name) => {
+                let (_, value) = self.named_value(name, scope)?;
+                match T::from_constant(&value) {
+                    Some(value) => Some(value),
+                    None => self.mismatch(expr, FLOATING, scope),
+                }
+            }
+            ExprKind::Unary(Unary::Plus, operand) => self.real(operand, scope),
+            ExprKind::Unary(Unary::Minus, operand) => self.real(operand, scope).map(T::negate),
+            ExprKind::Binary(first, rest) => {
+                let mut value: Option<T> = self.real(first, scope);
+                for (operator, operand) in rest {
+                    let right: Option<T> = self.real(operand, scope);
+                    value = match (value, right) {
+                        (Some(left), Some(right)) => self.apply_real(*operator, left, right, expr, operand),
+                        _ => None,
+                    };
+                }
+                value
+            }
+            ExprKind::Unary(Unary::Complement, _) => self.not_for_floats("~", expr),
+            _ => self.mismatch(expr, FLOATING, scope),
+        }
+    }
+
+    fn apply_real<T: Real>(
+        &mut self,
+        operator: Binary,
+        left: T,
+        right: T,
+        expr: &Expr,
+        operand: &Expr,
+    ) -> Option<T> {
+        match operator {
+            Binary::Add | Binary::Subtract | Binary::Multiply => Some(left.combine(operator, right)),
+            Binary::Divide if right.is_nought() => {
+                self.report(Diagnostic::error("division-by-zero", operand.span, "division by zero"));
+                None
+            }
+            Binary::Divide => Some(left.combine(operator, right)),
+            other => self.not_for_floats(other.text(), expr),
+        }
+    }
+
+    fn not_for_floats<T>(&mut self, operator: &str, expr: &Expr) -> Option<T> {
+        let message = format!("`{operator}` does not apply to floating-point numbers");
+        let error = Diagnostic::error("type-mismatch", expr.span, message);
+        self.report(error.note("they know `+`, `-`, `*` and `/`"));
+        None
+    }
+}
+
+/// What the two precisions have in common.
+trait Real: Copy {
+    fn parse(text: &str) -> Option<Self>;
+    fn from_constant(value: &ConstValue) -> Option<Self>;
+    fn negate(self) -> Self;
+    fn is_nought(self) -> bool;
+    /// `+`, `-`, `*`; anything else divides.
+    fn combine(self, operator: Binary, right: Self) -> Self;
+}
+
+impl Real for f64 {
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn from_constant(value: &ConstValue) -> Option<Self> {
+        match value {
+            ConstValue::Float(value) => Some(*value),
+            ConstValue::LongDouble(bits) => {
+                let value: Double = Quad::from_bits(*bits).convert(&mut false).value;
+                u64::try_from(value.to_bits()).ok().map(f64::from_bits)
+            }
+            _ => None,
+        }
+    }
+
+    fn negate(self) -> Self {
+        -self
+    }
+
+    fn is_nought(self) -> bool {
+        self == 0.0
+    }
+
+    fn combine(self, operator: Binary, right: Self) -> Self {
+        match operator {
+            Binary::Add => self + right,
+            Binary::Subtract => self - right,
+            Binary::Multiply => self * right,
+            _ => self / right,
+        }
+    }
+}
+
+impl Real for Quad {
+    fn parse(text: &str) -> Option<Self> {
+        let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+        let negative = exponent.starts_with('-');
+        let exponent = exponent.parse().unwrap_or(if negative { i64::MIN } else { i64::MAX });
+        if exponent.unsigned_abs() > MAX_EXPONENT.unsigned_abs() {
+            let zero = negative || !mantissa.contains(|c| matches!(c, '1'..='9'));
+            return Some(if zero { Quad::ZERO } else { Quad::INFINITY });
+        }
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let plain = format!("0{whole}.{fraction}0e{exponent}");
+        Quad::from_str_r(&plain, Round::NearestTiesToEven).ok().map(|parsed| parsed.value)
+    }
+
+    fn from_constant(value: &ConstValue) -> Option<Self> {
+        match value {
+            ConstValue::LongDouble(bits) => Some(Quad::from_bits(*bits)),
+            ConstValue::Float(value) => {
+                Some(Double::from_bits(u128::from(value.to_bits())).convert(&mut false).value)
+            }
+            _ => None,
+        }
+    }
+
+    fn negate(self) -> Self {
+        -self
+    }
+
+    fn is_nought(self) -> bool {
+        self.is_zero()
+    }
+
+    fn combine(self, operator: Binary, right: Self) -> Self {
+        match operator {
+            Binary::Add => (self + right).value,
+            Binary::Subtract => (self - right).value,
+            Binary::Multiply => (self * right).value,
+            _ => (self / right).value,
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Scopes and the rules for declaring names in them.
+
+use std::collections::HashMap;
+
+use super::{Progress, Resolver, article};
+use crate::ast::Ident;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::model::{DefId, DefKind};
+use crate::source::Span;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ScopeId(usize);
+
+impl ScopeId {
+    pub(super) const FILE: ScopeId = ScopeId(0);
+}
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entity {
+    Def(DefId),
+    /// Position in the enum.
+    Enumerator(DefId, u32),
+    /// A member or parameter: a name that is taken and means nothing outside.
+    Member,
+    /// Its declaration was reported; uses are not.
+    Bad,
+}
+
+/// A scope: the file, a module, an interface, a struct, union or exception, or the parameters of an operation.
+#[derive(Debug)]
+pub(super) struct Scope {
+    pub(super) owner: Option<DefId>,
+    pub(super) parent: Option<ScopeId>,
+    /// Prefix of repository ids for what is declared next.
+    pub(super) prefix: String,
+    /// Types, constants, exceptions, modules, enumerators, and names used here, by lower-case spelling: names that
+    /// differ in case only collide.
+    names: HashMap<String, Entry>,
+    /// Operations, attributes, members, parameters, by lower-case spelling. Apart, because they hide a type of the same
+    /// name from later uses only if spelled alike.
+    locals: HashMap<String, Entry>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) name: String,
+    pub(super) span: Span,
+    pub(super) entity: Entity,
+    pub(super) what: &'static str,
+    /// Not declared here but used here, which takes the name all the same.
+    pub(super) used: bool,
+}
+
+impl Scope {
+    pub(super) fn file() -> Self {
+        let (names, locals) = (HashMap::new(), HashMap::new());
+        Scope { owner: None, parent: None, prefix: String::new(), names, locals }
+    }
+
+    /// The entry of this name in any case.
+    pub(super) fn name(&self, lower: &str) -> Option<&Entry> {
+        self.names.get(lower)
+    }
+
+    /// The operation, attribute or member of this name in any case.
+    pub(super) fn local(&self, lower: &str) -> Option<&Entry> {
+        self.locals.get(lower)
+    }
+
+    /// All that is declared here and has a meaning outside.
+    pub(super) fn declared(&self) -> impl Iterator<Item = &Entry> {
+        self.names.values().filter(|entry| !entry.used)
+    }
+
+    /// Takes a name because it is used here as the first part of a scoped name.
+    pub(super) fn introduce(&mut self, entry: Entry) {
+        self.names.entry(entry.name.to_ascii_lowercase()).or_insert(Entry { used: true, ..entry });
+    }
+}
+
+impl Resolver<'_> {
+    pub(super) fn scope(&self, id: ScopeId) -> &Scope {
+        &self.scopes[id.0]
+    }
+
+    pub(super) fn scope_mut(&mut self, id: ScopeId) -> &mut Scope {
+        &mut self.scopes[id.0]
+    }
+
+    /// A scope for the inside of a definition, with the prefix of the scope around.
+    pub(super) fn open_scope(&mut self, owner: DefId, parent: ScopeId) -> ScopeId {
+        let id = self.inner_scope(Some(owner), parent);
+        self.states[owner.index()].scope = Some(id);
+        id
+    }
+
+    /// A scope for parameters, which has no name.
+    pub(super) fn inner_scope(&mut self, owner: Option<DefId>, parent: ScopeId) -> ScopeId {
+        let prefix = self.scope(parent).prefix.clone();
+        self.scopes.push(Scope { owner, parent: Some(parent), prefix, ..Scope::file() });
+        ScopeId(self.scopes.len() - 1)
+    }
+
+    /// What this name, in any case, is declared as in the scope itself.
+    pub(super) fn declared(&self, scope: ScopeId, name: &str) -> Option<Entity> {
+        let entry = self.scope(scope).name(&name.to_ascii_lowercase())?;
+        (!entry.used).then_some(entry.entity)
+    }
+
+    /// Declares a type, constant, exception, module or enumerator. `false`, and reported, if the name is not free; then
+    /// the earlier declaration stays.
+    pub(super) fn declare(
+        &mut self,
+        scope: ScopeId,
+        name: &Ident,
+        entity: Entity,
+        what: &'static str,
+    ) -> bool {
+        let lower = name.text.to_ascii_lowercase();
+        let entry = Entry { name: name.text.clone(), span: name.span, entity, what, used: false };
+        let inside = self.scope(scope);
+        let clash = inside.name(&lower).or(inside.local(&lower)).cloned();
+        let reported = self.clashes_with_scope(scope, name, what)
+            || clash.is_some_and(|earlier| self.clash(&entry, &earlier, false))
+            || self.clashes_with_inherited(scope, &entry);
+        if !reported {
+            self.scope_mut(scope).names.insert(lower, entry);
+        }
+        !reported
+    }
+
+    /// Declares an operation, attribute, member or parameter.
+    pub(super) fn declare_local(
+        &mut self,
+        scope: ScopeId,
+        name: &Ident,
+        entity: Entity,
+        what: &'static str,
+    ) -> bool {
+        let lower = name.text.to_ascii_lowercase();
+        let entry = Entry { name: name.text.clone(), span: name.span, entity, what, used: false };
+        let inside = self.scope(scope);
+        let clash = inside.local(&lower).or(inside.name(&lower)).cloned();
+        let reported = self.clashes_with_scope(scope, name, what)
+            || clash.is_some_and(|earlier| self.clash(&entry, &earlier, true))
+            || self.clashes_with_inherited(scope, &entry);
+        if !reported {
+            self.scope_mut(scope).locals.insert(lower, entry);
+        }
+        !reported
+    }
+
+    /// The declaration that was forward is now here.
+    pub(super) fn move_declaration(&mut self, scope: ScopeId, name: &Ident) {
+        if let Some(entry) = self.scope_mut(scope).names.get_mut(&name.text.to_ascii_lowercase()) {
+            entry.span = name.span;
+        }
+    }
+
+    /// The name of a scope cannot be declared again immediately inside it.
+    fn clashes_with_scope(&mut self, scope: ScopeId, name: &Ident, what: &str) -> bool {
+        let Some(owner) = self.scope(scope).owner.map(|owner| self.model.def(owner)) else { return false };
+        if !owner.name.eq_ignore_ascii_case(&name.text) {
+            return false;
+        }
+        let message = format!("{what} `{}` has the name of the {} around it", name.text, owner.kind.what());
+        let error = Diagnostic::error("enclosing-scope-name", name.span, message);
+        let label = format!("{} `{}`", owner.kind.what(), owner.name);
+        let error = error.and(owner.span, label);
+        self.report(
+            error.note("the name of a scope cannot be used again immediately inside it, in any case"),
+        );
+        true
+    }
+
+    /// Reports that a name is taken. `lenient` for those that may repeat the name of a type used here; then this may
+    /// only warn, and says `false`.
+    fn clash(&mut self, new: &Entry, earlier: &Entry, lenient: bool) -> bool {
+        let Entry { name, what, .. } = new;
+        let case = *name != earlier.name;
+        if earlier.used {
+            return self.clash_with_use(new, earlier, lenient);
+        }
+        if earlier.entity == Entity::Bad {
+            return true;
+        }
+        let error = if case {
+            let message =
+                format!("{what} `{name}` and {} `{}` differ in case only", earlier.what, earlier.name);
+            let error = Diagnostic::error("case-collision", new.span, message);
+            error.note("IDL names in one scope must differ in more than case")
+        } else {
+            Diagnostic::error("redefinition", new.span, format!("`{name}` is already declared in this scope"))
+        };
+        self.report(error.and(earlier.span, format!("declared here as {}", article(earlier.what))));
+        // A forward declaration whose definition clashed is not missing one.
+        if let Entity::Def(def) = earlier.entity
+            && matches!(self.states[def.index()].progress, Progress::Forward(_))
+        {
+            self.states[def.index()].progress = Progress::Complete;
+        }
+        true
+    }
+
+    fn clash_with_use(&mut self, new: &Entry, earlier: &Entry, lenient: bool) -> bool {
+        let strict = !lenient || self.conditions.strict_names;
+        let message = match new.name == earlier.name {
+            true => {
+                format!("{} `{}` is declared after its name was used for something else", new.what, new.name)
+            }
+            false => format!(
+                "{} `{}` and the name `{}` used here differ in case only",
+                new.what, new.name, earlier.name
+            ),
+        };
+        let mut diagnostic = Diagnostic::error("use-then-define", new.span, message);
+        if !strict {
+            diagnostic.severity = Severity::Warning;
+        }
+        let diagnostic = diagnostic.and(earlier.span, format!("`{}` is used here", earlier.name));
+        let diagnostic = diagnostic
+            .note("a name used in a scope belongs to the scope and cannot mean another thing there");
+        let help = match strict {
+            true => match self.full_name(earlier.entity) {
+                Some(full) => format!("choose another name, or write `{full}` where the other is used"),
+                None => "choose another name".to_owned(),
+            },
+            false => "zorb accepts this; other IDL compilers may not".to_owned(),
+        };
+        self.report(diagnostic.help(help));
+        strict
+    }
+
+    /// Operations and attributes of base interfaces cannot be declared again, as anything.
+    fn clashes_with_inherited(&mut self, scope: ScopeId, new: &Entry) -> bool {
+        let Some(owner) = self.scope(scope).owner else { return false };
+        let inherited = self.model.all_bases(owner).into_iter().find_map(|base| {
+            let inside = self.scope(self.states[base.index()].scope?);
+            let entry = inside.local(&new.name.to_ascii_lowercase())?;
+            Some((base, entry.clone()))
+        });
+        let Some((base, entry)) = inherited else { return false };
+        let base = self.model.scoped_name(base);
+        let message = format!(
+            "{} `{}` redefines {} `{}` inherited from `{base}`",
+            new.what, new.name, entry.what, entry.name
+        );
+        let error = Diagnostic::error("inherited-redefinition", new.span, message);
+        self.report(error.and(entry.span, format!("{} of `{base}`", article(entry.what))));
+        true
+    }
+
+    /// The scope inside a definition, if it has one that names can be looked up in.
+    pub(super) fn scope_of(&self, entity: Entity) -> Option<ScopeId> {
+        match entity {
+            Entity::Def(def) if !matches!(self.model.def(def).kind, DefKind::Operation(_)) => {
+                self.states[def.index()].scope
+            }
+            _ => None,
+        }
+    }
+
+    /// `::M::Name`.
+    pub(super) fn full_name(&self, entity: Entity) -> Option<String> {
+        match entity {
+            Entity::Def(def) => Some(format!("::{}", self.model.scoped_name(def))),
+            Entity::Enumerator(def, ordinal) => {
+                let enumerator = self.model.enumeration(def)?.enumerators.get(ordinal as usize)?;
+                let scope =
+                    self.model.def(def).parent.map(|parent| format!("::{}", self.model.scoped_name(parent)));
+                Some(format!("{}::{}", scope.unwrap_or_default(), enumerator.name))
+            }
+            Entity::Member | Entity::Bad => None,
+        }
+    }
+}

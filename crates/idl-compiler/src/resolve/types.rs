@@ -1,0 +1,228 @@
+//! Types as they are written, bound.
+
+use super::scope::{Entity, ScopeId};
+use super::{Progress, Resolver, article};
+use crate::ast::{Expr, Head, Name, TypeKind, TypeSpec};
+use crate::diagnostic::Diagnostic;
+use crate::model::{DefId, DefKind, Primitive, Type, TypeId};
+use crate::source::Span;
+
+/// Types may be built of types this many definitions deep, and interfaces derived this many deep: whoever walks them may
+/// recurse.
+const MAX_LEVELS: usize = 256;
+
+/// Arrays of more elements in all are refused: their values could not be held.
+const MAX_ELEMENTS: u64 = 1 << 31;
+
+impl Resolver<'_> {
+    /// Any type where a value of it stands: it must be complete.
+    pub(super) fn type_spec(&mut self, ty: TypeSpec, scope: ScopeId) -> Option<TypeId> {
+        match ty.kind {
+            TypeKind::Struct { .. } | TypeKind::Union(_) | TypeKind::Enum { .. } => {
+                self.constructed(Head::default(), ty, scope)
+            }
+            _ => self.simple_type(&ty, scope),
+        }
+    }
+
+    /// A type that declares nothing.
+    pub(super) fn simple_type(&mut self, ty: &TypeSpec, scope: ScopeId) -> Option<TypeId> {
+        let kind = match &ty.kind {
+            TypeKind::Primitive(primitive) => Type::Primitive(*primitive),
+            TypeKind::Object => Type::Object,
+            TypeKind::String(bound) => Type::String(self.bound(bound.as_ref(), scope)?),
+            TypeKind::WString(bound) => Type::WString(self.bound(bound.as_ref(), scope)?),
+            TypeKind::Sequence { element, bound } => {
+                let element = self.element_type(element, scope);
+                let bound = self.bound(bound.as_ref(), scope);
+                Type::Sequence { element: element?, bound: bound? }
+            }
+            TypeKind::Name(name) => {
+                let def = self.named_type(name, scope)?;
+                self.check_complete(def, name.span)?;
+                Type::Named(def)
+            }
+            TypeKind::Void
+            | TypeKind::Bad
+            | TypeKind::Struct { .. }
+            | TypeKind::Union(_)
+            | TypeKind::Enum { .. } => {
+                return None;
+            }
+        };
+        Some(self.intern(kind))
+    }
+
+    /// The type of a sequence's elements: a struct or union may be incomplete, which makes types recursive.
+    fn element_type(&mut self, ty: &TypeSpec, scope: ScopeId) -> Option<TypeId> {
+        let TypeKind::Name(name) = &ty.kind else { return self.simple_type(ty, scope) };
+        let def = self.named_type(name, scope)?;
+        if self.states[def.index()].progress != Progress::Complete {
+            self.recursion_possible = true;
+        }
+        Some(self.intern(Type::Named(def)))
+    }
+
+    fn named_type(&mut self, name: &Name, scope: ScopeId) -> Option<DefId> {
+        let entity = self.lookup(name, scope)?;
+        if let Entity::Def(def) = entity {
+            let kind = &self.model.def(def).kind;
+            if matches!(
+                kind,
+                DefKind::Struct(_)
+                    | DefKind::Union(_)
+                    | DefKind::Enum(_)
+                    | DefKind::Interface(_)
+                    | DefKind::Typedef(_)
+            ) {
+                return Some(def);
+            }
+        }
+        let error = self.wrong_kind(entity, name, "not-a-type", "a type");
+        self.report(match entity {
+            Entity::Def(def) if matches!(self.model.def(def).kind, DefKind::Exception(_)) => {
+                error.note("an exception can only be raised; it is no type of a member, parameter or result")
+            }
+            Entity::Enumerator(enumeration, _) => {
+                error.help(format!("its type is `{}`", self.model.scoped_name(enumeration)))
+            }
+            _ => error,
+        });
+        None
+    }
+
+    /// An error that a name stands for something else than wanted.
+    pub(super) fn wrong_kind(
+        &self,
+        entity: Entity,
+        name: &Name,
+        code: &'static str,
+        wanted: &str,
+    ) -> Diagnostic {
+        let (what, declared) = match entity {
+            Entity::Def(def) => (self.model.def(def).kind.what(), Some(self.model.def(def).span)),
+            Entity::Enumerator(def, ordinal) => {
+                let body = self.model.enumeration(def);
+                ("enumerator", body.and_then(|body| body.enumerators.get(ordinal as usize)).map(|e| e.span))
+            }
+            Entity::Member | Entity::Bad => ("member or parameter", None),
+        };
+        let error = Diagnostic::error(
+            code,
+            name.span,
+            format!("`{}` is {}, not {wanted}", name.text(), article(what)),
+        );
+        match declared {
+            Some(span) => error.and(span, format!("declared here as {}", article(what))),
+            None => error,
+        }
+    }
+
+    /// A struct or union must be defined before a value of it can stand in another type.
+    pub(super) fn check_complete(&mut self, def: DefId, span: Span) -> Option<()> {
+        let what = match self.model.def(def).kind {
+            DefKind::Struct(_) => "struct",
+            DefKind::Union(_) => "union",
+            _ => return Some(()),
+        };
+        let name = self.model.scoped_name(def);
+        let error = match self.states[def.index()].progress {
+            Progress::Complete => return Some(()),
+            Progress::Open => {
+                let message = format!("{what} `{name}` contains itself");
+                let error = Diagnostic::error("recursive", span, message);
+                error.and(self.model.def(def).span, format!("inside the body of this {what}"))
+            }
+            Progress::Forward(forward) => {
+                let message = format!("{what} `{name}` is used before it is defined");
+                Diagnostic::error("incomplete", span, message).and(forward, "only declared here")
+            }
+        };
+        self.report(error.help(format!(
+            "until the end of its definition it can only be the element of a sequence: `sequence<{name}>`"
+        )));
+        None
+    }
+
+    /// The type with array dimensions, if there are any.
+    pub(super) fn array(&mut self, element: TypeId, dims: &[Expr], scope: ScopeId) -> Option<TypeId> {
+        if dims.is_empty() {
+            return Some(element);
+        }
+        let sizes: Vec<Option<u32>> =
+            dims.iter().map(|dim| self.positive(dim, "the size of an array", scope)).collect();
+        let sizes: Vec<u32> = sizes.into_iter().collect::<Option<_>>()?;
+        let total = sizes.iter().try_fold(1u64, |total, size| total.checked_mul(u64::from(*size)));
+        if total.is_none_or(|total| total > MAX_ELEMENTS) {
+            let span = dims.first().map_or(Span { file: 0, start: 0, end: 0 }, |dim| dim.span);
+            let span = dims.last().map_or(span, |last| span.to(last.span));
+            let message = format!("an array of more than {MAX_ELEMENTS} elements");
+            self.report(Diagnostic::error("too-large", span, message));
+            return None;
+        }
+        Some(self.intern(Type::Array { element, dims: sizes }))
+    }
+
+    /// A bound; the outer `None` is an error, the inner one no bound.
+    fn bound(&mut self, bound: Option<&Expr>, scope: ScopeId) -> Option<Option<u32>> {
+        match bound {
+            None => Some(None),
+            Some(bound) => self.positive(bound, "a bound", scope).map(Some),
+        }
+    }
+
+    /// A constant from 1 to 2^32 - 1.
+    fn positive(&mut self, value: &Expr, what: &str, scope: ScopeId) -> Option<u32> {
+        let number = self.integer(value, Primitive::ULong, scope)?;
+        match u32::try_from(number) {
+            Ok(number) if number > 0 => Some(number),
+            Ok(_) | Err(_) => {
+                let message = format!("{what} must be from 1 to {}, this is {number}", u32::MAX);
+                self.report(Diagnostic::error("bad-bound", value.span, message));
+                None
+            }
+        }
+    }
+
+    /// The type of a constant.
+    pub(super) fn constant_type(&mut self, ty: &TypeSpec, scope: ScopeId) -> Option<TypeId> {
+        let id = self.simple_type(ty, scope)?;
+        let fits = match self.model.stripped(id) {
+            Type::Primitive(_) | Type::String(_) | Type::WString(_) => true,
+            Type::Named(def) => matches!(self.model.def(*def).kind, DefKind::Enum(_)),
+            Type::Sequence { .. } | Type::Array { .. } | Type::Object => false,
+        };
+        if fits {
+            return Some(id);
+        }
+        let message = format!("a constant cannot be of type `{}`", self.model.describe(id));
+        let error = Diagnostic::error("not-a-constant-type", ty.span, message);
+        self.report(error.note("constants are numbers, characters, booleans, strings and enumerators"));
+        None
+    }
+
+    /// Notes how deep a finished definition is built, and refuses what is too deep.
+    pub(super) fn set_depth(&mut self, id: DefId) {
+        let bases = self.model.interface(id).map_or(&[][..], |interface| &interface.bases);
+        let of_bases = bases.iter().map(|base| self.states[base.index()].depth);
+        let parts = self.model.member_types(id);
+        let depth = 1 + of_bases.chain(parts.into_iter().map(|ty| self.type_depth(ty))).max().unwrap_or(0);
+        self.states[id.index()].depth = depth;
+        if depth > MAX_LEVELS {
+            let def = self.model.def(id);
+            let message =
+                format!("{} `{}` is built more than {MAX_LEVELS} levels deep", def.kind.what(), def.name);
+            let error = Diagnostic::error("too-deep", def.span, message);
+            self.report(error.note("counted through members, elements, typedefs and base interfaces"));
+            self.states[id.index()].depth = 0;
+        }
+    }
+
+    fn type_depth(&self, ty: TypeId) -> usize {
+        match self.model.ty(ty) {
+            Type::Sequence { element, .. } | Type::Array { element, .. } => 1 + self.type_depth(*element),
+            Type::Named(def) if self.model.interface(*def).is_none() => self.states[def.index()].depth,
+            _ => 0,
+        }
+    }
+}

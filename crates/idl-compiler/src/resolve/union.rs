@@ -1,0 +1,184 @@
+//! Unions: discriminators, labels, defaults.
+
+use std::collections::HashMap;
+
+use super::scope::{Entity, ScopeId};
+use super::{Progress, Resolver, no_docs};
+use crate::ast::{self, Head, Ident};
+use crate::diagnostic::Diagnostic;
+use crate::model::{Case, ConstValue, DefId, DefKind, Label, Member, Primitive, Type, TypeId, Union};
+use crate::source::Span;
+
+impl Resolver<'_> {
+    pub(super) fn union(&mut self, head: Head, union: ast::Union, scope: ScopeId) -> Option<DefId> {
+        let stand_in = self.intern(Type::Object);
+        let body = Union {
+            discriminator: stand_in,
+            cases: Vec::new(),
+            implicit_default: None,
+            default_value: None,
+            nested: Vec::new(),
+        };
+        let (id, declared) = self.begin(&head, &union.name, DefKind::Union(body), scope);
+        let inside = self.states[id.index()].scope?;
+        let discriminator = self.type_spec(union.discriminator.clone(), inside);
+        let discriminator = discriminator.filter(|ty| self.is_discriminator(*ty, union.discriminator.span));
+        let mut labels = Labels::default();
+        let mut cases = Vec::new();
+        for case in union.cases {
+            cases.extend(self.case(case, discriminator, &mut labels, inside));
+        }
+        self.states[id.index()].progress = Progress::Complete;
+        let discriminator = discriminator?;
+        let free = self.free_value(discriminator, &labels);
+        if let (Some(span), None) = (labels.default, &free) {
+            let error = Diagnostic::error("default-unreachable", span, "`default` can never be selected");
+            let ty = self.model.describe(discriminator);
+            self.report_unless_incomplete(error.note(format!("the labels list every value of `{ty}`")));
+        }
+        if let DefKind::Union(body) = &mut self.model.defs[id.index()].kind {
+            body.discriminator = discriminator;
+            body.cases = cases;
+            match labels.default {
+                Some(_) => body.default_value = free,
+                None => body.implicit_default = free,
+            }
+        }
+        self.set_depth(id);
+        declared.then_some(id)
+    }
+
+    fn is_discriminator(&mut self, ty: TypeId, span: Span) -> bool {
+        let fits = match self.model.stripped(ty) {
+            Type::Primitive(primitive) => !primitive.is_float(),
+            Type::Named(def) => matches!(self.model.def(*def).kind, DefKind::Enum(_)),
+            _ => false,
+        };
+        if !fits {
+            let message = format!("a union cannot be discriminated by `{}`", self.model.describe(ty));
+            let error = Diagnostic::error("bad-discriminator", span, message);
+            self.report(
+                error.note("a discriminator is an integer, `char`, `wchar`, `octet`, `boolean` or an enum"),
+            );
+        }
+        fits
+    }
+
+    /// One case; `None` if its member is bad.
+    fn case(
+        &mut self,
+        case: ast::Case,
+        ty: Option<TypeId>,
+        labels: &mut Labels,
+        scope: ScopeId,
+    ) -> Option<Case> {
+        let mut own = Vec::new();
+        let mut is_default = false;
+        for (value, span) in &case.labels {
+            match value {
+                None => {
+                    is_default = true;
+                    match labels.default {
+                        Some(first) => {
+                            let error = Diagnostic::error("duplicate-label", *span, "a second `default`");
+                            self.report(error.and(first, "the first is here"));
+                        }
+                        None => labels.default = Some(*span),
+                    }
+                }
+                Some(expr) => {
+                    let Some(ty) = ty else { continue };
+                    match self.constant_value(expr, ty, scope) {
+                        None => labels.broken = true,
+                        Some(value) => {
+                            if self.add_label(&value, expr.span, labels) {
+                                own.push(Label { value, span: expr.span });
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        let member_type = self.type_spec(case.ty, scope);
+        let member_type = member_type.and_then(|ty| self.array(ty, &case.declarator.dims, scope));
+        let declared = self.declare_local(scope, &case.declarator.name, Entity::Member, "member");
+        let annotations = self.annotations(&case.head);
+        self.check_non_nil(&annotations, member_type);
+        let Ident { text, span } = case.declarator.name;
+        let docs = if declared { case.head.docs } else { no_docs() };
+        let member = Member { name: text, ty: member_type?, docs, annotations, span };
+        Some(Case { labels: own, is_default, member })
+    }
+
+    fn add_label(&mut self, value: &ConstValue, span: Span, labels: &mut Labels) -> bool {
+        let Some(key) = label_key(value) else { return false };
+        match labels.seen.get(&key) {
+            Some(first) => {
+                let shown = self.show(value);
+                let error =
+                    Diagnostic::error("duplicate-label", span, format!("label {shown} is listed twice"));
+                let error = error.and(*first, "the first is here");
+                self.report(error);
+                false
+            }
+            None => {
+                labels.seen.insert(key, span);
+                true
+            }
+        }
+    }
+
+    /// A value no label lists: of numbers the least from zero up, else the greatest below zero. A union with a broken
+    /// label counts as having one.
+    fn free_value(&self, discriminator: TypeId, labels: &Labels) -> Option<ConstValue> {
+        type Build = Box<dyn Fn(i128) -> Option<ConstValue>>;
+        let (least, most, build): (i128, i128, Build) = match self.model.stripped(discriminator) {
+            Type::Primitive(Primitive::Boolean) => (0, 1, Box::new(|key| Some(ConstValue::Bool(key != 0)))),
+            Type::Primitive(Primitive::Char) => {
+                (0, 255, Box::new(|key| u8::try_from(key).ok().map(ConstValue::Char)))
+            }
+            Type::Primitive(Primitive::WChar) => {
+                (0, 65535, Box::new(|key| u16::try_from(key).ok().map(ConstValue::WChar)))
+            }
+            Type::Primitive(primitive) => {
+                let (least, most) = primitive.integer_range()?;
+                (least, most, Box::new(|key| Some(ConstValue::Integer(key))))
+            }
+            Type::Named(def) => {
+                let (def, count) = (*def, self.model.enumeration(*def)?.enumerators.len());
+                let build = move |key| Some(ConstValue::Enum { def, ordinal: u32::try_from(key).ok()? });
+                (0, count as i128 - 1, Box::new(build))
+            }
+            _ => return None,
+        };
+        if labels.broken {
+            return build(least.max(0));
+        }
+        let free = |key: &i128| !labels.seen.contains_key(key);
+        build((0..=most).find(free).or_else(|| (least..0).rev().find(free))?)
+    }
+}
+
+/// Labels of one union so far.
+#[derive(Default)]
+struct Labels {
+    /// Each value with the place of its label.
+    seen: HashMap<i128, Span>,
+    default: Option<Span>,
+    /// Some label was reported and is missing here.
+    broken: bool,
+}
+
+/// Labels of one union are of one type, so a number tells them apart.
+fn label_key(value: &ConstValue) -> Option<i128> {
+    Some(match value {
+        ConstValue::Bool(value) => i128::from(*value),
+        ConstValue::Integer(value) => *value,
+        ConstValue::Char(code) => i128::from(*code),
+        ConstValue::WChar(code) => i128::from(*code),
+        ConstValue::Enum { ordinal, .. } => i128::from(*ordinal),
+        ConstValue::Float(_) | ConstValue::LongDouble(_) | ConstValue::String(_) | ConstValue::WString(_) => {
+            return None;
+        }
+    })
+}

@@ -1,0 +1,244 @@
+//! Where IDL comes from, and spans that lead back there.
+
+use std::ops::Range;
+
+use proc_macro2::{Literal, TokenStream};
+
+mod layout;
+
+pub(crate) use layout::TokenText;
+
+/// IDL text to compile, of one of three forms.
+#[derive(Clone, Debug)]
+pub struct Source(pub(crate) Form);
+
+#[derive(Clone, Debug)]
+pub(crate) enum Form {
+    /// Text with the name of its file.
+    Text { name: String, text: String },
+    /// The content of a string literal in a macro call.
+    Literal { literal: Literal, text: String },
+    /// Tokens of a macro call.
+    Tokens(TokenStream),
+}
+
+impl Source {
+    /// Text of a file; `name` is what diagnostics call it.
+    pub fn text(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Source(Form::Text { name: name.into(), text: text.into() })
+    }
+
+    /// Octets of a file: UTF-8 where they are, else ISO 8859-1, the character set of OMG IDL.
+    pub fn octets(name: impl Into<String>, octets: Vec<u8>) -> Self {
+        let text = String::from_utf8(octets)
+            .unwrap_or_else(|error| error.as_bytes().iter().map(|octet| char::from(*octet)).collect());
+        Source::text(name, text)
+    }
+
+    /// IDL written as Rust tokens, as the body of a macro.
+    pub fn tokens(tokens: TokenStream) -> Self {
+        Source(Form::Tokens(tokens))
+    }
+
+    /// IDL inside a string literal of a macro call, raw or not; `None` if the literal is not a string.
+    pub fn literal(literal: &Literal) -> Option<Self> {
+        match syn::Lit::new(literal.clone()) {
+            syn::Lit::Str(text) => {
+                Some(Source(Form::Literal { literal: literal.clone(), text: text.value() }))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A range of octets in one of the texts of [`Sources`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Span {
+    pub(crate) file: u32,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+impl Span {
+    pub(crate) fn new(file: u32, range: Range<usize>) -> Self {
+        Span { file, start: clamp(range.start), end: clamp(range.end) }
+    }
+
+    /// From the start of this span to the end of the other.
+    pub(crate) fn to(self, end: Span) -> Span {
+        if self.file == end.file && self.start <= end.end { Span { end: end.end, ..self } } else { self }
+    }
+
+    pub(crate) fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+/// Sources longer than this are refused before they are read, so every offset of a text fits.
+pub(crate) const MAX_TEXT: usize = 1 << 30;
+
+fn clamp(offset: usize) -> u32 {
+    u32::try_from(offset).unwrap_or(u32::MAX)
+}
+
+/// A place in a text as people count it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// File as named by whoever gave the source.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+}
+
+impl std::fmt::Display for Position {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// All texts of one compilation. Rust tokens are held as text too, laid out as in their file.
+#[derive(Debug, Default)]
+pub struct Sources {
+    files: Vec<File>,
+}
+
+#[derive(Debug)]
+pub(crate) struct File {
+    pub(crate) name: String,
+    pub(crate) text: String,
+    /// Line number of the text's first line.
+    pub(crate) first_line: usize,
+    /// Characters that stand before the text in its first line.
+    pub(crate) first_column: usize,
+    origin: Origin,
+}
+
+/// How octets of a text map to Rust spans.
+#[derive(Debug)]
+enum Origin {
+    File,
+    /// The text starts at octet `offset` of the literal's token; `exact` if it stands there unchanged.
+    Literal {
+        literal: Literal,
+        offset: usize,
+        exact: bool,
+    },
+    /// Start, end and span of each token, in order.
+    Tokens(Vec<(u32, u32, proc_macro2::Span)>),
+}
+
+impl Sources {
+    /// Adds a text and returns its number.
+    pub(crate) fn add_text(&mut self, name: String, text: String) -> u32 {
+        self.add(File { name, text, first_line: 1, first_column: 0, origin: Origin::File })
+    }
+
+    pub(crate) fn add_literal(&mut self, literal: Literal, text: String) -> u32 {
+        let token = literal.to_string();
+        let offset = token.find('"').map_or(0, |quote| quote + 1);
+        let exact = token.get(offset..offset + text.len()).is_some_and(|part| part == text);
+        let start = literal.span().start();
+        let name = file_name(literal.span());
+        let (first_line, first_column) = (start.line.max(1), start.column + offset);
+        self.add(File {
+            name,
+            text,
+            first_line,
+            first_column,
+            origin: Origin::Literal { literal, offset, exact },
+        })
+    }
+
+    pub(crate) fn add_tokens(&mut self, tokens: TokenText) -> u32 {
+        let name = tokens.spans.first().map_or_else(|| MACRO.to_owned(), |(_, _, span)| file_name(*span));
+        let (first_line, first_column) = (tokens.first_line.max(1), tokens.first_column);
+        self.add(File {
+            name,
+            text: tokens.text,
+            first_line,
+            first_column,
+            origin: Origin::Tokens(tokens.spans),
+        })
+    }
+
+    fn add(&mut self, file: File) -> u32 {
+        let number = self.next();
+        self.files.push(file);
+        number
+    }
+
+    /// The number the next text added will have.
+    pub(crate) fn next(&self) -> u32 {
+        clamp(self.files.len())
+    }
+
+    pub(crate) fn file(&self, file: u32) -> Option<&File> {
+        self.files.get(file as usize)
+    }
+
+    /// The text a span covers.
+    pub fn snippet(&self, span: Span) -> &str {
+        self.file(span.file).and_then(|file| file.text.get(span.range())).unwrap_or("")
+    }
+
+    /// Where a span starts. For text inside a macro this is the place in the Rust file, as far as rustc tells it.
+    pub fn position(&self, span: Span) -> Position {
+        let Some(file) = self.file(span.file) else {
+            return Position { file: MACRO.to_owned(), line: 1, column: 1 };
+        };
+        let before = file.text.get(..span.start as usize).unwrap_or(&file.text);
+        let lines = before.matches('\n').count();
+        let in_line = before.rsplit('\n').next().unwrap_or("").chars().count();
+        let column = if lines == 0 { file.first_column + in_line } else { in_line };
+        Position { file: file.name.clone(), line: file.first_line + lines, column: column + 1 }
+    }
+
+    /// The Rust span: of the first token for Rust tokens, a part of the literal (the whole literal where rustc does
+    /// not offer parts) for text in a macro, the call site for files.
+    pub fn rust_span(&self, span: Span) -> proc_macro2::Span {
+        self.rust_spans(span).0
+    }
+
+    /// Rust spans of the first and the last token covered.
+    pub(crate) fn rust_spans(&self, span: Span) -> (proc_macro2::Span, proc_macro2::Span) {
+        let call_site = proc_macro2::Span::call_site();
+        match self.file(span.file).map(|file| &file.origin) {
+            Some(Origin::Literal { literal, offset, .. }) => {
+                let range = span.start as usize + offset..span.end as usize + offset;
+                let part = self.exact_subspan(span).then(|| literal.subspan(range)).flatten();
+                let part = part.unwrap_or_else(|| literal.span());
+                (part, part)
+            }
+            Some(Origin::Tokens(spans)) => {
+                let first = spans
+                    .partition_point(|(_, end, _)| *end <= span.start)
+                    .min(spans.len().saturating_sub(1));
+                let last =
+                    spans.partition_point(|(start, _, _)| *start < span.end).saturating_sub(1).max(first);
+                let at = |index: usize| spans.get(index).map_or(call_site, |(_, _, span)| *span);
+                (at(first), at(last))
+            }
+            Some(Origin::File) | None => (call_site, call_site),
+        }
+    }
+
+    /// The Rust span points at the very text, so a message need not repeat where it is.
+    pub(crate) fn exact_subspan(&self, span: Span) -> bool {
+        match self.file(span.file).map(|file| &file.origin) {
+            Some(Origin::Tokens(_)) => true,
+            Some(Origin::Literal { literal, offset, exact }) => {
+                *exact && literal.subspan(offset + span.start as usize..offset + span.end as usize).is_some()
+            }
+            Some(Origin::File) | None => false,
+        }
+    }
+}
+
+const MACRO: &str = "<macro>";
+
+fn file_name(span: proc_macro2::Span) -> String {
+    let name = span.file();
+    if name.is_empty() { MACRO.to_owned() } else { name }
+}

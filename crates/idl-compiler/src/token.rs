@@ -1,0 +1,204 @@
+//! Tokens of IDL, the same for both token sources.
+
+use crate::source::Span;
+
+/// A token with its place and the documentation comments standing before it.
+#[derive(Clone, Debug)]
+pub(crate) struct Token {
+    pub(crate) kind: TokenKind,
+    pub(crate) span: Span,
+    pub(crate) comments: Option<Box<Comments>>,
+    /// A character without meaning stood before this token and was reported: what does not fit here is no news.
+    pub(crate) after_stray: bool,
+}
+
+/// Documentation comments before a token, each as the text between its markers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Comments {
+    /// `///` and `/** */`: of what follows.
+    pub(crate) outer: Vec<String>,
+    /// `//!` and `/*! */`: of what they stand in.
+    pub(crate) inner: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum TokenKind {
+    /// An identifier; `escaped` if it was written with a leading underscore, which is not part of `text`.
+    Ident {
+        text: String,
+        escaped: bool,
+    },
+    /// A word of [`KEYWORDS`].
+    Keyword(&'static str),
+    Integer(u64),
+    /// Digits, point and exponent as written.
+    Float(String),
+    /// A fixed-point literal; not part of the language yet.
+    Fixed,
+    Char {
+        /// Code of the character; a UTF-16 code unit if wide, where only escapes give surrogates.
+        code: u32,
+        wide: Wideness,
+    },
+    Text {
+        text: String,
+        wide: Wideness,
+    },
+    /// A literal that has been reported already.
+    BadLiteral,
+    Punct(Punct),
+    /// `#pragma`; its arguments follow up to [`TokenKind::PragmaEnd`].
+    Pragma,
+    PragmaEnd,
+    End,
+}
+
+/// Whether a character or string literal is wide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wideness {
+    Narrow,
+    Wide,
+    /// As the declared type says: Rust's lexer has no `L"..."`, so a plain literal among Rust tokens serves both.
+    ByType,
+}
+
+macro_rules! puncts {
+    ($($name:ident = $text:literal,)*) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Punct { $($name,)* }
+
+        impl Punct {
+            /// Longest first where one is the beginning of another.
+            pub(crate) const ALL: &'static [Punct] = &[$(Punct::$name,)*];
+
+            pub(crate) fn text(self) -> &'static str {
+                match self { $(Punct::$name => $text,)* }
+            }
+        }
+    };
+}
+
+// `>>` is not among them: the parser joins two adjacent `>` where an expression needs a shift, so that
+// `sequence<sequence<long>>` closes two sequences.
+puncts! {
+    Scope = "::",
+    ShiftLeft = "<<",
+    ParenOpen = "(",
+    ParenClose = ")",
+    BraceOpen = "{",
+    BraceClose = "}",
+    BracketOpen = "[",
+    BracketClose = "]",
+    Less = "<",
+    Greater = ">",
+    Comma = ",",
+    Semicolon = ";",
+    Colon = ":",
+    Equal = "=",
+    Plus = "+",
+    Minus = "-",
+    Star = "*",
+    Slash = "/",
+    Percent = "%",
+    And = "&",
+    Or = "|",
+    Xor = "^",
+    Tilde = "~",
+    At = "@",
+}
+
+/// Words that are keywords in every version of the language since CORBA 2.3. Newer ones (`component`, `int8`, `map`)
+/// are words only where the grammar wants them, since older IDL uses them as names.
+pub(crate) const KEYWORDS: &[&str] = &[
+    "abstract",
+    "any",
+    "attribute",
+    "boolean",
+    "case",
+    "char",
+    "const",
+    "context",
+    "custom",
+    "default",
+    "double",
+    "enum",
+    "exception",
+    "factory",
+    "FALSE",
+    "fixed",
+    "float",
+    "in",
+    "inout",
+    "interface",
+    "local",
+    "long",
+    "module",
+    "native",
+    "Object",
+    "octet",
+    "oneway",
+    "out",
+    "private",
+    "public",
+    "raises",
+    "readonly",
+    "sequence",
+    "short",
+    "string",
+    "struct",
+    "supports",
+    "switch",
+    "TRUE",
+    "truncatable",
+    "typedef",
+    "union",
+    "unsigned",
+    "ValueBase",
+    "valuetype",
+    "void",
+    "wchar",
+    "wstring",
+];
+
+/// The keyword that is the text but for case. (The list is sorted, case ignored.)
+pub(crate) fn keyword(text: &str) -> Option<&'static str> {
+    let lower = |word: &str| word.bytes().map(|c| c.to_ascii_lowercase()).collect::<Vec<u8>>();
+    let text = lower(text);
+    let at = KEYWORDS
+        .binary_search_by(|word| word.bytes().map(|c| c.to_ascii_lowercase()).cmp(text.iter().copied()));
+    at.ok().and_then(|at| KEYWORDS.get(at)).copied()
+}
+
+impl TokenKind {
+    /// What a message calls the token.
+    pub(crate) fn describe(&self) -> String {
+        match self {
+            TokenKind::Ident { text, escaped: false } => format!("`{text}`"),
+            TokenKind::Ident { text, escaped: true } => format!("`_{text}`"),
+            TokenKind::Keyword(word) => format!("`{word}`"),
+            TokenKind::Integer(_) | TokenKind::Float(_) | TokenKind::Fixed => "a number".to_owned(),
+            TokenKind::Char { .. } => "a character literal".to_owned(),
+            TokenKind::Text { .. } => "a string literal".to_owned(),
+            TokenKind::BadLiteral => "a malformed literal".to_owned(),
+            TokenKind::Punct(punct) => format!("`{}`", punct.text()),
+            TokenKind::Pragma => "`#pragma`".to_owned(),
+            TokenKind::PragmaEnd => "the end of the line".to_owned(),
+            TokenKind::End => "the end of the text".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KEYWORDS, keyword};
+
+    #[test]
+    fn every_keyword_is_found_in_any_case() {
+        for word in KEYWORDS {
+            assert_eq!(keyword(word), Some(*word));
+            assert_eq!(keyword(&word.to_uppercase()), Some(*word));
+        }
+        assert_eq!(keyword("interfaces"), None);
+        assert_eq!(keyword(""), None);
+    }
+}

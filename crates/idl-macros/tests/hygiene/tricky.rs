@@ -1,0 +1,143 @@
+// A whole test crate, compiled in each edition by `editions.rs`: IDL that names everything as Rust does, in a module and
+// in a function.
+
+#[allow(tail_expr_drop_order, if_let_rescope, let_underscore_drop, unused_results)]
+#[path = "../mock/mod.rs"]
+mod mock;
+
+/// The IDL.
+pub mod tricky {
+    idl_macros::idl! {
+        crate = crate::mock;
+
+        module Option {
+            exception Result { };
+            exception System { string why; };
+            exception Err { string self; };
+            struct Vec { string self; long type; };
+            enum Box { Some, None, _Default };
+            enum Keyword { super, crate, match };
+            union _String switch (long) { case 1: Box match; case 2: case 3: string x; };
+            interface Self {
+                typedef sequence<octet> match;
+                const long async = 1;
+                attribute Vec type;
+                void crate(in string self, in match data, in Self other, inout Vec v, out long l)
+                    raises (Result, System, Err);
+                void f(in Box a, in _String b, in Vec c);
+            };
+            interface Ok : Self { oneway void await(in long Err); };
+            interface S : Ok { void N(in string e, in string d, in string request, in string servant); };
+        };
+        module u32 { module core { module std {
+            struct u8 { octet o; short v; };
+            const double f64 = 1.5;
+            interface zorb { void v1(in string str); };
+        }; }; };
+        interface Send { };
+        interface Sync : Send { };
+        interface Clone : Sync { Clone as_object(in Clone from_object); void fmt(in long f); void narrow(); };
+        struct i32 { long bool; };
+        typedef i32 usize;
+        enum std { core };
+        struct _Fixed { unsigned long long type; sequence<i32> super; };
+    }
+}
+
+/// The very same names as in another invocation beside it.
+pub mod beside {
+    idl_macros::idl! { crate = crate::mock; module Option { struct None { long x; }; }; }
+    idl_macros::idl! { crate = crate::mock; module Result { struct None { long x; }; }; }
+}
+
+/// Inside of a function.
+pub fn inside() -> f64 {
+    idl_macros::idl! {
+        crate = crate::mock;
+        module Bank {
+            exception Poor { long x; };
+            interface Account { readonly attribute double balance; void take(in double d) raises (Poor); };
+        };
+        typedef Bank::Account Konto;
+    }
+
+    struct Servant;
+
+    impl bank::AccountServant for Servant {
+        async fn balance(&self) -> Result<f64, mock::SystemException> {
+            Ok(1.5)
+        }
+
+        async fn take(&self, d: f64) -> Result<(), bank::account::TakeError> {
+            if d > 0.0 { Err(bank::Poor { x: 1 }.into()) } else { Ok(()) }
+        }
+    }
+
+    let account: KontoRef = mock::activate(Servant);
+    assert_eq!(mock::run(account.take(1.0)), Err(konto::TakeError::Poor(bank::Poor { x: 1 })));
+    mock::run(account.balance()).unwrap()
+}
+
+/// A servant.
+#[derive(Debug)]
+pub struct Servant;
+
+impl tricky::r#option::SelfServant for Servant {
+    async fn r#type(&self) -> Result<tricky::r#option::Vec, mock::SystemException> {
+        Ok(tricky::r#option::Vec { self_: String::from("self"), r#type: 1 })
+    }
+
+    async fn set_type(&self, value: &tricky::r#option::Vec) -> Result<(), mock::SystemException> {
+        assert_eq!(value.r#type, 2);
+        Ok(())
+    }
+
+    async fn crate_(
+        &self,
+        self_: &str,
+        data: tricky::r#option::self_::Match,
+        other: Option<tricky::r#option::SelfRef>,
+        v: tricky::r#option::Vec,
+    ) -> Result<(tricky::r#option::Vec, i32), tricky::r#option::self_::CrateError> {
+        if self_ == "raise" {
+            return Err(tricky::r#option::Err { self_: self_.to_owned() }.into());
+        }
+        assert!(other.is_some());
+        Ok((v, data.len() as i32))
+    }
+
+    async fn f(
+        &self,
+        a: tricky::r#option::Box,
+        b: &tricky::r#option::String,
+        c: &tricky::r#option::Vec,
+    ) -> Result<(), mock::SystemException> {
+        assert_eq!((a, b.discriminator(), c.r#type), (tricky::r#option::Box::None, 1, 3));
+        Ok(())
+    }
+}
+
+#[test]
+fn idl_may_name_its_things_as_rust_does() {
+    use tricky::r#option::{Box, SelfRef, Vec, self_};
+    let object: SelfRef = mock::activate(Servant);
+    let value = mock::run(object.r#type()).unwrap();
+    mock::run(object.set_type(&Vec { r#type: 2, ..value.clone() })).unwrap();
+    let (back, length) = mock::run(object.crate_("", vec![1, 2], &object, value.clone())).unwrap();
+    assert_eq!((back, length), (value, 2));
+    let error = mock::run(object.crate_("raise", vec![], None, Vec::default())).unwrap_err();
+    assert_eq!(error.to_string(), "Option::Err { self_: \"raise\" }");
+    assert!(matches!(error, self_::CrateError::Err(_)));
+    let union = tricky::r#option::String::Match(Box::Some);
+    mock::run(object.f(Box::None, &union, &Vec { r#type: 3, ..Vec::default() })).unwrap();
+    assert_eq!(self_::ASYNC, 1);
+    assert_eq!(tricky::Usize { bool: 1 }, tricky::I32 { bool: 1 });
+    assert_eq!(tricky::r#option::Keyword::Super as u8, 0);
+    assert_eq!(tricky::u32::core::std::F64, 1.5);
+    assert_eq!(beside::r#option::None { x: 1 }.x, beside::result::None { x: 1 }.x);
+}
+
+#[test]
+fn idl_may_stand_in_a_function() {
+    assert_eq!(inside(), 1.5);
+}

@@ -1,0 +1,3 @@
+idl_macros::idl!("no/such.idl");
+
+fn main() {}

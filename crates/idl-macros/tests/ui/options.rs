@@ -1,0 +1,16 @@
+// Options that do not exist or are not supported yet, each at its name.
+idl_macros::idl! {
+    colour = "red", include = ["x"], derive(Clone), rename("A" = "B"), rename("C" = "D");
+    struct A { long x; };
+}
+
+// Renamed what is not there, to what is no identifier.
+idl_macros::idl!("struct E { long x; };", rename("E::y" = "z", "E::x" = "a b"));
+
+// Two sources.
+idl_macros::idl! { file = "some.idl"; struct F { long x; }; }
+
+// A malformed option, and what is wrong after it.
+idl_macros::idl!("struct G { long x; };", crate = 1, nonsense);
+
+fn main() {}

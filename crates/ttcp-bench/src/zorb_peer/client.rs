@@ -1,0 +1,104 @@
+//! The contract's tests, called through the generated stubs.
+
+use anyhow::{Context, ensure};
+use zorb::prelude::*;
+use zorb::wire::Version;
+
+use super::NAME;
+use super::idl::{BinStruct, TtcpRef, WideRef};
+use crate::cli::{ClientArgs, Element, Giop, Test, Work};
+use crate::peer;
+use crate::report::Report;
+
+/// Runs the test against the server that `args.ior` names.
+///
+/// # Errors
+/// The server cannot be reached, a call fails, or an echo differs.
+pub fn client(args: &ClientArgs) -> anyhow::Result<Report> {
+    args.work.check()?;
+    let args = args.clone();
+    super::block_on(args.runtime, async move {
+        let mut builder = Orb::builder().limits(super::limits()).max_giop(version(args.giop));
+        if let Some(octets) = args.work.sockbuf {
+            builder = builder.socket_buffer(usize::try_from(octets)?);
+        }
+        let orb = builder.build().await?;
+        let url = args.ior.url(args.work.test)?;
+        let report = run(&orb, &args.work, &url).await.with_context(|| format!("calling {url}"))?;
+        orb.shutdown().await;
+        Ok(report)
+    })
+}
+
+async fn run(orb: &Orb, work: &Work, url: &str) -> anyhow::Result<Report> {
+    if work.test == Test::Demux {
+        let wide: WideRef = orb.resolve(url).await?;
+        return peer::latency(NAME, work, || wide.m099()).await;
+    }
+    let ttcp: TtcpRef = orb.resolve(url).await?;
+    match work.test {
+        Test::Ttcp => flood(&ttcp, work).await,
+        Test::Ping | Test::Demux => peer::latency(NAME, work, || ttcp.ping()).await,
+        Test::Echo => echo(&ttcp, work).await,
+        Test::Pipeline => peer::pipeline(NAME, work, || ttcp.ping()).await,
+    }
+}
+
+async fn flood(ttcp: &TtcpRef, work: &Work) -> anyhow::Result<Report> {
+    let n = work.elements();
+    macro_rules! flood {
+        ($send:ident, $seq:expr) => {{
+            let seq = $seq;
+            peer::ttcp(NAME, work, || ttcp.$send(seq.clone()), || ttcp.sync()).await
+        }};
+    }
+    match work.element {
+        Element::Octet => flood!(send_octet_seq, (0..n).map(peer::pattern).collect::<Bytes>()),
+        Element::Char => flood!(send_char_seq, (0..n).map(|i| Char(peer::pattern(i))).collect::<Seq<_>>()),
+        Element::Short => {
+            flood!(send_short_seq, (0..n).map(|i| i16::from(peer::pattern(i))).collect::<Seq<_>>())
+        }
+        Element::Long => {
+            flood!(send_long_seq, (0..n).map(|i| i32::from(peer::pattern(i))).collect::<Seq<_>>())
+        }
+        Element::Double => {
+            flood!(send_double_seq, (0..n).map(|i| f64::from(peer::pattern(i))).collect::<Seq<_>>())
+        }
+        Element::Struct => {
+            let structs = structs(n);
+            peer::ttcp(NAME, work, || ttcp.send_struct_seq(&structs), || ttcp.sync()).await
+        }
+    }
+}
+
+async fn echo(ttcp: &TtcpRef, work: &Work) -> anyhow::Result<Report> {
+    let n = work.elements();
+    if work.element == Element::Struct {
+        let structs = structs(n);
+        ensure!(ttcp.echo_structs(&structs).await? == structs, "the echo differs from what was sent");
+        return peer::latency(NAME, work, || ttcp.echo_structs(&structs)).await;
+    }
+    let octets: Bytes = (0..n).map(|i| i as u8).collect();
+    ensure!(ttcp.echo_octets(octets.clone()).await? == octets, "the echo differs from what was sent");
+    peer::latency(NAME, work, || ttcp.echo_octets(octets.clone())).await
+}
+
+fn structs(n: usize) -> Vec<BinStruct> {
+    (0..n)
+        .map(|i| BinStruct {
+            s: i as i16,
+            c: Char(peer::pattern(i)),
+            l: i as i32,
+            o: i as u8,
+            d: i as f64 * 0.5,
+        })
+        .collect()
+}
+
+fn version(giop: Giop) -> Version {
+    match giop {
+        Giop::V1_0 => Version::V1_0,
+        Giop::V1_1 => Version::V1_1,
+        Giop::V1_2 => Version::V1_2,
+    }
+}

@@ -1,0 +1,43 @@
+//! The zorb peer: the bench contract's server and client, written as a user of zorb would.
+
+mod client;
+mod server;
+
+pub use client::client;
+pub use server::server;
+
+use std::future::Future;
+
+use crate::cli::Runtime;
+
+/// What `idl!` makes of the contract.
+#[allow(missing_docs)]
+pub mod idl {
+    zorb::idl!("idl/bench.idl");
+}
+
+/// The name of this peer in reports.
+const NAME: &str = "zorb";
+
+/// Octets of the largest message that a bench server takes.
+const MAX_MESSAGE: usize = (1 << 30) + (1 << 20);
+
+/// Limits for bulk data.
+fn limits() -> zorb::Limits {
+    let mut limits = zorb::Limits::default();
+    limits.max_message_size = MAX_MESSAGE;
+    limits.max_decoded = MAX_MESSAGE;
+    limits
+}
+
+/// Runs a future as a task of the runtime: the root task of the multi-thread flavour would pay for each wake-up.
+fn block_on<T: Send + 'static>(
+    runtime: Runtime,
+    future: impl Future<Output = anyhow::Result<T>> + Send + 'static,
+) -> anyhow::Result<T> {
+    let runtime = match runtime {
+        Runtime::Current => tokio::runtime::Builder::new_current_thread().enable_all().build()?,
+        Runtime::Multi => tokio::runtime::Builder::new_multi_thread().enable_all().build()?,
+    };
+    runtime.block_on(async { tokio::spawn(future).await? })
+}

@@ -1,0 +1,112 @@
+//! The servants of the contract.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use zorb::prelude::*;
+
+use super::idl::{BinStruct, TtcpRef, TtcpServant, WideRef, WideServant};
+use crate::cli::ServerArgs;
+use crate::reference;
+
+/// Serves until killed.
+///
+/// # Errors
+/// The port is taken, or a file cannot be written.
+pub fn server(args: &ServerArgs) -> anyhow::Result<()> {
+    args.lifeline.watch()?;
+    let args = args.clone();
+    super::block_on(args.runtime, async move {
+        let mut builder =
+            Orb::builder().listen(format!("iiop://127.0.0.1:{}", args.port)).limits(super::limits());
+        if let Some(octets) = args.sockbuf {
+            builder = builder.socket_buffer(usize::try_from(octets)?);
+        }
+        let orb = builder.build().await?;
+        let ttcp: TtcpRef = orb.activate_named("ttcp", Ttcp::default())?;
+        let wide: WideRef = orb.activate_named("wide", Wide)?;
+        reference::publish(&args.ior, &ttcp.to_string(), &wide.to_string())?;
+        reference::ready(args.ior.display())?;
+        std::future::pending().await
+    })
+}
+
+/// Counts the user bytes that arrive as typed sequences.
+#[derive(Default)]
+struct Ttcp {
+    bytes: AtomicU64,
+}
+
+impl Ttcp {
+    fn add<T>(&self, items: &[T], each: usize) -> Result<(), SystemException> {
+        self.bytes.fetch_add((items.len() * each) as u64, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl TtcpServant for Ttcp {
+    async fn send_short_seq(&self, s: Seq<i16>) -> Result<(), SystemException> {
+        self.add(&s, 2)
+    }
+
+    async fn send_long_seq(&self, s: Seq<i32>) -> Result<(), SystemException> {
+        self.add(&s, 4)
+    }
+
+    async fn send_double_seq(&self, s: Seq<f64>) -> Result<(), SystemException> {
+        self.add(&s, 8)
+    }
+
+    async fn send_char_seq(&self, s: Seq<Char>) -> Result<(), SystemException> {
+        self.add(&s, 1)
+    }
+
+    async fn send_octet_seq(&self, s: Bytes) -> Result<(), SystemException> {
+        self.add(&s, 1)
+    }
+
+    async fn send_struct_seq(&self, s: &[BinStruct]) -> Result<(), SystemException> {
+        self.add(s, 24)
+    }
+
+    async fn sync(&self) -> Result<u64, SystemException> {
+        Ok(self.bytes.swap(0, Ordering::Relaxed))
+    }
+
+    async fn ping(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+
+    async fn echo_octets(&self, s: Bytes) -> Result<Bytes, SystemException> {
+        Ok(s)
+    }
+
+    async fn echo_structs(&self, s: &[BinStruct]) -> Result<Vec<BinStruct>, SystemException> {
+        Ok(s.to_vec())
+    }
+}
+
+/// A hundred operations that do nothing.
+struct Wide;
+
+macro_rules! do_nothing {
+    ($($operation:ident)*) => {
+        impl WideServant for Wide {
+            $(async fn $operation(&self) -> Result<(), SystemException> {
+                Ok(())
+            })*
+        }
+    };
+}
+
+do_nothing! {
+    m000 m001 m002 m003 m004 m005 m006 m007 m008 m009
+    m010 m011 m012 m013 m014 m015 m016 m017 m018 m019
+    m020 m021 m022 m023 m024 m025 m026 m027 m028 m029
+    m030 m031 m032 m033 m034 m035 m036 m037 m038 m039
+    m040 m041 m042 m043 m044 m045 m046 m047 m048 m049
+    m050 m051 m052 m053 m054 m055 m056 m057 m058 m059
+    m060 m061 m062 m063 m064 m065 m066 m067 m068 m069
+    m070 m071 m072 m073 m074 m075 m076 m077 m078 m079
+    m080 m081 m082 m083 m084 m085 m086 m087 m088 m089
+    m090 m091 m092 m093 m094 m095 m096 m097 m098 m099
+}
