@@ -60,7 +60,7 @@ pub use idl_macros::idl;
 pub use orb_runtime::{
     ActivateError, Activation, ArgsError, BuildError, CompletionStatus, InvalidName, Limits, MinorCode,
     NarrowError, ObjectRef, Orb, OrbBuilder, Peer, PoolStats, Reference, ReplyInfo, Request, ResolveError,
-    ResultExt, Retry, ShutdownReport, SyncScope, SystemException, SystemExceptionKind, blocking, minor,
+    ResultExt, Retry, Servant, ShutdownReport, SyncScope, SystemException, SystemExceptionKind, blocking, minor,
     request, testing, try_request,
 };
 

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use giop_codec::cdr::Encoder;
 use giop_codec::giop::{
-    MessageType, ReplyHeader, ReplyStatus, RequestId, RequestTemplate, ResponseFlags, ServiceContexts, TargetAddress,
-    begin_body, finish_message, put_message_header,
+    MessageType, ReplyHeader, ReplyStatus, RequestId, RequestTemplate, ResponseFlags, ServiceContexts,
+    TargetAddress, begin_body, finish_message, put_message_header,
 };
 use giop_codec::{ByteOrder, Version};
 use giop_proto::outbox::MAX_SLICES;

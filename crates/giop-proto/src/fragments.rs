@@ -41,7 +41,7 @@ pub(crate) struct Joined {
     /// modulo 8.
     ///
     /// There a sender that aligns values in each fragment by itself, as omniORB does, and one that aligns through the
-    /// whole message, as TAO would, differ. Octets and characters come out right in both cases.
+    /// whole message differ. Octets and characters come out right in both cases.
     pub(crate) pieces: Option<Box<[u32]>>,
 }
 

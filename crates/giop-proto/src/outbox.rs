@@ -27,7 +27,7 @@ pub struct Outbox {
     sealed: VecDeque<Piece>,
     spare: Vec<Vec<u8>>,
     /// The emptied transmit, for its memory.
-    idle: Transmit,
+    idle: Option<Box<Lent>>,
     /// Octets queued since the connection began.
     queued: u64,
     /// Octets that the socket took since the connection began.
@@ -44,8 +44,12 @@ enum Piece {
 }
 
 /// Octets on their way to the socket, owned by whoever writes. They must come back by [`Outbox::commit`].
+#[derive(Debug)]
+pub struct Transmit(Box<Lent>);
+
+/// What is lent. The box is used again, so that lending moves a pointer and allocates nothing.
 #[derive(Debug, Default)]
-pub struct Transmit {
+struct Lent {
     pieces: VecDeque<Piece>,
     /// What stands behind the pieces, and how much of it is written.
     batch: Vec<u8>,
@@ -137,36 +141,37 @@ impl Outbox {
     #[must_use]
     pub fn take(&mut self) -> Transmit {
         self.lent = self.queued;
-        let mut transmit = std::mem::take(&mut self.idle);
-        std::mem::swap(&mut transmit.batch, &mut self.batch);
+        let mut lent = self.idle.take().unwrap_or_default();
+        std::mem::swap(&mut lent.batch, &mut self.batch);
         if !self.sealed.is_empty() {
-            std::mem::swap(&mut transmit.pieces, &mut self.sealed);
+            std::mem::swap(&mut lent.pieces, &mut self.sealed);
         }
-        transmit
+        Transmit(lent)
     }
 
     /// Takes back what a writer was lent; what the socket did not take stays in front of the queue.
     #[inline]
-    pub fn commit(&mut self, mut transmit: Transmit) {
-        self.written += std::mem::take(&mut transmit.written) as u64;
+    pub fn commit(&mut self, transmit: Transmit) {
+        let Transmit(mut lent) = transmit;
+        self.written += std::mem::take(&mut lent.written) as u64;
         self.lent = self.written;
-        if !transmit.is_empty() {
-            self.put_back(&mut transmit);
+        if !lent.is_empty() {
+            self.put_back(&mut lent);
         }
-        transmit.batch.clear();
-        transmit.at = 0;
-        if !transmit.done.is_empty() {
-            self.reuse(&mut transmit.done);
+        lent.batch.clear();
+        lent.at = 0;
+        if !lent.done.is_empty() {
+            self.reuse(&mut lent.done);
         }
-        self.idle = transmit;
+        self.idle = Some(lent);
     }
 
-    fn put_back(&mut self, transmit: &mut Transmit) {
-        if transmit.at < transmit.batch.len() {
-            let rest = std::mem::take(&mut transmit.batch);
-            self.sealed.push_front(Piece::Batch(rest, transmit.at));
+    fn put_back(&mut self, lent: &mut Lent) {
+        if lent.at < lent.batch.len() {
+            let rest = std::mem::take(&mut lent.batch);
+            self.sealed.push_front(Piece::Batch(rest, lent.at));
         }
-        while let Some(piece) = transmit.pieces.pop_back() {
+        while let Some(piece) = lent.pieces.pop_back() {
             self.sealed.push_front(piece);
         }
     }
@@ -204,22 +209,22 @@ impl Transmit {
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.pieces.is_empty() && self.at >= self.batch.len()
+        self.0.is_empty()
     }
 
     /// All there is to write, if it is one piece: then no list of slices is needed.
     #[inline]
     #[must_use]
     pub fn single(&self) -> Option<&[u8]> {
-        if self.pieces.is_empty() { self.batch.get(self.at..) } else { None }
+        if self.0.pieces.is_empty() { self.0.batch.get(self.0.at..) } else { None }
     }
 
     /// Fills `slices` with what is to be written next and returns how many it used.
     pub fn io_slices<'a>(&'a self, slices: &mut [IoSlice<'a>; MAX_SLICES]) -> usize {
-        let last = self.batch.get(self.at..).filter(|last| !last.is_empty());
-        let all = self.pieces.iter().map(Piece::octets).chain(last);
+        let Lent { pieces, batch, at, .. } = &*self.0;
+        let last = batch.get(*at..).filter(|last| !last.is_empty());
         let mut used = 0;
-        for (slice, octets) in slices.iter_mut().zip(all) {
+        for (slice, octets) in slices.iter_mut().zip(pieces.iter().map(Piece::octets).chain(last)) {
             *slice = IoSlice::new(octets);
             used += 1;
         }
@@ -229,8 +234,15 @@ impl Transmit {
     /// Counts `n` octets as written.
     #[inline]
     pub fn advance(&mut self, n: usize) {
-        self.written += n;
-        if self.pieces.is_empty() { self.at += n } else { self.advance_pieces(n) }
+        self.0.written += n;
+        if self.0.pieces.is_empty() { self.0.at += n } else { self.0.advance_pieces(n) }
+    }
+}
+
+impl Lent {
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.pieces.is_empty() && self.at >= self.batch.len()
     }
 
     fn advance_pieces(&mut self, mut n: usize) {
@@ -337,7 +349,7 @@ mod tests {
             let len = 200 + GATHER_MAX + 1;
             transmit.advance(len);
             assert!(transmit.is_empty());
-            for batch in transmit.done.iter().chain([&transmit.batch]) {
+            for batch in transmit.0.done.iter().chain([&transmit.0.batch]) {
                 if !seen.contains(&batch.as_ptr()) {
                     seen.push(batch.as_ptr());
                 }

@@ -57,22 +57,22 @@ pub struct PoolStats {
     pub misses: u64,
 }
 
-/// An exclusively owned buffer, all of it initialised. It goes back by [`BufferPool::share`] or
-/// [`BufferPool::give_back`]; one that is just dropped stays charged to the pool.
-#[derive(Debug)]
+/// A buffer, all of it initialised. It is either exclusively owned, then it can be written to; or frozen, then there may
+/// be views of it. It changes between the two in place.
+///
+/// It goes back by [`BufferPool::share`] or [`BufferPool::give_back`]; one that is just dropped stays charged to the pool.
+#[derive(Debug, Default)]
 pub struct Buffer {
-    mem: BytesMut,
+    mem: Mem,
     base: usize,
     /// Octets of it that the pool counts. All of them: it is kept by the pool.
     charged: usize,
 }
 
-/// A buffer of which views may exist.
 #[derive(Debug)]
-pub(crate) struct Master {
-    mem: Bytes,
-    base: usize,
-    charged: usize,
+enum Mem {
+    Own(BytesMut),
+    Frozen(Bytes),
 }
 
 impl BufferPool {
@@ -104,7 +104,7 @@ impl BufferPool {
             match master.try_into_mut() {
                 Ok(mem) => {
                     list.hits += 1;
-                    return Some(Buffer { base: base_of(&mem), charged: mem.len(), mem });
+                    return Some(Buffer { base: base_of(&mem), charged: mem.len(), mem: Mem::Own(mem) });
                 }
                 Err(pinned) => list.masters.push_front(pinned),
             }
@@ -131,7 +131,7 @@ impl BufferPool {
     /// Charges more of a buffer to the pool, up to `to` of its octets, or whole.
     #[cold]
     pub(crate) fn charge_more(&self, buffer: &mut Buffer, to: usize) -> bool {
-        let to = if to >= buffer.capacity() { buffer.mem.len() } else { to };
+        let to = if to >= buffer.capacity() { buffer.base + buffer.capacity() } else { to };
         let more = to.saturating_sub(buffer.charged);
         let charged = more == 0 || self.charge(more);
         if charged {
@@ -160,23 +160,23 @@ impl BufferPool {
     /// Makes the buffer shareable. The pool keeps a handle, by which it gets the buffer back.
     #[must_use]
     pub fn share(&self, buffer: Buffer) -> Bytes {
-        let master = buffer.freeze();
-        let view = master.mem.slice(master.base..);
-        self.park(master);
+        let mut buffer = buffer;
+        buffer.freeze();
+        let view = buffer.view(0..buffer.capacity());
+        self.give_back(buffer);
         view
     }
 
-    /// Takes a buffer back that was never shared.
+    /// Takes a buffer back. It is used again when no view of it is left.
     pub fn give_back(&self, buffer: Buffer) {
-        self.park(buffer.freeze());
-    }
-
-    /// Takes a buffer back that may be shared.
-    pub(crate) fn park(&self, master: Master) {
-        let Master { mem, charged, .. } = master;
-        let (class, _) = class_of(mem.len().saturating_sub(BASE_ALIGN));
+        let Buffer { mem, charged, .. } = buffer;
+        let master = match mem {
+            Mem::Own(mem) => mem.freeze(),
+            Mem::Frozen(mem) => mem,
+        };
+        let (class, _) = class_of(master.len().saturating_sub(BASE_ALIGN));
         match self.classes.get(class) {
-            Some(list) if charged == mem.len() => lock(list).masters.push_back(mem),
+            Some(list) if charged == master.len() && charged > 0 => lock(list).masters.push_back(master),
             _ => self.discharge(charged),
         }
     }
@@ -235,65 +235,89 @@ impl BufferPool {
         // free of allocations for good.
         let mut mem = BytesMut::zeroed(capacity + 1);
         drop(mem.split_off(capacity));
-        Buffer { base: base_of(&mem), mem, charged: 0 }
+        Buffer { base: base_of(&mem), mem: Mem::Own(mem), charged: 0 }
     }
 }
 
 impl Buffer {
     /// How many octets it takes, counted from its aligned base.
+    #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.mem.len() - self.base
+        self.len().saturating_sub(self.base)
     }
 
     /// All its octets.
     #[inline]
     #[must_use]
     pub fn octets(&self) -> &[u8] {
-        self.mem.get(self.base..).unwrap_or_default()
+        let all: &[u8] = match &self.mem {
+            Mem::Own(mem) => mem,
+            Mem::Frozen(mem) => mem,
+        };
+        all.get(self.base..).unwrap_or_default()
     }
 
-    /// All its octets, to be written.
+    /// All its octets, to be written; none of a frozen buffer.
     #[inline]
     #[must_use]
     pub fn octets_mut(&mut self) -> &mut [u8] {
-        self.mem.get_mut(self.base..).unwrap_or_default()
+        match &mut self.mem {
+            Mem::Own(mem) => mem.get_mut(self.base..).unwrap_or_default(),
+            Mem::Frozen(_) => &mut [],
+        }
     }
 
-    /// Makes it shareable.
+    /// Freezes it: views can be made.
     #[inline]
-    pub(crate) fn freeze(self) -> Master {
-        Master { mem: self.mem.freeze(), base: self.base, charged: self.charged }
+    pub(crate) fn freeze(&mut self) {
+        if let Mem::Own(mem) = &mut self.mem {
+            self.mem = Mem::Frozen(std::mem::take(mem).freeze());
+        }
+    }
+
+    /// Makes it writable again, if no view is left. Says whether it is.
+    #[inline]
+    pub(crate) fn reclaim(&mut self) -> bool {
+        if let Mem::Frozen(mem) = &mut self.mem {
+            match std::mem::take(mem).try_into_mut() {
+                Ok(own) => self.mem = Mem::Own(own),
+                Err(pinned) => {
+                    *mem = pinned;
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// A view of some of its octets, which must exist. The buffer must be frozen.
+    #[inline]
+    pub(crate) fn view(&self, range: Range<usize>) -> Bytes {
+        match &self.mem {
+            Mem::Frozen(mem) => mem.slice(self.base + range.start..self.base + range.end),
+            Mem::Own(_) => Bytes::new(),
+        }
+    }
+
+    /// Whether it is pooled and of the class that read windows have.
+    #[inline]
+    pub(crate) fn is_window(&self) -> bool {
+        self.charged == WINDOW + BASE_ALIGN && self.len() == self.charged
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        match &self.mem {
+            Mem::Own(mem) => mem.len(),
+            Mem::Frozen(mem) => mem.len(),
+        }
     }
 }
 
-impl Master {
-    /// Its octets from the aligned base on.
-    #[inline]
-    pub(crate) fn octets(&self) -> &[u8] {
-        self.mem.get(self.base..).unwrap_or_default()
-    }
-
-    /// A view of some of them, which must exist.
-    #[inline]
-    pub(crate) fn view(&self, range: Range<usize>) -> Bytes {
-        self.mem.slice(self.base + range.start..self.base + range.end)
-    }
-
-    /// Whether it is of the class that read windows have.
-    #[inline]
-    pub(crate) fn is_window(&self) -> bool {
-        self.mem.len() == WINDOW + BASE_ALIGN && self.charged != 0
-    }
-
-    /// The buffer again, if no view is left.
-    #[inline]
-    pub(crate) fn reclaim(self) -> Result<Buffer, Self> {
-        let Self { mem, base, charged } = self;
-        match mem.try_into_mut() {
-            Ok(mem) => Ok(Buffer { mem, base, charged }),
-            Err(mem) => Err(Self { mem, base, charged }),
-        }
+impl Default for Mem {
+    fn default() -> Self {
+        Self::Frozen(Bytes::new())
     }
 }
 
@@ -372,7 +396,7 @@ mod tests {
         assert!(pool.try_take(2 * WINDOW).is_none(), "views pin them all");
         drop(windows);
         let large = pool.try_take(2 * WINDOW).unwrap();
-        assert_eq!(large.charged, large.mem.len());
+        assert_eq!(large.charged, large.len());
         assert!(pool.stats().held <= pool.stats().cap);
     }
 

@@ -194,7 +194,10 @@ fn message_error_fails_the_calls_and_is_not_answered() {
 fn requests_to_a_side_that_serves_none_are_a_protocol_error() {
     let requests = [
         (Ask::default().octets(), MessageType::Request),
-        (util::messages::locate(Version::V1_2, RequestId(1), b"k").into_bytes().to_vec(), MessageType::LocateRequest),
+        (
+            util::messages::locate(Version::V1_2, RequestId(1), b"k").into_bytes().to_vec(),
+            MessageType::LocateRequest,
+        ),
     ];
     for (octets, kind) in requests {
         let mut pair = Pair::new(Cut::Whole);
@@ -251,7 +254,9 @@ fn an_undecodable_reply_header_fails_its_call_in_giop_1_2() {
     pair.drive();
     let id = pair.client.conn.request_id(bad);
     let mut answer =
-        util::messages::reply(Version::V1_2, id, giop_codec::giop::ReplyStatus::NoException, b"").into_bytes().to_vec();
+        util::messages::reply(Version::V1_2, id, giop_codec::giop::ReplyStatus::NoException, b"")
+            .into_bytes()
+            .to_vec();
     answer[16..20].copy_from_slice(&99u32.to_ne_bytes());
     pair.client.inject(&answer);
     pair.drive();
@@ -291,7 +296,10 @@ fn a_failed_write_still_reads_the_peers_last_words() {
             assert_eq!((error.kind, error.completed()), (CallErrorKind::Closed, CompletionStatus::No));
         } else {
             let failure = IoFailure { kind: io::ErrorKind::ConnectionReset, os_code: None };
-            assert_eq!((error.kind, error.completed()), (CallErrorKind::Lost(failure), CompletionStatus::Maybe));
+            assert_eq!(
+                (error.kind, error.completed()),
+                (CallErrorKind::Lost(failure), CompletionStatus::Maybe)
+            );
         }
         let error = pair.client.outcome(unwritten).unwrap_err();
         assert_eq!((error.sent, error.completed()), (Sent::Partly, CompletionStatus::No));

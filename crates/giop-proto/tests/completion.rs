@@ -76,8 +76,14 @@ fn call_sent(sent: Sent) -> (Pair, giop_proto::CallId) {
 fn what_had_left_when_the_connection_ended_is_told() {
     let ends: [(fn(&mut Pair), CallErrorKind); 5] = [
         (|pair| pair.client.eof = true, CallErrorKind::Lost(ErrorKind::UnexpectedEof.into())),
-        (|pair| pair.client.inject(&bare(Version::V1_2, MessageType::CloseConnection)), CallErrorKind::Closed),
-        (|pair| pair.client.inject(&bare(Version::V1_2, MessageType::MessageError)), CallErrorKind::PeerError),
+        (
+            |pair| pair.client.inject(&bare(Version::V1_2, MessageType::CloseConnection)),
+            CallErrorKind::Closed,
+        ),
+        (
+            |pair| pair.client.inject(&bare(Version::V1_2, MessageType::MessageError)),
+            CallErrorKind::PeerError,
+        ),
         (
             |pair| pair.client.inject(b"GIOP\x01\x02\0\x08\0\0\0\0"),
             CallErrorKind::Protocol(ProtocolError::Header(HeaderError::Type(8))),

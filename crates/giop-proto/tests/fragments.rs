@@ -81,8 +81,9 @@ fn an_empty_last_fragment_ends_the_message() {
 #[test]
 fn fragments_of_different_requests_may_interleave() {
     every_cut(|pair| {
-        let wholes: Vec<_> =
-            (0..3).map(|i| Ask { id: 2 * i, body: body(30 + 8 * i as usize), ..Ask::default() }.octets()).collect();
+        let wholes: Vec<_> = (0..3)
+            .map(|i| Ask { id: 2 * i, body: body(30 + 8 * i as usize), ..Ask::default() }.octets())
+            .collect();
         let mut pieces: Vec<_> = wholes.iter().map(|whole| fragmented(whole, 56, 8).into_iter()).collect();
         let plain = Ask { id: 100, ..Ask::default() }.octets();
         let mut left = true;
@@ -162,6 +163,49 @@ fn pieces_of_giop_1_1_are_told_where_they_matter() {
 }
 
 #[test]
+fn values_in_giop_1_1_fragments_are_aligned_as_omniorb_aligns_them() {
+    // Three octets, filled up to a first piece of a multiple of 8; then, each in a fragment of its own, what omniORB
+    // pads from the fragment's own header on: a double behind 4 octets, a short and a long long behind 2.
+    let mut first = Ask { version: Version::V1_1, order: ByteOrder::Big, ..Ask::default() }.octets();
+    first.extend_from_slice(&[7; 3]);
+    while first.len() % 8 != 0 {
+        first.push(9);
+    }
+    let filled = first.len();
+    let fragment = |payload: &[&[u8]], more: u8| {
+        let payload = payload.concat();
+        let mut octets = b"GIOP\x01\x01\x00\x07".to_vec();
+        octets[6] |= more;
+        octets.extend_from_slice(&(payload.len() as u32).to_be_bytes());
+        octets.extend_from_slice(&payload);
+        octets
+    };
+    first[6] |= 2;
+    let size = filled as u32 - 12;
+    first[8..12].copy_from_slice(&size.to_be_bytes());
+    let stream = [
+        first,
+        fragment(&[&[0; 4], &2.5f64.to_be_bytes()], 2),
+        fragment(&[&5u16.to_be_bytes(), &[0; 2], &6u64.to_be_bytes()], 0),
+    ]
+    .concat();
+    every_cut(|pair| {
+        pair.server.inject(&stream);
+        pair.drive();
+        let request = pair.request();
+        assert_eq!(request.pieces(), [filled as u32, filled as u32 + 12]);
+        let mut arguments = request.arguments();
+        assert_eq!(arguments.take(3).unwrap(), [7; 3]);
+        let fill = filled - arguments.position();
+        arguments.take(fill).unwrap();
+        assert_eq!(arguments.read_f64().unwrap(), 2.5);
+        assert_eq!(arguments.read_u16().unwrap(), 5);
+        assert_eq!(arguments.read_u64().unwrap(), 6);
+        assert!(arguments.read_u8().is_err());
+    });
+}
+
+#[test]
 fn too_many_open_messages_end_the_connection() {
     let mut limits = Limits::default();
     limits.max_fragmented = 3;
@@ -212,7 +256,10 @@ fn a_request_whose_fragments_are_too_much_is_refused_and_the_connection_goes_on(
         let refused = pair.client.outcome(large).unwrap();
         assert_eq!(refused.status(), ReplyStatus::SystemException);
         let exception: SystemException = giop_codec::cdr::CdrDecode::decode(&mut refused.body()).unwrap();
-        assert_eq!((exception.kind, exception.completed), (SystemExceptionKind::ImpLimit, CompletionStatus::No));
+        assert_eq!(
+            (exception.kind, exception.completed),
+            (SystemExceptionKind::ImpLimit, CompletionStatus::No)
+        );
     });
 }
 
@@ -273,14 +320,17 @@ fn fragments_must_be_like_their_message() {
         let mut pair = Pair::new(Cut::Whole);
         inject(&mut pair, &pieces);
         pair.drive();
-        let expected = if octet == 5 { ProtocolError::FragmentOrder } else { ProtocolError::FragmentMismatch };
+        let expected =
+            if octet == 5 { ProtocolError::FragmentOrder } else { ProtocolError::FragmentMismatch };
         assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::Protocol(expected)));
     }
 }
 
 #[test]
 fn messages_that_can_not_be_fragmented_end_the_connection() {
-    for (version, kind) in [(Version::V1_2, MessageType::CancelRequest), (Version::V1_1, MessageType::LocateRequest)] {
+    for (version, kind) in
+        [(Version::V1_2, MessageType::CancelRequest), (Version::V1_1, MessageType::LocateRequest)]
+    {
         let mut octets = bare(version, kind);
         octets[6] |= 2;
         octets.extend_from_slice(&[0; 4]);
@@ -329,8 +379,8 @@ fn a_lost_reply_of_fragments_fails_its_call() {
     let mut pair = Pair::new(Cut::Whole);
     let call = pair.call(&Ask::default());
     pair.drive();
-    let answer =
-        reply(Version::V1_2, pair.client.conn.request_id(call), ReplyStatus::NoException, &body(50)).into_bytes();
+    let answer = reply(Version::V1_2, pair.client.conn.request_id(call), ReplyStatus::NoException, &body(50))
+        .into_bytes();
     pair.client.inject(&fragmented(&answer, 24, 8)[0]);
     pair.drive();
     pair.client.eof = true;

@@ -278,12 +278,18 @@ impl Model {
                 let id = u32::from(id);
                 let octets = match what {
                     0 => cancel(Version::V1_2, id),
-                    1 => reply(Version::V1_2, RequestId(id), ReplyStatus::NoException, b"").into_bytes().to_vec(),
-                    2 => locate_reply(Version::V1_1, RequestId(id), giop_codec::giop::LocateStatus::ObjectHere)
+                    1 => reply(Version::V1_2, RequestId(id), ReplyStatus::NoException, b"")
                         .into_bytes()
                         .to_vec(),
+                    2 => {
+                        locate_reply(Version::V1_1, RequestId(id), giop_codec::giop::LocateStatus::ObjectHere)
+                            .into_bytes()
+                            .to_vec()
+                    }
                     3 => bare(Version::V1_2, MessageType::CloseConnection),
-                    4 => fragmented(&Ask { id, body: vec![0; 50], ..Ask::default() }.octets(), 64, 16).concat(),
+                    4 => {
+                        fragmented(&Ask { id, body: vec![0; 50], ..Ask::default() }.octets(), 64, 16).concat()
+                    }
                     _ => bare(Version::V1_2, MessageType::MessageError),
                 };
                 // In the middle of a message this is garbage, and so is a request to a client.
@@ -370,7 +376,10 @@ impl Model {
         }
         assert!(self.pair.client.closed && self.pair.server.closed, "nothing may be left hanging");
         for call in self.calls {
-            assert!(self.pair.client.conn.take_outcome(call).is_some(), "every call has an outcome in the end");
+            assert!(
+                self.pair.client.conn.take_outcome(call).is_some(),
+                "every call has an outcome in the end"
+            );
         }
         if !self.torn {
             for side in [&self.pair.client, &self.pair.server] {

@@ -58,13 +58,17 @@ fn a_side_that_awaits_replies_reads_on_and_refuses_what_is_too_much() {
         assert_eq!(pair.server.requests.len(), 1);
         for call in &calls[1..] {
             let refused = exception(&pair.client.outcome(*call).unwrap());
-            assert_eq!((refused.kind, refused.minor), (SystemExceptionKind::Transient, minor::TRANSIENT_DISCARDED));
+            assert_eq!(
+                (refused.kind, refused.minor),
+                (SystemExceptionKind::Transient, minor::TRANSIENT_DISCARDED)
+            );
             assert_eq!(refused.completed, CompletionStatus::No);
         }
         let inner = pair.client.requests.pop_front().unwrap();
-        pair.client
-            .conn
-            .send_reply(inner.token(), &mut reply(Version::V1_2, inner.id(), ReplyStatus::NoException, b"inner"));
+        pair.client.conn.send_reply(
+            inner.token(),
+            &mut reply(Version::V1_2, inner.id(), ReplyStatus::NoException, b"inner"),
+        );
         pair.drive();
         assert_eq!(pair.server.outcome(back).unwrap().body().rest(), b"inner");
         let request = pair.request();
@@ -129,7 +133,10 @@ fn an_oversized_request_is_skipped_and_refused() {
             let small = pair.call(&Ask { body: vec![4; 100], ..Ask::default() });
             pair.drive();
             let refused = exception(&pair.client.outcome(large).unwrap());
-            assert_eq!((refused.kind, refused.completed), (SystemExceptionKind::ImpLimit, CompletionStatus::No));
+            assert_eq!(
+                (refused.kind, refused.completed),
+                (SystemExceptionKind::ImpLimit, CompletionStatus::No)
+            );
             let request = pair.request();
             assert_eq!(request.arguments().rest(), [4; 100]);
             pair.answer(&request, b"fits");

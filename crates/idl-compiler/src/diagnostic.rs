@@ -128,6 +128,15 @@ impl Diagnostics {
     }
 }
 
+impl std::fmt::Display for Diagnostics {
+    /// All findings with excerpts of the source, without colour.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.render(false).trim_end())
+    }
+}
+
+impl std::error::Error for Diagnostics {}
+
 impl<'a> IntoIterator for &'a Diagnostics {
     type Item = &'a Diagnostic;
     type IntoIter = std::slice::Iter<'a, Diagnostic>;

@@ -50,26 +50,27 @@ struct Output<'a> {
     comments: Comments,
     incomplete: bool,
     after_stray: bool,
-    /// Words reported as colliding with keywords: once each is enough.
-    reported: Vec<String>,
+    in_pragma: bool,
     out: &'a mut Collector,
 }
 
 impl<'a> Output<'a> {
     fn new(file: u32, out: &'a mut Collector) -> Self {
-        let (tokens, comments, reported) = (Vec::new(), Comments::default(), Vec::new());
-        Output { file, tokens, comments, incomplete: false, after_stray: false, reported, out }
+        let (tokens, comments) = (Vec::new(), Comments::default());
+        Output { file, tokens, comments, incomplete: false, after_stray: false, in_pragma: false, out }
     }
 
     fn span(&self, start: usize, end: usize) -> Span {
         Span::new(self.file, start..end)
     }
 
+    /// Adds a token with the comments before it; those before a pragma belong to what follows it.
     fn push(&mut self, kind: TokenKind, span: Span) {
-        let pragma = matches!(kind, TokenKind::Pragma);
+        self.in_pragma |= kind == TokenKind::Pragma;
         let none = self.comments.outer.is_empty() && self.comments.inner.is_empty();
-        let some = !(pragma || none);
+        let some = !(self.in_pragma || none);
         let comments = some.then(|| Box::new(std::mem::take(&mut self.comments)));
+        self.in_pragma &= kind != TokenKind::PragmaEnd;
         let after_stray = std::mem::take(&mut self.after_stray);
         self.tokens.push(Token { kind, span, comments, after_stray });
     }
@@ -92,8 +93,7 @@ impl<'a> Output<'a> {
 
     /// An identifier or keyword as written.
     fn word(&mut self, word: &str, span: Span) {
-        let keyword = keyword(word.strip_prefix('_').unwrap_or(word));
-        if let Some(keyword) = keyword.filter(|keyword| *keyword == word) {
+        if let Some(keyword) = keyword(word).filter(|keyword| *keyword == word) {
             return self.push(TokenKind::Keyword(keyword), span);
         }
         let (text, escaped) = word.strip_prefix('_').map_or((word, false), |rest| (rest, true));
@@ -107,16 +107,6 @@ impl<'a> Output<'a> {
             self.out.push(error.note(
                 "an identifier starts with a letter; one underscore before it only escapes a keyword and is not part of the name",
             ));
-        } else if let (false, Some(keyword)) = (escaped, keyword)
-            && !self.reported.iter().any(|reported| reported == text)
-        {
-            self.reported.push(text.to_owned());
-            let message = format!("`{text}` collides with the keyword `{keyword}`");
-            let error = Diagnostic::error("keyword-collision", span, message);
-            let error = error.note("IDL identifiers that differ from a keyword in case only are not allowed");
-            let help =
-                format!("write `{keyword}` for the keyword, or escape the name: `_{text}` is named `{text}`");
-            self.out.push(error.help(help));
         }
         self.push(TokenKind::Ident { text: text.to_owned(), escaped }, span);
     }

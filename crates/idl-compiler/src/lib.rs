@@ -15,7 +15,7 @@
 //! ```
 //!
 //! The stages, each a module that knows only those before it: source and spans, lexers, tokens, parser, syntax tree,
-//! resolver, model.
+//! resolver, model, emitter.
 
 mod ast;
 mod lex;

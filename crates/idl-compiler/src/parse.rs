@@ -11,7 +11,7 @@ use crate::diagnostic::{Collector, Diagnostic};
 use crate::lex::clean_comment;
 use crate::model::Docs;
 use crate::source::Span;
-use crate::token::{Punct, Token, TokenKind};
+use crate::token::{Punct, Token, TokenKind, keyword};
 
 mod expr;
 mod head;
@@ -57,8 +57,8 @@ pub(crate) struct Parsed {
 pub(crate) fn parse(tokens: Vec<Token>, out: &mut Collector) -> Parsed {
     let mut parser =
         Parser { tokens, at: 0, depth: 0, in_angle: false, declared: HashSet::new(), gave_up: false, out };
-    let docs = Docs { lines: parser.inner_docs() };
-    let items = parser.items(item::Place::File);
+    let mut docs = Docs::default();
+    let items = parser.items(item::Place::File, &mut docs);
     Parsed { items, docs }
 }
 
@@ -215,9 +215,19 @@ impl Parser<'_> {
         }
     }
 
-    /// An identifier that is being declared.
+    /// An identifier that is being declared. It must not look like a keyword; uses need not be escaped.
     fn new_ident(&mut self, what: &str) -> Parse<Ident> {
+        let escaped = matches!(self.kind(), TokenKind::Ident { escaped: true, .. });
         let ident = self.ident(what)?;
+        if let (false, Some(keyword)) = (escaped, keyword(&ident.text)) {
+            let text = &ident.text;
+            let message = format!("`{text}` collides with the keyword `{keyword}`");
+            let error = Diagnostic::error("keyword-collision", ident.span, message);
+            let error = error.note("a name must differ from every keyword in more than case");
+            self.report(
+                error.help(format!("choose another name, or escape it: `_{text}` is named `{text}`")),
+            );
+        }
         self.declared.insert(ident.text.clone());
         Ok(ident)
     }

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use crate::ast::{Declarator, Head, Ident, Item, ItemKind, TypeKind, TypeSpec};
 use crate::diagnostic::{Collector, Diagnostic, Diagnostics};
 use crate::model::{
-    Const, Def, DefId, DefKind, Docs, Interface, Model, Module, Struct, Type, TypeId, Typedef, Union,
+    Const, Def, DefId, DefKind, Interface, Model, Module, Struct, Type, TypeId, Typedef, Union,
 };
 use crate::parse::Parsed;
 use crate::source::{Sources, Span};
@@ -356,9 +356,4 @@ impl DefKind {
 fn article(what: &str) -> String {
     let vowel = what.starts_with(['a', 'e', 'i', 'o', 'u']) && !what.starts_with("union");
     format!("{} {what}", if vowel { "an" } else { "a" })
-}
-
-/// Documentation that is not there.
-fn no_docs() -> Docs {
-    Docs::default()
 }

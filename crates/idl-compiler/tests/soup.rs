@@ -231,6 +231,8 @@ fn deep_and_long_texts_are_answered_once_and_soon() {
         format!("typedef {}X T;", "A::".repeat(20_000)),
         (0..5_000).map(|i| format!("typedef Nope{i} T{i};\n")).collect(),
         (0..5_000).map(|i| format!("? long x{i};\n")).collect(),
+        format!("typedef long T; {}", "typedef long T; ".repeat(5_000)),
+        format!("typedef long T;{}", "\ntypedef long T;".repeat(5_000)),
         chain("interface I0 { };", |i| format!("interface I{i} : I{} {{ void f{i}(); }};", i - 1)),
         chain("interface A0 { }; interface B0 { };", |i| {
             format!(

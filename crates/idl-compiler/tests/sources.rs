@@ -203,7 +203,7 @@ fn pragmas_without_places_end_by_their_grammar() {
 
 #[test]
 fn comments_become_documentation_in_both_sources() {
-    let idl = "//! Of the file.\n/** One line. */\nmodule M {\n    //! Inside.\n    /// First.\n    ///\n    /// Second.
+    let idl = "//! Of the file.\n/** One line. */\n#pragma prefix \"p\"\nmodule M {\n    //! Inside.\n    /// First.\n    ///\n    /// Second.
     interface I {\n        /**\n         * Block.\n         *   indented\n         */\n        void f(/// A number.\n            in long x,
             /** Another. */ in long y);\n        // not this\n        /* nor this */\n        /***** nor this *****/\n        //// nor this
         attribute long a; ///< nor this\n    };\n    /// An enum.\n    enum E { /// One.\n A, B };\n};

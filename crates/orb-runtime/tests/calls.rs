@@ -163,6 +163,28 @@ async fn oneways_finish_before_the_next_request_of_the_object_starts() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn oneways_complete_at_their_scope() {
+    use orb_runtime::SyncScope;
+    let pair = pair();
+    let here: ProbeRef = pair.server.activate(Probe::default()).unwrap();
+    let probe: ProbeRef = pair.client.resolve(&here.to_string()).await.unwrap();
+    let start = tokio::time::Instant::now();
+    for (scope, waits) in [
+        (SyncScope::Queued, false),
+        (SyncScope::Transport, false),
+        (SyncScope::Server, false),
+        (SyncScope::Target, true),
+    ] {
+        let before = start.elapsed();
+        probe.with_sync_scope(scope).note(1, 100).await.unwrap();
+        let took = start.elapsed() - before;
+        assert_eq!(took >= Duration::from_millis(100), waits, "{scope:?} took {took:?}");
+        assert!(!probe.notes().await.unwrap().is_empty());
+    }
+    assert_eq!(probe.notes().await.unwrap(), [1; 4]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn every_way_of_cutting_reads_and_writes_gives_the_same() {
     for (read_max, write_max) in [(1, usize::MAX), (usize::MAX, 1), (3, 7), (1, 1)] {
         let pair = pair();

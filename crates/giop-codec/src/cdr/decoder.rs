@@ -5,6 +5,7 @@ use core::any::Any;
 
 use super::fixed::{FixedReader, read_strided};
 use super::layout::{FixedLayout, padding};
+use super::pieces::Pieces;
 use super::seq::{Element, Seq};
 use super::text::CodeSets;
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, Version};
@@ -46,8 +47,11 @@ const MIN_ALLOC: usize = 16 << 20;
 #[derive(Clone, Debug)]
 pub struct Decoder<'a> {
     /// The data; its first octet is the alignment origin.
-    data: &'a [u8],
-    position: usize,
+    pub(super) data: &'a [u8],
+    pub(super) position: usize,
+    /// Where the octets end that values are read from: the next joint of a message in pieces, else the end.
+    pub(super) seen: usize,
+    pub(super) pieces: Pieces<'a>,
     swap: bool,
     order: ByteOrder,
     version: Version,
@@ -85,6 +89,8 @@ impl<'a> Decoder<'a> {
         Decoder {
             data,
             position: 0,
+            seen: data.len(),
+            pieces: Pieces::default(),
             swap: order.is_foreign(),
             order,
             version,
@@ -196,14 +202,31 @@ impl<'a> Decoder<'a> {
 
     #[inline(always)]
     fn octets<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
-        let start = self.position + padding(self.position, N);
-        match self.data.get(start..).and_then(|rest| rest.first_chunk::<N>()) {
+        let start = self.position + padding(self.position + self.pieces.shift, N);
+        match self.data.get(start..self.seen).and_then(|rest| rest.first_chunk::<N>()) {
             Some(octets) => {
                 self.position = start + N;
                 Ok(*octets)
             }
-            None => Err(self.error(DecodeErrorKind::EndOfData)),
+            None => self.octets_behind::<N>(),
         }
+    }
+
+    /// The octets that did not fit before the joint, or before the end.
+    #[cold]
+    fn octets_behind<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        if self.next_piece() { self.octets::<N>() } else { Err(self.error(DecodeErrorKind::EndOfData)) }
+    }
+
+    /// Whether numbers are swapped.
+    pub(super) fn is_foreign(&self) -> bool {
+        self.swap
+    }
+
+    /// The place modulo 8 of the next octet, for alignment.
+    #[inline(always)]
+    fn phase(&self) -> usize {
+        (self.position + self.pieces.shift) % 8
     }
 
     read_methods! {
@@ -275,6 +298,9 @@ impl<'a> Decoder<'a> {
         match self.rest().get(..n) {
             Some(octets) => {
                 self.position += n;
+                if self.is_piecewise() {
+                    self.cross_joints();
+                }
                 Ok(octets)
             }
             None => Err(self.error(DecodeErrorKind::EndOfData)),
@@ -338,7 +364,7 @@ impl<'a> Decoder<'a> {
     /// [`EndOfData`](DecodeErrorKind::EndOfData), [`InvalidEnum`](DecodeErrorKind::InvalidEnum).
     #[inline]
     pub fn read_fixed<T: FixedLayout>(&mut self) -> Result<T, DecodeError> {
-        match self.position % 8 {
+        match self.phase() {
             0 => self.read_fixed_at(0, const { T::LAYOUT.size(0) }),
             4 => self.read_fixed_at(4, const { T::LAYOUT.size(4) }),
             phase => self.read_fixed_at(phase, T::LAYOUT.size(phase)),
@@ -348,6 +374,9 @@ impl<'a> Decoder<'a> {
     #[inline(always)]
     fn read_fixed_at<T: FixedLayout>(&mut self, phase: usize, size: usize) -> Result<T, DecodeError> {
         let start = self.position;
+        if !self.in_piece(size) {
+            return self.read_fixed_across();
+        }
         let mut r = FixedReader::new(self.take(size)?, phase, self.swap);
         let value = T::get(&mut r);
         if r.failed() { Err(DecodeError::new(DecodeErrorKind::InvalidEnum, start)) } else { Ok(value) }
@@ -373,8 +402,11 @@ impl<'a> Decoder<'a> {
             return Ok(());
         }
         let start = self.position;
-        let phase = start % 8;
+        let phase = self.phase();
         let before = out.len();
+        if !self.in_piece(T::LAYOUT.run(phase, n)) {
+            return self.read_fixed_each(n, out);
+        }
         let octets = self.take(T::LAYOUT.run(phase, n))?;
         self.charge(n.saturating_mul(size_of::<T>()))?;
         if out.try_reserve_exact(n).is_err() {
@@ -403,6 +435,26 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
+    /// The same one by one, where the run goes over a joint.
+    #[cold]
+    fn read_fixed_each<T: FixedLayout>(&mut self, n: usize, out: &mut Vec<T>) -> Result<(), DecodeError> {
+        self.charge(n.saturating_mul(size_of::<T>()))?;
+        if out.try_reserve_exact(n).is_err() {
+            return Err(self.error(DecodeErrorKind::AllocLimit));
+        }
+        let before = out.len();
+        for _ in 0..n {
+            match self.read_fixed() {
+                Ok(value) => out.push(value),
+                Err(error) => {
+                    out.truncate(before);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Reads `n` elements as a [`Seq`], without a count: a view where byte order and memory alignment allow,
     /// else one pass into a new vector.
     ///
@@ -414,7 +466,8 @@ impl<'a> Decoder<'a> {
         }
         if !self.swap
             && let Some((owner, origin)) = self.owner
-            && let Some(pad) = <T as FixedLayout>::LAYOUT.lead(self.position % 8)
+            && let Some(pad) = <T as FixedLayout>::LAYOUT.lead(self.phase())
+            && self.in_piece(n.saturating_mul(size_of::<T>()).saturating_add(pad))
         {
             let start = self.position;
             let octets = self.take(n.saturating_mul(size_of::<T>()).saturating_add(pad))?;
@@ -452,6 +505,8 @@ impl<'a> Decoder<'a> {
         Ok(Decoder {
             data,
             position: 1,
+            seen: data.len(),
+            pieces: Pieces::default(),
             swap: order.is_foreign(),
             order,
             version: Version::V1_2,

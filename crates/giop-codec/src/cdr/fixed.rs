@@ -1,6 +1,7 @@
 //! [`FixedWriter`] and [`FixedReader`]: the members of fixed-layout types, without a check a member.
 
 use super::layout::{FixedLayout, padding};
+use super::pieces::FRAGMENT_PHASE;
 
 /// Writes fixed-layout members into a zeroed region that is exactly as long as their layout says.
 pub struct FixedWriter<'a> {
@@ -128,6 +129,9 @@ pub struct FixedReader<'a> {
     phase: usize,
     swap: bool,
     bad: bool,
+    /// What follows behind a joint: see `pieces`.
+    behind: Option<&'a [u8]>,
+    crossed: bool,
 }
 
 macro_rules! read_methods {
@@ -145,7 +149,33 @@ impl<'a> FixedReader<'a> {
     /// A reader over `buf`, whose first octet lies at `phase`; `swap` when the order is foreign.
     #[inline(always)]
     pub(crate) fn new(buf: &'a [u8], phase: usize, swap: bool) -> FixedReader<'a> {
-        FixedReader { buf, at: 0, phase, swap, bad: false }
+        FixedReader { buf, at: 0, phase, swap, bad: false, behind: None, crossed: false }
+    }
+
+    /// Lets the reader go on in another region, which is a fragment's, once something does not fit in this one.
+    pub(crate) fn continue_in(&mut self, behind: &'a [u8]) {
+        self.behind = Some(behind);
+    }
+
+    /// Whether it went on in the other region, and how many octets of the one it is in were read.
+    pub(crate) fn reached(&self) -> (bool, usize) {
+        (self.crossed, self.at)
+    }
+
+    /// Octets that did not fit: behind the joint, if there is one.
+    #[cold]
+    #[inline(never)]
+    fn octets_behind<const N: usize>(&mut self, align: usize) -> [u8; N] {
+        if let Some(behind) = self.behind.take() {
+            (self.buf, self.phase, self.crossed) = (behind, FRAGMENT_PHASE, true);
+            let start = padding(FRAGMENT_PHASE, align);
+            self.at = start + N;
+            if let Some(octets) = behind.get(start..).and_then(|octets| octets.first_chunk::<N>()) {
+                return *octets;
+            }
+        }
+        self.bad = true;
+        [0; N]
     }
 
     read_methods! {
@@ -199,8 +229,9 @@ impl<'a> FixedReader<'a> {
         let start = self.at;
         self.at += stride * count;
         let Some(region) = self.buf.get(start..self.at) else {
-            self.bad = true;
-            return std::array::from_fn(|_| T::get(self));
+            self.bad |= self.behind.is_none();
+            self.at = start;
+            return std::array::from_fn(|_| first.take().unwrap_or_else(|| T::get(self)));
         };
         if !self.swap
             && first.is_none()
@@ -244,10 +275,7 @@ impl<'a> FixedReader<'a> {
         self.at = start + N;
         match self.buf.get(start..start + N).and_then(|octets| octets.first_chunk::<N>()) {
             Some(octets) => *octets,
-            None => {
-                self.bad = true;
-                [0; N]
-            }
+            None => self.octets_behind(align),
         }
     }
 }

@@ -15,6 +15,7 @@ mod impls;
 mod layout;
 mod long_double;
 mod nilable;
+mod pieces;
 mod scalar;
 mod seq;
 mod strings;

@@ -156,10 +156,7 @@ impl Connection {
         }
         let head = match self.last_head.recall(&header, octets) {
             Some(head) => head,
-            None => match self.new_head(header, &joined) {
-                Some(head) => head,
-                None => return None,
-            },
+            None => self.new_head(header, &joined)?,
         };
         self.clock.request();
         let token = self.serving.insert(head.id, head.response.expects_reply());

@@ -95,9 +95,12 @@ pub fn locate_reply(version: Version, id: RequestId, status: LocateStatus) -> En
 }
 
 pub fn cancel(version: Version, id: u32) -> Vec<u8> {
-    let mut octets = MessageHeader { size: 4, ..MessageHeader::new(version, ByteOrder::NATIVE, MessageType::CancelRequest) }
-        .encode()
-        .to_vec();
+    let mut octets = MessageHeader {
+        size: 4,
+        ..MessageHeader::new(version, ByteOrder::NATIVE, MessageType::CancelRequest)
+    }
+    .encode()
+    .to_vec();
     octets.extend_from_slice(&id.to_ne_bytes());
     octets
 }

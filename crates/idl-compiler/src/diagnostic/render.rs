@@ -1,10 +1,10 @@
 //! Diagnostics for people.
 
-use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet, Title};
 
-use super::{Diagnostic, Diagnostics, Severity};
+use super::{Diagnostic, Diagnostics, Label, Severity};
 
-/// Lines longer than this are shown only around the place.
+/// Longer lines are shown only around the place, and places farther apart in excerpts of their own.
 const MAX_EXCERPT: usize = 2000;
 
 impl Diagnostics {
@@ -13,32 +13,30 @@ impl Diagnostics {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         let mut text = String::new();
         for diagnostic in &self.items {
-            text.push_str(&renderer.render(&[self.report(diagnostic)]));
+            let level = match diagnostic.severity {
+                Severity::Error => Level::ERROR,
+                Severity::Warning => Level::WARNING,
+            };
+            let title = level.primary_title(diagnostic.message.as_str()).id(diagnostic.code);
+            text.push_str(&renderer.render(&[self.report(diagnostic, title)]));
             text.push_str("\n\n");
         }
         text
     }
 
-    /// One finding with excerpts, without colour.
+    /// One finding with excerpts, without colour, and without the word that says how bad it is: rustc puts its own.
     pub(super) fn render_one(&self, diagnostic: &Diagnostic) -> String {
-        Renderer::plain().render(&[self.report(diagnostic)])
+        let title = Level::ERROR.no_name().primary_title(diagnostic.message.as_str());
+        Renderer::plain().render(&[self.report(diagnostic, title)])
     }
 
-    fn report<'a>(&'a self, diagnostic: &'a Diagnostic) -> Group<'a> {
-        let level = match diagnostic.severity {
-            Severity::Error => Level::ERROR,
-            Severity::Warning => Level::WARNING,
-        };
-        let mut group = level
-            .primary_title(diagnostic.message.as_str())
-            .id(diagnostic.code)
-            .elements(std::iter::empty::<annotate_snippets::Message<'a>>());
-        let mut files: Vec<u32> = diagnostic.labels.iter().map(|label| label.span.file).collect();
-        files.dedup();
-        for number in files {
-            let Some(file) = self.sources.file(number) else { continue };
-            let labels = diagnostic.labels.iter().enumerate().filter(|(_, label)| label.span.file == number);
-            let window = Window::around(&file.text, labels.clone().map(|(_, label)| label.span.range()));
+    fn report<'a>(&'a self, diagnostic: &'a Diagnostic, title: Title<'a>) -> Group<'a> {
+        let mut group = Group::with_title(title);
+        for labels in clusters(&diagnostic.labels) {
+            let Some(file) = labels.first().and_then(|(_, label)| self.sources.file(label.span.file)) else {
+                continue;
+            };
+            let window = Window::around(&file.text, labels.iter().map(|(_, label)| label.span.range()));
             let mut snippet = Snippet::source(window.text)
                 .line_start(file.first_line + window.lines_before)
                 .path(file.name.as_str());
@@ -60,6 +58,25 @@ impl Diagnostics {
         }
         group
     }
+}
+
+/// Labels near each other, shown in one excerpt, with their positions in the finding.
+type Cluster<'a> = Vec<(usize, &'a Label)>;
+
+/// Puts labels near each other together, so that no excerpt spans a whole text.
+fn clusters(labels: &[Label]) -> Vec<Cluster<'_>> {
+    let mut clusters: Vec<Cluster<'_>> = Vec::new();
+    for (index, label) in labels.iter().enumerate() {
+        let near = |other: &Label| {
+            other.span.file == label.span.file
+                && other.span.range().start.abs_diff(label.span.range().start) < MAX_EXCERPT
+        };
+        match clusters.iter_mut().find(|cluster| cluster.iter().all(|(_, other)| near(other))) {
+            Some(cluster) => cluster.push((index, label)),
+            None => clusters.push(vec![(index, label)]),
+        }
+    }
+    clusters
 }
 
 /// The part of a text that the labels of a finding need.

@@ -8,7 +8,7 @@ use crate::token::{Punct, TokenKind, Wideness};
 mod literal;
 
 pub(super) fn lex(file: u32, text: &str, out: &mut Collector) -> Lexed {
-    let mut lexer = Lexer { text, at: 0, line_start: true, in_pragma: false, output: Output::new(file, out) };
+    let mut lexer = Lexer { text, at: 0, line_start: true, output: Output::new(file, out) };
     if text.starts_with('\u{feff}') {
         lexer.at = '\u{feff}'.len_utf8();
     }
@@ -25,7 +25,6 @@ struct Lexer<'t, 'o> {
     at: usize,
     /// Only blanks stand before this place in its line, so `#` starts a directive.
     line_start: bool,
-    in_pragma: bool,
     output: Output<'o>,
 }
 
@@ -98,8 +97,7 @@ impl<'t> Lexer<'t, '_> {
 
     fn end_line(&mut self) {
         self.line_start = true;
-        if self.in_pragma {
-            self.in_pragma = false;
+        if self.output.in_pragma {
             let end =
                 self.output.tokens.last().map_or(self.output.span(self.at, self.at), |token| token.span);
             self.output.push(TokenKind::PragmaEnd, Span { start: end.end, ..end });
@@ -137,7 +135,7 @@ impl<'t> Lexer<'t, '_> {
         match number(&self.text[start..self.at], span) {
             Ok(kind) => self.output.push(kind, span),
             // `#pragma version` has its own words for a malformed version.
-            Err(_) if self.in_pragma => {
+            Err(_) if self.output.in_pragma => {
                 self.output.push(TokenKind::Float(self.text[start..self.at].to_owned()), span)
             }
             Err(error) => self.output.bad_literal(error, span),
@@ -214,7 +212,6 @@ impl<'t> Lexer<'t, '_> {
         if matches!(word, "prefix" | "ID" | "version") {
             let span = self.output.span(start, self.at);
             self.output.push(TokenKind::Pragma, span);
-            self.in_pragma = true;
         } else {
             self.skip_line();
         }

@@ -135,7 +135,7 @@ impl Parser<'_> {
         };
         self.advance();
         let ty = self.param_type("the type of the parameter")?;
-        let name = self.ident("the name of the parameter")?;
+        let name = self.new_ident("the name of the parameter")?;
         if self.at_punct(Punct::BracketOpen) {
             let error = Diagnostic::error(
                 "anonymous-type",
@@ -181,7 +181,7 @@ impl Parser<'_> {
         Ok(TypeSpec { kind: TypeKind::Bad, span: ty.span })
     }
 
-    /// Names only declared for a message: nothing.
+    /// The name of something not supported, if it has one here.
     pub(super) fn optional_ident(&mut self) -> Option<Ident> {
         match self.kind() {
             TokenKind::Ident { .. } => self.new_ident("a name").ok(),

@@ -3,6 +3,7 @@
 use super::{Parse, Parser, Reported, STARTERS};
 use crate::ast::{Head, Item, ItemKind, Pragma, StringArg, TypeKind};
 use crate::diagnostic::Diagnostic;
+use crate::model::Docs;
 use crate::source::Span;
 use crate::suggest::closest;
 use crate::token::{Punct, TokenKind};
@@ -16,10 +17,12 @@ pub(super) enum Place {
 }
 
 impl Parser<'_> {
-    /// All definitions up to the end of the text or the `}` of this scope, which is left.
-    pub(super) fn items(&mut self, place: Place) -> Vec<Item> {
+    /// All definitions up to the end of the text or the `}` of this scope, which is left. `//!` comments between them join
+    /// the documentation of the scope.
+    pub(super) fn items(&mut self, place: Place, docs: &mut Docs) -> Vec<Item> {
         let mut items = Vec::new();
         loop {
+            docs.lines.extend(self.inner_docs());
             match self.kind() {
                 TokenKind::End => return items,
                 TokenKind::Punct(Punct::BraceClose) if place != Place::File => return items,
@@ -103,7 +106,7 @@ impl Parser<'_> {
         Ok(Item { head, kind: ItemKind::Module { name, items } })
     }
 
-    /// `{ ... };` with definitions; `//!` comments after the brace join the documentation of the scope.
+    /// `{ ... };` with definitions.
     pub(super) fn scope(
         &mut self,
         place: Place,
@@ -112,8 +115,7 @@ impl Parser<'_> {
         what: &str,
     ) -> Parse<Vec<Item>> {
         let open = self.expect_punct(Punct::BraceOpen)?;
-        head.docs.lines.extend(self.inner_docs());
-        let items = self.nested(|parser| Ok(parser.items(place)))?;
+        let items = self.nested(|parser| Ok(parser.items(place, &mut head.docs)))?;
         self.close(open)?;
         self.semicolon(&format!("the body of {what} `{name}`"))?;
         Ok(items)

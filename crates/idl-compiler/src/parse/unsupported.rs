@@ -71,14 +71,17 @@ impl Parser<'_> {
     }
 
     fn skip_between(&mut self, open: Punct, close: Punct) {
+        if !self.at_punct(open) {
+            return;
+        }
         let mut depth = 0usize;
         loop {
             match self.kind() {
                 TokenKind::Punct(punct) if *punct == open => depth += 1,
                 TokenKind::Punct(punct) if *punct == close => depth = depth.saturating_sub(1),
-                TokenKind::Punct(Punct::Semicolon | Punct::BraceOpen | Punct::BraceClose)
-                | TokenKind::End => return,
-                _ if depth == 0 => return,
+                TokenKind::Punct(Punct::Semicolon | Punct::BraceOpen | Punct::BraceClose) | TokenKind::End => {
+                    return;
+                }
                 _ => {}
             }
             self.advance();

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use super::scope::{Entity, Entry, ScopeId};
 use super::{Progress, Resolver};
-use crate::ast::{self, Head, Ident, Item, Name, Raises, TypeKind, TypeSpec};
+use crate::ast::{self, Head, Ident, Item, Name, Raises, TypeKind};
 use crate::diagnostic::Diagnostic;
-use crate::model::{Attribute, DefId, DefKind, Direction, Interface, Operation, Param, Type, TypeId};
+use crate::model::{Attribute, DefId, DefKind, Direction, Interface, Operation, Param, Type};
 
 impl Resolver<'_> {
     pub(super) fn interface(
@@ -160,7 +160,7 @@ impl Resolver<'_> {
     }
 
     pub(super) fn attribute(&mut self, head: Head, attribute: ast::Attribute, scope: ScopeId) {
-        let ty: Option<TypeId> = self.attribute_type(&attribute.ty, scope);
+        let ty = self.simple_type(&attribute.ty, scope);
         let get_raises = self.raises(attribute.get_raises.as_ref(), scope);
         let set_raises = self.raises(attribute.set_raises.as_ref(), scope);
         for name in &attribute.names {
@@ -179,10 +179,6 @@ impl Resolver<'_> {
                 self.add_child(id, scope);
             }
         }
-    }
-
-    fn attribute_type(&mut self, ty: &TypeSpec, scope: ScopeId) -> Option<TypeId> {
-        self.simple_type(ty, scope)
     }
 
     /// The exceptions of a clause, each once.

@@ -214,7 +214,20 @@ impl Resolver<'_> {
                 format!("{} `{}` is built more than {MAX_LEVELS} levels deep", def.kind.what(), def.name);
             let error = Diagnostic::error("too-deep", def.span, message);
             self.report(error.note("counted through members, elements, typedefs and base interfaces"));
-            self.states[id.index()].depth = 0;
+            self.cut(id);
+        }
+    }
+
+    /// Takes away what a definition is built on, so that nothing built on it is too deep again.
+    fn cut(&mut self, id: DefId) {
+        self.states[id.index()].depth = 0;
+        let stand_in = self.intern(Type::Object);
+        match &mut self.model.defs[id.index()].kind {
+            DefKind::Interface(interface) => interface.bases.clear(),
+            DefKind::Struct(body) | DefKind::Exception(body) => body.members.clear(),
+            DefKind::Union(union) => union.cases.clear(),
+            DefKind::Typedef(alias) => alias.ty = stand_in,
+            _ => {}
         }
     }
 

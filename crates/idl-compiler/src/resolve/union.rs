@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::scope::{Entity, ScopeId};
-use super::{Progress, Resolver, no_docs};
+use super::{Progress, Resolver};
 use crate::ast::{self, Head, Ident};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Case, ConstValue, DefId, DefKind, Label, Member, Primitive, Type, TypeId, Union};
@@ -101,12 +101,11 @@ impl Resolver<'_> {
         }
         let member_type = self.type_spec(case.ty, scope);
         let member_type = member_type.and_then(|ty| self.array(ty, &case.declarator.dims, scope));
-        let declared = self.declare_local(scope, &case.declarator.name, Entity::Member, "member");
+        self.declare_local(scope, &case.declarator.name, Entity::Member, "member");
         let annotations = self.annotations(&case.head);
         self.check_non_nil(&annotations, member_type);
         let Ident { text, span } = case.declarator.name;
-        let docs = if declared { case.head.docs } else { no_docs() };
-        let member = Member { name: text, ty: member_type?, docs, annotations, span };
+        let member = Member { name: text, ty: member_type?, docs: case.head.docs, annotations, span };
         Some(Case { labels: own, is_default, member })
     }
 

@@ -7,7 +7,9 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use giop_codec::ByteOrder;
-use giop_codec::giop::{LocateReplyHeader, LocateStatus, MessageType, finish_message, put_message_header};
+use giop_codec::giop::{
+    LocateReplyHeader, LocateStatus, MessageType, ResponseFlags, finish_message, put_message_header,
+};
 use giop_proto::outbox::BATCH;
 use giop_proto::{CloseReason, Event, IncomingLocate, IncomingRequest};
 use tokio::time::Sleep;
@@ -59,6 +61,9 @@ impl Driver {
             self.held.push(incoming);
             return None;
         }
+        if incoming.response() == ResponseFlags::Server {
+            self.acknowledge(&incoming);
+        }
         let sets = Some(incoming.code_sets());
         let Some(entry) = self.find(incoming.key()) else {
             let to = ReplyTo::new(&incoming);
@@ -67,6 +72,15 @@ impl Driver {
             );
         };
         self.running.start(cx, entry, incoming, sets)
+    }
+
+    /// Answers a oneway whose sender waits for the server, not for the servant.
+    #[cold]
+    fn acknowledge(&mut self, incoming: &IncomingRequest) {
+        let mut encoder = self.running.encoder();
+        ReplyTo::new(incoming).received(&mut encoder);
+        self.link.lock().machine.send_reply(incoming.token(), &mut encoder);
+        self.running.keep_encoder(encoder);
     }
 
     /// The object of that key. Most requests are for the object of the one before.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Orb, OrbCore};
 use crate::reference::{ObjectRef, Reference};
 use crate::serve::adapter::RunMode;
-use crate::serve::{Serves, Skeleton};
+use crate::serve::{Servant, Serves, Skeleton};
 
 /// Why a servant could not be activated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -111,6 +111,14 @@ impl Activation {
         R: Serves<S>,
     {
         self.activate_skeleton(R::skeleton(servant)).map(R::from_object)
+    }
+
+    /// Activates an erased servant; the reference is untyped.
+    ///
+    /// # Errors
+    /// As [`activate`](Self::activate).
+    pub fn activate_erased(self, servant: Servant) -> Result<ObjectRef, ActivateError> {
+        self.activate_skeleton(servant.0)
     }
 
     fn activate_skeleton(self, skeleton: Arc<dyn Skeleton>) -> Result<ObjectRef, ActivateError> {

@@ -11,4 +11,4 @@ pub(crate) use current::inherited_deadline;
 pub use current::{Request, request, try_request};
 pub use optable::OpTable;
 pub use request::{Outcome, ServerRequest, unknown_user_exception};
-pub use skeleton::{DispatchSlot, Serves, Skeleton, UserException};
+pub use skeleton::{DispatchSlot, Servant, Serves, Skeleton, UserException};

@@ -175,6 +175,13 @@ impl ReplyTo {
         Outcome { token: self.token, encoder, failed: None }
     }
 
+    /// The empty reply that tells the sender of a oneway that the server has it (`SYNC_WITH_SERVER`).
+    #[cold]
+    pub(crate) fn received(self, encoder: &mut Encoder) {
+        let written = self.put(encoder, ReplyStatus::NoException, &[], |_| Ok(())).is_ok();
+        debug_assert!(written, "three numbers always encode");
+    }
+
     /// A reply that carries a system exception; for a oneway only a note of it.
     #[cold]
     pub(crate) fn system_exception(self, mut encoder: Box<Encoder>, exception: SystemException) -> Outcome {

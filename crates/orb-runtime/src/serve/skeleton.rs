@@ -34,6 +34,33 @@ pub trait Serves<S>: Reference {
     fn skeleton(servant: S) -> Arc<dyn Skeleton>;
 }
 
+/// A servant of any interface, erased: what servant managers hand over.
+///
+/// `Servant::of::<bank::AccountRef>(MyAccount::default())`
+#[doc(alias = "PortableServer::Servant")]
+#[derive(Clone)]
+pub struct Servant(pub(crate) Arc<dyn Skeleton>);
+
+impl Servant {
+    /// The servant of the interface of `R`.
+    #[must_use]
+    pub fn of<R: Serves<S>, S>(servant: S) -> Self {
+        Self(R::skeleton(servant))
+    }
+
+    /// The repository id of its interface.
+    #[must_use]
+    pub fn repository_id(&self) -> &'static str {
+        self.0.repository_ids().first().copied().unwrap_or(super::request::OBJECT_ID)
+    }
+}
+
+impl std::fmt::Debug for Servant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Servant").field(&self.repository_id()).finish()
+    }
+}
+
 /// An IDL exception.
 pub trait UserException: CdrEncode + CdrDecode + std::error::Error + Send + Sync + 'static {
     /// Its repository id, such as `IDL:Bank/InsufficientFunds:1.0`.

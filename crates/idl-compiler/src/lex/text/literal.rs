@@ -85,7 +85,13 @@ impl Lexer<'_, '_> {
             }
             'u' => u32::from_str_radix(self.digits(16, 4), 16)
                 .map_err(|_| "`\\u` needs one to four hexadecimal digits")?,
-            other => return Err(format!("there is no escape sequence `\\{}`", other.escape_debug())),
+            other => {
+                let span = self.output.span(self.at - 1 - other.len_utf8(), self.at);
+                let message = format!("there is no escape sequence `\\{}`", other.escape_debug());
+                let warning = Diagnostic::warning("unknown-escape", span, message);
+                self.output.out.push(warning.note(format!("it is read as `{}`", other.escape_debug())));
+                u32::from(other)
+            }
         })
     }
 

@@ -1,0 +1,151 @@
+//! Messages joined from GIOP 1.1 fragments, whose values are aligned in each fragment by itself.
+//!
+//! The octets of such a message are contiguous, but behind each joint the alignment starts anew: a fragment's first
+//! octet is behind its own message header, at phase 4 modulo 8. A sender (omniORB) splits between values, never inside
+//! one, except for runs of octets. So a decoder sees only the octets up to the next joint, and what does not fit in
+//! there is looked for behind it. Messages in one piece pay nothing: for them the next joint is the end.
+
+use super::decoder::Decoder;
+use super::fixed::FixedReader;
+use super::layout::FixedLayout;
+use crate::{DecodeError, DecodeErrorKind};
+
+/// The phase at which the payload of a fragment starts: behind twelve octets of message header.
+pub(super) const FRAGMENT_PHASE: usize = 4;
+
+/// What lies behind the octets that a decoder sees.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pieces<'a> {
+    /// Where the pieces start that are not reached yet.
+    starts: &'a [u32],
+    /// What to add to an offset so that its alignment is the one of its piece.
+    pub(super) shift: usize,
+}
+
+impl<'a> Decoder<'a> {
+    /// The same decoder of a message whose second and later GIOP 1.1 fragments start at these offsets, in rising order,
+    /// with their values aligned in each fragment by itself. See `giop-proto`'s `pieces`.
+    #[must_use]
+    pub fn with_pieces(mut self, starts: &'a [u32]) -> Decoder<'a> {
+        if starts.is_empty() {
+            return self;
+        }
+        self.pieces = Pieces { starts, shift: 0 };
+        self.seen = self.next_joint();
+        self.cross_joints();
+        self
+    }
+
+    /// Whether values may lie behind a joint.
+    #[inline(always)]
+    pub(super) fn is_piecewise(&self) -> bool {
+        !self.pieces.starts.is_empty()
+    }
+
+    /// Whether `n` octets from here on are of one piece.
+    #[inline(always)]
+    pub(super) fn in_piece(&self, n: usize) -> bool {
+        !self.is_piecewise() || self.seen - self.position >= n
+    }
+
+    /// Goes on behind the joint, if there is one: what comes next did not fit before it.
+    #[cold]
+    pub(super) fn next_piece(&mut self) -> bool {
+        let Some((start, rest)) = self.pieces.starts.split_first() else { return false };
+        let start = *start as usize;
+        self.pieces.starts = rest;
+        self.pieces.shift = FRAGMENT_PHASE.wrapping_sub(start) % 8;
+        self.position = self.position.max(start).min(self.data.len());
+        self.seen = self.next_joint().max(self.position);
+        true
+    }
+
+    /// After a run of octets that may have crossed joints.
+    #[cold]
+    pub(super) fn cross_joints(&mut self) {
+        while self.pieces.starts.first().is_some_and(|start| *start as usize <= self.position) {
+            self.next_piece();
+        }
+    }
+
+    fn next_joint(&self) -> usize {
+        self.pieces.starts.first().map_or(self.data.len(), |start| (*start as usize).min(self.data.len()))
+    }
+
+    /// A value of fixed layout whose members lie on both sides of a joint.
+    #[cold]
+    pub(super) fn read_fixed_across<T: FixedLayout>(&mut self) -> Result<T, DecodeError> {
+        let start = self.position;
+        let joint = self.seen;
+        let before = self.data.get(start..joint).unwrap_or_default();
+        let behind = self.data.get(joint..).unwrap_or_default();
+        let mut r = FixedReader::new(before, (start + self.pieces.shift) % 8, self.is_foreign());
+        r.continue_in(behind);
+        let value = T::get(&mut r);
+        let (crossed, read) = r.reached();
+        if r.failed() {
+            return Err(DecodeError::new(DecodeErrorKind::EndOfData, start));
+        }
+        self.position = if crossed { joint + read } else { start + read };
+        self.cross_joints();
+        Ok(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cdr::{CdrDecode, Decoder};
+    use crate::{ByteOrder, Version};
+
+    /// A long at 4, a double, then a fragment that begins with a double: at phase 4, so 4 octets of padding come first.
+    fn message() -> Vec<u8> {
+        let mut octets = vec![0; 4];
+        octets.extend(7u32.to_le_bytes());
+        octets.extend(1.5f64.to_le_bytes());
+        octets.extend([0; 4]);
+        octets.extend(2.5f64.to_le_bytes());
+        octets.extend(9u32.to_le_bytes());
+        octets
+    }
+
+    #[test]
+    fn values_behind_a_joint_are_aligned_in_their_fragment() {
+        let octets = message();
+        let mut d = Decoder::new(&octets, ByteOrder::Little, Version::V1_1).at(4).with_pieces(&[16]);
+        assert_eq!(d.read_u32().unwrap(), 7);
+        assert_eq!(d.read_f64().unwrap(), 1.5);
+        assert_eq!(d.read_f64().unwrap(), 2.5);
+        assert_eq!(d.read_u32().unwrap(), 9);
+        assert!(d.read_u8().is_err());
+    }
+
+    #[test]
+    fn runs_of_octets_and_of_doubles_cross_joints() {
+        let octets = message();
+        let mut d = Decoder::new(&octets, ByteOrder::Little, Version::V1_1).at(8).with_pieces(&[16]);
+        assert_eq!(d.read_fixed_vec::<f64>(2).unwrap(), [1.5, 2.5]);
+        let mut d = Decoder::new(&octets, ByteOrder::Little, Version::V1_1).at(8).with_pieces(&[16]);
+        assert_eq!(d.take(14).unwrap(), &octets[8..22]);
+        assert_eq!(d.remaining(), 10);
+        let mut d = Decoder::new(&octets, ByteOrder::Little, Version::V1_1).at(20).with_pieces(&[16]);
+        assert_eq!(f64::decode(&mut d).unwrap(), 2.5);
+    }
+
+    #[test]
+    fn no_joint_anywhere_makes_a_decoder_fail_otherwise_than_by_an_error() {
+        let octets = message();
+        for a in 0..=octets.len() as u32 + 2 {
+            for b in a..=octets.len() as u32 + 2 {
+                let joints = [a, b];
+                let mut d = Decoder::new(&octets, ByteOrder::Big, Version::V1_1).with_pieces(&joints);
+                while let Ok(value) = d.read_u64() {
+                    let _ = value;
+                }
+                let mut d = Decoder::new(&octets, ByteOrder::Big, Version::V1_1).with_pieces(&joints);
+                let _ = d.read_fixed_vec::<u64>(3);
+                let _ = d.take(5);
+                let _ = d.read_u16();
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What a connection hands out: requests to serve, and replies.
+
+mod head;
+mod reply;
+mod request;
+
+use bytes::Bytes;
+use giop_codec::cdr::{CodeSets, DecodeLimits, Decoder};
+use giop_codec::giop::{MessageHeader, MessageType, ReplyHeader, RequestHeader, RequestId, ServiceContexts};
+use giop_codec::{ByteOrder, Version};
+
+use crate::fragments::Joined;
+use crate::limits::Limits;
+use crate::receive::HEADER_LEN;
+
+pub(crate) use head::{LastHead, RequestError, RequestHead};
+pub use reply::Reply;
+pub(crate) use reply::ReplyHead;
+pub use request::{IncomingLocate, IncomingRequest};
+
+/// What requests and replies have in common.
+#[derive(Debug)]
+struct Body {
+    message: Bytes,
+    /// See `Joined`.
+    pieces: Option<Box<[u32]>>,
+    limits: DecodeLimits,
+    at: u32,
+    version: Version,
+    order: ByteOrder,
+    code_sets: CodeSets,
+    has_contexts: bool,
+}
+
+/// What a connection knows of all its messages.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terms {
+    pub(crate) code_sets: CodeSets,
+    pub(crate) max_depth: u16,
+    pub(crate) max_decoded: usize,
+}
+
+impl Terms {
+    pub(crate) fn new(limits: &Limits, code_sets: CodeSets) -> Self {
+        Self { code_sets, max_depth: limits.max_depth, max_decoded: limits.max_decoded }
+    }
+
+    #[inline]
+    fn body(&self, header: MessageHeader, message: Joined, at: u32, has_contexts: bool) -> Body {
+        Body {
+            limits: DecodeLimits {
+                depth: self.max_depth,
+                alloc: self.max_decoded.max(message.octets.len().saturating_mul(8)),
+            },
+            at,
+            version: header.version,
+            order: header.order,
+            code_sets: self.code_sets,
+            has_contexts,
+            message: message.octets,
+            pieces: message.pieces,
+        }
+    }
+}
+
+impl Body {
+    #[inline]
+    fn decoder(&self) -> Decoder<'_> {
+        let mut d = Decoder::from_bytes(&self.message, self.order, self.version).at(self.at as usize);
+        d.set_code_sets(self.code_sets);
+        d.set_limits(self.limits);
+        match &self.pieces {
+            Some(pieces) => d.with_pieces(pieces),
+            None => d,
+        }
+    }
+
+    /// The contexts, found by decoding the header again: they are asked for more seldom than they are there.
+    fn contexts(&self, kind: MessageType) -> ServiceContexts<'_> {
+        if self.has_contexts {
+            contexts_at(&self.message, self.order, self.version, kind)
+        } else {
+            ServiceContexts::EMPTY
+        }
+    }
+}
+
+/// The service contexts of a request or reply.
+pub(crate) fn contexts_of<'a>(header: &MessageHeader, octets: &'a [u8]) -> ServiceContexts<'a> {
+    contexts_at(octets, header.order, header.version, header.kind)
+}
+
+fn contexts_at(octets: &[u8], order: ByteOrder, version: Version, kind: MessageType) -> ServiceContexts<'_> {
+    let mut d = Decoder::new(octets, order, version).at(HEADER_LEN);
+    let contexts = match kind {
+        MessageType::Request => RequestHeader::decode(&mut d).map(|header| header.contexts),
+        _ => ReplyHeader::decode(&mut d).map(|header| header.contexts),
+    };
+    contexts.unwrap_or_default()
+}
+
+#[inline]
+fn decoder<'a>(header: &MessageHeader, octets: &'a [u8]) -> Decoder<'a> {
+    Decoder::new(octets, header.order, header.version).at(HEADER_LEN)
+}
+
+/// The first word behind the message header: the id in all messages but requests and replies before GIOP 1.2.
+#[inline]
+pub(crate) fn word(order: ByteOrder, octets: &[u8]) -> Option<RequestId> {
+    let word = octets.get(HEADER_LEN..)?.first_chunk::<4>()?;
+    Some(RequestId(match order {
+        ByteOrder::Big => u32::from_be_bytes(*word),
+        ByteOrder::Little => u32::from_le_bytes(*word),
+    }))
+}
+
+/// Where `inner`, a view of `whole`, lies in it.
+#[inline]
+fn place_of(whole: &[u8], inner: &[u8]) -> (u32, u32) {
+    (narrow(inner.as_ptr().addr().saturating_sub(whole.as_ptr().addr())), narrow(inner.len()))
+}
+
+#[inline]
+fn part(message: &[u8], at: u32, len: u32) -> &[u8] {
+    message.get(at as usize..).and_then(|rest| rest.get(..len as usize)).unwrap_or_default()
+}
+
+/// An offset of a header part. They all lie far below 4 GiB; what does not would be found to be empty.
+#[inline]
+fn narrow(offset: usize) -> u32 {
+    u32::try_from(offset).unwrap_or(u32::MAX)
+}

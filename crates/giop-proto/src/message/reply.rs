@@ -1,0 +1,136 @@
+//! Replies as whoever waits gets them.
+
+use bytes::Bytes;
+use giop_codec::cdr::Decoder;
+use giop_codec::giop::{
+    LocateReplyHeader, LocateStatus, MessageHeader, MessageType, ReplyHeader, ReplyStatus, RequestId,
+    ServiceContexts, enter_body,
+};
+use giop_codec::{ByteOrder, DecodeError, Version};
+
+use super::{Body, Terms, decoder, narrow};
+use crate::fragments::Joined;
+
+/// The peer's answer to a call: a Reply, or a LocateReply where the call was a LocateRequest.
+#[derive(Debug)]
+pub struct Reply {
+    body: Body,
+    answer: Answer,
+}
+
+/// What a reply's header says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReplyHead {
+    pub(crate) id: RequestId,
+    answer: Answer,
+    at: u32,
+    has_contexts: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Answer {
+    Reply(ReplyStatus),
+    Locate(LocateStatus),
+}
+
+impl ReplyHead {
+    /// Decodes the header of a Reply or a LocateReply.
+    #[inline]
+    pub(crate) fn decode(header: &MessageHeader, octets: &[u8]) -> Result<Self, DecodeError> {
+        let mut d = decoder(header, octets);
+        if header.kind == MessageType::LocateReply {
+            return Self::decode_locate(&mut d);
+        }
+        let reply = ReplyHeader::decode(&mut d)?;
+        enter_body(&mut d);
+        Ok(Self {
+            id: reply.request_id,
+            answer: Answer::Reply(reply.status),
+            at: narrow(d.position()),
+            has_contexts: !reply.contexts.is_empty(),
+        })
+    }
+
+    #[cold]
+    fn decode_locate(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let reply = LocateReplyHeader::decode(d)?;
+        let (answer, at) = (Answer::Locate(reply.status), narrow(d.position()));
+        Ok(Self { id: reply.request_id, answer, at, has_contexts: false })
+    }
+}
+
+impl Reply {
+    #[inline]
+    pub(crate) fn new(header: MessageHeader, message: Joined, head: ReplyHead, terms: Terms) -> Self {
+        Self { body: terms.body(header, message, head.at, head.has_contexts), answer: head.answer }
+    }
+
+    /// What the body is. Of a LocateReply the status that says the same of a request:
+    /// [`NoException`](ReplyStatus::NoException) for `UNKNOWN_OBJECT` and `OBJECT_HERE`, so look at
+    /// [`locate_status`](Self::locate_status) first.
+    #[inline]
+    #[must_use]
+    pub fn status(&self) -> ReplyStatus {
+        match self.answer {
+            Answer::Reply(status) => status,
+            Answer::Locate(LocateStatus::UnknownObject | LocateStatus::ObjectHere) => {
+                ReplyStatus::NoException
+            }
+            Answer::Locate(LocateStatus::ObjectForward) => ReplyStatus::LocationForward,
+            Answer::Locate(LocateStatus::ObjectForwardPerm) => ReplyStatus::LocationForwardPerm,
+            Answer::Locate(LocateStatus::SystemException) => ReplyStatus::SystemException,
+            Answer::Locate(LocateStatus::NeedsAddressingMode) => ReplyStatus::NeedsAddressingMode,
+        }
+    }
+
+    /// What a LocateReply says; `None` of a Reply.
+    #[must_use]
+    pub fn locate_status(&self) -> Option<LocateStatus> {
+        match self.answer {
+            Answer::Reply(_) => None,
+            Answer::Locate(status) => Some(status),
+        }
+    }
+
+    /// A decoder at the first result, with the connection's code sets and limits.
+    #[inline]
+    #[must_use]
+    pub fn body(&self) -> Decoder<'_> {
+        self.body.decoder()
+    }
+
+    /// What travels beside the results.
+    #[must_use]
+    pub fn contexts(&self) -> ServiceContexts<'_> {
+        self.body.contexts(MessageType::Reply)
+    }
+
+    /// The version of the message.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.body.version
+    }
+
+    /// The byte order of the message.
+    #[must_use]
+    pub fn order(&self) -> ByteOrder {
+        self.body.order
+    }
+
+    /// The whole message, from its message header on. Of a fragmented one, all pieces joined.
+    #[must_use]
+    pub fn message(&self) -> &Bytes {
+        &self.body.message
+    }
+
+    /// Where the second and later pieces of a message start that came in GIOP 1.1 fragments; empty for all messages where that
+    /// does not matter.
+    ///
+    /// Such a message is joined as it came. A sender that aligns values in each fragment by itself, as omniORB does, has put
+    /// values behind a joint elsewhere than a sender would that aligns through the whole message;
+    /// [`body`](Self::body) reads as omniORB writes, since no other ORB is known to send such fragments.
+    #[must_use]
+    pub fn pieces(&self) -> &[u32] {
+        self.body.pieces.as_deref().unwrap_or_default()
+    }
+}

@@ -1,0 +1,196 @@
+//! Requests and locate requests as whoever serves gets them.
+
+use bytes::Bytes;
+use giop_codec::cdr::{CodeSets, Decoder};
+use giop_codec::exception::SystemException;
+use giop_codec::giop::{
+    LocateRequestHeader, MessageHeader, MessageType, ObjectKey, RequestId, ResponseFlags, ServiceContexts,
+};
+use giop_codec::{ByteOrder, DecodeError, Version};
+
+use super::head::{RequestHead, place_of_key};
+use super::{Body, Terms, decoder, part};
+use crate::fragments::Joined;
+use crate::receive::Frame;
+use crate::serving::ServeToken;
+
+/// A whole request of the peer.
+///
+/// Decoding its arguments copies no octet sequences: they are views of [`message`](Self::message).
+#[derive(Debug)]
+pub struct IncomingRequest {
+    body: Body,
+    head: RequestHead,
+    token: ServeToken,
+}
+
+/// A question of the peer where an object is.
+#[derive(Debug)]
+pub struct IncomingLocate {
+    message: Bytes,
+    outside_key: Option<Box<ObjectKey>>,
+    id: RequestId,
+    key_at: u32,
+    key_len: u32,
+    version: Version,
+    order: ByteOrder,
+}
+
+impl IncomingRequest {
+    #[inline]
+    pub(crate) fn new(
+        header: MessageHeader,
+        message: Joined,
+        head: RequestHead,
+        token: ServeToken,
+        terms: Terms,
+    ) -> Self {
+        Self { body: terms.body(header, message, head.body_at, head.has_contexts), head, token }
+    }
+
+    /// By this the reply is sent, or the request finished.
+    #[inline]
+    #[must_use]
+    pub fn token(&self) -> ServeToken {
+        self.token
+    }
+
+    /// The number the reply must carry.
+    #[inline]
+    #[must_use]
+    pub fn id(&self) -> RequestId {
+        self.head.id
+    }
+
+    /// The version to reply in.
+    #[inline]
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.body.version
+    }
+
+    /// The byte order of the request.
+    #[inline]
+    #[must_use]
+    pub fn order(&self) -> ByteOrder {
+        self.body.order
+    }
+
+    /// Whether and when the client wants a reply.
+    #[inline]
+    #[must_use]
+    pub fn response(&self) -> ResponseFlags {
+        self.head.response
+    }
+
+    /// The octets that name the object, whatever form of address the client chose; 64 KiB at the most.
+    #[inline]
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        match &self.head.outside_key {
+            None => part(&self.body.message, self.head.key_at, self.head.key_len),
+            Some(key) => key.as_slice(),
+        }
+    }
+
+    /// The operation's name.
+    #[inline]
+    #[must_use]
+    pub fn operation(&self) -> &str {
+        std::str::from_utf8(self.operation_octets()).unwrap_or_default() // ASCII: the header's decoder saw to it
+    }
+
+    /// The operation's name as it stands in the message.
+    #[inline]
+    #[must_use]
+    pub fn operation_octets(&self) -> &[u8] {
+        part(&self.body.message, self.head.operation_at, u32::from(self.head.operation_len))
+    }
+
+    /// Whether key, operation, contexts and response flags are those of the request before it on the connection, so that
+    /// what was looked up for that may be used again.
+    #[inline]
+    #[must_use]
+    pub fn repeats(&self) -> bool {
+        self.head.repeats
+    }
+
+    /// What travels beside the arguments.
+    #[inline]
+    #[must_use]
+    pub fn contexts(&self) -> ServiceContexts<'_> {
+        self.body.contexts(MessageType::Request)
+    }
+
+    /// The code sets of the connection, as they were when the request came: those for the reply.
+    #[inline]
+    #[must_use]
+    pub fn code_sets(&self) -> CodeSets {
+        self.body.code_sets
+    }
+
+    /// A decoder at the first argument, with the connection's code sets and limits.
+    #[inline]
+    #[must_use]
+    pub fn arguments(&self) -> Decoder<'_> {
+        self.body.decoder()
+    }
+
+    /// The whole message, from its message header on. Of a fragmented one, all pieces joined.
+    #[must_use]
+    pub fn message(&self) -> &Bytes {
+        &self.body.message
+    }
+
+    /// Where the second and later pieces of a message start that came in GIOP 1.1 fragments; empty for all messages where that
+    /// does not matter.
+    ///
+    /// Such a message is joined as it came. A sender that aligns values in each fragment by itself, as omniORB does, has put
+    /// values behind a joint elsewhere than a sender would that aligns through the whole message;
+    /// [`arguments`](Self::arguments) reads as omniORB writes, since no other ORB is known to send such fragments.
+    #[must_use]
+    pub fn pieces(&self) -> &[u32] {
+        self.body.pieces.as_deref().unwrap_or_default()
+    }
+}
+
+impl IncomingLocate {
+    pub(crate) fn decode(frame: Frame) -> Result<Result<Self, (RequestId, SystemException)>, DecodeError> {
+        let mut d = decoder(&frame.header, &frame.octets);
+        let header = LocateRequestHeader::decode(&mut d)?;
+        let id = header.request_id;
+        let (key_at, key_len, outside_key) = match place_of_key(&frame.octets, &header.target) {
+            Ok(place) => place,
+            Err(exception) => return Ok(Err((id, exception))),
+        };
+        let (version, order) = (frame.header.version, frame.header.order);
+        Ok(Ok(Self { message: frame.octets, outside_key, id, key_at, key_len, version, order }))
+    }
+
+    /// The number the reply must carry.
+    #[must_use]
+    pub fn id(&self) -> RequestId {
+        self.id
+    }
+
+    /// The version to reply in.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The byte order of the question.
+    #[must_use]
+    pub fn order(&self) -> ByteOrder {
+        self.order
+    }
+
+    /// The octets that name the object; 64 KiB at the most.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        match &self.outside_key {
+            None => part(&self.message, self.key_at, self.key_len),
+            Some(key) => key.as_slice(),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Messages that are not all there, or too large.
+
+use giop_codec::Version;
+use giop_codec::giop::{MessageHeader, MessageType};
+
+use super::lent::{Deposit, Lent};
+use super::memory::{grant, grow};
+use super::{DEPOSIT_MIN, FrameError, HEADER_LEN, OVERSIZED_START, Receiver, State};
+
+/// What a header asks for.
+pub(super) enum Size {
+    Fits(usize),
+    /// Too large, but it can be answered and skipped.
+    Skip(usize),
+}
+
+impl Receiver {
+    /// The message in front of the window is not all there, or too large.
+    pub(super) fn peek_incomplete(
+        &mut self,
+        header: MessageHeader,
+    ) -> Result<Option<MessageHeader>, FrameError> {
+        let (from, have) = (self.from, self.to - self.from);
+        let Some(window) = &self.window else { return Ok(None) };
+        match self.check(&header)? {
+            Size::Skip(_) if have < OVERSIZED_START => Ok(None),
+            Size::Skip(total) => {
+                (self.front, self.skip) = (OVERSIZED_START, total - OVERSIZED_START);
+                Ok(Some(header))
+            }
+            Size::Fits(total) if total >= DEPOSIT_MIN => {
+                let start = window.buffer.view(from..from + have);
+                if let Some(buf) = self.deposit(header, total, &start) {
+                    drop(start);
+                    self.state = State::Partial(buf);
+                    self.emptied();
+                }
+                Ok(None)
+            }
+            Size::Fits(_) => Ok(None),
+        }
+    }
+
+    /// The next message where it does not start in the window.
+    pub(super) fn peek_deposited(&mut self) -> Result<Option<MessageHeader>, FrameError> {
+        match &self.state {
+            State::Whole { header, .. } => Ok(Some(*header)),
+            State::Early { next, next_len: HEADER_LEN } => {
+                let next = *next;
+                let header = MessageHeader::decode(&next)?;
+                match self.check(&header)? {
+                    Size::Fits(HEADER_LEN) => return Ok(Some(header)),
+                    Size::Fits(total) if total >= DEPOSIT_MIN => {
+                        if let Some(buf) = self.deposit(header, total, &next) {
+                            self.state = State::Partial(buf);
+                        }
+                    }
+                    Size::Fits(_) | Size::Skip(_) => {}
+                }
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Drops what the window has of the message to be skipped.
+    #[cold]
+    pub(super) fn skip_rest(&mut self) {
+        let here = self.skip.min(self.to - self.from);
+        self.from += here;
+        self.skip -= here;
+        self.skipped += here as u64;
+    }
+
+    #[cold]
+    pub(super) fn skip_window(&mut self, buf: Box<Lent>) {
+        self.cut_from(buf);
+        self.skip_rest();
+        if self.from >= self.to {
+            self.emptied();
+        }
+    }
+
+    /// A buffer with a deposited message came back.
+    pub(super) fn deposited(&mut self, mut buf: Box<Lent>, filled: usize) {
+        let Some(Deposit { header, total }) = buf.deposit else { return };
+        if filled >= total {
+            self.expect = total;
+            self.largest = self.largest.max(total);
+            let octets = self.pool.share(std::mem::take(&mut buf.buffer)).slice(..total);
+            let next_len = (filled - total).min(HEADER_LEN);
+            self.state = State::Whole { header, octets, next: buf.next, next_len };
+            self.idle = Some(buf);
+            return;
+        }
+        buf.from = filled;
+        if filled == buf.to {
+            self.starved = !grow(&self.pool, &mut buf, grant(filled, self.largest), self.urgent);
+        }
+        self.state = State::Partial(buf);
+    }
+
+    /// Tries again to get memory from the pool.
+    #[cold]
+    pub fn retry(&mut self) {
+        self.starved = false;
+        if let State::Partial(buf) = &mut self.state
+            && buf.from == buf.to
+        {
+            self.starved = !grow(&self.pool, buf, grant(buf.from, self.largest), self.urgent);
+        }
+    }
+
+    pub(super) fn check(&self, header: &MessageHeader) -> Result<Size, FrameError> {
+        let total = (header.size as usize).saturating_add(HEADER_LEN);
+        if total <= self.max_message {
+            Ok(Size::Fits(total))
+        } else if header.kind == MessageType::Request
+            && header.version == Version::V1_2
+            && total >= OVERSIZED_START
+        {
+            Ok(Size::Skip(total))
+        } else {
+            Err(FrameError::TooLarge { size: total, limit: self.max_message })
+        }
+    }
+}

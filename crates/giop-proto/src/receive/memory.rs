@@ -1,0 +1,188 @@
+//! Windows and deposit buffers: where a receiver's memory comes from and goes to.
+
+use giop_codec::giop::MessageHeader;
+
+use super::lent::{Deposit, Lent, ReadBuf};
+use super::{HEADER_LEN, OVERSIZED_START, Receiver, State};
+use crate::pool::{Buffer, BufferPool, WINDOW};
+
+/// The window of a receiver for which the pool has no memory.
+const STARVED_WINDOW: usize = 4 * 1024;
+
+impl Receiver {
+    /// Gives a kept window back to the pool.
+    pub fn release(&mut self) {
+        if self.keeps {
+            self.keeps = false;
+            self.pool.stop_keeping();
+            if self.from == self.to
+                && let Some(window) = self.window.take()
+            {
+                self.give_back(window);
+            }
+        }
+    }
+
+    /// Forgets everything that was received, and gives all memory back.
+    pub fn clear(&mut self) {
+        self.release();
+        (self.from, self.to, self.front, self.skip, self.starved) = (0, 0, 0, 0, false);
+        if let Some(window) = self.window.take() {
+            self.give_back(window);
+        }
+        match std::mem::replace(&mut self.state, State::Window) {
+            State::Partial(buf) => self.give_back(buf),
+            State::Lent => self.state = State::Lent,
+            _ => {}
+        }
+    }
+
+    /// All octets of the window are cut.
+    #[inline]
+    pub(super) fn emptied(&mut self) {
+        (self.from, self.to) = (0, 0);
+        if let Some(window) = self.window.take() {
+            self.retire(window);
+        }
+    }
+
+    /// Keeps an empty window for the next read, or gives it back.
+    #[inline]
+    pub(super) fn retire(&mut self, window: Box<Lent>) {
+        if window.buffer.is_window() && (self.keeps || self.start_keeping()) {
+            self.window = Some(window);
+        } else {
+            self.give_back(window);
+        }
+    }
+
+    /// Gives a buffer back and keeps its box.
+    pub(super) fn give_back(&mut self, mut lent: Box<Lent>) {
+        self.pool.give_back(std::mem::take(&mut lent.buffer));
+        self.idle = Some(lent);
+    }
+
+    #[cold]
+    pub(super) fn start_keeping(&mut self) -> bool {
+        self.keeps = self.pool.start_keeping();
+        self.keeps
+    }
+
+    /// A window with nothing in it: the kept one, if no message pins it.
+    #[inline]
+    pub(super) fn empty_window(&mut self) -> ReadBuf {
+        (self.from, self.to) = (0, 0);
+        let Some(mut window) = self.window.take() else { return self.window_with(&[]) };
+        if !window.buffer.reclaim() {
+            self.give_back(window);
+            return self.window_with(&[]);
+        }
+        (window.from, window.to, window.deposit) = (0, window.buffer.capacity(), None);
+        ReadBuf(window)
+    }
+
+    /// A window that starts with what is left in the last one.
+    pub(super) fn window_with_rest(&mut self) -> ReadBuf {
+        let (from, to) = (std::mem::take(&mut self.from), std::mem::take(&mut self.to));
+        let Some(mut window) = self.window.take() else { return self.window_with(&[]) };
+        if self.expect == 0 && to - from <= WINDOW / 2 && window.buffer.reclaim() {
+            // Nobody holds a view any more: what is left moves to the front.
+            window.buffer.octets_mut().copy_within(from..to, 0);
+            self.copied += (to - from) as u64;
+            (window.from, window.to, window.deposit) = (to - from, window.buffer.capacity(), None);
+            return ReadBuf(window);
+        }
+        let buf = self.window_with(window.buffer.octets().get(from..to).unwrap_or_default());
+        self.give_back(window);
+        buf
+    }
+
+    pub(super) fn take_other_buf(&mut self) -> ReadBuf {
+        match std::mem::replace(&mut self.state, State::Lent) {
+            State::Partial(buf) => ReadBuf(buf),
+            State::Early { next, next_len } => self.window_with(next.get(..next_len).unwrap_or_default()),
+            State::Window | State::Lent | State::Whole { .. } => self.window_with(&[]),
+        }
+    }
+
+    /// A window that starts with the octets left over.
+    pub(super) fn window_with(&mut self, rest: &[u8]) -> ReadBuf {
+        let size = if self.expect > 0 { self.expect.saturating_add(HEADER_LEN) } else { WINDOW };
+        self.expect = 0;
+        let least = rest.len() + OVERSIZED_START;
+        let mut buffer = match self.pool.try_take(size.max(least)) {
+            Some(buffer) => buffer,
+            None if self.urgent => self.pool.take_unpooled(WINDOW.max(least)),
+            None => {
+                self.starved = true;
+                self.pool.take_unpooled(STARVED_WINDOW.max(least))
+            }
+        };
+        self.copied += copy(rest, buffer.octets_mut());
+        let to = buffer.capacity().min(size.max(WINDOW));
+        self.lend(buffer, rest.len(), to, None)
+    }
+
+    /// A buffer of the message's own, with the octets that are there already.
+    pub(super) fn deposit(&mut self, header: MessageHeader, total: usize, start: &[u8]) -> Option<Box<Lent>> {
+        let granted = grant(start.len(), self.largest);
+        let pooled = if !self.pool.could_hold(total) {
+            None
+        } else if total <= granted {
+            self.pool.try_take(total)
+        } else {
+            self.pool.take_growing(total, granted)
+        };
+        let (mut buffer, to) = match pooled {
+            Some(buffer) => (buffer, total.min(granted)),
+            // Waiting would be forbidden, or for ever.
+            None if self.urgent || !self.pool.could_hold(total) => (self.pool.take_unpooled(total), total),
+            None => {
+                self.starved = true;
+                return None;
+            }
+        };
+        self.copied += copy(start, buffer.octets_mut());
+        Some(self.lend(buffer, start.len(), to, Some(Deposit { header, total })).0)
+    }
+
+    /// Puts a buffer into a box to be lent.
+    #[inline]
+    pub(super) fn lend(
+        &mut self,
+        buffer: Buffer,
+        from: usize,
+        to: usize,
+        deposit: Option<Deposit>,
+    ) -> ReadBuf {
+        let mut lent = self.idle.take().unwrap_or_default();
+        lent.buffer = buffer;
+        (lent.from, lent.to, lent.deposit) = (from, to, deposit);
+        ReadBuf(lent)
+    }
+}
+
+/// How many octets a message may occupy of which so many have come.
+pub(super) fn grant(received: usize, largest: usize) -> usize {
+    WINDOW.max(received.saturating_mul(4)).max(largest)
+}
+
+/// Lets a deposit go on up to the grant. `false`: the pool has no memory for it.
+#[cold]
+pub(super) fn grow(pool: &BufferPool, buf: &mut Lent, granted: usize, urgent: bool) -> bool {
+    let Some(Deposit { total, .. }) = buf.deposit else { return true };
+    let to = total.min(granted);
+    // Where it must not fail, what is charged stays as it is, and the buffer is not kept afterwards.
+    let charged = pool.charge_more(&mut buf.buffer, if to == total { usize::MAX } else { to }) || urgent;
+    if charged {
+        buf.to = to;
+    }
+    charged
+}
+
+fn copy(from: &[u8], to: &mut [u8]) -> u64 {
+    if let Some(to) = to.get_mut(..from.len()) {
+        to.copy_from_slice(from);
+    }
+    from.len() as u64
+}

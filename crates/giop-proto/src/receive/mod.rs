@@ -1,0 +1,361 @@
+//! From octets to whole messages: the read window, and direct deposit of large messages.
+//!
+//! Small messages are read many at a time into a pooled window of 64 KiB and handed out as views of it. When a
+//! header announces more than [`DEPOSIT_MIN`] octets that are not there yet, the rest of the message is read
+//! straight into its final buffer, together with exactly one next header, so that a bulk message costs one read
+//! and no copy (what was in the window already, the header and a first part, is moved once).
+//!
+//! *Memory.* Before its octets are there, a message is granted the greatest of 64 KiB, four times what has come of it and the
+//! largest message completed on the connection. A larger one gets memory that nobody has touched yet, which is
+//! charged to the pool as the grant grows: nothing moves. Where the pool has no more, the receiver is
+//! [*starved*](Receiver::is_starved) until it is told to try again.
+
+mod incomplete;
+mod lent;
+mod memory;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use giop_codec::giop::{HeaderError, MessageHeader};
+
+use crate::pool::{BufferPool, WINDOW};
+pub use lent::ReadBuf;
+use lent::{Deposit, Lent};
+
+/// The length of a GIOP message header.
+pub const HEADER_LEN: usize = MessageHeader::LEN;
+
+/// A message of at least this many octets that has not arrived whole is read into a buffer of its own.
+pub const DEPOSIT_MIN: usize = 16 * 1024;
+
+/// What is kept of a message that is too large: enough to answer it (message header, request id, response flags).
+pub const OVERSIZED_START: usize = HEADER_LEN + 5;
+
+/// One whole GIOP message (or fragment), header included.
+#[derive(Debug, Clone)]
+pub struct Frame {
+    /// The decoded header.
+    pub header: MessageHeader,
+    /// The message from its first header octet; octet 0 is the CDR alignment origin. Of a message that is too large and
+    /// skipped, its first [`OVERSIZED_START`] octets.
+    pub octets: Bytes,
+}
+
+/// Why the stream of octets can not go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    /// The twelve octets where a header must stand are none.
+    #[error(transparent)]
+    Header(#[from] HeaderError),
+    /// The header announces more octets than the endpoint takes.
+    #[error(
+        "a message of {size} octets is over the limit of {limit}: raise it by `Limits::max_message_size`"
+    )]
+    TooLarge {
+        /// The octets announced, header included.
+        size: usize,
+        /// The limit in force.
+        limit: usize,
+    },
+}
+
+/// Cuts a stream of octets into [`Frame`]s.
+///
+/// Call order: [`take_read_buf`](Self::take_read_buf), fill it from the socket,
+/// [`handle_read`](Self::handle_read), then [`next_frame`](Self::next_frame) until it returns `None`, and again.
+#[derive(Debug)]
+pub struct Receiver {
+    pool: Arc<BufferPool>,
+    max_message: usize,
+    state: State,
+    /// The window read last. Octets `from..to` of it are not cut yet; without such, it is kept for the next read.
+    window: Option<Box<Lent>>,
+    from: usize,
+    to: usize,
+    /// The length of the message in front of the window, once it was peeked.
+    front: usize,
+    /// Whether an empty window may be kept at all.
+    keeps: bool,
+    /// The size of the last deposited message: the next one is expected to be like it.
+    expect: usize,
+    /// The largest message that arrived whole.
+    largest: usize,
+    /// Octets of an oversized message that are still to come.
+    skip: usize,
+    /// The pool has no memory for the message at hand.
+    starved: bool,
+    /// Memory must be found: this side waits for replies.
+    urgent: bool,
+    /// The box of the last buffer lent.
+    idle: Option<Box<Lent>>,
+    copied: u64,
+    skipped: u64,
+}
+
+#[derive(Debug)]
+enum State {
+    /// What is not cut stands in the window.
+    Window,
+    /// The buffer is with the reader.
+    Lent,
+    /// A whole deposited message, and how many octets of the next header came with it.
+    Whole { header: MessageHeader, octets: Bytes, next: [u8; HEADER_LEN], next_len: usize },
+    /// A header, or part of one, that came behind a deposited message.
+    Early { next: [u8; HEADER_LEN], next_len: usize },
+    /// A message that is not complete.
+    Partial(Box<Lent>),
+}
+
+impl Receiver {
+    /// A receiver that takes messages of up to `max_message` octets, header included.
+    #[must_use]
+    pub fn new(pool: Arc<BufferPool>, max_message: usize) -> Self {
+        Self {
+            pool,
+            max_message,
+            state: State::Window,
+            window: None,
+            from: 0,
+            to: 0,
+            front: 0,
+            keeps: false,
+            expect: 0,
+            largest: 0,
+            skip: 0,
+            starved: false,
+            urgent: false,
+            idle: None,
+            copied: 0,
+            skipped: 0,
+        }
+    }
+
+    /// Where its buffers come from.
+    #[must_use]
+    pub fn pool(&self) -> &BufferPool {
+        &self.pool
+    }
+
+    /// How many octets were copied inside user space so far: the starts of deposited messages and the cut ends of
+    /// windows. In a steady bulk stream only headers are.
+    #[must_use]
+    pub fn copied(&self) -> u64 {
+        self.copied
+    }
+
+    /// How many octets of oversized messages were thrown away.
+    #[must_use]
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// Whether octets of an incomplete message are waiting for the rest.
+    #[inline]
+    #[must_use]
+    pub fn is_mid_message(&self) -> bool {
+        match &self.state {
+            State::Window => self.from < self.to || self.skip > 0,
+            State::Whole { .. } => false,
+            State::Lent | State::Partial(_) => true,
+            State::Early { next_len, .. } => *next_len > 0,
+        }
+    }
+
+    /// The size of the message that is incomplete, as far as it is known; 0 before that.
+    #[must_use]
+    pub fn announced(&self) -> usize {
+        match &self.state {
+            State::Partial(buf) => buf.deposit.map_or(0, |deposit| deposit.total),
+            _ => self.skip,
+        }
+    }
+
+    /// Whether the pool has no memory to go on with: reading has to wait, then [`retry`](Self::retry).
+    #[inline]
+    #[must_use]
+    pub fn is_starved(&self) -> bool {
+        self.starved
+    }
+
+    /// Says whether memory must be found, past the pool's cap if need be.
+    #[inline]
+    pub fn set_urgent(&mut self, urgent: bool) {
+        self.urgent = urgent;
+    }
+
+    /// Whether an empty window is kept for the next read.
+    #[inline]
+    #[must_use]
+    pub fn is_keeping(&self) -> bool {
+        self.keeps
+    }
+
+    /// The buffer for the next read. It must come back by [`handle_read`](Self::handle_read).
+    #[inline]
+    #[must_use]
+    pub fn take_read_buf(&mut self) -> ReadBuf {
+        if matches!(self.state, State::Window) {
+            self.state = State::Lent;
+            if self.from == self.to && self.expect == 0 {
+                self.empty_window()
+            } else {
+                self.window_with_rest()
+            }
+        } else {
+            self.take_other_buf()
+        }
+    }
+
+    /// Takes the buffer back with `n` more octets in it.
+    #[inline]
+    pub fn handle_read(&mut self, buf: ReadBuf, n: usize) {
+        let ReadBuf(mut buf) = buf;
+        let filled = buf.from.saturating_add(n);
+        if buf.deposit.is_some() {
+            self.deposited(buf, filled);
+        } else if filled == 0 {
+            self.retire(buf);
+            self.state = State::Window;
+        } else {
+            buf.from = filled.min(buf.to);
+            self.window_filled(buf);
+        }
+    }
+
+    /// The next whole message, `None` when more octets are needed.
+    ///
+    /// # Errors
+    /// [`FrameError`] when no message can follow: the stream is lost.
+    pub fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
+        Ok(self.peek()?.map(|header| Frame { header, octets: self.take_front() }))
+    }
+
+    /// The header of the next message, if that is all there, or too large and skipped. Its octets are
+    /// [`front`](Self::front) until [`take_front`](Self::take_front) takes them or [`drop_front`](Self::drop_front)
+    /// drops them.
+    ///
+    /// # Errors
+    /// [`FrameError`] when no message can follow: the stream is lost.
+    #[inline]
+    pub fn peek(&mut self) -> Result<Option<MessageHeader>, FrameError> {
+        if !matches!(self.state, State::Window) {
+            return self.peek_deposited();
+        }
+        let Some(window) = &self.window else { return Ok(None) };
+        let rest = window.buffer.octets().get(self.from..self.to).unwrap_or_default();
+        let Some(start) = rest.first_chunk::<HEADER_LEN>() else { return Ok(None) };
+        let header = MessageHeader::decode(start)?;
+        let total = (header.size as usize).saturating_add(HEADER_LEN);
+        if total <= rest.len() && total <= self.max_message {
+            self.front = total;
+            return Ok(Some(header));
+        }
+        self.peek_incomplete(header)
+    }
+
+    /// The octets of the message that was peeked.
+    #[inline]
+    #[must_use]
+    pub fn front(&self) -> &[u8] {
+        match (&self.state, &self.window) {
+            (State::Window, Some(window)) => {
+                window.buffer.octets().get(self.from..self.from + self.front).unwrap_or_default()
+            }
+            (State::Whole { octets, .. }, _) => octets,
+            (State::Early { next, .. }, _) => next,
+            _ => &[],
+        }
+    }
+
+    /// Takes the message that was peeked, as a view.
+    #[inline]
+    #[must_use]
+    pub fn take_front(&mut self) -> Bytes {
+        if let State::Window = self.state
+            && let Some(window) = &self.window
+        {
+            let view = window.buffer.view(self.from..self.from + self.front);
+            self.advance();
+            return view;
+        }
+        self.take_deposited()
+    }
+
+    /// Drops the message that was peeked.
+    #[inline]
+    pub fn drop_front(&mut self) {
+        if let State::Window = self.state { self.advance() } else { drop(self.take_deposited()) }
+    }
+
+    /// Goes behind the message in front of the window.
+    #[inline]
+    fn advance(&mut self) {
+        let len = std::mem::take(&mut self.front);
+        self.from += len;
+        if len + HEADER_LEN > WINDOW {
+            (self.expect, self.largest) = (len, self.largest.max(len));
+        }
+        if self.skip > 0 {
+            self.skip_rest();
+        }
+        if self.from >= self.to {
+            self.emptied();
+        }
+    }
+
+    fn take_deposited(&mut self) -> Bytes {
+        match std::mem::replace(&mut self.state, State::Window) {
+            State::Whole { octets, next, next_len, .. } => {
+                self.state = State::Early { next, next_len };
+                octets
+            }
+            State::Early { next, .. } => Bytes::copy_from_slice(&next),
+            other => {
+                self.state = other;
+                Bytes::new()
+            }
+        }
+    }
+
+    /// A window in which no message is complete is read on in place, whatever its message's size: nothing moves.
+    #[inline]
+    fn window_filled(&mut self, mut buf: Box<Lent>) {
+        if self.skip > 0 {
+            return self.skip_window(buf);
+        }
+        let filled = buf.from;
+        let start = buf.buffer.octets().first_chunk::<HEADER_LEN>();
+        if filled < HEADER_LEN {
+            self.state = State::Partial(buf);
+            return;
+        }
+        if let Some(Ok(header)) = start.map(MessageHeader::decode) {
+            let total = (header.size as usize).saturating_add(HEADER_LEN);
+            if filled < total && total <= buf.buffer.capacity().min(self.max_message) {
+                if total >= DEPOSIT_MIN {
+                    buf.deposit = Some(Deposit { header, total });
+                    buf.to = total;
+                }
+                self.state = State::Partial(buf);
+                return;
+            }
+        }
+        self.cut_from(buf);
+    }
+
+    /// Leaves a filled buffer to be cut.
+    #[inline]
+    fn cut_from(&mut self, mut buf: Box<Lent>) {
+        (self.from, self.to) = (0, buf.from);
+        buf.buffer.freeze();
+        self.window = Some(buf);
+        self.state = State::Window;
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
