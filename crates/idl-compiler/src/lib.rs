@@ -52,9 +52,9 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// Whether a parameter, member, operation or attribute that has the name of a type used in the same scope
-    /// (`attribute Color color;`) is an error, as the OMG text has it, or only a warning, the default: much IDL in use
-    /// does it, and it is not ambiguous.
+    /// Whether it is an error, as the OMG text has it, or only a warning, the default, that a parameter, member, operation
+    /// or attribute has the name of a type used in the same scope (`attribute Color color;`), or but for case that of the
+    /// scope around it (`struct Right { string right; };`). Much IDL in use does it, and it is not ambiguous.
     pub fn strict_names(mut self, strict: bool) -> Self {
         self.strict_names = strict;
         self

@@ -203,10 +203,11 @@ pub struct Union {
     pub discriminator: TypeId,
     /// Cases in order.
     pub cases: Vec<Case>,
-    /// For a union without `default` whose labels do not cover the discriminator: the least value no label lists.
+    /// For a union without `default` whose labels do not cover the discriminator: a value no label lists, of numbers the
+    /// least from zero up, or where all of those are listed the greatest below zero.
     /// `None` where there is a `default` case or every value is listed.
     pub implicit_default: Option<ConstValue>,
-    /// For a union with `default`: the least discriminator value that selects it. `None` without `default`.
+    /// For a union with `default`: a discriminator value that selects it, chosen alike. `None` without `default`.
     pub default_value: Option<ConstValue>,
     /// Types declared inside, in source order.
     pub nested: Vec<DefId>,

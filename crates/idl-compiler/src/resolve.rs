@@ -3,9 +3,10 @@
 //! IDL declares before it uses, so one pass in source order does it all. A name that cannot be bound, or belongs to
 //! something already reported, gives `None`, and whatever is built on it is left out without another message.
 //!
-//! One rule of the OMG text is relaxed: a parameter, member, operation or attribute may have the name of a type used in
-//! the same scope, spelled alike or not (`readonly attribute Color color;`). Thirty years of IDL do it, and nothing is
-//! ambiguous until the name is used again, which is checked then. [`crate::Compiler::strict_names`] restores the rule.
+//! Two rules of the OMG text are relaxed, since thirty years of IDL break them and nothing is ambiguous: a parameter,
+//! member, operation or attribute may have the name of a type used in the same scope, spelled alike or not (`readonly
+//! attribute Color color;`; later uses of the name are checked), and a member, operation or attribute may differ in case
+//! only from the scope around it (`struct Right { string right; };`). [`crate::Compiler::strict_names`] restores both.
 
 use std::collections::HashMap;
 use std::rc::Rc;

@@ -168,7 +168,7 @@ fn compile_tokens(text: &str) -> Result<idl_compiler::Model, idl_compiler::Diagn
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_row_of_tokens_is_answered(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..80)) {

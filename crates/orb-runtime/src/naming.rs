@@ -23,7 +23,7 @@ pub(crate) async fn resolve_str(context: &ObjectRef, name: &str) -> Result<Objec
         context,
         &RESOLVE,
         encode,
-        |d| <Option<ObjectRef> as giop_codec::cdr::CdrDecode>::decode(d),
+        <Option<ObjectRef> as giop_codec::cdr::CdrDecode>::decode,
         |id, _| Some(Ok::<_, DecodeError>(refused(id))),
     );
     found.await?.ok_or_else(|| bad_param("the name is bound to nil"))

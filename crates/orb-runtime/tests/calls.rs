@@ -1,5 +1,5 @@
 //! Calls over TCP and over the in-memory pipe: results, order, failures, deadlines, cancellation.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod probe;
 

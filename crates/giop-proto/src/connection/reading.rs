@@ -120,8 +120,14 @@ impl Connection {
                     self.clock.header();
                     self.stats.messages_in += 1;
                     self.version = header.version;
+                    // The common event is made in its place: moving it would cost more than making it.
+                    if header.kind == MessageType::Request {
+                        if let Some(head) = self.admit_request(header, None) {
+                            return Some(self.hand_out(header, None, head));
+                        }
+                        continue;
+                    }
                     let event = match header.kind {
-                        MessageType::Request => self.handle_request(header, None),
                         MessageType::Reply => self.handle_reply(header, None),
                         _ => self.handle_other(header),
                     };
@@ -142,32 +148,45 @@ impl Connection {
         self.notices.pop_front().map(Event::from)
     }
 
-    /// A request; `joined`: one that came in fragments, else it stands in front of the receiver.
+    /// Decodes the header of a request; `joined`: one that came in fragments, else it stands in front of the receiver.
+    /// `None`: it is not handed out, and gone.
     #[inline]
-    pub(super) fn handle_request(&mut self, header: MessageHeader, joined: Option<Joined>) -> Option<Event> {
-        let octets = octets_of(&joined, &self.rx);
+    fn admit_request(&mut self, header: MessageHeader, joined: Option<&Joined>) -> Option<RequestHead> {
+        let octets = octets_of(joined, &self.rx);
         if !self.takes_requests()
             || !self.accept_requests
             || header.more_fragments
             || octets.len() != HEADER_LEN + header.size as usize
             || self.is_over_budget()
         {
-            return self.handle_unusual_request(header, joined);
+            self.handle_unusual_request(header, joined);
+            return None;
         }
-        let head = match self.last_head.recall(&header, octets) {
-            Some(head) => head,
-            None => self.new_head(header, &joined)?,
-        };
+        match self.last_head.recall(&header, octets) {
+            Some(head) => Some(head),
+            None => self.new_head(header, joined),
+        }
+    }
+
+    /// Hands an admitted request out.
+    #[inline]
+    fn hand_out(&mut self, header: MessageHeader, joined: Option<Joined>, head: RequestHead) -> Event {
         self.clock.request();
         let token = self.serving.insert(head.id, head.response.expects_reply());
         let terms = Terms::new(&self.limits, self.code_sets_in_force());
         let message = joined.unwrap_or_else(|| Joined::whole(self.rx.take_front()));
-        Some(Event::Request(IncomingRequest::new(header, message, head, token, terms)))
+        Event::Request(IncomingRequest::new(header, message, head, token, terms))
+    }
+
+    /// A request that came in fragments.
+    pub(super) fn handle_joined_request(&mut self, header: MessageHeader, joined: Joined) -> Option<Event> {
+        let head = self.admit_request(header, Some(&joined))?;
+        Some(self.hand_out(header, Some(joined), head))
     }
 
     /// Decodes a request header that is not like the last one. `None`: the request is refused, and gone.
     #[inline(never)]
-    fn new_head(&mut self, header: MessageHeader, joined: &Option<Joined>) -> Option<RequestHead> {
+    fn new_head(&mut self, header: MessageHeader, joined: Option<&Joined>) -> Option<RequestHead> {
         let octets = octets_of(joined, &self.rx);
         let decoded = match RequestHead::decode(&header, octets) {
             Ok(head) if !head.has_contexts => {
@@ -201,11 +220,12 @@ impl Connection {
     #[inline]
     pub(super) fn handle_reply(&mut self, header: MessageHeader, joined: Option<Joined>) -> Option<Event> {
         if header.more_fragments {
-            return self.handle_first_piece(header);
+            self.handle_first_piece(header);
+            return None;
         }
         let terms = Terms::new(&self.limits, self.code_sets_in_force());
         let Self { calls, rx, .. } = self;
-        let head = match ReplyHead::decode(&header, octets_of(&joined, rx)) {
+        let head = match ReplyHead::decode(&header, octets_of(joined.as_ref(), rx)) {
             Ok(head) => head,
             Err(error) => {
                 let octets = joined.map_or_else(|| self.rx.take_front(), |joined| joined.octets);
@@ -244,7 +264,7 @@ impl Connection {
 
 /// The octets of the message being handled.
 #[inline]
-fn octets_of<'a>(joined: &'a Option<Joined>, rx: &'a Receiver) -> &'a [u8] {
+fn octets_of<'a>(joined: Option<&'a Joined>, rx: &'a Receiver) -> &'a [u8] {
     match joined {
         Some(joined) => &joined.octets,
         None => rx.front(),

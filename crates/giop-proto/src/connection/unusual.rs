@@ -17,7 +17,8 @@ impl Connection {
     #[cold]
     pub(super) fn handle_other(&mut self, header: MessageHeader) -> Option<Event> {
         if header.more_fragments && header.kind != MessageType::Fragment {
-            return self.handle_first_piece(header);
+            self.handle_first_piece(header);
+            return None;
         }
         match header.kind {
             MessageType::Fragment => return self.handle_fragment(header),
@@ -36,31 +37,24 @@ impl Connection {
 
     /// A request that is not, or not yet, handed out.
     #[cold]
-    pub(super) fn handle_unusual_request(
-        &mut self,
-        header: MessageHeader,
-        joined: Option<Joined>,
-    ) -> Option<Event> {
+    pub(super) fn handle_unusual_request(&mut self, header: MessageHeader, joined: Option<&Joined>) {
         if !self.accept_requests {
-            self.protocol_error(ProtocolError::Unexpected(MessageType::Request));
-            return None;
+            return self.protocol_error(ProtocolError::Unexpected(MessageType::Request));
         }
         let octets = match joined {
-            Some(joined) => joined.octets,
+            Some(joined) => joined.octets.clone(),
             None if header.more_fragments => return self.handle_first_piece(header),
             None => self.rx.take_front(),
         };
         if !self.takes_requests() {
             self.stats.dropped += 1;
-            return None;
+            return;
         }
-        let frame = Frame { header, octets };
         let size = HEADER_LEN + header.size as usize;
-        if frame.octets.len() < size {
-            self.refuse_oversized(&frame, size);
-            return None;
+        if octets.len() < size {
+            return self.refuse_oversized(&header, &octets, size);
         }
-        match RequestHead::decode(&header, &frame.octets) {
+        match RequestHead::decode(&header, &octets) {
             Ok(head) => {
                 let exception = SystemException::new(
                     SystemExceptionKind::Transient,
@@ -69,20 +63,14 @@ impl Connection {
                 )
                 .because("too many requests on this connection: raise it by `Limits::max_requests`");
                 self.refuse_if_awaited(head.id, head.response, header.version, &exception);
-                None
             }
-            Err(error) => self.bad_request(header, &frame.octets, error),
+            Err(error) => self.bad_request(header, &octets, error),
         }
     }
 
     /// A request whose header is wrong. In GIOP 1.2 its id stands first, so that it can be answered.
     #[cold]
-    pub(super) fn bad_request(
-        &mut self,
-        header: MessageHeader,
-        octets: &[u8],
-        error: RequestError,
-    ) -> Option<Event> {
+    pub(super) fn bad_request(&mut self, header: MessageHeader, octets: &[u8], error: RequestError) {
         match error {
             RequestError::Refused(id, response, exception) => {
                 self.refuse_if_awaited(id, response, header.version, &exception);
@@ -95,7 +83,6 @@ impl Connection {
                 None => self.malformed(MessageType::Request, error),
             },
         }
-        None
     }
 
     /// Sets the code sets that a request announces.
@@ -113,13 +100,13 @@ impl Connection {
     }
 
     #[cold]
-    fn refuse_oversized(&mut self, frame: &Frame, size: usize) {
-        if let Some((id, response)) = early_id(&frame.header, &frame.octets) {
+    fn refuse_oversized(&mut self, header: &MessageHeader, octets: &[u8], size: usize) {
+        if let Some((id, response)) = early_id(header, octets) {
             let limit = self.limits.max_message_size;
             let exception =
                 SystemException::new(SystemExceptionKind::ImpLimit, MinorCode::NONE, CompletionStatus::No)
                     .with_source(ProtocolError::TooLarge { size, limit });
-            self.refuse_if_awaited(id, response, frame.header.version, &exception);
+            self.refuse_if_awaited(id, response, header.version, &exception);
         }
     }
 
@@ -167,14 +154,13 @@ impl Connection {
 
     /// The first piece of a fragmented message.
     #[cold]
-    pub(super) fn handle_first_piece(&mut self, header: MessageHeader) -> Option<Event> {
+    pub(super) fn handle_first_piece(&mut self, header: MessageHeader) {
         let frame = self.take_frame(header);
         let size = HEADER_LEN + header.size as usize;
         let oversized = frame.octets.len() < size;
         let unwanted = match header.kind {
             MessageType::Request | MessageType::LocateRequest if !self.accept_requests => {
-                self.protocol_error(ProtocolError::Unexpected(header.kind));
-                return None;
+                return self.protocol_error(ProtocolError::Unexpected(header.kind));
             }
             MessageType::Request | MessageType::LocateRequest => !self.takes_requests(),
             // Nobody waits for the reply any more.
@@ -184,11 +170,10 @@ impl Connection {
         };
         let discard = oversized || unwanted;
         match self.fragments.start(header, &frame.octets, discard, self.clock.now, &self.limits) {
-            Ok(()) if oversized && !unwanted => self.refuse_oversized(&frame, size),
+            Ok(()) if oversized && !unwanted => self.refuse_oversized(&header, &frame.octets, size),
             Ok(()) => {}
             Err(error) => self.protocol_error(error),
         }
-        None
     }
 
     /// A further piece.
@@ -199,13 +184,13 @@ impl Connection {
             Ok(Added::Kept) => None,
             Ok(Added::Stray) => self.stray(),
             Ok(Added::Whole(header, joined)) => match header.kind {
-                MessageType::Request => self.handle_request(header, Some(joined)),
+                MessageType::Request => self.handle_joined_request(header, joined),
                 MessageType::LocateRequest => self.handle_locate(Frame { header, octets: joined.octets }),
                 _ => self.handle_reply(header, Some(joined)),
             },
             Ok(Added::Overflow(header, octets)) => {
                 let size = self.limits.max_message_size + 1;
-                self.refuse_oversized(&Frame { header, octets }, size);
+                self.refuse_oversized(&header, &octets, size);
                 None
             }
             Err(error) => {

@@ -1,6 +1,6 @@
 //! The server's side of an interface: the servant trait, and the skeleton that calls it.
 
-use proc_macro2::{Literal, TokenStream};
+use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
 use super::Cx;
@@ -8,6 +8,9 @@ use super::docs::doc_after;
 use super::method::Method;
 use super::passing::Side;
 use crate::model::{Def, DefId};
+
+/// Operations that are served by one future, where there are more than twice as many.
+const GROUP: usize = 32;
 
 impl Cx<'_> {
     /// Path of an interface's servant trait.
@@ -172,20 +175,25 @@ impl Cx<'_> {
         quote!(#(#impls)*)
     }
 
-    /// The future that serves one request: one `match` over all operations, inherited ones included.
+    /// The future that serves one request: one `match` over all operations, inherited ones included. Where there are
+    /// many, each `GROUP` of them is a future of its own, since rustc's work on one grows with the square of its arms.
     fn dispatch(&self, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
         let v1 = &self.v1;
         let servant = self.servant(depth, def.id);
         let methods: Vec<&Method> = lineage.iter().flat_map(|owner| &self.methods[owner]).collect();
-        let head = quote! {
-            async fn dispatch<S: #servant>(
-                __zorb_servant: &S,
-                __zorb_request: #v1::ServerRequest,
-            ) -> #v1::Outcome
+        let head = |name: Ident, more: TokenStream| {
+            quote! {
+                async fn #name<S: #servant>(
+                    __zorb_servant: &S,
+                    __zorb_request: #v1::ServerRequest,
+                    #more
+                ) -> #v1::Outcome
+            }
         };
+        let dispatch = head(format_ident!("dispatch"), TokenStream::new());
         if methods.is_empty() {
             return quote! {
-                #head {
+                #dispatch {
                     let _ = __zorb_servant;
                     __zorb_request.other_operation(IDS)
                 }
@@ -194,17 +202,39 @@ impl Cx<'_> {
         let count = Literal::usize_unsuffixed(methods.len());
         let slots = Literal::usize_unsuffixed((2 * methods.len()).next_power_of_two());
         let wires = methods.iter().map(|method| &method.wire);
-        let numbers = (0..methods.len()).map(Literal::usize_unsuffixed);
-        let arms = methods.iter().map(|method| self.serve(depth, method));
+        let arms: Vec<_> = methods.iter().map(|method| self.serve(depth, method)).collect();
+        let numbers: Vec<_> = (0..methods.len()).map(Literal::usize_unsuffixed).collect();
+        let find = quote!(OPERATIONS.find(__zorb_request.operation()));
+        let (matched, groups) = if methods.len() <= 2 * GROUP {
+            (quote!(#(::core::option::Option::Some(#numbers) => { #arms })*), TokenStream::new())
+        } else {
+            let names: Vec<_> =
+                (0..methods.len().div_ceil(GROUP)).map(|group| format_ident!("dispatch_{group}")).collect();
+            let heads = names.iter().map(|name| head(name.clone(), quote!(__zorb_n: ::core::primitive::usize)));
+            let arms = numbers.chunks(GROUP).zip(arms.chunks(GROUP)).map(|(numbers, arms)| {
+                quote!(match __zorb_n {
+                    #(#numbers => { #arms })*
+                    _ => __zorb_request.other_operation(IDS),
+                })
+            });
+            let groups = quote!(#(#heads { #arms })*);
+            let ranges = numbers.chunks(GROUP).map(|numbers| {
+                let (first, last) = (numbers.first(), numbers.last());
+                quote!(::core::option::Option::Some(__zorb_n @ #first..=#last))
+            });
+            (quote!(#(#ranges => #names(__zorb_servant, __zorb_request, __zorb_n).await,)*), groups)
+        };
         quote! {
             static OPERATIONS: #v1::OpTable<#count, #slots> = #v1::OpTable::new([#(#wires),*]);
 
-            #head {
-                match OPERATIONS.find(__zorb_request.operation()) {
-                    #(::core::option::Option::Some(#numbers) => { #arms })*
+            #dispatch {
+                match #find {
+                    #matched
                     _ => __zorb_request.other_operation(IDS),
                 }
             }
+
+            #groups
         }
     }
 

@@ -79,7 +79,8 @@ impl Parser<'_> {
             match self.kind() {
                 TokenKind::Punct(punct) if *punct == open => depth += 1,
                 TokenKind::Punct(punct) if *punct == close => depth = depth.saturating_sub(1),
-                TokenKind::Punct(Punct::Semicolon | Punct::BraceOpen | Punct::BraceClose) | TokenKind::End => {
+                TokenKind::Punct(Punct::Semicolon | Punct::BraceOpen | Punct::BraceClose)
+                | TokenKind::End => {
                     return;
                 }
                 _ => {}

@@ -52,6 +52,9 @@ pub(super) struct Entry {
     pub(super) used: bool,
 }
 
+/// Help of warnings that strict rules make errors.
+const LENIENT: &str = "zorb accepts this; other IDL compilers may not";
+
 impl Scope {
     pub(super) fn file() -> Self {
         let (names, locals) = (HashMap::new(), HashMap::new());
@@ -121,7 +124,7 @@ impl Resolver<'_> {
         let entry = Entry { name: name.text.clone(), span: name.span, entity, what, used: false };
         let inside = self.scope(scope);
         let clash = inside.name(&lower).or(inside.local(&lower)).cloned();
-        let reported = self.clashes_with_scope(scope, name, what)
+        let reported = self.clashes_with_scope(scope, name, what, false)
             || clash.is_some_and(|earlier| self.clash(&entry, &earlier, false))
             || self.clashes_with_inherited(scope, &entry);
         if !reported {
@@ -142,7 +145,7 @@ impl Resolver<'_> {
         let entry = Entry { name: name.text.clone(), span: name.span, entity, what, used: false };
         let inside = self.scope(scope);
         let clash = inside.local(&lower).or(inside.name(&lower)).cloned();
-        let reported = self.clashes_with_scope(scope, name, what)
+        let reported = self.clashes_with_scope(scope, name, what, true)
             || clash.is_some_and(|earlier| self.clash(&entry, &earlier, true))
             || self.clashes_with_inherited(scope, &entry);
         if !reported {
@@ -158,20 +161,24 @@ impl Resolver<'_> {
         }
     }
 
-    /// The name of a scope cannot be declared again immediately inside it.
-    fn clashes_with_scope(&mut self, scope: ScopeId, name: &Ident, what: &str) -> bool {
+    /// The name of a scope cannot be declared again immediately inside it. `lenient` for members, operations and
+    /// attributes, which may differ from it in case only (`struct Right { string right; };` is the OMG's own).
+    fn clashes_with_scope(&mut self, scope: ScopeId, name: &Ident, what: &str, lenient: bool) -> bool {
         let Some(owner) = self.scope(scope).owner.map(|owner| self.model.def(owner)) else { return false };
         if !owner.name.eq_ignore_ascii_case(&name.text) {
             return false;
         }
+        let strict = self.conditions.strict_names || !lenient || owner.name == name.text;
         let message = format!("{what} `{}` has the name of the {} around it", name.text, owner.kind.what());
-        let error = Diagnostic::error("enclosing-scope-name", name.span, message);
-        let label = format!("{} `{}`", owner.kind.what(), owner.name);
-        let error = error.and(owner.span, label);
-        self.report(
-            error.note("the name of a scope cannot be used again immediately inside it, in any case"),
-        );
-        true
+        let mut found = Diagnostic::error("enclosing-scope-name", name.span, message);
+        found = found.and(owner.span, format!("{} `{}`", owner.kind.what(), owner.name));
+        found = found.note("the name of a scope cannot be used again immediately inside it, in any case");
+        if !strict {
+            found.severity = Severity::Warning;
+            found = found.help(LENIENT);
+        }
+        self.report(found);
+        strict
     }
 
     /// Reports that a name is taken. `lenient` for those that may repeat the name of a type used here; then this may
@@ -226,7 +233,7 @@ impl Resolver<'_> {
                 Some(full) => format!("choose another name, or write `{full}` where the other is used"),
                 None => "choose another name".to_owned(),
             },
-            false => "zorb accepts this; other IDL compilers may not".to_owned(),
+            false => LENIENT.to_owned(),
         };
         self.report(diagnostic.help(help));
         strict

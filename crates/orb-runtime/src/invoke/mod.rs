@@ -22,6 +22,7 @@ pub use local::{LocalFuture, LocalServant, local};
 use crate::link::{Link, OnewayError};
 use crate::reference::{Binding, ObjectRef, Retry, SyncScope};
 use crate::serve::inherited_deadline;
+use crate::trace::{self, Way};
 
 /// How often a server may send a call elsewhere.
 const MAX_HOPS: usize = 10;
@@ -99,7 +100,7 @@ fn user_exception<E: From<SystemException>>(
         Ok(id) => id,
         Err(error) => return bad_reply(error, operation).into(),
     };
-    match raised(&id, body) {
+    match raised(id, body) {
         Some(Ok(exception)) => exception,
         Some(Err(error)) => bad_reply(error, operation).into(),
         None => SystemException::new(
@@ -159,6 +160,9 @@ async fn queue(
             link.discard(encoder);
             return Err(error.into());
         }
+        if trace::wire_enabled() {
+            trace::wire(Way::Out, link.peer(), operation.name, encoder.head(), encoder.len());
+        }
         match link.send_oneway(encoder, || deadline(target)).await {
             Ok(()) => return Ok(()),
             Err(OnewayError::Closed(error)) => {
@@ -213,9 +217,18 @@ pub(crate) async fn transact(
             link.discard(encoder);
             return Err(error.into());
         }
+        if trace::wire_enabled() {
+            trace::wire(Way::Out, link.peer(), operation.name, encoder.head(), encoder.len());
+        }
         pending.send(encoder);
         let reply = match pending.reply().await {
-            Ok(reply) => reply,
+            Ok(reply) => {
+                if trace::wire_enabled() {
+                    let octets = reply.message();
+                    trace::wire(Way::In, link.peer(), operation.name, octets, octets.len());
+                }
+                reply
+            }
             Err(error) => {
                 if !link.is_usable() {
                     target.unbind(&binding);

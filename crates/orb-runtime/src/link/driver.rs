@@ -20,6 +20,7 @@ use crate::serve::Request;
 use crate::serve::adapter::Entry;
 use crate::serve::request::{Outcome, ReplyTo};
 use crate::serve::running::Running;
+use crate::trace::{self, Way};
 
 /// Requests served, or time spent, before other tasks get their turn.
 const BURST: usize = 64;
@@ -60,6 +61,10 @@ impl Driver {
         if self.orb.is_holding(cx) {
             self.held.push(incoming);
             return None;
+        }
+        if trace::wire_enabled() {
+            let octets = incoming.message();
+            trace::wire(Way::In, self.link.peer(), incoming.operation(), octets, octets.len());
         }
         if incoming.response() == ResponseFlags::Server {
             self.acknowledge(&incoming);
@@ -110,6 +115,9 @@ impl Driver {
         if encoder.is_empty() {
             state.machine.finish_request(token);
         } else {
+            if trace::wire_enabled() {
+                trace::wire(Way::Out, link.peer(), "", encoder.head(), encoder.len());
+            }
             state.machine.send_reply(token, &mut encoder);
             if state.machine.backlog() >= BATCH {
                 (state, _) = link.flush(state);

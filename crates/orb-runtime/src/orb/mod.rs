@@ -88,7 +88,6 @@ pub(crate) struct Endpoint {
 
 impl Orb {
     /// A builder with the defaults of a client.
-    #[must_use]
     pub fn builder() -> OrbBuilder {
         OrbBuilder::new()
     }

@@ -27,6 +27,7 @@ const SPARE_SLOTS: usize = 32;
 pub(crate) struct Running {
     template: Request,
     spare: Vec<Seat>,
+    #[expect(clippy::vec_box, reason = "they travel through futures: a pointer is cheaper to move")]
     encoders: Vec<Box<Encoder>>,
     aside: FuturesUnordered<Aside>,
     /// Objects whose oneway is not done, with what came after it.

@@ -11,7 +11,7 @@
 //!     sequence<long> notes();
 //! };
 //! ```
-#![allow(dead_code, missing_docs, unreachable_pub, clippy::panic)]
+#![allow(dead_code, missing_docs, unreachable_pub, clippy::panic, clippy::unwrap_used)]
 
 use std::any::Any;
 use std::fmt;
@@ -84,11 +84,11 @@ impl ProbeRef {
     }
     pub async fn echo(&self, octets: Bytes) -> Result<Bytes, SystemException> {
         static OP: Operation = Operation::twoway("echo");
-        v1::invoke(&self.0, &OP, |e| octets.encode(e), |d| Bytes::decode(d), |_, _| None).await
+        v1::invoke(&self.0, &OP, |e| octets.encode(e), Bytes::decode, |_, _| None).await
     }
     pub async fn notes(&self) -> Result<Vec<i32>, SystemException> {
         static OP: Operation = Operation::twoway("notes");
-        v1::invoke(&self.0, &OP, |_| Ok(()), |d| Vec::decode(d), |_, _| None).await
+        v1::invoke(&self.0, &OP, |_| Ok(()), Vec::decode, |_, _| None).await
     }
     pub async fn nonsense(&self) -> Result<(), SystemException> {
         static OP: Operation = Operation::twoway("nonsense");
