@@ -1,5 +1,5 @@
 //! In steady state no message costs an allocation, in either machine.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::io::IoSlice;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! Calls given up: before, while and after their requests were written.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod util;
 

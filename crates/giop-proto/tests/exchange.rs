@@ -1,5 +1,5 @@
 //! Requests, replies, oneways and locates between two machines, their streams cut everywhere.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod util;
 
@@ -114,6 +114,136 @@ fn large_bodies_arrive_whole_and_are_not_copied_on_their_way_out() {
             pair.drive();
             assert!(pair.client.outcome(call).unwrap().body().rest() == body);
         }
+    }
+}
+
+#[test]
+fn a_request_like_the_one_before_is_recognised() {
+    every_cut(|pair| {
+        let ask = |id, operation: &str, body: &[u8]| {
+            Ask { id, operation: operation.into(), body: body.to_vec(), ..Ask::default() }.octets()
+        };
+        let stream = [
+            (ask(2, "put", b"a"), false),
+            (ask(4, "put", b"bcd"), true),
+            (ask(6, "put", b""), true),
+            (ask(8, "get", b""), false),
+            (ask(10, "put", &[7; 30]), false),
+            (
+                Ask { id: 12, operation: "put".into(), order: ByteOrder::Big, ..Ask::default() }.octets(),
+                false,
+            ),
+            (
+                Ask { id: 14, operation: "put".into(), version: Version::V1_1, ..Ask::default() }.octets(),
+                false,
+            ),
+            (ask(16, "put", &[8; 3]), false),
+        ];
+        for (octets, _) in &stream {
+            pair.server.inject(octets);
+        }
+        pair.drive();
+        for (i, (octets, repeats)) in stream.iter().enumerate() {
+            let request = pair.request();
+            assert_eq!(request.message(), octets);
+            assert_eq!(request.id().0, 2 * i as u32 + 2);
+            assert_eq!(request.repeats(), *repeats, "request {i}");
+            assert_eq!((request.key(), request.operation().len()), (&b"key"[..], 3));
+            let body = request.arguments();
+            let whole = giop_codec::giop::RequestMessage::decode(
+                &giop_codec::giop::MessageHeader::decode(octets.first_chunk().unwrap()).unwrap(),
+                octets.clone().into(),
+            )
+            .unwrap();
+            assert_eq!(body.position(), whole.body_at(), "request {i}");
+            assert_eq!(body.rest(), whole.body().rest());
+        }
+    });
+}
+
+#[test]
+fn targets_may_be_addressed_by_profile_and_by_reference() {
+    use giop_codec::giop::{ObjectKey, TargetAddress, TargetReference};
+    use giop_codec::ior::{IiopProfile, Ior};
+
+    let iiop = IiopProfile::new("localhost", 2809, ObjectKey::from_static(b"inner key"));
+    let profile = iiop.to_tagged().unwrap();
+    let ior = Ior::from_profiles("IDL:T:1.0", &[iiop]).unwrap();
+    let targets = [
+        TargetAddress::Profile(profile),
+        TargetAddress::Reference(Box::new(TargetReference { selected_profile: 0, ior: ior.clone() })),
+        TargetAddress::Reference(Box::new(TargetReference { selected_profile: 1, ior })),
+    ];
+    for (i, target) in targets.into_iter().enumerate() {
+        every_cut(|pair| {
+            let call = pair.client.conn.start_call(None, pair.now).unwrap();
+            let id = pair.client.conn.request_id(call);
+            pair.client.conn.send_request(call, &mut util::messages::request_to(id, target.clone()));
+            pair.drive();
+            if i < 2 {
+                assert_eq!(pair.request().key(), b"inner key");
+            } else {
+                let reply = pair.client.outcome(call).unwrap();
+                let exception: giop_codec::exception::SystemException =
+                    giop_codec::cdr::CdrDecode::decode(&mut reply.body()).unwrap();
+                assert_eq!(exception.kind, giop_codec::exception::SystemExceptionKind::ObjectNotExist);
+                assert!(!pair.server.conn.is_closing());
+            }
+        });
+    }
+}
+
+#[test]
+fn the_server_learns_the_code_sets_from_the_first_request() {
+    use giop_codec::cdr::{CharSet, CodeSets, WCharSet};
+    use giop_codec::code_set::{CodeSetContext, CodeSetId};
+
+    every_cut(|pair| {
+        let sets = CodeSets { char: CharSet::Utf8, wchar: Some(WCharSet::Utf16) };
+        let context = CodeSetContext::from(sets).to_service_context().unwrap();
+        let before = pair.call(&Ask::default());
+        let with = Ask { contexts: vec![context], ..Ask::default() };
+        let first = pair.call(&with);
+        let second = pair.call(&with);
+        let after = pair.call(&Ask::default());
+        let other = CodeSetContext { char_data: CodeSetId::ISO_8859_1, wchar_data: CodeSetId::NONE };
+        let changed =
+            pair.call(&Ask { contexts: vec![other.to_service_context().unwrap()], ..Ask::default() });
+        pair.drive();
+        let got: Vec<CodeSets> = (0..4).map(|_| pair.request().code_sets()).collect();
+        assert_eq!(got, [CodeSets { char: CharSet::Latin1, wchar: None }, sets, sets, sets]);
+        assert_eq!(pair.server.conn.code_sets(), Some(sets));
+        let refused = pair.client.outcome(changed).unwrap();
+        assert_eq!(refused.status(), ReplyStatus::SystemException);
+        pair.client.conn.set_code_sets(sets);
+        assert_eq!(refused.body().code_sets(), CodeSets::default(), "set after it came");
+        for call in [before, first, second, after] {
+            assert!(pair.client.conn.take_outcome(call).is_none());
+        }
+    });
+}
+
+#[test]
+fn service_contexts_are_handed_on() {
+    use giop_codec::giop::{ContextId, ServiceContext};
+
+    for version in VERSIONS {
+        every_cut(|pair| {
+            let contexts: Vec<_> = (0..3)
+                .map(|i| ServiceContext {
+                    id: ContextId(500 + i),
+                    data: bytes::Bytes::from(vec![i as u8; i as usize]),
+                })
+                .collect();
+            pair.call(&Ask { version, contexts: contexts.clone(), body: vec![1; 5], ..Ask::default() });
+            pair.call(&Ask { version, contexts: contexts.clone(), body: vec![2; 5], ..Ask::default() });
+            pair.drive();
+            for _ in 0..2 {
+                let request = pair.request();
+                assert_eq!(request.contexts().to_vec(), contexts);
+                assert_eq!(request.arguments().remaining(), 5);
+            }
+        });
     }
 }
 

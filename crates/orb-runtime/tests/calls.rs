@@ -294,3 +294,37 @@ fn a_plain_thread_calls_by_wait() {
     .join()
     .unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn callers_that_come_and_go_stall_nobody() {
+    let (server, client, probe) = over_tcp().await;
+    let mut tasks = Vec::new();
+    for i in 0..6_u64 {
+        let probe = probe.clone();
+        tasks.push(tokio::spawn(async move {
+            let mut random = i + 1;
+            for k in 0..1500 {
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                match (random >> 33) % 8 {
+                    // Dropped after a while, answered or not.
+                    0 => {
+                        drop(tokio::time::timeout(Duration::from_micros(random >> 58), probe.add(1, 1)).await)
+                    }
+                    1 => tokio::time::sleep(Duration::from_micros(random >> 56)).await,
+                    2 => {
+                        let (a, b) = tokio::join!(probe.add(k, 1), probe.add(k, 2));
+                        assert_eq!((a.unwrap(), b.unwrap()), (k + 1, k + 2));
+                    }
+                    3 => probe.note(0, 0).await.unwrap(),
+                    _ => assert_eq!(probe.add(k, 5).await.unwrap(), k + 5),
+                }
+            }
+        }));
+    }
+    for task in tasks {
+        tokio::time::timeout(Duration::from_secs(50), task).await.unwrap().unwrap();
+    }
+    assert_eq!(client.open_connections(), 1);
+    server.shutdown().await;
+}

@@ -66,6 +66,16 @@ impl Ask {
     }
 }
 
+/// A request in GIOP 1.2 without arguments, to a target of any form.
+pub fn request_to(id: RequestId, target: TargetAddress<'_>) -> Encoder {
+    let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
+    let size_at = put_message_header(&mut e, MessageType::Request);
+    let (response, contexts) = (ResponseFlags::Target, ServiceContexts::EMPTY);
+    RequestHeader { request_id: id, response, target, operation: "ping", contexts }.encode(&mut e).unwrap();
+    finish_message(&mut e, size_at).unwrap();
+    e
+}
+
 pub fn reply(version: Version, id: RequestId, status: ReplyStatus, body: &[u8]) -> Encoder {
     let mut e = Encoder::new(ByteOrder::NATIVE, version);
     let size_at = put_message_header(&mut e, MessageType::Reply);

@@ -1,5 +1,6 @@
 //! Two machines joined in memory, with simulated time, and the messages they exchange.
-#![allow(dead_code, unreachable_pub, missing_docs)] // each test file uses its part
+#![allow(dead_code, unreachable_pub, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // each test file uses its part
 
 pub mod messages;
 

@@ -198,6 +198,10 @@ impl Link {
             Some(Err(error)) => state.machine.handle_read_error(&error, now),
             None => {}
         }
+        if state.driver_reads {
+            // It may have come by while a caller was reading, and gone away again.
+            state.wake_driver();
+        }
         state
     }
 
