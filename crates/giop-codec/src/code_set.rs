@@ -124,10 +124,13 @@ pub struct CodeSetComponentInfo {
 }
 
 impl CodeSetComponentInfo {
-    /// What zorb servers publish: ISO 8859-1 with conversion to UTF-8, and UTF-16.
+    /// What zorb servers publish: UTF-8 with conversion to ISO 8859-1, and UTF-16.
+    ///
+    /// UTF-8 is the native one because omniORB's clients take a server's native set where they can do it, even if
+    /// both sides could do better by conversion.
     pub fn zorb() -> Self {
         Self {
-            for_char: CodeSetComponent { native: CodeSetId::ISO_8859_1, conversion: vec![CodeSetId::UTF_8] },
+            for_char: CodeSetComponent { native: CodeSetId::UTF_8, conversion: vec![CodeSetId::ISO_8859_1] },
             for_wchar: CodeSetComponent { native: CodeSetId::UTF_16, conversion: Vec::new() },
         }
     }

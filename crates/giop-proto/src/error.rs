@@ -100,6 +100,8 @@ pub enum CloseReason {
     Protocol(ProtocolError),
     /// The peer was too slow.
     SlowPeer(SlowPeer),
+    /// The peer sent requests that had to be refused and left so many octets of refusals unread.
+    Unread(usize),
     /// The peer sent more CancelRequests, LocateRequests and stray messages than this many a second.
     Flood(u32),
 }
@@ -200,7 +202,7 @@ impl CloseReason {
             Self::Eof => CallErrorKind::Lost(io::ErrorKind::UnexpectedEof.into()),
             Self::Io(failure) => CallErrorKind::Lost(failure),
             Self::SlowPeer(_) => CallErrorKind::Lost(io::ErrorKind::TimedOut.into()),
-            Self::Local | Self::Idle | Self::Flood(_) => CallErrorKind::LocalClose,
+            Self::Local | Self::Idle | Self::Unread(_) | Self::Flood(_) => CallErrorKind::LocalClose,
             Self::Protocol(error) => CallErrorKind::Protocol(error),
         }
     }
@@ -245,6 +247,9 @@ impl fmt::Display for CloseReason {
             ),
             Self::SlowPeer(SlowPeer::Write) => {
                 f.write_str("the peer took nothing of what was sent: `Limits::write_timeout` waits longer")
+            }
+            Self::Unread(limit) => {
+                write!(f, "the peer left {limit} octets of refusals unread: raise it by `Limits::max_backlog`")
             }
             Self::Flood(limit) => write!(
                 f,

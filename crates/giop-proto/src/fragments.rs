@@ -4,6 +4,7 @@
 //! of the others are left out. In GIOP 1.2 all pieces but the last are multiples of 8 octets, so offsets in the joined
 //! message have the alignment that the sender gave them. In GIOP 1.1 they need not: see [`Joined::pieces`].
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
@@ -14,7 +15,7 @@ use crate::error::ProtocolError;
 use crate::limits::Limits;
 use crate::message::{RequestHead, word};
 use crate::pool::{Buffer, BufferPool};
-use crate::receive::HEADER_LEN;
+use crate::receive::{HEADER_LEN, OVERSIZED_START};
 
 /// Up to this size the pieces are gathered in memory of their own; then in a pooled buffer.
 const SMALL: usize = 32 * 1024;
@@ -26,8 +27,9 @@ const PAYLOAD_1_1: usize = HEADER_LEN;
 const PAYLOAD_1_2: usize = HEADER_LEN + 4;
 
 /// The messages of which pieces are missing.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Fragments {
+    pool: Arc<BufferPool>,
     open: Vec<Open>,
     /// Octets of all of them.
     octets: usize,
@@ -85,6 +87,11 @@ impl Joined {
 }
 
 impl Fragments {
+    /// Nothing yet; the pieces of large messages are gathered in buffers of the pool.
+    pub(crate) fn new(pool: Arc<BufferPool>) -> Self {
+        Self { pool, open: Vec::new(), octets: 0 }
+    }
+
     /// Whether nothing is open.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
@@ -129,7 +136,6 @@ impl Fragments {
         header: MessageHeader,
         octets: &[u8],
         limits: &Limits,
-        pool: &BufferPool,
     ) -> Result<Added, ProtocolError> {
         let (id, payload) = match header.version {
             Version::V1_2 => {
@@ -157,20 +163,20 @@ impl Fragments {
             return self.overflow(at, total, header.more_fragments, limits);
         }
         open.pieces.push(u32::try_from(data.octets().len()).unwrap_or(u32::MAX));
-        data.push(payload, pool);
+        data.push(payload, &self.pool);
         self.charge(payload.len(), limits)?;
         if header.more_fragments {
             return Ok(Added::Kept);
         }
         let open = self.open.swap_remove(at);
-        Ok(self.join(open, pool))
+        Ok(self.join(open))
     }
 
     /// Throws a message away whose sender gave it up. Says whether there was one.
     pub(crate) fn cancel(&mut self, id: RequestId) -> bool {
         let found = self.open.iter().position(|open| open.is_request(id));
-        if let Some(open) = found.map(|at| self.open.swap_remove(at)) {
-            self.octets -= open.len();
+        if let Some(data) = found.and_then(|at| self.open.swap_remove(at).data) {
+            self.drop_data(data);
         }
         found.is_some()
     }
@@ -182,7 +188,18 @@ impl Fragments {
 
     /// Throws everything away.
     pub(crate) fn clear(&mut self) {
-        *self = Self::default();
+        while let Some(open) = self.open.pop() {
+            if let Some(data) = open.data {
+                self.drop_data(data);
+            }
+        }
+    }
+
+    fn drop_data(&mut self, data: Data) {
+        self.octets -= data.octets().len();
+        if let Data::Pooled(buffer, _) = data {
+            self.pool.give_back(buffer);
+        }
     }
 
     fn charge(&mut self, octets: usize, limits: &Limits) -> Result<(), ProtocolError> {
@@ -206,19 +223,20 @@ impl Fragments {
         let too_large = ProtocolError::TooLarge { size, limit: limits.max_message_size };
         let open = self.open.get_mut(at).ok_or(too_large)?;
         let data = open.data.take().ok_or(too_large)?;
-        self.octets -= data.octets().len();
-        if open.header.kind != MessageType::Request || open.header.version != Version::V1_2 {
+        let header = open.header;
+        let start = Bytes::copy_from_slice(data.octets().get(..OVERSIZED_START).unwrap_or_default());
+        self.drop_data(data);
+        if header.kind != MessageType::Request || header.version != Version::V1_2 {
             return Err(too_large);
         }
-        let start = data.octets().get(..HEADER_LEN + 5).unwrap_or_default();
-        let overflow = Added::Overflow(open.header, Bytes::copy_from_slice(start));
+        let overflow = Added::Overflow(header, start);
         if !more {
             self.open.swap_remove(at);
         }
         Ok(overflow)
     }
 
-    fn join(&mut self, open: Open, pool: &BufferPool) -> Added {
+    fn join(&mut self, open: Open) -> Added {
         let Open { header, data, pieces, .. } = open;
         let Some(data) = data else { return Added::Kept };
         let total = data.octets().len();
@@ -227,7 +245,13 @@ impl Fragments {
         let header = MessageHeader { more_fragments: false, size, ..header };
         let told = header.version == Version::V1_1 && pieces.iter().any(|at| at % 8 != 4);
         let pieces = told.then(|| pieces.into_boxed_slice());
-        Added::Whole(header, Joined { octets: data.join(&header, pool), pieces })
+        Added::Whole(header, Joined { octets: data.join(&header, &self.pool), pieces })
+    }
+}
+
+impl Drop for Fragments {
+    fn drop(&mut self) {
+        self.clear();
     }
 }
 

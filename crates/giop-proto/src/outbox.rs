@@ -16,6 +16,9 @@ pub const MAX_SLICES: usize = 64;
 
 const SPARE_BATCHES: usize = 4;
 
+/// The first batch of a connection: most never need more.
+const FIRST_BATCH: usize = 4 * 1024;
+
 /// The queue of octets of one connection. Messages leave in the order in which they were queued.
 ///
 /// In steady state nothing is allocated: two batches take turns, one being filled while the other is written.
@@ -26,6 +29,8 @@ pub struct Outbox {
     /// What stands before it.
     sealed: VecDeque<Piece>,
     spare: Vec<Vec<u8>>,
+    /// How large the next batch is: batches grow where they are filled.
+    next_batch: usize,
     /// The emptied transmit, for its memory.
     idle: Option<Box<Lent>>,
     /// Octets queued since the connection began.
@@ -176,9 +181,17 @@ impl Outbox {
         }
     }
 
+    /// Frees the memory of empty batches.
+    pub fn release(&mut self) {
+        if self.is_empty() {
+            self.batch = Vec::new();
+        }
+        (self.spare, self.idle, self.next_batch) = (Vec::new(), None, 0);
+    }
+
     fn reuse(&mut self, done: &mut Vec<Vec<u8>>) {
         for mut batch in done.drain(..) {
-            if self.spare.len() < SPARE_BATCHES {
+            if self.spare.len() < SPARE_BATCHES && batch.capacity() >= self.next_batch {
                 batch.clear();
                 self.spare.push(batch);
             }
@@ -194,12 +207,13 @@ impl Outbox {
 
     #[cold]
     fn new_batch(&mut self, least: usize) {
-        self.seal();
-        if self.batch.capacity() < least {
-            self.batch = self.spare.pop().unwrap_or_default();
-            if self.batch.capacity() < least {
-                self.batch = Vec::with_capacity(least.max(BATCH));
-            }
+        if !self.batch.is_empty() {
+            self.next_batch = (4 * self.next_batch).min(BATCH); // it was filled
+            self.seal();
+        }
+        if self.batch.capacity() < least.max(self.next_batch) {
+            self.next_batch = self.next_batch.max(FIRST_BATCH);
+            self.batch = Vec::with_capacity(least.max(self.next_batch));
         }
     }
 }

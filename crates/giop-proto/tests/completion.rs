@@ -72,9 +72,12 @@ fn call_sent(sent: Sent) -> (Pair, giop_proto::CallId) {
     (pair, call)
 }
 
+/// A way for a connection to end.
+type End = fn(&mut Pair);
+
 #[test]
 fn what_had_left_when_the_connection_ended_is_told() {
-    let ends: [(fn(&mut Pair), CallErrorKind); 5] = [
+    let ends: [(End, CallErrorKind); 5] = [
         (|pair| pair.client.eof = true, CallErrorKind::Lost(ErrorKind::UnexpectedEof.into())),
         (
             |pair| pair.client.inject(&bare(Version::V1_2, MessageType::CloseConnection)),
@@ -136,6 +139,7 @@ fn every_end_says_what_happened_and_which_limit_decides() {
         (CloseReason::SlowPeer(SlowPeer::FirstHeader), "`Limits::first_header_timeout`"),
         (CloseReason::SlowPeer(SlowPeer::Message), "`Limits::message_timeout`"),
         (CloseReason::SlowPeer(SlowPeer::Write), "`Limits::write_timeout`"),
+        (CloseReason::Unread(5), "`Limits::max_backlog`"),
         (CloseReason::Flood(5), "`Limits::max_control_rate`"),
     ];
     for (reason, text) in reasons {

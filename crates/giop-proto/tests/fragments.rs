@@ -168,7 +168,7 @@ fn values_in_giop_1_1_fragments_are_aligned_as_omniorb_aligns_them() {
     // pads from the fragment's own header on: a double behind 4 octets, a short and a long long behind 2.
     let mut first = Ask { version: Version::V1_1, order: ByteOrder::Big, ..Ask::default() }.octets();
     first.extend_from_slice(&[7; 3]);
-    while first.len() % 8 != 0 {
+    while !first.len().is_multiple_of(8) {
         first.push(9);
     }
     let filled = first.len();

@@ -117,7 +117,7 @@ fn a_peer_that_only_makes_this_side_refuse_is_cut_off() {
     buf.io_slices()[0][..octets.len()].copy_from_slice(&octets);
     pair.server.conn.handle_read(buf, octets.len(), pair.now);
     pair.server.poll();
-    assert!(matches!(pair.server.conn.close_reason(), Some(CloseReason::Flood(_))));
+    assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::Unread(2000)));
     assert!(pair.server.outcome(back).is_err());
 }
 
@@ -277,6 +277,39 @@ fn a_steady_bulk_stream_is_not_copied() {
     }
     let later = pair.server.conn.stats().copied - copied;
     assert!(later <= 20 * 64, "{later} octets were copied after the first message");
+}
+
+#[test]
+fn half_messages_give_their_memory_back() {
+    let whole = Ask { body: vec![1; 300_000], ..Ask::default() }.octets();
+    let pieces = util::messages::fragmented(&whole, 4096, 4080);
+    for end in 0..3 {
+        let mut pair = Pair::new(Cut::Whole);
+        for piece in &pieces[..60] {
+            pair.server.inject(piece);
+        }
+        pair.server.inject(&whole[..100_000]);
+        pair.drive();
+        let busy = pair.pool.stats();
+        match end {
+            0 => pair.server.conn.abort(CloseReason::Local),
+            1 => pair.server.inject(b"garbage, and enough of it"),
+            _ => pair.server.eof = true,
+        }
+        pair.drive();
+        drop(pair.server);
+        // Nothing is charged that could not be taken again.
+        let (held, cap) = (pair.pool.stats().held, pair.pool.stats().cap);
+        let mut taken = Vec::new();
+        while let Some(left) = cap.checked_sub(taken.len() * (WINDOW + 64)).filter(|left| *left > 2 * WINDOW)
+        {
+            let before = pair.pool.stats().held;
+            taken.push(pair.pool.take(WINDOW));
+            assert!(pair.pool.stats().held <= cap && left > 0 && before <= cap);
+        }
+        assert!(pair.pool.stats().held + 2 * WINDOW > cap - 2 * WINDOW, "{busy:?}, {held} after {end}");
+        assert!(taken.len() * (WINDOW + 64) > cap - 3 * WINDOW);
+    }
 }
 
 fn starving_pair(cap: usize) -> Pair {

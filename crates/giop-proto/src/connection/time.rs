@@ -210,6 +210,7 @@ impl Connection {
             self.clock.hold();
         } else if self.rx.is_keeping() && self.clock.active + KEEP_WINDOW <= now {
             self.rx.release();
+            self.tx.release();
         }
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         if due(self.clock.stalled.map(|since| since + self.limits.write_timeout)) {

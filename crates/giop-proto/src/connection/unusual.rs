@@ -123,7 +123,7 @@ impl Connection {
         if response.expects_reply() {
             self.refuse(id, version, exception);
             if self.own_backlog > self.limits.max_backlog {
-                self.end(CloseReason::Flood(self.limits.max_control_rate));
+                self.end(CloseReason::Unread(self.limits.max_backlog));
             }
         }
     }
@@ -178,7 +178,7 @@ impl Connection {
 
     /// A further piece.
     fn handle_fragment(&mut self, header: MessageHeader) -> Option<Event> {
-        let added = self.fragments.add(header, self.rx.front(), &self.limits, self.rx.pool());
+        let added = self.fragments.add(header, self.rx.front(), &self.limits);
         self.rx.drop_front();
         match added {
             Ok(Added::Kept) => None,

@@ -90,7 +90,7 @@ impl Receiver {
             let octets = self.pool.share(std::mem::take(&mut buf.buffer)).slice(..total);
             let next_len = (filled - total).min(HEADER_LEN);
             self.state = State::Whole { header, octets, next: buf.next, next_len };
-            self.idle = Some(buf);
+            self.keep_box(buf);
             return;
         }
         buf.from = filled;

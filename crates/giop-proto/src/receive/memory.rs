@@ -59,7 +59,7 @@ impl Receiver {
     /// Gives a buffer back and keeps its box.
     pub(super) fn give_back(&mut self, mut lent: Box<Lent>) {
         self.pool.give_back(std::mem::take(&mut lent.buffer));
-        self.idle = Some(lent);
+        self.keep_box(lent);
     }
 
     #[cold]
@@ -146,6 +146,11 @@ impl Receiver {
         Some(self.lend(buffer, start.len(), to, Some(Deposit { header, total })).0)
     }
 
+    pub(super) fn keep_box(&mut self, empty: Box<Lent>) {
+        let [first, second] = &mut self.idle;
+        if first.is_none() { *first = Some(empty) } else { *second = Some(empty) }
+    }
+
     /// Puts a buffer into a box to be lent.
     #[inline]
     pub(super) fn lend(
@@ -155,7 +160,8 @@ impl Receiver {
         to: usize,
         deposit: Option<Deposit>,
     ) -> ReadBuf {
-        let mut lent = self.idle.take().unwrap_or_default();
+        let [first, second] = &mut self.idle;
+        let mut lent = first.take().or_else(|| second.take()).unwrap_or_default();
         lent.buffer = buffer;
         (lent.from, lent.to, lent.deposit) = (from, to, deposit);
         ReadBuf(lent)

@@ -87,8 +87,8 @@ pub struct Receiver {
     starved: bool,
     /// Memory must be found: this side waits for replies.
     urgent: bool,
-    /// The box of the last buffer lent.
-    idle: Option<Box<Lent>>,
+    /// Empty boxes. There are two at the most: one with a window, one with a deposit.
+    idle: [Option<Box<Lent>>; 2],
     copied: u64,
     skipped: u64,
 }
@@ -125,16 +125,10 @@ impl Receiver {
             skip: 0,
             starved: false,
             urgent: false,
-            idle: None,
+            idle: [None, None],
             copied: 0,
             skipped: 0,
         }
-    }
-
-    /// Where its buffers come from.
-    #[must_use]
-    pub fn pool(&self) -> &BufferPool {
-        &self.pool
     }
 
     /// How many octets were copied inside user space so far: the starts of deposited messages and the cut ends of

@@ -12,6 +12,9 @@ use crate::link::Link;
 use crate::orb::Target;
 use crate::reference::{Binding, ObjectRef};
 
+/// The ORB type that JacORB's references carry.
+const JACORB: u32 = 0x4a41_4300;
+
 /// A binding with its connection.
 pub(crate) struct Bound {
     pub(crate) binding: Arc<Binding>,
@@ -75,7 +78,11 @@ impl ObjectRef {
         deadline: Option<Instant>,
     ) -> Result<Bound, SystemException> {
         let version = profile.version.min(self.orb().config.max_version);
-        let offered = profile.code_sets();
+        let mut offered = profile.code_sets();
+        if let (Some(offered), Some(JACORB)) = (&mut offered, profile.orb_type()) {
+            // JacORB reads requests in the negotiated set and writes replies in its native one.
+            offered.for_char.conversion.clear();
+        }
         let code_sets = negotiate(offered.as_ref(), version)?;
         let announce = match offered {
             Some(_) if version >= Version::V1_1 => {

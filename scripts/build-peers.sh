@@ -1,0 +1,129 @@
+#!/bin/bash
+# build-peers.sh [DIRECTORY]: builds the foreign peers of the interoperability tests
+# (sources: tests/interop) into the directory, target/interop of this checkout if none
+# is given. Only what is out of date is built again. JacORB's jars come by Maven, once.
+#
+#   omniorb/{peer,bench}-{server,client}    programs
+#   jacorb/{peer,bench}-{server,client}     programs (shell, which starts java)
+#
+# A peer whose tools or jars are missing is skipped, loudly; with CI=true that is a failure.
+# What does not compile is a failure always.
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+src=$root/tests/interop
+out=${1:-$root/target/interop}
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+exec 9> "$out/.lock"      # two test runs do not build at the same time
+flock 9
+status=0
+
+skip() {   # peer, why
+  echo "build-peers: SKIPPED $1: $2" >&2
+  [ "${CI:-}" = true ] && status=1
+  return 0
+}
+
+have() {   # peer, its tools...
+  local peer=$1 tool; shift
+  for tool; do
+    command -v "$tool" > /dev/null 2>&1 && continue
+    skip "$peer" "no $tool (scripts/install-peers.sh installs it)"
+    return 1
+  done
+}
+
+# newer TARGET SOURCE...: is a source newer than the target, or the target missing?
+newer() {
+  local target=$1 s; shift
+  [ -e "$target" ] || return 0
+  for s; do [ "$s" -nt "$target" ] && return 0; done
+  return 1
+}
+
+# Files that do not compile leave no target behind: each is made beside and moved.
+omniorb() {
+  local dir=$out/omniorb unit
+  local flags=(-std=c++17 -O2 -Wall -Wno-switch-bool -I"$dir/gen" -I"$src/omniorb")
+  local libs=(-lomniORB4 -lomnithread -lomniCodeSets4 -pthread)
+  mkdir -p "$dir/gen" "$dir/obj"
+  for unit in types extras bench; do
+    if newer "$dir/gen/$unit.hh" "$src/idl/$unit.idl"; then
+      rm -f "$dir/gen/$unit.hh"
+      mkdir -p "$dir/gen.new"   # made beside, so that a failure leaves nothing behind
+      omniidl -bcxx -C"$dir/gen.new" "$src/idl/$unit.idl"
+      mv "$dir/gen.new/${unit}SK.cc" "$dir/gen.new/$unit.hh" "$dir/gen/"
+    fi
+    compile "$dir/obj/${unit}SK.o" "$dir/gen/${unit}SK.cc" "$dir/gen/$unit.hh"
+  done
+  local headers=("$src"/omniorb/*.h "$dir"/gen/*.hh)
+  for unit in "$src"/omniorb/*.cc; do
+    compile "$dir/obj/$(basename "$unit" .cc).o" "$unit" "${headers[@]}"
+  done
+  link peer-server peer_server peer typesSK extrasSK
+  link peer-client peer_client peer record probes checks_echo checks_calls checks_references typesSK extrasSK
+  link bench-server bench_server benchSK
+  link bench-client bench_client benchSK
+}
+compile() {   # object, source, headers...
+  newer "$@" || return 0
+  echo "build-peers: $(basename "$2")"
+  nice c++ "${flags[@]}" -c "$2" -o "$1.new" 2> "$1.log" || { cat "$1.log" >&2; return 1; }
+  mv "$1.new" "$1"
+}
+link() {      # program, objects...
+  local program=$dir/$1; shift
+  local objects=("${@/#/$dir/obj/}")
+  objects=("${objects[@]/%/.o}")
+  newer "$program" "${objects[@]}" || return 0
+  c++ -o "$program.new" "${objects[@]}" "${libs[@]}"
+  mv "$program.new" "$program"
+}
+
+jacorb() {
+  local dir=$out/jacorb unit
+  mkdir -p "$dir"
+  if newer "$dir/lib" "$src/jacorb/pom.xml"; then
+    echo "build-peers: JacORB's jars by Maven"
+    rm -rf "${dir:?}/lib" "$dir/lib.new"
+    if ! mvn -B -q -f "$src/jacorb/pom.xml" dependency:copy-dependencies -DoutputDirectory="$dir/lib.new" > "$dir/mvn.log" 2>&1; then
+      skip JacORB "Maven cannot fetch its jars ($dir/mvn.log)"
+      return
+    fi
+    mv "$dir/lib.new" "$dir/lib"
+    touch "$dir/lib"
+  fi
+  if newer "$dir/classes" "$dir/lib" "$src"/idl/{types,guard,bench,bench-java}.idl "$src"/jacorb/src/*.java; then
+    echo "build-peers: JacORB's peers"
+    rm -rf "$dir/gen" "$dir/classes" "$dir/classes.new"
+    mkdir -p "$dir/gen" "$dir/classes.new"
+    for unit in types guard bench-java; do
+      java -cp "$dir/lib/*" org.jacorb.idl.parser -all -forceOverwrite -I"$src/idl" -d "$dir/gen" "$src/idl/$unit.idl"
+    done
+    find "$dir/gen" "$src/jacorb/src" -name '*.java' > "$dir/sources"
+    nice javac -nowarn -XDignore.symbol.file -Xlint:none --release 17 -encoding UTF-8 -cp "$dir/lib/*" -d "$dir/classes.new" @"$dir/sources"
+    mv "$dir/classes.new" "$dir/classes"
+    touch "$dir/classes"
+  fi
+  launcher peer-server PeerServer
+  launcher peer-client PeerClient
+  launcher bench-server BenchServer
+  launcher bench-client BenchClient
+}
+launcher() {   # program, class
+  cat > "$dir/$1.new" <<END
+#!/bin/sh
+# JAVA_OPTS: options of the virtual machine, and -Djacorb.* settings
+here=\$(dirname "\$0")
+exec java -XX:+UseSerialGC -XX:TieredStopAtLevel=\${JAVA_TIER:-4} \${JAVA_OPTS:-} -cp "\$here/classes:\$here/lib/*" $2 "\$@"
+END
+  chmod +x "$dir/$1.new"
+  mv "$dir/$1.new" "$dir/$1"
+}
+
+if have omniORB omniidl c++; then
+  if echo '#include <omniORB4/CORBA.h>' | c++ -E -x c++ - > /dev/null 2>&1; then omniorb
+  else skip omniORB "no headers (scripts/install-peers.sh installs libomniorb4-dev)"; fi
+fi
+if have JacORB java javac mvn; then jacorb; fi
+exit $status

@@ -1,0 +1,307 @@
+//! Heap allocations, counted: none for a call or a oneway in steady state, neither at the client nor at the server.
+//!
+//! Both ORBs run on one thread with a real TCP connection between them, and the allocator counts for this thread, so
+//! every test counts stub, connection, dispatch, skeleton and servant together.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::cell::RefCell;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use allocation_counter::AllocationInfo;
+use tokio::runtime::Runtime;
+use zorb::prelude::*;
+
+zorb::idl! {
+    typedef sequence<octet> Octets;
+    typedef sequence<double> Doubles;
+    typedef sequence<char> Chars;
+    struct Reading { long sensor; double value; boolean good; };
+
+    interface Meter {
+        void ping();
+        double mean(in long a, in unsigned long long b, in double c, in short d);
+        Reading latest(in Reading given);
+        attribute long level;
+        void divide(in double a, in double b, out double quotient, inout long count);
+
+        oneway void note(in long value);
+        oneway void octets(in Octets data);
+        oneway void doubles(in Doubles data);
+        oneway void chars(in Chars data);
+        oneway void keep(in Octets data);
+        Octets echo(in Octets data);
+        Doubles echo_doubles(in Doubles data);
+        unsigned long long seen();
+    };
+}
+
+/// Reads every octet that it gets.
+#[derive(Default)]
+struct Counter {
+    seen: AtomicU64,
+    level: AtomicU64,
+    kept: Mutex<Bytes>,
+}
+
+impl Counter {
+    fn add(&self, octets: u64) -> Result<(), SystemException> {
+        self.seen.fetch_add(octets, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl MeterServant for Counter {
+    async fn ping(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+
+    async fn mean(&self, a: i32, b: u64, c: f64, d: i16) -> Result<f64, SystemException> {
+        Ok((f64::from(a) + b as f64 + c + f64::from(d)) / 4.0)
+    }
+
+    async fn latest(&self, given: &Reading) -> Result<Reading, SystemException> {
+        Ok(Reading { value: given.value + 1.0, ..given.clone() })
+    }
+
+    async fn level(&self) -> Result<i32, SystemException> {
+        Ok(self.level.load(Ordering::Relaxed) as i32)
+    }
+
+    async fn set_level(&self, level: i32) -> Result<(), SystemException> {
+        self.level.store(level as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    async fn divide(&self, a: f64, b: f64, count: i32) -> Result<(f64, i32), SystemException> {
+        Ok((a / b, count + 1))
+    }
+
+    async fn note(&self, _value: i32) -> Result<(), SystemException> {
+        self.add(4)
+    }
+
+    async fn octets(&self, data: Bytes) -> Result<(), SystemException> {
+        self.add(data.iter().map(|&octet| u64::from(octet != 0)).sum())
+    }
+
+    async fn doubles(&self, data: Seq<f64>) -> Result<(), SystemException> {
+        self.add(data.iter().map(|&value| if value == 1.5 { 8 } else { 0 }).sum())
+    }
+
+    async fn chars(&self, data: Seq<Char>) -> Result<(), SystemException> {
+        self.add(data.iter().map(|&char| u64::from(char == Char(b'c'))).sum())
+    }
+
+    async fn keep(&self, data: Bytes) -> Result<(), SystemException> {
+        self.add(data.len() as u64)?;
+        *self.kept.lock().unwrap() = data;
+        Ok(())
+    }
+
+    async fn echo(&self, data: Bytes) -> Result<Bytes, SystemException> {
+        Ok(data)
+    }
+
+    async fn echo_doubles(&self, data: Seq<f64>) -> Result<Seq<f64>, SystemException> {
+        Ok(data)
+    }
+
+    async fn seen(&self) -> Result<u64, SystemException> {
+        Ok(self.seen.swap(0, Ordering::Relaxed))
+    }
+}
+
+/// Server and client on one thread.
+struct Bench {
+    runtime: Runtime,
+    _server: Orb,
+    _client: Orb,
+    meter: MeterRef,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (server, client, meter) = runtime.block_on(async {
+            let server = Orb::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+            let here: MeterRef = server.activate(Counter::default()).unwrap();
+            let client = Orb::builder().build().await.unwrap();
+            let meter: MeterRef = client.resolve(&here.to_string()).await.unwrap();
+            (server, client, meter)
+        });
+        Self { runtime, _server: server, _client: client, meter }
+    }
+
+    /// Runs `work` until buffers, slots and pools have their size, then again with the allocations counted.
+    fn count(&self, work: impl AsyncFn(&MeterRef)) -> AllocationInfo {
+        // Boxed, because `block_on` does that to a big future.
+        (0..3).for_each(|_| self.runtime.block_on(Box::pin(work(&self.meter))));
+        let again = Box::pin(work(&self.meter));
+        allocation_counter::measure(|| self.runtime.block_on(again))
+    }
+
+    #[track_caller]
+    fn assert_none(&self, what: &str, calls: u64, work: impl AsyncFn(&MeterRef)) {
+        let counted = self.count(work);
+        assert_eq!(counted.count_total, 0, "{what}: {counted:?} in {calls} of them");
+    }
+
+    /// Sends `messages` oneways, then waits until the servant had them all. It must have seen `each` octets in every one.
+    #[track_caller]
+    fn assert_no_allocation_for_oneways(
+        &self,
+        what: &str,
+        messages: u64,
+        each: u64,
+        send: impl AsyncFn(&MeterRef),
+    ) {
+        self.assert_none(what, messages, async |meter| {
+            for _ in 0..messages {
+                send(meter).await;
+            }
+            assert_eq!(meter.seen().await.unwrap(), messages * each);
+        });
+    }
+}
+
+#[test]
+fn the_allocator_counts_this_threads_calls() {
+    let bench = Bench::new();
+    let counted = bench.count(async |meter| {
+        let text = RefCell::new(String::new());
+        for _ in 0..10 {
+            meter.ping().await.unwrap();
+            text.replace("allocated".repeat(10));
+        }
+    });
+    assert!(counted.count_total >= 10, "{counted:?}");
+}
+
+#[test]
+fn a_ping_allocates_nothing() {
+    Bench::new().assert_none("pings", 1000, async |meter| {
+        for _ in 0..1000 {
+            meter.ping().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_ping_through_a_reference_with_options_allocates_nothing() {
+    let bench = Bench::new();
+    let hasty = bench.meter.with_timeout(Duration::from_secs(5));
+    bench.assert_none("pings", 1000, async |_| {
+        for _ in 0..1000 {
+            hasty.ping().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn calls_with_numbers_allocate_nothing() {
+    let bench = Bench::new();
+    let given = Reading { sensor: 1, value: 2.0, good: true };
+    bench.assert_none("calls", 5000, async |meter| {
+        for i in 0..1000 {
+            assert_eq!(meter.mean(i, 1, 2.0, 3).await.unwrap(), f64::from(i + 6) / 4.0);
+            assert_eq!(meter.latest(&given).await.unwrap().value, 3.0);
+            meter.set_level(i).await.unwrap();
+            assert_eq!(meter.level().await.unwrap(), i);
+            assert_eq!(meter.divide(1.0, 2.0, i).await.unwrap(), (0.5, i + 1));
+        }
+    });
+}
+
+#[test]
+fn calls_that_are_under_way_together_allocate_nothing() {
+    Bench::new().assert_none("calls", 8 * 500, async |meter| {
+        for i in 0..500 {
+            // Joined in one task: what `join!` keeps is on its stack.
+            let (a, b, c, d) =
+                tokio::join!(meter.mean(i, 0, 0.0, 0), meter.ping(), meter.ping(), meter.ping());
+            a.and(b.map(|()| 0.0)).and(c.map(|()| 0.0)).and(d.map(|()| 0.0)).unwrap();
+            let (a, b, c, d) = tokio::join!(meter.level(), meter.level(), meter.level(), meter.level());
+            a.and(b).and(c).and(d).unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_small_oneway_allocates_nothing() {
+    Bench::new().assert_no_allocation_for_oneways("oneways of a long", 5000, 4, async |meter| {
+        meter.note(7).await.unwrap();
+    });
+}
+
+#[test]
+fn a_gathered_oneway_of_1_kib_allocates_nothing() {
+    let octets = Bytes::from(vec![1; 1024]);
+    Bench::new().assert_no_allocation_for_oneways("oneways of 1 KiB", 5000, 1024, async |meter| {
+        meter.octets(octets.clone()).await.unwrap();
+    });
+}
+
+#[test]
+fn octets_received_as_bytes_allocate_nothing() {
+    for size in [8 << 10, 64 << 10, 1 << 20] {
+        let octets = Bytes::from(vec![1; size]);
+        let what = format!("oneways of {} KiB", size >> 10);
+        Bench::new().assert_no_allocation_for_oneways(&what, 300, size as u64, async |meter| {
+            meter.octets(octets.clone()).await.unwrap();
+        });
+    }
+}
+
+#[test]
+fn doubles_received_as_seq_allocate_nothing() {
+    for size in [1 << 10, 8 << 10, 64 << 10, 1 << 20] {
+        let doubles = Seq::from(vec![1.5; size / 8]);
+        let what = format!("oneways of {} KiB", size >> 10);
+        Bench::new().assert_no_allocation_for_oneways(&what, 300, size as u64, async |meter| {
+            meter.doubles(doubles.clone()).await.unwrap();
+        });
+    }
+}
+
+#[test]
+fn chars_received_as_seq_allocate_nothing() {
+    for size in [1 << 10, 64 << 10] {
+        let chars = Seq::from(vec![Char(b'c'); size]);
+        let what = format!("oneways of {} KiB", size >> 10);
+        Bench::new().assert_no_allocation_for_oneways(&what, 300, size as u64, async |meter| {
+            meter.chars(chars.clone()).await.unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_servant_that_keeps_the_last_message_makes_nothing_allocate() {
+    let octets = Bytes::from(vec![1; 64 << 10]);
+    Bench::new().assert_no_allocation_for_oneways("kept oneways", 300, 64 << 10, async |meter| {
+        meter.keep(octets.clone()).await.unwrap();
+    });
+}
+
+#[test]
+fn an_echo_of_octets_allocates_nothing() {
+    for size in [1 << 10, 64 << 10, 1 << 20] {
+        let octets = Bytes::from(vec![1; size]);
+        let what = format!("echoes of {} KiB", size >> 10);
+        Bench::new().assert_none(&what, 100, async |meter| {
+            for _ in 0..100 {
+                assert_eq!(meter.echo(octets.clone()).await.unwrap().len(), size);
+            }
+        });
+    }
+}
+
+#[test]
+fn an_echo_of_doubles_allocates_nothing() {
+    let doubles = Seq::from(vec![0.25; 8192]);
+    Bench::new().assert_none("echoes of 64 KiB", 100, async |meter| {
+        for _ in 0..100 {
+            assert_eq!(meter.echo_doubles(doubles.clone()).await.unwrap()[8191], 0.25);
+        }
+    });
+}

@@ -1,0 +1,117 @@
+import Interop.*;
+import java.io.IOException;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import org.omg.CORBA.ORB;
+import org.omg.CORBA.SystemException;
+import org.omg.PortableServer.POAHelper;
+
+/**
+ * PeerClient --ior PATH|IOR:...|corbaloc:iiop:[V@]HOST:PORT[/KEY] [--giop 1.0|1.1|1.2]
+ *            [--check NAME,...|all] [--chars UTF-8|ISO-8859-1] [--seconds S] [--list]
+ *            [--record DIRECTORY]
+ * Drives every operation of types.idl against any server of it. Prints "ok NAME",
+ * "FAIL NAME: why" or "skip NAME: why" for each check; status 0 if nothing failed.
+ * --record: stores the first call of each check as fixtures in the directory.
+ */
+public final class PeerClient {
+    private static final List<String> WIDE = Arrays.asList("echo_wchar", "echo_wstring", "echo_wchar_seq", "echo_wstring_seq", "echo_caption",
+                                                           "echo_wide_choice");
+    private static final List<String> LARGE = Arrays.asList("large_octets", "large_doubles", "large_strings", "large_structs", "large_reply",
+                                                            "echo_big_array");
+
+    private static void run(String name, Checks x) throws Exception {
+        if (x.minor == 1 && x.server.equals("omniORB")) {
+            if (WIDE.contains(name) || name.equals("wide_greeting")) throw new Checks.Skipped("omniORB has no wide text in GIOP 1.1");
+            if (LARGE.contains(name)) throw new Checks.Skipped("JacORB takes no GIOP 1.1 fragments, which omniORB sends");
+        }
+        if (x.minor == 0 && WIDE.contains(name)) x.refused(x.all.get(name));
+        else x.all.get(name).run();
+    }
+
+    /** The server publishes an object of this name: a file beside the IOR's, or a key. */
+    private static org.omg.CORBA.Object companion(ORB orb, String ior, String version, String name) {
+        try {
+            String base = ior.startsWith("corbaloc:") ? ior.split("/")[0] : ior + "." + name;
+            org.omg.CORBA.Object object = orb.string_to_object(new Reference(base, version, name, 0).text);
+            return !name.equals("forward") && object._non_existent() ? null : object;
+        } catch (IOException | SystemException none) {
+            return null;
+        }
+    }
+
+    /** A LocateRequest, which JacORB sends only when told so, and what an ORB sends that shuts down. */
+    private static void recordRest(Options o, Checks x, String text) throws Exception {
+        ORB locating = o.peerOrb("UTF-8", "jacorb.locate_on_bind", "on", "org.omg.CORBA.ORBServerId", "locating");
+        Peer peer = PeerHelper.unchecked_narrow(locating.string_to_object(text));
+        x.recorded("locate", "", "result=false", () -> peer._non_existent());
+        x.recorded("shutdown", "", "", () -> {
+            locating.shutdown(true);
+            Thread.sleep(200);
+            return null;
+        });
+    }
+
+    public static void main(String[] args) throws Exception {
+        Options o = new Options(args);
+        o.exitAfter("300");
+        Checks x = new Checks();
+        if (o.flag("--list")) {
+            x.all.keySet().forEach(System.out::println);
+            return;
+        }
+        String version = o.get("--giop", ""), ior = o.get("--ior", "interop.ior"), directory = o.get("--record", null);
+        List<String> only = Arrays.asList(o.get("--check", "all").split(","));
+        Reference reference = new Reference(ior, version, "interop", 0);
+        x.minor = reference.minor;
+        x.codeSets = reference.codeSets;
+        x.port = reference.port;
+        // Without code sets JacORB takes its native set for what it sends: it should be ISO 8859-1.
+        x.orb = o.peerOrb(x.codeSets ? "UTF-8" : "ISO-8859-1");
+        x.poa = POAHelper.narrow(x.orb.resolve_initial_references("RootPOA"));
+        x.poa.the_POAManager().activate();
+        String text = reference.text;
+        if (directory != null) {
+            x.recorder = new Recorder(directory, reference.port);
+            text = new Reference(ior, version, "interop", x.recorder.port()).text;
+        }
+        int failed = 0;
+        try {
+            org.omg.CORBA.Object object = x.orb.string_to_object(text);
+            x.peer = directory == null ? PeerHelper.narrow(object) : PeerHelper.unchecked_narrow(object);
+            if (directory != null) x.recorded("first_contact", "", "result=false", () -> x.peer._non_existent());
+            x.server = x.peer.server_name();
+            org.omg.CORBA.Object guard = companion(x.orb, ior, version, "guard");
+            x.guard = guard == null ? null : GuardHelper.narrow(guard);
+            x.forward = companion(x.orb, ior, version, "forward");
+        } catch (SystemException e) {
+            System.err.println("client: " + Checks.describe(e) + " " + e.getMessage());
+            System.exit(2);
+        }
+        for (Map.Entry<String, Checks.Check> check : x.all.entrySet()) {
+            String name = check.getKey();
+            if (!only.contains("all") && !only.contains(name)) continue;
+            String why;
+            try {
+                run(name, x);
+                System.out.println("ok " + name);
+                continue;
+            } catch (Checks.Skipped e) {
+                System.out.println("skip " + name + ": " + e.getMessage());
+                continue;
+            } catch (Checks.Failure e) {
+                why = e.getMessage();
+            } catch (SystemException e) {
+                why = Checks.describe(e) + " " + e.getMessage();
+            } catch (Exception e) {
+                why = e.toString();
+            }
+            failed++;
+            System.out.println("FAIL " + name + ": " + why.substring(0, Math.min(2000, why.length())));
+        }
+        if (x.recorder != null) recordRest(o, x, text);
+        System.out.flush();
+        Runtime.getRuntime().halt(failed > 0 ? 1 : 0);
+    }
+}

@@ -1,0 +1,194 @@
+//! Connections that break at every octet of a request and of a reply.
+
+use zorb::Retry;
+use zorb::prelude::*;
+use zorb::testing::{Pair, PipeFaults, pair};
+
+use crate::probe::over;
+
+/// Longer than a small request or reply.
+const LONG: u64 = 400;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    Requests,
+    Replies,
+}
+
+/// Breaks the connections made from now on after so many octets of one way.
+fn cut(orbs: &Pair, way: Way, after: Option<u64>) {
+    let mut faults = PipeFaults::default();
+    faults.cut_after = after;
+    match way {
+        Way::Requests => orbs.set_faults(faults, PipeFaults::default()),
+        Way::Replies => orbs.set_faults(PipeFaults::default(), faults),
+    }
+}
+
+#[track_caller]
+fn assert_broken(error: &SystemException, after: u64) {
+    let kinds = [SystemExceptionKind::CommFailure, SystemExceptionKind::Transient];
+    assert!(kinds.contains(&error.kind), "cut after {after}: {error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_cut_anywhere_fails_its_call_and_is_not_executed() {
+    let mut length = None;
+    for after in 0..LONG {
+        let orbs = pair();
+        let (servant, probe) = over(&orbs).await;
+        cut(&orbs, Way::Requests, Some(after));
+        match probe.with_retry(Retry::Never).add(1, 2).await {
+            Ok(sum) => {
+                assert_eq!((sum, servant.begun()), (3, 1));
+                length.get_or_insert(after);
+            }
+            Err(error) => {
+                assert_broken(&error, after);
+                assert_eq!(servant.begun(), 0, "cut after {after}");
+                assert_eq!(length, None, "a longer piece of the request was whole, {after} is not");
+            }
+        }
+        cut(&orbs, Way::Requests, None);
+        assert_eq!(probe.add(3, 4).await.unwrap(), 7, "cut after {after}: the next call connects again");
+    }
+    assert!(length.is_some_and(|length| length > 12), "{length:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_cut_anywhere_fails_its_call_which_may_have_been_executed() {
+    let mut length = None;
+    for after in 0..LONG {
+        let orbs = pair();
+        let (servant, probe) = over(&orbs).await;
+        cut(&orbs, Way::Replies, Some(after));
+        match probe.with_retry(Retry::Never).add(1, 2).await {
+            Ok(sum) => {
+                assert_eq!(sum, 3);
+                length.get_or_insert(after);
+            }
+            Err(error) => {
+                assert_broken(&error, after);
+                assert_eq!(error.completed, CompletionStatus::Maybe, "cut after {after}: {error}");
+                assert_eq!(length, None);
+            }
+        }
+        assert_eq!(servant.begun(), 1, "cut after {after}");
+        cut(&orbs, Way::Replies, None);
+        assert_eq!(probe.add(3, 4).await.unwrap(), 7, "cut after {after}");
+    }
+    assert!(length.is_some_and(|length| length > 12), "{length:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_have_been_executed_is_only_sent_again_where_that_is_allowed() {
+    for after in 0..LONG {
+        for (retry, may_repeat) in [(Retry::default(), false), (Retry::idempotent(1), true)] {
+            let orbs = pair();
+            let (servant, probe) = over(&orbs).await;
+            let probe = probe.with_retry(retry);
+            // Cut somewhere in the second reply, or behind it.
+            cut(&orbs, Way::Replies, Some(after));
+            // The first call of a connection that breaks at once fails, or is sent again over the same broken kind.
+            let first = probe.add(0, 0).await;
+            cut(&orbs, Way::Replies, None);
+            if first.is_err() {
+                continue;
+            }
+            let before = servant.begun();
+            let second = probe.add(1, 2).await;
+            match second {
+                Ok(sum) => assert_eq!(sum, 3),
+                Err(error) => {
+                    assert!(!may_repeat, "cut after {after}: {error}");
+                    assert_eq!(error.completed, CompletionStatus::Maybe, "cut after {after}: {error}");
+                }
+            }
+            let executed = servant.begun() - before;
+            assert!(executed == 1 || may_repeat && executed == 2, "cut after {after}: {executed} times");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bulk_message_cut_anywhere_fails_its_call() {
+    let octets = Bytes::from((0..200_000u32).map(|i| i as u8).collect::<Vec<_>>());
+    for way in [Way::Requests, Way::Replies] {
+        // Around the header, the first window, and the end.
+        let places = (0..40).chain((60_000..70_000).step_by(997)).chain(199_900..200_120);
+        for after in places {
+            let orbs = pair();
+            let (_servant, probe) = over(&orbs).await;
+            cut(&orbs, way, Some(after));
+            match probe.with_retry(Retry::Never).echo(octets.clone()).await {
+                Ok(echo) => assert!(echo == octets && after >= 200_000, "cut after {after}"),
+                Err(error) => assert_broken(&error, after),
+            }
+            cut(&orbs, way, None);
+            assert_eq!(probe.echo(octets.clone()).await.unwrap(), octets, "cut after {after}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_callers_of_a_connection_hear_of_its_end() {
+    for after in (0..2000).step_by(61) {
+        let orbs = pair();
+        let (servant, probe) = over(&orbs).await;
+        cut(&orbs, Way::Replies, Some(after));
+        let calls: Vec<_> = (0..50)
+            .map(|i| {
+                let probe = probe.with_retry(Retry::Never);
+                tokio::spawn(async move { probe.add(i, 1).await })
+            })
+            .collect();
+        let mut answered = 0;
+        for (i, call) in (0..).zip(calls) {
+            match call.await.unwrap() {
+                Ok(sum) => {
+                    assert_eq!(sum, i + 1);
+                    answered += 1;
+                }
+                Err(error) => assert_broken(&error, after),
+            }
+        }
+        assert!(answered <= servant.begun());
+        cut(&orbs, Way::Replies, None);
+        assert_eq!(probe.add(3, 4).await.unwrap(), 7);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_oneway_is_reported_by_flush_or_the_next_call() {
+    for after in (0..LONG).step_by(13) {
+        let orbs = pair();
+        let (_servant, probe) = over(&orbs).await;
+        cut(&orbs, Way::Requests, Some(after));
+        for _ in 0..20 {
+            // A oneway may fail or be lost; it never hangs.
+            if let Err(error) = probe.note(1).await {
+                assert_broken(&error, after);
+            }
+            let _ = probe.flush().await;
+        }
+        cut(&orbs, Way::Requests, None);
+        // A new connection is made by the next call at the latest.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert_eq!(probe.add(3, 4).await.unwrap(), 7, "cut after {after}");
+        assert!(probe.noted().await.unwrap() <= 20);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_refuses_connections_is_transient_and_named() {
+    let orbs = pair();
+    let (servant, probe) = over(&orbs).await;
+    orbs.set_refusing(true);
+    let error = probe.add(1, 2).await.unwrap_err();
+    assert_eq!((error.kind, error.completed), (SystemExceptionKind::Transient, CompletionStatus::No));
+    let text = error.to_string();
+    assert!(text.contains("server.memory") && text.contains("refused"), "{text}");
+    orbs.set_refusing(false);
+    assert_eq!(probe.add(1, 2).await.unwrap(), 3);
+    assert_eq!(servant.begun(), 1);
+}

@@ -1,0 +1,177 @@
+//! Deadlines, in virtual time: they pass when they should, with the right completion status.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use zorb::prelude::*;
+use zorb::testing::{PipeFaults, local, pair, pair_of};
+
+use crate::probe::{Probe, ProbeRef, over};
+
+#[track_caller]
+fn assert_late(error: &SystemException, completed: CompletionStatus) {
+    assert_eq!((error.kind, error.completed), (SystemExceptionKind::Timeout, completed), "{error}");
+}
+
+/// What it brought, and after how many milliseconds of virtual time.
+async fn timed<T>(work: impl Future<Output = T>) -> (T, u128) {
+    let start = Instant::now();
+    let value = work.await;
+    (value, start.elapsed().as_millis())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_ends_at_the_deadline_of_its_reference() {
+    let orbs = pair();
+    let (servant, probe) = over(&orbs).await;
+    for limit in [1, 50, 5000] {
+        let hasty = probe.with_timeout(Duration::from_millis(limit));
+        let (result, took) = timed(hasty.nap(100_000)).await;
+        assert_late(&result.unwrap_err(), CompletionStatus::Maybe);
+        assert!((u128::from(limit)..=u128::from(limit) + 2).contains(&took), "{took} ms instead of {limit}");
+        assert_eq!(hasty.add(1, 2).await.unwrap(), 3, "the next call has the whole time again");
+    }
+    assert_eq!(orbs.client.open_connections(), 1);
+    // The servant was told, and only what was told ended early.
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert_eq!(servant.cancelled(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_word_a_call_ends_at_the_orbs_deadline() {
+    let orbs = pair_of(Orb::builder().timeout(Duration::from_secs(3)), Orb::builder());
+    let (_servant, probe) = over(&orbs).await;
+    let (result, took) = timed(probe.nap(100_000)).await;
+    assert_late(&result.unwrap_err(), CompletionStatus::Maybe);
+    assert!((3000..=3002).contains(&took), "{took} ms");
+
+    let orbs = pair();
+    let (_servant, probe) = over(&orbs).await;
+    let (result, took) = timed(probe.nap(100_000)).await;
+    assert_late(&result.unwrap_err(), CompletionStatus::Maybe);
+    assert!((60_000..=60_002).contains(&took), "{took} ms");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_limit_a_call_takes_as_long_as_it_takes() {
+    let orbs = pair_of(Orb::builder().no_timeout(), Orb::builder());
+    let (_servant, probe) = over(&orbs).await;
+    let (result, took) = timed(probe.nap(150_000)).await;
+    result.unwrap();
+    assert!((150_000..=150_002).contains(&took), "{took} ms");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_of_many_calls_ends_at_its_own_deadline() {
+    let orbs = pair();
+    let (_servant, probe) = over(&orbs).await;
+    let mut calls = Vec::new();
+    // The latest first, so that the timer has to be moved forward.
+    for limit in (1..=40u64).rev() {
+        let probe = probe.with_timeout(Duration::from_millis(limit * 10));
+        calls.push(tokio::spawn(async move { (limit, timed(probe.nap(100_000)).await) }));
+    }
+    for call in calls {
+        let (limit, (result, took)) = call.await.unwrap();
+        assert_late(&result.unwrap_err(), CompletionStatus::Maybe);
+        assert!(
+            (u128::from(limit) * 10..=u128::from(limit) * 10 + 2).contains(&took),
+            "{took} ms for {limit}0"
+        );
+    }
+    assert_eq!(orbs.client.open_connections(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_after_the_deadline_harms_nobody() {
+    let orbs = pair();
+    let (_servant, probe) = over(&orbs).await;
+    let hasty = probe.with_timeout(Duration::from_millis(10));
+    for round in 0..20 {
+        // The servant's reply and the deadline meet.
+        let _ = hasty.nap(9 + round % 3).await;
+        assert_eq!(probe.add(round as i32, 1).await.unwrap(), round as i32 + 1);
+    }
+    assert_eq!(orbs.client.open_connections(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_holds_requests_lets_the_deadline_pass() {
+    let orbs = pair_of(Orb::builder(), Orb::builder().hold());
+    let (servant, probe) = over(&orbs).await;
+    let hasty = probe.with_timeout(Duration::from_millis(100));
+    let (result, took) = timed(hasty.add(1, 2)).await;
+    assert_late(&result.unwrap_err(), CompletionStatus::Maybe);
+    assert!((100..=102).contains(&took), "{took} ms");
+    // What its caller gave up is not begun when the server goes on.
+    orbs.server.accept();
+    assert_eq!(probe.add(1, 2).await.unwrap(), 3);
+    assert_eq!(servant.begun(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_oneway_waits_for_room_until_its_deadline() {
+    // A server that serves nothing yet stops reading when enough is in flight.
+    let orbs = pair_of(Orb::builder(), Orb::builder().hold());
+    let mut slow = PipeFaults::default();
+    slow.capacity = 1000;
+    orbs.set_faults(slow, PipeFaults::default());
+    let (servant, probe) = over(&orbs).await;
+    let hasty = probe.with_timeout(Duration::from_millis(100));
+    let mut sent = 0;
+    let error = loop {
+        assert!(sent < 1_000_000, "nothing bounds the queue");
+        match hasty.note(1).await {
+            Ok(()) => sent += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_late(&error, CompletionStatus::No);
+    assert!(sent > 100, "{sent}");
+    // None of them is lost, and the one that was refused did not sneak in.
+    orbs.server.accept();
+    assert_eq!(probe.noted().await.unwrap(), sent);
+    assert_eq!(servant.begun(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_the_peer_does_not_take_in_is_not_completed() {
+    let orbs = pair_of(Orb::builder(), Orb::builder().hold());
+    let mut slow = PipeFaults::default();
+    slow.capacity = 1000;
+    orbs.set_faults(slow, PipeFaults::default());
+    let (servant, probe) = over(&orbs).await;
+    // So much is in flight that the server stops reading; then the pipe is full as well.
+    for _ in 0..2000 {
+        probe.note(1).await.unwrap();
+    }
+    let (result, took) = timed(probe.with_timeout(Duration::from_millis(100)).add(1, 2)).await;
+    assert_late(&result.unwrap_err(), CompletionStatus::No);
+    assert!((100..=102).contains(&took), "{took} ms");
+    orbs.server.accept();
+    assert_eq!(probe.noted().await.unwrap(), 2000);
+    assert_eq!(servant.begun(), 0, "what is told to be not completed is not begun later");
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_of_a_servant_end_with_the_request_they_are_made_for() {
+    let orbs = pair();
+    let (_servant, there) = over(&orbs).await;
+    let middle: ProbeRef = orbs.client.activate(Probe::default()).unwrap();
+    let hasty = middle.with_timeout(Duration::from_millis(50));
+    let (result, took) = timed(hasty.nap_there(&there, 100_000)).await;
+    assert_late(&result.unwrap_err(), CompletionStatus::Maybe);
+    assert!((50..=52).contains(&took), "{took} ms");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_collocated_call_ends_at_its_deadline_and_its_servant_with_it() {
+    let servant = Arc::new(Probe::default());
+    let probe: ProbeRef = local(Arc::clone(&servant));
+    let (result, took) = timed(probe.with_timeout(Duration::from_millis(50)).nap(10_000)).await;
+    assert_late(&result.unwrap_err(), CompletionStatus::Maybe);
+    assert!((50..=52).contains(&took), "{took} ms");
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!((servant.begun(), servant.ended()), (1, 0));
+}

@@ -1,0 +1,113 @@
+//! Wrong texts for references: the error says what is wrong, and at which character.
+
+use zorb::prelude::*;
+use zorb::testing::pair;
+use zorb::{NarrowError, ResolveError};
+
+use crate::probe::{ProbeRef, over};
+
+zorb::idl! {
+    interface Stranger { void wave(); };
+}
+
+async fn error(orb: &Orb, text: &str) -> String {
+    match orb.resolve_unchecked::<ProbeRef>(text).await {
+        Ok(probe) => panic!("`{text}` gives {probe:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[tokio::test]
+async fn malformed_urls_say_what_is_wrong_where() {
+    let orb = Orb::builder().build().await.unwrap();
+    for (text, expected) in [
+        ("", "character 1"),
+        ("http://host/key", "character 1"),
+        ("IOR:", "character 5"),
+        ("IOR:0", "character 6"),
+        ("IOR:01zz", "character 7"),
+        ("corbaloc:", "character 10"),
+        ("corbaloc:iiop:1.2@host:99999/key", "character 24"),
+        ("corbaloc:iiop:1.2@host:x/key", "character 24"),
+        ("corbaloc:iiop:x@host/key", "character 15"),
+        ("corbaloc:other:host/key", "character 10"),
+        ("corbaloc:iiop:host/a%zz", "character 21"),
+    ] {
+        let error = error(&orb, text).await;
+        assert!(error.contains(expected), "`{text}`: {error}");
+        assert!(!error.contains('\n'), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn an_ior_cut_anywhere_is_an_error_and_never_a_reference() {
+    let orbs = pair();
+    let (_servant, probe) = over(&orbs).await;
+    let text = probe.to_string();
+    for end in 0..text.len() {
+        let result = orbs.client.resolve_unchecked::<ProbeRef>(&text[..end]).await;
+        assert!(result.is_err(), "{end} of {} characters: {result:?}", text.len());
+    }
+    orbs.client.resolve_unchecked::<ProbeRef>(&text).await.unwrap();
+    // Case does not matter, and white space around it is the shell's.
+    orbs.client.resolve_unchecked::<ProbeRef>(&text.replace("IOR:", "ior:").to_uppercase()).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ior_with_any_character_changed_never_panics_or_hangs() {
+    let orbs = pair();
+    let (_servant, probe) = over(&orbs).await;
+    let text = probe.to_string();
+    for at in 0..text.len() {
+        for other in ["0", "7", "f", "x", "\u{fc}"] {
+            let mut changed = text.clone();
+            changed.replace_range(at..=at, other);
+            if let Ok(probe) = orbs.client.resolve_unchecked::<ProbeRef>(&changed).await {
+                // It may lead to another key, another host, or still to the object.
+                let _ = probe.with_timeout(Duration::from_secs(1)).ping().await;
+            }
+        }
+    }
+    probe.ping().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_nil_reference_is_named() {
+    let orb = Orb::builder().build().await.unwrap();
+    // An empty type id and no profile.
+    let text = "IOR:0000000000000001000000000000000000000000";
+    let result = orb.resolve::<ProbeRef>(text).await;
+    assert!(matches!(&result, Err(ResolveError::Nil(nil)) if nil == text), "{result:?}");
+}
+
+#[tokio::test]
+async fn files_and_initial_references_that_are_missing_are_named() {
+    let orb = Orb::builder().init_ref("Loop", "corbaloc:rir:/Loop").build().await.unwrap();
+    let error = error(&orb, "file:///no/such/file.ior").await;
+    assert!(error.contains("/no/such/file.ior") && error.contains("No such file"), "{error}");
+    let error = self::error(&orb, "corbaloc:rir:/Unheard").await;
+    assert!(error.contains("Unheard") && error.contains("ORBInitRef"), "{error}");
+    let error = self::error(&orb, "corbaloc:rir:/Loop").await;
+    assert!(error.contains("circle"), "{error}");
+}
+
+#[tokio::test]
+async fn the_wrong_interface_is_an_error_that_names_both() {
+    let orbs = pair();
+    let (_servant, probe) = over(&orbs).await;
+    let result = orbs.client.resolve::<StrangerRef>(&probe.to_string()).await;
+    let Err(ResolveError::Narrow(error @ NarrowError::WrongInterface { .. })) = result else {
+        panic!("{result:?}");
+    };
+    let text = error.to_string();
+    assert!(text.contains("IDL:Faults/Probe:1.0") && text.contains("IDL:Stranger:1.0"), "{text}");
+    // Taken unchecked, it is the server that does not know the operation.
+    let stranger: StrangerRef = orbs.client.resolve_unchecked(&probe.to_string()).await.unwrap();
+    assert_eq!(stranger.wave().await.unwrap_err().kind, SystemExceptionKind::BadOperation);
+    // Asking failed: that is another error.
+    orbs.server.deactivate(&stranger);
+    orbs.set_refusing(true);
+    orbs.server.shutdown().await;
+    let result = orbs.client.resolve::<StrangerRef>(&probe.to_string()).await;
+    assert!(matches!(result, Err(ResolveError::Narrow(NarrowError::Call { .. }))), "{result:?}");
+}
