@@ -181,6 +181,13 @@ impl Outbox {
         }
     }
 
+    /// Whether there is memory to [`release`](Self::release).
+    #[inline]
+    #[must_use]
+    pub fn holds_memory(&self) -> bool {
+        self.idle.is_some()
+    }
+
     /// Frees the memory of empty batches.
     pub fn release(&mut self) {
         if self.is_empty() {

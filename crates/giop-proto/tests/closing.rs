@@ -223,8 +223,7 @@ fn an_undecodable_request_header_is_marshal_in_giop_1_2_and_message_error_before
             let id = pair.client.conn.request_id(call).0;
             let mut message = Ask { version, id, ..Ask::default() }.octets();
             // The length of the key: far more than there is.
-            let at = if version == Version::V1_2 { 24 } else { 24 };
-            message[at..at + 4].copy_from_slice(&0x7fff_ffff_u32.to_ne_bytes());
+            message[24..28].copy_from_slice(&0x7fff_ffff_u32.to_ne_bytes());
             let mut encoder = giop_codec::cdr::Encoder::new(ByteOrder::NATIVE, version);
             encoder.put_raw(&message);
             pair.client.conn.send_request(call, &mut encoder);

@@ -32,7 +32,9 @@ impl Input {
     pub(crate) fn parse(tokens: TokenStream) -> syn::Result<Self> {
         let mut start = tokens.clone().into_iter();
         match (start.next(), start.next()) {
-            (Some(TokenTree::Literal(literal)), second) if is_string(&literal) && !is_idl(second.as_ref()) => {
+            (Some(TokenTree::Literal(literal)), second)
+                if is_string(&literal) && !is_idl(second.as_ref()) =>
+            {
                 let idl = text_or_path(literal);
                 let mut reader = Reader::default();
                 let parse = |input: ParseStream<'_>| {
@@ -126,11 +128,17 @@ impl Reader {
                 self.options.non_nil.extend(patterns.iter().map(LitStr::value));
             }
             "include" | "extern" | "derive" | "default_bodies" => {
-                return Err(syn::Error::new(name.span(), format!("the option `{text}` is not supported yet")));
+                return Err(syn::Error::new(
+                    name.span(),
+                    format!("the option `{text}` is not supported yet"),
+                ));
             }
             _ => {
                 let known = "`file`, `rename`, `non_nil` and `crate`";
-                return Err(syn::Error::new(name.span(), format!("there is no option `{text}`; there are {known}")));
+                return Err(syn::Error::new(
+                    name.span(),
+                    format!("there is no option `{text}`; there are {known}"),
+                ));
             }
         }
         Ok(())
@@ -150,7 +158,10 @@ impl Reader {
             (None, Some((literal, path))) if rest.is_empty() => Idl::File(literal, path),
             (Some(idl), None) => idl,
             (_, Some((literal, _))) => {
-                self.fail(syn::Error::new(literal.span(), "IDL comes from a file or from the macro, not from both"));
+                self.fail(syn::Error::new(
+                    literal.span(),
+                    "IDL comes from a file or from the macro, not from both",
+                ));
                 Idl::Tokens(TokenStream::new())
             }
         };
@@ -162,7 +173,10 @@ impl Reader {
 }
 
 /// `(a, b, ...)`.
-fn in_parentheses<T>(input: ParseStream<'_>, item: fn(ParseStream<'_>) -> syn::Result<T>) -> syn::Result<Vec<T>> {
+fn in_parentheses<T>(
+    input: ParseStream<'_>,
+    item: fn(ParseStream<'_>) -> syn::Result<T>,
+) -> syn::Result<Vec<T>> {
     let content;
     syn::parenthesized!(content in input);
     Ok(content.parse_terminated(item, Token![,])?.into_iter().collect())

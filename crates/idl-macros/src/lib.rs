@@ -64,11 +64,14 @@ fn read(span: proc_macro2::Span, path: &str) -> Result<(Source, TokenStream), To
     let base = std::env::var_os("CARGO_MANIFEST_DIR").map(std::path::PathBuf::from).unwrap_or_default();
     let full = base.join(path);
     let octets = std::fs::read(&full).map_err(|error| {
-        let hint = "paths start at the directory of Cargo.toml; a string with a `;` in it is IDL, any other a path";
+        let hint =
+            "paths start at the directory of Cargo.toml; a string with a `;` in it is IDL, any other a path";
         error_at(span, &format!("cannot read `{path}`: {error}\nnote: {hint}"))
     })?;
     let text = full.to_string_lossy();
-    let rebuild = quote!(const _: &[::core::primitive::u8] = ::core::include_bytes!(#text););
+    let rebuild = quote!(
+        const _: &[::core::primitive::u8] = ::core::include_bytes!(#text);
+    );
     Ok((Source::octets(path, octets), rebuild))
 }
 
@@ -78,7 +81,9 @@ fn option_error(input: &Input, problem: OptionProblem) -> TokenStream {
         OptionProblem::UnknownName(index) => {
             (index, format!("`{}` names nothing in this IDL that has a Rust name", entry(index).0))
         }
-        OptionProblem::NotAnIdentifier(index) => (index, format!("`{}` is not an identifier", entry(index).1)),
+        OptionProblem::NotAnIdentifier(index) => {
+            (index, format!("`{}` is not an identifier", entry(index).1))
+        }
     };
     let spans = input.rename_spans.get(index).copied();
     let span = match (problem, spans) {

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use idl_macros::idl;
 use mock::__private::v1::{
-    Bounded, CompletionStatus, MinorCode, ObjectRef, Reference, Seq, SystemException, SystemExceptionKind, WString,
-    call_raw,
+    Bounded, CompletionStatus, MinorCode, ObjectRef, Reference, Seq, SystemException, SystemExceptionKind,
+    WString, call_raw,
 };
 use mock::{activate, collocated, run};
 
@@ -228,8 +228,10 @@ fn arguments_of_all_forms_arrive() {
     both(|object| async move {
         object.values(true, -1, Color::Green, 0.5).await.unwrap();
         let names = [String::from("n")];
-        let text =
-            object.borrowed("s", "é", &names, &Point { x: 1.0, y: 2.0 }, &Value::Number(3), &[4, 5]).await.unwrap();
+        let text = object
+            .borrowed("s", "é", &names, &Point { x: 1.0, y: 2.0 }, &Value::Number(3), &[4, 5])
+            .await
+            .unwrap();
         assert_eq!(text, "s é [\"n\"] Point { x: 1.0, y: 2.0 } Number(3) [4, 5]");
         assert_eq!(object.shared(vec![7_u8], vec![1, 2]).await.unwrap(), [7][..]);
         assert_eq!(object.shared(Bytes::from_static(b"x"), [1, 2]).await.unwrap(), b"x"[..]);
@@ -251,7 +253,10 @@ fn bounded_arguments_are_plain_and_checked_before_they_are_sent() {
         assert_eq!(kind(object.bounded("", &b"12345"[..], &[], "").await), SystemExceptionKind::BadParam);
         assert_eq!(kind(object.bounded("", Bytes::new(), &long, "").await), SystemExceptionKind::BadParam);
         // One character, two UTF-16 units, and a third.
-        assert_eq!(kind(object.bounded("", Bytes::new(), &[], "\u{1F600}x").await), SystemExceptionKind::BadParam);
+        assert_eq!(
+            kind(object.bounded("", Bytes::new(), &[], "\u{1F600}x").await),
+            SystemExceptionKind::BadParam
+        );
         let code = Code::try_from("in").unwrap();
         let digest = Digest::try_from(Bytes::from_static(b"d")).unwrap();
         let reply = object.bounded_back(code, digest).await.unwrap();
@@ -267,7 +272,8 @@ fn results_are_a_value_a_tuple_or_a_struct() {
         assert_eq!(object.outs(1, 5).await.unwrap(), (1, 2, 7));
         let reply: ManyReply = object.many(vec![String::from("d")]).await.unwrap();
         assert_eq!((reply.result, &*reply.b, reply.d.len()), (1, "b", 1));
-        let reply = object.swap(String::from("a"), Point { x: 1.0, y: 2.0 }, vec![1_u8], &object).await.unwrap();
+        let reply =
+            object.swap(String::from("a"), Point { x: 1.0, y: 2.0 }, vec![1_u8], &object).await.unwrap();
         assert_eq!((&*reply.a, reply.p.x, &reply.d[..], reply.c.is_some()), ("a!", 2.0, &[1][..], true));
     });
 }
@@ -402,7 +408,8 @@ fn repository_ids_are_listed_from_the_most_derived() {
     let object: CallbackRef = activate(Servant::default());
     let error = call_raw(object.as_object(), "no_such", Bytes::new()).unwrap_err();
     assert_eq!(error.kind, SystemExceptionKind::BadOperation);
-    let ids = ["Callback", "Second", "Everything", "Base"].map(|name| format!("IDL:Shop/{name}:1.0")).join(", ");
+    let ids =
+        ["Callback", "Second", "Everything", "Base"].map(|name| format!("IDL:Shop/{name}:1.0")).join(", ");
     assert!(error.to_string().contains(&ids), "{error}");
 }
 
@@ -422,7 +429,11 @@ fn arguments_that_do_not_decode_are_marshal_errors() {
     let object: CallbackRef = activate(Servant::default());
     for operation in ["values", "borrowed", "bounded", "outs", "_set_title", "note"] {
         let error = call_raw(object.as_object(), operation, Bytes::from_static(&[0xff; 5])).unwrap_err();
-        assert_eq!((error.kind, error.completed), (SystemExceptionKind::Marshal, CompletionStatus::No), "{operation}");
+        assert_eq!(
+            (error.kind, error.completed),
+            (SystemExceptionKind::Marshal, CompletionStatus::No),
+            "{operation}"
+        );
     }
 }
 

@@ -27,9 +27,14 @@ fn generated_code_compiles_and_runs_in_all_editions() {
     std::fs::copy(here.join("../../Cargo.lock"), root.join("Cargo.lock")).unwrap();
     for edition in ["2018", "2021", "2024"] {
         let package = root.join(format!("e{edition}"));
-        let head = format!("[package]\nname = \"edition-{edition}\"\nversion = \"0.0.0\"\nedition = \"{edition}\"\n");
+        let head = format!(
+            "[package]\nname = \"edition-{edition}\"\nversion = \"0.0.0\"\nedition = \"{edition}\"\n"
+        );
         write(&package.join("Cargo.toml"), &format!("{head}\n{dependencies}"));
-        write(&package.join("src/lib.rs"), &format!("//! Edition {edition}.\n{LINTS}\ninclude!({source:?});\n"));
+        write(
+            &package.join("src/lib.rs"),
+            &format!("//! Edition {edition}.\n{LINTS}\ninclude!({source:?});\n"),
+        );
     }
     let output = Command::new(env!("CARGO"))
         .args(["test", "--offline", "--lib", "--quiet"])
@@ -37,7 +42,8 @@ fn generated_code_compiles_and_runs_in_all_editions() {
         .env("CARGO_TARGET_DIR", target)
         .output()
         .unwrap();
-    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{text}");
     assert_eq!(text.matches("2 passed").count(), 3, "{text}");
 }

@@ -9,8 +9,8 @@ use std::fmt::Debug;
 use bytes::Bytes;
 use idl_macros::idl;
 use mock::__private::v1::{
-    Bounded, ByteOrder, CdrDecode, CdrEncode, Char, DecodeErrorKind, Decoder, EncodeErrorKind, Encoder, FixedLayout,
-    FixedSeq, LongDouble, Seq, Version, WChar, WString,
+    Bounded, ByteOrder, CdrDecode, CdrEncode, Char, DecodeErrorKind, Decoder, EncodeErrorKind, Encoder,
+    FixedLayout, FixedSeq, LongDouble, Seq, Version, WChar, WString,
 };
 
 idl! {
@@ -76,6 +76,7 @@ idl! {
         const long long LOWEST = -9223372036854775808;
         const unsigned long long HIGHEST = 18446744073709551615;
         const float THIRD = 0.333333343;
+        const double PI = 3.14159265358979323;
         const double TINY = -1.5e-300;
         const double HUGE = 1e308;
         const long double LD = 1.5;
@@ -86,6 +87,10 @@ idl! {
         const Color FAVOURITE = GREEN;
         typedef unsigned short Port;
         const Port MINE = (1 << 15) + 7;
+
+        @zero_copy struct Sample { double value; long id; short flags; char c; octet o; };
+        @zero_copy struct Frame { Sample samples[2]; double scale[3]; };
+        typedef sequence<Frame> Frames;
 
         exception Empty { };
         exception Full { string why; long code; sequence<octet> data; };
@@ -213,7 +218,8 @@ fn arrays_lie_in_place_up_to_4_kib_and_beyond_that_in_a_box_or_shared() {
 #[test]
 fn structs_of_fixed_layout_are_encoded_in_one_pass_and_have_the_octets_of_their_members() {
     fn is_fixed<T: FixedLayout>(_: &T) {}
-    let value = Fixed { one: bin(1), c: Color::BrightBlue, pair: [bin(2), bin(3)], flag: true, m: [[1; 3]; 2] };
+    let value =
+        Fixed { one: bin(1), c: Color::BrightBlue, pair: [bin(2), bin(3)], flag: true, m: [[1; 3]; 2] };
     is_fixed(&value);
     round_trip(&value);
     // The capture of omniORB in the protocol notes: two elements, the first at phase 4.
@@ -223,6 +229,30 @@ fn structs_of_fixed_layout_are_encoded_in_one_pass_and_have_the_octets_of_their_
     expected.extend_from_slice(&[1, 2, b'c', 0, 3, 4, 5, 6, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(octets, expected);
     round_trip(&BinStructs::from([bin(1), bin(2), bin(3)]));
+}
+
+#[test]
+fn zero_copy_structs_are_sent_from_memory_and_used_where_they_were_received() {
+    let sample = |id| Sample { value: 0.5, id, flags: -1, c: Char(b'c'), o: 9 };
+    let frames = Frames::from(vec![Frame { samples: [sample(1), sample(2)], scale: [1.0, 2.0, 3.0] }; 3]);
+    let seq: &Seq<Frame> = &frames;
+    assert_eq!((size_of::<Sample>(), size_of::<Frame>(), seq.as_bytes().len()), (16, 56, 168));
+    round_trip(&frames);
+    round_trip(&frames[0]);
+    // Native order, first element at an aligned address: the value is a view of the message.
+    let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
+    e.put_u32(0);
+    frames.encode(&mut e).unwrap();
+    let octets = Bytes::from_owner(Seq::<u64>::from_iter(as_words(&e.into_bytes())).bytes());
+    let mut d = Decoder::from_bytes(&octets, ByteOrder::NATIVE, Version::V1_2).at(4);
+    let view = Frames::decode(&mut d).unwrap();
+    assert_eq!(view, frames);
+    assert_eq!(view.as_bytes().as_ptr(), octets[8..].as_ptr());
+}
+
+/// The octets as numbers whose memory they are, so that they lie at an aligned address.
+fn as_words(octets: &[u8]) -> Vec<u64> {
+    octets.chunks(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())).collect()
 }
 
 #[test]
@@ -288,7 +318,8 @@ fn a_discriminator_that_belongs_to_another_member_is_refused() {
 
 #[test]
 fn recursion_goes_through_vectors_and_is_refused_beyond_the_limit() {
-    let chain = |depth: usize| (0..depth).fold(Node::default(), |node, _| Node { value: 1, children: vec![node] });
+    let chain =
+        |depth: usize| (0..depth).fold(Node::default(), |node, _| Node { value: 1, children: vec![node] });
     round_trip(&chain(10));
     let deep = encoded(&chain(300)).unwrap();
     assert_eq!(decoded::<Node>(&deep), Err(DecodeErrorKind::DepthLimit));
@@ -301,7 +332,9 @@ fn recursion_goes_through_vectors_and_is_refused_beyond_the_limit() {
 #[test]
 fn references_are_optional_unless_they_are_never_nil() {
     let nil = Holder::default();
-    assert!(nil.thing.is_none() && nil.object.is_none() && nil.anything.is_none() && nil.pair == [None, None]);
+    assert!(
+        nil.thing.is_none() && nil.object.is_none() && nil.anything.is_none() && nil.pair == [None, None]
+    );
     round_trip(&nil);
     let thing: ThingRef = mock::activate(Servant);
     let holder = Holder {
@@ -335,7 +368,7 @@ fn what_holds_no_float_can_be_hashed() {
 fn constants_keep_their_values_and_types() {
     const { assert!(YES && BYTE == 255_u8 && NEGATIVE == i16::MIN && MINE == 32_775_u16) };
     assert_eq!((LOWEST, HIGHEST), (i64::MIN, u64::MAX));
-    assert_eq!((THIRD.to_bits(), TINY, HUGE), (0.333_333_343_f32.to_bits(), -1.5e-300, 1e308));
+    assert_eq!((THIRD, TINY, HUGE, PI), (1.0 / 3.0, -1.5e-300, 1e308, std::f64::consts::PI));
     assert_eq!(LD, LongDouble::from(1.5));
     assert_eq!((LETTER, WIDE), (Char(b'A'), WChar(0x78)));
     let texts: (&'static str, &'static str) = (GREETING, WGREETING);

@@ -7,8 +7,8 @@ use super::closing::Phase;
 use crate::error::{CloseReason, SlowPeer};
 use crate::limits::{Limits, Role};
 
-/// How long a connection keeps its empty read window.
-const KEEP_WINDOW: Duration = Duration::from_secs(1);
+/// How long a quiet connection keeps its empty read window and its empty batches.
+const KEEP_MEMORY: Duration = Duration::from_secs(1);
 
 /// How long a connection waits before it asks the pool for memory again.
 const RETRY_MEMORY: Duration = Duration::from_millis(5);
@@ -167,7 +167,7 @@ impl Connection {
                 let idle = self.is_idle().then(|| clock.active + self.limits.idle_timeout(self.role));
                 let stalled = clock.stalled.map(|since| since + self.limits.write_timeout);
                 let ended = clock.write_end.map(|(_, until)| until);
-                let window = self.rx.is_keeping().then(|| clock.active + KEEP_WINDOW);
+                let keeping = self.keeps_memory().then(|| clock.active + KEEP_MEMORY);
                 let memory = self.rx.is_starved().then(|| clock.now + RETRY_MEMORY);
                 let first = clock.first_header;
                 [
@@ -175,7 +175,7 @@ impl Connection {
                     idle,
                     stalled,
                     ended,
-                    window,
+                    keeping,
                     memory,
                     first,
                     self.message_due(),
@@ -208,7 +208,7 @@ impl Connection {
         if self.rx.is_starved() {
             self.rx.retry();
             self.clock.hold();
-        } else if self.rx.is_keeping() && self.clock.active + KEEP_WINDOW <= now {
+        } else if self.keeps_memory() && self.clock.active + KEEP_MEMORY <= now {
             self.rx.release();
             self.tx.release();
         }
@@ -252,6 +252,10 @@ impl Connection {
             && self.tx.backlog() == 0
             && self.clock.message.is_none()
             && self.fragments.is_empty()
+    }
+
+    fn keeps_memory(&self) -> bool {
+        self.rx.is_keeping() || self.tx.holds_memory()
     }
 
     fn message_due(&self) -> Option<Instant> {

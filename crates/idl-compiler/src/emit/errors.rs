@@ -76,9 +76,12 @@ impl Cx<'_> {
             .raises
             .iter()
             .map(|id| doc(&Docs::default(), &format!("The exception `{}`.", self.model.scoped_name(*id))));
+        let hashable = method.raises.iter().all(|id| self.model.is_hashable_def(*id));
+        let eq = hashable.then(|| quote!(#[derive(::core::cmp::Eq)]));
         quote! {
             #docs
             #[derive(::core::clone::Clone, ::core::fmt::Debug, ::core::cmp::PartialEq)]
+            #eq
             pub enum #item {
                 #(#variant_docs #variants(#types),)*
                 #[doc = " A system exception: of the servant, the server, the network or this ORB."]
@@ -139,9 +142,12 @@ impl Cx<'_> {
             let docs = doc(&Docs::default(), &result.what);
             quote!(#docs pub #name: #ty,)
         });
+        let hashable = method.results.iter().all(|result| self.model.is_hashable(result.ty.ty));
+        let hash = hashable.then(|| quote!(#[derive(::core::cmp::Eq, ::core::hash::Hash)]));
         quote! {
             #docs
             #[derive(::core::clone::Clone, ::core::fmt::Debug, ::core::cmp::PartialEq)]
+            #hash
             pub struct #item { #(#fields)* }
         }
     }

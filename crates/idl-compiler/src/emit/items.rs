@@ -1,13 +1,13 @@
 //! The frame: the hidden module, modules of scopes, typedefs, constants, re-exports.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
 
 use super::Cx;
 use super::docs::{doc, doc_after};
 use super::names::alias_of_interface;
 use super::types::Use;
-use crate::model::{Const, Def, DefId, DefKind, Docs, Type};
+use crate::model::{Const, ConstValue, Def, DefId, DefKind, Docs, Primitive, Type};
 
 impl Cx<'_> {
     /// The whole output.
@@ -18,7 +18,15 @@ impl Cx<'_> {
         }
         let hidden = self.hidden_name();
         let items = self.items(0, roots);
-        let names: Vec<Ident> = roots.iter().flat_map(|id| self.exported(*id)).collect();
+        let names = roots.iter().flat_map(|id| self.exported(*id));
+        let (private, public): (Vec<Ident>, Vec<Ident>) =
+            names.partition(|name| name.to_string().starts_with("__zorb_"));
+        let private = (!private.is_empty()).then(|| {
+            quote! {
+                #[doc(hidden)]
+                pub use #hidden::{#(#private),*};
+            }
+        });
         quote! {
             #[doc(hidden)]
             mod #hidden {
@@ -26,7 +34,8 @@ impl Cx<'_> {
             }
 
             #[doc(inline)]
-            pub use #hidden::{#(#names),*};
+            pub use #hidden::{#(#public),*};
+            #private
         }
     }
 
@@ -228,7 +237,13 @@ impl Cx<'_> {
             Type::String(_) | Type::WString(_) => quote!(&'static ::core::primitive::str),
             _ => self.ty(depth, Use { ty: constant.ty, non_nil: false }),
         };
-        let value = self.value(depth, &constant.value);
+        let value = match (&constant.value, self.model.stripped(constant.ty)) {
+            (ConstValue::Float(value), Type::Primitive(Primitive::Float)) => {
+                let bits = Literal::u32_unsuffixed((*value as f32).to_bits());
+                quote!(::core::primitive::f32::from_bits(#bits))
+            }
+            (value, _) => self.value(depth, value),
+        };
         let docs = self.item_docs(def, "constant");
         quote!(#docs pub const #item: #ty = #value;)
     }

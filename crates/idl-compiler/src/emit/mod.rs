@@ -23,6 +23,7 @@ mod structs;
 #[cfg(test)]
 mod tests;
 mod types;
+mod unions;
 
 use std::collections::HashMap;
 use std::rc::Rc;

@@ -260,16 +260,11 @@ impl Namer<'_> {
             return RustName::verbatim(name);
         }
         let Some(annotation) = annotations.get("rust_name") else { return RustName::convert(idl, case) };
-        match annotation.args.as_slice() {
-            [arg] => match &arg.value {
-                AnnotationValue::Const(ConstValue::String(name)) | AnnotationValue::Name(name)
-                    if is_identifier(name) =>
-                {
-                    return RustName::verbatim(name);
-                }
-                _ => {}
-            },
-            _ => {}
+        if let [arg] = annotation.args.as_slice()
+            && let AnnotationValue::Const(ConstValue::String(name)) | AnnotationValue::Name(name) = &arg.value
+            && is_identifier(name)
+        {
+            return RustName::verbatim(name);
         }
         self.problems.push(
             Diagnostic::error("rust-name", annotation.span, "`@rust_name` takes one Rust identifier")

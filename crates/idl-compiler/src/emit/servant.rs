@@ -210,7 +210,8 @@ impl Cx<'_> {
         } else {
             let names: Vec<_> =
                 (0..methods.len().div_ceil(GROUP)).map(|group| format_ident!("dispatch_{group}")).collect();
-            let heads = names.iter().map(|name| head(name.clone(), quote!(__zorb_n: ::core::primitive::usize)));
+            let heads =
+                names.iter().map(|name| head(name.clone(), quote!(__zorb_n: ::core::primitive::usize)));
             let arms = numbers.chunks(GROUP).zip(arms.chunks(GROUP)).map(|(numbers, arms)| {
                 quote!(match __zorb_n {
                     #(#numbers => { #arms })*

@@ -40,7 +40,7 @@ impl Cx<'_> {
             Field {
                 name: quote!(#name),
                 ty: self.ty(depth, u),
-                default: if self.has_default(u) { self.default(depth, u) } else { TokenStream::new() },
+                default: if self.has_default(u) { self.default(u) } else { TokenStream::new() },
                 docs: doc(
                     &member.docs,
                     &format!("Member `{}`: IDL `{}`.", member.name, self.model.describe(member.ty)),
@@ -269,7 +269,9 @@ impl Cx<'_> {
 pub(super) fn refuse_padding(model: &Model, problems: &mut Vec<Diagnostic>) {
     for def in model.defs() {
         let Some(annotation) = def.annotations.get("zero_copy") else { continue };
-        let (Some(body), Ok(layout)) = (model.structure(def.id), model.zero_copy_layout(def.id)) else { continue };
+        let (Some(body), Ok(layout)) = (model.structure(def.id), model.zero_copy_layout(def.id)) else {
+            continue;
+        };
         let padded = layout.fields.iter().zip(&body.members).find(|(field, _)| field.padding > 0);
         if let Some((field, member)) = padded {
             let message = "a `@zero_copy` struct with padding between its members is not supported yet";

@@ -63,7 +63,9 @@ fn names(idl: &str, options: &Options) -> BTreeSet<String> {
         }
     }
     let file = file(idl, options);
-    let Some(syn::Item::Mod(hidden)) = file.items.first() else { panic!("the first item is the hidden module") };
+    let Some(syn::Item::Mod(hidden)) = file.items.first() else {
+        panic!("the first item is the hidden module")
+    };
     let mut names = BTreeSet::new();
     walk("", hidden.content.as_ref().map_or(&[][..], |(_, items)| items), &mut names);
     names
@@ -141,8 +143,13 @@ fn an_interface_becomes_a_reference_two_traits_and_a_module() {
 #[test]
 fn the_output_is_one_hidden_module_and_re_exports() {
     let file = file(BANK, &Options::default());
-    let [syn::Item::Mod(hidden), syn::Item::Use(exports)] = file.items.as_slice() else { panic!("two items") };
-    assert!(hidden.ident.to_string().starts_with("__zorb_idl_") && matches!(hidden.vis, syn::Visibility::Inherited));
+    let [syn::Item::Mod(hidden), syn::Item::Use(exports), ..] = file.items.as_slice() else {
+        panic!("two items")
+    };
+    assert!(
+        hidden.ident.to_string().starts_with("__zorb_idl_")
+            && matches!(hidden.vis, syn::Visibility::Inherited)
+    );
     assert!(matches!(exports.vis, syn::Visibility::Public(_)));
 }
 
@@ -150,7 +157,9 @@ fn the_output_is_one_hidden_module_and_re_exports() {
 fn the_same_text_gives_the_same_code_and_other_roots_another_module() {
     let text = |idl: &str| emit(&model(idl), &Options::default()).expect("code").to_string();
     assert_eq!(text(BANK), text(BANK));
-    let module = |idl: &str| text(idl).split_whitespace().find(|word| word.starts_with("__zorb_idl")).map(str::to_owned);
+    let module = |idl: &str| {
+        text(idl).split_whitespace().find(|word| word.starts_with("__zorb_idl")).map(str::to_owned)
+    };
     assert_ne!(module("struct A { long x; };"), module("struct B { long x; };"));
     assert_eq!(text(""), "");
 }
@@ -163,7 +172,8 @@ fn every_path_is_absolute_or_starts_at_the_root_and_nothing_is_unsafe() {
     impl Visit<'_> for Check {
         fn visit_path(&mut self, path: &syn::Path) {
             let first = path.segments[0].ident.to_string();
-            let rooted = path.leading_colon.is_some() || ["self", "super", "Self", "Local"].contains(&first.as_str());
+            let rooted =
+                path.leading_colon.is_some() || ["self", "super", "Self", "Local"].contains(&first.as_str());
             if !rooted && path.segments.len() > 1 {
                 self.bad.push(first);
             }
@@ -178,10 +188,10 @@ fn every_path_is_absolute_or_starts_at_the_root_and_nothing_is_unsafe() {
             visit::visit_type_path(self, path);
         }
         fn visit_local(&mut self, local: &syn::Local) {
-            if let syn::Pat::Ident(name) = &local.pat {
-                if !name.ident.to_string().starts_with("__zorb_") {
-                    self.bad.push(format!("let {}", name.ident));
-                }
+            if let syn::Pat::Ident(name) = &local.pat
+                && !name.ident.to_string().starts_with("__zorb_")
+            {
+                self.bad.push(format!("let {}", name.ident));
             }
             visit::visit_local(self, local);
         }
@@ -234,7 +244,10 @@ fn names_that_differ_in_idl_but_not_in_rust_are_an_error_with_both_names_and_the
         ("interface I { void f(in long aB, in long a_b); };", ["I::f::aB", "I::f::a_b"]),
         ("interface I { attribute long a; void set_a(); };", ["I::a", "I::set_a"]),
         ("interface A { void aB(); }; interface B : A { void a_b(); };", ["A::aB", "B::a_b"]),
-        ("interface A { void aB(); }; interface B { void a_b(); }; interface C : A, B { };", ["A::aB", "B::a_b"]),
+        (
+            "interface A { void aB(); }; interface B { void a_b(); }; interface C : A, B { };",
+            ["A::aB", "B::a_b"],
+        ),
         ("module aB { const long x = 1; }; module a_b { const long x = 1; };", ["aB", "a_b"]),
         ("exception fooA { }; struct foo_A { long x; };", ["fooA", "foo_A"]),
         // An exception without members is a value as well.
@@ -339,7 +352,10 @@ fn a_struct_with_a_reference_that_is_never_nil_has_no_default() {
         code.matches("default :: Default for").count()
     };
     assert_eq!(has_default("interface I { }; struct S { I i; };"), 1);
-    assert_eq!(has_default("interface I { }; struct S { @non_nil I i; }; struct T { S s; }; struct U { T t[2]; };"), 0);
+    assert_eq!(
+        has_default("interface I { }; struct S { @non_nil I i; }; struct T { S s; }; struct U { T t[2]; };"),
+        0
+    );
     assert_eq!(has_default("interface I { }; struct S { @non_nil I i; }; struct T { sequence<S> s; };"), 1);
 }
 

@@ -89,7 +89,8 @@ impl Cx<'_> {
                 let element = Use { ty: *element, ..u };
                 match (self.array_form(u.ty), dims.split_first()) {
                     (ArrayForm::Shared, Some((outer, inner))) => {
-                        let (outer, row) = (Literal::u32_unsuffixed(*outer), self.array(depth, element, inner));
+                        let (outer, row) =
+                            (Literal::u32_unsuffixed(*outer), self.array(depth, element, inner));
                         quote!(#v1::FixedSeq<#row, #outer>)
                     }
                     (ArrayForm::Boxed, _) => {
@@ -217,7 +218,9 @@ impl Cx<'_> {
     pub(super) fn is_fixed(&self, ty: TypeId) -> bool {
         match self.model.stripped(ty) {
             Type::Primitive(primitive) => *primitive != Primitive::WChar,
-            Type::Array { element, .. } => self.array_form(ty) == ArrayForm::Inline && self.is_fixed(*element),
+            Type::Array { element, .. } => {
+                self.array_form(ty) == ArrayForm::Inline && self.is_fixed(*element)
+            }
             Type::Named(def) => match &self.model.def(*def).kind {
                 DefKind::Enum(_) => true,
                 DefKind::Struct(s) => s.members.iter().all(|member| self.is_fixed(member.ty)),
@@ -252,12 +255,12 @@ impl Cx<'_> {
     }
 
     /// An expression of the type's default value: zero, empty, nil, first.
-    pub(super) fn default(&self, depth: usize, u: Use) -> TokenStream {
+    pub(super) fn default(&self, u: Use) -> TokenStream {
         let (ty, non_nil) = self.strip(u);
         let (Type::Array { element, dims }, form) = (self.model.ty(ty), self.array_form(ty)) else {
             return quote!(::core::default::Default::default());
         };
-        let element = self.default(depth, Use { ty: *element, non_nil });
+        let element = self.default(Use { ty: *element, non_nil });
         let rows = dims.get(1..).unwrap_or_default().iter();
         let row = rows.fold(element, |item, _| quote!(::core::array::from_fn(|_| #item)));
         match form {
@@ -317,9 +320,10 @@ impl Cx<'_> {
                 let digits = Literal::u128_unsuffixed(value.unsigned_abs());
                 if *value < 0 { quote!(-#digits) } else { quote!(#digits) }
             }
+            // Bits, because clippy would find pi and superfluous digits in decimal constants of the user's IDL.
             ConstValue::Float(value) => {
-                let digits = Literal::f64_unsuffixed(value.abs());
-                if value.is_sign_negative() { quote!(-#digits) } else { quote!(#digits) }
+                let bits = Literal::u64_unsuffixed(value.to_bits());
+                quote!(::core::primitive::f64::from_bits(#bits))
             }
             ConstValue::LongDouble(bits) => {
                 let bits = Literal::u128_unsuffixed(*bits);

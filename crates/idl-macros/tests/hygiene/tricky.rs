@@ -38,6 +38,8 @@ pub mod tricky {
         interface Sync : Send { };
         interface Clone : Sync { Clone as_object(in Clone from_object); void fmt(in long f); void narrow(); };
         struct i32 { long bool; };
+        @zero_copy struct IntoBytes { double f64; long u8[2]; };
+        typedef sequence<IntoBytes> Seq;
         typedef i32 usize;
         enum std { core };
         struct _Fixed { unsigned long long type; sequence<i32> super; };

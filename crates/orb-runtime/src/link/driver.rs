@@ -167,10 +167,11 @@ impl Driver {
                     state = link.lock();
                 }
                 Event::Cancelled(token) => {
-                    drop(state);
-                    self.running.cancel(token);
+                    let held = self.held.len();
                     self.held.retain(|incoming| incoming.token() != token);
-                    state = link.lock();
+                    if self.held.len() < held || self.running.cancel(token) {
+                        state.machine.finish_request(token);
+                    }
                 }
                 Event::Reply(call) => link.replied(&mut state, call),
                 Event::Closed => state.wake_room(),

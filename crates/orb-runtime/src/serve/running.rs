@@ -155,14 +155,18 @@ impl Running {
         Some(outcome)
     }
 
-    /// Tells the servant that the caller gave up.
-    pub(crate) fn cancel(&mut self, token: ServeToken) {
+    /// Tells the servant that the caller gave up. Says whether the request is dropped, because it had not started.
+    pub(crate) fn cancel(&mut self, token: ServeToken) -> bool {
         for queue in &mut self.waiting {
-            queue.requests.retain(|incoming| incoming.token() != token);
+            if let Some(at) = queue.requests.iter().position(|incoming| incoming.token() == token) {
+                queue.requests.remove(at);
+                return true;
+            }
         }
         if let Some((_, request)) = self.asides.iter().find(|(other, _)| *other == token) {
             request.cancel();
         }
+        false
     }
 
     /// Tells all servants that the connection is gone.

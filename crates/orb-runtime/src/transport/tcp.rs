@@ -46,16 +46,12 @@ pub(super) fn try_write(stream: &TcpStream, transmit: &mut Transmit) -> io::Resu
     while !transmit.is_empty() {
         let mut wrote = None;
         let outcome = stream.try_io(Interest::WRITABLE, || {
-            let mut slices = [IoSlice::new(&[]); MAX_SLICES];
-            let used = transmit.io_slices(&mut slices);
-            let slices = slices.get(..used).unwrap_or_default();
-            let len: usize = slices.iter().map(|s| s.len()).sum();
             loop {
-                let outcome = match slices {
-                    [one] => rustix::net::send(stream.as_fd(), one, SendFlags::NOSIGNAL),
-                    many => rustix::io::writev(stream.as_fd(), many),
+                let (written, len) = match transmit.single() {
+                    Some(one) => (rustix::net::send(stream.as_fd(), one, SendFlags::NOSIGNAL), one.len()),
+                    None => write_all_pieces(stream, transmit),
                 };
-                match outcome {
+                match written {
                     Ok(n) => {
                         wrote = Some(n);
                         return if n < len { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) };
@@ -77,4 +73,11 @@ pub(super) fn try_write(stream: &TcpStream, transmit: &mut Transmit) -> io::Resu
         }
     }
     Ok(Progress::Done)
+}
+
+fn write_all_pieces(stream: &TcpStream, transmit: &Transmit) -> (rustix::io::Result<usize>, usize) {
+    let mut slices = [IoSlice::new(&[]); MAX_SLICES];
+    let used = transmit.io_slices(&mut slices);
+    let slices = slices.get(..used).unwrap_or_default();
+    (rustix::io::writev(stream.as_fd(), slices), slices.iter().map(|slice| slice.len()).sum())
 }

@@ -11,9 +11,7 @@ pub use bytes::Bytes;
 pub use giop_codec::__zerocopy as zerocopy;
 pub use giop_codec::cdr::*;
 pub use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
-pub use giop_codec::{
-    ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version,
-};
+pub use giop_codec::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -145,7 +143,8 @@ where
     E: From<SystemException>,
 {
     assert!(!operation.oneway);
-    let bad = |error: DecodeError| E::from(failed(SystemExceptionKind::Marshal, CompletionStatus::Yes, error));
+    let bad =
+        |error: DecodeError| E::from(failed(SystemExceptionKind::Marshal, CompletionStatus::Yes, error));
     match transact(target, operation, &encode).await?.0 {
         Answer::Results(body) => decode(&mut decoder(&body)).map_err(bad),
         Answer::Raised(id, body) => match raised(id, &mut decoder(&body)) {
@@ -268,7 +267,8 @@ pub trait UserException: CdrEncode + CdrDecode + std::error::Error + Send + Sync
 }
 
 pub fn unknown_user_exception(exception: impl std::error::Error + Send + Sync + 'static) -> SystemException {
-    SystemException::new(SystemExceptionKind::Unknown, MinorCode::NONE, CompletionStatus::Maybe).with_source(exception)
+    SystemException::new(SystemExceptionKind::Unknown, MinorCode::NONE, CompletionStatus::Maybe)
+        .with_source(exception)
 }
 
 fn encoded(encode: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>) -> Result<Bytes, SystemException> {

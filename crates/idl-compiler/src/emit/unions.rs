@@ -1,0 +1,270 @@
+//! `union`: a Rust enum whose variants know their labels.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::Cx;
+use super::docs::doc_and;
+use super::types::Use;
+use crate::model::{Case, ConstValue, Def, TypeId, Union};
+
+/// What a variant of a union holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// `V(T)`: one label, so the discriminator follows from the variant.
+    One,
+    /// `V(Disc, T)`: several labels or `default`.
+    Many,
+}
+
+/// One variant's arms of the three `match`es.
+struct Arms {
+    encode: TokenStream,
+    decode: TokenStream,
+    discriminator: TokenStream,
+}
+
+impl Cx<'_> {
+    /// A union with all its implementations.
+    pub(super) fn union(&self, depth: usize, def: &Def, body: &Union) -> TokenStream {
+        let declaration = self.union_declaration(depth, def, body);
+        let default = self.union_default(depth, def, body);
+        let cdr = self.union_cdr(depth, def, body);
+        quote!(#declaration #default #cdr)
+    }
+
+    fn discriminator(&self, depth: usize, ty: TypeId) -> TokenStream {
+        self.ty(depth, Use { ty, non_nil: false })
+    }
+
+    fn union_declaration(&self, depth: usize, def: &Def, body: &Union) -> TokenStream {
+        let names = &self.names[def.id];
+        let item = names.item.at(self.model.rust_span(def.span));
+        let docs = self.item_docs(def, "union");
+        let hash = self
+            .model
+            .is_hashable_def(def.id)
+            .then(|| quote!(#[derive(::core::cmp::Eq, ::core::hash::Hash)]));
+        let disc = self.discriminator(depth, body.discriminator);
+        let variants = body.cases.iter().zip(&names.members).map(|(case, name)| {
+            let name = name.at(self.model.rust_span(case.member.span));
+            let ty = self.ty(depth, self.member(def.id, &case.member));
+            let labels = self.labels(case);
+            let what = format!("Case `{}`: IDL `{}`.", case.member.name, self.model.describe(case.member.ty));
+            let labels = format!("Selected by {labels}.");
+            let docs = doc_and(&case.member.docs, &what, &labels);
+            match shape(case) {
+                Shape::One => quote!(#docs #name(#ty),),
+                Shape::Many => quote!(#docs #name(#disc, #ty),),
+            }
+        });
+        let other = body.implicit_default.as_ref().map(|_| {
+            let other = &names.other;
+            quote! {
+                #[doc = " No member: the discriminator is none of the labels."]
+                #other(#disc),
+            }
+        });
+        quote! {
+            #docs
+            #[derive(::core::clone::Clone, ::core::fmt::Debug, ::core::cmp::PartialEq)]
+            #hash
+            pub enum #item {
+                #(#variants)*
+                #other
+            }
+        }
+    }
+
+    /// The labels of a case, for its documentation.
+    fn labels(&self, case: &Case) -> String {
+        let mut labels: Vec<String> = case
+            .labels
+            .iter()
+            .map(|label| format!("`{}`", self.model.sources().snippet(label.span).trim()))
+            .collect();
+        if case.is_default {
+            labels.push("every value that is no label of another case".to_owned());
+        }
+        labels.join(", ")
+    }
+
+    /// The first case with its first label.
+    fn union_default(&self, depth: usize, def: &Def, body: &Union) -> TokenStream {
+        let (Some(case), Some(name)) = (body.cases.first(), self.names[def.id].members.first()) else {
+            return TokenStream::new();
+        };
+        if !self.def_has_default(def.id) {
+            return TokenStream::new();
+        }
+        let path = self.item(depth, def.id);
+        let value = self.default(self.member(def.id, &case.member));
+        let label = case.labels.first().map(|label| &label.value).or(body.default_value.as_ref());
+        let variant = match (shape(case), label) {
+            (Shape::Many, Some(label)) => {
+                let label = self.value(depth, label);
+                quote!(Self::#name(#label, #value))
+            }
+            _ => quote!(Self::#name(#value)),
+        };
+        quote! {
+            impl ::core::default::Default for #path {
+                fn default() -> Self {
+                    #variant
+                }
+            }
+        }
+    }
+
+    fn union_cdr(&self, depth: usize, def: &Def, body: &Union) -> TokenStream {
+        let v1 = &self.v1;
+        let path = self.item(depth, def.id);
+        let disc = self.discriminator(depth, body.discriminator);
+        // The arm that matches every discriminator comes last.
+        let mut order: Vec<usize> = (0..body.cases.len()).collect();
+        order.sort_by_key(|index| body.cases[*index].is_default);
+        let cases = order.into_iter().map(|index| self.case_arms(depth, def, body, index));
+        let arms: Vec<Arms> = cases.chain(self.other_arms(depth, def, body)).collect();
+        let encode = arms.iter().map(|arms| &arms.encode);
+        let decode = arms.iter().map(|arms| &arms.decode);
+        let discriminators = arms.iter().map(|arms| &arms.discriminator);
+        quote! {
+            impl #path {
+                #[doc = " The discriminator: which member is selected."]
+                pub fn discriminator(&self) -> #disc {
+                    match self { #(#discriminators)* }
+                }
+            }
+
+            impl #v1::CdrEncode for #path {
+                fn encode(&self, __zorb_e: &mut #v1::Encoder) -> ::core::result::Result<(), #v1::EncodeError> {
+                    match self { #(#encode)* }
+                }
+            }
+
+            impl #v1::CdrDecode for #path {
+                const MIN_SIZE: ::core::primitive::usize = <#disc as #v1::CdrDecode>::MIN_SIZE;
+
+                fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> ::core::result::Result<Self, #v1::DecodeError> {
+                    let __zorb_disc = <#disc as #v1::CdrDecode>::decode(__zorb_d)?;
+                    ::core::result::Result::Ok(match __zorb_disc { #(#decode)* })
+                }
+            }
+        }
+    }
+
+    fn case_arms(&self, depth: usize, def: &Def, body: &Union, index: usize) -> Arms {
+        let v1 = &self.v1;
+        let case = &body.cases[index];
+        let name = &self.names[def.id].members[index];
+        let disc = self.discriminator(depth, body.discriminator);
+        let ty = self.ty(depth, self.member(def.id, &case.member));
+        let value = quote!(<#ty as #v1::CdrDecode>::decode(__zorb_d)?);
+        let own = self.labels_pattern(depth, [case]);
+        if let (Shape::One, Some(label)) = (shape(case), case.labels.first()) {
+            let label = self.value(depth, &label.value);
+            return Arms {
+                encode: quote! {
+                    Self::#name(__zorb_v) => {
+                        <#disc as #v1::CdrEncode>::encode(&(#label), __zorb_e)?;
+                        #v1::CdrEncode::encode(__zorb_v, __zorb_e)
+                    }
+                },
+                decode: quote!(#own => Self::#name(#value),),
+                discriminator: quote!(Self::#name(_) => #label,),
+            };
+        }
+        let (check, pattern) = if case.is_default {
+            let others = body.cases.iter().enumerate().filter(|(other, _)| *other != index);
+            let others = self.labels_pattern(depth, others.map(|(_, case)| case));
+            (others.map(|others| self.refuse(quote!(::core::matches!(*__zorb_disc, #others)))), quote!(_))
+        } else {
+            (Some(self.refuse(quote!(!::core::matches!(*__zorb_disc, #own)))), quote!(#own))
+        };
+        Arms {
+            encode: quote! {
+                Self::#name(__zorb_disc, __zorb_v) => {
+                    #check
+                    <#disc as #v1::CdrEncode>::encode(__zorb_disc, __zorb_e)?;
+                    #v1::CdrEncode::encode(__zorb_v, __zorb_e)
+                }
+            },
+            decode: quote!(#pattern => Self::#name(__zorb_disc, #value),),
+            discriminator: quote!(Self::#name(__zorb_disc, _) => *__zorb_disc,),
+        }
+    }
+
+    /// The arms of the implicit default, if there is one.
+    fn other_arms(&self, depth: usize, def: &Def, body: &Union) -> Option<Arms> {
+        body.implicit_default.as_ref()?;
+        let v1 = &self.v1;
+        let other = &self.names[def.id].other;
+        let disc = self.discriminator(depth, body.discriminator);
+        let labels = self.labels_pattern(depth, &body.cases);
+        let check = labels.map(|labels| self.refuse(quote!(::core::matches!(*__zorb_disc, #labels))));
+        Some(Arms {
+            encode: quote! {
+                Self::#other(__zorb_disc) => {
+                    #check
+                    <#disc as #v1::CdrEncode>::encode(__zorb_disc, __zorb_e)
+                }
+            },
+            decode: quote!(_ => Self::#other(__zorb_disc),),
+            discriminator: quote!(Self::#other(__zorb_disc) => *__zorb_disc,),
+        })
+    }
+
+    /// Gives up encoding if the discriminator is one that the variant does not have.
+    fn refuse(&self, condition: TokenStream) -> TokenStream {
+        let v1 = &self.v1;
+        quote! {
+            if #condition {
+                return ::core::result::Result::Err(
+                    #v1::EncodeError::new(#v1::EncodeErrorKind::IllegalDiscriminator)
+                );
+            }
+        }
+    }
+
+    /// A pattern of all labels of these cases; `None` where there are none.
+    fn labels_pattern<'m>(
+        &self,
+        depth: usize,
+        cases: impl IntoIterator<Item = &'m Case>,
+    ) -> Option<TokenStream> {
+        let v1 = &self.v1;
+        let labels: Vec<&ConstValue> =
+            cases.into_iter().flat_map(|case| &case.labels).map(|label| &label.value).collect();
+        let characters = |number: fn(&ConstValue) -> Option<u16>| {
+            labels
+                .iter()
+                .map(|label| number(label).map(proc_macro2::Literal::u16_unsuffixed))
+                .collect::<Option<Vec<_>>>()
+        };
+        let (first, rest) = labels.split_first()?;
+        match first {
+            ConstValue::Char(_) => {
+                let octets =
+                    characters(
+                        |label| if let ConstValue::Char(c) = label { Some((*c).into()) } else { None },
+                    )?;
+                Some(quote!(#v1::Char(#(#octets)|*)))
+            }
+            ConstValue::WChar(_) => {
+                let units =
+                    characters(|label| if let ConstValue::WChar(c) = label { Some(*c) } else { None })?;
+                Some(quote!(#v1::WChar(#(#units)|*)))
+            }
+            _ => {
+                let (first, rest) =
+                    (self.value(depth, first), rest.iter().map(|label| self.value(depth, label)));
+                Some(quote!(#first #(| #rest)*))
+            }
+        }
+    }
+}
+
+/// Whether the discriminator of a case is held beside its value.
+fn shape(case: &Case) -> Shape {
+    if case.is_default || case.labels.len() > 1 { Shape::Many } else { Shape::One }
+}
