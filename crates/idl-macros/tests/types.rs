@@ -67,7 +67,7 @@ idl! {
         typedef Object Anything;
         interface Thing;
         struct Holder { Thing thing; Object _object; Anything anything; sequence<Thing> things; Thing pair[2]; };
-        struct Sure { @non_nil Thing thing; };
+        struct Sure { @non_nil Thing thing; @non_nil sequence<Thing> things; @non_nil Thing pair[2]; };
         interface Thing { };
 
         const boolean YES = TRUE;
@@ -345,7 +345,7 @@ fn references_are_optional_unless_they_are_never_nil() {
         pair: [None, Some(thing.clone())],
     };
     round_trip(&holder);
-    round_trip(&Sure { thing });
+    round_trip(&Sure { thing: thing.clone(), things: vec![thing.clone()], pair: [thing.clone(), thing] });
     assert_eq!(decoded::<Sure>(&[0; 12]), Err(DecodeErrorKind::NilReference));
 }
 

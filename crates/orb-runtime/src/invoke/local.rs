@@ -55,7 +55,7 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
         if orb.is_closing() {
             return Err(crate::orb::closed().into());
         }
-        let deadline = super::deadline(target);
+        let deadline = super::deadline(target, crate::link::now());
         orb.accepting().await;
         let _entered = self.entry.enter();
         let request = Request::local(Arc::clone(orb), Arc::clone(&self.entry), operation.name, deadline);

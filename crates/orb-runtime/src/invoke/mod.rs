@@ -19,7 +19,7 @@ use giop_proto::{CallError, Reply};
 use bind::Bound;
 pub use local::{LocalFuture, LocalServant, local};
 
-use crate::link::{Link, OnewayError};
+use crate::link::{Link, OnewayError, now};
 use crate::reference::{Binding, ObjectRef, Retry, SyncScope};
 use crate::serve::inherited_deadline;
 use crate::trace::{self, Way};
@@ -151,7 +151,7 @@ async fn queue(
 ) -> Result<(), SystemException> {
     let mut attempts = Attempts::new(target);
     loop {
-        let Bound { binding, link } = target.bound(|| deadline(target)).await?;
+        let Bound { binding, link } = target.bound(|| deadline(target, now())).await?;
         let (id, mut encoder) = link.begin_oneway(binding.version);
         let announced = link.is_answered();
         let response = ResponseFlags::None;
@@ -163,7 +163,7 @@ async fn queue(
         if trace::wire_enabled() {
             trace::wire(Way::Out, link.peer(), operation.name, encoder.head(), encoder.len());
         }
-        match link.send_oneway(encoder, || deadline(target)).await {
+        match link.send_oneway(encoder, || deadline(target, now())).await {
             Ok(()) => return Ok(()),
             Err(OnewayError::Closed(error)) => {
                 target.unbind(&binding);
@@ -195,17 +195,19 @@ pub(crate) async fn transact(
     response: ResponseFlags,
     encode: Arguments<'_>,
 ) -> Result<Reply, SystemException> {
-    let deadline = deadline(target);
+    let mut begun = now();
+    let deadline = deadline(target, begun);
     let mut attempts = Attempts::new(target);
     let mut hops = 0;
     let mut addressing = None;
     loop {
         let Bound { binding, link } = target.bound(|| deadline).await?;
-        let (pending, id, mut encoder) = match link.begin_call(deadline, binding.version) {
+        let (pending, id, mut encoder) = match link.begin_call(deadline, binding.version, begun) {
             Ok(begun) => begun,
             Err(error) => {
                 target.unbind(&binding);
                 if attempts.again(&error) {
+                    begun = now();
                     continue;
                 }
                 return Err(failed(error, operation, &link));
@@ -234,6 +236,7 @@ pub(crate) async fn transact(
                     target.unbind(&binding);
                 }
                 if attempts.again(&error) {
+                    begun = now();
                     continue;
                 }
                 return Err(failed(error, operation, &link));
@@ -270,13 +273,13 @@ pub(crate) async fn transact(
 /// Asks by LocateRequest whether the object is there.
 pub(crate) async fn locate(target: &ObjectRef) -> Result<bool, SystemException> {
     static LOCATE: Operation = Operation::twoway("LocateRequest");
-    let deadline = deadline(target);
+    let mut begun = now();
+    let deadline = deadline(target, begun);
     let mut attempts = Attempts::new(target);
     let mut hops = 0;
     loop {
         let Bound { binding, link } = target.bound(|| deadline).await?;
-        let begun = link.begin_call(deadline, binding.version);
-        let outcome = match begun {
+        let outcome = match link.begin_call(deadline, binding.version, begun) {
             Ok((pending, id, mut encoder)) => {
                 let size_at = put_message_header(&mut encoder, MessageType::LocateRequest);
                 let header = LocateRequestHeader {
@@ -295,6 +298,7 @@ pub(crate) async fn locate(target: &ObjectRef) -> Result<bool, SystemException> 
             Err(error) => {
                 target.unbind(&binding);
                 if attempts.again(&error) {
+                    begun = now();
                     continue;
                 }
                 return Err(failed(error, &LOCATE, &link));
@@ -449,9 +453,9 @@ impl Attempts {
 }
 
 /// When a call through this reference ends: its own limit or the ORB's, and never after the request being served.
-pub(crate) fn deadline(target: &ObjectRef) -> Option<Instant> {
+pub(crate) fn deadline(target: &ObjectRef, now: Instant) -> Option<Instant> {
     let timeout = target.options().timeout.unwrap_or(target.orb().config.timeout);
-    let own = timeout.map(|timeout| crate::link::now() + timeout);
+    let own = timeout.map(|timeout| now + timeout);
     match (own, inherited_deadline()) {
         (Some(own), Some(inherited)) => Some(own.min(inherited)),
         (own, inherited) => own.or(inherited),

@@ -39,9 +39,10 @@ impl Link {
         &self,
         deadline: Option<Instant>,
         version: Version,
+        now: Instant,
     ) -> Result<(Pending<'_>, RequestId, Encoder), CallError> {
-        let now = now();
         let mut state = self.lock();
+        state.clock = now;
         if state.machine.calls_waiting() == 0 && now.saturating_duration_since(state.last_use) > STALE {
             state = self.read_idle(state, now);
         }
@@ -105,13 +106,13 @@ impl Link {
         &'a self,
         mut state: std::sync::MutexGuard<'a, State>,
     ) -> std::sync::MutexGuard<'a, State> {
-        let now = now();
-        let gather = state.writing || state.last_write.is_some_and(|at| now < at + GATHER);
+        state.clock = now();
+        let gather = state.writing || state.last_write.is_some_and(|at| state.clock < at + GATHER);
         if gather && state.machine.backlog() < BATCH {
             state.wake_driver();
         } else {
             (state, _) = self.flush(state);
-            let now = super::now();
+            let now = now();
             state.last_write = Some(now);
             state.last_use = now;
         }
@@ -168,9 +169,12 @@ impl Link {
             match self.socket.poll_read_ready(cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok(())) => state = self.read(state),
-                Poll::Ready(Err(error)) => state.machine.handle_read_error(&error, now()),
+                Poll::Ready(Err(error)) => {
+                    let now = state.clock;
+                    state.machine.handle_read_error(&error, now);
+                }
             }
-            self.drain_events(&mut state);
+            self.drain_events(&mut state, Some(call));
         }
     }
 
@@ -186,6 +190,7 @@ impl Link {
         let mut state = self.lock();
         state.reading = false;
         let now = now();
+        state.clock = now;
         let (n, end) = match outcome {
             Ok(Some(0)) => (0, Some(Ok(()))),
             Ok(Some(n)) => (n, None),
@@ -216,7 +221,7 @@ impl Link {
             return state;
         }
         state = self.read(state);
-        self.drain_events(&mut state);
+        self.drain_events(&mut state, None);
         state.last_use = now;
         state
     }

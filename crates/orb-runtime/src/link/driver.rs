@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use giop_codec::ByteOrder;
 use giop_codec::giop::{
@@ -39,6 +39,8 @@ pub(crate) struct Driver {
     /// The object of the last request.
     last: Option<Arc<Entry>>,
     timer: Option<Pin<Box<Sleep>>>,
+    /// The task has another waker than the timer knows.
+    moved: bool,
     /// Requests that wait for `Orb::accept`.
     held: Vec<IncomingRequest>,
 }
@@ -52,6 +54,7 @@ impl Driver {
             running: Running::new(template),
             last: None,
             timer: None,
+            moved: false,
             held: Vec::new(),
         }
     }
@@ -190,7 +193,8 @@ impl Driver {
                 return fired;
             };
             // A timer that fires early is cheap; moving it for every call is not.
-            if state.armed.is_none_or(|armed| at < armed) {
+            let rearmed = state.armed.is_none_or(|armed| at < armed);
+            if rearmed {
                 state.armed = Some(at);
                 match &mut self.timer {
                     Some(timer) => timer.as_mut().reset(at.into()),
@@ -198,16 +202,23 @@ impl Driver {
                 }
             }
             let Some(timer) = &mut self.timer else { return fired };
-            if timer.as_mut().poll(cx).is_pending() {
+            // Polling it costs more than looking at the time. It was polled when it was armed.
+            let early = !rearmed && !self.moved && state.armed.is_some_and(|armed| state.clock < armed);
+            self.moved = false;
+            if early || timer.as_mut().poll(cx).is_pending() {
                 return fired;
             }
             fired = true;
             state.armed = None;
             let now = now();
+            state.clock = now;
             if state.takeover.is_some_and(|at| at <= now) {
                 let quiet = state.machine.calls_waiting() == 0 && state.last_use + TAKEOVER <= now;
                 state.takeover = if quiet { None } else { Some(now + TAKEOVER) };
-                state.driver_reads |= quiet;
+                if quiet {
+                    state.driver_reads = true;
+                    state.callers.fill(None);
+                }
             }
             state.machine.handle_timeout(now);
         }
@@ -217,10 +228,12 @@ impl Driver {
         let link = Arc::clone(&self.link);
         let mut state = link.lock();
         state.driver_awake = true;
+        state.clock = now();
         if !state.driver.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
             state.driver = Some(cx.waker().clone());
+            self.moved = true;
         }
-        let mut started: Option<Instant> = None;
+        let started = state.clock;
         let mut served = 0;
         if !self.held.is_empty() && !self.orb.is_holding(cx) {
             for incoming in std::mem::take(&mut self.held) {
@@ -254,7 +267,8 @@ impl Driver {
                     match link.socket.poll_write_ready(cx) {
                         Poll::Ready(Ok(())) => state.blocked = false,
                         Poll::Ready(Err(error)) => {
-                            state.machine.handle_write_error(&error, now());
+                            let now = state.clock;
+                            state.machine.handle_write_error(&error, now);
                             break;
                         }
                         Poll::Pending => break,
@@ -280,13 +294,10 @@ impl Driver {
             if state.reading || caller_reads || !state.machine.wants_read() {
                 return Poll::Pending;
             }
-            if served >= BURST && started.get_or_insert_with(now).elapsed() > SLICE {
+            if served >= BURST && state.clock.saturating_duration_since(started) > SLICE {
                 drop(state);
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
-            }
-            if served > 0 && started.is_none() {
-                started = Some(now());
             }
             state.driver_reads = true;
             match link.socket.poll_read_ready(cx) {
@@ -297,7 +308,8 @@ impl Driver {
                 }
                 Poll::Ready(Err(error)) => {
                     state.driver_awake = true;
-                    state.machine.handle_read_error(&error, now());
+                    let now = state.clock;
+                    state.machine.handle_read_error(&error, now);
                 }
             }
         }

@@ -69,6 +69,8 @@ struct State {
     takeover: Option<Instant>,
     last_write: Option<Instant>,
     last_use: Instant,
+    /// The time when somebody last looked at the clock: near enough for everything but deadlines.
+    clock: Instant,
     /// Oneways that wait for room in the queue, and flushes.
     room: Vec<Waker>,
     encoders: Vec<Encoder>,
@@ -95,6 +97,7 @@ impl Link {
             takeover: None,
             last_write: None,
             last_use: now,
+            clock: now,
             room: Vec::new(),
             encoders: Vec::new(),
             shut_down: false,
@@ -142,7 +145,7 @@ impl Link {
     pub(crate) fn abort(&self, reason: CloseReason) {
         let mut state = self.lock();
         state.machine.abort(reason);
-        self.drain_events(&mut state);
+        self.drain_events(&mut state, None);
         state.wake_driver();
     }
 
@@ -164,7 +167,8 @@ impl Link {
             drop(state);
             let outcome = self.socket.try_write(&mut transmit);
             state = self.lock();
-            state.machine.handle_written(transmit, now());
+            let now = state.clock;
+            state.machine.handle_written(transmit, now);
             let progress = match outcome {
                 Ok(Progress::Done) => {
                     round += 1;
@@ -186,9 +190,9 @@ impl Link {
                     Progress::Blocked
                 }
                 Err(error) => {
-                    state.machine.handle_write_error(&error, now());
+                    state.machine.handle_write_error(&error, now);
                     if self.client_only {
-                        self.drain_events(&mut state);
+                        self.drain_events(&mut state, None);
                     }
                     state.wake_driver();
                     Progress::Done
@@ -203,9 +207,12 @@ impl Link {
     }
 
     /// Wakes callers whose outcome is there. Requests cannot come here: only the driver reads where they may.
-    fn drain_events(&self, state: &mut State) {
+    ///
+    /// `awake` is the call whose caller runs this: it needs no waking, and its waker is kept for its next call.
+    fn drain_events(&self, state: &mut State, awake: Option<CallId>) {
         while let Some(event) = state.machine.poll_event() {
             match event {
+                Event::Reply(call) if Some(call) == awake => self.answered.store(true, Ordering::Relaxed),
                 Event::Reply(call) => self.replied(state, call),
                 Event::Closed => {
                     state.wake_room();
