@@ -68,7 +68,8 @@ type Arguments<'a> = &'a (dyn Fn(&mut Encoder) -> Result<(), EncodeError> + Send
 /// `raised` decodes the exceptions of the raises clause by their repository ids.
 ///
 /// # Errors
-/// What the servant raised; MARSHAL with COMPLETED_YES when the reply does not decode; what [`transact`] brought.
+/// What the servant raised; MARSHAL with COMPLETED_YES when the reply does not decode; what sending it brought: TRANSIENT, COMM_FAILURE,
+/// TIMEOUT, with the completion status of how far it came.
 ///
 /// # Cancel safety
 /// Dropping the future cancels the call: a CancelRequest goes out if the request did, and the connection stays good.

@@ -1,0 +1,157 @@
+//! Encoding and decoding, type by type: octets per second beside a plain copy of as many octets.
+//!
+//! ```text
+//! cargo bench --bench codec                  # all, in about three minutes
+//! cargo bench --bench codec -- 'double'      # one type
+//! cargo bench --bench codec -- --test        # each once
+//! ```
+//!
+//! *native* is the byte order of this machine, *foreign* the other one. Sequences of octets, characters and numbers
+//! in native order are neither copied when they are encoded (the buffer becomes a chunk of the vectored write) nor when
+//! they are decoded (the value is a view of the message): their figures are the cost of saying so, and the copy beside
+//! them is what they save.
+#![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark; criterion's macros document nothing")]
+
+use std::collections::VecDeque;
+use std::hint::black_box;
+use std::time::Duration;
+
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
+use zorb::__private::v1::{CdrDecode, CdrEncode, Decoder, Encoder};
+use zorb::prelude::*;
+use zorb::wire::{ByteOrder, Version};
+
+zorb::idl! {
+    struct BinStruct { short s; char c; long l; octet o; double d; };
+
+    enum Unit { METRE, SECOND, KELVIN };
+    struct Position { double latitude; double longitude; float height; };
+    struct Sensor { unsigned long id; Unit unit; Position at; boolean active; };
+    /// Two levels of structs with a string: no fixed layout.
+    struct Station { string name; Sensor first; Sensor second; sequence<short> history; };
+
+    union Value switch (Unit) {
+        case METRE: double metres;
+        case SECOND: unsigned long long ticks;
+        default: string text;
+    };
+}
+
+/// Octets of user data, about: what fits into the second-level cache together with its copy.
+const SIZE: usize = 64 << 10;
+
+const FOREIGN: ByteOrder = match ByteOrder::NATIVE {
+    ByteOrder::Big => ByteOrder::Little,
+    ByteOrder::Little => ByteOrder::Big,
+};
+
+fn codec(c: &mut Criterion) {
+    let n = 0..SIZE;
+    both(c, "octet", n.clone().map(|i| i as u8).collect::<Bytes>());
+    both(c, "char", n.map(|i| Char(i as u8)).collect::<Seq<Char>>());
+    both(c, "short", (0..SIZE / 2).map(|i| i as i16).collect::<Seq<i16>>());
+    both(c, "long", (0..SIZE / 4).map(|i| i as i32).collect::<Seq<i32>>());
+    both(c, "double", (0..SIZE / 8).map(|i| i as f64).collect::<Seq<f64>>());
+    both(c, "struct", (0..SIZE / 24).map(bin_struct).collect::<Vec<_>>());
+    both(c, "string, one", "zorb ".repeat(SIZE / 5));
+    both(c, "string, of 24", (0..SIZE / 32).map(|i| format!("{i:024}")).collect::<Vec<_>>());
+    both(c, "nested struct", (0..SIZE / 160).map(station).collect::<Vec<_>>());
+    both(c, "union", (0..SIZE / 20).map(value).collect::<Vec<_>>());
+}
+
+fn bin_struct(i: usize) -> BinStruct {
+    BinStruct { s: i as i16, c: Char(b'c'), l: i as i32, o: i as u8, d: i as f64 }
+}
+
+fn station(i: usize) -> Station {
+    let sensor = |id| Sensor {
+        id,
+        unit: Unit::Kelvin,
+        at: Position { latitude: 1.5, longitude: i as f64, height: 12.5 },
+        active: true,
+    };
+    let (first, second) = (sensor(i as u32), sensor(7));
+    Station { name: format!("station {i:08}"), first, second, history: vec![1, 2, 3, 4].into() }
+}
+
+fn value(i: usize) -> Value {
+    match i % 3 {
+        0 => Value::Metres(i as f64),
+        1 => Value::Ticks(i as u64),
+        _ => Value::Text(Unit::Kelvin, format!("{i:08} K")),
+    }
+}
+
+/// The benches of one value: encoded, decoded, and a copy of its encoding's octets.
+fn both<T: CdrEncode + CdrDecode>(c: &mut Criterion, name: &str, value: T) {
+    let octets = encoded(&value, ByteOrder::NATIVE);
+    let mut group = group(c, &format!("encode/{name}"), octets.len());
+    copy(&mut group, &octets);
+    for (order, order_name) in [(ByteOrder::NATIVE, "native"), (FOREIGN, "foreign")] {
+        let mut encoder = Encoder::new(order, Version::V1_2);
+        let mut pieces = VecDeque::new();
+        group.bench_function(order_name, |b| {
+            b.iter(|| {
+                encoder.reset(order, Version::V1_2);
+                black_box(&value).encode(&mut encoder).unwrap();
+                // As a connection does: a message without chunks is taken from the encoder's own buffer.
+                if encoder.chunk_count() == 0 {
+                    black_box(encoder.head());
+                } else {
+                    encoder.drain_into(&mut pieces);
+                    black_box(&pieces);
+                    pieces.clear();
+                }
+            });
+        });
+    }
+    group.finish();
+
+    let mut group = self::group(c, &format!("decode/{name}"), octets.len());
+    copy(&mut group, &octets);
+    for (order, order_name) in [(ByteOrder::NATIVE, "native"), (FOREIGN, "foreign")] {
+        let octets = encoded(&value, order);
+        group.bench_function(order_name, |b| {
+            b.iter(|| {
+                let mut decoder = Decoder::from_bytes(black_box(&octets), order, Version::V1_2);
+                black_box(T::decode(&mut decoder).unwrap())
+            });
+        });
+    }
+    group.finish();
+}
+
+fn group<'c>(c: &'c mut Criterion, name: &str, octets: usize) -> BenchmarkGroup<'c, WallTime> {
+    let mut group = c.benchmark_group(name);
+    group.sampling_mode(SamplingMode::Flat);
+    group.throughput(Throughput::Bytes(octets as u64));
+    group
+}
+
+/// The baseline: the encoding's octets copied once, into memory that is there.
+fn copy(group: &mut BenchmarkGroup<'_, WallTime>, octets: &Bytes) {
+    let mut to = vec![0; octets.len()];
+    group.bench_function("memcpy", |b| {
+        b.iter(|| {
+            to.copy_from_slice(black_box(octets));
+            black_box(&mut to);
+        });
+    });
+}
+
+fn encoded<T: CdrEncode>(value: &T, order: ByteOrder) -> Bytes {
+    let mut encoder = Encoder::new(order, Version::V1_2);
+    value.encode(&mut encoder).unwrap();
+    encoder.into_bytes()
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .sample_size(30)
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_secs(1));
+    targets = codec
+}
+criterion_main!(benches);

@@ -1,0 +1,34 @@
+//! IDL from anywhere: as text, and as Rust tokens.
+//!
+//! The compiler ends with a model or with errors that can be shown; generated code parses as Rust.
+#![no_main]
+
+use idl_compiler::emit::{Options, emit};
+use idl_compiler::{Compiler, Source};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    compile(Source::octets("fuzz.idl", data.to_vec()));
+    if let Ok(text) = std::str::from_utf8(data)
+        && let Ok(tokens) = text.parse()
+    {
+        compile(Source::tokens(tokens));
+    }
+});
+
+fn compile(source: Source) {
+    for strict in [false, true] {
+        match Compiler::default().strict_names(strict).compile(source.clone()) {
+            Err(errors) => assert!(!errors.render(false).is_empty(), "an error has a text"),
+            Ok(model) => match emit(&model, &Options::default()) {
+                Err(errors) => assert!(!errors.render(false).is_empty(), "an error has a text"),
+                Ok(tokens) => {
+                    let text = tokens.to_string();
+                    if let Err(error) = syn::parse2::<syn::File>(tokens) {
+                        panic!("the generated code does not parse: {error}\n{text}");
+                    }
+                }
+            },
+        }
+    }
+}

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Runs every test of the workspace, those against live foreign ORBs included: ./test.sh [OPTIONS OF cargo test]
+#
+# Needs Rust. Installs and builds the foreign peers where it can (as root on Debian and its kin); what it can not get is
+# skipped, loudly. With CI=true a missing peer is an error.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+problems=()
+peers() { # script
+  local status=0
+  "scripts/$1" 2>&1 | tee -a "$log" || status=$?
+  ((status == 0)) || problems+=("scripts/$1 failed ($status)")
+}
+
+peers install-peers.sh
+peers build-peers.sh
+
+# Without --no-fail-fast the first file of tests that fails would hide the others.
+status=0
+cargo test --workspace --all-features --no-fail-fast "$@" 2>&1 | tee -a "$log" || status=$?
+((status == 0)) || problems+=("cargo test failed ($status)")
+
+printf '\n==== summary\n'
+awk '
+  / Running | Doc-tests / { name = $0; sub(/^ +(Running )?/, "", name); sub(/ \(.*/, "", name) }
+  /^test result: / {
+    files++
+    for (i = 1; i < NF; i++) {
+      if ($(i + 1) ~ /^passed/) passed += $i
+      if ($(i + 1) ~ /^failed/) failed += $i
+      if ($(i + 1) ~ /^ignored/) ignored += $i
+    }
+  }
+  /^test .* \.\.\. FAILED$/ { sub(/^test /, ""); sub(/ \.\.\. FAILED$/, ""); broken[++n] = name ": " $0 }
+  END {
+    printf "%d tests in %d files: %d passed, %d failed, %d ignored\n", passed + failed + ignored, files, passed, failed, ignored
+    for (i = 1; i <= n; i++) print "  FAILED " broken[i]
+  }' "$log"
+if grep -E 'SKIPPED|WITHOUT' "$log" >"$log.skipped"; then
+  printf 'left out:\n'
+  sort -u "$log.skipped" | sed 's/^/  /'
+fi
+rm -f "$log.skipped"
+if ((${#problems[@]})); then
+  printf 'PROBLEM: %s\n' "${problems[@]}"
+  exit 1
+fi
+printf 'all is well\n'
