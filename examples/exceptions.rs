@@ -58,8 +58,15 @@ impl TillServant for Counter {
     }
 
     async fn nap(&self, milliseconds: u32) -> Result<(), SystemException> {
-        tokio::time::sleep(Duration::from_millis(milliseconds.into())).await;
-        Ok(())
+        let request = zorb::request();
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(milliseconds.into())) => Ok(()),
+            // A servant that does not look runs to its end, although its caller's deadline has passed.
+            () = request.cancelled() => {
+                println!("  servant: {} waits no more", request.peer());
+                Ok(())
+            }
+        }
     }
 
     async fn stumble(&self) -> Result<(), SystemException> {

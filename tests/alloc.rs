@@ -36,7 +36,7 @@ zorb::idl! {
     };
 }
 
-/// Reads every octet that it gets.
+/// Counts the octets of data whose ends are right.
 #[derive(Default)]
 struct Counter {
     seen: AtomicU64,
@@ -48,6 +48,11 @@ impl Counter {
     fn add(&self, octets: u64) -> Result<(), SystemException> {
         self.seen.fetch_add(octets, Ordering::Relaxed);
         Ok(())
+    }
+
+    fn add_filled<T: PartialEq>(&self, data: &[T], with: T) -> Result<(), SystemException> {
+        let right = data.first() == Some(&with) && data.last() == Some(&with);
+        self.add(if right { size_of_val(data) as u64 } else { 0 })
     }
 }
 
@@ -82,15 +87,15 @@ impl MeterServant for Counter {
     }
 
     async fn octets(&self, data: Bytes) -> Result<(), SystemException> {
-        self.add(data.iter().map(|&octet| u64::from(octet != 0)).sum())
+        self.add_filled(&data, 1)
     }
 
     async fn doubles(&self, data: Seq<f64>) -> Result<(), SystemException> {
-        self.add(data.iter().map(|&value| if value == 1.5 { 8 } else { 0 }).sum())
+        self.add_filled(&data, 1.5)
     }
 
     async fn chars(&self, data: Seq<Char>) -> Result<(), SystemException> {
-        self.add(data.iter().map(|&char| u64::from(char == Char(b'c'))).sum())
+        self.add_filled(&data, Char(b'c'))
     }
 
     async fn keep(&self, data: Bytes) -> Result<(), SystemException> {

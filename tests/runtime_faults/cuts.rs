@@ -33,51 +33,48 @@ fn assert_broken(error: &SystemException, after: u64) {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_cut_anywhere_fails_its_call_and_is_not_executed() {
-    let mut length = None;
-    for after in 0..LONG {
+    for after in 0.. {
         let orbs = pair();
         let (servant, probe) = over(&orbs).await;
         cut(&orbs, Way::Requests, Some(after));
         match probe.with_retry(Retry::Never).add(1, 2).await {
+            // All of it came through: that is its length.
             Ok(sum) => {
                 assert_eq!((sum, servant.begun()), (3, 1));
-                length.get_or_insert(after);
+                assert!((12..LONG).contains(&after), "{after}");
+                break;
             }
             Err(error) => {
                 assert_broken(&error, after);
                 assert_eq!(servant.begun(), 0, "cut after {after}");
-                assert_eq!(length, None, "a longer piece of the request was whole, {after} is not");
             }
         }
         cut(&orbs, Way::Requests, None);
         assert_eq!(probe.add(3, 4).await.unwrap(), 7, "cut after {after}: the next call connects again");
     }
-    assert!(length.is_some_and(|length| length > 12), "{length:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_reply_cut_anywhere_fails_its_call_which_may_have_been_executed() {
-    let mut length = None;
-    for after in 0..LONG {
+    for after in 0.. {
         let orbs = pair();
         let (servant, probe) = over(&orbs).await;
         cut(&orbs, Way::Replies, Some(after));
         match probe.with_retry(Retry::Never).add(1, 2).await {
             Ok(sum) => {
                 assert_eq!(sum, 3);
-                length.get_or_insert(after);
+                assert!((12..LONG).contains(&after), "{after}");
+                break;
             }
             Err(error) => {
                 assert_broken(&error, after);
                 assert_eq!(error.completed, CompletionStatus::Maybe, "cut after {after}: {error}");
-                assert_eq!(length, None);
             }
         }
         assert_eq!(servant.begun(), 1, "cut after {after}");
         cut(&orbs, Way::Replies, None);
         assert_eq!(probe.add(3, 4).await.unwrap(), 7, "cut after {after}");
     }
-    assert!(length.is_some_and(|length| length > 12), "{length:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -121,7 +118,11 @@ async fn a_bulk_message_cut_anywhere_fails_its_call() {
             let (_servant, probe) = over(&orbs).await;
             cut(&orbs, way, Some(after));
             match probe.with_retry(Retry::Never).echo(octets.clone()).await {
-                Ok(echo) => assert!(echo == octets && after >= 200_000, "cut after {after}"),
+                Ok(echo) => {
+                    // The rest of the places lie behind it.
+                    assert!(echo == octets && after >= 200_000, "cut after {after}");
+                    break;
+                }
                 Err(error) => assert_broken(&error, after),
             }
             cut(&orbs, way, None);
@@ -132,7 +133,7 @@ async fn a_bulk_message_cut_anywhere_fails_its_call() {
 
 #[tokio::test(start_paused = true)]
 async fn all_callers_of_a_connection_hear_of_its_end() {
-    for after in (0..2000).step_by(61) {
+    for after in (0..10_000).step_by(61) {
         let orbs = pair();
         let (servant, probe) = over(&orbs).await;
         cut(&orbs, Way::Replies, Some(after));
@@ -153,6 +154,9 @@ async fn all_callers_of_a_connection_hear_of_its_end() {
             }
         }
         assert!(answered <= servant.begun());
+        if answered == 50 {
+            break;
+        }
         cut(&orbs, Way::Replies, None);
         assert_eq!(probe.add(3, 4).await.unwrap(), 7);
     }

@@ -3,7 +3,7 @@
 //!
 //! Tests without a socket use the in-memory pipe of `zorb::testing` with virtual time; those where the system's sockets or
 //! several workers matter run over TCP, on both flavours of tokio.
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
 mod collocated;
 mod cuts;

@@ -36,31 +36,31 @@ zorb::idl! {
     };
 }
 
-pub use faults::{Choice, Item, ProbeRef, ProbeServant, Refused, Shade, probe::GuardedError};
+pub(crate) use faults::{Choice, Item, ProbeRef, ProbeServant, Refused, probe::GuardedError};
 
 /// Counts what it does.
 #[derive(Debug, Default)]
-pub struct Probe {
+pub(crate) struct Probe {
     /// Calls of `add`, `echo` and `nap` that began.
-    pub begun: AtomicU32,
+    pub(crate) begun: AtomicU32,
     /// Those that came to their end.
-    pub ended: AtomicU32,
+    pub(crate) ended: AtomicU32,
     /// Requests that were cancelled while they napped.
-    pub cancelled: AtomicU32,
+    pub(crate) cancelled: AtomicU32,
     noted: AtomicI32,
     level: AtomicI32,
 }
 
 impl Probe {
-    pub fn begun(&self) -> u32 {
+    pub(crate) fn begun(&self) -> u32 {
         self.begun.load(Ordering::SeqCst)
     }
 
-    pub fn ended(&self) -> u32 {
+    pub(crate) fn ended(&self) -> u32 {
         self.ended.load(Ordering::SeqCst)
     }
 
-    pub fn cancelled(&self) -> u32 {
+    pub(crate) fn cancelled(&self) -> u32 {
         self.cancelled.load(Ordering::SeqCst)
     }
 
@@ -137,7 +137,7 @@ impl ProbeServant for Probe {
     async fn all(
         &self,
         choice: &Choice,
-        item: &Item,
+        item: Item,
         other: Option<ProbeRef>,
     ) -> Result<(Vec<Item>, Item, Bytes), SystemException> {
         let (name, value) = match choice {
@@ -178,15 +178,15 @@ impl ProbeServant for Probe {
 }
 
 /// Server and client over TCP, with the client's reference.
-pub struct Tcp {
-    pub server: Orb,
-    pub client: Orb,
-    pub servant: Arc<Probe>,
-    pub here: ProbeRef,
-    pub probe: ProbeRef,
+pub(crate) struct Tcp {
+    pub(crate) server: Orb,
+    pub(crate) client: Orb,
+    pub(crate) servant: Arc<Probe>,
+    pub(crate) here: ProbeRef,
+    pub(crate) probe: ProbeRef,
 }
 
-pub async fn tcp() -> Tcp {
+pub(crate) async fn tcp() -> Tcp {
     let server = Orb::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
     let servant = Arc::new(Probe::default());
     let here: ProbeRef = server.activate_named("Probe", Arc::clone(&servant)).unwrap();
@@ -196,7 +196,7 @@ pub async fn tcp() -> Tcp {
 }
 
 /// A servant at the server of a pair, with the client's reference. No connection is made yet.
-pub async fn over(orbs: &Orbs) -> (Arc<Probe>, ProbeRef) {
+pub(crate) async fn over(orbs: &Orbs) -> (Arc<Probe>, ProbeRef) {
     let servant = Arc::new(Probe::default());
     let here: ProbeRef = orbs.server.activate(Arc::clone(&servant)).unwrap();
     let probe = orbs.client.resolve_unchecked(&here.to_string()).await.unwrap();

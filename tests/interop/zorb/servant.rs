@@ -61,7 +61,12 @@ impl FaultsServant for PeerServer {
         Err(Nested { group: group.clone(), selection: selection.clone() }.into())
     }
 
-    async fn raise_system(&self, kind: &str, minor_code: u32, completion: u16) -> Result<(), SystemException> {
+    async fn raise_system(
+        &self,
+        kind: &str,
+        minor_code: u32,
+        completion: u16,
+    ) -> Result<(), SystemException> {
         let completed = match completion {
             0 => CompletionStatus::Yes,
             1 => CompletionStatus::No,

@@ -38,7 +38,7 @@ macro_rules! by_reference {
 macro_rules! bounded {
     ($($op:ident: $unbounded:ty => $t:ty),* $(,)?) => {
         $(async fn $op(&self, a: $unbounded, b: $t) -> Echo<$t> {
-            let a = a.to_owned().try_into().system(SystemExceptionKind::Internal)?;
+            let a = a.try_into().system(SystemExceptionKind::Internal)?;
             echo(a, b)
         })*
     };
@@ -234,7 +234,10 @@ impl SequencesServant for PeerServer {
     bounded! {
         echo_few_longs: LongSeq => FewLongs,
         echo_few_octets: OctetSeq => FewOctets,
-        echo_few_codes: &[Code] => FewCodes,
+    }
+
+    async fn echo_few_codes(&self, a: &[Code], b: FewCodes) -> Echo<FewCodes> {
+        echo(FewCodes::new(a.to_vec()).system(SystemExceptionKind::Internal)?, b)
     }
 }
 

@@ -21,16 +21,9 @@ impl NodeServer {
     }
 }
 
-/// Activates a servant in the ORB that serves this request.
-fn made<R, S>(servant: S) -> Result<R, SystemException>
-where
-    R: Serves<S>,
-{
-    zorb::request().orb().activate(servant).system(SystemExceptionKind::ObjAdapter)
-}
-
+/// A new node in the ORB that serves this request.
 fn node(label: &str) -> Result<NodeRef, SystemException> {
-    made(NodeServer::new(label))
+    zorb::request().orb().activate(NodeServer::new(label)).system(SystemExceptionKind::ObjAdapter)
 }
 
 impl NodeServant for NodeServer {
@@ -155,11 +148,12 @@ impl ReferencesServant for PeerServer {
     }
 
     async fn make_bottom(&self) -> Result<Option<BottomRef>, SystemException> {
-        made(BottomServer(Mutex::new("to the bottom".to_owned()))).map(Some)
+        let servant = BottomServer(Mutex::new("to the bottom".to_owned()));
+        zorb::request().orb().activate(servant).map(Some).system(SystemExceptionKind::ObjAdapter)
     }
 
     async fn make_base(&self) -> Result<Option<BaseRef>, SystemException> {
-        made(BaseServer).map(Some)
+        zorb::request().orb().activate(BaseServer).map(Some).system(SystemExceptionKind::ObjAdapter)
     }
 
     async fn describe(&self, target: Option<BaseRef>) -> Result<String, SystemException> {

@@ -53,7 +53,11 @@ scalars! {
         names::Result::Ok => names::Result::Err,
         names::Result::Err => names::Result::Ok,
     },
-    (): |v| v,
+}
+
+/// What a union without a member has in its place.
+impl Transform for () {
+    fn transform(&mut self) {}
 }
 
 impl Transform for String {

@@ -1,0 +1,230 @@
+//! The bench contract across ORBs: the bench clients of omniORB (C++) and JacORB (Java) against `ttcp server`, and
+//! `ttcp client` against their servers, all tests of the contract on GIOP 1.0, 1.1 and 1.2.
+//!
+//! The peers are in `tests/interop` of the checkout; its README names their known defects. None of them shows here.
+
+#![allow(unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../../../tests/interop/support/mod.rs"]
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+use zorb::wire::Ior;
+
+use support::{Foreign, Process, Scratch};
+
+/// How long a server may take until it is ready.
+const START: Duration = Duration::from_secs(60);
+
+/// How long one test of the contract may take, the start of a virtual machine included.
+const RUN: Duration = Duration::from_secs(60);
+
+/// User bytes of one buffer.
+const SIZES: [u32; 4] = [24, 1000, 65_536, 1_048_576];
+
+/// Who calls whom, in one version.
+struct Pairing {
+    /// Begins the client's command.
+    client: Box<dyn Fn() -> Command>,
+    /// Options by which the client reaches the server.
+    reach: Vec<String>,
+    /// The name of the client in its reports.
+    name: &'static str,
+    /// Whether the server runs the requests of a connection in their order (`sync` sees all oneways before it).
+    ordered: bool,
+    /// One test for each size rather than for each type and size: virtual machines start slowly.
+    sparing: bool,
+}
+
+impl Pairing {
+    /// Runs all tests of the contract.
+    fn run(&self, scratch: &Scratch) {
+        let mut failures = Vec::new();
+        let mut runs = 0;
+        let mut one = |line: String| {
+            runs += 1;
+            if let Err(why) = self.one(&line, scratch) {
+                failures.push(format!("{line}: {why}"));
+            }
+        };
+        one("ping --n 100".to_owned());
+        one("demux --n 100".to_owned());
+        one("pipeline --depth 4 --n 400".to_owned());
+        let types = ["octet", "char", "short", "long", "double", "struct"];
+        for (i, element) in types.into_iter().enumerate() {
+            for (j, size) in SIZES.into_iter().enumerate() {
+                if !self.sparing || (i + j) % 2 == 0 {
+                    let total = size * if size > 100_000 { 4 } else { 40 };
+                    one(format!("ttcp --type {element} --size {size} --total {total}"));
+                }
+            }
+        }
+        for element in ["octet", "struct"] {
+            for size in SIZES {
+                one(format!("echo --type {element} --size {size} --n 10"));
+            }
+        }
+        assert!(failures.is_empty(), "{} of {runs} failed:\n{}", failures.len(), failures.join("\n"));
+        println!("{runs} tests of the contract passed");
+    }
+
+    /// Runs one test, and looks at its report.
+    fn one(&self, line: &str, scratch: &Scratch) -> Result<(), String> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let mut command = (self.client)();
+        command.args(&words).args(&self.reach);
+        let mut process = Process::start(command, scratch);
+        let status = process.end(RUN);
+        let output = process.output();
+        let Some(status) = status else { return Err(format!("not done within {RUN:?}\n{output}")) };
+        if !status.success() {
+            return Err(format!("{status}\n{output}"));
+        }
+        let report = output.lines().find(|line| line.starts_with('{')).ok_or("no report")?;
+        let report: Value = serde_json::from_str(report).map_err(|error| format!("{error}: {report}"))?;
+        let number = |name: &str| report[name].as_f64().unwrap_or_default();
+        let option = |name: &str| words.iter().skip_while(|word| **word != name).nth(1).copied();
+        let same = |name: &str, wanted: &str| {
+            let found = &report[name];
+            found.as_str().map_or_else(|| found.to_string(), str::to_owned) == wanted
+        };
+        let right = same("peer", self.name)
+            && same("test", words[0])
+            && option("--type").is_none_or(|element| same("type", element))
+            && option("--size").is_none_or(|size| same("size", size))
+            && match words[0] {
+                "ttcp" => number("mbit_s") > 0.0 && (!self.ordered || number("syncs") == 1.0),
+                "pipeline" => number("calls_s") > 0.0,
+                _ => number("mean_us") > 0.0 && same("n", option("--n").unwrap_or_default()),
+            };
+        if right { Ok(()) } else { Err(format!("the report is wrong: {report}")) }
+    }
+}
+
+/// `ttcp SUBCOMMAND`.
+fn ttcp(subcommand: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ttcp"));
+    command.arg(subcommand);
+    command
+}
+
+/// Starts a bench server and waits for it; gives it and the file with its reference.
+fn serve(mut command: Command, scratch: &Scratch) -> (Process, PathBuf) {
+    let path = scratch.path("bench.ior");
+    command.arg("--ior").arg(&path).args(["--port", "0"]);
+    let mut server = Process::start(command, scratch);
+    server.ready(START);
+    (server, path)
+}
+
+/// The server's address, from its reference.
+fn address(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).expect("the server wrote its IOR");
+    let ior: Ior = text.trim().parse().expect("an IOR");
+    let profile = ior.iiop_profile().expect("an IIOP profile");
+    format!("{}:{}", profile.host, profile.port)
+}
+
+fn corbaloc(version: &str, path: &Path) -> String {
+    format!("corbaloc:iiop:{version}@{}", address(path))
+}
+
+/// A client of theirs floods `ttcp server`; without a version by its IOR, which says 1.2.
+fn their_client(orb: Foreign, name: &'static str, version: Option<&str>) {
+    let Some(program) = orb.program("bench-client") else { return };
+    let scratch = Scratch::new();
+    let mut command = ttcp("server");
+    command.arg("--lifeline");
+    let (_server, path) = serve(command, &scratch);
+    let reach = version.map_or_else(|| path.display().to_string(), |version| corbaloc(version, &path));
+    let client = Box::new(move || Command::new(&program));
+    let reach = vec!["--ior".to_owned(), reach];
+    let sparing = orb == Foreign::JacOrb;
+    Pairing { client, reach, name, ordered: true, sparing }.run(&scratch);
+}
+
+/// `ttcp client` floods a server of theirs: by its IOR up to that version, or by `corbaloc:`.
+fn their_server(orb: Foreign, version: &str, by_ior: bool) {
+    let Some(program) = orb.program("bench-server") else { return };
+    let scratch = Scratch::new();
+    let mut command = Command::new(program);
+    command.args(["--seconds", "600"]);
+    let (_server, path) = serve(command, &scratch);
+    let at = if by_ior { path.display().to_string() } else { corbaloc(version, &path) };
+    let client = Box::new(|| ttcp("client"));
+    let reach = ["--ior", &at, "--giop", version].map(str::to_owned).to_vec();
+    Pairing { client, reach, name: "zorb", ordered: false, sparing: false }.run(&scratch);
+}
+
+macro_rules! matrix {
+    ($($orb:ident: $clients:ident, $servers:ident, $name:literal;)*) => {
+        $(
+            mod $clients {
+                use super::{Foreign, their_client};
+
+                #[test]
+                fn ior() {
+                    their_client(Foreign::$orb, $name, None);
+                }
+
+                #[test]
+                fn corbaloc_1_0() {
+                    their_client(Foreign::$orb, $name, Some("1.0"));
+                }
+
+                #[test]
+                fn corbaloc_1_1() {
+                    their_client(Foreign::$orb, $name, Some("1.1"));
+                }
+
+                #[test]
+                fn corbaloc_1_2() {
+                    their_client(Foreign::$orb, $name, Some("1.2"));
+                }
+            }
+
+            mod $servers {
+                use super::{Foreign, their_server};
+
+                #[test]
+                fn ior_1_0() {
+                    their_server(Foreign::$orb, "1.0", true);
+                }
+
+                #[test]
+                fn ior_1_1() {
+                    their_server(Foreign::$orb, "1.1", true);
+                }
+
+                #[test]
+                fn ior_1_2() {
+                    their_server(Foreign::$orb, "1.2", true);
+                }
+
+                #[test]
+                fn corbaloc_1_0() {
+                    their_server(Foreign::$orb, "1.0", false);
+                }
+
+                #[test]
+                fn corbaloc_1_1() {
+                    their_server(Foreign::$orb, "1.1", false);
+                }
+
+                #[test]
+                fn corbaloc_1_2() {
+                    their_server(Foreign::$orb, "1.2", false);
+                }
+            }
+        )*
+    };
+}
+
+matrix! {
+    OmniOrb: omniorb_calls_ttcp_server, ttcp_client_calls_omniorb, "omniorb";
+    JacOrb: jacorb_calls_ttcp_server, ttcp_client_calls_jacorb, "jacorb";
+}

@@ -1,0 +1,164 @@
+//! Foreign peers for the tests: where their programs are, and processes that never outlive a test.
+//!
+//! The programs stand in `target/interop`, or where `ZORB_INTEROP_PEERS` says. Missing ones are built once where the
+//! tools are there (`scripts/build-peers.sh`). What can not be had is skipped, loudly; with `CI=true` it is a failure.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// Names another directory with the peers' programs.
+const PEERS: &str = "ZORB_INTEROP_PEERS";
+
+/// An ORB that the tests talk to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Foreign {
+    /// omniORB 4.2 (C++)
+    OmniOrb,
+    /// JacORB 3.9 (Java)
+    JacOrb,
+}
+
+impl Foreign {
+    fn directory(self) -> &'static str {
+        match self {
+            Foreign::OmniOrb => "omniorb",
+            Foreign::JacOrb => "jacorb",
+        }
+    }
+
+    /// A program of this peer: `peer-server`, `peer-client`, `bench-server` or `bench-client`. `None` says that the test
+    /// is to be skipped, which has been told.
+    ///
+    /// # Panics
+    /// With `CI=true` where it is missing.
+    pub fn program(self, name: &str) -> Option<PathBuf> {
+        let path = peers().join(self.directory()).join(name);
+        if !path.exists() {
+            build();
+        }
+        if path.exists() {
+            return Some(path);
+        }
+        let what = format!("{}: scripts/install-peers.sh and scripts/build-peers.sh make it", path.display());
+        assert!(std::env::var_os("CI").is_none_or(|ci| ci.is_empty() || ci == "false"), "no {what}");
+        eprintln!("SKIPPED: no {what}");
+        None
+    }
+}
+
+/// The checkout.
+fn root() -> &'static Path {
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    ROOT.get_or_init(|| {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let root = here.ancestors().find(|path| path.join("scripts/build-peers.sh").exists());
+        root.unwrap_or(here).to_owned()
+    })
+}
+
+fn peers() -> PathBuf {
+    std::env::var_os(PEERS).map_or_else(|| root().join("target/interop"), PathBuf::from)
+}
+
+/// Builds the peers, once a process; the script lets only one build at a time.
+fn build() {
+    static BUILT: OnceLock<()> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        if std::env::var_os(PEERS).is_some() {
+            return;
+        }
+        match Command::new(root().join("scripts/build-peers.sh")).stdin(Stdio::null()).status() {
+            Ok(status) if status.success() => {}
+            other => eprintln!("scripts/build-peers.sh: {other:?}"),
+        }
+    });
+}
+
+/// A directory of its own for a test; removed when the test passes.
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    /// A new one, under cargo's directory for the files of tests.
+    pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("interop-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::create_dir_all(&path).expect("cargo's directory for the files of tests can be written");
+        Self(path)
+    }
+
+    /// A path in it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+}
+
+/// A process whose output goes to a file; killed with this value.
+pub struct Process {
+    child: Child,
+    output: PathBuf,
+    what: String,
+}
+
+impl Process {
+    /// Starts a program.
+    pub fn start(mut command: Command, scratch: &Scratch) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let output = scratch.path(&format!("output-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
+        let file = File::create(&output).expect("the scratch directory can be written");
+        let again = file.try_clone().expect("a file can be opened twice");
+        let what = format!("{command:?}");
+        // A stdin that ends with this process tells `ttcp server --lifeline` to end too.
+        command.stdin(Stdio::piped()).stdout(file).stderr(again);
+        let child = command.spawn().unwrap_or_else(|error| panic!("cannot start {what}: {error}"));
+        Self { child, output, what }
+    }
+
+    /// What it has written so far.
+    pub fn output(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.output).unwrap_or_default()).into_owned()
+    }
+
+    /// Waits for the line that begins with READY.
+    pub fn ready(&mut self, limit: Duration) {
+        let start = Instant::now();
+        while !self.output().lines().any(|line| line.starts_with("READY")) {
+            let ended = self.child.try_wait().expect("a child can be waited for");
+            assert!(ended.is_none(), "{} ended ({ended:?}):\n{}", self.what, self.output());
+            assert!(start.elapsed() < limit, "{} is not ready in {limit:?}:\n{}", self.what, self.output());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits for its end, `None` where it did not end in time; it is killed then.
+    pub fn end(&mut self, limit: Duration) -> Option<ExitStatus> {
+        let start = Instant::now();
+        while start.elapsed() < limit {
+            if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
+                return Some(status);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = self.child.kill();
+        None
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

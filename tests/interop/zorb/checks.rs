@@ -1,0 +1,283 @@
+//! The client's checks: what they share, which of them a peer or a GIOP version cannot pass, and the run.
+
+use std::fmt::{self, Debug};
+use std::future::Future;
+use std::path::Path;
+use std::pin::Pin;
+use std::time::Duration;
+
+use zorb::prelude::*;
+use zorb::wire::Version;
+
+use super::extras::interop::ExtrasRef;
+use super::guard::interop::GuardRef;
+use super::transform::{Transform, transformed};
+use super::types::interop::PeerRef;
+
+/// Where a server is, and how to speak to it.
+#[derive(Debug, Clone)]
+pub enum Way {
+    /// The IOR in a file, and the highest version to speak.
+    Ior(std::path::PathBuf, Version),
+    /// `corbaloc:iiop:VERSION@HOST:PORT`.
+    Corbaloc(String, Version),
+}
+
+impl Way {
+    fn version(&self) -> Version {
+        match self {
+            Way::Ior(_, version) | Way::Corbaloc(_, version) => *version,
+        }
+    }
+
+    /// The URL of an object of the server; `interop` has the others beside it.
+    fn url(&self, key: &str) -> Option<String> {
+        match self {
+            Way::Corbaloc(address, version) => {
+                Some(format!("corbaloc:iiop:1.{}@{address}/{key}", version.minor()))
+            }
+            Way::Ior(path, _) if key == "interop" => read(path),
+            Way::Ior(path, _) => read(&std::path::PathBuf::from(format!("{}.{key}", path.display()))),
+        }
+    }
+}
+
+fn read(path: &Path) -> Option<String> {
+    std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+/// What checks know.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// The client's ORB, which listens for callbacks.
+    pub orb: Orb,
+    /// `Interop::Peer`.
+    pub peer: PeerRef,
+    /// `None`: the server has none (JacORB).
+    pub extras: Option<ExtrasRef>,
+    /// `None`: the server has none (omniORB).
+    pub guard: Option<GuardRef>,
+    /// An object that forwards to `peer`.
+    pub forward: Option<PeerRef>,
+    /// The server's name.
+    pub server: String,
+    /// The GIOP version of the calls.
+    pub version: Version,
+    /// The reference names code sets.
+    pub code_sets: bool,
+    /// `host:port` of the server.
+    pub address: String,
+}
+
+/// Why a check did not pass.
+#[derive(Debug)]
+pub enum Failure {
+    /// Something is wrong.
+    Wrong(String),
+    /// It cannot be passed, for this reason.
+    Skipped(String),
+    /// A call failed.
+    Raised(SystemException),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Wrong(why) | Failure::Skipped(why) => f.write_str(why),
+            Failure::Raised(error) => write!(f, "{} ({error})", describe(error)),
+        }
+    }
+}
+
+impl From<SystemException> for Failure {
+    fn from(error: SystemException) -> Self {
+        Failure::Raised(error)
+    }
+}
+
+impl From<zorb::NarrowError> for Failure {
+    fn from(error: zorb::NarrowError) -> Self {
+        Failure::Wrong(error.to_string())
+    }
+}
+
+/// How a check ended.
+pub type Outcome = Result<(), Failure>;
+
+/// A check: its name as in the other peers' clients.
+pub struct Check {
+    name: &'static str,
+    run: Run,
+}
+
+type Run = Box<dyn Fn(Context) -> Pin<Box<dyn Future<Output = Outcome>>>>;
+
+impl Check {
+    /// A check of that name.
+    pub fn new<F, Fut>(name: &'static str, run: F) -> Self
+    where
+        F: Fn(Context) -> Fut + 'static,
+        Fut: Future<Output = Outcome> + 'static,
+    {
+        Self { name, run: Box::new(move |context| Box::pin(run(context))) }
+    }
+}
+
+/// Fails where `ok` is not.
+pub fn expect(ok: bool, what: impl FnOnce() -> String) -> Outcome {
+    if ok { Ok(()) } else { Err(Failure::Wrong(what())) }
+}
+
+/// Compares as text, so that -0.0 is not 0.0.
+pub fn same<A: Debug + ?Sized, B: Debug + ?Sized>(got: &A, wanted: &B, what: &str) -> Outcome {
+    let (got, wanted) = (format!("{got:?}"), format!("{wanted:?}"));
+    expect(got == wanted, || format!("{what} is {}, should be {}", short(&got), short(&wanted)))
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(300).collect()
+}
+
+/// "BAD_PARAM 0x4f4d0001 COMPLETED_NO"
+pub fn describe(error: &SystemException) -> String {
+    format!("{} 0x{:08x} {}", error.kind.name(), error.minor.0, error.completed.name())
+}
+
+/// The system exception that the call must raise, "nothing" if it does not.
+pub async fn raised<T>(call: impl Future<Output = Result<T, SystemException>>) -> String {
+    match call.await {
+        Ok(_) => "nothing".to_owned(),
+        Err(error) => describe(&error),
+    }
+}
+
+/// Sends each sample as `a` with the next as `b`.
+pub async fn each_pair<T, F, Fut>(values: Vec<T>, call: F) -> Outcome
+where
+    T: Clone + Debug + Transform,
+    F: Fn(T, T) -> Fut,
+    Fut: Future<Output = Result<(T, T, T), SystemException>>,
+{
+    for (i, a) in values.iter().enumerate() {
+        let b = &values[(i + 1) % values.len()];
+        let (result, changed, c) = call(a.clone(), b.clone()).await?;
+        let sent = || short(&format!("{a:?}"));
+        same(&result, a, &format!("the result of a = {}", sent()))?;
+        same(&changed, &transformed(b), &format!("b of b = {}", short(&format!("{b:?}"))))?;
+        same(&c, a, &format!("c of a = {}", sent()))?;
+    }
+    Ok(())
+}
+
+const WIDE: &[&str] = &[
+    "echo_wchar",
+    "echo_wstring",
+    "echo_wide_code",
+    "echo_wchar_seq",
+    "echo_wstring_seq",
+    "echo_caption",
+    "echo_wide_choice",
+];
+
+/// Runs a check as the version and the server allow.
+async fn run(check: &Check, x: &Context) -> Outcome {
+    if check.name == "echo_wide_code" && x.extras.is_none() {
+        return Err(Failure::Skipped("the server has no extras.idl".to_owned()));
+    }
+    let call = async {
+        let limit = Duration::from_secs(60);
+        tokio::time::timeout(limit, (check.run)(x.clone()))
+            .await
+            .unwrap_or_else(|_| Err(Failure::Wrong("it did not end".to_owned())))
+    };
+    if !WIDE.contains(&check.name) {
+        return call.await;
+    }
+    match x.version {
+        Version::V1_0 => {
+            // "wchar sent by client over GIOP 1.0", and nothing is sent.
+            let wanted = "MARSHAL 0x4f4d0005 COMPLETED_NO";
+            match call.await {
+                Err(Failure::Raised(error)) if describe(&error) == wanted => Ok(()),
+                other => Err(Failure::Wrong(format!("wide text in GIOP 1.0 gave {other:?}, not {wanted}"))),
+            }
+        }
+        Version::V1_1 if x.server == "omniORB" => {
+            Err(Failure::Skipped("known defect of omniORB: no wide text in GIOP 1.1".to_owned()))
+        }
+        _ if !x.code_sets => {
+            // The reference names no code sets, and nothing is sent.
+            let wanted = "INV_OBJREF 0x4f4d0001 COMPLETED_NO";
+            match call.await {
+                Err(Failure::Raised(error)) if describe(&error) == wanted => Ok(()),
+                other => {
+                    Err(Failure::Wrong(format!("wide text without code set gave {other:?}, not {wanted}")))
+                }
+            }
+        }
+        _ => call.await,
+    }
+}
+
+/// Drives every operation of a server. Gives a line for each check that passed or was skipped.
+///
+/// # Panics
+/// When a check fails; with all failures.
+pub async fn drive(way: &Way) -> Vec<String> {
+    let x = match connect(way).await {
+        Ok(x) => x,
+        Err(error) => panic!("cannot reach the server by {way:?}: {error}"),
+    };
+    let mut checks = super::checks_calls::checks();
+    checks.extend(super::checks_echo::checks());
+    checks.extend(super::checks_references::checks());
+    checks.extend(super::checks_calls::last_checks());
+    let (mut lines, mut failures) = (Vec::new(), Vec::new());
+    for check in &checks {
+        match run(check, &x).await {
+            Ok(()) => lines.push(format!("ok {}", check.name)),
+            Err(Failure::Skipped(why)) => lines.push(format!("skip {}: {why}", check.name)),
+            Err(failure) => failures.push(format!("FAIL {}: {failure}", check.name)),
+        }
+    }
+    x.orb.shutdown().await;
+    assert!(failures.is_empty(), "{} of {}:\n{}", failures.len(), checks.len(), failures.join("\n"));
+    lines
+}
+
+async fn connect(way: &Way) -> Result<Context, Box<dyn std::error::Error>> {
+    let version = way.version();
+    let builder = Orb::builder().listen("iiop://127.0.0.1:0").max_giop(version);
+    let orb = builder.timeout(Duration::from_secs(30)).build().await?;
+    let url = way.url("interop").ok_or("there is no IOR file")?;
+    let peer: PeerRef = orb.resolve(&url).await?;
+    let profile = peer.ior().iiop_profile().ok_or("the IOR has no IIOP profile")?;
+    let code_sets = profile.code_sets().is_some() && version > Version::V1_0;
+    let address = format!("{}:{}", profile.host, profile.port);
+    let server = peer.server_name().await?;
+    Ok(Context {
+        extras: companion(&orb, way, "extras").await?,
+        guard: companion(&orb, way, "guard").await?,
+        forward: match way.url("forward") {
+            Some(url) => Some(orb.resolve_unchecked(&url).await?),
+            None => None,
+        },
+        orb,
+        peer,
+        server,
+        version,
+        code_sets,
+        address,
+    })
+}
+
+/// An object that the server publishes beside its main one, if it has it.
+async fn companion<R: Reference>(
+    orb: &Orb,
+    way: &Way,
+    key: &str,
+) -> Result<Option<R>, Box<dyn std::error::Error>> {
+    let Some(url) = way.url(key) else { return Ok(None) };
+    let reference: R = orb.resolve_unchecked(&url).await?;
+    Ok(if reference.non_existent().await? { None } else { Some(reference) })
+}
