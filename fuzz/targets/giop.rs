@@ -250,6 +250,6 @@ impl Dice {
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         let length = (self.0 >> 8) as usize;
-        1 + length % if self.0 % 8 == 0 { 4096 } else { 24 }
+        1 + length % if self.0.is_multiple_of(8) { 4096 } else { 24 }
     }
 }

@@ -33,10 +33,10 @@ fn dotted(version: Version) -> String {
     format!("1.{}", version.minor())
 }
 
-/// Prints what the checks gave, for `--nocapture` and for who reads a log.
+/// Tells what the checks gave: a line of the matrix, and with `--nocapture` what was left out.
 fn report(title: &str, lines: &[String]) {
     let (ok, rest): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line.starts_with("ok "));
-    println!("{title}: {} checks passed, {} left out", ok.len(), rest.len());
+    support::tell(&format!("{title}: {} checks passed, {} left out", ok.len(), rest.len()));
     for line in rest {
         println!("    {line}");
     }

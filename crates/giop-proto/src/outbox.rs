@@ -14,7 +14,11 @@ pub const GATHER_MAX: usize = 4 * 1024;
 /// The most slices that one write takes.
 pub const MAX_SLICES: usize = 64;
 
-const SPARE_BATCHES: usize = 4;
+/// Batches kept for use again: as many as wait in a full queue of messages that are a batch with a chunk each.
+const SPARE_BATCHES: usize = 256;
+
+/// Octets that they may hold together.
+const SPARE_OCTETS: usize = 2 << 20;
 
 /// The first batch of a connection: most never need more.
 const FIRST_BATCH: usize = 4 * 1024;
@@ -198,7 +202,8 @@ impl Outbox {
 
     fn reuse(&mut self, done: &mut Vec<Vec<u8>>) {
         for mut batch in done.drain(..) {
-            if self.spare.len() < SPARE_BATCHES && batch.capacity() >= self.next_batch {
+            let held: usize = self.spare.iter().map(Vec::capacity).sum();
+            if self.spare.len() < SPARE_BATCHES && held + batch.capacity() <= SPARE_OCTETS {
                 batch.clear();
                 self.spare.push(batch);
             }

@@ -42,7 +42,7 @@ struct Pairing {
 
 impl Pairing {
     /// Runs all tests of the contract.
-    fn run(&self, scratch: &Scratch) {
+    fn run(&self, title: &str, scratch: &Scratch) {
         let mut failures = Vec::new();
         let mut runs = 0;
         let mut one = |line: String| {
@@ -69,7 +69,7 @@ impl Pairing {
             }
         }
         assert!(failures.is_empty(), "{} of {runs} failed:\n{}", failures.len(), failures.join("\n"));
-        println!("{runs} tests of the contract passed");
+        support::tell(&format!("{title}: {runs} tests of the contract passed"));
     }
 
     /// Runs one test, and looks at its report.
@@ -144,7 +144,8 @@ fn their_client(orb: Foreign, name: &'static str, version: Option<&str>) {
     let client = Box::new(move || Command::new(&program));
     let reach = vec!["--ior".to_owned(), reach];
     let sparing = orb == Foreign::JacOrb;
-    Pairing { client, reach, name, ordered: true, sparing }.run(&scratch);
+    let title = format!("{orb:?} -> ttcp server, {}", version.unwrap_or("IOR"));
+    Pairing { client, reach, name, ordered: true, sparing }.run(&title, &scratch);
 }
 
 /// `ttcp client` floods a server of theirs: by its IOR up to that version, or by `corbaloc:`.
@@ -157,7 +158,8 @@ fn their_server(orb: Foreign, version: &str, by_ior: bool) {
     let at = if by_ior { path.display().to_string() } else { corbaloc(version, &path) };
     let client = Box::new(|| ttcp("client"));
     let reach = ["--ior", &at, "--giop", version].map(str::to_owned).to_vec();
-    Pairing { client, reach, name: "zorb", ordered: false, sparing: false }.run(&scratch);
+    let title = format!("ttcp client -> {orb:?}, {}{version}", if by_ior { "IOR " } else { "" });
+    Pairing { client, reach, name: "zorb", ordered: false, sparing: false }.run(&title, &scratch);
 }
 
 macro_rules! matrix {

@@ -4,6 +4,7 @@
 //! tools are there (`scripts/build-peers.sh`). What can not be had is skipped, loudly; with `CI=true` it is a failure.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
@@ -45,9 +46,15 @@ impl Foreign {
         }
         let what = format!("{}: scripts/install-peers.sh and scripts/build-peers.sh make it", path.display());
         assert!(std::env::var_os("CI").is_none_or(|ci| ci.is_empty() || ci == "false"), "no {what}");
-        eprintln!("SKIPPED: no {what}");
+        tell(&format!("SKIPPED: no {what}"));
         None
     }
+}
+
+/// Writes a line past the capture of output, so that it shows for tests that pass too.
+pub fn tell(line: &str) {
+    // One write: lines of tests that run at the same time do not mix.
+    let _ = std::io::stderr().write_all(format!("interop: {line}\n").as_bytes());
 }
 
 /// The checkout.
@@ -73,7 +80,7 @@ fn build() {
         }
         match Command::new(root().join("scripts/build-peers.sh")).stdin(Stdio::null()).status() {
             Ok(status) if status.success() => {}
-            other => eprintln!("scripts/build-peers.sh: {other:?}"),
+            other => tell(&format!("scripts/build-peers.sh: {other:?}")),
         }
     });
 }

@@ -443,6 +443,15 @@ impl<'a> Decoder<'a> {
             return Err(self.error(DecodeErrorKind::AllocLimit));
         }
         let before = out.len();
+        if T::NUMBERS
+            && let Some(pad) = T::LAYOUT.lead(self.phase())
+        {
+            // One run of octets, in whose middle nothing is aligned anew.
+            self.take(pad)?;
+            let octets = self.take(T::LAYOUT.stride().saturating_mul(n))?;
+            read_strided(octets, out, self.swap);
+            return Ok(());
+        }
         for _ in 0..n {
             match self.read_fixed() {
                 Ok(value) => out.push(value),
@@ -469,14 +478,14 @@ impl<'a> Decoder<'a> {
             && let Some(pad) = <T as FixedLayout>::LAYOUT.lead(self.phase())
             && self.in_piece(n.saturating_mul(size_of::<T>()).saturating_add(pad))
         {
-            let start = self.position;
+            let (start, seen, pieces) = (self.position, self.seen, self.pieces);
             let octets = self.take(n.saturating_mul(size_of::<T>()).saturating_add(pad))?;
             let octets = octets.get(pad..).unwrap_or_default();
             if Seq::<T>::accepts(octets) {
                 let first = origin + start + pad;
                 return Ok(Seq::from_checked(owner.slice(first..first + octets.len())));
             }
-            self.position = start;
+            (self.position, self.seen, self.pieces) = (start, seen, pieces);
         }
         self.read_fixed_vec(n).map(Seq::from)
     }

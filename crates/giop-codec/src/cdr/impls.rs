@@ -48,6 +48,28 @@ impl<T: CdrDecode, const N: usize> CdrDecode for [T; N] {
         T::decode_array(d)
     }
 
+    fn decode_vec(d: &mut Decoder<'_>, n: usize) -> Result<Vec<[T; N]>, DecodeError> {
+        let mut out = d.new_vec(n)?;
+        if d.is_piecewise() {
+            // All their elements are one run: see `pieces`.
+            let start = d.position();
+            let mut items = T::decode_vec(d, n.saturating_mul(N))?.into_iter();
+            for _ in 0..n {
+                let array: Vec<T> = items.by_ref().take(N).collect();
+                let array = array.try_into();
+                out.push(array.map_err(|_| DecodeError::new(DecodeErrorKind::Malformed, start))?);
+            }
+            return Ok(out);
+        }
+        d.nested(|d| {
+            for _ in 0..n {
+                out.push(T::decode_array(d)?);
+            }
+            Ok(())
+        })?;
+        Ok(out)
+    }
+
     fn decode_boxed(d: &mut Decoder<'_>) -> Result<Box<[T; N]>, DecodeError> {
         let start = d.position();
         let items = T::decode_vec(d, N)?.into_boxed_slice();

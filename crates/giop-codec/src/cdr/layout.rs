@@ -144,6 +144,10 @@ pub trait FixedLayout: Sized + 'static {
     /// Size at each phase, composed by [`Layout::then`] in the order of the members.
     const LAYOUT: Layout;
 
+    /// Whether values of it are numbers, or arrays of numbers: senders of GIOP 1.1 fragments write a run of them as
+    /// octets, aligned once at its start and not again behind a joint.
+    const NUMBERS: bool = false;
+
     /// Writes the members in order.
     fn put(&self, w: &mut FixedWriter<'_>);
 

@@ -7,7 +7,7 @@
 
 use super::decoder::Decoder;
 use super::fixed::FixedReader;
-use super::layout::FixedLayout;
+use super::layout::{FixedLayout, padding};
 use crate::{DecodeError, DecodeErrorKind};
 
 /// The phase at which the payload of a fragment starts: behind twelve octets of message header.
@@ -76,10 +76,16 @@ impl<'a> Decoder<'a> {
     #[cold]
     pub(super) fn read_fixed_across<T: FixedLayout>(&mut self) -> Result<T, DecodeError> {
         let start = self.position;
+        let phase = (start + self.pieces.shift) % 8;
+        if T::NUMBERS && start + padding(start + self.pieces.shift, T::LAYOUT.align()) < self.seen {
+            // An array: one run of octets, in whose middle nothing is aligned anew.
+            let octets = self.take(T::LAYOUT.size(phase))?;
+            return Ok(T::get(&mut FixedReader::new(octets, phase, self.is_foreign())));
+        }
         let joint = self.seen;
         let before = self.data.get(start..joint).unwrap_or_default();
         let behind = self.data.get(joint..).unwrap_or_default();
-        let mut r = FixedReader::new(before, (start + self.pieces.shift) % 8, self.is_foreign());
+        let mut r = FixedReader::new(before, phase, self.is_foreign());
         r.continue_in(behind);
         let value = T::get(&mut r);
         let (crossed, read) = r.reached();
@@ -94,7 +100,7 @@ impl<'a> Decoder<'a> {
 
 #[cfg(test)]
 mod tests {
-    use crate::cdr::{CdrDecode, Decoder};
+    use crate::cdr::{CdrDecode, Decoder, Seq};
     use crate::{ByteOrder, Version};
 
     /// A long at 4, a double, then a fragment that begins with a double: at phase 4, so 4 octets of padding come first.
@@ -120,15 +126,39 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_octets_and_of_doubles_cross_joints() {
-        let octets = message();
-        let mut d = Decoder::new(&octets, ByteOrder::Little, Version::V1_1).at(8).with_pieces(&[16]);
-        assert_eq!(d.read_fixed_vec::<f64>(2).unwrap(), [1.5, 2.5]);
-        let mut d = Decoder::new(&octets, ByteOrder::Little, Version::V1_1).at(8).with_pieces(&[16]);
-        assert_eq!(d.take(14).unwrap(), &octets[8..22]);
+    fn runs_of_octets_and_of_numbers_go_over_joints_without_padding() {
+        let mut octets = vec![0; 4];
+        octets.extend(2u32.to_le_bytes());
+        octets.extend(1.5f64.to_le_bytes());
+        octets.extend(2.5f64.to_le_bytes());
+        octets.extend(9u32.to_le_bytes());
+        let bytes = bytes::Bytes::from(octets.clone());
+        let new = || Decoder::from_bytes(&bytes, ByteOrder::Little, Version::V1_1).at(4).with_pieces(&[16]);
+        let mut d = new();
+        assert_eq!(Vec::<f64>::decode(&mut d).unwrap(), [1.5, 2.5]);
+        assert_eq!(d.read_u32().unwrap(), 9);
+        let mut d = new();
+        assert_eq!(*Seq::<f64>::decode(&mut d).unwrap(), [1.5, 2.5]);
+        assert_eq!(d.read_u32().unwrap(), 9);
+        let mut d = new();
+        d.read_u32().unwrap();
+        assert_eq!(<[f64; 2]>::decode(&mut d).unwrap(), [1.5, 2.5]);
+        assert_eq!(d.read_u32().unwrap(), 9);
+        let mut d = new();
+        assert_eq!(d.take(14).unwrap(), &octets[4..18]);
         assert_eq!(d.remaining(), 10);
-        let mut d = Decoder::new(&octets, ByteOrder::Little, Version::V1_1).at(20).with_pieces(&[16]);
-        assert_eq!(f64::decode(&mut d).unwrap(), 2.5);
+    }
+
+    #[test]
+    fn a_refused_view_is_read_again_from_its_start() {
+        let mut octets = vec![0; 8];
+        octets.extend(1u32.to_le_bytes());
+        octets.extend(2.5f64.to_le_bytes());
+        octets.extend(9u32.to_le_bytes());
+        let bytes = bytes::Bytes::from(octets);
+        let mut d = Decoder::from_bytes(&bytes, ByteOrder::Little, Version::V1_1).at(8).with_pieces(&[8, 20]);
+        assert_eq!(*Seq::<f64>::decode(&mut d).unwrap(), [2.5]);
+        assert_eq!(d.read_u32().unwrap(), 9);
     }
 
     #[test]

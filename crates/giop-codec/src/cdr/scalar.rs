@@ -60,6 +60,7 @@ macro_rules! primitives {
     ($($type:ty, $size:literal, $put:ident, $read:ident;)*) => {$(
         impl FixedLayout for $type {
             const LAYOUT: Layout = Layout::prim($size, $size);
+            const NUMBERS: bool = true;
 
             #[inline(always)]
             fn put(&self, w: &mut FixedWriter<'_>) {
@@ -95,6 +96,7 @@ primitives! {
 
 impl FixedLayout for bool {
     const LAYOUT: Layout = Layout::prim(1, 1);
+    const NUMBERS: bool = true;
 
     #[inline(always)]
     fn put(&self, w: &mut FixedWriter<'_>) {
@@ -111,6 +113,7 @@ crate::fixed_cdr!(bool);
 
 impl FixedLayout for Char {
     const LAYOUT: Layout = Layout::prim(1, 1);
+    const NUMBERS: bool = true;
 
     #[inline(always)]
     fn put(&self, w: &mut FixedWriter<'_>) {
@@ -132,6 +135,7 @@ crate::fixed_cdr!(Char);
 impl FixedLayout for LongDouble {
     /// 16 octets, but aligned to 8 like `double`.
     const LAYOUT: Layout = Layout::prim(16, 8);
+    const NUMBERS: bool = true;
 
     #[inline(always)]
     fn put(&self, w: &mut FixedWriter<'_>) {
@@ -152,6 +156,7 @@ crate::fixed_cdr!(LongDouble);
 
 impl<T: FixedLayout, const N: usize> FixedLayout for [T; N] {
     const LAYOUT: Layout = T::LAYOUT.repeat(N);
+    const NUMBERS: bool = T::NUMBERS;
 
     #[inline(always)]
     fn put(&self, w: &mut FixedWriter<'_>) {

@@ -148,7 +148,7 @@ impl ServerRequest {
         match to.put(&mut self.encoder, status, &contexts, encode) {
             Ok(()) => Outcome { token: to.token, encoder: self.encoder, failed: None },
             Err(error) => {
-                let exception = SystemException::from(error).completed(CompletionStatus::Yes);
+                let exception = error.system(CompletionStatus::Yes);
                 to.system_exception(self.encoder, exception)
             }
         }
