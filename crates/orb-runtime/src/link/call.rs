@@ -1,6 +1,7 @@
 //! Calls and oneways from the caller's side.
 
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -73,7 +74,8 @@ impl Link {
         deadline: impl Fn() -> Option<Instant>,
     ) -> Result<(), OnewayError> {
         let mut message = Some(encoder);
-        let mut timer = None;
+        // In place: a sender that has to wait allocates nothing.
+        let mut timer = std::pin::pin!(None);
         poll_fn(|cx| {
             let mut state = self.lock();
             if let Some(error) = closed(&mut state) {
@@ -84,7 +86,7 @@ impl Link {
                 if state.machine.backlog() >= BACKLOG {
                     state.room.push(cx.waker().clone());
                     drop(state);
-                    return poll_deadline(&mut timer, &deadline, cx).map(|()| Err(OnewayError::Full));
+                    return poll_deadline(timer.as_mut(), &deadline, cx).map(|()| Err(OnewayError::Full));
                 }
             }
             let Some(mut encoder) = message.take() else { return Poll::Ready(Ok(())) };
@@ -279,17 +281,17 @@ fn closed(state: &mut State) -> Option<CallError> {
     Some(CallError { kind: CallErrorKind::LocalClose, sent: Sent::Nothing })
 }
 
-/// Ready at the deadline. The timer is made when it is needed first.
+/// Ready at the deadline. The timer is started when it is needed first.
 fn poll_deadline(
-    timer: &mut Option<std::pin::Pin<Box<tokio::time::Sleep>>>,
+    mut timer: Pin<&mut Option<tokio::time::Sleep>>,
     deadline: &impl Fn() -> Option<Instant>,
     cx: &mut Context<'_>,
 ) -> Poll<()> {
     if timer.is_none() {
-        *timer = deadline().map(|deadline| Box::pin(tokio::time::sleep_until(deadline.into())));
+        timer.set(deadline().map(|deadline| tokio::time::sleep_until(deadline.into())));
     }
-    match timer {
-        Some(timer) => std::future::Future::poll(timer.as_mut(), cx),
+    match timer.as_pin_mut() {
+        Some(timer) => std::future::Future::poll(timer, cx),
         None => Poll::Pending,
     }
 }
