@@ -130,10 +130,23 @@ impl Outbox {
         let Some(len) = end.checked_sub(start).and_then(|len| usize::try_from(len).ok()) else {
             return false;
         };
-        if end != self.queued || len > self.batch.len() {
+        if end != self.queued {
             return false;
         }
-        self.batch.truncate(self.batch.len() - len);
+        if let Some(left) = self.batch.len().checked_sub(len) {
+            self.batch.truncate(left);
+        } else if self.batch.is_empty()
+            && let Some(Piece::Batch(octets, at)) = self.sealed.back_mut()
+            && octets.len() >= *at + len
+        {
+            // It was lent, and came back because the socket was full.
+            octets.truncate(octets.len() - len);
+            if octets.len() == *at {
+                self.sealed.pop_back();
+            }
+        } else {
+            return false;
+        }
         self.queued = start;
         true
     }

@@ -45,7 +45,7 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
     ///
     /// # Cancel safety
     /// Dropping the future drops the servant's.
-    pub async fn call<'a, T, E: From<SystemException>>(
+    pub async fn call<'a, T: 'static, E: From<SystemException> + std::fmt::Display>(
         &'a self,
         target: &ObjectRef,
         operation: &'static Operation,
@@ -61,7 +61,7 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
         let request = Request::local(Arc::clone(orb), Arc::clone(&self.entry), operation.name, deadline);
         let mut future = f(&self.servant);
         let mut timer = deadline.map(|at| Box::pin(tokio::time::sleep_until(at.into())));
-        poll_fn(|cx| {
+        let outcome = poll_fn(|cx| {
             let polled = catch_unwind(AssertUnwindSafe(|| request.enter(|| future.as_mut().poll(cx))));
             match polled {
                 Ok(std::task::Poll::Pending) => {}
@@ -73,8 +73,25 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
                 _ => std::task::Poll::Pending,
             }
         })
-        .await
+        .await;
+        match outcome {
+            // As from afar, a oneway's caller is not told how it went.
+            Err(error) if operation.oneway => {
+                orb.note_failed_oneway(&error);
+                nothing().ok_or(error)
+            }
+            outcome => outcome,
+        }
     }
+}
+
+/// What a oneway returns.
+fn nothing<T: 'static>() -> Option<T> {
+    let mut nothing: Option<T> = None;
+    if let Some(nothing) = (&mut nothing as &mut dyn Any).downcast_mut::<Option<()>>() {
+        *nothing = Some(());
+    }
+    nothing
 }
 
 #[cold]

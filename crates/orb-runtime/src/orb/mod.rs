@@ -186,7 +186,7 @@ impl OrbCore {
     }
 
     #[cold]
-    pub(crate) fn note_failed_oneway(&self, exception: &SystemException) {
+    pub(crate) fn note_failed_oneway(&self, exception: &dyn fmt::Display) {
         self.failed_oneways.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(target: "zorb", %exception, "a oneway failed in its servant; the caller is not told");
     }
