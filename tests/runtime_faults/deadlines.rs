@@ -155,6 +155,30 @@ async fn a_request_that_the_peer_does_not_take_in_is_not_completed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_that_others_wait_behind_is_not_said_to_be_not_completed_and_executed_later() {
+    let orbs = pair_of(Orb::builder(), Orb::builder().hold());
+    let mut slow = PipeFaults::default();
+    slow.capacity = 1000;
+    orbs.set_faults(slow, PipeFaults::default());
+    let (servant, probe) = over(&orbs).await;
+    for _ in 0..2000 {
+        probe.note(1).await.unwrap();
+    }
+    let hasty = probe.with_timeout(Duration::from_millis(100));
+    let (first, second) = tokio::join!(hasty.add(1, 2), async {
+        let second = probe.add(3, 4);
+        tokio::time::timeout(Duration::from_millis(200), second).await
+    });
+    let error = first.unwrap_err();
+    assert_eq!(error.kind, SystemExceptionKind::Timeout, "{error}");
+    assert!(second.is_err(), "it was given up by its caller");
+    orbs.server.accept();
+    assert_eq!(probe.noted().await.unwrap(), 2000);
+    let executed = servant.begun();
+    assert!(error.completed == CompletionStatus::Maybe || executed == 0, "{error}, but {executed} executed");
+}
+
+#[tokio::test(start_paused = true)]
 async fn calls_of_a_servant_end_with_the_request_they_are_made_for() {
     let orbs = pair();
     let (_servant, there) = over(&orbs).await;

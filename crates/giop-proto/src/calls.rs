@@ -252,6 +252,14 @@ impl<R> Calls<R> {
         self.earliest = earliest;
     }
 
+    /// Changes the outcome of a call that failed just now.
+    #[cold]
+    pub fn amend(&mut self, call: CallId, outcome: R) {
+        if let Some(State::Done { outcome: before, .. }) = self.state_mut(call) {
+            *before = outcome;
+        }
+    }
+
     fn new_slot(&mut self) -> Option<u16> {
         // A cancelled call's slot rests while others are few, so that its late reply meets no other call.
         if self.cooling.len() >= COOLING || self.slots.len() >= usize::from(ONEWAY) {

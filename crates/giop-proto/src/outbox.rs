@@ -5,7 +5,7 @@ use std::io::IoSlice;
 
 use bytes::{Buf, Bytes};
 
-/// Octets that a batch gathers before it is sealed.
+/// Octets that are worth a write of their own.
 pub const BATCH: usize = 64 * 1024;
 
 /// Pieces up to this size are copied into the batch; larger ones stay chunks of the vectored write.
@@ -14,29 +14,29 @@ pub const GATHER_MAX: usize = 4 * 1024;
 /// The most slices that one write takes.
 pub const MAX_SLICES: usize = 64;
 
-/// Batches kept for use again: as many as wait in a full queue of messages that are a batch with a chunk each.
-const SPARE_BATCHES: usize = 256;
+/// Octets that a batch gathers before the next one is begun: the message that makes it worth a write still fits.
+const FULL: usize = BATCH + GATHER_MAX;
 
-/// Octets that they may hold together.
-const SPARE_OCTETS: usize = 2 << 20;
+/// Emptied batches kept for the next ones: as many as may wait for the socket at a time, and the one being written.
+const SPARE_BATCHES: usize = 17;
 
-/// The first batch of a connection: most never need more.
+/// The first octets of a batch: most connections never need more.
 const FIRST_BATCH: usize = 4 * 1024;
 
 /// The queue of octets of one connection. Messages leave in the order in which they were queued.
 ///
-/// In steady state nothing is allocated: two batches take turns, one being filled while the other is written.
+/// In steady state nothing is allocated: batches take turns, one being filled while others wait or are written.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    /// What was queued last.
-    batch: Vec<u8>,
+    /// What is being filled.
+    open: Option<Box<Batch>>,
     /// What stands before it.
-    sealed: VecDeque<Piece>,
-    spare: Vec<Vec<u8>>,
-    /// How large the next batch is: batches grow where they are filled.
-    next_batch: usize,
-    /// The emptied transmit, for its memory.
-    idle: Option<Box<Lent>>,
+    sealed: VecDeque<Box<Batch>>,
+    /// Empty ones, for their memory.
+    #[expect(clippy::vec_box, reason = "boxes go from here to the queue and to writers")]
+    spare: Vec<Box<Batch>>,
+    /// How large the next batch is.
+    size: usize,
     /// Octets queued since the connection began.
     queued: u64,
     /// Octets that the socket took since the connection began.
@@ -45,28 +45,25 @@ pub struct Outbox {
     lent: u64,
 }
 
-#[derive(Debug)]
-enum Piece {
-    /// Gathered octets, of which so many are written.
-    Batch(Vec<u8>, usize),
-    Chunk(Bytes),
+/// Gathered octets with chunks between them. The control parts of many bulk messages share one batch.
+#[derive(Debug, Default)]
+struct Batch {
+    octets: Vec<u8>,
+    /// How many of the gathered octets are written.
+    at: usize,
+    /// Each before the gathered octet of that index.
+    chunks: VecDeque<(usize, Bytes)>,
+    /// What is not written, chunks included.
+    left: usize,
+    /// What was written since it was lent.
+    written: usize,
 }
 
 /// Octets on their way to the socket, owned by whoever writes. They must come back by [`Outbox::commit`].
+///
+/// It is a box that is used again, so that lending moves a pointer and allocates nothing.
 #[derive(Debug)]
-pub struct Transmit(Box<Lent>);
-
-/// What is lent. The box is used again, so that lending moves a pointer and allocates nothing.
-#[derive(Debug, Default)]
-struct Lent {
-    pieces: VecDeque<Piece>,
-    /// What stands behind the pieces, and how much of it is written.
-    batch: Vec<u8>,
-    at: usize,
-    /// Batches that are written whole.
-    done: Vec<Vec<u8>>,
-    written: usize,
-}
+pub struct Transmit(Box<Batch>);
 
 impl Outbox {
     /// Where the next octet queued will stand in the stream.
@@ -101,17 +98,21 @@ impl Outbox {
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.batch.is_empty() && self.sealed.is_empty()
+        self.sealed.is_empty() && self.open.as_ref().is_none_or(|open| open.left == 0)
     }
 
     /// Queues octets by one copy into the batch.
     #[inline]
     pub fn push(&mut self, octets: &[u8]) {
-        if self.batch.capacity() - self.batch.len() < octets.len() {
-            self.new_batch(octets.len());
+        let room = self.open.as_ref().map(|open| open.octets.capacity() - open.octets.len());
+        if room.is_none_or(|room| room < octets.len()) {
+            self.make_room(octets.len());
         }
-        self.batch.extend_from_slice(octets);
-        self.queued += octets.len() as u64;
+        if let Some(open) = &mut self.open {
+            open.octets.extend_from_slice(octets);
+            open.left += octets.len();
+            self.queued += octets.len() as u64;
+        }
     }
 
     /// Queues a chunk; a small one is copied, a large one is not.
@@ -119,127 +120,99 @@ impl Outbox {
         if chunk.len() <= GATHER_MAX {
             return self.push(&chunk);
         }
-        self.seal();
-        self.queued += chunk.len() as u64;
-        self.sealed.push_back(Piece::Chunk(chunk));
+        if self.open.is_none() {
+            self.make_room(0);
+        }
+        if let Some(open) = &mut self.open {
+            open.left += chunk.len();
+            self.queued += chunk.len() as u64;
+            open.chunks.push_back((open.octets.len(), chunk));
+        }
     }
 
-    /// Takes back the octets `start..end` of the stream, if they are the last that were queued, none of them is lent and
-    /// all of them are gathered.
+    /// Takes back the octets `start..end` of the stream, if they are the last that were queued, none of them is lent or
+    /// written, and they stand in one batch.
     pub fn unqueue(&mut self, start: u64, end: u64) -> bool {
         let Some(len) = end.checked_sub(start).and_then(|len| usize::try_from(len).ok()) else {
             return false;
         };
-        if end != self.queued {
+        if end != self.queued || start < self.reached() {
             return false;
         }
-        if let Some(left) = self.batch.len().checked_sub(len) {
-            self.batch.truncate(left);
-        } else if self.batch.is_empty()
-            && let Some(Piece::Batch(octets, at)) = self.sealed.back_mut()
-            && octets.len() >= *at + len
-        {
-            // It was lent, and came back because the socket was full.
-            octets.truncate(octets.len() - len);
-            if octets.len() == *at {
-                self.sealed.pop_back();
-            }
-        } else {
+        let open = self.open.as_mut().filter(|open| open.left > 0);
+        let Some(last) = open.or_else(|| self.sealed.back_mut()) else { return false };
+        if !last.cut_back(len) {
             return false;
         }
         self.queued = start;
+        if self.sealed.back().is_some_and(|last| last.left == 0)
+            && let Some(last) = self.sealed.pop_back()
+        {
+            self.reuse(last);
+        }
         true
     }
 
     /// Drops everything that is not lent.
     pub fn clear(&mut self) {
-        self.batch.clear();
-        self.sealed.clear();
+        (self.open, self.sealed) = (None, VecDeque::new());
         self.queued = self.reached();
     }
 
-    /// Lends everything queued to a writer.
+    /// Lends the first batch to a writer.
     #[inline]
     #[must_use]
     pub fn take(&mut self) -> Transmit {
-        self.lent = self.queued;
-        let mut lent = self.idle.take().unwrap_or_default();
-        std::mem::swap(&mut lent.batch, &mut self.batch);
-        if !self.sealed.is_empty() {
-            std::mem::swap(&mut lent.pieces, &mut self.sealed);
-        }
-        Transmit(lent)
+        let batch = self.sealed.pop_front().or_else(|| self.open.take()).unwrap_or_default();
+        self.lent = self.written + batch.left as u64;
+        Transmit(batch)
     }
 
     /// Takes back what a writer was lent; what the socket did not take stays in front of the queue.
     #[inline]
     pub fn commit(&mut self, transmit: Transmit) {
-        let Transmit(mut lent) = transmit;
-        self.written += std::mem::take(&mut lent.written) as u64;
+        let Transmit(mut batch) = transmit;
+        self.written += std::mem::take(&mut batch.written) as u64;
         self.lent = self.written;
-        if !lent.is_empty() {
-            self.put_back(&mut lent);
-        }
-        lent.batch.clear();
-        lent.at = 0;
-        if !lent.done.is_empty() {
-            self.reuse(&mut lent.done);
-        }
-        self.idle = Some(lent);
-    }
-
-    fn put_back(&mut self, lent: &mut Lent) {
-        if lent.at < lent.batch.len() {
-            let rest = std::mem::take(&mut lent.batch);
-            self.sealed.push_front(Piece::Batch(rest, lent.at));
-        }
-        while let Some(piece) = lent.pieces.pop_back() {
-            self.sealed.push_front(piece);
-        }
+        if batch.left == 0 { self.reuse(batch) } else { self.sealed.push_front(batch) }
     }
 
     /// Whether there is memory to [`release`](Self::release).
     #[inline]
     #[must_use]
     pub fn holds_memory(&self) -> bool {
-        self.idle.is_some()
+        !self.spare.is_empty()
     }
 
     /// Frees the memory of empty batches.
     pub fn release(&mut self) {
         if self.is_empty() {
-            self.batch = Vec::new();
+            self.open = None;
         }
-        (self.spare, self.idle, self.next_batch) = (Vec::new(), None, 0);
+        (self.spare, self.size) = (Vec::new(), 0);
     }
 
-    fn reuse(&mut self, done: &mut Vec<Vec<u8>>) {
-        for mut batch in done.drain(..) {
-            let held: usize = self.spare.iter().map(Vec::capacity).sum();
-            if self.spare.len() < SPARE_BATCHES && held + batch.capacity() <= SPARE_OCTETS {
-                batch.clear();
-                self.spare.push(batch);
-            }
-        }
-    }
-
-    fn seal(&mut self) {
-        if !self.batch.is_empty() {
-            let next = self.spare.pop().unwrap_or_default();
-            self.sealed.push_back(Piece::Batch(std::mem::replace(&mut self.batch, next), 0));
+    #[inline]
+    fn reuse(&mut self, mut batch: Box<Batch>) {
+        if self.spare.len() < SPARE_BATCHES && batch.octets.capacity() >= self.size {
+            batch.octets.clear();
+            batch.chunks.clear();
+            batch.at = 0;
+            self.spare.push(batch);
         }
     }
 
+    /// Makes room for octets in the batch, or begins the next one.
     #[cold]
-    fn new_batch(&mut self, least: usize) {
-        if !self.batch.is_empty() {
-            self.next_batch = (4 * self.next_batch).min(BATCH); // it was filled
-            self.seal();
+    fn make_room(&mut self, octets: usize) {
+        if let Some(full) = self.open.take_if(|open| open.left > 0 && open.octets.len() + octets > FULL) {
+            self.sealed.push_back(full);
         }
-        if self.batch.capacity() < least.max(self.next_batch) {
-            self.next_batch = self.next_batch.max(FIRST_BATCH);
-            self.batch = Vec::with_capacity(least.max(self.next_batch));
-        }
+        let open = self.open.get_or_insert_with(|| self.spare.pop().unwrap_or_default());
+        // Those of most connections stay small. Where one did not, all become large at once.
+        let used = open.octets.len() + octets;
+        self.size = if used.max(self.size) <= FIRST_BATCH { FIRST_BATCH } else { FULL };
+        open.octets.reserve_exact(self.size.max(used) - open.octets.len());
     }
 }
 
@@ -248,67 +221,80 @@ impl Transmit {
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.left == 0
     }
 
     /// All there is to write, if it is one piece: then no list of slices is needed.
     #[inline]
     #[must_use]
     pub fn single(&self) -> Option<&[u8]> {
-        if self.0.pieces.is_empty() { self.0.batch.get(self.0.at..) } else { None }
+        if self.0.chunks.is_empty() { self.0.octets.get(self.0.at..) } else { None }
     }
 
     /// Fills `slices` with what is to be written next and returns how many it used.
     pub fn io_slices<'a>(&'a self, slices: &mut [IoSlice<'a>; MAX_SLICES]) -> usize {
-        let Lent { pieces, batch, at, .. } = &*self.0;
-        let last = batch.get(*at..).filter(|last| !last.is_empty());
+        let Batch { octets, chunks, .. } = &*self.0;
+        let mut from = self.0.at;
+        let gathered = |from: &mut usize, to: usize| octets.get(std::mem::replace(from, to)..to);
+        let pieces = chunks.iter().flat_map(|(place, chunk)| [gathered(&mut from, *place), Some(&**chunk)]);
         let mut used = 0;
-        for (slice, octets) in slices.iter_mut().zip(pieces.iter().map(Piece::octets).chain(last)) {
-            *slice = IoSlice::new(octets);
-            used += 1;
-        }
+        let mut put = |piece: &'a [u8]| {
+            if let Some(slice) = slices.get_mut(used) {
+                *slice = IoSlice::new(piece);
+                used += 1;
+            }
+        };
+        pieces.flatten().filter(|piece| !piece.is_empty()).take(MAX_SLICES).for_each(&mut put);
+        octets.get(from..).filter(|last| !last.is_empty()).map(put);
         used
     }
 
     /// Counts `n` octets as written.
     #[inline]
     pub fn advance(&mut self, n: usize) {
+        let n = n.min(self.0.left);
         self.0.written += n;
-        if self.0.pieces.is_empty() { self.0.at += n } else { self.0.advance_pieces(n) }
+        self.0.left -= n;
+        if self.0.chunks.is_empty() { self.0.at += n } else { self.0.advance_chunks(n) }
     }
 }
 
-impl Lent {
-    #[inline]
-    fn is_empty(&self) -> bool {
-        self.pieces.is_empty() && self.at >= self.batch.len()
-    }
-
-    fn advance_pieces(&mut self, mut n: usize) {
-        while let Some(piece) = self.pieces.front_mut() {
-            let len = piece.octets().len();
-            if n < len {
-                match piece {
-                    Piece::Batch(_, at) => *at += n,
-                    Piece::Chunk(chunk) => chunk.advance(n),
-                }
+impl Batch {
+    fn advance_chunks(&mut self, mut n: usize) {
+        while let Some((place, chunk)) = self.chunks.front_mut() {
+            let before = place.saturating_sub(self.at).min(n);
+            self.at += before;
+            n -= before;
+            if self.at < *place {
                 return;
             }
-            n -= len;
-            if let Some(Piece::Batch(batch, _)) = self.pieces.pop_front() {
-                self.done.push(batch);
+            if n < chunk.len() {
+                return chunk.advance(n);
             }
+            n -= chunk.len();
+            self.chunks.pop_front();
         }
         self.at += n;
     }
-}
 
-impl Piece {
-    fn octets(&self) -> &[u8] {
-        match self {
-            Self::Batch(batch, at) => batch.get(*at..).unwrap_or_default(),
-            Self::Chunk(chunk) => chunk,
+    /// Drops the last `len` octets, if no chunk has to be cut for it.
+    fn cut_back(&mut self, len: usize) -> bool {
+        let (mut end, mut rest, mut keep) = (self.octets.len(), len, self.chunks.len());
+        for (place, chunk) in self.chunks.iter().rev() {
+            if rest <= end - place {
+                break;
+            }
+            rest -= end - place;
+            let Some(more) = rest.checked_sub(chunk.len()) else { return false };
+            (end, rest, keep) = (*place, more, keep - 1);
         }
+        if rest > end.saturating_sub(self.at) {
+            return false;
+        }
+        self.octets.truncate(end - rest);
+        self.chunks.truncate(keep);
+        self.left -= len;
+        true
     }
 }
 
@@ -388,13 +374,52 @@ mod tests {
             let len = 200 + GATHER_MAX + 1;
             transmit.advance(len);
             assert!(transmit.is_empty());
-            for batch in transmit.0.done.iter().chain([&transmit.0.batch]) {
-                if !seen.contains(&batch.as_ptr()) {
-                    seen.push(batch.as_ptr());
-                }
+            if !seen.contains(&transmit.0.octets.as_ptr()) {
+                seen.push(transmit.0.octets.as_ptr());
             }
             outbox.commit(transmit);
         }
-        assert!(seen.len() <= SPARE_BATCHES, "{}", seen.len());
+        assert!(seen.len() <= 2, "{}", seen.len());
+    }
+
+    #[test]
+    fn the_control_parts_of_bulk_messages_share_a_batch() {
+        let mut outbox = Outbox::default();
+        for _ in 0..20 {
+            outbox.push(&[1; 100]);
+            outbox.push_chunk(Bytes::from_static(&[2; GATHER_MAX + 1]));
+        }
+        let transmit = outbox.take();
+        assert!(outbox.is_empty());
+        assert_eq!(transmit.0.left, 20 * (100 + GATHER_MAX + 1));
+        outbox.commit(transmit);
+        assert_eq!(write(&mut outbox, 5000).len(), 20 * (100 + GATHER_MAX + 1));
+    }
+
+    #[test]
+    fn a_message_with_chunks_can_be_taken_back_even_behind_a_write_that_did_not_finish() {
+        let mut outbox = Outbox::default();
+        outbox.push(&[1; 100]);
+        let mut first = outbox.queued();
+        let message = |outbox: &mut Outbox| {
+            outbox.push(b"head");
+            outbox.push_chunk(Bytes::from_static(&[2; GATHER_MAX + 1]));
+            outbox.push_chunk(Bytes::from_static(&[3; GATHER_MAX + 1]));
+            outbox.push(b"tail");
+            outbox.queued()
+        };
+        let second = message(&mut outbox);
+        let third = message(&mut outbox);
+        let mut transmit = outbox.take();
+        assert!(!outbox.unqueue(second, third), "it is lent");
+        transmit.advance(50);
+        outbox.commit(transmit);
+        assert!(!outbox.unqueue(second + 6, third), "a chunk would be cut");
+        assert!(outbox.unqueue(second, third));
+        assert!(outbox.unqueue(first, second));
+        first -= 50;
+        assert_eq!(outbox.backlog() as u64, first);
+        assert!(!outbox.unqueue(0, 100), "half of it is written");
+        assert_eq!(write(&mut outbox, 1000), [1; 50]);
     }
 }

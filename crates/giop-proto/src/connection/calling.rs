@@ -101,23 +101,27 @@ impl Connection {
     pub fn cancel_call(&mut self, call: CallId) {
         let id = self.calls.request_id(call);
         if let Some(place) = self.calls.abandon(call) {
-            self.withdraw(id, place);
+            let _ = self.withdraw(id, place);
             self.proceed_closing();
         }
     }
 
-    /// Takes back a request, or cancels it.
+    /// Takes back a request, or cancels it. `true`: the peer never gets to see it.
     #[cold]
-    pub(super) fn withdraw(&mut self, id: RequestId, place: Place) {
-        if place.start == u64::MAX || !self.is_serving_phase() {
-            return;
+    pub(super) fn withdraw(&mut self, id: RequestId, place: Place) -> bool {
+        if place.start == u64::MAX {
+            return true; // it was not queued yet
+        }
+        if !self.is_serving_phase() {
+            return false;
         }
         if self.sent(place) == Sent::Nothing && self.tx.unqueue(place.start, place.end) {
             self.stats.unqueued += 1;
             self.clock.unqueued(self.tx.backlog() > 0);
-        } else {
-            self.queue_cancel(id);
+            return true;
         }
+        self.queue_cancel(id);
+        false
     }
 
     /// Fails every call that waits.
@@ -135,18 +139,20 @@ impl Connection {
     #[cold]
     pub(super) fn expire_calls(&mut self, now: Instant) {
         let mut expired = Vec::new();
-        let Self { calls, tx, notices, .. } = self;
-        let reached = tx.reached();
+        let Self { calls, notices, .. } = self;
         calls.fail_due(Some(now), |call, place| {
             notices.push_back(Notice::Reply(call));
             expired.push((call, place));
-            Err(CallError { kind: CallErrorKind::Timeout, sent: sent_at(reached, place) })
+            // What stays in the queue leaves it all the same, and may be executed before its CancelRequest comes.
+            Err(CallError { kind: CallErrorKind::Timeout, sent: Sent::Whole })
         });
         // From the last queued to the first: only the end of the queue can be taken back.
         expired.sort_unstable_by_key(|(_, place)| std::cmp::Reverse(place.end));
         for (call, place) in expired {
             let id = self.calls.request_id(call);
-            self.withdraw(id, place);
+            if self.withdraw(id, place) {
+                self.calls.amend(call, Err(unsent(CallErrorKind::Timeout)));
+            }
         }
     }
 

@@ -49,7 +49,7 @@ impl Receiver {
     /// Keeps an empty window for the next read, or gives it back.
     #[inline]
     pub(super) fn retire(&mut self, window: Box<Lent>) {
-        if window.buffer.is_window() && (self.keeps || self.start_keeping()) {
+        if self.window.is_none() && window.buffer.is_window() && (self.keeps || self.start_keeping()) {
             self.window = Some(window);
         } else {
             self.give_back(window);

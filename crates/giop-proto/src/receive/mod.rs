@@ -343,7 +343,10 @@ impl Receiver {
     fn cut_from(&mut self, mut buf: Box<Lent>) {
         (self.from, self.to) = (0, buf.from);
         buf.buffer.freeze();
-        self.window = Some(buf);
+        // One may have been kept while large messages went past it.
+        if let Some(kept) = self.window.replace(buf) {
+            self.give_back(kept);
+        }
         self.state = State::Window;
     }
 }
