@@ -6,7 +6,7 @@ use std::path::Path;
 use giop_codec::Version;
 use giop_codec::exception::{SystemException, SystemExceptionKind};
 use giop_codec::giop::ObjectKey;
-use giop_codec::ior::Ior;
+use giop_codec::ior::{Ior, MAX_PROFILES};
 use giop_codec::url::{Corbaloc, Corbaname, IiopAddress, ObjectUrl, UrlErrorKind};
 use proptest::prelude::*;
 
@@ -162,6 +162,25 @@ fn errors_name_the_character_and_the_minor_code() {
     assert_eq!((error.position(), error.minor().code()), (8, 9));
     assert_eq!(error.to_string(), "object reference, character 8: hexadecimal digit expected, found 'x'");
     assert_eq!("corbaname::h".parse::<Corbaloc>().unwrap_err().minor().code(), 7);
+}
+
+/// Found by fuzzing: the reference of 65 addresses before IIOP 1.2 has 65 profiles, more than any decoder takes.
+#[test]
+fn a_corbaloc_has_as_many_addresses_as_a_reference_has_profiles() {
+    for version in ["", "1.2@"] {
+        let text = |n| format!("corbaloc:{}/Key", vec![format!(":{version}h"); n].join(","));
+        let most = text(MAX_PROFILES).parse::<Corbaloc>().unwrap();
+        let ior = most.to_ior().unwrap();
+        assert_eq!(ior.to_string().parse().as_ref(), Ok(&ior));
+        let error = text(MAX_PROFILES + 1).parse::<Corbaloc>().unwrap_err();
+        assert_eq!(error.kind(), &UrlErrorKind::TooManyAddresses);
+        assert_eq!(error.position(), 10 + MAX_PROFILES * (3 + version.len()));
+        assert_eq!(error.minor().code(), 8);
+        let Corbaloc::Iiop { mut addresses, key } = most else { panic!("not of addresses") };
+        addresses.push(address(Version::V1_2, "h", 1));
+        let error = Corbaloc::Iiop { addresses, key }.to_ior().unwrap_err();
+        assert_eq!(error.kind(), &UrlErrorKind::TooManyAddresses);
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use super::error::{UrlError, UrlErrorKind};
 use super::escape::{unescape, unescape_text, write_escaped};
 use crate::giop::ObjectKey;
-use crate::ior::{IiopProfile, Ior, TaggedComponent};
+use crate::ior::{IiopProfile, Ior, MAX_PROFILES, TaggedComponent};
 use crate::{EncodeError, Version};
 
 /// The initial reference and object key that `corbaname:` and `rir:` mean when they name none.
@@ -62,7 +62,7 @@ pub enum Corbaloc {
     },
     /// Addresses to try in this order, all for one object key.
     Iiop {
-        /// At least one.
+        /// At least one, at most [`MAX_PROFILES`].
         addresses: Vec<IiopAddress>,
         /// The key string with its escapes undone.
         key: ObjectKey,
@@ -76,13 +76,16 @@ impl Corbaloc {
     /// components of one profile; before that, which has none, profiles of their own.
     ///
     /// # Errors
-    /// [`UrlErrorKind::NoAddress`] for `rir:`; [`UrlErrorKind::HostCharacter`] for a host name, built by hand, with a
-    /// NUL in it.
+    /// [`UrlErrorKind::NoAddress`] for `rir:`. For what was built by hand also [`UrlErrorKind::HostCharacter`], a host
+    /// name with a NUL in it, and [`UrlErrorKind::TooManyAddresses`].
     pub fn to_ior(&self) -> Result<Ior, UrlError> {
         let bad_host = |_: EncodeError| UrlError::new("", 0, UrlErrorKind::HostCharacter('\0'));
         let no_address = || UrlError::new("", 0, UrlErrorKind::NoAddress);
         let Self::Iiop { addresses, key } = self else { return Err(no_address()) };
         let (first, others) = addresses.split_first().ok_or_else(no_address)?;
+        if addresses.len() > MAX_PROFILES {
+            return Err(UrlError::new("", 0, UrlErrorKind::TooManyAddresses));
+        }
         let version = addresses.iter().map(|a| a.version).min().unwrap_or(first.version);
         let profile = |address: &IiopAddress| {
             IiopProfile::new(address.host_or_local(), address.port, key.clone()).with_version(version)
@@ -126,6 +129,9 @@ impl Corbaloc {
         let mut addresses = Vec::new();
         let mut at = start;
         for address in part.split(',') {
+            if addresses.len() == MAX_PROFILES {
+                return Err(UrlError::new(text, at, UrlErrorKind::TooManyAddresses));
+            }
             addresses.push(parse_address(text, at, address)?);
             at += address.len() + 1;
         }

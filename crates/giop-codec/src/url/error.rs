@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
-use crate::ior::ParseIorError;
+use crate::ior::{MAX_PROFILES, ParseIorError};
 
 /// Why a text is no object URL, with the character at which it goes wrong.
 ///
@@ -45,7 +45,8 @@ impl UrlError {
             | UrlErrorKind::Ipv6Address
             | UrlErrorKind::Ipv6Brackets
             | UrlErrorKind::Port
-            | UrlErrorKind::RirNotAlone => minor::BAD_PARAM_URL_ADDRESS,
+            | UrlErrorKind::RirNotAlone
+            | UrlErrorKind::TooManyAddresses => minor::BAD_PARAM_URL_ADDRESS,
             UrlErrorKind::Character(_)
             | UrlErrorKind::Escape
             | UrlErrorKind::NotUtf8
@@ -103,6 +104,8 @@ pub enum UrlErrorKind {
     Port,
     /// `rir:` among other addresses, or with something behind it.
     RirNotAlone,
+    /// More addresses than a reference has profiles ([`MAX_PROFILES`]).
+    TooManyAddresses,
     /// A character that must be escaped here.
     Character(char),
     /// `%` without two hexadecimal digits behind it.
@@ -135,6 +138,7 @@ impl fmt::Display for UrlErrorKind {
             Self::Ipv6Brackets => f.write_str("an IPv6 address needs brackets, such as [::1]:2809"),
             Self::Port => f.write_str("port number of 1 to 65535 expected"),
             Self::RirNotAlone => f.write_str("rir: must be the only address and has no host"),
+            Self::TooManyAddresses => write!(f, "more than {MAX_PROFILES} addresses"),
             Self::Character(c) => write!(f, "{c:?} is not allowed here unless escaped as %HH"),
             Self::Escape => f.write_str("two hexadecimal digits expected after '%'"),
             Self::NotUtf8 => f.write_str("escaped octets are not UTF-8 text"),
