@@ -5,8 +5,12 @@ use std::io::IoSlice;
 
 use bytes::{Buf, Bytes};
 
-/// Octets that are worth a write of their own.
+/// Gathered octets that are worth a write of their own.
 pub const BATCH: usize = 64 * 1024;
+
+/// Octets in chunks, which nobody has to copy together, that are worth one: a write of four messages of 64 KiB is
+/// faster by a half than four writes.
+pub const BULK_BATCH: usize = 256 * 1024;
 
 /// Pieces up to this size are copied into the batch; larger ones stay chunks of the vectored write.
 pub const GATHER_MAX: usize = 4 * 1024;
@@ -99,6 +103,14 @@ impl Outbox {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sealed.is_empty() && self.open.as_ref().is_none_or(|open| open.left == 0)
+    }
+
+    /// Whether so much is queued that waiting for more gains nothing.
+    #[inline]
+    #[must_use]
+    pub fn is_worth_a_write(&self) -> bool {
+        let gathered = self.open.as_ref().is_some_and(|open| open.octets.len() >= BATCH);
+        gathered || !self.sealed.is_empty() || self.backlog() >= BULK_BATCH
     }
 
     /// Queues octets by one copy into the batch.
@@ -360,6 +372,22 @@ mod tests {
         assert_eq!((outbox.queued(), outbox.reached()), (4, 4));
         outbox.commit(transmit);
         assert_eq!(write(&mut outbox, 100), b"lent");
+    }
+
+    #[test]
+    fn a_write_is_worth_it_at_64_kib_of_gathered_octets_or_256_of_chunks() {
+        let mut outbox = Outbox::default();
+        for _ in 0..BATCH / 1024 {
+            assert!(!outbox.is_worth_a_write());
+            outbox.push(&[0; 1024]);
+        }
+        assert!(outbox.is_worth_a_write());
+        outbox.clear();
+        for _ in 0..BULK_BATCH / BATCH {
+            assert!(!outbox.is_worth_a_write());
+            outbox.push_chunk(Bytes::from_static(&[0; BATCH]));
+        }
+        assert!(outbox.is_worth_a_write());
     }
 
     #[test]

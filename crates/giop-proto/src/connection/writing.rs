@@ -45,6 +45,13 @@ impl Connection {
         !self.tx.is_empty()
     }
 
+    /// Whether so much is queued that waiting for more gains nothing: 64 KiB of small messages, or 256 KiB in all.
+    #[inline]
+    #[must_use]
+    pub fn is_worth_a_write(&self) -> bool {
+        self.tx.is_worth_a_write()
+    }
+
     /// Octets queued that the socket has not taken, those lent to a writer included.
     #[inline]
     #[must_use]

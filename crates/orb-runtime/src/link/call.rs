@@ -9,7 +9,6 @@ use giop_codec::Version;
 use giop_codec::cdr::Encoder;
 use giop_codec::giop::RequestId;
 use giop_proto::calls::CallId;
-use giop_proto::outbox::BATCH;
 use giop_proto::{CallError, CallErrorKind, Reply, Sent};
 
 use super::{BACKLOG, GATHER, Link, State, now};
@@ -110,7 +109,7 @@ impl Link {
     ) -> std::sync::MutexGuard<'a, State> {
         state.clock = now();
         let gather = state.writing || state.last_write.is_some_and(|at| state.clock < at + GATHER);
-        if gather && state.machine.backlog() < BATCH {
+        if gather && !state.machine.is_worth_a_write() {
             state.wake_driver();
         } else {
             (state, _) = self.flush(state);

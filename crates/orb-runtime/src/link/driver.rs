@@ -10,7 +10,6 @@ use giop_codec::ByteOrder;
 use giop_codec::giop::{
     LocateReplyHeader, LocateStatus, MessageType, ResponseFlags, finish_message, put_message_header,
 };
-use giop_proto::outbox::BATCH;
 use giop_proto::{CloseReason, Event, IncomingLocate, IncomingRequest};
 use tokio::time::Sleep;
 
@@ -122,7 +121,7 @@ impl Driver {
                 trace::wire(Way::Out, link.peer(), "", encoder.head(), encoder.len());
             }
             state.machine.send_reply(token, &mut encoder);
-            if state.machine.backlog() >= BATCH {
+            if state.machine.is_worth_a_write() {
                 (state, _) = link.flush(state);
             }
         }
