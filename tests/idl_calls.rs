@@ -264,3 +264,19 @@ async fn a_local_reference_needs_no_orb() {
     assert_eq!(error.kind, SystemExceptionKind::Unknown);
     assert!(error.to_string().contains("Fleet::NotFound"), "{error}");
 }
+
+/// Generic code over any interface names the bound of `activate`.
+fn publish<R: zorb::Serves<S>, S>(orb: &Orb, name: &str, servant: S) -> R {
+    orb.activate_named(name, servant).unwrap()
+}
+
+#[tokio::test]
+async fn an_exception_from_afar_says_who_raised_it_on_what_call() {
+    let pair = zorb::testing::pair();
+    let garage: GarageRef = publish(&pair.server, "garage", Servant::default());
+    let remote: GarageRef = pair.client.resolve(&garage.to_string()).await.unwrap();
+    assert!(pair.server.deactivate(&garage));
+    let error = remote.size().await.unwrap_err();
+    assert_eq!(error.kind, SystemExceptionKind::ObjectNotExist);
+    assert!(error.to_string().ends_with("raised by `_get_size` at in-memory pipe"), "{error}");
+}

@@ -23,7 +23,7 @@ pub use orb::{ActivateError, Activation, ArgsError, BuildError, Orb, OrbBuilder,
 pub use reference::{
     InvalidName, NarrowError, ObjectRef, Reference, ReplyInfo, ResolveError, Retry, SyncScope,
 };
-pub use serve::{Request, Servant, request, try_request};
+pub use serve::{Request, Servant, Serves, request, try_request};
 pub use transport::Peer;
 
 /// Types of the IDL mapping that Rust itself does not have.

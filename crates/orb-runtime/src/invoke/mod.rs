@@ -254,7 +254,7 @@ pub(crate) async fn transact(
                 if attempts.raised(&raised) && target.go_home() {
                     continue;
                 }
-                return Err(raised);
+                return Err(raised_by(raised, operation, &link));
             }
             ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
                 hops += 1;
@@ -313,8 +313,9 @@ pub(crate) async fn locate(target: &ObjectRef) -> Result<bool, SystemException> 
                 follow(target, &mut reply.body(), hops, &LOCATE)?;
             }
             Some(LocateStatus::SystemException) => {
-                return Err(SystemException::decode(&mut reply.body())
-                    .unwrap_or_else(|error| bad_reply(error, &LOCATE)));
+                let raised = SystemException::decode(&mut reply.body())
+                    .unwrap_or_else(|error| bad_reply(error, &LOCATE));
+                return Err(raised_by(raised, &LOCATE, &link));
             }
             Some(LocateStatus::NeedsAddressingMode) | None => {
                 return Err(transient(format!("{} can not locate by object key", link.peer())));
@@ -471,6 +472,15 @@ fn failed(error: CallError, operation: &Operation, link: &Link) -> SystemExcepti
         peer: link.peer().to_string(),
         source: error,
     })
+}
+
+/// Says who raised an exception that came in a reply, unless it has a cause of its own already.
+#[cold]
+fn raised_by(exception: SystemException, operation: &Operation, link: &Link) -> SystemException {
+    if std::error::Error::source(&exception).is_some() {
+        return exception;
+    }
+    exception.because(format!("raised by `{}` at {}", operation.name, link.peer()))
 }
 
 #[cold]

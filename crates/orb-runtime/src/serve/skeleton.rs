@@ -24,13 +24,17 @@ pub trait Skeleton: Send + Sync + 'static {
     fn local(self: Arc<Self>, out: &mut dyn Any);
 }
 
-/// Makes the skeleton of a servant. Generated: `impl<S: AccountServant> Serves<S> for AccountRef`.
+/// Which servants a reference type can stand for: the bound for code that activates any interface,
+/// `fn publish<R: Serves<S>, S>(orb: &Orb, servant: S) -> Result<R, ActivateError>`.
+///
+/// Generated: `impl<S: AccountServant> Serves<S> for AccountRef`. Nothing else implements it.
 #[diagnostic::on_unimplemented(
     message = "`{S}` is not a servant of the interface of `{Self}`",
     note = "implement the interface's `...Servant` trait for it, and annotate the reference type that `activate` returns"
 )]
 pub trait Serves<S>: Reference {
     /// The servant as a skeleton.
+    #[doc(hidden)]
     fn skeleton(servant: S) -> Arc<dyn Skeleton>;
 }
 
