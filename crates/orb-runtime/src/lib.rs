@@ -19,7 +19,7 @@ mod transport;
 pub use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 pub use giop_proto::Limits;
 pub use giop_proto::pool::PoolStats;
-pub use orb::{ActivateError, Activation, ArgsError, BuildError, Orb, OrbBuilder, ShutdownReport};
+pub use orb::{ActivateError, Activation, ArgsError, BuildError, Latency, Orb, OrbBuilder, ShutdownReport};
 pub use reference::{
     InvalidName, NarrowError, ObjectRef, Reference, ReplyInfo, ResolveError, Retry, SyncScope,
 };

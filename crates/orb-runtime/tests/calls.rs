@@ -280,21 +280,6 @@ async fn blocking_and_spawned_servants_serve() {
     }
 }
 
-#[test]
-fn a_plain_thread_calls_by_wait() {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let server = runtime.block_on(Orb::builder().listen("iiop://127.0.0.1:0").build()).unwrap();
-    let here: ProbeRef = server.activate(Probe::default()).unwrap();
-    let text = here.to_string();
-    std::thread::spawn(move || {
-        let client = orb_runtime::blocking::wait(Orb::builder().build()).unwrap();
-        let probe: ProbeRef = orb_runtime::blocking::wait(client.resolve(&text)).unwrap();
-        assert_eq!(orb_runtime::blocking::wait(probe.add(1, 5)).unwrap(), 6);
-    })
-    .join()
-    .unwrap();
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn callers_that_come_and_go_stall_nobody() {
     let (server, client, probe) = over_tcp().await;

@@ -1,9 +1,11 @@
 //! The command line that every peer shares.
 
 use std::fmt;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use zorb::{Latency, Orb, OrbBuilder};
 
 /// The largest `--size`, bytes: 1 GiB.
 pub const MAX_SIZE: u64 = 1 << 30;
@@ -125,9 +127,9 @@ pub struct ServerArgs {
     /// Socket buffer sizes, both directions (default: the kernel's autotuning)
     #[arg(long, value_name = "BYTES", value_parser = size)]
     pub sockbuf: Option<u64>,
-    /// tokio flavour
-    #[arg(long, value_enum, default_value_t = Runtime::Current)]
-    pub runtime: Runtime,
+    /// How the ORB runs.
+    #[command(flatten)]
+    pub orb: OrbArgs,
     /// Common options.
     #[command(flatten)]
     pub lifeline: crate::lifeline::LifelineArgs,
@@ -145,9 +147,31 @@ pub struct ClientArgs {
     /// GIOP version to speak
     #[arg(long, value_enum, default_value_t = Giop::V1_2)]
     pub giop: Giop,
+    /// How the ORB runs.
+    #[command(flatten)]
+    pub orb: OrbArgs,
+}
+
+/// How an ORB of zorb runs, on either side.
+#[derive(Debug, Clone, Args)]
+pub struct OrbArgs {
     /// tokio flavour
     #[arg(long, value_enum, default_value_t = Runtime::Current)]
     pub runtime: Runtime,
+    /// Ask the socket for up to so many microseconds before going to sleep (needs a core for each side)
+    #[arg(long, value_name = "US")]
+    pub spin: Option<u64>,
+}
+
+impl OrbArgs {
+    /// A builder with these options.
+    pub fn builder(&self) -> OrbBuilder {
+        let builder = Orb::builder();
+        match self.spin {
+            Some(longest) => builder.latency(Latency::Spin(Duration::from_micros(longest))),
+            None => builder,
+        }
+    }
 }
 
 /// Flavour of the tokio runtime.
@@ -157,6 +181,8 @@ pub enum Runtime {
     Current,
     /// `multi_thread`, one worker per core
     Multi,
+    /// None: a plain thread that calls by `zorb::blocking::wait` (clients only)
+    Blocking,
 }
 
 /// A GIOP version.
@@ -203,6 +229,7 @@ impl fmt::Display for Runtime {
         f.write_str(match self {
             Runtime::Current => "current",
             Runtime::Multi => "multi",
+            Runtime::Blocking => "blocking",
         })
     }
 }

@@ -165,7 +165,10 @@ async fn queue(
             trace::wire(Way::Out, link.peer(), operation.name, encoder.head(), encoder.len());
         }
         match link.send_oneway(encoder, || deadline(target, now())).await {
-            Ok(()) => return Ok(()),
+            Ok(()) => {
+                crate::blocking::flush_later(&link);
+                return Ok(());
+            }
             Err(OnewayError::Closed(error)) => {
                 target.unbind(&binding);
                 if !attempts.again(&error) {

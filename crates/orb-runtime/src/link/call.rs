@@ -2,8 +2,9 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::MutexGuard;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use giop_codec::Version;
 use giop_codec::cdr::Encoder;
@@ -12,10 +13,11 @@ use giop_proto::calls::CallId;
 use giop_proto::{CallError, CallErrorKind, Reply, Sent};
 
 use super::{BACKLOG, GATHER, Link, State, now};
+use crate::blocking::{self, Mode};
 use crate::transport::Progress;
 
 /// An idle connection is looked at before it is used, if it was idle for this long.
-const STALE: std::time::Duration = std::time::Duration::from_millis(1);
+const STALE: Duration = Duration::from_millis(1);
 
 /// A call that is entered and not sent yet, or sent and not answered. Dropping it cancels the call.
 pub(crate) struct Pending<'a> {
@@ -103,10 +105,7 @@ impl Link {
 
     /// Writes what is queued, but lets what follows a write closely gather: the driver writes it at its next turn, or the
     /// call that fills the batch does.
-    fn flush_gathering<'a>(
-        &'a self,
-        mut state: std::sync::MutexGuard<'a, State>,
-    ) -> std::sync::MutexGuard<'a, State> {
+    fn flush_gathering<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         state.clock = now();
         let gather = state.writing || state.last_write.is_some_and(|at| state.clock < at + GATHER);
         if gather && !state.machine.is_worth_a_write() {
@@ -143,6 +142,27 @@ impl Link {
                 return Poll::Ready(outcome);
             }
             let index = call.index();
+            match blocking::mode(cx) {
+                Mode::Async => {}
+                Mode::Count => {
+                    // A waker of an earlier poll would count as somebody else's.
+                    if let Some(slot) = state.callers.get_mut(index) {
+                        *slot = None;
+                    }
+                    blocking::count();
+                    return Poll::Pending;
+                }
+                Mode::InPlace => match self.wait_in_place(state, call) {
+                    Ok(outcome) => {
+                        blocking::answered();
+                        return Poll::Ready(outcome);
+                    }
+                    Err(busy) => {
+                        drop(busy);
+                        return Poll::Pending;
+                    }
+                },
+            }
             if state.callers.len() <= index {
                 state.callers.resize(index + 1, None);
             }
@@ -168,8 +188,14 @@ impl Link {
             }
             // Readiness is exact (see `transport`), so asking first costs nothing and spares a buffer.
             match self.socket.poll_read_ready(cx) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Ok(())) => state = self.read(state),
+                Poll::Pending => {
+                    let came;
+                    (state, came) = self.spin(state);
+                    if !came {
+                        return Poll::Pending;
+                    }
+                }
+                Poll::Ready(Ok(())) => (state, _) = self.read(state, Duration::ZERO),
                 Poll::Ready(Err(error)) => {
                     let now = state.clock;
                     state.machine.handle_read_error(&error, now);
@@ -179,15 +205,29 @@ impl Link {
         }
     }
 
-    /// Reads once. The caller drains the events.
+    /// Asks the socket for as long as this link spins; says whether something came. The caller drains the events.
+    ///
+    /// The socket has the caller's waker already: what comes later wakes it.
+    #[inline]
+    pub(super) fn spin<'a>(&'a self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
+        if self.spin.is_zero() { (state, false) } else { self.read(state, self.spin) }
+    }
+
+    /// Reads once, or asks again for up to `spin`; says whether something came, the end included. The caller drains the
+    /// events.
     pub(super) fn read<'a>(
         &'a self,
-        mut state: std::sync::MutexGuard<'a, State>,
-    ) -> std::sync::MutexGuard<'a, State> {
+        mut state: MutexGuard<'a, State>,
+        spin: Duration,
+    ) -> (MutexGuard<'a, State>, bool) {
         state.reading = true;
         let mut buf = state.machine.take_read_buf();
         drop(state);
-        let outcome = self.socket.try_read(&mut buf);
+        let outcome = if spin.is_zero() {
+            self.socket.try_read(&mut buf)
+        } else {
+            self.socket.spin_read(&mut buf, spin)
+        };
         let mut state = self.lock();
         state.reading = false;
         let now = now();
@@ -199,6 +239,7 @@ impl Link {
             Err(error) => (0, Some(Err(error))),
         };
         state.machine.handle_read(buf, n, now);
+        let came = n > 0 || end.is_some();
         match end {
             Some(Ok(())) => state.machine.handle_eof(now),
             Some(Err(error)) => state.machine.handle_read_error(&error, now),
@@ -208,20 +249,16 @@ impl Link {
             // It may have come by while a caller was reading, and gone away again.
             state.wake_driver();
         }
-        state
+        (state, came)
     }
 
     /// Sees a CloseConnection or the end of the stream before a request is written into it.
     #[cold]
-    fn read_idle<'a>(
-        &'a self,
-        mut state: std::sync::MutexGuard<'a, State>,
-        now: Instant,
-    ) -> std::sync::MutexGuard<'a, State> {
+    fn read_idle<'a>(&'a self, mut state: MutexGuard<'a, State>, now: Instant) -> MutexGuard<'a, State> {
         if state.reading || !state.machine.wants_read() {
             return state;
         }
-        state = self.read(state);
+        (state, _) = self.read(state, Duration::ZERO);
         self.drain_events(&mut state, None);
         state.last_use = now;
         state

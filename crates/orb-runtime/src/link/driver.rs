@@ -300,10 +300,23 @@ impl Driver {
             }
             state.driver_reads = true;
             match link.socket.poll_read_ready(cx) {
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending => {
+                    // Only behind a request is the next one expected at once.
+                    let came = if served > 0 {
+                        let came;
+                        (state, came) = link.spin(state);
+                        came
+                    } else {
+                        false
+                    };
+                    if !came {
+                        return Poll::Pending;
+                    }
+                    state.driver_awake = true;
+                }
                 Poll::Ready(Ok(())) => {
                     state.driver_awake = true;
-                    state = link.read(state);
+                    (state, _) = link.read(state, Duration::ZERO);
                 }
                 Poll::Ready(Err(error)) => {
                     state.driver_awake = true;

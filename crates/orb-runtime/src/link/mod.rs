@@ -5,12 +5,15 @@
 //!   dropped future never leaves half a message.
 //! * **Read.** The only pending call of a client connection reads for itself; in all other cases the driver
 //!   reads. The role lasts one poll and is never held across `Pending`.
+//! * **Spin.** Where it is wanted, whoever would go to sleep asks the socket for a while before, without the lock.
 //! * **Timers.** The driver has one timer; a call whose deadline lies behind the armed one costs nothing.
 
 mod call;
 mod driver;
+mod in_place;
 
 use std::fmt;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -19,11 +22,13 @@ use std::time::{Duration, Instant};
 use giop_codec::cdr::{CodeSets, Encoder};
 use giop_codec::{ByteOrder, Version};
 use giop_proto::calls::CallId;
+use giop_proto::outbox::Transmit;
 use giop_proto::{CloseReason, Config, Connection, Event, Role};
 
 pub(crate) use call::OnewayError;
 pub(crate) use driver::{Driver, Service};
 
+use crate::orb::Latency;
 use crate::transport::{Peer, Progress, Socket};
 
 /// Octets that may wait for the socket before callers wait as well.
@@ -47,6 +52,8 @@ pub(crate) struct Link {
     peer: Peer,
     /// Whether the peer only answers: then a lone caller may read for itself.
     client_only: bool,
+    /// How long whoever waits asks the socket before it sleeps.
+    spin: Duration,
     state: Mutex<State>,
     /// Whether a reply came: from then on the server knows the code sets.
     answered: AtomicBool,
@@ -82,7 +89,7 @@ struct State {
 
 impl Link {
     /// Wraps a connected socket. Its driver must be polled for as long as the link is used.
-    pub(crate) fn new(socket: Socket, peer: Peer, config: Config) -> Arc<Self> {
+    pub(crate) fn new(socket: Socket, peer: Peer, config: Config, latency: Latency) -> Arc<Self> {
         let now = now();
         let client_only = config.role == Role::Client;
         let state = State {
@@ -107,6 +114,7 @@ impl Link {
             socket,
             peer,
             client_only,
+            spin: latency.spin(),
             state: Mutex::new(state),
             answered: AtomicBool::new(false),
         })
@@ -156,7 +164,17 @@ impl Link {
 
     /// Writes what is queued, unless somebody writes already, who goes on with it, or the socket is full: then the driver
     /// does when there is room.
-    fn flush<'a>(&'a self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, Progress) {
+    #[inline]
+    fn flush<'a>(&'a self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, Progress) {
+        self.flush_by(state, Socket::try_write)
+    }
+
+    /// The same by another way to write.
+    fn flush_by<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        write: impl Fn(&Socket, &mut Transmit) -> io::Result<Progress>,
+    ) -> (MutexGuard<'a, State>, Progress) {
         if state.writing || state.blocked {
             return (state, Progress::Blocked);
         }
@@ -165,7 +183,7 @@ impl Link {
         let mut round = 0;
         loop {
             drop(state);
-            let outcome = self.socket.try_write(&mut transmit);
+            let outcome = write(&self.socket, &mut transmit);
             state = self.lock();
             let now = state.clock;
             state.machine.handle_written(transmit, now);

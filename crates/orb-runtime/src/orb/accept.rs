@@ -66,7 +66,12 @@ impl OrbCore {
             tracing::debug!(target: "zorb", %address, %error, "the connection was gone before it was served");
             return;
         }
-        let link = Link::new(Socket::Tcp(stream), Peer::Tcp(address), self.link_config(Role::Server));
+        let link = Link::new(
+            Socket::Tcp(stream),
+            Peer::Tcp(address),
+            self.link_config(Role::Server),
+            self.config.latency,
+        );
         self.drive(&link, seat);
     }
 

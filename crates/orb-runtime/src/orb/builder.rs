@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
-use super::{Config, Connections, Endpoint, Guard, Orb, OrbCore};
+use super::{Config, Connections, Endpoint, Guard, Latency, Orb, OrbCore};
 use crate::serve::adapter::Adapter;
 
 /// Receive buffers of all connections of an ORB.
@@ -87,6 +87,7 @@ impl OrbBuilder {
             socket_buffer: None,
             memory: None,
             max_version: Version::V1_2,
+            latency: Latency::Park,
         };
         Self {
             listen: Vec::new(),
@@ -173,6 +174,12 @@ impl OrbBuilder {
     /// Fixes the size of the sockets' buffers, in octets. Left alone, the kernel tunes them, mostly better.
     pub fn socket_buffer(mut self, octets: usize) -> Self {
         self.parts.config.socket_buffer = Some(octets);
+        self
+    }
+
+    /// How whoever waits for the next message waits (default [`Latency::Park`]).
+    pub fn latency(mut self, latency: Latency) -> Self {
+        self.parts.config.latency = latency;
         self
     }
 

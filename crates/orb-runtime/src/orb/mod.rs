@@ -75,8 +75,40 @@ pub(crate) struct Config {
     pub(crate) max_connections_per_address: usize,
     pub(crate) socket_buffer: Option<usize>,
     pub(crate) max_version: giop_codec::Version,
+    pub(crate) latency: Latency,
     /// Hosts that are reached by in-memory pipes, in tests.
     pub(crate) memory: Option<Arc<crate::testing::Network>>,
+}
+
+/// How a side waits for the next message.
+///
+/// ```
+/// # use orb_runtime::{Latency, Orb};
+/// # use std::time::Duration;
+/// let builder = Orb::builder().latency(Latency::Spin(Duration::from_micros(50)));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Latency {
+    /// The thread sleeps in the system until something comes.
+    #[default]
+    Park,
+    /// The thread asks the socket again and again for up to this long, and only then sleeps: half the round trip of
+    /// [`Park`](Self::Park) where the answer comes within that time.
+    ///
+    /// It spins where a caller waits for the only call of a connection, and where a server has just served one. It needs a
+    /// core to itself: other tasks of the thread, and other threads of the core, wait meanwhile.
+    Spin(Duration),
+}
+
+impl Latency {
+    /// How long to spin.
+    pub(crate) fn spin(self) -> Duration {
+        match self {
+            Self::Park => Duration::ZERO,
+            Self::Spin(longest) => longest,
+        }
+    }
 }
 
 /// An address under which the ORB listens, as its references say it.

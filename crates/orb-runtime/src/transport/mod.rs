@@ -10,6 +10,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use giop_proto::outbox::Transmit;
 use giop_proto::receive::ReadBuf;
@@ -63,12 +64,41 @@ impl Socket {
         }
     }
 
+    /// Asks again and again for up to `longest`, whatever tokio thinks of the socket. As [`try_read`](Self::try_read).
+    pub(crate) fn spin_read(&self, buf: &mut ReadBuf, longest: Duration) -> io::Result<Option<usize>> {
+        match self {
+            Self::Tcp(stream) => tcp::spin_read(stream, buf, longest),
+            Self::Pipe(pipe) => pipe.try_read(buf),
+        }
+    }
+
     /// Writes until everything is written or the socket blocks.
     #[inline]
     pub(crate) fn try_write(&self, transmit: &mut Transmit) -> io::Result<Progress> {
         match self {
             Self::Tcp(stream) => tcp::try_write(stream, transmit),
             Self::Pipe(pipe) => pipe.try_write(transmit),
+        }
+    }
+
+    /// As [`try_write`](Self::try_write), whatever tokio thinks of the socket.
+    pub(crate) fn write_now(&self, transmit: &mut Transmit) -> io::Result<Progress> {
+        match self {
+            Self::Tcp(stream) => tcp::write_now(stream, transmit),
+            Self::Pipe(pipe) => pipe.try_write(transmit),
+        }
+    }
+
+    /// Whether a thread can wait on it.
+    pub(crate) fn can_wait(&self) -> bool {
+        matches!(self, Self::Tcp(_))
+    }
+
+    /// Lets the thread sleep until the socket can be read or written, as asked for, or `longest` is over.
+    pub(crate) fn wait(&self, read: bool, write: bool, longest: Duration) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => tcp::wait(stream, read, write, longest),
+            Self::Pipe(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 

@@ -2,9 +2,11 @@
 
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 use giop_proto::outbox::{MAX_SLICES, Transmit};
 use giop_proto::receive::ReadBuf;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use tokio::io::Interest;
@@ -18,12 +20,7 @@ pub(super) fn try_read(stream: &TcpStream, buf: &mut ReadBuf) -> io::Result<Opti
     let mut got = None;
     let outcome = stream.try_io(Interest::READABLE, || {
         loop {
-            // One plain read costs the kernel less than a vector of one.
-            let outcome = match &mut buf.io_slices() {
-                [into, next] if next.is_empty() => rustix::io::read(stream.as_fd(), &mut **into),
-                both => rustix::io::readv(stream.as_fd(), both),
-            };
-            match outcome {
+            match read(stream, buf) {
                 Ok(n) => {
                     got = Some(n);
                     // A short read has emptied the socket: saying so here spares the read that would fail.
@@ -41,25 +38,54 @@ pub(super) fn try_read(stream: &TcpStream, buf: &mut ReadBuf) -> io::Result<Opti
     }
 }
 
+/// One plain read costs the kernel less than a vector of one.
+#[inline]
+fn read(stream: &TcpStream, buf: &mut ReadBuf) -> rustix::io::Result<usize> {
+    match &mut buf.io_slices() {
+        [into, next] if next.is_empty() => rustix::io::read(stream.as_fd(), &mut **into),
+        both => rustix::io::readv(stream.as_fd(), both),
+    }
+}
+
+/// Reads until something is there, for up to `longest`. tokio does not hear of it: that it may think the socket readable
+/// afterwards costs one read in vain.
+pub(super) fn spin_read(
+    stream: &TcpStream,
+    buf: &mut ReadBuf,
+    longest: Duration,
+) -> io::Result<Option<usize>> {
+    let begun = Instant::now();
+    loop {
+        match read(stream, buf) {
+            Ok(n) => return Ok(Some(n)),
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) if begun.elapsed() < longest => std::hint::spin_loop(),
+            Err(Errno::AGAIN) => return Ok(None),
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
+/// `poll` on one socket.
+pub(super) fn wait(stream: &TcpStream, read: bool, write: bool, longest: Duration) -> io::Result<()> {
+    let mut events = PollFlags::empty();
+    events.set(PollFlags::IN, read);
+    events.set(PollFlags::OUT, write);
+    let longest = Timespec::try_from(longest).map_err(|_| io::ErrorKind::InvalidInput)?;
+    match rustix::event::poll(&mut [PollFd::new(stream, events)], Some(&longest)) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(e) => Err(e.into()),
+    }
+}
+
 /// `send` of one piece or `writev` of many until all is written. See [`super::Socket::try_write`].
 pub(super) fn try_write(stream: &TcpStream, transmit: &mut Transmit) -> io::Result<Progress> {
     while !transmit.is_empty() {
         let mut wrote = None;
         let outcome = stream.try_io(Interest::WRITABLE, || {
-            loop {
-                let (written, len) = match transmit.single() {
-                    Some(one) => (rustix::net::send(stream.as_fd(), one, SendFlags::NOSIGNAL), one.len()),
-                    None => write_all_pieces(stream, transmit),
-                };
-                match written {
-                    Ok(n) => {
-                        wrote = Some(n);
-                        return if n < len { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) };
-                    }
-                    Err(Errno::INTR) => {}
-                    Err(e) => return Err(e.into()),
-                }
-            }
+            let (n, len) = write(stream, transmit)?;
+            wrote = Some(n);
+            if n < len { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
         });
         match (wrote, outcome) {
             (Some(n), outcome) => {
@@ -73,6 +99,33 @@ pub(super) fn try_write(stream: &TcpStream, transmit: &mut Transmit) -> io::Resu
         }
     }
     Ok(Progress::Done)
+}
+
+/// The same without asking tokio whether the socket can be written.
+pub(super) fn write_now(stream: &TcpStream, transmit: &mut Transmit) -> io::Result<Progress> {
+    while !transmit.is_empty() {
+        match write(stream, transmit) {
+            Ok((n, _)) => transmit.advance(n),
+            Err(Errno::AGAIN) => return Ok(Progress::Blocked),
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(Progress::Done)
+}
+
+/// One system call; gives how many octets it took of how many it was given.
+#[inline]
+fn write(stream: &TcpStream, transmit: &Transmit) -> rustix::io::Result<(usize, usize)> {
+    loop {
+        let (written, len) = match transmit.single() {
+            Some(one) => (rustix::net::send(stream.as_fd(), one, SendFlags::NOSIGNAL), one.len()),
+            None => write_all_pieces(stream, transmit),
+        };
+        match written {
+            Err(Errno::INTR) => {}
+            written => return written.map(|n| (n, len)),
+        }
+    }
 }
 
 fn write_all_pieces(stream: &TcpStream, transmit: &Transmit) -> (rustix::io::Result<usize>, usize) {

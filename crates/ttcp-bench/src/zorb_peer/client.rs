@@ -17,8 +17,8 @@ use crate::report::Report;
 pub fn client(args: &ClientArgs) -> anyhow::Result<Report> {
     args.work.check()?;
     let args = args.clone();
-    super::block_on(args.runtime, async move {
-        let mut builder = Orb::builder().limits(super::limits()).max_giop(version(args.giop));
+    super::block_on(args.orb.runtime, async move {
+        let mut builder = args.orb.builder().limits(super::limits()).max_giop(version(args.giop));
         if let Some(octets) = args.work.sockbuf {
             builder = builder.socket_buffer(usize::try_from(octets)?);
         }

@@ -36,6 +36,7 @@ fn block_on<T: Send + 'static>(
     future: impl Future<Output = anyhow::Result<T>> + Send + 'static,
 ) -> anyhow::Result<T> {
     let runtime = match runtime {
+        Runtime::Blocking => return zorb::blocking::wait(future),
         Runtime::Current => tokio::runtime::Builder::new_current_thread().enable_all().build()?,
         Runtime::Multi => tokio::runtime::Builder::new_multi_thread().enable_all().build()?,
     };

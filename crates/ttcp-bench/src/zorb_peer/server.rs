@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use zorb::prelude::*;
 
 use super::idl::{BinStruct, TtcpRef, TtcpServant, WideRef, WideServant};
-use crate::cli::ServerArgs;
+use crate::cli::{Runtime, ServerArgs};
 use crate::reference;
 
 /// Serves until killed.
@@ -13,11 +13,12 @@ use crate::reference;
 /// # Errors
 /// The port is taken, or a file cannot be written.
 pub fn server(args: &ServerArgs) -> anyhow::Result<()> {
+    anyhow::ensure!(args.orb.runtime != Runtime::Blocking, "a server needs --runtime current or multi");
     args.lifeline.watch()?;
     let args = args.clone();
-    super::block_on(args.runtime, async move {
+    super::block_on(args.orb.runtime, async move {
         let mut builder =
-            Orb::builder().listen(format!("iiop://127.0.0.1:{}", args.port)).limits(super::limits());
+            args.orb.builder().listen(format!("iiop://127.0.0.1:{}", args.port)).limits(super::limits());
         if let Some(octets) = args.sockbuf {
             builder = builder.socket_buffer(usize::try_from(octets)?);
         }
