@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use orb_runtime::testing::{PipeFaults, pair};
-use orb_runtime::{CompletionStatus, NarrowError, Orb, Reference, ResolveError, Retry, SystemExceptionKind};
+use orb_runtime::{
+    CompletionStatus, NarrowError, Orb, Reference, ResolveError, Retry, SyncScope, SystemExceptionKind,
+};
 use probe::{Probe, ProbeRef};
 
 async fn over_tcp() -> (Orb, Orb, ProbeRef) {
@@ -312,4 +314,28 @@ async fn callers_that_come_and_go_stall_nobody() {
     }
     assert_eq!(client.open_connections(), 1);
     server.shutdown().await;
+}
+
+#[tokio::test]
+async fn references_that_share_a_connection_reach_their_own_objects() {
+    let server = Orb::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+    let client = Orb::builder().build().await.unwrap();
+    let mut probes: Vec<ProbeRef> = Vec::new();
+    for i in 0..12 {
+        let here: ProbeRef = server.activate_named(format!("probe {i}"), Probe::default()).unwrap();
+        probes.push(client.resolve(&here.to_string()).await.unwrap());
+    }
+    // More than there are kept headers, in an order in which all are needed again and again.
+    for round in 0..3 {
+        for (i, probe) in (0..).zip(&probes) {
+            probe.note(i, 0).await.unwrap();
+            assert_eq!(probe.add(i, round).await.unwrap(), i + round);
+            let synchronised = probe.with_sync_scope(SyncScope::Target);
+            synchronised.note(i + 100, 0).await.unwrap();
+        }
+    }
+    for (i, probe) in (0..).zip(&probes) {
+        assert_eq!(probe.notes().await.unwrap(), [i, i + 100, i, i + 100, i, i + 100]);
+    }
+    assert_eq!(client.open_connections(), 1);
 }

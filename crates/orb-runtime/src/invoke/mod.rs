@@ -3,14 +3,15 @@
 mod bind;
 mod local;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use giop_codec::cdr::{CdrDecode, Decoder, Encoder};
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{
-    AddressingDisposition, LocateRequestHeader, LocateStatus, MessageType, ReplyStatus, RequestHeader,
-    RequestId, ResponseFlags, ServiceContext, ServiceContexts, TargetAddress, TargetReference, begin_body,
-    finish_message, put_message_header,
+    AddressingDisposition, LocateRequestHeader, LocateStatus, MessageHeader, MessageType, ReplyStatus,
+    RequestHeader, ResponseFlags, ServiceContext, ServiceContexts, TargetAddress, TargetReference,
+    begin_body, finish_message, put_message_header,
 };
 use giop_codec::ior::Ior;
 use giop_codec::{DecodeError, EncodeError};
@@ -19,7 +20,7 @@ use giop_proto::{CallError, Reply};
 use bind::Bound;
 pub use local::{LocalFuture, LocalServant, local};
 
-use crate::link::{Link, OnewayError, now};
+use crate::link::{Link, OnewayError, Plain, Started, now};
 use crate::reference::{Binding, ObjectRef, Retry, SyncScope};
 use crate::serve::inherited_deadline;
 use crate::trace::{self, Way};
@@ -153,14 +154,13 @@ async fn queue(
     let mut attempts = Attempts::new(target);
     loop {
         let Bound { binding, link } = target.bound(|| deadline(target, now())).await?;
-        let (id, mut encoder) = link.begin_oneway(binding.version);
-        let announced = link.is_answered();
-        let response = ResponseFlags::None;
-        let request = Outgoing { target, binding: &binding, announced, operation, response };
-        if let Err(error) = request.encode(&mut encoder, id, None, encode) {
-            link.discard(encoder);
+        let request = Outgoing::new(target, &binding, &link, operation, ResponseFlags::None, None);
+        let mut started = link.begin_oneway(binding.version, request.plain());
+        if let Err(error) = request.encode(&mut started, encode) {
+            link.discard(started.encoder);
             return Err(error.into());
         }
+        let encoder = started.encoder;
         if trace::wire_enabled() {
             trace::wire(Way::Out, link.peer(), operation.name, encoder.head(), encoder.len());
         }
@@ -206,7 +206,9 @@ pub(crate) async fn transact(
     let mut addressing = None;
     loop {
         let Bound { binding, link } = target.bound(|| deadline).await?;
-        let (pending, id, mut encoder) = match link.begin_call(deadline, binding.version, begun) {
+        let request = Outgoing::new(target, &binding, &link, operation, response, addressing);
+        let (pending, mut started) = match link.begin_call(deadline, binding.version, request.plain(), begun)
+        {
             Ok(begun) => begun,
             Err(error) => {
                 target.unbind(&binding);
@@ -217,12 +219,11 @@ pub(crate) async fn transact(
                 return Err(failed(error, operation, &link));
             }
         };
-        let announced = link.is_answered();
-        let request = Outgoing { target, binding: &binding, announced, operation, response };
-        if let Err(error) = request.encode(&mut encoder, id, addressing, encode) {
-            link.discard(encoder);
+        if let Err(error) = request.encode(&mut started, encode) {
+            link.discard(started.encoder);
             return Err(error.into());
         }
+        let encoder = started.encoder;
         if trace::wire_enabled() {
             trace::wire(Way::Out, link.peer(), operation.name, encoder.head(), encoder.len());
         }
@@ -283,8 +284,8 @@ pub(crate) async fn locate(target: &ObjectRef) -> Result<bool, SystemException> 
     let mut hops = 0;
     loop {
         let Bound { binding, link } = target.bound(|| deadline).await?;
-        let outcome = match link.begin_call(deadline, binding.version, begun) {
-            Ok((pending, id, mut encoder)) => {
+        let outcome = match link.begin_call(deadline, binding.version, None, begun) {
+            Ok((pending, Started { id, mut encoder, .. })) => {
                 let size_at = put_message_header(&mut encoder, MessageType::LocateRequest);
                 let header = LocateRequestHeader {
                     request_id: id,
@@ -354,52 +355,44 @@ fn follow(
 /// A request that is about to be encoded.
 struct Outgoing<'a> {
     target: &'a ObjectRef,
-    binding: &'a Binding,
-    /// The server knows the code sets.
-    announced: bool,
+    binding: &'a Arc<Binding>,
+    link: &'a Link,
+    /// What tells the server the code sets, if it does not know them.
+    announce: Option<&'a ServiceContext>,
     operation: &'static Operation,
     response: ResponseFlags,
+    addressing: Option<AddressingDisposition>,
 }
 
-impl Outgoing<'_> {
-    /// Encodes the whole message: one pass over the arguments, into one buffer and its shared chunks.
-    fn encode(
-        &self,
-        e: &mut Encoder,
-        request_id: RequestId,
+impl<'a> Outgoing<'a> {
+    #[inline]
+    fn new(
+        target: &'a ObjectRef,
+        binding: &'a Arc<Binding>,
+        link: &'a Link,
+        operation: &'static Operation,
+        response: ResponseFlags,
         addressing: Option<AddressingDisposition>,
-        arguments: Arguments<'_>,
-    ) -> Result<(), EncodeError> {
-        let binding = self.binding;
-        e.set_code_sets(binding.code_sets);
-        let size_at = put_message_header(e, MessageType::Request);
-        let announce = binding.announce.as_ref().filter(|_| !self.announced);
-        let own = &self.target.options().contexts;
-        let joined: Vec<ServiceContext>;
-        let contexts = match (announce, own.is_empty()) {
-            (None, _) => ServiceContexts::from(&**own),
-            (Some(context), true) => ServiceContexts::from(std::slice::from_ref(context)),
-            (Some(context), false) => {
-                joined = std::iter::once(context).chain(own.iter()).cloned().collect();
-                ServiceContexts::from(&*joined)
-            }
-        };
-        let target = match addressing {
-            None | Some(AddressingDisposition::Key) => TargetAddress::Key(binding.key.as_slice()),
-            Some(AddressingDisposition::Profile) => TargetAddress::Profile(binding.profile.to_tagged()?),
-            Some(AddressingDisposition::Reference) => {
-                let ior = self.target.ior().clone();
-                TargetAddress::Reference(Box::new(TargetReference { selected_profile: 0, ior }))
-            }
-        };
-        RequestHeader {
-            request_id,
-            response: self.response,
-            target,
-            operation: self.operation.name,
-            contexts,
+    ) -> Self {
+        let announce = binding.announce.as_ref().filter(|_| !link.is_answered());
+        Self { target, binding, link, announce, operation, response, addressing }
+    }
+
+    /// What its header says, if that is what all requests of the operation say.
+    #[inline]
+    fn plain(&self) -> Option<Plain<'a>> {
+        let plain =
+            self.announce.is_none() && self.addressing.is_none() && self.target.options().contexts.is_empty();
+        let Self { binding, operation, response, .. } = *self;
+        plain.then_some(Plain { binding, operation, response })
+    }
+
+    /// Encodes the whole message: one pass over the arguments, into one buffer and its shared chunks.
+    fn encode(&self, started: &mut Started, arguments: Arguments<'_>) -> Result<(), EncodeError> {
+        if !started.has_header {
+            self.encode_header(started)?;
         }
-        .encode(e)?;
+        let e = &mut started.encoder;
         let end = e.mark();
         begin_body(e);
         let body = e.position();
@@ -407,7 +400,45 @@ impl Outgoing<'_> {
         if e.position() == body {
             e.rewind(end); // no arguments, no padding for them
         }
-        finish_message(e, size_at)?;
+        finish_message(e, MessageHeader::SIZE_AT)?;
+        Ok(())
+    }
+
+    #[cold]
+    fn encode_header(&self, started: &mut Started) -> Result<(), EncodeError> {
+        let Self { target, binding, operation, response, .. } = *self;
+        let e = &mut started.encoder;
+        e.set_code_sets(binding.code_sets);
+        put_message_header(e, MessageType::Request);
+        let own = &target.options().contexts;
+        let joined: Vec<ServiceContext>;
+        let contexts = match (self.announce, own.is_empty()) {
+            (None, _) => ServiceContexts::from(&**own),
+            (Some(context), true) => ServiceContexts::from(std::slice::from_ref(context)),
+            (Some(context), false) => {
+                joined = std::iter::once(context).chain(own.iter()).cloned().collect();
+                ServiceContexts::from(&*joined)
+            }
+        };
+        let address = match self.addressing {
+            None | Some(AddressingDisposition::Key) => TargetAddress::Key(binding.key.as_slice()),
+            Some(AddressingDisposition::Profile) => TargetAddress::Profile(binding.profile.to_tagged()?),
+            Some(AddressingDisposition::Reference) => {
+                let ior = target.ior().clone();
+                TargetAddress::Reference(Box::new(TargetReference { selected_profile: 0, ior }))
+            }
+        };
+        RequestHeader {
+            request_id: started.id,
+            response,
+            target: address,
+            operation: operation.name,
+            contexts,
+        }
+        .encode(e)?;
+        if let Some(plain) = self.plain() {
+            self.link.keep_header(plain, e.head());
+        }
         Ok(())
     }
 }

@@ -12,7 +12,7 @@ use giop_codec::giop::RequestId;
 use giop_proto::calls::CallId;
 use giop_proto::{CallError, CallErrorKind, Reply, Sent};
 
-use super::{BACKLOG, GATHER, Link, State, now};
+use super::{BACKLOG, GATHER, Link, Plain, State, now};
 use crate::blocking::{self, Mode};
 use crate::transport::Progress;
 
@@ -23,7 +23,25 @@ const STALE: Duration = Duration::from_millis(1);
 pub(crate) struct Pending<'a> {
     link: &'a Link,
     call: CallId,
+    deadline: Option<Instant>,
     taken: bool,
+}
+
+/// A request that is to be encoded.
+pub(crate) struct Started {
+    pub(crate) id: RequestId,
+    pub(crate) encoder: Encoder,
+    /// The encoder has its header.
+    pub(crate) has_header: bool,
+}
+
+impl State {
+    #[inline]
+    fn start(&mut self, version: Version, header: Option<Plain<'_>>, id: RequestId) -> Started {
+        let mut encoder = self.encoder(version);
+        let has_header = header.is_some_and(|header| self.headers.start(header, id, &mut encoder));
+        Started { id, encoder, has_header }
+    }
 }
 
 /// Why a oneway did not get into the queue.
@@ -36,13 +54,14 @@ pub(crate) enum OnewayError {
 }
 
 impl Link {
-    /// Enters a call and lends an encoder for its request.
+    /// Enters a call and lends an encoder for its request. It has the header already if `header` is one that was kept.
     pub(crate) fn begin_call(
         &self,
         deadline: Option<Instant>,
         version: Version,
+        header: Option<Plain<'_>>,
         now: Instant,
-    ) -> Result<(Pending<'_>, RequestId, Encoder), CallError> {
+    ) -> Result<(Pending<'_>, Started), CallError> {
         let mut state = self.lock();
         state.clock = now;
         if state.machine.calls_waiting() == 0 && now.saturating_duration_since(state.last_use) > STALE {
@@ -51,15 +70,22 @@ impl Link {
         state.last_use = now;
         let call = state.machine.start_call(deadline, now)?;
         let id = state.machine.request_id(call);
-        let encoder = state.encoder(version);
+        let started = state.start(version, header, id);
         drop(state);
-        Ok((Pending { link: self, call, taken: false }, id, encoder))
+        Ok((Pending { link: self, call, deadline, taken: false }, started))
     }
 
     /// An id and an encoder for a oneway.
-    pub(crate) fn begin_oneway(&self, version: Version) -> (RequestId, Encoder) {
+    pub(crate) fn begin_oneway(&self, version: Version, header: Option<Plain<'_>>) -> Started {
         let mut state = self.lock();
-        (state.machine.next_oneway_id(), state.encoder(version))
+        let id = state.machine.next_oneway_id();
+        state.start(version, header, id)
+    }
+
+    /// Keeps a header for requests like this one.
+    #[cold]
+    pub(crate) fn keep_header(&self, header: Plain<'_>, octets: &[u8]) {
+        self.lock().headers.keep(header, octets);
     }
 
     /// Takes back an encoder whose message is not sent.
@@ -271,13 +297,13 @@ impl Pending<'_> {
         let mut state = self.link.lock();
         state.machine.send_request(self.call, &mut encoder);
         state.keep_encoder(encoder);
-        state.rearm_calls();
         if state.machine.calls_waiting() > 1 {
             // Others are under way as well: what they send at the same time leaves in one write.
-            drop(self.link.flush_gathering(state));
+            state = self.link.flush_gathering(state);
         } else {
-            drop(self.link.flush(state));
+            (state, _) = self.link.flush(state);
         }
+        self.arm(state);
     }
 
     /// The same for a LocateRequest.
@@ -285,8 +311,16 @@ impl Pending<'_> {
         let mut state = self.link.lock();
         state.machine.send_locate(self.call, &mut encoder);
         state.keep_encoder(encoder);
-        state.rearm_calls();
-        drop(self.link.flush(state));
+        (state, _) = self.link.flush(state);
+        self.arm(state);
+    }
+
+    /// Makes sure that the timer fires at the deadline. What else the machine waits for, the driver knows.
+    #[inline]
+    fn arm(&self, mut state: MutexGuard<'_, State>) {
+        if let Some(deadline) = self.deadline {
+            state.rearm(deadline);
+        }
     }
 
     /// Waits for the reply. Dropping the future cancels the call.

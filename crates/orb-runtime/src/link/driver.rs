@@ -234,6 +234,14 @@ impl Driver {
         }
         let started = state.clock;
         let mut served = 0;
+        // A driver is mostly woken because something came: then nothing is looked at before it is read.
+        if state.driver_reads && !state.reading && self.running.is_idle() && state.machine.wants_read() {
+            match link.socket.poll_read_ready(cx) {
+                Poll::Ready(Ok(())) => (state, _) = link.read(state, Duration::ZERO),
+                // Said again below, with all that belongs to it.
+                Poll::Ready(Err(_)) | Poll::Pending => {}
+            }
+        }
         if !self.held.is_empty() && !self.orb.is_holding(cx) {
             for incoming in std::mem::take(&mut self.held) {
                 drop(state);

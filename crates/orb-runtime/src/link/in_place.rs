@@ -52,12 +52,12 @@ impl Link {
         call: Option<CallId>,
     ) -> MutexGuard<'a, State> {
         let (reads, writes) = (state.machine.wants_read(), state.machine.has_output());
+        let due = state.machine.poll_timeout();
         let mut came = false;
         if reads && !writes && !self.spin.is_zero() {
             (state, came) = self.read(state, self.spin);
         }
         if !came {
-            let due = state.machine.poll_timeout();
             drop(state);
             let longest = due.map_or(LONGEST, |at| at.saturating_duration_since(now()).min(LONGEST));
             // Should it fail, the read and the write below say why.
@@ -66,6 +66,8 @@ impl Link {
             if reads && !state.reading {
                 // Once, whatever tokio knows of the socket.
                 (state, _) = self.read(state, Duration::from_nanos(1));
+            } else {
+                state.clock = now();
             }
         }
         self.drain_events(&mut state, call);
@@ -73,8 +75,8 @@ impl Link {
             state.blocked = false;
             (state, _) = self.flush_by(state, Socket::write_now);
         }
-        let now = state.clock.max(now());
-        if state.machine.poll_timeout().is_some_and(|due| due <= now) {
+        if due.is_some_and(|due| due <= state.clock) {
+            let now = state.clock;
             state.machine.handle_timeout(now);
             self.drain_events(&mut state, call);
         }

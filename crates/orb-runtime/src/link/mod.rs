@@ -10,6 +10,7 @@
 
 mod call;
 mod driver;
+mod headers;
 mod in_place;
 
 use std::fmt;
@@ -25,8 +26,10 @@ use giop_proto::calls::CallId;
 use giop_proto::outbox::Transmit;
 use giop_proto::{CloseReason, Config, Connection, Event, Role};
 
-pub(crate) use call::OnewayError;
+pub(crate) use call::{OnewayError, Started};
 pub(crate) use driver::{Driver, Service};
+use headers::Headers;
+pub(crate) use headers::Plain;
 
 use crate::orb::Latency;
 use crate::transport::{Peer, Progress, Socket};
@@ -81,6 +84,7 @@ struct State {
     /// Oneways that wait for room in the queue, and flushes.
     room: Vec<Waker>,
     encoders: Vec<Encoder>,
+    headers: Headers,
     /// The write side of the socket is shut down.
     shut_down: bool,
     /// When the driver's timer fires.
@@ -107,6 +111,7 @@ impl Link {
             clock: now,
             room: Vec::new(),
             encoders: Vec::new(),
+            headers: Headers::default(),
             shut_down: false,
             armed: None,
         };
@@ -278,13 +283,6 @@ impl State {
     fn keep_encoder(&mut self, encoder: Encoder) {
         if self.encoders.len() < SPARE_ENCODERS {
             self.encoders.push(encoder);
-        }
-    }
-
-    /// Makes sure that the timer fires in time for the machine's next deadline.
-    fn rearm_calls(&mut self) {
-        if let Some(at) = self.machine.poll_timeout() {
-            self.rearm(at);
         }
     }
 
