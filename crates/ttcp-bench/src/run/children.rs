@@ -133,6 +133,11 @@ impl Children {
 }
 
 impl Process {
+    /// Its number.
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
     /// Waits up to `time` for the process to end by itself, then reaps it; `None` if it still runs.
     pub(crate) fn wait(&mut self, time: Duration) -> Option<ExitStatus> {
         if self.ended.is_none() && self.ends_within(time) {

@@ -5,6 +5,7 @@ mod environment;
 mod peers;
 mod pin;
 mod plan;
+mod processor;
 mod progress;
 mod results;
 
@@ -74,6 +75,9 @@ pub struct RunArgs {
     /// Keep servers on one core and clients on another: steadier figures, for peers of one thread
     #[arg(long)]
     pub pin: bool,
+    /// Print a second table: processor time of server and client together, per GB or per call
+    #[arg(long)]
+    pub processor: bool,
     /// Write environment, options and all samples to FILE
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -102,6 +106,9 @@ pub fn run(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
 
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}\n\n{}\n\n{}", results.environment.summary(), results.table(), results.legend())?;
+    if args.processor {
+        writeln!(out, "\n{}\n\n{}", results.processor_table(), Results::PROCESSOR_LEGEND)?;
+    }
     if let Some((mut file, path)) = json {
         serde_json::to_writer_pretty(&mut file, &results)
             .map_err(std::io::Error::from)

@@ -12,6 +12,7 @@ use thiserror::Error;
 use super::children::{Children, Heard, Process, describe};
 use super::pin::Pins;
 use super::plan::Cell;
+use super::processor::{Meter, Processor};
 
 /// How long a server may take to say READY.
 const START: Duration = Duration::from_secs(30);
@@ -111,6 +112,8 @@ pub(crate) struct Sample {
     pub(crate) figure: f64,
     /// The client's whole line.
     pub(crate) line: Value,
+    /// What it cost, where the system tells.
+    pub(crate) processor: Option<Processor>,
 }
 
 impl Peer {
@@ -138,12 +141,14 @@ impl Peer {
         }
         let mut server = start(at, "server", &server_command)?;
         let ready = wait_ready(at, &mut server)?;
+        let meter = Meter::start(server.pid());
         let mut client = start(at, "client", &self.client_command(cell, at.dir, &ready))?;
         let line = wait_line(at, &mut client, &mut server)?;
+        let processor = meter.read();
         let bad = |reason: String| Failure::BadLine { reason, line: line.clone() };
         let value: Value = serde_json::from_str(&line).map_err(|e| bad(format!("not JSON: {e}")))?;
         let figure = cell.figure(&value).map_err(bad)?;
-        Ok(Sample { figure, line: value })
+        Ok(Sample { figure, line: value, processor })
     }
 
     fn client_command(&self, cell: &Cell, dir: &Path, ready: &str) -> Vec<String> {

@@ -103,6 +103,15 @@ impl Cell {
         cells
     }
 
+    /// How many GB (of 10^9 bytes) or millions of calls a client sends in all, the warm-up of a tenth included.
+    pub(crate) fn work(&self) -> f64 {
+        let counted = match (self.total, self.n) {
+            (Some(total), _) => total as f64 / 1e9,
+            (None, n) => f64::from(n.unwrap_or(1)) / 1e6,
+        };
+        counted * 1.1
+    }
+
     fn calls(test: Test, args: &RunArgs) -> Cell {
         let n = match (test, args.quick) {
             (Test::Pipeline, false) => 200_000,

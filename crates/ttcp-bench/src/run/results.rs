@@ -58,6 +58,8 @@ pub(crate) struct Entry {
     pub(crate) max: Option<f64>,
     /// Median over the baseline's median: above 1 is better for throughput, below 1 for latency.
     pub(crate) ratio: Option<f64>,
+    /// Median of the processor time of server and client together: seconds per GB, microseconds per call.
+    pub(crate) processor: Option<f64>,
     /// Every result.
     pub(crate) samples: Vec<Sample>,
     /// Why others failed.
@@ -86,7 +88,7 @@ impl Results {
             Ok(sample) => entry.samples.push(sample),
             Err(failure) => entry.failures.push(failure.to_string()),
         }
-        entry.summarise();
+        entry.summarise(row.cell.work());
         let baseline = row.results.iter().find(|e| e.peer == BASELINE).and_then(|e| e.median);
         for entry in row.results.iter_mut().filter(|e| e.peer != BASELINE) {
             entry.ratio = entry.median.zip(baseline).map(|(own, base)| own / base);
@@ -128,6 +130,27 @@ impl Results {
         table.to_string()
     }
 
+    /// Processor time as a table of its own.
+    pub(crate) fn processor_table(&self) -> String {
+        let mut table = Table::new();
+        table.load_style(ASCII_MARKDOWN);
+        let header = ["processor", "unit"].into_iter().chain(self.peers.iter().map(|p| p.name.as_str()));
+        table.set_header(header);
+        for row in &self.cells {
+            let unit = if row.cell.total.is_some() { "s/GB" } else { "us/call" };
+            let figures = row.results.iter().map(|e| e.processor.map_or_else(|| "-".to_owned(), short));
+            table.add_row([row.name.clone(), unit.to_owned()].into_iter().chain(figures));
+        }
+        for column in table.column_iter_mut().skip(2) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        table.to_string()
+    }
+
+    /// What the figures of [`processor_table`](Self::processor_table) are.
+    pub(crate) const PROCESSOR_LEGEND: &'static str = "Medians of the processor time, user and kernel, of server and client \
+         together: per GB (10^9 bytes) of user data, per call. The start of the client and the warm-up are in it.";
+
     /// What the table's figures are.
     pub(crate) fn legend(&self) -> String {
         format!(
@@ -139,7 +162,11 @@ impl Results {
 }
 
 impl Entry {
-    fn summarise(&mut self) {
+    fn summarise(&mut self, work: f64) {
+        let mut processor: Vec<f64> =
+            self.samples.iter().filter_map(|s| s.processor).map(|p| p.all() / work).collect();
+        processor.sort_by(f64::total_cmp);
+        self.processor = median(&processor);
         let mut figures: Vec<f64> = self.samples.iter().map(|s| s.figure).collect();
         figures.sort_by(f64::total_cmp);
         self.median = median(&figures);
@@ -183,6 +210,7 @@ pub(crate) fn short(figure: f64) -> String {
 mod tests {
     use serde_json::{Value, json};
 
+    use super::super::processor::Processor;
     use super::*;
     use crate::cli::{Element, Test};
 
@@ -209,7 +237,8 @@ mod tests {
     }
 
     fn sample(figure: f64) -> Result<Sample, Failure> {
-        Ok(Sample { figure, line: json!({"figure": figure}) })
+        let processor = Some(Processor { server: figure, client: 2.0 * figure });
+        Ok(Sample { figure, line: json!({"figure": figure}), processor })
     }
 
     #[test]
@@ -244,6 +273,19 @@ mod tests {
         assert_eq!(lines[2][1..8], ["ping", "us", "20.0", "10.0-40.0", "24.0", "12.0-50.0", "1.20 x"]);
         assert_eq!(lines[3][1..8], ["ttcp octet 64 KiB", "Gbit/s", "44.0", "44.0-44.0", "failed", "-", "-"]);
         assert_eq!(r.failed(), 1);
+    }
+
+    #[test]
+    fn processor_time_is_per_gb_and_per_call() {
+        let mut r = results();
+        r.add(0, 0, sample(1.1e-3));
+        r.add(1, 1, sample(1.1 * f64::from(1 << 20) / 1e9));
+        let table = r.processor_table();
+        let lines: Vec<Vec<_>> = table.lines().map(|l| l.split('|').map(str::trim).collect()).collect();
+        assert_eq!(lines[0][1..5], ["processor", "unit", "raw", "zorb"]);
+        // 3.3 ms for 9 calls and a tenth.
+        assert_eq!(lines[2][1..5], ["ping", "us/call", "333", "-"]);
+        assert_eq!(lines[3][1..5], ["ttcp octet 64 KiB", "s/GB", "-", "3.00"]);
     }
 
     #[test]

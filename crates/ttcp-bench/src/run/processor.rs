@@ -1,0 +1,87 @@
+//! Processor time of the processes that are measured.
+
+use std::time::Duration;
+
+use nix::sys::resource::{UsageWho, getrusage};
+use rustix::process::Pid;
+use serde::Serialize;
+
+/// Seconds of processor time, in user and kernel mode together, of one test: start and warm-up included.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct Processor {
+    /// Of the server while the client ran.
+    pub(crate) server: f64,
+    /// Of the client's whole life.
+    pub(crate) client: f64,
+}
+
+impl Processor {
+    /// Both sides.
+    pub(crate) fn all(self) -> f64 {
+        self.server + self.client
+    }
+}
+
+/// Where the count begins.
+pub(crate) struct Meter {
+    server: Pid,
+    used: Option<Duration>,
+    children: Option<Duration>,
+}
+
+impl Meter {
+    /// Begins to count. No child may end between here and [`read`](Self::read) but the client.
+    pub(crate) fn start(server: Pid) -> Meter {
+        Meter { server, used: of_process(server), children: of_children() }
+    }
+
+    /// What was used since, once the client has ended and was waited for; `None` where the system does not tell.
+    pub(crate) fn read(&self) -> Option<Processor> {
+        let server = of_process(self.server)?.saturating_sub(self.used?);
+        let client = of_children()?.saturating_sub(self.children?);
+        Some(Processor { server: server.as_secs_f64(), client: client.as_secs_f64() })
+    }
+}
+
+/// All children that have ended and were waited for.
+fn of_children() -> Option<Duration> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).ok()?;
+    let micros = |t: nix::sys::time::TimeVal| {
+        u64::try_from(t.tv_sec() * 1_000_000 + t.tv_usec()).ok().map(Duration::from_micros)
+    };
+    Some(micros(usage.user_time())? + micros(usage.system_time())?)
+}
+
+/// All threads of a process, to the nanosecond.
+fn of_process(pid: Pid) -> Option<Duration> {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())).ok()?;
+    let mut sum = Duration::ZERO;
+    for thread in threads.flatten() {
+        let told = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        sum += Duration::from_nanos(told.split_whitespace().next()?.parse().ok()?);
+    }
+    Some(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn busy_processes_are_charged_and_idle_ones_are_not() {
+        let mut server = Command::new("sleep").arg("60").spawn().unwrap();
+        let meter = Meter::start(Pid::from_child(&server));
+        let begun = Instant::now();
+        let busy = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
+        assert!(Command::new("sh").args(["-c", busy]).status().unwrap().success());
+        let took = begun.elapsed().as_secs_f64();
+        let used = meter.read().unwrap();
+        server.kill().unwrap();
+        server.wait().unwrap();
+        assert!(used.client > 0.0 && used.client <= took + 0.1, "{used:?} in {took}");
+        assert!(used.server < used.client, "{used:?}");
+    }
+}
