@@ -1,7 +1,7 @@
 //! Messages that come in pieces.
 //!
-//! The pieces are copied, once, behind each other into one buffer whose octet 0 is the first message header; the headers
-//! of the others are left out. In GIOP 1.2 all pieces but the last are multiples of 8 octets, so offsets in the joined
+//! The pieces go behind each other into one buffer whose octet 0 is the first message header; the headers of the others
+//! are left out. Large pieces of GIOP 1.2 are read to their place (see [`Fragments::lend`]); others are copied, once. In GIOP 1.2 all pieces but the last are multiples of 8 octets, so offsets in the joined
 //! message have the alignment that the sender gave them. In GIOP 1.1 they need not: see [`Joined::pieces`].
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::error::ProtocolError;
 use crate::limits::Limits;
 use crate::message::{RequestHead, word};
 use crate::pool::{Buffer, BufferPool};
-use crate::receive::{HEADER_LEN, OVERSIZED_START};
+use crate::receive::{HEADER_LEN, OVERSIZED_START, PIECE_HEADER_LEN};
 
 /// Up to this size the pieces are gathered in memory of their own; then in a pooled buffer.
 const SMALL: usize = 32 * 1024;
@@ -24,7 +24,7 @@ const SMALL: usize = 32 * 1024;
 const PAYLOAD_1_1: usize = HEADER_LEN;
 
 /// Where the payload of a GIOP 1.2 fragment starts: behind the request id.
-const PAYLOAD_1_2: usize = HEADER_LEN + 4;
+const PAYLOAD_1_2: usize = PIECE_HEADER_LEN;
 
 /// The messages of which pieces are missing.
 #[derive(Debug)]
@@ -33,6 +33,20 @@ pub(crate) struct Fragments {
     open: Vec<Open>,
     /// Octets of all of them.
     octets: usize,
+    /// The size of the last large message: the next one is expected to be like it.
+    expect: usize,
+    copied: u64,
+}
+
+/// A first piece.
+#[derive(Debug)]
+pub(crate) enum First<'a> {
+    /// To be copied.
+    Octets(&'a [u8]),
+    /// In a buffer of its own, and how many octets it has.
+    Placed(Buffer, usize),
+    /// To be thrown away, with all that follows it.
+    Unwanted(&'a [u8]),
 }
 
 /// A message whose last piece has come.
@@ -76,6 +90,8 @@ struct Open {
 enum Data {
     Small(BytesMut),
     Pooled(Buffer, usize),
+    /// The buffer is with the receiver, which reads a fragment behind these octets.
+    Lent(usize),
 }
 
 impl Joined {
@@ -89,7 +105,7 @@ impl Joined {
 impl Fragments {
     /// Nothing yet; the pieces of large messages are gathered in buffers of the pool.
     pub(crate) fn new(pool: Arc<BufferPool>) -> Self {
-        Self { pool, open: Vec::new(), octets: 0 }
+        Self { pool, open: Vec::new(), octets: 0, expect: 0, copied: 0 }
     }
 
     /// Whether nothing is open.
@@ -98,15 +114,52 @@ impl Fragments {
         self.open.is_empty()
     }
 
+    /// How many octets were copied so far.
+    pub(crate) fn copied(&self) -> u64 {
+        self.copied
+    }
+
     /// Opens a message by its first piece.
     pub(crate) fn start(
         &mut self,
         header: MessageHeader,
-        octets: &[u8],
-        discard: bool,
+        first: First<'_>,
         now: Instant,
         limits: &Limits,
     ) -> Result<(), ProtocolError> {
+        let octets = match &first {
+            First::Octets(octets) | First::Unwanted(octets) => octets,
+            First::Placed(buffer, len) => buffer.octets().get(..*len).unwrap_or_default(),
+        };
+        let opened = self.may_open(&header, octets, limits);
+        let charged = if let First::Unwanted(_) = first { 0 } else { octets.len() };
+        let id = match opened.and_then(|id| self.charge(charged, limits).map(|()| id)) {
+            Ok(id) => id,
+            Err(error) => {
+                if let First::Placed(buffer, _) = first {
+                    self.pool.give_back(buffer);
+                }
+                return Err(error);
+            }
+        };
+        let data = match first {
+            First::Octets(octets) => {
+                self.copied += octets.len() as u64;
+                Some(Data::Small(BytesMut::from(octets)))
+            }
+            First::Placed(buffer, len) => Some(Data::Pooled(buffer, len)),
+            First::Unwanted(_) => None,
+        };
+        self.open.push(Open { header, id, since: now, data, pieces: Vec::new() });
+        Ok(())
+    }
+
+    fn may_open(
+        &self,
+        header: &MessageHeader,
+        octets: &[u8],
+        limits: &Limits,
+    ) -> Result<Option<RequestId>, ProtocolError> {
         if !header.kind.may_fragment(header.version) {
             return Err(ProtocolError::NotFragmentable(header.kind));
         }
@@ -120,56 +173,120 @@ impl Fragments {
         if self.open.len() >= limits.max_fragmented {
             return Err(ProtocolError::TooManyFragmented { limit: limits.max_fragmented });
         }
-        let data = if discard {
-            None
-        } else {
-            self.charge(octets.len(), limits)?;
-            Some(Data::Small(BytesMut::from(octets)))
-        };
-        self.open.push(Open { header, id, since: now, data, pieces: Vec::new() });
-        Ok(())
+        Ok(id)
     }
 
-    /// Adds a fragment to the message it belongs to.
+    /// Adds a fragment to the message it belongs to. Of one that is skipped, `octets` has only the headers.
     pub(crate) fn add(
         &mut self,
         header: MessageHeader,
         octets: &[u8],
         limits: &Limits,
     ) -> Result<Added, ProtocolError> {
-        let (id, payload) = match header.version {
+        let (id, start) = match header.version {
             Version::V1_2 => {
                 let id = word(header.order, octets).ok_or_else(|| too_short(MessageType::Fragment))?;
-                (Some(id), octets.get(PAYLOAD_1_2..).unwrap_or_default())
+                (Some(id), PAYLOAD_1_2)
             }
-            _ => (None, octets.get(PAYLOAD_1_1..).unwrap_or_default()),
+            _ => (None, PAYLOAD_1_1),
         };
+        let payload = octets.get(start..).unwrap_or_default();
+        let size = (HEADER_LEN + header.size as usize).saturating_sub(start);
         let Some(at) = self.open.iter().position(|open| open.id == id) else {
             // A fragment that names no message leaves no doubt that the sender is lost.
             return if id.is_some() { Ok(Added::Stray) } else { Err(ProtocolError::FragmentOrder) };
         };
         let Some(open) = self.open.get_mut(at) else { return Ok(Added::Stray) };
-        if open.header.version != header.version || open.header.order != header.order {
-            return Err(ProtocolError::FragmentMismatch);
-        }
+        open.check(&header)?;
         let Some(data) = &mut open.data else {
             if !header.more_fragments {
                 self.open.swap_remove(at);
             }
             return Ok(Added::Kept);
         };
-        let total = data.octets().len() + payload.len();
-        if total > limits.max_message_size {
+        let total = data.len().saturating_add(size);
+        if total > limits.max_message_size || payload.len() < size {
             return self.overflow(at, total, header.more_fragments, limits);
         }
-        open.pieces.push(u32::try_from(data.octets().len()).unwrap_or(u32::MAX));
-        data.push(payload, &self.pool);
+        open.pieces.push(u32::try_from(data.len()).unwrap_or(u32::MAX));
+        self.copied += data.push(payload, &self.pool, self.expect);
         self.charge(payload.len(), limits)?;
         if header.more_fragments {
             return Ok(Added::Kept);
         }
         let open = self.open.swap_remove(at);
         Ok(self.join(open))
+    }
+
+    /// Lends the buffer of the message to which a GIOP 1.2 fragment belongs of which not all has come, so that the rest is
+    /// read to its place behind the octets that are there. It comes back by [`placed`](Self::placed) or, if there is no memory
+    /// to go on with, by [`take_back`](Self::take_back).
+    ///
+    /// `None`: the fragment is to be skipped, then [added](Self::add), which says why.
+    pub(crate) fn lend(
+        &mut self,
+        header: &MessageHeader,
+        id: RequestId,
+        limits: &Limits,
+    ) -> Result<Option<(Buffer, usize)>, ProtocolError> {
+        let size = (header.size as usize).saturating_sub(PAYLOAD_1_2 - HEADER_LEN);
+        let Some(open) = self.open.iter_mut().find(|open| open.id == Some(id)) else { return Ok(None) };
+        open.check(header)?;
+        let Some(data) = &mut open.data else { return Ok(None) };
+        let len = data.len();
+        if len.saturating_add(size) > limits.max_message_size {
+            return Ok(None);
+        }
+        if self.octets.saturating_add(size) > limits.max_fragment_memory {
+            return Err(ProtocolError::FragmentMemory { limit: limits.max_fragment_memory });
+        }
+        let buffer = match std::mem::replace(data, Data::Lent(len)) {
+            Data::Pooled(buffer, _) => buffer,
+            Data::Small(small) => {
+                self.copied += len as u64;
+                fill(self.pool.take(len.max(self.expect)), &small)
+            }
+            Data::Lent(_) => return Ok(None),
+        };
+        Ok(Some((buffer, len)))
+    }
+
+    /// Takes back what was lent, as it was.
+    pub(crate) fn take_back(&mut self, id: RequestId, buffer: Buffer) {
+        match self.lent(id) {
+            Some((_, data)) => *data = Data::Pooled(buffer, data.len()),
+            None => self.pool.give_back(buffer),
+        }
+    }
+
+    /// Takes back what was lent, with the fragment in it.
+    pub(crate) fn placed(
+        &mut self,
+        header: &MessageHeader,
+        buffer: Buffer,
+        limits: &Limits,
+    ) -> Result<Added, ProtocolError> {
+        let size = (header.size as usize).saturating_sub(PAYLOAD_1_2 - HEADER_LEN);
+        let lent = self.open.iter().position(|open| matches!(open.data, Some(Data::Lent(_))));
+        let Some((at, open)) = lent.and_then(|at| Some((at, self.open.get_mut(at)?))) else {
+            self.pool.give_back(buffer);
+            return Ok(Added::Stray);
+        };
+        open.data = Some(Data::Pooled(buffer, open.len() + size));
+        self.charge(size, limits)?;
+        if header.more_fragments {
+            return Ok(Added::Kept);
+        }
+        let open = self.open.swap_remove(at);
+        Ok(self.join(open))
+    }
+
+    fn lent(&mut self, id: RequestId) -> Option<(usize, &mut Data)> {
+        let open = self.open.iter_mut().find(|open| open.id == Some(id))?;
+        match &mut open.data {
+            Some(data @ Data::Lent(_)) => Some((data.len(), data)),
+            _ => None,
+        }
     }
 
     /// Throws a message away whose sender gave it up. Says whether there was one.
@@ -196,7 +313,7 @@ impl Fragments {
     }
 
     fn drop_data(&mut self, data: Data) {
-        self.octets -= data.octets().len();
+        self.octets -= data.len();
         if let Data::Pooled(buffer, _) = data {
             self.pool.give_back(buffer);
         }
@@ -239,8 +356,9 @@ impl Fragments {
     fn join(&mut self, open: Open) -> Added {
         let Open { header, data, pieces, .. } = open;
         let Some(data) = data else { return Added::Kept };
-        let total = data.octets().len();
+        let total = data.len();
         self.octets -= total;
+        self.expect = if total > SMALL { total } else { 0 };
         let size = u32::try_from(total - HEADER_LEN.min(total)).unwrap_or(u32::MAX);
         let header = MessageHeader { more_fragments: false, size, ..header };
         let told = header.version == Version::V1_1 && pieces.iter().any(|at| at % 8 != 4);
@@ -257,7 +375,15 @@ impl Drop for Fragments {
 
 impl Open {
     fn len(&self) -> usize {
-        self.data.as_ref().map_or(0, |data| data.octets().len())
+        self.data.as_ref().map_or(0, Data::len)
+    }
+
+    /// Whether a fragment with that header may belong to it.
+    fn check(&self, header: &MessageHeader) -> Result<(), ProtocolError> {
+        if self.header.version != header.version || self.header.order != header.order {
+            return Err(ProtocolError::FragmentMismatch);
+        }
+        Ok(())
     }
 
     /// Whether it is the request with that id.
@@ -277,30 +403,45 @@ impl Data {
         match self {
             Self::Small(data) => data,
             Self::Pooled(buffer, len) => buffer.octets().get(..*len).unwrap_or_default(),
+            Self::Lent(_) => &[],
         }
     }
 
-    /// Copies octets behind those that are there. Doubling the buffer copies each of them once more on average.
-    fn push(&mut self, more: &[u8], pool: &BufferPool) {
-        let need = self.octets().len() + more.len();
-        let grown = match self {
-            Self::Small(data) if need <= SMALL => return data.extend_from_slice(more),
-            Self::Small(data) => fill(pool.take(2 * need), data),
-            Self::Pooled(buffer, len) if need > buffer.capacity() => {
-                fill(pool.take(2 * need), buffer.octets().get(..*len).unwrap_or_default())
-            }
-            Self::Pooled(buffer, len) => {
-                if let Some(to) = buffer.octets_mut().get_mut(*len..need) {
-                    to.copy_from_slice(more);
-                    *len = need;
+    fn len(&self) -> usize {
+        match self {
+            Self::Small(data) => data.len(),
+            Self::Pooled(_, len) | Self::Lent(len) => *len,
+        }
+    }
+
+    /// Copies octets behind those that are there; says how many it copied. A buffer that grows by doubling copies each of
+    /// them once more on average; one as large as the message before, `expect`, mostly does not have to.
+    fn push(&mut self, more: &[u8], pool: &BufferPool, expect: usize) -> u64 {
+        let (len, copied) = (self.len(), more.len() as u64);
+        let need = len + more.len();
+        if let Self::Small(data) = self
+            && need <= SMALL
+        {
+            data.extend_from_slice(more);
+            return copied;
+        }
+        let moved = match self {
+            Self::Pooled(buffer, _) if need <= buffer.capacity() => 0,
+            _ => {
+                let grown = fill(pool.take((2 * need).max(expect)), self.octets());
+                if let Self::Pooled(old, _) = std::mem::replace(self, Self::Pooled(grown, len)) {
+                    pool.give_back(old);
                 }
-                return;
+                len as u64
             }
         };
-        if let Self::Pooled(old, _) = std::mem::replace(self, grown) {
-            pool.give_back(old);
+        if let Self::Pooled(buffer, filled) = self
+            && let Some(to) = buffer.octets_mut().get_mut(len..need)
+        {
+            to.copy_from_slice(more);
+            *filled = need;
         }
-        self.push(more, pool);
+        copied + moved
     }
 
     /// The whole message under its final header.
@@ -319,15 +460,16 @@ impl Data {
                 patch(buffer.octets_mut());
                 pool.share(buffer).slice(..len)
             }
+            Self::Lent(_) => Bytes::new(),
         }
     }
 }
 
-fn fill(mut buffer: Buffer, octets: &[u8]) -> Data {
+fn fill(mut buffer: Buffer, octets: &[u8]) -> Buffer {
     if let Some(to) = buffer.octets_mut().get_mut(..octets.len()) {
         to.copy_from_slice(octets);
     }
-    Data::Pooled(buffer, octets.len())
+    buffer
 }
 
 fn too_short(kind: MessageType) -> ProtocolError {

@@ -268,6 +268,11 @@ impl Buffer {
         }
     }
 
+    /// How many of its octets may be written to: those that the pool counts, or all where it counts none.
+    pub(crate) fn granted(&self) -> usize {
+        if self.charged == 0 { self.capacity() } else { self.charged.saturating_sub(self.base) }
+    }
+
     /// Freezes it: views can be made.
     #[inline]
     pub(crate) fn freeze(&mut self) {

@@ -12,7 +12,8 @@ pub struct Stats {
     pub octets_in: u64,
     /// Octets that the socket took.
     pub octets_out: u64,
-    /// Received octets that were moved inside user space.
+    /// Received octets that were moved inside user space: the starts of deposited messages, the cut ends of windows, and
+    /// fragments that were too small to be read to their place.
     pub copied: u64,
     /// CancelRequests received.
     pub cancels_in: u64,
@@ -26,6 +27,6 @@ pub struct Stats {
     pub refused: u64,
     /// Requests dropped because the connection was closing: the peer is told so by CloseConnection.
     pub dropped: u64,
-    /// Octets of oversized messages that were read and thrown away.
+    /// Octets of oversized messages, and of fragments that nobody wants, that were read and thrown away.
     pub skipped: u64,
 }

@@ -173,7 +173,7 @@ impl Connection {
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats {
-            copied: self.rx.copied(),
+            copied: self.rx.copied() + self.fragments.copied(),
             skipped: self.rx.skipped(),
             octets_out: self.tx.written(),
             ..self.stats

@@ -136,6 +136,11 @@ impl Connection {
                     }
                 }
                 Ok(None) => {
+                    if let Some((header, id)) = self.rx.unplaced()
+                        && self.place_fragment(header, id)
+                    {
+                        continue;
+                    }
                     self.clock.cut(self.rx.is_mid_message() && !self.rx.is_starved(), self.stats.messages_in);
                     match self.clock.read_end {
                         Some(reason) if !self.rx.is_starved() => self.end(reason),

@@ -8,7 +8,7 @@ use giop_codec::{DecodeError, DecodeErrorKind, Version};
 use super::Connection;
 use crate::error::{CallError, CallErrorKind, CloseReason, ProtocolError, Sent};
 use crate::event::Event;
-use crate::fragments::{Added, Joined};
+use crate::fragments::{Added, First, Joined};
 use crate::message::{self, IncomingLocate, RequestError, RequestHead, word};
 use crate::receive::{Frame, HEADER_LEN};
 
@@ -155,39 +155,89 @@ impl Connection {
     /// The first piece of a fragmented message.
     #[cold]
     pub(super) fn handle_first_piece(&mut self, header: MessageHeader) {
-        let frame = self.take_frame(header);
+        let octets = self.rx.front();
         let size = HEADER_LEN + header.size as usize;
-        let oversized = frame.octets.len() < size;
+        let oversized = octets.len() < size;
         let unwanted = match header.kind {
             MessageType::Request | MessageType::LocateRequest if !self.accept_requests => {
                 return self.protocol_error(ProtocolError::Unexpected(header.kind));
             }
             MessageType::Request | MessageType::LocateRequest => !self.takes_requests(),
             // Nobody waits for the reply any more.
-            MessageType::Reply | MessageType::LocateReply => word(header.order, &frame.octets)
+            MessageType::Reply | MessageType::LocateReply => word(header.order, octets)
                 .is_some_and(|id| header.version == Version::V1_2 && !self.calls.awaits(id)),
             _ => false,
         };
-        let discard = oversized || unwanted;
-        match self.fragments.start(header, &frame.octets, discard, self.clock.now, &self.limits) {
-            Ok(()) if oversized && !unwanted => self.refuse_oversized(&header, &frame.octets, size),
-            Ok(()) => {}
-            Err(error) => self.protocol_error(error),
+        let now = self.clock.now;
+        if oversized || unwanted {
+            let octets = self.rx.take_front();
+            match self.fragments.start(header, First::Unwanted(&octets), now, &self.limits) {
+                Ok(()) if oversized && !unwanted => self.refuse_oversized(&header, &octets, size),
+                Ok(()) => {}
+                Err(error) => self.protocol_error(error),
+            }
+            return;
+        }
+        let piece = if header.version == Version::V1_2 { self.rx.take_piece() } else { None };
+        let started = match piece {
+            Some(buffer) => self.fragments.start(header, First::Placed(buffer, size), now, &self.limits),
+            None => {
+                let octets = self.rx.front();
+                let started = self.fragments.start(header, First::Octets(octets), now, &self.limits);
+                self.rx.drop_front();
+                started
+            }
+        };
+        if let Err(error) = started {
+            self.protocol_error(error);
+        }
+    }
+
+    /// Finds the place of a fragment that is not all there. `false`: there is no memory for it now.
+    #[cold]
+    pub(super) fn place_fragment(&mut self, header: MessageHeader, id: RequestId) -> bool {
+        match self.fragments.lend(&header, id, &self.limits) {
+            Ok(Some((buffer, at))) => match self.rx.place(header, buffer, at) {
+                Ok(()) => true,
+                Err(buffer) => {
+                    self.fragments.take_back(id, buffer);
+                    false
+                }
+            },
+            Ok(None) => {
+                self.stats.messages_in += 1;
+                self.rx.skip_unplaced(&header);
+                self.handle_fragment(header); // which can but refuse or ignore it
+                true
+            }
+            Err(error) => {
+                self.protocol_error(error);
+                true
+            }
         }
     }
 
     /// A further piece.
     fn handle_fragment(&mut self, header: MessageHeader) -> Option<Event> {
-        let added = self.fragments.add(header, self.rx.front(), &self.limits);
-        self.rx.drop_front();
+        let added = match self.rx.take_placed(&header) {
+            Some(buffer) => self.fragments.placed(&header, buffer, &self.limits),
+            None => {
+                let added = self.fragments.add(header, self.rx.front(), &self.limits);
+                self.rx.drop_front();
+                added
+            }
+        };
         match added {
             Ok(Added::Kept) => None,
             Ok(Added::Stray) => self.stray(),
-            Ok(Added::Whole(header, joined)) => match header.kind {
-                MessageType::Request => self.handle_joined_request(header, joined),
-                MessageType::LocateRequest => self.handle_locate(Frame { header, octets: joined.octets }),
-                _ => self.handle_reply(header, Some(joined)),
-            },
+            Ok(Added::Whole(header, joined)) => {
+                self.rx.joined(joined.octets.len());
+                match header.kind {
+                    MessageType::Request => self.handle_joined_request(header, joined),
+                    MessageType::LocateRequest => self.handle_locate(Frame { header, octets: joined.octets }),
+                    _ => self.handle_reply(header, Some(joined)),
+                }
+            }
             Ok(Added::Overflow(header, octets)) => {
                 let size = self.limits.max_message_size + 1;
                 self.refuse_oversized(&header, &octets, size);

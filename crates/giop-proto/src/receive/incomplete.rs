@@ -3,13 +3,16 @@
 use giop_codec::Version;
 use giop_codec::giop::{MessageHeader, MessageType};
 
-use super::lent::{Deposit, Lent};
+use super::lent::{Deposit, Lent, is_piece};
 use super::memory::{grant, grow};
-use super::{DEPOSIT_MIN, FrameError, HEADER_LEN, OVERSIZED_START, Receiver, State};
+use super::pieces::is_fragment;
+use super::{DEPOSIT_MIN, FrameError, HEADER_LEN, OVERSIZED_START, PIECE_HEADER_LEN, Receiver, State};
 
 /// What a header asks for.
 pub(super) enum Size {
     Fits(usize),
+    /// A fragment whose place the connection knows, if it has one.
+    Placed,
     /// Too large, but it can be answered and skipped.
     Skip(usize),
 }
@@ -28,6 +31,10 @@ impl Receiver {
                 (self.front, self.skip) = (OVERSIZED_START, total - OVERSIZED_START);
                 Ok(Some(header))
             }
+            Size::Placed => {
+                self.unplaced = have >= PIECE_HEADER_LEN;
+                Ok(None)
+            }
             Size::Fits(total) if total >= DEPOSIT_MIN => {
                 let start = window.buffer.view(from..from + have);
                 if let Some(buf) = self.deposit(header, total, &start) {
@@ -45,13 +52,22 @@ impl Receiver {
     pub(super) fn peek_deposited(&mut self) -> Result<Option<MessageHeader>, FrameError> {
         match &self.state {
             State::Whole { header, .. } => Ok(Some(*header)),
-            State::Early { next, next_len: HEADER_LEN } => {
-                let next = *next;
-                let header = MessageHeader::decode(&next)?;
+            State::Piece { header, .. } => Ok(Some(*header)),
+            State::Early { next, of_piece } => {
+                let (next, of_piece) = (*next, *of_piece);
+                let Some(header) = next.header().transpose()? else { return Ok(None) };
                 match self.check(&header)? {
-                    Size::Fits(HEADER_LEN) => return Ok(Some(header)),
+                    Size::Fits(total) if total <= next.len => {
+                        self.front = total;
+                        return Ok(Some(header));
+                    }
+                    Size::Placed => self.unplaced = next.len == PIECE_HEADER_LEN,
+                    // Behind a piece even the smallest fragment goes to its place.
+                    Size::Fits(_) if of_piece && is_fragment(&header) => {
+                        self.unplaced = next.len == PIECE_HEADER_LEN;
+                    }
                     Size::Fits(total) if total >= DEPOSIT_MIN => {
-                        if let Some(buf) = self.deposit(header, total, &next) {
+                        if let Some(buf) = self.deposit(header, total, next.octets()) {
                             self.state = State::Partial(buf);
                         }
                     }
@@ -83,13 +99,22 @@ impl Receiver {
 
     /// A buffer with a deposited message came back.
     pub(super) fn deposited(&mut self, mut buf: Box<Lent>, filled: usize) {
-        let Some(Deposit { header, total }) = buf.deposit else { return };
+        let Some(deposit @ Deposit { header, total }) = buf.deposit else { return };
         if filled >= total {
-            self.expect = total;
+            buf.next.len = (filled - total).min(deposit.next_len());
+            if is_fragment(&header) {
+                self.state = State::Piece { header, buf };
+                return;
+            }
+            if is_piece(&header) {
+                self.first = total;
+                self.state = State::Piece { header, buf };
+                return;
+            }
+            (self.expect, self.room) = (total, 0);
             self.largest = self.largest.max(total);
             let octets = self.pool.share(std::mem::take(&mut buf.buffer)).slice(..total);
-            let next_len = (filled - total).min(HEADER_LEN);
-            self.state = State::Whole { header, octets, next: buf.next, next_len };
+            self.state = State::Whole { header, octets, next: buf.next };
             self.keep_box(buf);
             return;
         }
@@ -113,7 +138,9 @@ impl Receiver {
 
     pub(super) fn check(&self, header: &MessageHeader) -> Result<Size, FrameError> {
         let total = (header.size as usize).saturating_add(HEADER_LEN);
-        if total <= self.max_message {
+        if is_fragment(header) && (total >= DEPOSIT_MIN || total > self.max_message) {
+            Ok(Size::Placed)
+        } else if total <= self.max_message {
             Ok(Size::Fits(total))
         } else if header.kind == MessageType::Request
             && header.version == Version::V1_2

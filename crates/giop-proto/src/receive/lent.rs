@@ -2,9 +2,10 @@
 
 use std::io::IoSliceMut;
 
-use giop_codec::giop::MessageHeader;
+use giop_codec::Version;
+use giop_codec::giop::{HeaderError, MessageHeader};
 
-use super::HEADER_LEN;
+use super::{HEADER_LEN, PIECE_HEADER_LEN};
 use crate::pool::Buffer;
 
 /// A buffer lent to whoever reads from the socket.
@@ -19,12 +20,22 @@ pub(super) struct Lent {
     pub(super) to: usize,
     /// The message in `buffer`, where one is being deposited.
     pub(super) deposit: Option<Deposit>,
-    pub(super) next: [u8; HEADER_LEN],
+    pub(super) next: Next,
+}
+
+/// A header that is read apart from what stands before it: twelve octets, or sixteen where a fragment may follow.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Next {
+    pub(super) octets: [u8; PIECE_HEADER_LEN],
+    /// How many of them are there.
+    pub(super) len: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deposit {
+    /// Of the message, or of the piece of one.
     pub(super) header: MessageHeader,
+    /// Where it ends in the buffer.
     pub(super) total: usize,
 }
 
@@ -32,25 +43,71 @@ impl ReadBuf {
     /// Where the octets go: the rest of the buffer, and behind a deposited message one next header.
     #[inline]
     pub fn io_slices(&mut self) -> [IoSliceMut<'_>; 2] {
-        let ends = self.0.ends_message();
+        let room = self.0.next_room();
         let Lent { buffer, from, to, next, .. } = &mut *self.0;
         let into = buffer.octets_mut().get_mut(*from..*to).unwrap_or_default();
-        let next: &mut [u8] = if ends { next } else { &mut [] };
-        [IoSliceMut::new(into), IoSliceMut::new(next)]
+        let next = next.octets.get_mut(next.len..next.len + room).unwrap_or_default();
+        let pieces = if into.is_empty() { [next, into] } else { [into, next] };
+        pieces.map(IoSliceMut::new)
     }
 
     /// How many octets [`io_slices`](Self::io_slices) takes. A read that returns fewer has emptied the socket.
     #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.0.to - self.0.from + if self.0.ends_message() { HEADER_LEN } else { 0 }
+        self.0.to - self.0.from + self.0.next_room()
     }
 }
 
 impl Lent {
-    /// Whether it takes a deposited message to its end.
+    /// How many octets of a next header it takes: those behind the end of a deposited message, or, where it has no buffer,
+    /// all that is missing.
     #[inline]
-    fn ends_message(&self) -> bool {
-        self.deposit.is_some_and(|deposit| deposit.total == self.to)
+    fn next_room(&self) -> usize {
+        match &self.deposit {
+            Some(deposit) if deposit.total != self.to => 0,
+            Some(deposit) => deposit.next_len(),
+            None if self.to == 0 => PIECE_HEADER_LEN - self.next.len,
+            None => 0,
+        }
     }
+}
+
+impl Deposit {
+    /// How many octets the header behind it has.
+    #[inline]
+    pub(super) fn next_len(&self) -> usize {
+        if is_piece(&self.header) { PIECE_HEADER_LEN } else { HEADER_LEN }
+    }
+}
+
+impl Next {
+    /// The octets that are there; there are never more than sixteen of them.
+    pub(super) fn new(octets: &[u8]) -> Self {
+        let mut next = Self { octets: [0; PIECE_HEADER_LEN], len: octets.len() };
+        for (to, from) in next.octets.iter_mut().zip(octets) {
+            *to = *from;
+        }
+        next
+    }
+
+    pub(super) fn octets(&self) -> &[u8] {
+        self.octets.get(..self.len).unwrap_or_default()
+    }
+
+    /// What is left behind the first `len` octets.
+    pub(super) fn behind(&self, len: usize) -> Self {
+        Self::new(self.octets().get(len..).unwrap_or_default())
+    }
+
+    /// The message header, if it is all there.
+    pub(super) fn header(&self) -> Option<Result<MessageHeader, HeaderError>> {
+        self.octets().first_chunk().map(MessageHeader::decode)
+    }
+}
+
+/// Whether more of the message comes in GIOP 1.2 fragments, which go behind it.
+#[inline]
+pub(super) fn is_piece(header: &MessageHeader) -> bool {
+    header.more_fragments && header.version >= Version::V1_2
 }

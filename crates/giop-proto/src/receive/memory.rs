@@ -1,9 +1,9 @@
 //! Windows and deposit buffers: where a receiver's memory comes from and goes to.
 
-use giop_codec::giop::MessageHeader;
+use giop_codec::giop::{MessageHeader, MessageType};
 
-use super::lent::{Deposit, Lent, ReadBuf};
-use super::{HEADER_LEN, OVERSIZED_START, Receiver, State};
+use super::lent::{Deposit, Lent, Next, ReadBuf, is_piece};
+use super::{HEADER_LEN, OVERSIZED_START, PIECE_HEADER_LEN, Receiver, State};
 use crate::pool::{Buffer, BufferPool, WINDOW};
 
 /// The window of a receiver for which the pool has no memory.
@@ -31,7 +31,7 @@ impl Receiver {
             self.give_back(window);
         }
         match std::mem::replace(&mut self.state, State::Window) {
-            State::Partial(buf) => self.give_back(buf),
+            State::Partial(buf) | State::Piece { buf, .. } => self.give_back(buf),
             State::Lent => self.state = State::Lent,
             _ => {}
         }
@@ -100,17 +100,26 @@ impl Receiver {
     pub(super) fn take_other_buf(&mut self) -> ReadBuf {
         match std::mem::replace(&mut self.state, State::Lent) {
             State::Partial(buf) => ReadBuf(buf),
-            State::Early { next, next_len } => self.window_with(next.get(..next_len).unwrap_or_default()),
-            State::Window | State::Lent | State::Whole { .. } => self.window_with(&[]),
+            State::Early { next, of_piece: true } if awaits_fragment(&next) => {
+                let mut buf = self.lend(Buffer::default(), 0, 0, None);
+                buf.0.next = next;
+                buf
+            }
+            State::Early { next, .. } => self.window_with(next.octets()),
+            State::Window | State::Lent | State::Whole { .. } | State::Piece { .. } => self.window_with(&[]),
         }
     }
 
     /// A window that starts with the octets left over.
     pub(super) fn window_with(&mut self, rest: &[u8]) -> ReadBuf {
-        let size = if self.expect > 0 { self.expect.saturating_add(HEADER_LEN) } else { WINDOW };
-        self.expect = 0;
         let least = rest.len() + OVERSIZED_START;
-        let mut buffer = match self.pool.try_take(size.max(least)) {
+        // What is read, and what the message may need: no more is read than the first of several pieces.
+        let (size, room) = match std::mem::take(&mut self.expect) {
+            0 => (WINDOW, WINDOW),
+            piece if self.room > 0 => ((piece + PIECE_HEADER_LEN).max(least), self.room.max(piece)),
+            message => ((message + HEADER_LEN).max(WINDOW), message + HEADER_LEN),
+        };
+        let mut buffer = match self.pool.try_take(room.max(size).max(least)) {
             Some(buffer) => buffer,
             None if self.urgent => self.pool.take_unpooled(WINDOW.max(least)),
             None => {
@@ -119,31 +128,82 @@ impl Receiver {
             }
         };
         self.copied += copy(rest, buffer.octets_mut());
-        let to = buffer.capacity().min(size.max(WINDOW));
+        let to = buffer.capacity().min(size);
         self.lend(buffer, rest.len(), to, None)
     }
 
     /// A buffer of the message's own, with the octets that are there already.
     pub(super) fn deposit(&mut self, header: MessageHeader, total: usize, start: &[u8]) -> Option<Box<Lent>> {
-        let granted = grant(start.len(), self.largest);
-        let pooled = if !self.pool.could_hold(total) {
+        let room = if is_piece(&header) { self.room_for(total) } else { total };
+        let (mut buffer, granted) = self.buffer_for(room, start.len())?;
+        self.copied += copy(start, buffer.octets_mut());
+        Some(self.lend(buffer, start.len(), total.min(granted), Some(Deposit { header, total })).0)
+    }
+
+    /// How large a buffer to take for a message of which a first piece has that size: as large as for the last one, and not
+    /// without room for a short end.
+    fn room_for(&self, piece: usize) -> usize {
+        (piece + piece / 8).min(self.max_message).max(piece).max(self.room)
+    }
+
+    /// A buffer for `size` octets of a message of which so many have come, and how many of them may be written to it.
+    /// `None`: there is no memory now.
+    fn buffer_for(&mut self, size: usize, come: usize) -> Option<(Buffer, usize)> {
+        let granted = grant(come, self.largest);
+        let pooled = if !self.pool.could_hold(size) {
             None
-        } else if total <= granted {
-            self.pool.try_take(total)
+        } else if size <= granted {
+            self.pool.try_take(size)
         } else {
-            self.pool.take_growing(total, granted)
+            self.pool.take_growing(size, granted)
         };
-        let (mut buffer, to) = match pooled {
-            Some(buffer) => (buffer, total.min(granted)),
+        match pooled {
+            Some(buffer) => Some((buffer, granted)),
             // Waiting would be forbidden, or for ever.
-            None if self.urgent || !self.pool.could_hold(total) => (self.pool.take_unpooled(total), total),
+            None if self.urgent || !self.pool.could_hold(size) => {
+                Some((self.pool.take_unpooled(size), usize::MAX))
+            }
             None => {
                 self.starved = true;
-                return None;
+                None
             }
-        };
-        self.copied += copy(start, buffer.octets_mut());
-        Some(self.lend(buffer, start.len(), to, Some(Deposit { header, total })).0)
+        }
+    }
+
+    /// A buffer with room for `size` octets that begins with the first `len` of another one, which goes back to the pool;
+    /// that one itself, if it is large enough. `Err`: there is no memory now.
+    pub(super) fn larger(&mut self, buffer: Buffer, len: usize, size: usize) -> Result<Buffer, Buffer> {
+        if buffer.capacity() >= size {
+            return Ok(buffer);
+        }
+        // Four times what has come at the most: then little is copied again and again.
+        let room = size.saturating_mul(2).min(4 * len).min(self.max_message).max(size).max(self.room);
+        let room = if self.pool.could_hold(room) { room } else { size };
+        let Some((mut larger, _)) = self.buffer_for(room, len) else { return Err(buffer) };
+        self.copied += copy(buffer.octets().get(..len).unwrap_or_default(), larger.octets_mut());
+        self.pool.give_back(buffer);
+        Ok(larger)
+    }
+
+    /// Takes the rest of a fragment into `buffer` from `at` on; `here`: what of it came already.
+    pub(super) fn deposit_piece(
+        &mut self,
+        header: MessageHeader,
+        mut buffer: Buffer,
+        at: usize,
+        here: &[u8],
+    ) {
+        let total = at + (header.size as usize).saturating_sub(PIECE_HEADER_LEN - HEADER_LEN);
+        let filled = at + here.len();
+        if let Some(to) = buffer.octets_mut().get_mut(at..) {
+            self.copied += copy(here, to);
+        }
+        let to = total.min(buffer.granted()).max(filled);
+        let ReadBuf(mut buf) = self.lend(buffer, filled, to, Some(Deposit { header, total }));
+        if filled == to && to < total {
+            self.starved = !grow(&self.pool, &mut buf, grant(filled, self.largest), self.urgent);
+        }
+        self.state = State::Partial(buf);
     }
 
     pub(super) fn keep_box(&mut self, empty: Box<Lent>) {
@@ -163,8 +223,17 @@ impl Receiver {
         let [first, second] = &mut self.idle;
         let mut lent = first.take().or_else(|| second.take()).unwrap_or_default();
         lent.buffer = buffer;
-        (lent.from, lent.to, lent.deposit) = (from, to, deposit);
+        (lent.from, lent.to, lent.deposit, lent.next.len) = (from, to, deposit, 0);
         ReadBuf(lent)
+    }
+}
+
+/// Whether the next octets are the header of a fragment, or may still become one.
+fn awaits_fragment(next: &Next) -> bool {
+    match next.header() {
+        None => true,
+        Some(Ok(header)) => header.kind == MessageType::Fragment && next.len < PIECE_HEADER_LEN,
+        Some(Err(_)) => false,
     }
 }
 

@@ -5,6 +5,9 @@
 //! straight into its final buffer, together with exactly one next header, so that a bulk message costs one read
 //! and no copy (what was in the window already, the header and a first part, is moved once).
 //!
+//! The pieces of a GIOP 1.2 message take the same way into one buffer: a fragment that is not all there waits for its
+//! place behind the pieces before it, and the sixteen octets of its headers are read apart.
+//!
 //! *Memory.* Before its octets are there, a message is granted the greatest of 64 KiB, four times what has come of it and the
 //! largest message completed on the connection. A larger one gets memory that nobody has touched yet, which is
 //! charged to the pool as the grant grows: nothing moves. Where the pool has no more, the receiver is
@@ -13,6 +16,7 @@
 mod incomplete;
 mod lent;
 mod memory;
+mod pieces;
 
 use std::sync::Arc;
 
@@ -21,10 +25,14 @@ use giop_codec::giop::{HeaderError, MessageHeader};
 
 use crate::pool::{BufferPool, WINDOW};
 pub use lent::ReadBuf;
-use lent::{Deposit, Lent};
+use lent::{Deposit, Lent, Next};
+use pieces::is_fragment;
 
 /// The length of a GIOP message header.
 pub const HEADER_LEN: usize = MessageHeader::LEN;
+
+/// The length of the headers of a GIOP 1.2 fragment: message header and request id.
+pub const PIECE_HEADER_LEN: usize = HEADER_LEN + 4;
 
 /// A message of at least this many octets that has not arrived whole is read into a buffer of its own.
 pub const DEPOSIT_MIN: usize = 16 * 1024;
@@ -63,7 +71,7 @@ pub enum FrameError {
 /// Cuts a stream of octets into [`Frame`]s.
 ///
 /// Call order: [`take_read_buf`](Self::take_read_buf), fill it from the socket,
-/// [`handle_read`](Self::handle_read), then [`next_frame`](Self::next_frame) until it returns `None`, and again.
+/// [`handle_read`](Self::handle_read), then [`peek`](Self::peek) and [`take_front`](Self::take_front) until there is nothing, and again.
 #[derive(Debug)]
 pub struct Receiver {
     pool: Arc<BufferPool>,
@@ -79,8 +87,14 @@ pub struct Receiver {
     keeps: bool,
     /// The size of the last deposited message: the next one is expected to be like it.
     expect: usize,
+    /// The size of the last message that came in pieces, if messages come so; then `expect` is that of its first piece.
+    room: usize,
+    /// The size of the first piece of the message at hand, where that is large.
+    first: usize,
     /// The largest message that arrived whole.
     largest: usize,
+    /// A fragment of which a part came waits for its place.
+    unplaced: bool,
     /// Octets of an oversized message that are still to come.
     skip: usize,
     /// The pool has no memory for the message at hand.
@@ -99,10 +113,12 @@ enum State {
     Window,
     /// The buffer is with the reader.
     Lent,
-    /// A whole deposited message, and how many octets of the next header came with it.
-    Whole { header: MessageHeader, octets: Bytes, next: [u8; HEADER_LEN], next_len: usize },
-    /// A header, or part of one, that came behind a deposited message.
-    Early { next: [u8; HEADER_LEN], next_len: usize },
+    /// A whole deposited message, and what of the next header came with it.
+    Whole { header: MessageHeader, octets: Bytes, next: Next },
+    /// A whole piece of a message, in the buffer that the others go to as well.
+    Piece { header: MessageHeader, buf: Box<Lent> },
+    /// A header, or part of one, that came behind a deposited message, or behind a piece of one.
+    Early { next: Next, of_piece: bool },
     /// A message that is not complete.
     Partial(Box<Lent>),
 }
@@ -121,7 +137,10 @@ impl Receiver {
             front: 0,
             keeps: false,
             expect: 0,
+            room: 0,
+            first: 0,
             largest: 0,
+            unplaced: false,
             skip: 0,
             starved: false,
             urgent: false,
@@ -138,7 +157,7 @@ impl Receiver {
         self.copied
     }
 
-    /// How many octets of oversized messages were thrown away.
+    /// How many octets of oversized messages, and of fragments that nobody wants, were thrown away.
     #[must_use]
     pub fn skipped(&self) -> u64 {
         self.skipped
@@ -150,9 +169,9 @@ impl Receiver {
     pub fn is_mid_message(&self) -> bool {
         match &self.state {
             State::Window => self.from < self.to || self.skip > 0,
-            State::Whole { .. } => false,
+            State::Whole { .. } | State::Piece { .. } => false,
             State::Lent | State::Partial(_) => true,
-            State::Early { next_len, .. } => *next_len > 0,
+            State::Early { next, .. } => next.len > 0 || self.skip > 0,
         }
     }
 
@@ -208,6 +227,8 @@ impl Receiver {
         let filled = buf.from.saturating_add(n);
         if buf.deposit.is_some() {
             self.deposited(buf, filled);
+        } else if buf.to == 0 {
+            self.read_header(buf, n);
         } else if filled == 0 {
             self.retire(buf);
             self.state = State::Window;
@@ -215,14 +236,6 @@ impl Receiver {
             buf.from = filled.min(buf.to);
             self.window_filled(buf);
         }
-    }
-
-    /// The next whole message, `None` when more octets are needed.
-    ///
-    /// # Errors
-    /// [`FrameError`] when no message can follow: the stream is lost.
-    pub fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
-        Ok(self.peek()?.map(|header| Frame { header, octets: self.take_front() }))
     }
 
     /// The header of the next message, if that is all there, or too large and skipped. Its octets are
@@ -257,7 +270,10 @@ impl Receiver {
                 window.buffer.octets().get(self.from..self.from + self.front).unwrap_or_default()
             }
             (State::Whole { octets, .. }, _) => octets,
-            (State::Early { next, .. }, _) => next,
+            (State::Piece { header, buf }, _) => {
+                buf.buffer.octets().get(..HEADER_LEN + header.size as usize).unwrap_or_default()
+            }
+            (State::Early { next, .. }, _) => next.octets.get(..self.front).unwrap_or_default(),
             _ => &[],
         }
     }
@@ -288,7 +304,7 @@ impl Receiver {
         let len = std::mem::take(&mut self.front);
         self.from += len;
         if len + HEADER_LEN > WINDOW {
-            (self.expect, self.largest) = (len, self.largest.max(len));
+            (self.expect, self.room, self.largest) = (len, 0, self.largest.max(len));
         }
         if self.skip > 0 {
             self.skip_rest();
@@ -300,11 +316,21 @@ impl Receiver {
 
     fn take_deposited(&mut self) -> Bytes {
         match std::mem::replace(&mut self.state, State::Window) {
-            State::Whole { octets, next, next_len, .. } => {
-                self.state = State::Early { next, next_len };
+            State::Whole { octets, next, .. } => {
+                self.state = State::Early { next, of_piece: false };
                 octets
             }
-            State::Early { next, .. } => Bytes::copy_from_slice(&next),
+            State::Piece { header, mut buf } => {
+                self.state = State::Early { next: buf.next, of_piece: true };
+                let octets = self.pool.share(std::mem::take(&mut buf.buffer));
+                self.keep_box(buf);
+                octets.slice(..octets.len().min(HEADER_LEN + header.size as usize))
+            }
+            State::Early { next, .. } => {
+                let len = std::mem::take(&mut self.front);
+                self.state = State::Early { next: next.behind(len), of_piece: false };
+                Bytes::copy_from_slice(next.octets.get(..len).unwrap_or_default())
+            }
             other => {
                 self.state = other;
                 Bytes::new()
@@ -326,7 +352,8 @@ impl Receiver {
         }
         if let Some(Ok(header)) = start.map(MessageHeader::decode) {
             let total = (header.size as usize).saturating_add(HEADER_LEN);
-            if filled < total && total <= buf.buffer.capacity().min(self.max_message) {
+            let in_place = filled < total && total <= buf.buffer.capacity().min(self.max_message);
+            if in_place && !(total >= DEPOSIT_MIN && is_fragment(&header)) {
                 if total >= DEPOSIT_MIN {
                     buf.deposit = Some(Deposit { header, total });
                     buf.to = total;

@@ -33,6 +33,8 @@ pub struct Side {
     pub wire: VecDeque<u8>,
     /// How many of them were read so far.
     pub read: usize,
+    /// In how many reads.
+    pub reads: usize,
     /// The peer has closed its side.
     pub eof: bool,
     /// Whether this side takes part: `false` leaves its input and output alone.
@@ -60,6 +62,7 @@ impl Side {
             conn: Connection::new(config, now),
             wire: VecDeque::new(),
             read: 0,
+            reads: 0,
             eof: false,
             awake: true,
             requests: VecDeque::new(),
@@ -150,6 +153,7 @@ impl Side {
             n += len;
         }
         self.read += n;
+        self.reads += 1;
         self.conn.handle_read(buf, n, now);
         true
     }

@@ -1,0 +1,137 @@
+//! The pieces of a GIOP 1.2 message, each read to its place behind those before it.
+
+use giop_codec::Version;
+use giop_codec::giop::{MessageHeader, MessageType, RequestId};
+
+use super::lent::{Lent, Next, is_piece};
+use super::{DEPOSIT_MIN, HEADER_LEN, PIECE_HEADER_LEN, Receiver, State};
+use crate::message::word;
+use crate::pool::Buffer;
+
+impl Receiver {
+    /// The fragment that waits for a place, and the id in it: [`place`](Self::place) it or
+    /// [`skip_unplaced`](Self::skip_unplaced) it.
+    #[inline]
+    pub(crate) fn unplaced(&mut self) -> Option<(MessageHeader, RequestId)> {
+        if std::mem::take(&mut self.unplaced) { self.partial_fragment() } else { None }
+    }
+
+    #[cold]
+    fn partial_fragment(&self) -> Option<(MessageHeader, RequestId)> {
+        let octets = self.come();
+        let header = MessageHeader::decode(octets.first_chunk::<HEADER_LEN>()?).ok()?;
+        Some((header, word(header.order, octets)?))
+    }
+
+    /// What came of the message that is not all there, as far as it is in no buffer of its own.
+    fn come(&self) -> &[u8] {
+        match (&self.state, &self.window) {
+            (State::Window, Some(window)) => {
+                window.buffer.octets().get(self.from..self.to).unwrap_or_default()
+            }
+            (State::Early { next, .. }, _) => next.octets(),
+            _ => &[],
+        }
+    }
+
+    /// Reads the payload of the waiting fragment into `buffer` behind the first `at` octets. It comes back by
+    /// [`take_placed`](Self::take_placed).
+    ///
+    /// # Errors
+    /// The buffer, where it is too small and there is no memory for a larger one now: the receiver is starved.
+    #[cold]
+    pub(crate) fn place(&mut self, header: MessageHeader, buffer: Buffer, at: usize) -> Result<(), Buffer> {
+        let size = at + (header.size as usize).saturating_sub(PIECE_HEADER_LEN - HEADER_LEN);
+        let buffer = self.larger(buffer, at, size)?;
+        match std::mem::replace(&mut self.state, State::Window) {
+            State::Early { .. } => self.deposit_piece(header, buffer, at, &[]),
+            _ => {
+                let Some(window) = self.window.take() else { return Err(buffer) };
+                let here = window.buffer.octets().get(self.from + PIECE_HEADER_LEN..self.to);
+                self.deposit_piece(header, buffer, at, here.unwrap_or_default());
+                self.window = Some(window);
+                self.emptied();
+            }
+        }
+        Ok(())
+    }
+
+    /// Throws the payload of the waiting fragment away as it comes: [`front`](Self::front) has its headers.
+    #[cold]
+    pub(crate) fn skip_unplaced(&mut self, header: &MessageHeader) {
+        self.front = PIECE_HEADER_LEN;
+        self.skip = (header.size as usize).saturating_sub(PIECE_HEADER_LEN - HEADER_LEN);
+        if let State::Early { .. } = self.state {
+            self.expect = 0;
+        }
+    }
+
+    /// The buffer with the piece that was peeked, if it has one to itself: the next piece can go behind it.
+    #[cold]
+    pub(crate) fn take_piece(&mut self) -> Option<Buffer> {
+        match std::mem::replace(&mut self.state, State::Window) {
+            State::Piece { header, mut buf } => {
+                let buffer = std::mem::take(&mut buf.buffer);
+                self.state = State::Early { next: buf.next, of_piece: is_piece(&header) };
+                self.keep_box(buf);
+                Some(buffer)
+            }
+            State::Window => self.adopt_window(),
+            other => {
+                self.state = other;
+                None
+            }
+        }
+    }
+
+    /// The buffer with the fragment that was peeked, if it was [placed](Self::place).
+    pub(crate) fn take_placed(&mut self, header: &MessageHeader) -> Option<Buffer> {
+        let placed = is_fragment(header) && matches!(self.state, State::Piece { .. });
+        if placed { self.take_piece() } else { None }
+    }
+
+    /// Takes the window, if there is but a large first piece in it, and no more behind it than one header.
+    fn adopt_window(&mut self) -> Option<Buffer> {
+        let (from, front, to) = (self.from, self.front, self.to);
+        if front < DEPOSIT_MIN {
+            return None;
+        }
+        self.first = front;
+        if from != 0 || to - front > PIECE_HEADER_LEN {
+            return None;
+        }
+        let mut window = self.window.take()?;
+        if !window.buffer.reclaim() {
+            self.window = Some(window);
+            return None;
+        }
+        let next = Next::new(window.buffer.octets().get(front..to).unwrap_or_default());
+        self.state = State::Early { next, of_piece: true };
+        (self.from, self.to, self.front) = (0, 0, 0);
+        let buffer = std::mem::take(&mut window.buffer);
+        self.keep_box(window);
+        Some(buffer)
+    }
+
+    /// A message of that size is whole now that came in pieces.
+    #[cold]
+    pub(crate) fn joined(&mut self, size: usize) {
+        self.largest = self.largest.max(size);
+        if self.first > 0 {
+            (self.expect, self.room) = (std::mem::take(&mut self.first), size);
+        }
+    }
+
+    /// A header came that was read for itself.
+    pub(super) fn read_header(&mut self, mut buf: Box<Lent>, n: usize) {
+        buf.next.len = (buf.next.len + n).min(PIECE_HEADER_LEN);
+        self.state = State::Early { next: buf.next, of_piece: true };
+        self.keep_box(buf);
+    }
+}
+
+/// Whether it is a fragment that can go behind the pieces before it.
+#[inline]
+pub(super) fn is_fragment(header: &MessageHeader) -> bool {
+    header.kind == MessageType::Fragment && header.version >= Version::V1_2
+}
