@@ -12,7 +12,7 @@ pub use idl_macros::idl;
 pub use orb_runtime::{
     ActivateError, Activation, ArgsError, BuildError, CompletionStatus, InvalidName, Latency, Limits,
     MinorCode, NarrowError, ObjectRef, Orb, OrbBuilder, Peer, PoolStats, Reference, ReplyInfo, Request,
-    ResolveError, ResultExt, Retry, Servant, Serves, ShutdownReport, SyncScope, SystemException,
+    ResolveError, ResultExt, Retry, Servant, Serves, ShutdownReport, Stats, SyncScope, SystemException,
     SystemExceptionKind, blocking, minor, request, testing, try_request,
 };
 

@@ -47,6 +47,8 @@ pub struct Outbox {
     written: u64,
     /// Octets lent to writers so far: the socket may have taken all of them.
     lent: u64,
+    /// Octets copied into batches since the connection began.
+    copied: u64,
 }
 
 /// Gathered octets with chunks between them. The control parts of many bulk messages share one batch.
@@ -98,6 +100,12 @@ impl Outbox {
         usize::try_from(self.queued.saturating_sub(self.written)).unwrap_or(usize::MAX)
     }
 
+    /// How many octets were copied into batches.
+    #[must_use]
+    pub fn copied(&self) -> u64 {
+        self.copied
+    }
+
     /// Whether there is nothing to lend.
     #[inline]
     #[must_use]
@@ -124,6 +132,7 @@ impl Outbox {
             open.octets.extend_from_slice(octets);
             open.left += octets.len();
             self.queued += octets.len() as u64;
+            self.copied += octets.len() as u64;
         }
     }
 

@@ -1,6 +1,8 @@
 //! What a connection counts.
 
-/// Counters of one connection, from its start.
+use std::ops::AddAssign;
+
+/// Counters of one connection, from its start, or of several together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -15,6 +17,9 @@ pub struct Stats {
     /// Received octets that were moved inside user space: the starts of deposited messages, the cut ends of windows, and
     /// fragments that were too small to be read to their place.
     pub copied: u64,
+    /// Octets to be sent that were moved inside user space: arguments that could have been shared and were copied into
+    /// their message, and messages and parts of them that were copied into a batch.
+    pub copied_out: u64,
     /// CancelRequests received.
     pub cancels_in: u64,
     /// CancelRequests queued.
@@ -29,4 +34,37 @@ pub struct Stats {
     pub dropped: u64,
     /// Octets of oversized messages, and of fragments that nobody wants, that were read and thrown away.
     pub skipped: u64,
+}
+
+impl AddAssign for Stats {
+    fn add_assign(&mut self, other: Self) {
+        let Self {
+            messages_in,
+            messages_out,
+            octets_in,
+            octets_out,
+            copied,
+            copied_out,
+            cancels_in,
+            cancels_out,
+            unqueued,
+            strays,
+            refused,
+            dropped,
+            skipped,
+        } = other;
+        self.messages_in += messages_in;
+        self.messages_out += messages_out;
+        self.octets_in += octets_in;
+        self.octets_out += octets_out;
+        self.copied += copied;
+        self.copied_out += copied_out;
+        self.cancels_in += cancels_in;
+        self.cancels_out += cancels_out;
+        self.unqueued += unqueued;
+        self.strays += strays;
+        self.refused += refused;
+        self.dropped += dropped;
+        self.skipped += skipped;
+    }
 }

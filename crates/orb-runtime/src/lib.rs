@@ -18,6 +18,7 @@ mod transport;
 
 pub use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 pub use giop_proto::Limits;
+pub use giop_proto::Stats;
 pub use giop_proto::pool::PoolStats;
 pub use orb::{ActivateError, Activation, ArgsError, BuildError, Latency, Orb, OrbBuilder, ShutdownReport};
 pub use reference::{

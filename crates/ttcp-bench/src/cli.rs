@@ -161,12 +161,15 @@ pub struct OrbArgs {
     /// Ask the socket for up to so many microseconds before going to sleep (needs a core for each side)
     #[arg(long, value_name = "US")]
     pub spin: Option<u64>,
+    /// The classical copying ORB, to compare with: no direct deposit, no shared arguments
+    #[arg(long)]
+    pub copying: bool,
 }
 
 impl OrbArgs {
     /// A builder with these options.
     pub fn builder(&self) -> OrbBuilder {
-        let builder = Orb::builder();
+        let builder = Orb::builder().deposit(!self.copying);
         match self.spin {
             Some(longest) => builder.latency(Latency::Spin(Duration::from_micros(longest))),
             None => builder,

@@ -194,3 +194,17 @@ fn a_client_without_a_server_names_the_address() {
     let stderr = text(&out.stderr);
     assert!(stderr.contains("cannot connect to 127.0.0.1:1: Connection refused"), "{stderr}");
 }
+
+#[test]
+fn the_copying_orb_is_a_peer_like_others() {
+    let program = env!("CARGO_BIN_EXE_ttcp");
+    let peer = format!(
+        "copying={program} server --port 0 --copying --ior {{dir}}/copying.ior::\
+         {program} client {{args}} --copying --ior {{dir}}/copying.ior"
+    );
+    let out =
+        run(&["--tests", "ttcp,echo", "--types", "octet", "--total", "1M", "--n", "50", "--peer", &peer]);
+    let stdout = text(&out.stdout);
+    assert!(out.status.success(), "{stdout}{}", text(&out.stderr));
+    assert!(stdout.contains("copying / raw") && !stdout.contains("failed"), "{stdout}");
+}

@@ -50,6 +50,8 @@ pub struct Encoder {
     /// Greatest capacity the head ever had: what `reset` tries to get back.
     full_capacity: usize,
     chunk_octets: usize,
+    /// Octets handed to `put_shared` that were copied.
+    copied: usize,
 }
 
 /// A place in an [`Encoder`] to return to by [`Encoder::rewind`].
@@ -101,6 +103,7 @@ impl Encoder {
             chunk_threshold: DEFAULT_CHUNK_THRESHOLD,
             full_capacity: 0,
             chunk_octets: 0,
+            copied: 0,
         }
     }
 
@@ -110,6 +113,7 @@ impl Encoder {
         self.head.clear();
         self.chunks.clear();
         self.chunk_octets = 0;
+        self.copied = 0;
         self.base = 0;
         self.swap = order.is_foreign();
         self.order = order;
@@ -143,6 +147,13 @@ impl Encoder {
     /// Default 4096.
     pub fn set_chunk_threshold(&mut self, octets: usize) {
         self.chunk_threshold = octets;
+    }
+
+    /// How many octets that could have been shared were copied since the last [`reset`](Encoder::reset), because there were
+    /// fewer of them at a time than the chunk threshold.
+    #[inline]
+    pub fn copied(&self) -> usize {
+        self.copied
     }
 
     /// The byte order written.
@@ -265,6 +276,7 @@ impl Encoder {
     #[inline]
     pub fn put_shared(&mut self, octets: Bytes) {
         if octets.len() < self.chunk_threshold {
+            self.copied += octets.len();
             self.head.extend_from_slice(&octets);
         } else {
             self.push_chunk(octets);
@@ -275,6 +287,7 @@ impl Encoder {
     #[inline]
     pub fn put_shared_ref(&mut self, octets: &Bytes) {
         if octets.len() < self.chunk_threshold {
+            self.copied += octets.len();
             self.head.extend_from_slice(octets);
         } else {
             self.push_chunk(octets.clone());

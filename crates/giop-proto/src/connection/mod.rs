@@ -21,7 +21,7 @@ use crate::error::{CallError, CloseReason};
 use crate::event::{Event, Notice};
 use crate::fragments::Fragments;
 use crate::limits::{Limits, Role};
-use crate::message::{LastHead, Reply};
+use crate::message::{LastHead, Reply, Terms};
 use crate::outbox::Outbox;
 use crate::pool::BufferPool;
 use crate::receive::Receiver;
@@ -45,13 +45,24 @@ pub struct Config {
     pub max_version: Version,
     /// Whether requests are served. Default: where the peer opened the connection.
     pub accept_requests: bool,
+    /// Whether large messages are read to their final place, and what is decoded shares it. Default `true`; `false` is the
+    /// classical way, to compare with: everything is read through a window of 64 KiB, copied into its message's buffer
+    /// and copied again when it is decoded.
+    pub deposit: bool,
 }
 
 impl Config {
     /// The usual connection of that role.
     #[must_use]
     pub fn new(role: Role, limits: Arc<Limits>, pool: Arc<BufferPool>) -> Self {
-        Self { role, limits, pool, max_version: Version::V1_2, accept_requests: role == Role::Server }
+        Self {
+            role,
+            limits,
+            pool,
+            max_version: Version::V1_2,
+            accept_requests: role == Role::Server,
+            deposit: true,
+        }
     }
 }
 
@@ -109,7 +120,7 @@ impl Connection {
     /// A connection that was opened at `now`.
     #[must_use]
     pub fn new(config: Config, now: Instant) -> Self {
-        let Config { role, limits, pool, max_version, accept_requests } = config;
+        let Config { role, limits, pool, max_version, accept_requests, deposit } = config;
         Self {
             role,
             max_version,
@@ -118,7 +129,7 @@ impl Connection {
             accept_requests,
             phase: Phase::Open,
             fragments: Fragments::new(Arc::clone(&pool)),
-            rx: Receiver::new(pool, limits.max_message_size),
+            rx: Receiver::new(pool, limits.max_message_size, deposit),
             tx: Outbox::default(),
             calls: Calls::new(role == Role::Client),
             serving: Serving::default(),
@@ -176,6 +187,7 @@ impl Connection {
             copied: self.rx.copied() + self.fragments.copied(),
             skipped: self.rx.skipped(),
             octets_out: self.tx.written(),
+            copied_out: self.stats.copied_out + self.tx.copied(),
             ..self.stats
         }
     }
@@ -192,6 +204,11 @@ impl Connection {
     /// The code sets that text on this connection is in now.
     fn code_sets_in_force(&self) -> CodeSets {
         self.code_sets.unwrap_or_default() // without negotiation ISO 8859-1 and no wide text
+    }
+
+    /// What holds for all messages that are handed out now.
+    fn terms(&self) -> Terms {
+        Terms::new(&self.limits, self.code_sets_in_force(), self.rx.deposits())
     }
 
     fn closed(&self) -> Option<&CloseReason> {

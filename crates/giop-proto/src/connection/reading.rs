@@ -11,7 +11,7 @@ use super::closing::Phase;
 use crate::error::{CloseReason, IoFailure, ProtocolError};
 use crate::event::Event;
 use crate::fragments::Joined;
-use crate::message::{IncomingRequest, Reply, ReplyHead, RequestError, RequestHead, Terms};
+use crate::message::{IncomingRequest, Reply, ReplyHead, RequestError, RequestHead};
 use crate::receive::{FrameError, HEADER_LEN, ReadBuf, Receiver};
 
 impl Connection {
@@ -178,7 +178,7 @@ impl Connection {
     fn hand_out(&mut self, header: MessageHeader, joined: Option<Joined>, head: RequestHead) -> Event {
         self.clock.request();
         let token = self.serving.insert(head.id, head.response.expects_reply());
-        let terms = Terms::new(&self.limits, self.code_sets_in_force());
+        let terms = self.terms();
         let message = joined.unwrap_or_else(|| Joined::whole(self.rx.take_front()));
         Event::Request(IncomingRequest::new(header, message, head, token, terms))
     }
@@ -228,7 +228,7 @@ impl Connection {
             self.handle_first_piece(header);
             return None;
         }
-        let terms = Terms::new(&self.limits, self.code_sets_in_force());
+        let terms = self.terms();
         let Self { calls, rx, .. } = self;
         let head = match ReplyHead::decode(&header, octets_of(joined.as_ref(), rx)) {
             Ok(head) => head,

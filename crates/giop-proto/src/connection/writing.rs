@@ -71,6 +71,7 @@ impl Connection {
     #[inline]
     pub(super) fn queue(&mut self, message: &mut Encoder, locate: bool) -> Place {
         let start = self.tx.queued();
+        self.stats.copied_out += message.copied() as u64;
         if message.chunk_count() == 0 && message.head().len() <= GATHER_MAX {
             self.tx.push(message.head());
         } else {

@@ -30,6 +30,7 @@ struct Body {
     order: ByteOrder,
     code_sets: CodeSets,
     has_contexts: bool,
+    shares: bool,
 }
 
 /// What a connection knows of all its messages.
@@ -38,11 +39,13 @@ pub(crate) struct Terms {
     pub(crate) code_sets: CodeSets,
     pub(crate) max_depth: u16,
     pub(crate) max_decoded: usize,
+    /// Whether what is decoded may be a view of the message.
+    pub(crate) shares: bool,
 }
 
 impl Terms {
-    pub(crate) fn new(limits: &Limits, code_sets: CodeSets) -> Self {
-        Self { code_sets, max_depth: limits.max_depth, max_decoded: limits.max_decoded }
+    pub(crate) fn new(limits: &Limits, code_sets: CodeSets, shares: bool) -> Self {
+        Self { code_sets, max_depth: limits.max_depth, max_decoded: limits.max_decoded, shares }
     }
 
     #[inline]
@@ -57,6 +60,7 @@ impl Terms {
             order: header.order,
             code_sets: self.code_sets,
             has_contexts,
+            shares: self.shares,
             message: message.octets,
             pieces: message.pieces,
         }
@@ -66,7 +70,12 @@ impl Terms {
 impl Body {
     #[inline]
     fn decoder(&self) -> Decoder<'_> {
-        let mut d = Decoder::from_bytes(&self.message, self.order, self.version).at(self.at as usize);
+        let d = if self.shares {
+            Decoder::from_bytes(&self.message, self.order, self.version)
+        } else {
+            Decoder::new(&self.message, self.order, self.version)
+        };
+        let mut d = d.at(self.at as usize);
         d.set_code_sets(self.code_sets);
         d.set_limits(self.limits);
         match &self.pieces {

@@ -102,16 +102,16 @@ impl Receiver {
         let Some(deposit @ Deposit { header, total }) = buf.deposit else { return };
         if filled >= total {
             buf.next.len = (filled - total).min(deposit.next_len());
-            if is_fragment(&header) {
+            if is_fragment(&header) && self.deposits {
                 self.state = State::Piece { header, buf };
                 return;
             }
-            if is_piece(&header) {
+            if is_piece(&header) && self.deposits {
                 self.first = total;
                 self.state = State::Piece { header, buf };
                 return;
             }
-            (self.expect, self.room) = (total, 0);
+            (self.expect, self.room) = (if self.deposits { total } else { 0 }, 0);
             self.largest = self.largest.max(total);
             let octets = self.pool.share(std::mem::take(&mut buf.buffer)).slice(..total);
             self.state = State::Whole { header, octets, next: buf.next };
@@ -138,7 +138,7 @@ impl Receiver {
 
     pub(super) fn check(&self, header: &MessageHeader) -> Result<Size, FrameError> {
         let total = (header.size as usize).saturating_add(HEADER_LEN);
-        if is_fragment(header) && (total >= DEPOSIT_MIN || total > self.max_message) {
+        if self.deposits && is_fragment(header) && (total >= DEPOSIT_MIN || total > self.max_message) {
             Ok(Size::Placed)
         } else if total <= self.max_message {
             Ok(Size::Fits(total))

@@ -99,6 +99,10 @@ impl Receiver {
 
     pub(super) fn take_other_buf(&mut self) -> ReadBuf {
         match std::mem::replace(&mut self.state, State::Lent) {
+            State::Partial(buf) if !self.deposits => {
+                self.staged = Some(buf);
+                self.empty_window()
+            }
             State::Partial(buf) => ReadBuf(buf),
             State::Early { next, of_piece: true } if awaits_fragment(&next) => {
                 let mut buf = self.lend(Buffer::default(), 0, 0, None);
@@ -117,7 +121,11 @@ impl Receiver {
         let (size, room) = match std::mem::take(&mut self.expect) {
             0 => (WINDOW, WINDOW),
             piece if self.room > 0 => ((piece + PIECE_HEADER_LEN).max(least), self.room.max(piece)),
-            message => ((message + HEADER_LEN).max(WINDOW), message + HEADER_LEN),
+            // As many whole messages as fit a window, so that none is cut by its end.
+            message => {
+                let whole = (WINDOW / message).max(1) * message + HEADER_LEN;
+                (whole.max(least), whole)
+            }
         };
         let mut buffer = match self.pool.try_take(room.max(size).max(least)) {
             Some(buffer) => buffer,

@@ -17,13 +17,14 @@ mod incomplete;
 mod lent;
 mod memory;
 mod pieces;
+mod staged;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use giop_codec::giop::{HeaderError, MessageHeader};
 
-use crate::pool::{BufferPool, WINDOW};
+use crate::pool::BufferPool;
 pub use lent::ReadBuf;
 use lent::{Deposit, Lent, Next};
 use pieces::is_fragment;
@@ -95,6 +96,11 @@ pub struct Receiver {
     largest: usize,
     /// A fragment of which a part came waits for its place.
     unplaced: bool,
+    /// Whether large messages are read to their place.
+    deposits: bool,
+    /// The message that is not complete, while the window for its next octets is with the reader: only where nothing is
+    /// deposited.
+    staged: Option<Box<Lent>>,
     /// Octets of an oversized message that are still to come.
     skip: usize,
     /// The pool has no memory for the message at hand.
@@ -124,9 +130,10 @@ enum State {
 }
 
 impl Receiver {
-    /// A receiver that takes messages of up to `max_message` octets, header included.
+    /// A receiver that takes messages of up to `max_message` octets, header included. Unless it `deposits`, everything is
+    /// read through the window and copied into a buffer of its message.
     #[must_use]
-    pub fn new(pool: Arc<BufferPool>, max_message: usize) -> Self {
+    pub fn new(pool: Arc<BufferPool>, max_message: usize, deposits: bool) -> Self {
         Self {
             pool,
             max_message,
@@ -141,6 +148,8 @@ impl Receiver {
             first: 0,
             largest: 0,
             unplaced: false,
+            deposits,
+            staged: None,
             skip: 0,
             starved: false,
             urgent: false,
@@ -148,6 +157,13 @@ impl Receiver {
             copied: 0,
             skipped: 0,
         }
+    }
+
+    /// Whether large messages are read to their place.
+    #[inline]
+    #[must_use]
+    pub fn deposits(&self) -> bool {
+        self.deposits
     }
 
     /// How many octets were copied inside user space so far: the starts of deposited messages and the cut ends of
@@ -224,6 +240,9 @@ impl Receiver {
     #[inline]
     pub fn handle_read(&mut self, buf: ReadBuf, n: usize) {
         let ReadBuf(mut buf) = buf;
+        if let Some(message) = self.staged.take() {
+            return self.read_staged(message, buf, n);
+        }
         let filled = buf.from.saturating_add(n);
         if buf.deposit.is_some() {
             self.deposited(buf, filled);
@@ -285,6 +304,9 @@ impl Receiver {
         if let State::Window = self.state
             && let Some(window) = &self.window
         {
+            if !self.deposits {
+                return self.copy_front();
+            }
             let view = window.buffer.view(self.from..self.from + self.front);
             self.advance();
             return view;
@@ -303,7 +325,7 @@ impl Receiver {
     fn advance(&mut self) {
         let len = std::mem::take(&mut self.front);
         self.from += len;
-        if len + HEADER_LEN > WINDOW {
+        if len >= DEPOSIT_MIN && self.deposits {
             (self.expect, self.room, self.largest) = (len, 0, self.largest.max(len));
         }
         if self.skip > 0 {
@@ -317,7 +339,9 @@ impl Receiver {
     fn take_deposited(&mut self) -> Bytes {
         match std::mem::replace(&mut self.state, State::Window) {
             State::Whole { octets, next, .. } => {
-                self.state = State::Early { next, of_piece: false };
+                if self.from == self.to {
+                    self.state = State::Early { next, of_piece: false };
+                }
                 octets
             }
             State::Piece { header, mut buf } => {
@@ -352,7 +376,8 @@ impl Receiver {
         }
         if let Some(Ok(header)) = start.map(MessageHeader::decode) {
             let total = (header.size as usize).saturating_add(HEADER_LEN);
-            let in_place = filled < total && total <= buf.buffer.capacity().min(self.max_message);
+            let in_place =
+                self.deposits && filled < total && total <= buf.buffer.capacity().min(self.max_message);
             if in_place && !(total >= DEPOSIT_MIN && is_fragment(&header)) {
                 if total >= DEPOSIT_MIN {
                     buf.deposit = Some(Deposit { header, total });

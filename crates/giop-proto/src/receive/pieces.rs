@@ -93,7 +93,7 @@ impl Receiver {
     /// Takes the window, if there is but a large first piece in it, and no more behind it than one header.
     fn adopt_window(&mut self) -> Option<Buffer> {
         let (from, front, to) = (self.from, self.front, self.to);
-        if front < DEPOSIT_MIN {
+        if front < DEPOSIT_MIN || !self.deposits {
             return None;
         }
         self.first = front;

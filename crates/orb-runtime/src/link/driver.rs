@@ -47,15 +47,8 @@ pub(crate) struct Driver {
 impl Driver {
     pub(crate) fn new(link: Arc<Link>, service: Service) -> Self {
         let template = Request::idle(Arc::clone(&service.orb), link.peer().clone());
-        Self {
-            link,
-            orb: service.orb,
-            running: Running::new(template),
-            last: None,
-            timer: None,
-            moved: false,
-            held: Vec::new(),
-        }
+        let running = Running::new(template, service.orb.config.deposit);
+        Self { link, orb: service.orb, running, last: None, timer: None, moved: false, held: Vec::new() }
     }
 
     /// Starts a request. Called without the lock: a servant's code runs here.

@@ -24,7 +24,7 @@ use giop_codec::cdr::{CodeSets, Encoder};
 use giop_codec::{ByteOrder, Version};
 use giop_proto::calls::CallId;
 use giop_proto::outbox::Transmit;
-use giop_proto::{CloseReason, Config, Connection, Event, Role};
+use giop_proto::{CloseReason, Config, Connection, Event, Role, Stats};
 
 pub(crate) use call::{OnewayError, Started};
 pub(crate) use driver::{Driver, Service};
@@ -85,6 +85,8 @@ struct State {
     room: Vec<Waker>,
     encoders: Vec<Encoder>,
     headers: Headers,
+    /// Bulk arguments are shared, not copied into their message.
+    shares: bool,
     /// The write side of the socket is shut down.
     shut_down: bool,
     /// When the driver's timer fires.
@@ -95,7 +97,7 @@ impl Link {
     /// Wraps a connected socket. Its driver must be polled for as long as the link is used.
     pub(crate) fn new(socket: Socket, peer: Peer, config: Config, latency: Latency) -> Arc<Self> {
         let now = now();
-        let client_only = config.role == Role::Client;
+        let (client_only, shares) = (config.role == Role::Client, config.deposit);
         let state = State {
             machine: Connection::new(config, now),
             callers: Vec::new(),
@@ -112,6 +114,7 @@ impl Link {
             room: Vec::new(),
             encoders: Vec::new(),
             headers: Headers::default(),
+            shares,
             shut_down: false,
             armed: None,
         };
@@ -138,6 +141,11 @@ impl Link {
     /// Whether the server answered at least once.
     pub(crate) fn is_answered(&self) -> bool {
         self.answered.load(Ordering::Relaxed)
+    }
+
+    /// What the connection counted so far.
+    pub(crate) fn stats(&self) -> Stats {
+        self.lock().machine.stats()
     }
 
     /// Whether new calls can be made.
@@ -276,6 +284,9 @@ impl State {
     /// An empty encoder of that version in native byte order.
     fn encoder(&mut self, version: Version) -> Encoder {
         let mut encoder = self.encoders.pop().unwrap_or_else(|| Encoder::new(ByteOrder::NATIVE, version));
+        if !self.shares {
+            encoder.set_chunk_threshold(usize::MAX);
+        }
         encoder.reset(ByteOrder::NATIVE, version);
         encoder
     }

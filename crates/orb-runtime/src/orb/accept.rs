@@ -77,7 +77,9 @@ impl OrbCore {
 
     /// The machine's configuration for connections of this ORB.
     pub(crate) fn link_config(&self, role: Role) -> Config {
-        Config::new(role, Arc::clone(&self.config.limits), Arc::clone(&self.pool))
+        let mut config = Config::new(role, Arc::clone(&self.config.limits), Arc::clone(&self.pool));
+        config.deposit = self.config.deposit;
+        config
     }
 }
 

@@ -88,6 +88,7 @@ impl OrbBuilder {
             memory: None,
             max_version: Version::V1_2,
             latency: Latency::Park,
+            deposit: true,
         };
         Self {
             listen: Vec::new(),
@@ -186,6 +187,17 @@ impl OrbBuilder {
     /// The highest GIOP version to speak as a client (default 1.2), for peers that claim more than they can.
     pub fn max_giop(mut self, version: Version) -> Self {
         self.parts.config.max_version = version;
+        self
+    }
+
+    /// Whether bulk data keeps out of the way of copies (default `true`): it is sent from where it lies, and received where it
+    /// stays.
+    ///
+    /// `false` makes the classical ORB, to compare with: bulk arguments are marshalled through one request buffer,
+    /// everything received is read through a staging buffer of 64 KiB and copied into its message's buffer, and sequences
+    /// are copied out of that. What goes over the wire is the same.
+    pub fn deposit(mut self, deposit: bool) -> Self {
+        self.parts.config.deposit = deposit;
         self
     }
 
@@ -317,6 +329,7 @@ impl Parts {
             endpoints,
             links: Mutex::default(),
             next_link: AtomicU64::new(0),
+            ended: Mutex::default(),
             tasks: TaskTracker::new(),
             holding: AtomicBool::new(self.hold),
             held: Mutex::default(),

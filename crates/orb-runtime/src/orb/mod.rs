@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::ObjectKey;
-use giop_proto::Limits;
 use giop_proto::pool::{BufferPool, PoolStats};
+use giop_proto::{Limits, Stats};
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
@@ -53,6 +53,8 @@ pub(crate) struct OrbCore {
     endpoints: Vec<Endpoint>,
     links: Mutex<HashMap<u64, Weak<Link>>>,
     next_link: AtomicU64,
+    /// What the connections counted that are closed. Locked behind `links`.
+    ended: Mutex<Stats>,
     tasks: TaskTracker,
     holding: AtomicBool,
     held: Mutex<Vec<Waker>>,
@@ -76,6 +78,7 @@ pub(crate) struct Config {
     pub(crate) socket_buffer: Option<usize>,
     pub(crate) max_version: giop_codec::Version,
     pub(crate) latency: Latency,
+    pub(crate) deposit: bool,
     /// Hosts that are reached by in-memory pipes, in tests.
     pub(crate) memory: Option<Arc<crate::testing::Network>>,
 }
@@ -157,7 +160,15 @@ impl Orb {
         self.core.failed_oneways.load(Ordering::Relaxed)
     }
 
-    /// What the pool of receive buffers counted.
+    /// What all connections of the ORB counted together, in both directions, those that are closed included.
+    ///
+    /// It locks each connection for a moment: ask now and then, not in a loop.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.core.stats()
+    }
+
+    /// What the pool of receive buffers counted: its cap, what it holds, and how often it had a buffer to give.
     #[must_use]
     pub fn pool_stats(&self) -> PoolStats {
         self.core.pool.stats()
@@ -227,16 +238,33 @@ impl OrbCore {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn stats(&self) -> Stats {
+        let links = self.links();
+        let mut sum = *self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        for link in links.values().filter_map(Weak::upgrade) {
+            sum += link.stats();
+        }
+        sum
+    }
+
+    /// A connection is closed: what it counted stays.
+    fn ended(&self, id: u64, link: &Link) {
+        let mut links = self.links();
+        if links.remove(&id).is_some() {
+            *self.ended.lock().unwrap_or_else(PoisonError::into_inner) += link.stats();
+        }
+    }
+
     /// Spawns the driver of a link and keeps the link in the books, and `guest`, until it ends.
     pub(crate) fn drive(self: &Arc<Self>, link: &Arc<Link>, guest: impl Send + 'static) {
         let id = self.next_link.fetch_add(1, Ordering::Relaxed);
         self.links().insert(id, Arc::downgrade(link));
         let service = crate::link::Service { orb: Arc::clone(self) };
         let driver = crate::link::Driver::new(Arc::clone(link), service);
-        let core = Arc::clone(self);
+        let (core, link) = (Arc::clone(self), Arc::clone(link));
         self.tasks.spawn(async move {
             driver.await;
-            core.links().remove(&id);
+            core.ended(id, &link);
             drop(guest);
         });
     }

@@ -29,6 +29,8 @@ pub(crate) struct Running {
     spare: Vec<Seat>,
     #[expect(clippy::vec_box, reason = "they travel through futures: a pointer is cheaper to move")]
     encoders: Vec<Box<Encoder>>,
+    /// Bulk results are shared, not copied into their reply.
+    shares: bool,
     aside: FuturesUnordered<Aside>,
     /// Objects whose oneway is not done, with what came after it.
     waiting: Vec<Queue>,
@@ -60,11 +62,12 @@ struct Queue {
 }
 
 impl Running {
-    pub(crate) fn new(template: Request) -> Self {
+    pub(crate) fn new(template: Request, shares: bool) -> Self {
         Self {
             template,
             spare: Vec::new(),
             encoders: Vec::new(),
+            shares,
             aside: FuturesUnordered::new(),
             waiting: Vec::new(),
             asides: Vec::new(),
@@ -185,7 +188,11 @@ impl Running {
 
     /// An encoder for a reply without a servant.
     pub(crate) fn encoder(&mut self) -> Box<Encoder> {
-        self.encoders.pop().unwrap_or_else(new_encoder)
+        let mut encoder = self.encoders.pop().unwrap_or_else(new_encoder);
+        if !self.shares {
+            encoder.set_chunk_threshold(usize::MAX);
+        }
+        encoder
     }
 
     fn seat(&mut self, kind: usize) -> Seat {

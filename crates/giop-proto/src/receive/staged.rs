@@ -1,0 +1,43 @@
+//! The classical way, to compare with: everything is read through the window, and each message copied out of it.
+
+use bytes::Bytes;
+
+use super::Receiver;
+use super::lent::{Deposit, Lent};
+
+impl Receiver {
+    /// Takes the message in front of the window as a copy of its own.
+    #[cold]
+    pub(super) fn copy_front(&mut self) -> Bytes {
+        let front = self.front();
+        let (len, mut buffer) = (front.len(), self.pool.take(front.len()));
+        if let Some(to) = buffer.octets_mut().get_mut(..len) {
+            to.copy_from_slice(front);
+        }
+        self.copied += len as u64;
+        self.advance();
+        self.pool.share(buffer).slice(..len)
+    }
+
+    /// Copies what the window has of a message behind what is there of it. What comes after it stays in the window.
+    #[cold]
+    pub(super) fn read_staged(&mut self, mut message: Box<Lent>, mut window: Box<Lent>, n: usize) {
+        let Some(Deposit { total, .. }) = message.deposit else { return };
+        let (at, here) = (message.from, n.min(total.saturating_sub(message.from)));
+        if let Some(to) = message.buffer.octets_mut().get_mut(at..at + here)
+            && let Some(from) = window.buffer.octets().get(..here)
+        {
+            to.copy_from_slice(from);
+            self.copied += here as u64;
+        }
+        window.from = n.min(window.to);
+        self.cut_from(window);
+        self.from = here;
+        if self.from >= self.to {
+            self.emptied();
+        }
+        // What is there may be a window's length past the grant.
+        message.to = message.to.max(at + here);
+        self.deposited(message, at + here);
+    }
+}
