@@ -336,6 +336,8 @@ impl Parts {
             closing: AtomicBool::new(false),
             closed: Notify::new(),
             failed_oneways: AtomicU64::new(0),
+            #[cfg(feature = "metrics")]
+            metrics: Default::default(),
             guard: Mutex::new(Weak::new()),
         })
     }

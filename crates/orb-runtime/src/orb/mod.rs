@@ -5,6 +5,8 @@ mod activation;
 mod args;
 mod builder;
 mod connections;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod shutdown;
 
 use std::collections::HashMap;
@@ -61,6 +63,8 @@ pub(crate) struct OrbCore {
     closing: AtomicBool,
     closed: Notify,
     failed_oneways: AtomicU64,
+    #[cfg(feature = "metrics")]
+    metrics: metrics::Metrics,
     guard: Mutex<Weak<Guard>>,
 }
 
@@ -259,6 +263,8 @@ impl OrbCore {
     pub(crate) fn drive(self: &Arc<Self>, link: &Arc<Link>, guest: impl Send + 'static) {
         let id = self.next_link.fetch_add(1, Ordering::Relaxed);
         self.links().insert(id, Arc::downgrade(link));
+        #[cfg(feature = "metrics")]
+        self.report_metrics();
         let service = crate::link::Service { orb: Arc::clone(self) };
         let driver = crate::link::Driver::new(Arc::clone(link), service);
         let (core, link) = (Arc::clone(self), Arc::clone(link));

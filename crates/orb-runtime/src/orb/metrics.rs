@@ -1,0 +1,169 @@
+//! What the ORB counts, told to the `metrics` facade (feature `metrics`).
+//!
+//! | name | kind | unit |
+//! |---|---|---|
+//! | `zorb_connections` | gauge | open connections, both directions |
+//! | `zorb_pool_cap_bytes` | gauge | the most that the pool of receive buffers may hold |
+//! | `zorb_pool_held_bytes` | gauge | what it holds: free buffers, and those that views still pin |
+//! | `zorb_pool_hits_total` | counter | buffers taken from the pool's lists |
+//! | `zorb_pool_misses_total` | counter | buffers that had to be allocated |
+//! | `zorb_messages_received_total`, `zorb_messages_sent_total` | counter | GIOP messages; each fragment is one |
+//! | `zorb_received_bytes_total`, `zorb_sent_bytes_total` | counter | octets, headers included |
+//! | `zorb_copied_received_bytes_total` | counter | received octets that were moved in user space (`Stats::copied`) |
+//! | `zorb_copied_sent_bytes_total` | counter | octets that were moved before they were sent (`Stats::copied_out`) |
+//! | `zorb_skipped_bytes_total` | counter | octets of messages that were too large or unwanted (`Stats::skipped`) |
+//!
+//! They have no labels; several ORBs of a process add up. Each is brought up to date once a second while connections are
+//! open, and by [`Orb::record_metrics`].
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use giop_proto::Stats;
+use giop_proto::pool::PoolStats;
+use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
+
+use super::{Orb, OrbCore};
+
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// What of an ORB was told so far.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    told: Mutex<Told>,
+    /// A task tells the rest now and then.
+    reporting: AtomicBool,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Told {
+    described: bool,
+    stats: Stats,
+    hits: u64,
+    misses: u64,
+    held: usize,
+    cap: usize,
+    connections: usize,
+}
+
+/// Lets the next connection start a task when this one ends, also with its runtime.
+struct Reporting(std::sync::Weak<OrbCore>);
+
+impl Orb {
+    /// Brings the metrics of the `metrics` facade up to date now: for an exporter that renders them on request.
+    pub fn record_metrics(&self) {
+        self.core.record_metrics();
+    }
+}
+
+impl OrbCore {
+    fn record_metrics(&self) {
+        let (stats, pool, connections) = (self.stats(), self.pool.stats(), self.links().len());
+        let mut told = self.metrics.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.tell(stats, pool, connections);
+    }
+
+    /// Tells what is counted once a second, until no connection is open.
+    pub(super) fn report_metrics(self: &Arc<Self>) {
+        if self.metrics.reporting.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let reporting = Reporting(Arc::downgrade(self));
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(INTERVAL).await;
+                let Some(core) = reporting.0.upgrade() else { return };
+                core.record_metrics();
+                if core.links().is_empty() {
+                    drop(reporting);
+                    // One may have come that still saw this task.
+                    if !core.links().is_empty() {
+                        core.report_metrics();
+                    }
+                    return;
+                }
+            }
+        });
+    }
+}
+
+impl Told {
+    fn tell(&mut self, stats: Stats, pool: PoolStats, connections: usize) {
+        if !std::mem::replace(&mut self.described, true) {
+            describe();
+        }
+        let before = *self;
+        let count = |name: &'static str, now: u64, before: u64| {
+            if now > before {
+                counter!(name).increment(now - before);
+            }
+        };
+        let was = before.stats;
+        count("zorb_messages_received_total", stats.messages_in, was.messages_in);
+        count("zorb_messages_sent_total", stats.messages_out, was.messages_out);
+        count("zorb_received_bytes_total", stats.octets_in, was.octets_in);
+        count("zorb_sent_bytes_total", stats.octets_out, was.octets_out);
+        count("zorb_copied_received_bytes_total", stats.copied, was.copied);
+        count("zorb_copied_sent_bytes_total", stats.copied_out, was.copied_out);
+        count("zorb_skipped_bytes_total", stats.skipped, was.skipped);
+        count("zorb_pool_hits_total", pool.hits, before.hits);
+        count("zorb_pool_misses_total", pool.misses, before.misses);
+        move_gauge("zorb_pool_held_bytes", pool.held, before.held);
+        move_gauge("zorb_pool_cap_bytes", pool.cap, before.cap);
+        move_gauge("zorb_connections", connections, before.connections);
+        *self = Self {
+            described: true,
+            stats,
+            hits: pool.hits,
+            misses: pool.misses,
+            held: pool.held,
+            cap: pool.cap,
+            connections,
+        };
+    }
+}
+
+/// The ORB is gone, and what it held with it.
+impl Drop for Metrics {
+    fn drop(&mut self) {
+        let told = *self.told.get_mut().unwrap_or_else(PoisonError::into_inner);
+        move_gauge("zorb_pool_held_bytes", 0, told.held);
+        move_gauge("zorb_pool_cap_bytes", 0, told.cap);
+        move_gauge("zorb_connections", 0, told.connections);
+    }
+}
+
+impl Drop for Reporting {
+    fn drop(&mut self) {
+        if let Some(core) = self.0.upgrade() {
+            core.metrics.reporting.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// By the difference, so that several ORBs add up.
+fn move_gauge(name: &'static str, now: usize, before: usize) {
+    if now != before {
+        gauge!(name).increment(now as f64 - before as f64);
+    }
+}
+
+fn describe() {
+    describe_gauge!("zorb_connections", Unit::Count, "open connections, both directions");
+    describe_gauge!("zorb_pool_cap_bytes", Unit::Bytes, "the most that the pool of receive buffers may hold");
+    describe_gauge!(
+        "zorb_pool_held_bytes",
+        Unit::Bytes,
+        "receive buffers, free ones and those that views pin"
+    );
+    describe_counter!("zorb_pool_hits_total", Unit::Count, "buffers taken from the pool's lists");
+    describe_counter!("zorb_pool_misses_total", Unit::Count, "buffers that had to be allocated");
+    describe_counter!("zorb_messages_received_total", Unit::Count, "GIOP messages and fragments received");
+    describe_counter!("zorb_messages_sent_total", Unit::Count, "GIOP messages queued");
+    describe_counter!("zorb_received_bytes_total", Unit::Bytes, "octets received");
+    describe_counter!("zorb_sent_bytes_total", Unit::Bytes, "octets that the sockets took");
+    describe_counter!("zorb_copied_received_bytes_total", Unit::Bytes, "received octets moved in user space");
+    describe_counter!("zorb_copied_sent_bytes_total", Unit::Bytes, "octets moved before they were sent");
+    describe_counter!("zorb_skipped_bytes_total", Unit::Bytes, "octets of too large or unwanted messages");
+}

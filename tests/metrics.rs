@@ -1,0 +1,119 @@
+//! The metrics of the `metrics` facade: names, units and values.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
+use zorb::prelude::*;
+
+zorb::idl! {
+    module Bulk {
+        typedef sequence<octet> Octets;
+        interface Sink { Octets echo(in Octets octets); };
+    };
+}
+
+struct Sink;
+
+impl bulk::SinkServant for Sink {
+    async fn echo(&self, octets: Bytes) -> Result<Bytes, SystemException> {
+        Ok(octets)
+    }
+}
+
+/// Keeps what it is told.
+#[derive(Default)]
+struct Kept {
+    counters: Mutex<HashMap<String, Arc<AtomicU64>>>,
+    gauges: Mutex<HashMap<String, Arc<AtomicU64>>>,
+    units: Mutex<HashMap<String, Unit>>,
+}
+
+impl Kept {
+    fn counter(&self, name: &str) -> u64 {
+        let counters = self.counters.lock().unwrap();
+        counters.get(name).map_or(0, |counter| counter.load(std::sync::atomic::Ordering::Relaxed))
+    }
+
+    fn gauge(&self, name: &str) -> f64 {
+        let gauges = self.gauges.lock().unwrap();
+        f64::from_bits(gauges.get(name).map_or(0, |gauge| gauge.load(std::sync::atomic::Ordering::Relaxed)))
+    }
+}
+
+impl Recorder for Kept {
+    fn describe_counter(&self, key: KeyName, unit: Option<Unit>, _: SharedString) {
+        self.units.lock().unwrap().insert(key.as_str().into(), unit.unwrap());
+    }
+    fn describe_gauge(&self, key: KeyName, unit: Option<Unit>, _: SharedString) {
+        self.units.lock().unwrap().insert(key.as_str().into(), unit.unwrap());
+    }
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        let mut counters = self.counters.lock().unwrap();
+        Counter::from_arc(Arc::clone(counters.entry(key.name().into()).or_default()))
+    }
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        let mut gauges = self.gauges.lock().unwrap();
+        Gauge::from_arc(Arc::clone(gauges.entry(key.name().into()).or_default()))
+    }
+    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::noop()
+    }
+}
+
+#[test]
+fn figures_of_pool_and_copies_reach_the_facade() {
+    let kept = Kept::default();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    metrics::with_local_recorder(&kept, || {
+        runtime.block_on(async {
+            let pair =
+                zorb::testing::pair_of(Orb::builder().pool_cap(1 << 20), Orb::builder().pool_cap(3 << 20));
+            let published: bulk::SinkRef = pair.server.activate_named("sink", Sink).unwrap();
+            let sink: bulk::SinkRef = pair.client.resolve(&published.to_string()).await.unwrap();
+            for _ in 0..10 {
+                sink.echo(Bytes::from(vec![1; 100_000])).await.unwrap();
+            }
+            // Nobody asks: it happens by itself.
+            tokio::time::sleep(Duration::from_millis(1500)).await;
+            let (client, server) = (pair.client.stats(), pair.server.stats());
+            let both = |of: fn(&zorb::Stats) -> u64| of(&client) + of(&server);
+            assert_eq!(both(|stats| stats.messages_in), 20);
+            assert_eq!(kept.counter("zorb_messages_received_total"), 20);
+            assert_eq!(kept.counter("zorb_messages_sent_total"), 20);
+            assert!(kept.counter("zorb_received_bytes_total") > 2_000_000);
+            assert_eq!(kept.counter("zorb_received_bytes_total"), kept.counter("zorb_sent_bytes_total"));
+            assert_eq!(kept.counter("zorb_copied_received_bytes_total"), both(|stats| stats.copied));
+            assert_eq!(kept.counter("zorb_copied_sent_bytes_total"), both(|stats| stats.copied_out));
+            assert!(kept.counter("zorb_copied_sent_bytes_total") > 0);
+            assert_eq!(kept.gauge("zorb_connections"), 2.0);
+            assert_eq!(kept.gauge("zorb_pool_cap_bytes"), f64::from(4 << 20));
+
+            pair.client.record_metrics();
+            pair.server.record_metrics();
+            let (client, server) = (pair.client.pool_stats(), pair.server.pool_stats());
+            assert!(client.held > 0 && client.hits > 0 && client.misses > 0);
+            assert_eq!(kept.gauge("zorb_pool_held_bytes"), (client.held + server.held) as f64);
+            assert_eq!(kept.counter("zorb_pool_hits_total"), client.hits + server.hits);
+            assert_eq!(kept.counter("zorb_pool_misses_total"), client.misses + server.misses);
+            let named = kept.counters.lock().unwrap().len() + kept.gauges.lock().unwrap().len();
+            let units = kept.units.lock().unwrap();
+            assert!(units.len() >= named, "each has a unit: {units:?}");
+            assert_eq!(units["zorb_pool_held_bytes"], Unit::Bytes);
+            drop(units);
+
+            pair.client.shutdown().await;
+            pair.server.shutdown().await;
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            assert_eq!(kept.gauge("zorb_connections"), 0.0);
+            drop((sink, published, pair));
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            assert_eq!(kept.gauge("zorb_pool_cap_bytes"), 0.0, "an ORB that is gone holds nothing");
+            assert_eq!(kept.gauge("zorb_pool_held_bytes"), 0.0);
+        });
+    });
+}
