@@ -24,7 +24,9 @@ pub use orb_runtime::{
 };
 
 /// Types of the IDL mapping that Rust itself does not have.
-pub use orb_runtime::types::{BoundError, Bounded, Bytes, Char, FixedSeq, LongDouble, Seq, WChar, WString};
+pub use orb_runtime::types::{
+    BoundError, Bounded, Bytes, Char, FixedSeq, LongDouble, Pad, Seq, WChar, WString,
+};
 
 /// What the wire carries: references, service contexts, versions.
 pub mod wire {

@@ -30,7 +30,7 @@ pub use transport::Peer;
 /// Types of the IDL mapping that Rust itself does not have.
 pub mod types {
     pub use bytes::Bytes;
-    pub use giop_codec::cdr::{BoundError, Bounded, Char, FixedSeq, LongDouble, Seq, WChar, WString};
+    pub use giop_codec::cdr::{BoundError, Bounded, Char, FixedSeq, LongDouble, Pad, Seq, WChar, WString};
 }
 
 /// What the wire carries: references, service contexts, versions.

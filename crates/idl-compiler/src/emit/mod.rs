@@ -86,7 +86,6 @@ impl Options {
 pub fn emit(model: &Model, options: &Options) -> Result<TokenStream, Diagnostics> {
     let mut problems = Vec::new();
     let names = Names::new(model, options, &mut problems);
-    structs::refuse_padding(model, &mut problems);
     if !problems.is_empty() {
         return Err(Diagnostics::new(problems, Rc::clone(&model.sources)));
     }

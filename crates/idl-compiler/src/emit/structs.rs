@@ -1,13 +1,13 @@
 //! `struct` and `exception`.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::Cx;
 use super::docs::doc;
+use super::ident::RustName;
 use super::types::Use;
-use crate::diagnostic::Diagnostic;
-use crate::model::{Def, DefKind, Model, Struct};
+use crate::model::{Def, DefKind, Struct, ZeroCopyLayout};
 
 /// A member with everything that is written of it more than once.
 struct Field {
@@ -15,19 +15,25 @@ struct Field {
     ty: TokenStream,
     default: TokenStream,
     docs: TokenStream,
+    /// Where it lies in a `@zero_copy` struct; `None` for padding.
+    offset: Option<usize>,
 }
 
 impl Cx<'_> {
     /// A struct or exception with all its implementations, in a module `depth` levels below the hidden root.
     pub(super) fn structure(&self, depth: usize, def: &Def, body: &Struct) -> TokenStream {
-        let fields = self.fields(depth, def, body);
         let zero_copy = self.is_zero_copy(def.id);
+        let layout = if zero_copy { self.model.zero_copy_layout(def.id).ok() } else { None };
+        let mut fields = self.fields(depth, def, body);
+        if let Some(layout) = &layout {
+            fields = self.with_padding(def, fields, layout);
+        }
         let declaration = self.struct_declaration(def, body, &fields, zero_copy);
         let default = self.struct_default(depth, def, &fields);
         let fixed = body.members.iter().all(|member| self.is_fixed(member.ty)) && !body.members.is_empty();
         let cdr =
             if fixed { self.fixed_struct(depth, def, &fields) } else { self.struct_cdr(depth, def, &fields) };
-        let element = zero_copy.then(|| self.element(depth, def));
+        let element = layout.map(|layout| self.element(depth, def, &fields, layout.size));
         let exception = matches!(def.kind, DefKind::Exception(_)).then(|| self.exception(depth, def));
         quote!(#declaration #default #cdr #element #exception)
     }
@@ -45,9 +51,37 @@ impl Cx<'_> {
                     &member.docs,
                     &format!("Member `{}`: IDL `{}`.", member.name, self.model.describe(member.ty)),
                 ),
+                offset: None,
             }
         };
         body.members.iter().enumerate().map(member).collect()
+    }
+
+    /// The fields with all padding between them spelled out, so that none is left to the compiler.
+    fn with_padding(&self, def: &Def, fields: Vec<Field>, layout: &ZeroCopyLayout) -> Vec<Field> {
+        let v1 = &self.v1;
+        let taken = &self.names[def.id].members;
+        // No converted name begins with an underscore, but one given by `@rust_name` may.
+        let mut names =
+            (0..).map(|n| RustName::verbatim(&format!("_pad{n}"))).filter(|name| !taken.contains(name));
+        let mut all = Vec::with_capacity(2 * fields.len());
+        for (field, place) in fields.into_iter().zip(&layout.fields) {
+            if place.padding > 0
+                && let Some(name) = names.next()
+            {
+                let octets = Literal::usize_unsuffixed(place.padding);
+                let text = format!(" Padding before `{}`.", field.name);
+                all.push(Field {
+                    name: quote!(#name),
+                    ty: quote!(#v1::Pad<#octets>),
+                    default: quote!(::core::default::Default::default()),
+                    docs: quote!(#[doc = #text]),
+                    offset: None,
+                });
+            }
+            all.push(Field { offset: Some(place.offset), ..field });
+        }
+        all
     }
 
     fn struct_declaration(&self, def: &Def, body: &Struct, fields: &[Field], zero_copy: bool) -> TokenStream {
@@ -233,11 +267,23 @@ impl Cx<'_> {
         }
     }
 
-    /// What makes a `@zero_copy` struct an element of `Seq`.
-    fn element(&self, depth: usize, def: &Def) -> TokenStream {
+    /// What makes a `@zero_copy` struct an element of `Seq`: that, and a proof that memory is laid out as CDR is.
+    fn element(&self, depth: usize, def: &Def, fields: &[Field], size: usize) -> TokenStream {
         let v1 = &self.v1;
         let path = self.item(depth, def.id);
-        quote!(impl #v1::Element for #path {})
+        let size = Literal::usize_unsuffixed(size);
+        let (names, offsets): (Vec<_>, Vec<_>) = fields
+            .iter()
+            .filter_map(|field| field.offset.map(|at| (&field.name, Literal::usize_unsuffixed(at))))
+            .unzip();
+        quote! {
+            impl #v1::Element for #path {}
+
+            const _: () = {
+                ::core::assert!(::core::mem::size_of::<#path>() == #size);
+                #(::core::assert!(::core::mem::offset_of!(#path, #names) == #offsets);)*
+            };
+        }
     }
 
     /// What makes a struct an exception.
@@ -260,27 +306,6 @@ impl Cx<'_> {
             impl #v1::UserException for #path {
                 const REPOSITORY_ID: &'static ::core::primitive::str = #id;
             }
-        }
-    }
-}
-
-/// Padding inside of a `@zero_copy` struct would have to be spelled out as a member of a type that the runtime does not
-/// have yet.
-pub(super) fn refuse_padding(model: &Model, problems: &mut Vec<Diagnostic>) {
-    for def in model.defs() {
-        let Some(annotation) = def.annotations.get("zero_copy") else { continue };
-        let (Some(body), Ok(layout)) = (model.structure(def.id), model.zero_copy_layout(def.id)) else {
-            continue;
-        };
-        let padded = layout.fields.iter().zip(&body.members).find(|(field, _)| field.padding > 0);
-        if let Some((field, member)) = padded {
-            let message = "a `@zero_copy` struct with padding between its members is not supported yet";
-            let octets = if field.padding == 1 { "octet" } else { "octets" };
-            problems.push(
-                Diagnostic::error("unsupported", annotation.span, message)
-                    .and(member.span, format!("{} {octets} of padding before this member", field.padding))
-                    .help("order the members by size, largest first, or leave `@zero_copy` out"),
-            );
         }
     }
 }

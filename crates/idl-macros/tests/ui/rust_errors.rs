@@ -7,9 +7,4 @@ idl_macros::idl! {
     };
 }
 
-
-idl_macros::idl! {
-    @zero_copy struct Padded { char c; double d; };
-}
-
 fn main() {}
