@@ -23,7 +23,7 @@ pub use connection::{Config, Connection};
 pub use error::{CallError, CallErrorKind, CloseReason, IoFailure, ProtocolError, Sent, SlowPeer};
 pub use event::Event;
 pub use limits::{Limits, Role};
-pub use message::{IncomingLocate, IncomingRequest, Reply};
+pub use message::{Arguments, IncomingLocate, IncomingRequest, Reply};
 pub use outbox::Transmit;
 pub use pool::BufferPool;
 pub use receive::ReadBuf;

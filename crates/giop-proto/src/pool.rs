@@ -181,6 +181,45 @@ impl BufferPool {
         }
     }
 
+    /// Lets `f` write to `message`, a view of one of the pool's buffers or of a buffer of its own, if nobody else has a view
+    /// of that buffer. Says whether it did.
+    ///
+    /// Looks only at the masters that came last: a message that is asked for was just received.
+    pub fn write_to(&self, message: &mut Bytes, f: impl FnOnce(&mut [u8])) -> bool {
+        let (class, _) = class_of(message.len());
+        for list in self.classes.get(class..).unwrap_or_default() {
+            let mut list = lock(list);
+            let inside = |master: &Bytes| master.as_ptr_range().contains(&message.as_ptr());
+            let Some(at) = list.masters.iter().rev().take(PROBES).position(inside) else { continue };
+            let at = list.masters.len() - 1 - at;
+            let Some(master) = list.masters.remove(at) else { return false };
+            let start = message.as_ptr().addr() - master.as_ptr().addr();
+            let range = start..start + message.len();
+            drop(std::mem::take(message));
+            let (master, written) = match master.try_into_mut() {
+                Ok(mut mem) => {
+                    f(mem.get_mut(range.clone()).unwrap_or_default());
+                    (mem.freeze(), true)
+                }
+                Err(pinned) => (pinned, false),
+            };
+            *message = master.slice(range);
+            list.masters.push_back(master);
+            return written;
+        }
+        match std::mem::take(message).try_into_mut() {
+            Ok(mut mem) => {
+                f(&mut mem);
+                *message = mem.freeze();
+                true
+            }
+            Err(pinned) => {
+                *message = pinned;
+                false
+            }
+        }
+    }
+
     /// Whether one more connection may keep its window.
     pub(crate) fn start_keeping(&self) -> bool {
         let room = |keepers| (keepers < KEEPERS).then_some(keepers + 1);
@@ -381,6 +420,31 @@ mod tests {
             pool.give_back(unshared);
         }
         assert_eq!(pool.stats().misses, 2);
+    }
+
+    #[test]
+    fn a_message_is_written_to_by_whoever_alone_has_a_view_of_its_buffer() {
+        let pool = BufferPool::new(4 << 20);
+        let others: Vec<Bytes> = (0..3).map(|_| pool.share(pool.take(100_000))).collect();
+        let mut message = pool.share(pool.take(100_000)).slice(10..90_000);
+        let (address, len) = (message.as_ptr(), message.len());
+        let view = message.slice(5..6);
+        assert!(!pool.write_to(&mut message, |_| unreachable!("somebody could see it")));
+        assert_eq!((message.as_ptr(), message.len()), (address, len));
+        drop(view);
+        assert!(pool.write_to(&mut message, |octets| octets[5..8].copy_from_slice(b"new")));
+        assert_eq!((message.as_ptr(), message.len(), &message[4..9]), (address, len, &b"\0new\0"[..]));
+        drop(message);
+        assert_eq!(
+            pool.take(100_000).octets().as_ptr().addr(),
+            address.addr() - 10,
+            "it is pooled as before"
+        );
+        assert!(others.iter().all(|other| other.iter().all(|octet| *octet == 0)));
+        let mut own = Bytes::from(vec![1; 100]);
+        assert!(pool.write_to(&mut own, |octets| octets.fill(2)) && own == vec![2; 100]);
+        let mut foreign = Bytes::from_static(b"static");
+        assert!(!pool.write_to(&mut foreign, |_| unreachable!("static")) && foreign == "static");
     }
 
     #[test]

@@ -3,6 +3,9 @@
 
 mod util;
 
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
 use giop_codec::exception::CompletionStatus;
 use giop_codec::giop::{LocateStatus, ReplyStatus, ResponseFlags};
 use giop_codec::{ByteOrder, Version};
@@ -266,4 +269,32 @@ fn the_end_of_the_stream_fails_the_calls_that_wait() {
         assert_eq!((error.sent, error.completed()), (Sent::Nothing, CompletionStatus::No));
         assert!(error.retryable());
     });
+}
+
+#[test]
+fn the_arguments_of_a_large_request_are_taken_out_and_its_headers_stay() {
+    use giop_codec::giop::{ContextId, ServiceContext};
+    let mut room = BytesMut::new();
+    for version in VERSIONS {
+        let mut pair = Pair::new(Cut::Whole);
+        let body = vec![5; 100_000];
+        let contexts = vec![ServiceContext { id: ContextId(7), data: Bytes::from_static(b"\x01\x02\x03") }];
+        pair.call(&Ask { version, operation: "put".into(), body: body.clone(), contexts, ..Ask::default() });
+        pair.drive();
+        let mut request = pair.request();
+        let whole = request.message().clone();
+        let arguments = request.take_arguments(&mut room).unwrap();
+        assert_eq!((request.key(), request.operation()), (&b"key"[..], "put"));
+        assert_eq!(request.contexts().iter().count(), 1);
+        assert!(request.message().len() < 200 && whole.starts_with(request.message()));
+        assert_eq!(request.arguments().remaining(), 0);
+        assert!(request.take_arguments(&mut room).is_none());
+        assert!(arguments.decoder().rest() == body);
+        let pool = Arc::clone(&pair.pool);
+        assert!(arguments.decode(&pool, |d| Ok(d.rest() == body)).unwrap());
+    }
+    let mut pair = Pair::new(Cut::Whole);
+    pair.call(&Ask { body: vec![1; 100], ..Ask::default() });
+    pair.drive();
+    assert!(pair.request().take_arguments(&mut room).is_none(), "small ones stay as they are");
 }

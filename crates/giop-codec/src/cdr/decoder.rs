@@ -6,6 +6,7 @@ use core::any::Any;
 use super::fixed::{FixedReader, read_strided};
 use super::layout::{FixedLayout, padding};
 use super::pieces::Pieces;
+use super::rewrite::Rewrites;
 use super::seq::{Element, Seq};
 use super::text::CodeSets;
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, Version};
@@ -59,8 +60,10 @@ pub struct Decoder<'a> {
     depth: u16,
     alloc: usize,
     /// The buffer that `data` lies in, from the given index on.
-    owner: Option<(&'a Bytes, usize)>,
+    pub(super) owner: Option<(&'a Bytes, usize)>,
     context: Option<&'a Context>,
+    /// What may be rewritten in `data`; nothing in an encapsulation, whose offsets are others.
+    pub(super) rewrites: Option<&'a Rewrites>,
 }
 
 /// Something of the caller's that types find while they are decoded.
@@ -99,6 +102,7 @@ impl<'a> Decoder<'a> {
             alloc: limits.alloc,
             owner: None,
             context: None,
+            rewrites: None,
         }
     }
 
@@ -524,6 +528,7 @@ impl<'a> Decoder<'a> {
             alloc,
             owner: self.owner.map(|(owner, origin)| (owner, origin + start)),
             context: self.context,
+            rewrites: None,
         })
     }
 

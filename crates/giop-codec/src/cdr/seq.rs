@@ -271,8 +271,17 @@ impl<T: Element> CdrEncode for Seq<T> {
 impl<T: Element> CdrDecode for Seq<T> {
     const MIN_SIZE: usize = 4;
 
+    /// A view where byte order and alignment allow, also of a rewritten message: see [`Rewrites`](super::Rewrites).
     fn decode(d: &mut Decoder<'_>) -> Result<Seq<T>, DecodeError> {
+        if const { Self::LAYOUT.lead(4).is_none() }
+            && let Some(view) = d.rewritten()
+        {
+            return Ok(view);
+        }
         let n = d.read_len(const { Self::LAYOUT.min_size() })?;
+        if const { Self::LAYOUT.lead(4).is_none() } && d.note_rewrite::<T>(n)? {
+            return Ok(Seq::default());
+        }
         d.read_seq(n)
     }
 }

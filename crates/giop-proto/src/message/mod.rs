@@ -5,18 +5,19 @@ mod reply;
 mod request;
 
 use bytes::Bytes;
-use giop_codec::cdr::{CodeSets, DecodeLimits, Decoder};
+use giop_codec::cdr::{CodeSets, DecodeLimits, Decoder, Rewrites};
 use giop_codec::giop::{MessageHeader, MessageType, ReplyHeader, RequestHeader, RequestId, ServiceContexts};
-use giop_codec::{ByteOrder, Version};
+use giop_codec::{ByteOrder, DecodeError, Version};
 
 use crate::fragments::Joined;
 use crate::limits::Limits;
+use crate::pool::BufferPool;
 use crate::receive::HEADER_LEN;
 
 pub(crate) use head::{LastHead, RequestError, RequestHead};
 pub use reply::Reply;
 pub(crate) use reply::ReplyHead;
-pub use request::{IncomingLocate, IncomingRequest};
+pub use request::{Arguments, IncomingLocate, IncomingRequest};
 
 /// What requests and replies have in common.
 #[derive(Debug)]
@@ -81,6 +82,26 @@ impl Body {
         match &self.pieces {
             Some(pieces) => d.with_pieces(pieces),
             None => d,
+        }
+    }
+
+    /// Decodes by `f`, twice where sequences of structs become views by rewriting their first elements in the message: see
+    /// [`Rewrites`]. That takes a message of which nobody else has a view; else they are copied.
+    fn decode<R>(
+        &mut self,
+        pool: &BufferPool,
+        f: impl Fn(Decoder<'_>) -> Result<R, DecodeError>,
+    ) -> Result<R, DecodeError> {
+        let mut rewrites = Rewrites::default();
+        let decoded = f(self.decoder().with_rewrites(&rewrites))?;
+        if rewrites.is_empty() {
+            return Ok(decoded);
+        }
+        drop(decoded);
+        if pool.write_to(&mut self.message, |octets| rewrites.apply(octets)) {
+            f(self.decoder().with_rewrites(&rewrites))
+        } else {
+            f(self.decoder())
         }
     }
 

@@ -10,6 +10,7 @@ use giop_codec::{ByteOrder, DecodeError, Version};
 
 use super::{Body, Terms, decoder, narrow};
 use crate::fragments::Joined;
+use crate::pool::BufferPool;
 
 /// The peer's answer to a call: a Reply, or a LocateReply where the call was a LocateRequest.
 #[derive(Debug)]
@@ -90,6 +91,20 @@ impl Reply {
             Answer::Reply(_) => None,
             Answer::Locate(status) => Some(status),
         }
+    }
+
+    /// Decodes the results by `f`, which runs twice where that makes views of sequences of structs: `pool` is the one the
+    /// connection reads into.
+    ///
+    /// # Errors
+    /// What `f` returns.
+    #[inline]
+    pub fn decode<R>(
+        mut self,
+        pool: &BufferPool,
+        f: impl Fn(Decoder<'_>) -> Result<R, DecodeError>,
+    ) -> Result<R, DecodeError> {
+        self.body.decode(pool, f)
     }
 
     /// A decoder at the first result, with the connection's code sets and limits.

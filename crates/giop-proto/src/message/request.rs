@@ -1,6 +1,6 @@
 //! Requests and locate requests as whoever serves gets them.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use giop_codec::cdr::{CodeSets, Decoder};
 use giop_codec::exception::SystemException;
 use giop_codec::giop::{
@@ -11,7 +11,8 @@ use giop_codec::{ByteOrder, DecodeError, Version};
 use super::head::{RequestHead, place_of_key};
 use super::{Body, Terms, decoder, part};
 use crate::fragments::Joined;
-use crate::receive::Frame;
+use crate::pool::BufferPool;
+use crate::receive::{DEPOSIT_MIN, Frame};
 use crate::serving::ServeToken;
 
 /// A whole request of the peer.
@@ -22,6 +23,13 @@ pub struct IncomingRequest {
     body: Body,
     head: RequestHead,
     token: ServeToken,
+}
+
+/// The arguments of a large request, apart from what names its object and operation, so that whoever decodes them may be the
+/// only one who holds the message.
+#[derive(Debug)]
+pub struct Arguments {
+    body: Body,
 }
 
 /// A question of the peer where an object is.
@@ -136,7 +144,33 @@ impl IncomingRequest {
         self.body.decoder()
     }
 
-    /// The whole message, from its message header on. Of a fragmented one, all pieces joined.
+    /// Takes the arguments of a large request out; `None` of a small one, which stays as it is. Copies the headers, some
+    /// hundred octets, to `room`, whose memory is used again once this request is dropped. What is left has no arguments.
+    pub fn take_arguments(&mut self, room: &mut BytesMut) -> Option<Arguments> {
+        if self.body.message.len() < DEPOSIT_MIN {
+            return None;
+        }
+        let headers = self.body.message.get(..self.body.at as usize)?;
+        room.clear();
+        if !room.try_reclaim(headers.len()) {
+            room.reserve(headers.len());
+        }
+        room.extend_from_slice(headers);
+        let headers = Body {
+            message: room.split().freeze(),
+            pieces: None,
+            limits: self.body.limits,
+            at: self.body.at,
+            version: self.body.version,
+            order: self.body.order,
+            code_sets: self.body.code_sets,
+            has_contexts: self.body.has_contexts,
+        };
+        Some(Arguments { body: std::mem::replace(&mut self.body, headers) })
+    }
+
+    /// The whole message, from its message header on. Of a fragmented one, all pieces joined. Only its headers behind
+    /// [`take_arguments`](Self::take_arguments).
     #[must_use]
     pub fn message(&self) -> &Bytes {
         &self.body.message
@@ -151,6 +185,28 @@ impl IncomingRequest {
     #[must_use]
     pub fn pieces(&self) -> &[u32] {
         self.body.pieces.as_deref().unwrap_or_default()
+    }
+}
+
+impl Arguments {
+    /// Decodes them by `f`, which runs twice where that makes views of sequences of structs: `pool` is the one the
+    /// connection reads into.
+    ///
+    /// # Errors
+    /// What `f` returns.
+    #[inline]
+    pub fn decode<R>(
+        mut self,
+        pool: &BufferPool,
+        f: impl Fn(Decoder<'_>) -> Result<R, DecodeError>,
+    ) -> Result<R, DecodeError> {
+        self.body.decode(pool, f)
+    }
+
+    /// A decoder at the first argument.
+    #[must_use]
+    pub fn decoder(&self) -> Decoder<'_> {
+        self.body.decoder()
     }
 }
 

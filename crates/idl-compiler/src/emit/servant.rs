@@ -181,16 +181,21 @@ impl Cx<'_> {
         let v1 = &self.v1;
         let servant = self.servant(depth, def.id);
         let methods: Vec<&Method> = lineage.iter().flat_map(|owner| &self.methods[owner]).collect();
-        let head = |name: Ident, more: TokenStream| {
+        // Decoding changes the request.
+        let head = |name: Ident, served: &[&Method], more: TokenStream| {
+            let decodes = served.iter().any(|method| method.sent().next().is_some());
+            let mutable = decodes.then(|| quote!(mut));
             quote! {
                 async fn #name<S: #servant>(
                     __zorb_servant: &S,
-                    __zorb_request: #v1::ServerRequest,
+                    #mutable __zorb_request: #v1::ServerRequest,
                     #more
                 ) -> #v1::Outcome
             }
         };
-        let dispatch = head(format_ident!("dispatch"), TokenStream::new());
+        let is_grouped = methods.len() > 2 * GROUP;
+        let served = if is_grouped { &[] } else { methods.as_slice() };
+        let dispatch = head(format_ident!("dispatch"), served, TokenStream::new());
         if methods.is_empty() {
             return quote! {
                 #dispatch {
@@ -205,13 +210,15 @@ impl Cx<'_> {
         let arms: Vec<_> = methods.iter().map(|method| self.serve(depth, method)).collect();
         let numbers: Vec<_> = (0..methods.len()).map(Literal::usize_unsuffixed).collect();
         let find = quote!(OPERATIONS.find(__zorb_request.operation()));
-        let (matched, groups) = if methods.len() <= 2 * GROUP {
+        let (matched, groups) = if !is_grouped {
             (quote!(#(::core::option::Option::Some(#numbers) => { #arms })*), TokenStream::new())
         } else {
             let names: Vec<_> =
                 (0..methods.len().div_ceil(GROUP)).map(|group| format_ident!("dispatch_{group}")).collect();
-            let heads =
-                names.iter().map(|name| head(name.clone(), quote!(__zorb_n: ::core::primitive::usize)));
+            let heads = names
+                .iter()
+                .zip(methods.chunks(GROUP))
+                .map(|(name, served)| head(name.clone(), served, quote!(__zorb_n: ::core::primitive::usize)));
             let arms = numbers.chunks(GROUP).zip(arms.chunks(GROUP)).map(|(numbers, arms)| {
                 quote!(match __zorb_n {
                     #(#numbers => { #arms })*
@@ -287,10 +294,9 @@ impl Cx<'_> {
         }
         let types = method.sent().map(|param| self.ty(depth, param.ty));
         quote! {
-            let (#(#names,)*) = match (|| {
-                let mut __zorb_d = __zorb_request.arguments();
-                ::core::result::Result::Ok((#(<#types as #v1::CdrDecode>::decode(&mut __zorb_d)?,)*))
-            })() {
+            let (#(#names,)*) = match __zorb_request.decode(|__zorb_d| {
+                ::core::result::Result::Ok((#(<#types as #v1::CdrDecode>::decode(__zorb_d)?,)*))
+            }) {
                 ::core::result::Result::Ok(__zorb_arguments) => __zorb_arguments,
                 ::core::result::Result::Err(__zorb_x) => return __zorb_request.bad_arguments(__zorb_x),
             };

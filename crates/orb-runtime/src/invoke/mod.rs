@@ -85,11 +85,13 @@ where
     E: From<SystemException>,
 {
     let reply = transact(target, operation, ResponseFlags::Target, &encode).await?;
-    let mut body = reply.body().with_context(target.orb());
+    let orb = target.orb();
     if reply.status() == ReplyStatus::NoException {
-        return decode(&mut body).map_err(|error| bad_reply(error, operation).into());
+        return reply
+            .decode(orb.pool(), |body| decode(&mut body.with_context(orb)))
+            .map_err(|error| bad_reply(error, operation).into());
     }
-    Err(user_exception(&mut body, operation, raised))
+    Err(user_exception(&mut reply.body().with_context(orb), operation, raised))
 }
 
 #[cold]

@@ -181,6 +181,11 @@ impl Orb {
 
 impl OrbCore {
     #[inline]
+    pub(crate) fn pool(&self) -> &BufferPool {
+        &self.pool
+    }
+
+    #[inline]
     pub(crate) fn adapter(&self) -> &Adapter {
         &self.adapter
     }

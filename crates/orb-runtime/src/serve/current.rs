@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use bytes::BytesMut;
 use giop_codec::cdr::Decoder;
 use giop_codec::giop::{ServiceContext, ServiceContexts};
 use giop_codec::{ByteOrder, Version};
-use giop_proto::IncomingRequest;
+use giop_proto::{Arguments, IncomingRequest};
 use tokio::sync::Notify;
 
 use super::adapter::Entry;
@@ -62,6 +63,8 @@ struct Info {
     reply_contexts: Mutex<Vec<ServiceContext>>,
     /// Spares the lock where no context was set.
     has_reply_contexts: AtomicBool,
+    /// Room for the headers of large requests.
+    headers: BytesMut,
 }
 
 struct Target {
@@ -85,6 +88,7 @@ impl Request {
             cancel: Notify::new(),
             reply_contexts: Mutex::new(Vec::new()),
             has_reply_contexts: AtomicBool::new(false),
+            headers: BytesMut::new(),
         };
         Self { info: Arc::new(info) }
     }
@@ -94,15 +98,20 @@ impl Request {
         Self::idle(Arc::clone(&self.info.orb), self.info.peer.clone())
     }
 
-    /// Makes this the description of another request: in place unless somebody still holds it.
-    pub(crate) fn renew(&mut self, entry: Arc<Entry>, incoming: IncomingRequest) {
+    /// Makes this the description of another request: in place unless somebody still holds it. Gives the arguments of a large
+    /// one, so that the description, which a servant may keep, does not keep its message.
+    pub(crate) fn renew(&mut self, entry: Arc<Entry>, incoming: IncomingRequest) -> Option<Arguments> {
         if Arc::get_mut(&mut self.info).is_none() {
             *self = self.fresh();
         }
-        if let Some(info) = Arc::get_mut(&mut self.info) {
-            info.target = Some(Target { entry, source: Source::Wire(incoming) });
-            *info.cancelled.get_mut() = false;
-        }
+        let mut incoming = incoming;
+        let info = Arc::get_mut(&mut self.info)?;
+        // The last request's headers, so that their room is free.
+        info.target = None;
+        let arguments = incoming.take_arguments(&mut info.headers);
+        info.target = Some(Target { entry, source: Source::Wire(incoming) });
+        *info.cancelled.get_mut() = false;
+        arguments
     }
 
     /// Forgets the request, so that its message's buffer is free.
@@ -139,13 +148,19 @@ impl Request {
         f()
     }
 
-    /// A decoder before the first argument, which can make references of this ORB.
+    /// A decoder before the first argument, if the request is not a large one.
     #[inline]
     pub(crate) fn arguments(&self) -> Decoder<'_> {
         match self.info.target.as_ref().map(|target| &target.source) {
-            Some(Source::Wire(incoming)) => incoming.arguments().with_context(&self.info.orb),
+            Some(Source::Wire(incoming)) => incoming.arguments(),
             _ => Decoder::new(&[], ByteOrder::NATIVE, Version::V1_2),
         }
+    }
+
+    /// What references are made with.
+    #[inline]
+    pub(crate) fn core(&self) -> &Arc<OrbCore> {
+        &self.info.orb
     }
 
     pub(crate) fn take_reply_contexts(&self) -> Vec<ServiceContext> {

@@ -8,7 +8,7 @@ use giop_codec::giop::{
 };
 use giop_codec::ior::Ior;
 use giop_codec::{DecodeError, EncodeError, Version};
-use giop_proto::{IncomingRequest, ServeToken};
+use giop_proto::{Arguments, IncomingRequest, ServeToken};
 
 use super::current::Request;
 use super::skeleton::UserException;
@@ -19,6 +19,8 @@ pub struct ServerRequest {
     pub(crate) to: ReplyTo,
     pub(crate) encoder: Box<Encoder>,
     pub(crate) current: Request,
+    /// Where they are not with `current`: of a large request.
+    pub(crate) arguments: Option<Arguments>,
 }
 
 /// What a dispatched request leaves: the encoded reply, or that there is none.
@@ -49,11 +51,21 @@ impl ServerRequest {
         self.current.operation_octets()
     }
 
-    /// A decoder that stands before the first argument.
+    /// Decodes the arguments by `f`, which runs twice where that makes views of sequences of structs. The arguments of a large
+    /// request are gone then but for views of them: its buffer is free as soon as these are dropped.
+    ///
+    /// # Errors
+    /// What `f` returns; [`bad_arguments`](Self::bad_arguments) tells the client.
     #[inline]
-    #[must_use]
-    pub fn arguments(&self) -> Decoder<'_> {
-        self.current.arguments()
+    pub fn decode<R>(
+        &mut self,
+        f: impl Fn(&mut Decoder<'_>) -> Result<R, DecodeError>,
+    ) -> Result<R, DecodeError> {
+        let core = self.current.core();
+        match self.arguments.take() {
+            None => f(&mut self.current.arguments().with_context(core)),
+            Some(arguments) => arguments.decode(core.pool(), |d| f(&mut d.with_context(core))),
+        }
     }
 
     /// Results, encoded by `encode`; none for a oneway.
@@ -90,21 +102,15 @@ impl ServerRequest {
 
     /// The operations that every object has (`_is_a`, `_non_existent`, ...), `BAD_OPERATION` for all others.
     #[cold]
-    pub fn other_operation(self, ids: &'static [&'static str]) -> Outcome {
+    pub fn other_operation(mut self, ids: &'static [&'static str]) -> Outcome {
         match self.operation() {
-            b"_is_a" => {
-                let asked = {
-                    let mut arguments = self.arguments();
-                    arguments.read_string()
-                };
-                match asked {
-                    Ok(id) => {
-                        let is = id == OBJECT_ID || ids.contains(&id.as_str());
-                        self.reply(|e| is.encode(e))
-                    }
-                    Err(error) => self.bad_arguments(error),
+            b"_is_a" => match self.decode(|d| d.read_string()) {
+                Ok(id) => {
+                    let is = id == OBJECT_ID || ids.contains(&id.as_str());
+                    self.reply(|e| is.encode(e))
                 }
-            }
+                Err(error) => self.bad_arguments(error),
+            },
             b"_non_existent" | b"_not_existent" => self.reply(|e| false.encode(e)),
             b"_repository_id" => {
                 let id = ids.first().copied().unwrap_or(OBJECT_ID);

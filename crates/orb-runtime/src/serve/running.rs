@@ -102,8 +102,8 @@ impl Running {
         }
         let kind = entry.skeleton.repository_ids().as_ptr() as usize;
         let mut seat = self.seat(kind);
-        seat.current.renew(Arc::clone(&entry), incoming);
-        let request = ServerRequest { to, encoder, current: seat.current.clone() };
+        let arguments = seat.current.renew(Arc::clone(&entry), incoming);
+        let request = ServerRequest { to, encoder, current: seat.current.clone(), arguments };
         let entered = entry.enter();
         let mode = entry.mode;
         let skeleton = Arc::clone(&entry.skeleton);

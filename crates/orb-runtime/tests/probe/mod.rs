@@ -142,15 +142,11 @@ impl v1::Skeleton for Skeleton {
     }
 }
 
-async fn serve(probe: &Probe, request: ServerRequest) -> Outcome {
+async fn serve(probe: &Probe, mut request: ServerRequest) -> Outcome {
     static TABLE: OpTable<7, 16> = OpTable::new(["ping", "add", "sleep", "panic", "note", "echo", "notes"]);
     macro_rules! arguments {
         ($($ty:ty),*) => {{
-            let decoded = {
-                let mut d = request.arguments();
-                (|| Ok(($(<$ty>::decode(&mut d)?,)*)))()
-            };
-            match decoded {
+            match request.decode(|d| Ok(($(<$ty>::decode(d)?,)*))) {
                 Ok(values) => values,
                 Err(error) => return request.bad_arguments(error),
             }

@@ -235,8 +235,11 @@ impl ServerRequest {
         &self.operation
     }
 
-    pub fn arguments(&self) -> Decoder<'_> {
-        decoder(&self.body)
+    pub fn decode<R>(
+        &mut self,
+        f: impl Fn(&mut Decoder<'_>) -> Result<R, DecodeError>,
+    ) -> Result<R, DecodeError> {
+        f(&mut decoder(&self.body))
     }
 
     pub fn reply(self, encode: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>) -> Outcome {

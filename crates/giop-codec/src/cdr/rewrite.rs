@@ -1,0 +1,176 @@
+//! [`Rewrites`]: sequences of structs that are views of the message although their first element starts at phase 4.
+//!
+//! The body of a sequence begins behind its count, so that often it starts at phase 4. A struct whose first member is
+//! aligned to less than 8 starts there at once, and is laid out otherwise than all elements after it, which start at phase
+//! 0 as they do in memory. Its octets there, or those and the count before them, are as many as it takes in memory: so it
+//! is rewritten in place, as memory has it, right before the second element. That needs the message to oneself, which
+//! a decoder never has. So decoding goes twice over such a message: first it notes the places, then whoever owns the
+//! message rewrites them, then it decodes with views. Nothing but the first elements is copied.
+
+use std::any::TypeId;
+use std::sync::{Mutex, PoisonError};
+
+use super::decoder::Decoder;
+use super::fixed::FixedReader;
+use super::layout::FixedLayout;
+use super::seq::{Element, Seq};
+use crate::{ByteOrder, DecodeError};
+
+/// Shorter sequences are copied: that takes less time than to decode twice.
+const LEAST: usize = 16 * 1024;
+
+/// Sequences of one message whose first elements are to be rewritten, or have been.
+///
+/// ```
+/// use giop_codec::cdr::{Decoder, Rewrites, Seq, CdrDecode};
+/// use giop_codec::{ByteOrder, Version};
+///
+/// let mut message = bytes::BytesMut::from(&[0; 8][..]);
+/// let mut rewrites = Rewrites::default();
+/// let octets = message.freeze();
+/// let mut d = Decoder::from_bytes(&octets, ByteOrder::NATIVE, Version::V1_2).with_rewrites(&rewrites);
+/// let doubles = Seq::<f64>::decode(&mut d)?;
+/// if !rewrites.is_empty() {
+///     drop(doubles); // nobody else may have a view
+///     message = octets.try_into_mut().unwrap();
+///     rewrites.apply(&mut message);
+///     // ... and decode again
+/// }
+/// # Ok::<(), giop_codec::DecodeError>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Rewrites {
+    noted: Mutex<Noted>,
+    done: bool,
+}
+
+#[derive(Debug, Default)]
+struct Noted {
+    /// Most messages have one at the most: it allocates nothing.
+    first: Option<Place>,
+    more: Vec<Place>,
+}
+
+/// A sequence to be viewed. Offsets count from the alignment origin.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// Of its count.
+    count_at: usize,
+    /// Of its first element on the wire.
+    wire: usize,
+    /// Of its first element as it is rewritten.
+    start: usize,
+    /// Behind its last element.
+    end: usize,
+    element: TypeId,
+    rewrite: fn(&mut [u8], &Place),
+}
+
+impl Rewrites {
+    /// Whether there is nothing to rewrite: what was decoded is good.
+    pub fn is_empty(&mut self) -> bool {
+        self.noted.get_mut().unwrap_or_else(PoisonError::into_inner).first.is_none()
+    }
+
+    /// Rewrites the first elements in `message`: the octets that were decoded, from the alignment origin on. Decoding them
+    /// without these rewrites makes no sense any more.
+    pub fn apply(&mut self, message: &mut [u8]) {
+        self.done = true;
+        let noted = self.noted.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for place in noted.first.iter().chain(&noted.more) {
+            (place.rewrite)(message, place);
+        }
+    }
+
+    fn note(&self, place: Place) -> bool {
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = noted.more.last().or(noted.first.as_ref());
+        // What overlaps would overwrite each other.
+        if last.is_some_and(|last| place.count_at < last.end) {
+            return false;
+        }
+        if noted.first.is_none() {
+            noted.first = Some(place);
+        } else {
+            noted.more.push(place);
+        }
+        true
+    }
+
+    fn find(&self, count_at: usize) -> Option<Place> {
+        let noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(first) = noted.first.filter(|first| first.count_at == count_at) {
+            return Some(first);
+        }
+        let at = noted.more.binary_search_by_key(&count_at, |place| place.count_at).ok()?;
+        noted.more.get(at).copied()
+    }
+}
+
+/// Decodes the first element where it stands and writes it as memory has it.
+fn rewrite<T: Element>(message: &mut [u8], place: &Place) {
+    let Some(wire) = message.get(place.wire..place.start + size_of::<T>()) else { return };
+    let first = T::get(&mut FixedReader::new(wire, place.wire % 8, false));
+    if let Some(octets) = T::as_octets(std::slice::from_ref(&first))
+        && let Some(target) = message.get_mut(place.start..place.start + octets.len())
+    {
+        target.copy_from_slice(octets);
+    }
+}
+
+impl<'a> Decoder<'a> {
+    /// The same decoder of a message that can be rewritten. As long as nothing is, sequences that could be views are decoded
+    /// as empty ones and noted; then they are views.
+    #[must_use]
+    pub fn with_rewrites(mut self, rewrites: &'a Rewrites) -> Decoder<'a> {
+        self.rewrites = Some(rewrites);
+        self
+    }
+
+    /// A sequence whose count comes next, if it was rewritten.
+    pub(super) fn rewritten<T: Element>(&mut self) -> Option<Seq<T>> {
+        let rewrites = self.rewrites.filter(|rewrites| rewrites.done)?;
+        let (owner, origin) = self.owner?;
+        let place = rewrites.find(self.position().next_multiple_of(4))?;
+        let octets = owner.get(origin + place.start..origin + place.end)?;
+        if place.element != TypeId::of::<T>() || !Seq::<T>::accepts(octets) {
+            return None;
+        }
+        self.take(place.end - self.position()).ok()?;
+        Some(Seq::from_checked(owner.slice(origin + place.start..origin + place.end)))
+    }
+
+    /// Notes the sequence of `n` elements that come next, behind their count, and goes behind them, if it could be a view.
+    ///
+    /// # Errors
+    /// None but those of reading so many octets.
+    pub(super) fn note_rewrite<T: Element>(&mut self, n: usize) -> Result<bool, DecodeError> {
+        let Some(rewrites) = self.rewrites.filter(|rewrites| !rewrites.done) else { return Ok(false) };
+        let Some((owner, origin)) = self.owner else { return Ok(false) };
+        let layout = <T as FixedLayout>::LAYOUT;
+        let (wire, size) = (self.position(), n.saturating_mul(size_of::<T>()));
+        if size < LEAST
+            || self.order() != ByteOrder::NATIVE
+            || self.is_piecewise()
+            || layout.lead(wire).is_some()
+        {
+            return Ok(false);
+        }
+        let run = layout.run(wire, n);
+        let (Some(start), Some(count_at)) =
+            ((wire + layout.size(wire)).checked_sub(size_of::<T>()), wire.checked_sub(4))
+        else {
+            return Ok(false);
+        };
+        let address = owner.as_ptr().addr() + origin + start;
+        if run > self.remaining() || start < count_at || address % align_of::<T>() != 0 {
+            return Ok(false);
+        }
+        let element = TypeId::of::<T>();
+        let place = Place { count_at, wire, start, end: wire + run, element, rewrite: rewrite::<T> };
+        if !rewrites.note(place) {
+            return Ok(false);
+        }
+        self.take(run).map(|_| true)
+    }
+}

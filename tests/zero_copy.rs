@@ -1,0 +1,199 @@
+//! Sequences of `@zero_copy` structs through a whole ORB: neither copied nor allocated for, whatever place they have in a message.
+//!
+//! Server and client run on one thread, whose allocations are counted: a sequence that is not a view of the message would
+//! take memory of its own.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use allocation_counter::measure;
+use tokio::runtime::Runtime;
+use zorb::prelude::*;
+use zorb::wire::Version;
+
+zorb::idl! {
+    @zero_copy struct Sample { short s; char c; long l; octet o; double d; };
+    typedef sequence<Sample> Samples;
+    struct Named { long id; Samples first; octet gap; Samples second; };
+    union Choice switch (long) { case 1: Samples samples; case 2: Sample one; };
+
+    interface Store {
+        oneway void put(in Samples samples);
+        oneway void put_named(in Named named);
+        oneway void put_choice(in Choice choice);
+        oneway void put_after(in octet lead, in Samples samples, in long trail);
+        unsigned long long seen();
+        Samples echo(in Samples samples);
+        Named echo_named(in Named named);
+        void keep(in Samples samples);
+        Samples kept();
+    };
+}
+
+#[derive(Default)]
+struct Memory {
+    seen: AtomicU64,
+    kept: Mutex<Seq<Sample>>,
+}
+
+impl Memory {
+    fn add(&self, samples: &[Sample]) -> Result<(), SystemException> {
+        let right = samples.iter().enumerate().all(|(i, found)| *found == sample(i));
+        self.seen.fetch_add(if right { samples.len() as u64 } else { 1 << 40 }, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl StoreServant for Memory {
+    async fn put(&self, samples: Seq<Sample>) -> Result<(), SystemException> {
+        self.add(&samples)
+    }
+
+    async fn put_named(&self, named: &Named) -> Result<(), SystemException> {
+        self.add(&named.first)?;
+        self.add(&named.second)
+    }
+
+    async fn put_choice(&self, choice: &Choice) -> Result<(), SystemException> {
+        match choice {
+            Choice::Samples(samples) => self.add(samples),
+            _ => Ok(()),
+        }
+    }
+
+    async fn put_after(&self, lead: u8, samples: Seq<Sample>, trail: i32) -> Result<(), SystemException> {
+        if (lead, trail) == (7, -7) { self.add(&samples) } else { Ok(()) }
+    }
+
+    async fn seen(&self) -> Result<u64, SystemException> {
+        Ok(self.seen.swap(0, Ordering::Relaxed))
+    }
+
+    async fn echo(&self, samples: Seq<Sample>) -> Result<Seq<Sample>, SystemException> {
+        Ok(samples)
+    }
+
+    async fn echo_named(&self, named: &Named) -> Result<Named, SystemException> {
+        Ok(named.clone())
+    }
+
+    async fn keep(&self, samples: Seq<Sample>) -> Result<(), SystemException> {
+        *self.kept.lock().unwrap() = samples;
+        Ok(())
+    }
+
+    async fn kept(&self) -> Result<Seq<Sample>, SystemException> {
+        Ok(self.kept.lock().unwrap().clone())
+    }
+}
+
+fn sample(i: usize) -> Sample {
+    Sample { s: i as i16, c: Char(i as u8), l: i as i32, o: !(i as u8), d: i as f64, ..Default::default() }
+}
+
+fn samples(n: usize) -> Seq<Sample> {
+    (0..n).map(sample).collect()
+}
+
+struct Bench {
+    runtime: Runtime,
+    _server: Orb,
+    _client: Orb,
+    store: StoreRef,
+}
+
+impl Bench {
+    fn new(version: Version) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (_server, _client, store) = runtime.block_on(async {
+            let server = Orb::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+            let here: StoreRef = server.activate(Memory::default()).unwrap();
+            let client = Orb::builder().max_giop(version).build().await.unwrap();
+            let store: StoreRef = client.resolve(&here.to_string()).await.unwrap();
+            (server, client, store)
+        });
+        Self { runtime, _server, _client, store }
+    }
+
+    /// The fewest octets allocated by a run of `work`, of several.
+    fn least_allocated(&self, work: impl AsyncFn(&StoreRef)) -> u64 {
+        let run = || {
+            let once = Box::pin(work(&self.store));
+            measure(|| self.runtime.block_on(once)).bytes_total
+        };
+        run();
+        (0..10).map(|_| run()).min().unwrap_or(u64::MAX)
+    }
+}
+
+const VERSIONS: [Version; 3] = [Version::V1_0, Version::V1_1, Version::V1_2];
+
+#[test]
+fn bulk_sequences_of_structs_are_views_at_the_servant() {
+    for version in VERSIONS {
+        for octets in [32 << 10, 64 << 10, 1 << 20] {
+            let (n, bench) = (octets / 24, Bench::new(version));
+            let sent = samples(n);
+            let allocated = bench.least_allocated(async |store| {
+                for _ in 0..50 {
+                    store.put(sent.clone()).await.unwrap();
+                    store.put_after(7, sent.clone(), -7).await.unwrap();
+                }
+                assert_eq!(store.seen().await.unwrap(), 100 * n as u64);
+            });
+            // A short one that comes whole with the call before it lies in the window, among others, and is copied.
+            let window = if octets < 64 << 10 { 2 * octets as u64 } else { 0 };
+            assert!(allocated <= window, "{version:?}, {octets} octets: {allocated}");
+        }
+    }
+}
+
+#[test]
+fn members_of_structs_and_unions_are_views_too() {
+    let n = (64 << 10) / 24;
+    let bench = Bench::new(Version::V1_2);
+    let named = Named { id: 1, first: samples(n), gap: 2, second: samples(n + 1) };
+    let choice = Choice::Samples(samples(n));
+    let allocated = bench.least_allocated(async |store| {
+        for _ in 0..50 {
+            store.put_named(&named).await.unwrap();
+            store.put_choice(&choice).await.unwrap();
+        }
+        assert_eq!(store.seen().await.unwrap(), 50 * (3 * n as u64 + 1));
+    });
+    // Notes of more than one rewritten sequence take some memory; the elements, 3 MiB a run and more, do not.
+    assert!(allocated < 100 * 1024, "{allocated}");
+}
+
+#[test]
+fn replies_carry_them_without_a_copy() {
+    let bench = Bench::new(Version::V1_2);
+    let sent = samples(5000);
+    let allocated = bench.least_allocated(async |store| {
+        for _ in 0..50 {
+            let back = store.echo(sent.clone()).await.unwrap();
+            assert!(back == sent);
+        }
+    });
+    assert_eq!(allocated, 0);
+    let named = Named { id: 1, first: samples(3000), gap: 2, second: samples(1) };
+    bench.runtime.block_on(async {
+        assert!(bench.store.echo_named(&named).await.unwrap() == named);
+    });
+}
+
+#[test]
+fn what_a_servant_keeps_stays_as_it_came_while_more_messages_arrive() {
+    let bench = Bench::new(Version::V1_2);
+    bench.runtime.block_on(async {
+        for n in [0, 1, 2, 700, 3000, 50_000] {
+            bench.store.keep(samples(n)).await.unwrap();
+            for _ in 0..20 {
+                bench.store.put(samples(n + 5)).await.unwrap();
+            }
+            assert_eq!(bench.store.seen().await.unwrap(), 20 * (n as u64 + 5));
+            assert!(bench.store.kept().await.unwrap() == samples(n), "{n}");
+        }
+    });
+}
