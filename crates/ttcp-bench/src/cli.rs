@@ -7,6 +7,8 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use zorb::{Latency, Orb, OrbBuilder};
 
+use crate::reference::Object;
+
 /// The largest `--size`, bytes: 1 GiB.
 pub const MAX_SIZE: u64 = 1 << 30;
 
@@ -42,6 +44,8 @@ pub enum Element {
     Double,
     /// `struct { short s; char c; long l; octet o; double d; }`, 24 bytes
     Struct,
+    /// The same struct, sent and received as it lies in memory
+    Zstruct,
 }
 
 impl Element {
@@ -52,7 +56,7 @@ impl Element {
             Element::Short => 2,
             Element::Long => 4,
             Element::Double => 8,
-            Element::Struct => 24,
+            Element::Struct | Element::Zstruct => 24,
         }
     }
 }
@@ -63,7 +67,7 @@ pub struct Work {
     /// The experiment
     #[arg(value_enum)]
     pub test: Test,
-    /// Element type (ttcp; echo: octet or struct)
+    /// Element type (ttcp; echo: octet, struct or zstruct)
     #[arg(long = "type", value_enum, value_name = "TYPE", default_value_t = Element::Octet)]
     pub element: Element,
     /// User bytes of one buffer (ttcp, echo)
@@ -103,13 +107,24 @@ impl Work {
         (self.size / self.element.bytes()).max(1) * self.element.bytes()
     }
 
+    /// The object that the test calls.
+    pub fn object(&self) -> Object {
+        match (self.test, self.element) {
+            (Test::Demux, _) => Object::Wide,
+            (Test::Ttcp | Test::Echo, Element::Zstruct) => Object::ZeroCopy,
+            _ => Object::Ttcp,
+        }
+    }
+
     /// Refuses what the contract has no operation for.
     ///
     /// # Errors
-    /// `echo` with a type other than octet and struct.
+    /// `echo` with a type other than octet, struct and zstruct.
     pub fn check(&self) -> anyhow::Result<()> {
-        if self.test == Test::Echo && !matches!(self.element, Element::Octet | Element::Struct) {
-            anyhow::bail!("echo takes --type octet or --type struct, not {}", self.element);
+        if self.test == Test::Echo
+            && !matches!(self.element, Element::Octet | Element::Struct | Element::Zstruct)
+        {
+            anyhow::bail!("echo takes --type octet, struct or zstruct, not {}", self.element);
         }
         Ok(())
     }
@@ -118,7 +133,7 @@ impl Work {
 /// Options of `ttcp server`.
 #[derive(Debug, Clone, Args)]
 pub struct ServerArgs {
-    /// File for the IOR of Ttcp; that of Wide goes to PATH.wide
+    /// File for the IOR of Ttcp; those of Wide and of the zero-copy structs go to PATH.wide and PATH.zero
     #[arg(long, value_name = "PATH", default_value = "server.ior")]
     pub ior: std::path::PathBuf,
     /// TCP port on 127.0.0.1 (0: any free one)
@@ -223,6 +238,7 @@ impl fmt::Display for Element {
             Element::Long => "long",
             Element::Double => "double",
             Element::Struct => "struct",
+            Element::Zstruct => "zstruct",
         })
     }
 }
@@ -331,6 +347,7 @@ mod tests {
         }
         assert!(client("echo --type long").unwrap().work.check().is_err());
         assert!(client("echo --type struct").unwrap().work.check().is_ok());
+        assert!(client("echo --type zstruct").unwrap().work.check().is_ok());
         assert!(client("ttcp --type long").unwrap().work.check().is_ok());
     }
 }

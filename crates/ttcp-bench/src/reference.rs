@@ -1,4 +1,4 @@
-//! How CORBA peers find each other: IOR files, and object URLs with the stable keys `ttcp` and `wide`.
+//! How CORBA peers find each other: IOR files, and object URLs with the stable keys `ttcp`, `wide` and `zero`.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -6,28 +6,57 @@ use std::str::FromStr;
 
 use anyhow::Context;
 
-use crate::cli::Test;
+/// An object of a bench server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Object {
+    /// `Ttcp` of the contract.
+    Ttcp,
+    /// `Wide` of the contract.
+    Wide,
+    /// `ZeroCopy::Ttcp`, which only `ttcp server` has.
+    ZeroCopy,
+}
+
+impl Object {
+    /// Its key in object URLs.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Object::Ttcp => "ttcp",
+            Object::Wide => "wide",
+            Object::ZeroCopy => "zero",
+        }
+    }
+
+    /// The file of its IOR: `path` for `Ttcp`, beside it for the others.
+    fn file(self, path: &Path) -> PathBuf {
+        let mut name = path.as_os_str().to_owned();
+        if self != Object::Ttcp {
+            name.push(".");
+            name.push(self.key());
+        }
+        PathBuf::from(name)
+    }
+}
 
 /// Where a client finds the server: a file or the address part of an object URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// `corbaloc:...` without a key.
     Corbaloc(String),
-    /// The file with the IOR of `Ttcp`; `PATH.wide` beside it holds that of `Wide`.
+    /// The file with the IOR of `Ttcp`; `PATH.wide` and `PATH.zero` beside it hold those of the others.
     File(PathBuf),
 }
 
 impl Address {
-    /// The object URL (`IOR:...` or `corbaloc:...`) of the object that `test` calls: `Wide` for demux, else `Ttcp`.
+    /// The object URL (`IOR:...` or `corbaloc:...`) of an object.
     ///
     /// # Errors
     /// The file cannot be read or is empty.
-    pub fn url(&self, test: Test) -> anyhow::Result<String> {
-        let wide = test == Test::Demux;
+    pub fn url(&self, object: Object) -> anyhow::Result<String> {
         match self {
-            Address::Corbaloc(address) => Ok(format!("{address}/{}", if wide { "wide" } else { "ttcp" })),
+            Address::Corbaloc(address) => Ok(format!("{address}/{}", object.key())),
             Address::File(path) => {
-                let path = if wide { wide_path(path) } else { path.clone() };
+                let path = object.file(path);
                 let text = std::fs::read_to_string(&path)
                     .with_context(|| format!("cannot read the IOR file {}", path.display()))?;
                 match text.split_whitespace().next() {
@@ -51,13 +80,14 @@ impl FromStr for Address {
     }
 }
 
-/// Writes the IOR of `Wide` to `PATH.wide` and then that of `Ttcp` to `PATH`, each whole or not at all: who waits for
-/// `PATH` finds both complete.
+/// Writes the IORs to `PATH` and beside it, each whole or not at all, and that of `Ttcp` last: who waits for `PATH` finds all
+/// complete.
 ///
 /// # Errors
 /// A file cannot be written; the text names it.
-pub fn publish(path: &Path, ttcp: &str, wide: &str) -> anyhow::Result<()> {
-    for (path, ior) in [(wide_path(path), wide), (path.to_owned(), ttcp)] {
+pub fn publish(path: &Path, ttcp: &str, others: &[(Object, String)]) -> anyhow::Result<()> {
+    let others = others.iter().map(|(object, ior)| (object.file(path), ior.as_str()));
+    for (path, ior) in others.chain([(path.to_owned(), ttcp)]) {
         write_whole(&path, ior).with_context(|| format!("cannot write the IOR file {}", path.display()))?;
     }
     Ok(())
@@ -71,12 +101,6 @@ pub fn ready(how: impl std::fmt::Display) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "READY {how}")?;
     out.flush()
-}
-
-fn wide_path(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".wide");
-    PathBuf::from(name)
 }
 
 fn write_whole(path: &Path, line: &str) -> io::Result<()> {
@@ -102,30 +126,36 @@ mod tests {
     #[test]
     fn corbaloc_gets_the_key_of_the_tested_object() {
         let a = address("corbaloc::127.0.0.1:47002");
-        assert_eq!(a.url(Test::Ping).unwrap(), "corbaloc::127.0.0.1:47002/ttcp");
-        assert_eq!(a.url(Test::Demux).unwrap(), "corbaloc::127.0.0.1:47002/wide");
-        assert_eq!(address("corbaloc:iiop:1.1@h:1/").url(Test::Ttcp).unwrap(), "corbaloc:iiop:1.1@h:1/ttcp");
+        assert_eq!(a.url(Object::Ttcp).unwrap(), "corbaloc::127.0.0.1:47002/ttcp");
+        assert_eq!(a.url(Object::Wide).unwrap(), "corbaloc::127.0.0.1:47002/wide");
+        assert_eq!(a.url(Object::ZeroCopy).unwrap(), "corbaloc::127.0.0.1:47002/zero");
+        assert_eq!(
+            address("corbaloc:iiop:1.1@h:1/").url(Object::Ttcp).unwrap(),
+            "corbaloc:iiop:1.1@h:1/ttcp"
+        );
     }
 
     #[test]
     fn published_files_are_read_back() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("server.ior");
-        publish(&path, "IOR:01", "IOR:02").unwrap();
+        let others = [(Object::Wide, "IOR:02".to_owned()), (Object::ZeroCopy, "IOR:03".to_owned())];
+        publish(&path, "IOR:01", &others).unwrap();
         let a = address(path.to_str().unwrap());
-        assert_eq!(a.url(Test::Echo).unwrap(), "IOR:01");
-        assert_eq!(a.url(Test::Demux).unwrap(), "IOR:02");
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2, "no temporary file is left");
+        assert_eq!(a.url(Object::Ttcp).unwrap(), "IOR:01");
+        assert_eq!(a.url(Object::Wide).unwrap(), "IOR:02");
+        assert_eq!(a.url(Object::ZeroCopy).unwrap(), "IOR:03");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3, "no temporary file is left");
     }
 
     #[test]
     fn a_missing_or_empty_file_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("none.ior");
-        let text = format!("{:#}", address(path.to_str().unwrap()).url(Test::Ping).unwrap_err());
+        let text = format!("{:#}", address(path.to_str().unwrap()).url(Object::Ttcp).unwrap_err());
         assert!(text.contains("none.ior") && text.contains("No such file"), "{text}");
         std::fs::write(&path, " \n").unwrap();
-        let text = address(path.to_str().unwrap()).url(Test::Ping).unwrap_err().to_string();
+        let text = address(path.to_str().unwrap()).url(Object::Ttcp).unwrap_err().to_string();
         assert!(text.contains("is empty"), "{text}");
     }
 }

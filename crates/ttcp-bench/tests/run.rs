@@ -58,10 +58,10 @@ fn a_tiny_run_of_the_baseline_fills_every_cell() {
     let (stdout, stderr) = (text(&out.stdout), text(&out.stderr));
     assert!(out.status.success(), "{stdout}{stderr}");
     let rows: Vec<&str> = stdout.lines().filter(|l| l.starts_with("| ")).collect();
-    assert_eq!(rows.len(), 1 + 30, "{stdout}");
+    assert_eq!(rows.len(), 1 + 35, "{stdout}");
     assert!(rows.iter().all(|r| !r.contains("failed") && !r.contains("| -")), "{stdout}");
     assert!(stdout.starts_with("machine: ") && stdout.contains("\ntcp: "), "{stdout}");
-    assert!(stderr.contains("[60/60"), "{stderr}");
+    assert!(stderr.contains("[70/70"), "{stderr}");
 
     let record: Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
     assert_eq!(record["rounds"], 2);
@@ -207,4 +207,26 @@ fn the_copying_orb_is_a_peer_like_others() {
     let stdout = text(&out.stdout);
     assert!(out.status.success(), "{stdout}{}", text(&out.stderr));
     assert!(stdout.contains("copying / raw") && !stdout.contains("failed"), "{stdout}");
+}
+
+#[test]
+fn structs_in_memory_are_floods_of_zorb_and_plain_ones_of_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let json = dir.path().join("record.json");
+    let arguments = ["run", "--quick", "--tests", "ttcp,echo", "--types", "zstruct", "--sizes", "1K,100K"];
+    let rest = ["--total", "1M", "--n", "50", "--repeat", "1", "--json", json.to_str().unwrap()];
+    let out = ttcp(&arguments).args(rest).output().unwrap();
+    let stdout = text(&out.stdout);
+    assert!(out.status.success(), "{stdout}{}", text(&out.stderr));
+    assert!(
+        stdout.contains("| ttcp zstruct 100 KiB") && stdout.contains("| echo zstruct 24000 B"),
+        "{stdout}"
+    );
+    let record: Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
+    let cells = record["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 3);
+    for cell in cells {
+        let told = |peer: usize| cell["results"][peer]["samples"][0]["line"]["type"].clone();
+        assert_eq!((told(0), told(1)), ("struct".into(), "zstruct".into()), "{cell}");
+    }
 }

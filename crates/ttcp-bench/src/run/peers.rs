@@ -32,6 +32,8 @@ pub struct Peer {
     pub client: Vec<String>,
     /// Whether both take `--batch`.
     pub batch: bool,
+    /// Whether the client takes `--type zstruct`. One that does not sends plain structs, whose octets are the same.
+    pub zero_copy: bool,
 }
 
 /// Why a measurement failed.
@@ -127,6 +129,7 @@ impl Peer {
             server: command(&peer.server),
             client: command(&peer.client),
             batch: peer.batch,
+            zero_copy: peer.zero_copy,
         }
     }
 
@@ -135,6 +138,7 @@ impl Peer {
     /// # Errors
     /// See [`Failure`].
     pub(crate) fn measure(&self, cell: &Cell, at: &mut Site<'_>) -> Result<Sample, Failure> {
+        let cell = &if self.zero_copy { cell.clone() } else { cell.of_plain_structs() };
         let mut server_command = self.words(&self.server, at.dir, None);
         if cell.batch && self.batch {
             server_command.push("--batch".into());
@@ -191,13 +195,20 @@ pub struct BuiltIn {
     pub client: Vec<String>,
     /// Whether both take `--batch`.
     pub batch: bool,
+    /// Whether the client takes `--type zstruct`.
+    pub zero_copy: bool,
 }
 
 impl BuiltIn {
     /// A peer by two command lines, split at blanks.
     pub fn new(name: &'static str, server: &str, client: &str) -> BuiltIn {
         let words = |line: &str| line.split_whitespace().map(String::from).collect();
-        BuiltIn { name, server: words(server), client: words(client), batch: false }
+        BuiltIn { name, server: words(server), client: words(client), batch: false, zero_copy: false }
+    }
+
+    /// The same peer, whose client takes `--type zstruct`.
+    pub fn with_zero_copy(self) -> BuiltIn {
+        BuiltIn { zero_copy: true, ..self }
     }
 
     /// The same peer, whose server and client take `--batch`.
@@ -241,8 +252,13 @@ impl FromStr for Peer {
         let (name, commands) = text.split_once('=').ok_or(FORM)?;
         let (server, client) = commands.split_once("::").ok_or(FORM)?;
         let words = |line: &str| line.split_whitespace().map(String::from).collect::<Vec<_>>();
-        let peer =
-            Peer { name: name.trim().to_owned(), server: words(server), client: words(client), batch: false };
+        let peer = Peer {
+            name: name.trim().to_owned(),
+            server: words(server),
+            client: words(client),
+            batch: false,
+            zero_copy: false,
+        };
         if peer.name.is_empty() || peer.server.is_empty() || peer.client.is_empty() {
             return Err(FORM.into());
         }
@@ -354,7 +370,13 @@ mod tests {
     }
 
     fn measure(server: &str, client: &str) -> Result<Sample, Failure> {
-        let peer = Peer { name: "p".into(), server: script(server), client: script(client), batch: false };
+        let peer = Peer {
+            name: "p".into(),
+            server: script(server),
+            client: script(client),
+            batch: false,
+            zero_copy: false,
+        };
         let (mut children, dir) = (Children::new(), Path::new("/none"));
         let timeout = Duration::from_millis(500);
         peer.measure(&ping(), &mut Site { children: &mut children, dir, pins: None, timeout, deadline: None })

@@ -7,12 +7,20 @@ use super::RunArgs;
 use crate::cli::{Element, Test};
 
 /// The element types of the flood, in table order.
-const ELEMENTS: [Element; 6] =
-    [Element::Octet, Element::Char, Element::Short, Element::Long, Element::Double, Element::Struct];
+const ELEMENTS: [Element; 7] = [
+    Element::Octet,
+    Element::Char,
+    Element::Short,
+    Element::Long,
+    Element::Double,
+    Element::Struct,
+    Element::Zstruct,
+];
 /// The buffer sizes of the flood, bytes.
 const SIZES: [u64; 4] = [1 << 10, 8 << 10, 64 << 10, 1 << 20];
 /// What echo sends: 64 KiB of octets, 1,000 structs.
-const ECHOES: [(Element, u64); 2] = [(Element::Octet, 65_536), (Element::Struct, 24_000)];
+const ECHOES: [(Element, u64); 3] =
+    [(Element::Octet, 65_536), (Element::Struct, 24_000), (Element::Zstruct, 24_000)];
 /// The tests, in table order.
 const TESTS: [Test; 5] = [Test::Ping, Test::Demux, Test::Echo, Test::Pipeline, Test::Ttcp];
 
@@ -144,6 +152,12 @@ impl Cell {
         }
     }
 
+    /// The same cell for a peer that has only plain structs.
+    pub(crate) fn of_plain_structs(&self) -> Cell {
+        let plain = |element| if element == Element::Zstruct { Element::Struct } else { element };
+        Cell { element: self.element.map(plain), ..self.clone() }
+    }
+
     /// The client's arguments by the contract: the test and its options.
     pub(crate) fn arguments(&self) -> Vec<String> {
         let mut out = vec![self.test.to_string()];
@@ -244,10 +258,10 @@ mod tests {
     #[test]
     fn the_full_plan_floods_every_type_in_every_size() {
         let all = cells("");
-        assert_eq!(all.iter().filter(|c| c.test == Test::Ttcp).count(), 24);
-        assert_eq!(all.len(), 30);
+        assert_eq!(all.iter().filter(|c| c.test == Test::Ttcp).count(), 28);
+        assert_eq!(all.len(), 35);
         assert_eq!(all.first().map(Cell::name).as_deref(), Some("ping"));
-        assert_eq!(all.last().map(Cell::name).as_deref(), Some("ttcp struct 1 MiB"));
+        assert_eq!(all.last().map(Cell::name).as_deref(), Some("ttcp zstruct 1 MiB"));
         assert!(all.iter().any(|c| c.name() == "pipeline 64 batch"));
         assert!(all.iter().any(|c| c.name() == "echo struct 24000 B"));
     }

@@ -5,9 +5,10 @@ use zorb::prelude::*;
 use zorb::wire::Version;
 
 use super::NAME;
-use super::idl::{BinStruct, TtcpRef, WideRef};
+use super::idl::{BinStruct, TtcpRef, WideRef, zero_copy};
 use crate::cli::{ClientArgs, Element, Giop, Test, Work};
 use crate::peer;
+use crate::reference::Object;
 use crate::report::Report;
 
 /// Runs the test against the server that `args.ior` names.
@@ -23,7 +24,7 @@ pub fn client(args: &ClientArgs) -> anyhow::Result<Report> {
             builder = builder.socket_buffer(usize::try_from(octets)?);
         }
         let orb = builder.build().await?;
-        let url = args.ior.url(args.work.test)?;
+        let url = args.ior.url(args.work.object())?;
         let report = run(&orb, &args.work, &url).await.with_context(|| format!("calling {url}"))?;
         orb.shutdown().await;
         Ok(report)
@@ -31,9 +32,13 @@ pub fn client(args: &ClientArgs) -> anyhow::Result<Report> {
 }
 
 async fn run(orb: &Orb, work: &Work, url: &str) -> anyhow::Result<Report> {
-    if work.test == Test::Demux {
-        let wide: WideRef = orb.resolve(url).await?;
-        return peer::latency(NAME, work, || wide.m099()).await;
+    match work.object() {
+        Object::Ttcp => {}
+        Object::Wide => {
+            let wide: WideRef = orb.resolve(url).await?;
+            return peer::latency(NAME, work, || wide.m099()).await;
+        }
+        Object::ZeroCopy => return zero_copy(&orb.resolve(url).await?, work).await,
     }
     let ttcp: TtcpRef = orb.resolve(url).await?;
     match work.test {
@@ -64,7 +69,8 @@ async fn flood(ttcp: &TtcpRef, work: &Work) -> anyhow::Result<Report> {
         Element::Double => {
             flood!(send_double_seq, (0..n).map(|i| f64::from(peer::pattern(i))).collect::<Seq<_>>())
         }
-        Element::Struct => {
+        // Those of zero-copy structs go to another object.
+        Element::Struct | Element::Zstruct => {
             let structs = structs(n);
             peer::ttcp(NAME, work, || ttcp.send_struct_seq(&structs), || ttcp.sync()).await
         }
@@ -81,6 +87,18 @@ async fn echo(ttcp: &TtcpRef, work: &Work) -> anyhow::Result<Report> {
     let octets: Bytes = (0..n).map(|i| i as u8).collect();
     ensure!(ttcp.echo_octets(octets.clone()).await? == octets, "the echo differs from what was sent");
     peer::latency(NAME, work, || ttcp.echo_octets(octets.clone())).await
+}
+
+/// Both tests with structs that are sent as they lie in memory.
+async fn zero_copy(ttcp: &zero_copy::TtcpRef, work: &Work) -> anyhow::Result<Report> {
+    let in_memory =
+        |BinStruct { s, c, l, o, d }| zero_copy::BinStruct { s, c, l, o, d, ..Default::default() };
+    let structs: Seq<_> = structs(work.elements()).into_iter().map(in_memory).collect();
+    if work.test == Test::Ttcp {
+        return peer::ttcp(NAME, work, || ttcp.send_struct_seq(structs.clone()), || ttcp.sync()).await;
+    }
+    ensure!(ttcp.echo_structs(structs.clone()).await? == structs, "the echo differs from what was sent");
+    peer::latency(NAME, work, || ttcp.echo_structs(structs.clone())).await
 }
 
 fn structs(n: usize) -> Vec<BinStruct> {

@@ -10,10 +10,11 @@ use std::future::Future;
 
 use crate::cli::Runtime;
 
-/// What `idl!` makes of the contract.
+/// What `idl!` makes of the contract, and of what this peer has beside it.
 #[allow(missing_docs)]
 pub mod idl {
     zorb::idl!("idl/bench.idl");
+    zorb::idl!("idl/zero_copy.idl");
 }
 
 /// The name of this peer in reports.

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use zorb::prelude::*;
 
-use super::idl::{BinStruct, TtcpRef, TtcpServant, WideRef, WideServant};
+use super::idl::{BinStruct, TtcpRef, TtcpServant, WideRef, WideServant, zero_copy};
 use crate::cli::{Runtime, ServerArgs};
-use crate::reference;
+use crate::reference::{self, Object};
 
 /// Serves until killed.
 ///
@@ -23,9 +23,11 @@ pub fn server(args: &ServerArgs) -> anyhow::Result<()> {
             builder = builder.socket_buffer(usize::try_from(octets)?);
         }
         let orb = builder.build().await?;
-        let ttcp: TtcpRef = orb.activate_named("ttcp", Ttcp::default())?;
-        let wide: WideRef = orb.activate_named("wide", Wide)?;
-        reference::publish(&args.ior, &ttcp.to_string(), &wide.to_string())?;
+        let ttcp: TtcpRef = orb.activate_named(Object::Ttcp.key(), Ttcp::default())?;
+        let wide: WideRef = orb.activate_named(Object::Wide.key(), Wide)?;
+        let zero: zero_copy::TtcpRef = orb.activate_named(Object::ZeroCopy.key(), Ttcp::default())?;
+        let others = [(Object::Wide, wide.to_string()), (Object::ZeroCopy, zero.to_string())];
+        reference::publish(&args.ior, &ttcp.to_string(), &others)?;
         reference::ready(args.ior.display())?;
         std::future::pending().await
     })
@@ -83,6 +85,23 @@ impl TtcpServant for Ttcp {
 
     async fn echo_structs(&self, s: &[BinStruct]) -> Result<Vec<BinStruct>, SystemException> {
         Ok(s.to_vec())
+    }
+}
+
+impl zero_copy::TtcpServant for Ttcp {
+    async fn send_struct_seq(&self, s: Seq<zero_copy::BinStruct>) -> Result<(), SystemException> {
+        self.add(&s, 24)
+    }
+
+    async fn sync(&self) -> Result<u64, SystemException> {
+        TtcpServant::sync(self).await
+    }
+
+    async fn echo_structs(
+        &self,
+        s: Seq<zero_copy::BinStruct>,
+    ) -> Result<Seq<zero_copy::BinStruct>, SystemException> {
+        Ok(s)
     }
 }
 
