@@ -165,6 +165,7 @@ impl IncomingRequest {
             order: self.body.order,
             code_sets: self.body.code_sets,
             has_contexts: self.body.has_contexts,
+            shares: self.body.shares,
         };
         Some(Arguments { body: std::mem::replace(&mut self.body, headers) })
     }
