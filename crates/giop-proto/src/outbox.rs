@@ -45,6 +45,8 @@ pub struct Outbox {
     queued: u64,
     /// Octets that the socket took since the connection began.
     written: u64,
+    /// Writes that it took them by.
+    writes: u64,
     /// Octets lent to writers so far: the socket may have taken all of them.
     lent: u64,
     /// Octets copied into batches since the connection began.
@@ -63,6 +65,8 @@ struct Batch {
     left: usize,
     /// What was written since it was lent.
     written: usize,
+    /// In how many writes.
+    writes: u32,
 }
 
 /// Octets on their way to the socket, owned by whoever writes. They must come back by [`Outbox::commit`].
@@ -91,6 +95,13 @@ impl Outbox {
     #[must_use]
     pub fn reached(&self) -> u64 {
         self.lent.max(self.written)
+    }
+
+    /// In how many writes the socket took them.
+    #[inline]
+    #[must_use]
+    pub fn writes(&self) -> u64 {
+        self.writes
     }
 
     /// Octets that the socket has not taken, those lent to a writer included.
@@ -194,6 +205,7 @@ impl Outbox {
     pub fn commit(&mut self, transmit: Transmit) {
         let Transmit(mut batch) = transmit;
         self.written += std::mem::take(&mut batch.written) as u64;
+        self.writes += u64::from(std::mem::take(&mut batch.writes));
         self.lent = self.written;
         if batch.left == 0 { self.reuse(batch) } else { self.sealed.push_front(batch) }
     }
@@ -275,6 +287,7 @@ impl Transmit {
     pub fn advance(&mut self, n: usize) {
         let n = n.min(self.0.left);
         self.0.written += n;
+        self.0.writes += 1;
         self.0.left -= n;
         if self.0.chunks.is_empty() { self.0.at += n } else { self.0.advance_chunks(n) }
     }

@@ -14,6 +14,10 @@ pub struct Stats {
     pub octets_in: u64,
     /// Octets that the socket took.
     pub octets_out: u64,
+    /// Buffers that were lent to a reader and came back: with epoll each was one system call.
+    pub reads: u64,
+    /// Writes of which the socket took something: each one system call.
+    pub writes: u64,
     /// Received octets that were moved inside user space: the starts of deposited messages, the cut ends of windows, and
     /// fragments that were too small to be read to their place.
     pub copied: u64,
@@ -43,6 +47,8 @@ impl AddAssign for Stats {
             messages_out,
             octets_in,
             octets_out,
+            reads,
+            writes,
             copied,
             copied_out,
             cancels_in,
@@ -57,6 +63,8 @@ impl AddAssign for Stats {
         self.messages_out += messages_out;
         self.octets_in += octets_in;
         self.octets_out += octets_out;
+        self.reads += reads;
+        self.writes += writes;
         self.copied += copied;
         self.copied_out += copied_out;
         self.cancels_in += cancels_in;

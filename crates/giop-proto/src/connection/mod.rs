@@ -187,6 +187,7 @@ impl Connection {
             copied: self.rx.copied() + self.fragments.copied(),
             skipped: self.rx.skipped(),
             octets_out: self.tx.written(),
+            writes: self.tx.writes(),
             copied_out: self.stats.copied_out + self.tx.copied(),
             ..self.stats
         }

@@ -43,6 +43,7 @@ impl Connection {
     #[inline]
     pub fn handle_read(&mut self, buf: ReadBuf, n: usize, now: Instant) {
         self.rx.handle_read(buf, n);
+        self.stats.reads += 1;
         if n > 0 {
             self.stats.octets_in += n as u64;
             self.clock.read(now);

@@ -9,6 +9,7 @@
 //! | `zorb_pool_misses_total` | counter | buffers that had to be allocated |
 //! | `zorb_messages_received_total`, `zorb_messages_sent_total` | counter | GIOP messages; each fragment is one |
 //! | `zorb_received_bytes_total`, `zorb_sent_bytes_total` | counter | octets, headers included |
+//! | `zorb_socket_reads_total`, `zorb_socket_writes_total` | counter | reads and writes of sockets |
 //! | `zorb_copied_received_bytes_total` | counter | received octets that were moved in user space (`Stats::copied`) |
 //! | `zorb_copied_sent_bytes_total` | counter | octets that were moved before they were sent (`Stats::copied_out`) |
 //! | `zorb_skipped_bytes_total` | counter | octets of messages that were too large or unwanted (`Stats::skipped`) |
@@ -104,6 +105,8 @@ impl Told {
         count("zorb_messages_sent_total", stats.messages_out, was.messages_out);
         count("zorb_received_bytes_total", stats.octets_in, was.octets_in);
         count("zorb_sent_bytes_total", stats.octets_out, was.octets_out);
+        count("zorb_socket_reads_total", stats.reads, was.reads);
+        count("zorb_socket_writes_total", stats.writes, was.writes);
         count("zorb_copied_received_bytes_total", stats.copied, was.copied);
         count("zorb_copied_sent_bytes_total", stats.copied_out, was.copied_out);
         count("zorb_skipped_bytes_total", stats.skipped, was.skipped);
@@ -163,6 +166,8 @@ fn describe() {
     describe_counter!("zorb_messages_sent_total", Unit::Count, "GIOP messages queued");
     describe_counter!("zorb_received_bytes_total", Unit::Bytes, "octets received");
     describe_counter!("zorb_sent_bytes_total", Unit::Bytes, "octets that the sockets took");
+    describe_counter!("zorb_socket_reads_total", Unit::Count, "reads of sockets");
+    describe_counter!("zorb_socket_writes_total", Unit::Count, "writes of which a socket took something");
     describe_counter!("zorb_copied_received_bytes_total", Unit::Bytes, "received octets moved in user space");
     describe_counter!("zorb_copied_sent_bytes_total", Unit::Bytes, "octets moved before they were sent");
     describe_counter!("zorb_skipped_bytes_total", Unit::Bytes, "octets of too large or unwanted messages");

@@ -1,0 +1,119 @@
+//! Reads and writes of sockets, counted: one and one a side for a lone call, one for many gathered oneways, one for a bulk message.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use zorb::prelude::*;
+
+zorb::idl! {
+    interface Sink {
+        typedef sequence<octet> Octets;
+        oneway void push(in Octets octets);
+        void ping();
+        Octets echo(in Octets octets);
+    };
+}
+
+struct Servant;
+
+impl SinkServant for Servant {
+    async fn push(&self, _: Bytes) -> Result<(), SystemException> {
+        Ok(())
+    }
+    async fn ping(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+    async fn echo(&self, octets: Bytes) -> Result<Bytes, SystemException> {
+        Ok(octets)
+    }
+}
+
+/// Reads and writes.
+#[derive(Debug, Clone, Copy)]
+struct Calls {
+    reads: u64,
+    writes: u64,
+}
+
+/// What client and server needed for `work`, both on this thread, after it was done once to warm up.
+async fn count(work: impl AsyncFn(&SinkRef)) -> (Calls, Calls) {
+    let server = Orb::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+    let published: SinkRef = server.activate(Servant).unwrap();
+    let client = Orb::builder().build().await.unwrap();
+    let sink: SinkRef = client.resolve(&published.to_string()).await.unwrap();
+    let so_far = || [client.stats(), server.stats()].map(|s| Calls { reads: s.reads, writes: s.writes });
+    work(&sink).await;
+    sink.ping().await.unwrap();
+    let before = so_far();
+    work(&sink).await;
+    sink.ping().await.unwrap();
+    let after = so_far();
+    let [client, server] = std::array::from_fn(|i| Calls {
+        reads: after[i].reads - before[i].reads,
+        writes: after[i].writes - before[i].writes,
+    });
+    (client, server)
+}
+
+#[tokio::test]
+async fn a_lone_call_is_one_write_and_one_read_a_side() {
+    let n = 1000;
+    let (client, server) = count(async |sink| {
+        for _ in 0..n {
+            sink.ping().await.unwrap();
+        }
+    })
+    .await;
+    // The driver looks by now and then, and finds nothing.
+    let about = |calls: u64| (n + 1..=n + 10).contains(&calls);
+    assert!(about(client.writes) && about(client.reads), "{client:?}");
+    assert!(about(server.writes) && about(server.reads), "{server:?}");
+}
+
+#[tokio::test]
+async fn gathered_oneways_share_writes_and_reads() {
+    let (rounds, n, octets) = (20, 200, Bytes::from(vec![7; 1024]));
+    let (client, server) = count(async |sink| {
+        for _ in 0..rounds {
+            for _ in 0..n {
+                sink.push(octets.clone()).await.unwrap();
+            }
+            sink.ping().await.unwrap();
+        }
+    })
+    .await;
+    // 64 KiB are 58 of these messages with their headers; a full socket would take the rest of a write in pieces.
+    assert!(client.writes <= rounds * n / 10, "{client:?}");
+    assert!(server.reads <= rounds * n / 10, "{server:?}");
+    assert!(client.reads <= rounds + 10 && server.writes <= rounds + 10, "{client:?} {server:?}");
+}
+
+#[tokio::test]
+async fn a_bulk_message_is_no_more_than_one_write_and_one_read() {
+    let n = 200;
+    for size in [64 << 10, 128 << 10] {
+        let octets = Bytes::from(vec![7; size]);
+        let (client, server) = count(async |sink| {
+            for _ in 0..n {
+                sink.push(octets.clone()).await.unwrap();
+                // The other side gets its turn, as it would in a process of its own.
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        assert!(client.writes <= n + 10, "{size}: {client:?}");
+        assert!(server.reads <= n + 10, "{size}: {server:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_bulk_echo_is_one_write_and_two_reads_a_side() {
+    let (n, octets) = (100, Bytes::from(vec![7; 64 << 10]));
+    let (client, server) = count(async |sink| {
+        for _ in 0..n {
+            assert_eq!(sink.echo(octets.clone()).await.unwrap().len(), octets.len());
+        }
+    })
+    .await;
+    // A message of an unknown size is seen by its header first: one read more, unless the last was like it.
+    assert!(client.writes <= n + 10 && server.writes <= n + 10, "{client:?} {server:?}");
+    assert!(client.reads <= 2 * n + 10 && server.reads <= 2 * n + 10, "{client:?} {server:?}");
+}
