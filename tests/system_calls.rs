@@ -63,7 +63,7 @@ async fn a_lone_call_is_one_write_and_one_read_a_side() {
     })
     .await;
     // The driver looks by now and then, and finds nothing.
-    let about = |calls: u64| (n + 1..=n + 10).contains(&calls);
+    let about = |calls: u64| (n + 1..=n + n / 10).contains(&calls);
     assert!(about(client.writes) && about(client.reads), "{client:?}");
     assert!(about(server.writes) && about(server.reads), "{server:?}");
 }
@@ -73,9 +73,12 @@ async fn gathered_oneways_share_writes_and_reads() {
     let (rounds, n, octets) = (20, 200, Bytes::from(vec![7; 1024]));
     let (client, server) = count(async |sink| {
         for _ in 0..rounds {
+            // Without time that passes, nothing is late enough to be written by itself.
+            tokio::time::pause();
             for _ in 0..n {
                 sink.push(octets.clone()).await.unwrap();
             }
+            tokio::time::resume();
             sink.ping().await.unwrap();
         }
     })
