@@ -1,6 +1,9 @@
 //! Reads and writes of sockets, counted: one and one a side for a lone call, one for many gathered oneways, one for a bulk message.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
 use zorb::prelude::*;
 
 zorb::idl! {
@@ -119,4 +122,58 @@ async fn a_bulk_echo_is_one_write_and_two_reads_a_side() {
     // A message of an unknown size is seen by its header first: one read more, unless the last was like it.
     assert!(client.writes <= n + 10 && server.writes <= n + 10, "{client:?} {server:?}");
     assert!(client.reads <= 2 * n + 10 && server.reads <= 2 * n + 10, "{client:?} {server:?}");
+}
+
+/// Passes what a client sends on in pieces of 1 KiB, and what comes back as it comes. Gives its own port.
+fn trickle(to: &str) -> u16 {
+    let (listener, to) = (TcpListener::bind("127.0.0.1:0").unwrap(), to.to_owned());
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let (mut near, _) = listener.accept().unwrap();
+        let mut far = TcpStream::connect(to).unwrap();
+        far.set_nodelay(true).unwrap();
+        let (mut back, mut there) = (far.try_clone().unwrap(), near.try_clone().unwrap());
+        let replies = std::thread::spawn(move || std::io::copy(&mut back, &mut there));
+        let mut piece = [0; 1024];
+        while let Ok(n @ 1..) = near.read(&mut piece) {
+            far.write_all(&piece[..n]).unwrap();
+            std::thread::sleep(Duration::from_micros(20));
+        }
+        far.shutdown(std::net::Shutdown::Write).unwrap();
+        drop(replies.join());
+    });
+    port
+}
+
+#[test]
+fn a_bulk_message_that_trickles_in_wakes_nobody_for_every_piece() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    // A thread of its own: what is counted is how often it wakes.
+    let serving = std::thread::spawn(move || {
+        runtime().block_on(async move {
+            let server = Orb::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+            let _: SinkRef = server.activate_named("sink", Servant).unwrap();
+            let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+            sender.send((server.endpoints().remove(0), stop)).unwrap();
+            stopped.await.unwrap();
+            server.stats()
+        })
+    });
+    let (endpoint, stop) = receiver.recv().unwrap();
+    let port = trickle(&endpoint.to_string());
+    runtime().block_on(async {
+        let client = Orb::builder().build().await.unwrap();
+        let sink: SinkRef =
+            client.resolve_unchecked(&format!("corbaloc:iiop:1.2@127.0.0.1:{port}/sink")).await.unwrap();
+        for size in [1, 2 << 20, 700, 1 << 20, 3] {
+            let octets = Bytes::from(vec![7; size]);
+            assert_eq!(sink.echo(octets.clone()).await.unwrap(), octets);
+        }
+        client.shutdown().await;
+    });
+    stop.send(()).unwrap();
+    let stats = serving.join().unwrap();
+    // 3,072 pieces. The grants of memory for a first large message begin at 64 KiB; of the next, 512 KiB are awaited.
+    assert!(stats.reads < 100, "{stats:?}");
 }

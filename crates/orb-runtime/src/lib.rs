@@ -3,7 +3,7 @@
 //! The way of a request: a generated stub calls [`private::invoke`]; module `invoke` binds the reference to a connection and
 //! encodes; `link` queues, writes and reads; the machine of `giop-proto` frames; `serve` finds the object and polls
 //! the generated skeleton in place. The reply walks back the same way.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod blocking;
 mod invoke;

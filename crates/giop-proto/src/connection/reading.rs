@@ -30,6 +30,14 @@ impl Connection {
         }
     }
 
+    /// How many octets the large message that is being read still needs, as far as there is memory for it: so many are worth
+    /// waiting for. 0 where any octet is.
+    #[inline]
+    #[must_use]
+    pub fn rest(&self) -> usize {
+        self.rx.rest()
+    }
+
     /// The buffer for the next read, lent by value: what is in it belongs to whoever reads. It must come back by
     /// [`handle_read`](Self::handle_read). Poll all events before.
     #[inline]

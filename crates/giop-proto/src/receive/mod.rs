@@ -200,6 +200,16 @@ impl Receiver {
         }
     }
 
+    /// How many octets the large message at hand still needs, as far as there is memory for it; 0 where there is none.
+    #[inline]
+    #[must_use]
+    pub fn rest(&self) -> usize {
+        match &self.state {
+            State::Partial(buf) if buf.deposit.is_some() => buf.to - buf.from,
+            _ => 0,
+        }
+    }
+
     /// Whether the pool has no memory to go on with: reading has to wait, then [`retry`](Self::retry).
     #[inline]
     #[must_use]

@@ -12,7 +12,7 @@ use giop_codec::giop::RequestId;
 use giop_proto::calls::CallId;
 use giop_proto::{CallError, CallErrorKind, Reply, Sent};
 
-use super::{BACKLOG, GATHER, Link, Plain, State, now};
+use super::{BACKLOG, GATHER, LOW_WATER, Link, Plain, State, TRICKLE, now};
 use crate::blocking::{self, Mode};
 use crate::transport::Progress;
 
@@ -218,6 +218,7 @@ impl Link {
                     let came;
                     (state, came) = self.spin(state);
                     if !came {
+                        self.set_low_water(&mut state);
                         return Poll::Pending;
                     }
                 }
@@ -237,6 +238,20 @@ impl Link {
     #[inline]
     pub(super) fn spin<'a>(&'a self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
         if self.spin.is_zero() { (state, false) } else { self.read(state, self.spin) }
+    }
+
+    /// Before it sleeps, whoever reads says for how much it is to be woken: for anything, except in the middle of a large
+    /// message that comes slowly.
+    #[inline]
+    pub(super) fn set_low_water(&self, state: &mut State) {
+        let rest = state.machine.rest();
+        let slow = rest >= TRICKLE && (state.low_water > 1 || state.last_read < TRICKLE);
+        let octets = if slow { rest.min(LOW_WATER) } else { 1 };
+        if octets != state.low_water {
+            // A system that does not know the option wakes too often: that is all.
+            let _ = self.socket.set_low_water(octets);
+            state.low_water = octets;
+        }
     }
 
     /// Reads once, or asks again for up to `spin`; says whether something came, the end included. The caller drains the
@@ -266,6 +281,9 @@ impl Link {
         };
         state.machine.handle_read(buf, n, now);
         let came = n > 0 || end.is_some();
+        if n > 0 {
+            state.last_read = n;
+        }
         match end {
             Some(Ok(())) => state.machine.handle_eof(now),
             Some(Err(error)) => state.machine.handle_read_error(&error, now),

@@ -311,6 +311,7 @@ impl Driver {
                         false
                     };
                     if !came {
+                        link.set_low_water(&mut state);
                         return Poll::Pending;
                     }
                     state.driver_awake = true;

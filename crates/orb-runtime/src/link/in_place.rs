@@ -58,6 +58,7 @@ impl Link {
             (state, came) = self.read(state, self.spin);
         }
         if !came {
+            self.set_low_water(&mut state);
             drop(state);
             let longest = due.map_or(LONGEST, |at| at.saturating_duration_since(now()).min(LONGEST));
             // Should it fail, the read and the write below say why.

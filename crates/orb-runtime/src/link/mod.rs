@@ -6,6 +6,7 @@
 //! * **Read.** The only pending call of a client connection reads for itself; in all other cases the driver
 //!   reads. The role lasts one poll and is never held across `Pending`.
 //! * **Spin.** Where it is wanted, whoever would go to sleep asks the socket for a while before, without the lock.
+//! * **Low water.** Of a large message that comes in small pieces, the socket tells only when much of it is there.
 //! * **Timers.** The driver has one timer; a call whose deadline lies behind the armed one costs nothing.
 
 mod call;
@@ -46,6 +47,12 @@ const ROUNDS: usize = 4;
 /// How long a caller's place at the socket is kept for its next call, before the driver reads again.
 const TAKEOVER: Duration = Duration::from_millis(100);
 
+/// Of a message that comes in pieces smaller than this, more is waited for.
+const TRICKLE: usize = 64 * 1024;
+
+/// How much of it at a time.
+const LOW_WATER: usize = 512 * 1024;
+
 /// Encoders kept for the next calls.
 const SPARE_ENCODERS: usize = 8;
 
@@ -79,6 +86,10 @@ struct State {
     takeover: Option<Instant>,
     last_write: Option<Instant>,
     last_use: Instant,
+    /// Octets of the last read.
+    last_read: usize,
+    /// How many octets must be there before the socket is readable.
+    low_water: usize,
     /// The time when somebody last looked at the clock: near enough for everything but deadlines.
     clock: Instant,
     /// Oneways that wait for room in the queue, and flushes.
@@ -110,6 +121,8 @@ impl Link {
             takeover: None,
             last_write: None,
             last_use: now,
+            last_read: 0,
+            low_water: 1,
             clock: now,
             room: Vec::new(),
             encoders: Vec::new(),

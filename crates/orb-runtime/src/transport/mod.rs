@@ -3,12 +3,14 @@
 //! A transport reads into a buffer that is lent to it and writes octets that it owns until the write is done, so
 //! readiness-based and completion-based ones fit behind the same three methods.
 
+mod low_water;
 pub(crate) mod pipe;
 mod tcp;
 
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -116,6 +118,15 @@ impl Socket {
         match self {
             Self::Tcp(stream) => stream.poll_read_ready(cx),
             Self::Pipe(pipe) => pipe.poll_read_ready(cx),
+        }
+    }
+
+    /// Lets the socket become readable only once so many octets are there, or its end.
+    #[cold]
+    pub(crate) fn set_low_water(&self, octets: usize) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => low_water::set(stream.as_fd(), octets),
+            Self::Pipe(_) => Ok(()),
         }
     }
 

@@ -1,0 +1,61 @@
+//! `SO_RCVLOWAT`: how much must be there before the system wakes whoever waits for the socket.
+//!
+//! The only `unsafe` code besides the io_uring transport: no safe crate knows the option.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Lets the socket be readable only once so many octets are there, or its end. The system bounds it by the socket's
+/// buffer.
+#[expect(unsafe_code, reason = "one system call with a pointer to an integer of our own")]
+pub(super) fn set(socket: BorrowedFd<'_>, octets: usize) -> io::Result<()> {
+    let value = libc::c_int::try_from(octets).unwrap_or(libc::c_int::MAX);
+    let size = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: `value` lives through the call, and `size` is its size; the descriptor is open while it is borrowed.
+    let outcome = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVLOWAT,
+            (&raw const value).cast(),
+            size,
+        )
+    };
+    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsFd;
+    use std::time::Duration;
+
+    use rustix::event::{PollFd, PollFlags, Timespec};
+
+    #[test]
+    fn a_socket_is_readable_when_enough_is_there_or_nothing_more_will_come() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        far.set_nodelay(true).unwrap();
+        let readable = |near: &TcpStream, wait: Duration| {
+            let wait = Timespec::try_from(wait).unwrap();
+            rustix::event::poll(&mut [PollFd::new(near, PollFlags::IN)], Some(&wait)).unwrap() > 0
+        };
+        super::set(near.as_fd(), 1000).unwrap();
+        far.write_all(&[1; 999]).unwrap();
+        assert!(!readable(&near, Duration::from_millis(100)));
+        far.write_all(&[1; 1]).unwrap();
+        assert!(readable(&near, Duration::from_secs(20)));
+        near.read_exact(&mut [0; 1000]).unwrap();
+        far.write_all(&[1; 5]).unwrap();
+        assert!(!readable(&near, Duration::from_millis(100)));
+        // Lowered, it tells of what is there already.
+        super::set(near.as_fd(), 1).unwrap();
+        assert!(readable(&near, Duration::from_secs(20)));
+        super::set(near.as_fd(), 1000).unwrap();
+        drop(far);
+        assert!(readable(&near, Duration::from_secs(20)), "the end is always told");
+    }
+}
