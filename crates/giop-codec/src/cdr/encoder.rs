@@ -18,6 +18,13 @@ const DEFAULT_CHUNK_THRESHOLD: usize = 4096;
 /// for few elements.
 const BLOCK: usize = 8192;
 
+/// Runs of structs from this length on are written to a block of their own, whose memory is used again as it is: nothing has
+/// to be zeroed before it is written to.
+const LARGE_RUN: usize = 32 * 1024;
+
+/// Blocks kept for the next runs: while one is being written to a socket, another one is filled.
+const BLOCKS: usize = 4;
+
 /// Encodes values as CDR ("CDR Transfer Syntax").
 ///
 /// The octets lie in one buffer, the *head*, and in shared chunks between its parts, which are never copied.
@@ -52,6 +59,8 @@ pub struct Encoder {
     chunk_octets: usize,
     /// Octets handed to `put_shared` that were copied.
     copied: usize,
+    /// Handles of the memory of large runs, each free when it is the only one.
+    blocks: Vec<Bytes>,
 }
 
 /// A place in an [`Encoder`] to return to by [`Encoder::rewind`].
@@ -104,6 +113,7 @@ impl Encoder {
             full_capacity: 0,
             chunk_octets: 0,
             copied: 0,
+            blocks: Vec::new(),
         }
     }
 
@@ -317,22 +327,21 @@ impl Encoder {
     fn put_fixed_at<T: FixedLayout>(&mut self, value: &T, phase: usize, size: usize) {
         let mut scratch = [0; 64];
         if let Some(region) = scratch.get_mut(..size) {
-            value.put(&mut FixedWriter::new(region, phase, self.swap));
+            FixedWriter::write(region, phase, self.swap, value);
             self.head.extend_from_slice(region);
         } else {
             let start = self.head.len();
             self.head.resize(start + size, 0);
             let region = self.head.get_mut(start..).unwrap_or_default();
-            value.put(&mut FixedWriter::new(region, phase, self.swap));
+            FixedWriter::write(region, phase, self.swap, value);
         }
     }
 
     /// Writes the elements of a sequence or array of fixed layout, without a count: one reservation, one pass.
-    /// Native-order primitives are copied whole.
+    /// Native-order primitives are copied whole, long runs of structs go to a chunk.
     pub fn put_fixed_slice<T: FixedLayout>(&mut self, items: &[T]) {
         let Some((first, rest)) = items.split_first() else { return };
         let phase = self.position() % 8;
-        self.head.reserve(T::LAYOUT.run(phase, items.len()));
         let items = match T::LAYOUT.lead(phase) {
             Some(_) => {
                 self.align(T::LAYOUT.align());
@@ -354,12 +363,46 @@ impl Encoder {
             self.head.extend_from_slice(octets);
             return;
         }
+        let len = stride.saturating_mul(items.len());
+        if len >= LARGE_RUN.max(self.chunk_threshold)
+            && let Some(block) = self.free_block(len)
+        {
+            return self.put_block(items, block, len);
+        }
+        self.head.reserve(len);
         for block in items.chunks(BLOCK.div_ceil(stride)) {
             let start = self.head.len();
             self.head.resize(start + stride * block.len(), 0);
             let region = self.head.get_mut(start..).unwrap_or_default();
             write_strided(region, block, self.swap);
         }
+    }
+
+    /// Writes elements, all at the phase at which elements end, into the first `len` octets of a block, which is a chunk then.
+    fn put_block<T: FixedLayout>(&mut self, items: &[T], mut block: BytesMut, len: usize) {
+        write_strided(block.get_mut(..len).unwrap_or_default(), items, self.swap);
+        let block = block.freeze();
+        self.push_chunk(block.slice(..len));
+        self.blocks.push(block);
+    }
+
+    /// A block of at least `len` octets; `None` when all are held by who sends them.
+    fn free_block(&mut self, len: usize) -> Option<BytesMut> {
+        // The shortest that is long enough, else the shortest at all, to make place for a longer one.
+        let free = self.blocks.iter().enumerate().filter(|(_, block)| block.is_unique());
+        let best = free
+            .min_by_key(|(_, block)| (block.len() < len, block.len()))
+            .map(|(at, block)| (at, block.len()));
+        match best {
+            Some((at, found)) if found >= len => return self.blocks.swap_remove(at).try_into_mut().ok(),
+            _ if self.blocks.len() < BLOCKS => {}
+            Some((at, _)) => drop(self.blocks.swap_remove(at)),
+            None => return None,
+        }
+        // Splitting makes it reference counted from the start: freezing it allocates nothing, ever.
+        let mut block = BytesMut::zeroed(len + 1);
+        drop(block.split_off(len));
+        Some(block)
     }
 
     /// Writes a `sequence<octet>` that holds an encapsulation ("Encapsulation"): its length, the octet of the
@@ -420,11 +463,11 @@ impl Encoder {
         self.head.len() + self.chunk_octets
     }
 
-    /// Octets of memory that the head holds or gets back on [`reset`](Encoder::reset): for pools, to drop what
-    /// has grown too large.
+    /// Octets of memory that the encoder holds or gets back on [`reset`](Encoder::reset): for pools, to drop what has grown
+    /// too large.
     #[inline]
     pub fn capacity(&self) -> usize {
-        self.head.capacity().max(self.full_capacity)
+        self.head.capacity().max(self.full_capacity) + self.blocks.iter().map(Bytes::len).sum::<usize>()
     }
 
     /// Whether nothing is encoded.

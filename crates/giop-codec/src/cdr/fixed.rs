@@ -3,35 +3,43 @@
 use super::layout::{FixedLayout, padding};
 use super::pieces::FRAGMENT_PHASE;
 
-/// Writes fixed-layout members into a zeroed region that is exactly as long as their layout says.
+/// Writes fixed-layout members into a region that is exactly as long as their layout says, padding included.
+///
+/// Members are gathered in words of up to eight octets, so that neighbours take one store: stores are what bounds the
+/// speed of writing structs. All offsets are constants by the time the compiler is done.
 pub struct FixedWriter<'a> {
-    /// All zero where nothing was put yet, so that padding needs only to be stepped over.
     buf: &'a mut [u8],
     at: usize,
     phase: usize,
     swap: bool,
+    /// What was put from `from` on and is not stored yet, the first octet lowest.
+    word: u64,
+    from: usize,
 }
 
 macro_rules! put_methods {
-    ($($put:ident $ty:ty, $size:literal;)*) => {$(
+    ($($put:ident $ty:ty, $unsigned:ty, $size:literal;)*) => {$(
         #[doc = concat!("Writes a `", stringify!($ty), "`, aligned to ", stringify!($size), ".")]
         #[inline(always)]
         pub fn $put(&mut self, value: $ty) {
-            self.put_octets($size, if self.swap { value.swap_bytes() } else { value }.to_ne_bytes());
+            let octets = if self.swap { value.swap_bytes() } else { value }.to_ne_bytes();
+            self.put_word($size, u64::from(<$unsigned>::from_le_bytes(octets)));
         }
     )*};
 }
 
 impl<'a> FixedWriter<'a> {
-    /// A writer over `buf`, all zero, whose first octet lies at `phase`; `swap` when the order is foreign.
+    /// Writes one value into `buf`, whose first octet lies at `phase`; `swap` when the order is foreign.
     #[inline(always)]
-    pub(crate) fn new(buf: &'a mut [u8], phase: usize, swap: bool) -> FixedWriter<'a> {
-        FixedWriter { buf, at: 0, phase, swap }
+    pub(crate) fn write<T: FixedLayout>(buf: &'a mut [u8], phase: usize, swap: bool, value: &T) {
+        let mut w = FixedWriter { buf, at: 0, phase, swap, word: 0, from: 0 };
+        value.put(&mut w);
+        w.store(w.at);
     }
 
     put_methods! {
-        put_u8 u8, 1; put_u16 u16, 2; put_u32 u32, 4; put_u64 u64, 8;
-        put_i8 i8, 1; put_i16 i16, 2; put_i32 i32, 4; put_i64 i64, 8;
+        put_u8 u8, u8, 1; put_u16 u16, u16, 2; put_u32 u32, u32, 4; put_u64 u64, u64, 8;
+        put_i8 i8, u8, 1; put_i16 i16, u16, 2; put_i32 i32, u32, 4; put_i64 i64, u64, 8;
     }
 
     /// Writes an `f32`, aligned to 4.
@@ -49,7 +57,13 @@ impl<'a> FixedWriter<'a> {
     /// Writes a 16-octet number, aligned to 8 as `long double` is.
     #[inline(always)]
     pub(crate) fn put_u128(&mut self, value: u128) {
-        self.put_octets(8, if self.swap { value.swap_bytes() } else { value }.to_ne_bytes());
+        let octets = if self.swap { value.swap_bytes() } else { value }.to_ne_bytes();
+        let start = self.at + padding(self.phase + self.at, 8);
+        self.store(start);
+        if let Some(place) = self.buf.get_mut(start..start + 16) {
+            place.copy_from_slice(&octets);
+        }
+        (self.at, self.from) = (start + 16, start + 16);
     }
 
     /// Writes a boolean as 0 or 1.
@@ -72,30 +86,50 @@ impl<'a> FixedWriter<'a> {
         let items = match T::LAYOUT.lead(self.phase + self.at) {
             Some(pad) => {
                 self.at += pad;
+                self.store(self.at);
                 items
             }
             None => {
                 first.put(self);
+                self.store(self.at);
                 rest
             }
         };
         let region = self.buf.get_mut(self.at..).unwrap_or_default();
         write_strided(region, items, self.swap);
         self.at += const { T::LAYOUT.stride() } * items.len();
+        self.from = self.at;
     }
 
-    /// Writes `N` octets, already in the right order, aligned to `align`.
+    /// Writes a number of `size` octets, given with its first octet lowest, aligned to `size`.
     #[inline(always)]
-    pub(crate) fn put_octets<const N: usize>(&mut self, align: usize, octets: [u8; N]) {
-        let start = self.at + padding(self.phase + self.at, align);
-        if let Some(place) = self.buf.get_mut(start..start + N) {
-            place.copy_from_slice(&octets);
+    fn put_word(&mut self, size: usize, word: u64) {
+        let start = self.at + padding(self.phase + self.at, size);
+        if start + size > self.from + 8 {
+            self.store(start);
         }
-        self.at = start + N;
+        self.word |= word << (8 * (start - self.from));
+        self.at = start + size;
+    }
+
+    /// Stores what was gathered and the padding behind it, up to `next`.
+    #[inline(always)]
+    fn store(&mut self, next: usize) {
+        let octets = self.word.to_le_bytes();
+        let len = (next - self.from).min(8);
+        if let Some(place) = self.buf.get_mut(self.from..self.from + len)
+            && let Some(octets) = octets.get(..len)
+        {
+            place.copy_from_slice(octets);
+        }
+        if let Some(padding) = self.buf.get_mut(self.from + len..next) {
+            padding.fill(0);
+        }
+        (self.word, self.from) = (0, next);
     }
 }
 
-/// Writes `items` into zeroed `region`, one stride apart, all at the phase at which elements end.
+/// Writes `items` into `region`, one stride apart, all at the phase at which elements end.
 #[inline(always)]
 pub(crate) fn write_strided<T: FixedLayout>(region: &mut [u8], items: &[T], swap: bool) {
     let stride = const { T::LAYOUT.stride() };
@@ -113,11 +147,11 @@ pub(crate) fn write_strided<T: FixedLayout>(region: &mut [u8], items: &[T], swap
     // The flag is resolved outside of the loops, which then have no branch at all.
     if swap {
         for (place, item) in region.chunks_exact_mut(stride).zip(items) {
-            item.put(&mut FixedWriter::new(place, const { T::LAYOUT.end(0) }, true));
+            FixedWriter::write(place, const { T::LAYOUT.end(0) }, true, item);
         }
     } else {
         for (place, item) in region.chunks_exact_mut(stride).zip(items) {
-            item.put(&mut FixedWriter::new(place, const { T::LAYOUT.end(0) }, false));
+            FixedWriter::write(place, const { T::LAYOUT.end(0) }, false, item);
         }
     }
 }
