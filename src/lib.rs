@@ -17,10 +17,10 @@
 
 pub use idl_macros::idl;
 pub use orb_runtime::{
-    ActivateError, Activation, ArgsError, BuildError, CompletionStatus, InvalidName, Latency, Limits,
-    MinorCode, NarrowError, ObjectRef, Orb, OrbBuilder, Peer, PoolStats, Reference, ReplyInfo, Request,
-    ResolveError, ResultExt, Retry, Servant, Serves, ShutdownReport, Stats, SyncScope, SystemException,
-    SystemExceptionKind, blocking, minor, request, testing, try_request,
+    ActivateError, Activation, ArgsError, BuildError, ByteSource, ByteStream, CompletionStatus, InvalidName,
+    Latency, Limits, MinorCode, NarrowError, ObjectRef, Orb, OrbBuilder, Peer, PoolStats, Reference,
+    ReplyInfo, Request, ResolveError, ResultExt, Retry, Servant, Serves, ShutdownReport, Stats, SyncScope,
+    SystemException, SystemExceptionKind, blocking, minor, request, testing, try_request,
 };
 
 /// Types of the IDL mapping that Rust itself does not have.

@@ -24,7 +24,7 @@ pub use orb::{ActivateError, Activation, ArgsError, BuildError, Latency, Orb, Or
 pub use reference::{
     InvalidName, NarrowError, ObjectRef, Reference, ReplyInfo, ResolveError, Retry, SyncScope,
 };
-pub use serve::{Request, Servant, Serves, request, try_request};
+pub use serve::{ByteSource, ByteStream, Request, Servant, Serves, request, try_request};
 pub use transport::Peer;
 
 /// Types of the IDL mapping that Rust itself does not have.
@@ -74,7 +74,7 @@ pub mod private {
     pub use crate::invoke::{LocalFuture, LocalServant, Operation, invoke, local, send_oneway};
     pub use crate::reference::{ObjectRef, Reference};
     pub use crate::serve::{
-        DispatchSlot, OpTable, Outcome, ServerRequest, Serves, Skeleton, UserException,
-        unknown_user_exception,
+        ByteSource, ByteStream, DispatchSlot, OpTable, Outcome, ServerRequest, Serves, Skeleton, StreamStart,
+        UserException, unknown_user_exception,
     };
 }

@@ -83,7 +83,7 @@ impl Cx<'_> {
         let function = method.call_name();
         let arguments = method.sent().map(|param| {
             let name = &param.name;
-            if self.converts(param.ty, param.is_inout()) {
+            if param.stream || self.converts(param.ty, param.is_inout()) {
                 quote!(::core::convert::Into::into(#name))
             } else {
                 quote!(#name)
@@ -96,12 +96,16 @@ impl Cx<'_> {
     pub(super) fn call_function(&self, depth: usize, method: &Method) -> TokenStream {
         let v1 = &self.v1;
         let function = method.call_name();
-        let parameters = self.parameters(depth, method, Side::Servant);
+        let parameters = self.parameters(depth, method, Side::Call);
         let output = self.output(depth, method);
         let wire = &method.wire;
         let kind = if method.oneway { quote!(oneway) } else { quote!(twoway) };
+        let streamed = method.params.iter().any(|param| param.stream).then(|| quote!(.streamed()));
         let checks = self.bound_checks(method);
-        let arguments = method.sent().map(|param| &param.name);
+        let arguments = method.sent().map(|param| {
+            let name = &param.name;
+            if param.stream { quote!(#v1::ByteStream::from(#name)) } else { quote!(#name) }
+        });
         let name = &method.name;
         let encode = self.encode_arguments(method);
         let remote = if method.oneway {
@@ -113,7 +117,7 @@ impl Cx<'_> {
         };
         quote! {
             pub async fn #function(__zorb_target: &#v1::ObjectRef, #(#parameters),*) -> #output {
-                static __ZORB_OPERATION: #v1::Operation = #v1::Operation::#kind(#wire);
+                static __ZORB_OPERATION: #v1::Operation = #v1::Operation::#kind(#wire)#streamed;
                 #checks
                 if let ::core::option::Option::Some(__zorb_local) = #v1::local::<dyn Local>(__zorb_target) {
                     return __zorb_local

@@ -44,6 +44,8 @@ pub(super) struct Parameter {
     pub(super) span: Span,
     pub(super) ty: Use,
     pub(super) direction: Direction,
+    /// `@stream`: its octets are taken while they come.
+    pub(super) stream: bool,
 }
 
 /// A value that comes back.
@@ -145,6 +147,7 @@ impl Cx<'_> {
                     span: set.span,
                     ty,
                     direction: Direction::In,
+                    stream: false,
                 }];
                 vec![get, set]
             }
@@ -161,6 +164,7 @@ impl Cx<'_> {
                 span: self.model.rust_span(param.span),
                 ty: self.place(param.ty, &param.annotations, &format!("{scoped}::{}", param.name)),
                 direction: param.direction,
+                stream: param.annotations.get("stream").is_some(),
             })
             .collect();
         let mut results = Vec::new();
@@ -206,7 +210,8 @@ impl Cx<'_> {
                     Direction::Out => "out",
                     Direction::InOut => "inout",
                 };
-                format!("{direction} {} {}", self.model.describe(param.ty), param.name)
+                let stream = if param.annotations.get("stream").is_some() { "@stream " } else { "" };
+                format!("{stream}{direction} {} {}", self.model.describe(param.ty), param.name)
             })
             .collect();
         let oneway = if operation.oneway { "oneway " } else { "" };
@@ -223,7 +228,9 @@ impl Cx<'_> {
             .sent()
             .map(|param| {
                 let name = param.ident();
-                let ty = if param.is_inout() {
+                let ty = if param.stream {
+                    self.stream_type(side)
+                } else if param.is_inout() {
                     self.inout_type(depth, param.ty, side)
                 } else {
                     self.in_type(depth, param.ty, side)

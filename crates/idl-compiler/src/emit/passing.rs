@@ -41,7 +41,9 @@ pub(super) struct Passing {
 pub(super) enum Side {
     /// A method of the reference: takes whatever converts.
     Client,
-    /// A method of the servant, or the call behind the client's method.
+    /// The call behind the client's method.
+    Call,
+    /// A method of the servant.
     Servant,
     /// The boxed form between the two: borrows for one named lifetime.
     Local,
@@ -94,6 +96,15 @@ impl Cx<'_> {
                 let ty = self.ty(depth, u);
                 quote!(&#lifetime #ty)
             }
+        }
+    }
+
+    /// The type of a `@stream` parameter.
+    pub(super) fn stream_type(&self, side: Side) -> TokenStream {
+        let v1 = &self.v1;
+        match side {
+            Side::Client | Side::Call => into(quote!(#v1::ByteSource), side),
+            Side::Servant | Side::Local => quote!(#v1::ByteStream),
         }
     }
 
@@ -156,6 +167,6 @@ impl Cx<'_> {
 fn into(ty: TokenStream, side: Side) -> TokenStream {
     match side {
         Side::Client => quote!(impl ::core::convert::Into<#ty> + ::core::marker::Send),
-        Side::Servant | Side::Local => ty,
+        Side::Call | Side::Servant | Side::Local => ty,
     }
 }

@@ -78,6 +78,7 @@ impl Cx<'_> {
         let ids = lineage.iter().rev().map(|id| &self.model.def(*id).repository_id);
         let locals = lineage.iter().map(|id| self.local_path(depth, def, *id));
         let dispatch = self.dispatch(depth, def, lineage);
+        let streamed = self.streamed(lineage);
         quote! {
             #[doc(hidden)]
             pub mod #name {
@@ -97,6 +98,8 @@ impl Cx<'_> {
                     fn repository_ids(&self) -> &'static [&'static ::core::primitive::str] {
                         IDS
                     }
+
+                    #streamed
 
                     fn dispatch(
                         self: ::std::sync::Arc<Self>,
@@ -119,6 +122,23 @@ impl Cx<'_> {
                 }
 
                 #dispatch
+            }
+        }
+    }
+
+    /// The operations with a `@stream` parameter, inherited ones included.
+    fn streamed(&self, lineage: &[DefId]) -> TokenStream {
+        let methods = lineage.iter().flat_map(|owner| &self.methods[owner]);
+        let names: Vec<_> = methods
+            .filter(|method| method.params.iter().any(|param| param.stream))
+            .map(|method| &method.wire)
+            .collect();
+        if names.is_empty() {
+            return TokenStream::new();
+        }
+        quote! {
+            fn streamed(&self) -> &'static [&'static ::core::primitive::str] {
+                &[#(#names),*]
             }
         }
     }
@@ -254,7 +274,11 @@ impl Cx<'_> {
         let decode = self.decode_arguments(depth, method);
         let arguments = method.sent().map(|param| {
             let name = &param.name;
-            if param.is_inout() { quote!(#name) } else { self.to_servant(param.ty, &quote!(#name)) }
+            if param.stream || param.is_inout() {
+                quote!(#name)
+            } else {
+                self.to_servant(param.ty, &quote!(#name))
+            }
         });
         let (values, encode) = self.encode_results(method);
         let failures = match &method.error {
@@ -292,7 +316,11 @@ impl Cx<'_> {
         if names.is_empty() {
             return TokenStream::new();
         }
-        let types = method.sent().map(|param| self.ty(depth, param.ty));
+        let types = method.sent().map(|param| match param.stream {
+            true => quote!(#v1::StreamStart),
+            false => self.ty(depth, param.ty),
+        });
+        let streams = method.sent().filter(|param| param.stream).map(|param| &param.name);
         quote! {
             let (#(#names,)*) = match __zorb_request.decode(|__zorb_d| {
                 ::core::result::Result::Ok((#(<#types as #v1::CdrDecode>::decode(__zorb_d)?,)*))
@@ -300,6 +328,12 @@ impl Cx<'_> {
                 ::core::result::Result::Ok(__zorb_arguments) => __zorb_arguments,
                 ::core::result::Result::Err(__zorb_x) => return __zorb_request.bad_arguments(__zorb_x),
             };
+            #(
+                let #streams = match __zorb_request.byte_stream(#streams) {
+                    ::core::result::Result::Ok(__zorb_stream) => __zorb_stream,
+                    ::core::result::Result::Err(__zorb_x) => return __zorb_request.bad_arguments(__zorb_x),
+                };
+            )*
         }
     }
 

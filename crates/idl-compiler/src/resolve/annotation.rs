@@ -4,8 +4,8 @@ use super::{Resolver, article};
 use crate::ast::{ExprKind, Head};
 use crate::diagnostic::Diagnostic;
 use crate::model::{
-    Annotation, AnnotationArg, AnnotationValue, Annotations, ConstValue, DefId, DefKind, Type, TypeId,
-    ZeroCopyProblem,
+    Annotation, AnnotationArg, AnnotationValue, Annotations, ConstValue, DefId, DefKind, Direction, Param,
+    Primitive, Type, TypeId, ZeroCopyProblem,
 };
 
 impl Resolver<'_> {
@@ -45,6 +45,36 @@ impl Resolver<'_> {
             let message = format!("`@non_nil` on a value of type `{}`", self.model.describe(ty));
             let error = Diagnostic::error("bad-annotation", annotation.span, message);
             self.report(error.note("only object references can be nil"));
+        }
+    }
+
+    /// `@stream` says that the octets of the last argument are taken while they come.
+    pub(super) fn check_streams(&mut self, params: &[Param]) {
+        let last = params.iter().rposition(|param| param.direction != Direction::Out);
+        for (index, param) in params.iter().enumerate() {
+            let Some(annotation) = param.annotations.get("stream") else { continue };
+            let octets = match self.model.stripped(param.ty) {
+                Type::Sequence { element, bound: None } => {
+                    matches!(self.model.stripped(*element), Type::Primitive(Primitive::Octet))
+                }
+                _ => false,
+            };
+            let name = &param.name;
+            let (message, note) = if !octets {
+                let ty = self.model.describe(param.ty);
+                let note = "only `sequence<octet>` without a bound can be taken while it comes";
+                (format!("`@stream` on a parameter of type `{ty}`"), note)
+            } else if param.direction != Direction::In {
+                let note = "an argument that comes back must be there whole";
+                (format!("`@stream` on `{name}`, which is no `in` parameter"), note)
+            } else if last != Some(index) {
+                let note = "what comes behind it could be read only after all of it";
+                (format!("`@stream` on `{name}`, which is not the last argument"), note)
+            } else {
+                continue;
+            };
+            let error = Diagnostic::error("bad-annotation", annotation.span, message);
+            self.report(error.note(note));
         }
     }
 
@@ -89,7 +119,17 @@ impl Resolver<'_> {
                 );
             }
         }
+        self.check_no_stream(&annotations);
         self.check_zero_copy(id);
+    }
+
+    /// `@stream` stands where only a parameter can have it.
+    pub(super) fn check_no_stream(&mut self, annotations: &Annotations) {
+        if let Some(annotation) = annotations.get("stream") {
+            let message = "`@stream` on what is no parameter";
+            let error = Diagnostic::error("bad-annotation", annotation.span, message);
+            self.report(error.help("put it before the `in` of an operation's last argument"));
+        }
     }
 
     fn check_zero_copy(&mut self, id: DefId) {

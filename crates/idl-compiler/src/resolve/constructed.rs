@@ -41,6 +41,7 @@ impl Resolver<'_> {
                 let Some(ty) = ty.filter(|_| declared) else { continue };
                 let annotations = self.annotations(&member.head);
                 self.check_non_nil(&annotations, Some(ty));
+                self.check_no_stream(&annotations);
                 let Ident { text, span } = declarator.name;
                 let member = Member { name: text, ty, docs: member.head.docs.clone(), annotations, span };
                 if let DefKind::Struct(body) | DefKind::Exception(body) =

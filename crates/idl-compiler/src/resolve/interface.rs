@@ -121,7 +121,9 @@ impl Resolver<'_> {
         }
         let inside = self.inner_scope(None, scope);
         self.check_oneway(&operation);
-        let params = operation.params.into_iter().filter_map(|param| self.param(param, inside)).collect();
+        let params: Vec<_> =
+            operation.params.into_iter().filter_map(|param| self.param(param, inside)).collect();
+        self.check_streams(&params);
         let raises = self.raises(operation.raises.as_ref(), inside);
         if let DefKind::Operation(body) = &mut self.model.defs[id.index()].kind {
             (body.result, body.params, body.raises) = (result.flatten(), params, raises);

@@ -104,6 +104,7 @@ impl Resolver<'_> {
         self.declare_local(scope, &case.declarator.name, Entity::Member, "member");
         let annotations = self.annotations(&case.head);
         self.check_non_nil(&annotations, member_type);
+        self.check_no_stream(&annotations);
         let Ident { text, span } = case.declarator.name;
         let member = Member { name: text, ty: member_type?, docs: case.head.docs, annotations, span };
         Some(Case { labels: own, is_default, member })

@@ -15,7 +15,7 @@ use giop_codec::giop::{
 };
 use giop_codec::ior::Ior;
 use giop_codec::{DecodeError, EncodeError};
-use giop_proto::{CallError, Reply};
+use giop_proto::{CallError, Reply, Sent};
 
 use bind::Bound;
 pub use local::{LocalFuture, LocalServant, local};
@@ -33,19 +33,35 @@ const MAX_HOPS: usize = 10;
 pub struct Operation {
     name: &'static str,
     oneway: bool,
+    streamed: bool,
 }
 
 impl Operation {
     /// One with a reply.
     #[must_use]
     pub const fn twoway(name: &'static str) -> Self {
-        Self { name, oneway: false }
+        Self { name, oneway: false, streamed: false }
     }
 
     /// One without.
     #[must_use]
     pub const fn oneway(name: &'static str) -> Self {
-        Self { name, oneway: true }
+        Self { name, oneway: true, streamed: false }
+    }
+
+    /// The same, with a `@stream` argument.
+    #[must_use]
+    pub const fn streamed(self) -> Self {
+        Self { streamed: true, ..self }
+    }
+
+    /// Why a call of it failed: a servant that takes a stream may be at work before the request is written whole.
+    #[cold]
+    fn judge(&self, error: CallError) -> CallError {
+        match error.sent {
+            Sent::Partly if self.streamed => CallError { sent: Sent::Whole, ..error },
+            _ => error,
+        }
     }
 
     /// Its name on the wire.
@@ -239,6 +255,7 @@ pub(crate) async fn transact(
                 reply
             }
             Err(error) => {
+                let error = operation.judge(error);
                 if !link.is_usable() {
                     target.unbind(&binding);
                 }

@@ -47,7 +47,7 @@ pub(crate) struct Driver {
 impl Driver {
     pub(crate) fn new(link: Arc<Link>, service: Service) -> Self {
         let template = Request::idle(Arc::clone(&service.orb), link.peer().clone());
-        let running = Running::new(template, service.orb.config.deposit);
+        let running = Running::new(template, service.orb.config.deposit, Arc::clone(&link));
         Self { link, orb: service.orb, running, last: None, timer: None, moved: false, held: Vec::new() }
     }
 
@@ -246,6 +246,7 @@ impl Driver {
             }
         }
         loop {
+            state.wake_stream();
             if !self.running.is_idle() {
                 let sets = state.machine.code_sets();
                 drop(state);

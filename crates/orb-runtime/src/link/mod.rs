@@ -13,6 +13,7 @@ mod call;
 mod driver;
 mod headers;
 mod in_place;
+mod stream;
 
 use std::fmt;
 use std::io;
@@ -98,6 +99,8 @@ struct State {
     headers: Headers,
     /// Bulk arguments are shared, not copied into their message.
     shares: bool,
+    /// The servant that waits for a chunk of its request's payload.
+    stream: Option<Waker>,
     /// The write side of the socket is shut down.
     shut_down: bool,
     /// When the driver's timer fires.
@@ -128,6 +131,7 @@ impl Link {
             encoders: Vec::new(),
             headers: Headers::default(),
             shares,
+            stream: None,
             shut_down: false,
             armed: None,
         };
@@ -288,7 +292,15 @@ impl State {
         }
     }
 
+    /// Wakes the servant for which a chunk has come.
+    fn wake_stream(&mut self) {
+        if self.stream.is_some() && self.machine.has_chunk() {
+            self.stream.take().into_iter().for_each(Waker::wake);
+        }
+    }
+
     fn wake_room(&mut self) {
+        self.stream.take().into_iter().for_each(Waker::wake); // it may be the end
         for waker in self.room.drain(..) {
             waker.wake();
         }

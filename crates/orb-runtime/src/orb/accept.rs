@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use giop_proto::{Config, Role};
+use giop_proto::{Config, Role, Streams};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::OrbCore;
@@ -79,6 +79,7 @@ impl OrbCore {
     pub(crate) fn link_config(&self, role: Role) -> Config {
         let mut config = Config::new(role, Arc::clone(&self.config.limits), Arc::clone(&self.pool));
         config.deposit = self.config.deposit;
+        config.streams = Some(Arc::clone(&self.adapter) as Arc<dyn Streams>);
         config
     }
 }

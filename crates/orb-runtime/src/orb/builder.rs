@@ -324,7 +324,7 @@ impl Parts {
         Arc::new(OrbCore {
             config: self.config,
             connections: Connections::default(),
-            adapter: Adapter::new(boot_stamp(), self.blocking_threads),
+            adapter: Arc::new(Adapter::new(boot_stamp(), self.blocking_threads)),
             pool: Arc::new(BufferPool::new(self.pool)),
             endpoints,
             links: Mutex::default(),

@@ -50,7 +50,7 @@ struct Guard(Weak<OrbCore>);
 pub(crate) struct OrbCore {
     pub(crate) config: Config,
     pub(crate) connections: Connections,
-    adapter: Adapter,
+    adapter: Arc<Adapter>,
     pool: Arc<BufferPool>,
     endpoints: Vec<Endpoint>,
     links: Mutex<HashMap<u64, Weak<Link>>>,

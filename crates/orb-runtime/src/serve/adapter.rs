@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use giop_codec::giop::ObjectKey;
+use giop_proto::Streams;
 use tokio::sync::{Notify, Semaphore};
 
 use super::skeleton::Skeleton;
@@ -28,6 +29,8 @@ pub(crate) struct Adapter {
     named: papaya::HashMap<Bytes, Arc<Entry>>,
     free: Mutex<VecDeque<u32>>,
     active: AtomicUsize,
+    /// An object with streamed operations was activated.
+    streams: AtomicBool,
     blocking: Arc<Semaphore>,
 }
 
@@ -66,6 +69,17 @@ pub(crate) struct InFlight<E: Deref<Target = Entry> = Arc<Entry>>(E);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeyInUse;
 
+impl Streams for Adapter {
+    fn any(&self) -> bool {
+        self.streams.load(Ordering::Relaxed)
+    }
+
+    fn streams(&self, key: &[u8], operation: &[u8]) -> bool {
+        let found = self.find(key);
+        found.is_some_and(|entry| entry.skeleton.streamed().iter().any(|name| name.as_bytes() == operation))
+    }
+}
+
 impl Adapter {
     pub(crate) fn new(boot: [u8; 8], blocking_threads: usize) -> Self {
         Self {
@@ -74,6 +88,7 @@ impl Adapter {
             named: papaya::HashMap::new(),
             free: Mutex::new(VecDeque::new()),
             active: AtomicUsize::new(0),
+            streams: AtomicBool::new(false),
             blocking: Arc::new(Semaphore::new(blocking_threads)),
         }
     }
@@ -158,6 +173,9 @@ impl Adapter {
     }
 
     fn entry(&self, key: ObjectKey, skeleton: Arc<dyn Skeleton>, mode: RunMode, index: Option<u32>) -> Entry {
+        if !skeleton.streamed().is_empty() {
+            self.streams.store(true, Ordering::Relaxed);
+        }
         Entry {
             key,
             skeleton,

@@ -148,6 +148,14 @@ impl Request {
         f()
     }
 
+    /// Octets of the request that come as a stream.
+    pub(crate) fn coming(&self) -> usize {
+        match self.info.target.as_ref().map(|target| &target.source) {
+            Some(Source::Wire(incoming)) => incoming.coming(),
+            _ => 0,
+        }
+    }
+
     /// A decoder before the first argument, if the request is not a large one.
     #[inline]
     pub(crate) fn arguments(&self) -> Decoder<'_> {

@@ -6,9 +6,11 @@ mod optable;
 pub(crate) mod request;
 pub(crate) mod running;
 mod skeleton;
+mod stream;
 
 pub(crate) use current::inherited_deadline;
 pub use current::{Request, request, try_request};
 pub use optable::OpTable;
 pub use request::{Outcome, ServerRequest, unknown_user_exception};
 pub use skeleton::{DispatchSlot, Servant, Serves, Skeleton, UserException};
+pub use stream::{ByteSource, ByteStream, StreamStart};

@@ -1,5 +1,7 @@
 //! A request as generated code and servants see it.
 
+use std::sync::Arc;
+
 use giop_codec::cdr::{CdrEncode, Decoder, Encoder};
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{
@@ -12,6 +14,7 @@ use giop_proto::{Arguments, IncomingRequest, ServeToken};
 
 use super::current::Request;
 use super::skeleton::UserException;
+use crate::link::Link;
 
 /// A request that waits to be served: its message, the buffer of its reply and what `zorb::request()` tells of it.
 #[derive(Debug)]
@@ -21,6 +24,8 @@ pub struct ServerRequest {
     pub(crate) current: Request,
     /// Where they are not with `current`: of a large request.
     pub(crate) arguments: Option<Arguments>,
+    /// Where the rest of the payload comes from, if it does.
+    pub(crate) link: Option<Arc<Link>>,
 }
 
 /// What a dispatched request leaves: the encoded reply, or that there is none.

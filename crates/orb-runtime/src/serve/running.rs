@@ -19,12 +19,14 @@ use super::adapter::{Entry, InFlight};
 use super::current::Request;
 use super::request::{Outcome, ReplyTo, ServerRequest, panicked};
 use super::skeleton::DispatchSlot;
+use crate::link::Link;
 
 /// Slots kept for the next requests.
 const SPARE_SLOTS: usize = 32;
 
 /// The requests of one connection.
 pub(crate) struct Running {
+    link: Arc<Link>,
     template: Request,
     spare: Vec<Seat>,
     #[expect(clippy::vec_box, reason = "they travel through futures: a pointer is cheaper to move")]
@@ -62,8 +64,9 @@ struct Queue {
 }
 
 impl Running {
-    pub(crate) fn new(template: Request, shares: bool) -> Self {
+    pub(crate) fn new(template: Request, shares: bool, link: Arc<Link>) -> Self {
         Self {
+            link,
             template,
             spare: Vec::new(),
             encoders: Vec::new(),
@@ -102,8 +105,9 @@ impl Running {
         }
         let kind = entry.skeleton.repository_ids().as_ptr() as usize;
         let mut seat = self.seat(kind);
+        let link = (incoming.coming() > 0).then(|| Arc::clone(&self.link));
         let arguments = seat.current.renew(Arc::clone(&entry), incoming);
-        let request = ServerRequest { to, encoder, current: seat.current.clone(), arguments };
+        let request = ServerRequest { to, encoder, current: seat.current.clone(), arguments, link };
         let entered = entry.enter();
         let mode = entry.mode;
         let skeleton = Arc::clone(&entry.skeleton);

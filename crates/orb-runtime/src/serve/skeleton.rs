@@ -20,6 +20,11 @@ pub trait Skeleton: Send + Sync + 'static {
     /// type, so that the slot's memory is used again.
     fn dispatch(self: Arc<Self>, request: ServerRequest, slot: &mut DispatchSlot);
 
+    /// The operations whose last argument is a stream, as they are named on the wire.
+    fn streamed(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Fills `out`, an `Option<Arc<dyn Local>>` of the interface or one of its bases, for collocated calls.
     fn local(self: Arc<Self>, out: &mut dyn Any);
 }
