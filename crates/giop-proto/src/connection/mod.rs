@@ -4,6 +4,7 @@ mod calling;
 mod closing;
 mod reading;
 mod serving;
+mod streaming;
 mod time;
 mod unusual;
 mod writing;
@@ -24,10 +25,11 @@ use crate::limits::{Limits, Role};
 use crate::message::{LastHead, Reply, Terms};
 use crate::outbox::Outbox;
 use crate::pool::BufferPool;
-use crate::receive::Receiver;
+use crate::receive::{Receiver, Streams};
 use crate::serving::Serving;
 use crate::stats::Stats;
 use closing::Phase;
+use streaming::Streamed;
 use time::Clock;
 
 /// How a connection is set up.
@@ -49,6 +51,8 @@ pub struct Config {
     /// classical way, to compare with: everything is read through a window of 64 KiB, copied into its message's buffer
     /// and copied again when it is decoded.
     pub deposit: bool,
+    /// Which requests are handed out before their payload is there. Default: none.
+    pub streams: Option<Arc<dyn Streams>>,
 }
 
 impl Config {
@@ -62,6 +66,7 @@ impl Config {
             max_version: Version::V1_2,
             accept_requests: role == Role::Server,
             deposit: true,
+            streams: None,
         }
     }
 }
@@ -102,6 +107,8 @@ pub struct Connection {
     tx: Outbox,
     calls: Calls<Result<Reply, CallError>>,
     serving: Serving,
+    /// The request whose payload is under way.
+    streamed: Option<Streamed>,
     last_head: LastHead,
     code_sets: Option<CodeSets>,
     /// Events of things that are not messages.
@@ -120,7 +127,11 @@ impl Connection {
     /// A connection that was opened at `now`.
     #[must_use]
     pub fn new(config: Config, now: Instant) -> Self {
-        let Config { role, limits, pool, max_version, accept_requests, deposit } = config;
+        let Config { role, limits, pool, max_version, accept_requests, deposit, streams } = config;
+        let mut rx = Receiver::new(Arc::clone(&pool), limits.max_message_size, deposit);
+        if let Some(streams) = streams {
+            rx.set_streams(streams);
+        }
         Self {
             role,
             max_version,
@@ -128,11 +139,12 @@ impl Connection {
             version: if role == Role::Client { max_version } else { Version::V1_0 },
             accept_requests,
             phase: Phase::Open,
-            fragments: Fragments::new(Arc::clone(&pool)),
-            rx: Receiver::new(pool, limits.max_message_size, deposit),
+            fragments: Fragments::new(pool),
+            rx,
             tx: Outbox::default(),
             calls: Calls::new(role == Role::Client),
             serving: Serving::default(),
+            streamed: None,
             last_head: LastHead::default(),
             code_sets: None,
             notices: VecDeque::new(),

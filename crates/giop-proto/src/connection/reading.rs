@@ -8,6 +8,7 @@ use giop_codec::giop::{MessageHeader, MessageType};
 
 use super::Connection;
 use super::closing::Phase;
+use super::streaming::Streamed;
 use crate::error::{CloseReason, IoFailure, ProtocolError};
 use crate::event::Event;
 use crate::fragments::Joined;
@@ -22,7 +23,10 @@ impl Connection {
     pub fn wants_read(&self) -> bool {
         match self.phase {
             Phase::Open | Phase::Draining { .. } => {
-                self.clock.read_end.is_none() && !self.is_held() && !self.rx.is_starved()
+                self.clock.read_end.is_none()
+                    && !self.is_held()
+                    && !self.rx.is_starved()
+                    && !self.rx.awaits_taker()
             }
             Phase::Finishing { eof, .. } => !eof,
             Phase::Lingering { .. } => true,
@@ -150,7 +154,8 @@ impl Connection {
                     {
                         continue;
                     }
-                    self.clock.cut(self.rx.is_mid_message() && !self.rx.is_starved(), self.stats.messages_in);
+                    let peer_is_due = !self.rx.is_starved() && !self.rx.awaits_taker();
+                    self.clock.cut(self.rx.is_mid_message() && peer_is_due, self.stats.messages_in);
                     match self.clock.read_end {
                         Some(reason) if !self.rx.is_starved() => self.end(reason),
                         _ => break,
@@ -170,7 +175,7 @@ impl Connection {
         if !self.takes_requests()
             || !self.accept_requests
             || header.more_fragments
-            || octets.len() != HEADER_LEN + header.size as usize
+            || octets.len() + self.rx.coming() != HEADER_LEN + header.size as usize
             || self.is_over_budget()
         {
             self.handle_unusual_request(header, joined);
@@ -188,8 +193,12 @@ impl Connection {
         self.clock.request();
         let token = self.serving.insert(head.id, head.response.expects_reply());
         let terms = self.terms();
+        let coming = self.rx.coming();
+        if coming > 0 {
+            self.streamed = Some(Streamed::new(token));
+        }
         let message = joined.unwrap_or_else(|| Joined::whole(self.rx.take_front()));
-        Event::Request(IncomingRequest::new(header, message, head, token, terms))
+        Event::Request(IncomingRequest::new(header, message, head, token, terms, coming))
     }
 
     /// A request that came in fragments.

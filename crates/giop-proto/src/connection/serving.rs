@@ -17,14 +17,14 @@ impl Connection {
         } else {
             message.reset(message.order(), message.version());
         }
-        self.request_finished();
+        self.request_finished(token);
     }
 
     /// Ends a request that has no reply, or gets none.
     #[inline]
     pub fn finish_request(&mut self, token: ServeToken) {
         self.serving.finish(token);
-        self.request_finished();
+        self.request_finished(token);
     }
 
     /// Answers a LocateRequest.
@@ -44,7 +44,10 @@ impl Connection {
     }
 
     #[inline]
-    fn request_finished(&mut self) {
+    fn request_finished(&mut self, token: ServeToken) {
+        if self.streamed.is_some() {
+            self.drop_untaken(token);
+        }
         self.clock.touch();
         if !self.takes_requests() {
             self.proceed_closing();

@@ -1,5 +1,6 @@
 //! Messages off the main path: fragments, cancels, locates, closing ones, and requests that are refused.
 
+use bytes::Bytes;
 use giop_codec::code_set::CodeSetContext;
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{ContextId, MessageHeader, MessageType, RequestId, ResponseFlags};
@@ -41,17 +42,23 @@ impl Connection {
         if !self.accept_requests {
             return self.protocol_error(ProtocolError::Unexpected(MessageType::Request));
         }
+        let whole_size = self.rx.coming() == 0;
         let octets = match joined {
             Some(joined) => joined.octets.clone(),
             None if header.more_fragments => return self.handle_first_piece(header),
-            None => self.rx.take_front(),
+            None if whole_size => self.rx.take_front(),
+            None => {
+                let start = Bytes::copy_from_slice(self.rx.front());
+                self.rx.drop_front();
+                start
+            }
         };
         if !self.takes_requests() {
             self.stats.dropped += 1;
             return;
         }
         let size = HEADER_LEN + header.size as usize;
-        if octets.len() < size {
+        if octets.len() < size && whole_size {
             return self.refuse_oversized(&header, &octets, size);
         }
         match RequestHead::decode(&header, &octets) {

@@ -7,7 +7,7 @@ use giop_codec::giop::{
 };
 use giop_codec::{DecodeError, Version};
 
-use super::{decoder, narrow, place_of, word};
+use super::{decoder, narrow, part, place_of, word};
 use crate::receive::HEADER_LEN;
 
 /// Where the parts of a request's header lie.
@@ -53,6 +53,19 @@ const ID_END: usize = HEADER_LEN + 4;
 const LONGEST_REMEMBERED: usize = 512;
 
 impl RequestHead {
+    /// The object's key in the message.
+    pub(crate) fn key<'a>(&'a self, octets: &'a [u8]) -> &'a [u8] {
+        match &self.outside_key {
+            None => part(octets, self.key_at, self.key_len),
+            Some(key) => key.as_slice(),
+        }
+    }
+
+    /// The operation's name in the message.
+    pub(crate) fn operation<'a>(&self, octets: &'a [u8]) -> &'a [u8] {
+        part(octets, self.operation_at, u32::from(self.operation_len))
+    }
+
     /// Decodes the header of a request.
     pub(crate) fn decode(header: &MessageHeader, octets: &[u8]) -> Result<Self, RequestError> {
         let mut d = decoder(header, octets);

@@ -15,7 +15,7 @@ use crate::pool::BufferPool;
 use crate::receive::{DEPOSIT_MIN, Frame};
 use crate::serving::ServeToken;
 
-/// A whole request of the peer.
+/// A request of the peer: whole, but for a payload that is still [coming](Self::coming).
 ///
 /// Decoding its arguments copies no octet sequences: they are views of [`message`](Self::message).
 #[derive(Debug)]
@@ -23,6 +23,7 @@ pub struct IncomingRequest {
     body: Body,
     head: RequestHead,
     token: ServeToken,
+    coming: usize,
 }
 
 /// The arguments of a large request, apart from what names its object and operation, so that whoever decodes them may be the
@@ -52,8 +53,17 @@ impl IncomingRequest {
         head: RequestHead,
         token: ServeToken,
         terms: Terms,
+        coming: usize,
     ) -> Self {
-        Self { body: terms.body(header, message, head.body_at, head.has_contexts), head, token }
+        Self { body: terms.body(header, message, head.body_at, head.has_contexts), head, token, coming }
+    }
+
+    /// How many octets of it come as a stream, behind those of [`message`](Self::message): see
+    /// `Connection::take_chunk`. 0 for all requests but those that `Config::streams` names.
+    #[inline]
+    #[must_use]
+    pub fn coming(&self) -> usize {
+        self.coming
     }
 
     /// By this the reply is sent, or the request finished.
@@ -95,10 +105,7 @@ impl IncomingRequest {
     #[inline]
     #[must_use]
     pub fn key(&self) -> &[u8] {
-        match &self.head.outside_key {
-            None => part(&self.body.message, self.head.key_at, self.head.key_len),
-            Some(key) => key.as_slice(),
-        }
+        self.head.key(&self.body.message)
     }
 
     /// The operation's name.
@@ -112,7 +119,7 @@ impl IncomingRequest {
     #[inline]
     #[must_use]
     pub fn operation_octets(&self) -> &[u8] {
-        part(&self.body.message, self.head.operation_at, u32::from(self.head.operation_len))
+        self.head.operation(&self.body.message)
     }
 
     /// Whether key, operation, contexts and response flags are those of the request before it on the connection, so that

@@ -6,6 +6,7 @@ use giop_codec::giop::{MessageHeader, MessageType};
 use super::lent::{Deposit, Lent, is_piece};
 use super::memory::{grant, grow};
 use super::pieces::is_fragment;
+use super::stream::Decision;
 use super::{DEPOSIT_MIN, FrameError, HEADER_LEN, OVERSIZED_START, PIECE_HEADER_LEN, Receiver, State};
 
 /// What a header asks for.
@@ -36,6 +37,15 @@ impl Receiver {
                 Ok(None)
             }
             Size::Fits(total) if total >= DEPOSIT_MIN => {
+                let here = window.buffer.octets().get(from..from + have).unwrap_or_default();
+                match self.decide(&header, total, here) {
+                    Decision::Wait => return Ok(None),
+                    Decision::Stream => {
+                        (self.front, self.skip, self.front_streams) = (have, total - have, true);
+                        return Ok(Some(header));
+                    }
+                    Decision::Whole => {}
+                }
                 let start = window.buffer.view(from..from + have);
                 if let Some(buf) = self.deposit(header, total, &start) {
                     drop(start);
@@ -53,6 +63,7 @@ impl Receiver {
         match &self.state {
             State::Whole { header, .. } => Ok(Some(*header)),
             State::Piece { header, .. } => Ok(Some(*header)),
+            State::Early { .. } if self.has_stream() => Ok(None),
             State::Early { next, of_piece } => {
                 let (next, of_piece) = (*next, *of_piece);
                 let Some(header) = next.header().transpose()? else { return Ok(None) };
@@ -67,6 +78,9 @@ impl Receiver {
                         self.unplaced = next.len == PIECE_HEADER_LEN;
                     }
                     Size::Fits(total) if total >= DEPOSIT_MIN => {
+                        if let Decision::Wait = self.decide(&header, total, next.octets()) {
+                            return Ok(None);
+                        }
                         if let Some(buf) = self.deposit(header, total, next.octets()) {
                             self.state = State::Partial(buf);
                         }
@@ -82,6 +96,9 @@ impl Receiver {
     /// Drops what the window has of the message to be skipped.
     #[cold]
     pub(super) fn skip_rest(&mut self) {
+        if self.front_streams {
+            return self.begin_stream();
+        }
         let here = self.skip.min(self.to - self.from);
         self.from += here;
         self.skip -= here;

@@ -7,7 +7,7 @@ use super::{HEADER_LEN, OVERSIZED_START, PIECE_HEADER_LEN, Receiver, State};
 use crate::pool::{Buffer, BufferPool, WINDOW};
 
 /// The window of a receiver for which the pool has no memory.
-const STARVED_WINDOW: usize = 4 * 1024;
+pub(super) const STARVED_WINDOW: usize = 4 * 1024;
 
 impl Receiver {
     /// Gives a kept window back to the pool.
@@ -26,6 +26,8 @@ impl Receiver {
     /// Forgets everything that was received, and gives all memory back.
     pub fn clear(&mut self) {
         self.release();
+        self.end_stream();
+        (self.front_streams, self.unplaced) = (false, false);
         (self.from, self.to, self.front, self.skip, self.starved) = (0, 0, 0, 0, false);
         if let Some(window) = self.window.take() {
             self.give_back(window);
@@ -85,7 +87,8 @@ impl Receiver {
     pub(super) fn window_with_rest(&mut self) -> ReadBuf {
         let (from, to) = (std::mem::take(&mut self.from), std::mem::take(&mut self.to));
         let Some(mut window) = self.window.take() else { return self.window_with(&[]) };
-        if self.expect == 0 && to - from <= WINDOW / 2 && window.buffer.reclaim() {
+        let fits = to - from + OVERSIZED_START <= window.buffer.capacity().min(WINDOW / 2);
+        if self.expect == 0 && fits && window.buffer.reclaim() {
             // Nobody holds a view any more: what is left moves to the front.
             window.buffer.octets_mut().copy_within(from..to, 0);
             self.copied += (to - from) as u64;

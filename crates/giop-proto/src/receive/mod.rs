@@ -18,6 +18,7 @@ mod lent;
 mod memory;
 mod pieces;
 mod staged;
+mod stream;
 
 use std::sync::Arc;
 
@@ -28,6 +29,8 @@ use crate::pool::BufferPool;
 pub use lent::ReadBuf;
 use lent::{Deposit, Lent, Next};
 use pieces::is_fragment;
+pub use stream::{CHUNK, Chunk, STREAM_START, Streams};
+use stream::{Decision, Stream};
 
 /// The length of a GIOP message header.
 pub const HEADER_LEN: usize = MessageHeader::LEN;
@@ -101,6 +104,11 @@ pub struct Receiver {
     /// The message that is not complete, while the window for its next octets is with the reader: only where nothing is
     /// deposited.
     staged: Option<Box<Lent>>,
+    /// Which requests are handed out before their payload is there.
+    streams: Option<Arc<dyn Streams>>,
+    /// The message in front is one of them; `skip` octets of it come as a stream.
+    front_streams: bool,
+    stream: Option<Box<Stream>>,
     /// Octets of an oversized message that are still to come.
     skip: usize,
     /// The pool has no memory for the message at hand.
@@ -150,6 +158,9 @@ impl Receiver {
             unplaced: false,
             deposits,
             staged: None,
+            streams: None,
+            front_streams: false,
+            stream: None,
             skip: 0,
             starved: false,
             urgent: false,
@@ -157,6 +168,11 @@ impl Receiver {
             copied: 0,
             skipped: 0,
         }
+    }
+
+    /// Lets some requests be handed out before their payload is there.
+    pub fn set_streams(&mut self, streams: Arc<dyn Streams>) {
+        self.streams = Some(streams);
     }
 
     /// Whether large messages are read to their place.
@@ -184,7 +200,7 @@ impl Receiver {
     #[must_use]
     pub fn is_mid_message(&self) -> bool {
         match &self.state {
-            State::Window => self.from < self.to || self.skip > 0,
+            State::Window => self.from < self.to || self.skip > 0 || self.stream_left() > 0,
             State::Whole { .. } | State::Piece { .. } => false,
             State::Lent | State::Partial(_) => true,
             State::Early { next, .. } => next.len > 0 || self.skip > 0,
@@ -196,7 +212,7 @@ impl Receiver {
     pub fn announced(&self) -> usize {
         match &self.state {
             State::Partial(buf) => buf.deposit.map_or(0, |deposit| deposit.total),
-            _ => self.skip,
+            _ => self.skip + self.stream_left(),
         }
     }
 
@@ -236,7 +252,9 @@ impl Receiver {
     pub fn take_read_buf(&mut self) -> ReadBuf {
         if matches!(self.state, State::Window) {
             self.state = State::Lent;
-            if self.from == self.to && self.expect == 0 {
+            if self.stream.is_some() {
+                self.chunk_buffer()
+            } else if self.from == self.to && self.expect == 0 {
                 self.empty_window()
             } else {
                 self.window_with_rest()
@@ -255,6 +273,9 @@ impl Receiver {
         }
         let filled = buf.from.saturating_add(n);
         if buf.deposit.is_some() {
+            if self.stream.is_some() {
+                return self.read_chunk(buf, n);
+            }
             self.deposited(buf, filled);
         } else if buf.to == 0 {
             self.read_header(buf, n);
@@ -327,6 +348,7 @@ impl Receiver {
     /// Drops the message that was peeked.
     #[inline]
     pub fn drop_front(&mut self) {
+        self.front_streams = false;
         if let State::Window = self.state { self.advance() } else { drop(self.take_deposited()) }
     }
 
@@ -386,18 +408,29 @@ impl Receiver {
         }
         if let Some(Ok(header)) = start.map(MessageHeader::decode) {
             let total = (header.size as usize).saturating_add(HEADER_LEN);
-            let in_place =
-                self.deposits && filled < total && total <= buf.buffer.capacity().min(self.max_message);
-            if in_place && !(total >= DEPOSIT_MIN && is_fragment(&header)) {
-                if total >= DEPOSIT_MIN {
-                    buf.deposit = Some(Deposit { header, total });
-                    buf.to = total;
-                }
+            let partial = filled < total && total <= self.max_message && self.deposits;
+            if partial && self.goes_on(&mut buf, header, total) {
                 self.state = State::Partial(buf);
                 return;
             }
         }
         self.cut_from(buf);
+    }
+
+    /// Whether the message in front of the buffer, which is not all there, is read on where it is.
+    fn goes_on(&self, buf: &mut Lent, header: MessageHeader, total: usize) -> bool {
+        let here = buf.buffer.octets().get(..buf.from).unwrap_or_default();
+        match self.decide(&header, total, here) {
+            Decision::Wait => buf.from < buf.to,
+            Decision::Stream => false,
+            Decision::Whole if total < DEPOSIT_MIN => total <= buf.buffer.capacity(),
+            Decision::Whole if is_fragment(&header) || total > buf.buffer.capacity() => false,
+            Decision::Whole => {
+                buf.deposit = Some(Deposit { header, total });
+                buf.to = total;
+                true
+            }
+        }
     }
 
     /// Leaves a filled buffer to be cut.

@@ -1,0 +1,294 @@
+//! Requests that are handed out before their payload is there.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod util;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use giop_codec::giop::RequestId;
+use giop_proto::pool::WINDOW;
+use giop_proto::receive::{CHUNK, STREAM_START};
+use giop_proto::{
+    BufferPool, Chunk, CloseReason, Config, IncomingRequest, Limits, Role, ServeToken, SlowPeer, Streams,
+};
+use util::messages::Ask;
+use util::{Cut, Pair};
+
+const MIB: usize = 1 << 20;
+
+/// Streams `ping` of the object `streamed`.
+#[derive(Debug, Default)]
+struct Table(AtomicBool);
+
+impl Streams for Table {
+    fn any(&self) -> bool {
+        !self.0.load(Ordering::Relaxed)
+    }
+
+    fn streams(&self, key: &[u8], operation: &[u8]) -> bool {
+        key == b"streamed" && operation == b"ping"
+    }
+}
+
+fn pair_of(cut: Cut, limits: Limits) -> Pair {
+    let pool = Arc::new(BufferPool::new(64 << 20));
+    let config = |role| Config::new(role, Arc::new(limits.clone()), Arc::clone(&pool));
+    let mut server = config(Role::Server);
+    server.streams = Some(Arc::new(Table::default()));
+    Pair::with_configs(cut, config(Role::Client), server)
+}
+
+fn pair(cut: Cut) -> Pair {
+    pair_of(cut, Limits::default())
+}
+
+fn body(len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i * 31 + i / 251) as u8).collect()
+}
+
+fn ask(key: &[u8], id: u32, len: usize) -> Ask {
+    Ask { id, key: key.to_vec(), body: body(len), ..Ask::default() }
+}
+
+/// Takes all chunks, and checks how much waits at a time.
+fn take_all(pair: &mut Pair, token: ServeToken) -> (Vec<u8>, Chunk) {
+    let mut octets = Vec::new();
+    loop {
+        match pair.server.conn.take_chunk(token) {
+            Chunk::Octets(chunk) => {
+                assert!(!chunk.is_empty() && chunk.len() <= CHUNK);
+                octets.extend_from_slice(&chunk);
+            }
+            Chunk::Pending => {
+                let before = pair.server.read;
+                pair.wait(Duration::from_millis(10));
+                if pair.server.read == before && !pair.server.conn.has_chunk() {
+                    return (octets, Chunk::Pending);
+                }
+            }
+            end => return (octets, end),
+        }
+    }
+}
+
+fn whole(pair: &mut Pair, request: &IncomingRequest) -> Vec<u8> {
+    let mut octets = request.arguments().rest().to_vec();
+    pair.server.conn.open_stream(request.token());
+    let (rest, end) = take_all(pair, request.token());
+    assert_eq!(end, Chunk::End);
+    assert_eq!(rest.len(), request.coming());
+    octets.extend(rest);
+    octets
+}
+
+#[test]
+fn a_streamed_request_comes_before_its_payload_wherever_it_is_cut() {
+    let len = 150_000;
+    for cut in [1, 11, 12, 13, 60, 16_383, 16_384, 16_385, 65_535, 65_536, 65_537, 100_000, 149_999, 150_100]
+    {
+        let mut pair = pair(Cut::At(cut));
+        let ask = ask(b"streamed", 2, len);
+        pair.server.inject(&ask.octets());
+        pair.server.inject(&Ask { id: 4, ..Ask::default() }.octets());
+        pair.drive();
+        let request = pair.request();
+        assert!(request.coming() > 0 && request.message().len() >= STREAM_START, "{cut}");
+        assert!(pair.server.requests.is_empty(), "nothing overtakes it");
+        assert!(whole(&mut pair, &request) == ask.body, "{cut}");
+        pair.drive();
+        assert_eq!(pair.request().id(), RequestId(4), "{cut}");
+    }
+}
+
+#[test]
+fn octets_one_at_a_time_make_the_same_stream() {
+    let mut pair = pair(Cut::Octets);
+    let ask = ask(b"streamed", 2, 70_000);
+    pair.server.inject(&ask.octets());
+    pair.server.inject(&ask.octets());
+    pair.drive();
+    for _ in 0..2 {
+        let request = pair.request();
+        assert!(whole(&mut pair, &request) == ask.body);
+        pair.drive();
+    }
+}
+
+#[test]
+fn others_and_small_ones_are_handed_out_whole() {
+    let mut pair = pair(Cut::Whole);
+    for (key, len) in [(&b"other"[..], MIB), (b"streamed", 40_000), (b"streamed", 100), (b"other", MIB)] {
+        for _ in 0..3 {
+            let before = pair.server.conn.stats().copied;
+            let ask = ask(key, 2, len);
+            pair.server.inject(&ask.octets());
+            pair.drive();
+            let request = pair.request();
+            assert_eq!((request.coming(), request.arguments().rest() == ask.body), (0, true));
+            pair.server.conn.finish_request(request.token());
+            let copied = pair.server.conn.stats().copied - before;
+            assert!(copied <= WINDOW as u64 + 64 + 12, "{copied} of {len}");
+        }
+    }
+    // Though there may be streams, a steady flood of others is not copied.
+    let flood: Vec<u8> = (0..20).flat_map(|_| ask(b"other", 2, MIB).octets()).collect();
+    let before = pair.server.conn.stats().copied;
+    pair.server.inject(&flood);
+    pair.drive();
+    assert_eq!(pair.server.requests.len(), 20);
+    assert!(pair.server.conn.stats().copied - before <= 21 * 12);
+}
+
+#[test]
+fn a_stream_takes_constant_memory_and_the_peer_waits_for_its_taker() {
+    let mut limits = Limits::default();
+    limits.max_message_size = 64 << 20;
+    let mut pair = pair_of(Cut::Whole, limits);
+    let ask = ask(b"streamed", 2, 40 * MIB);
+    pair.server.inject(&ask.octets());
+    pair.drive();
+    let request = pair.request();
+    assert!(!pair.server.conn.wants_read(), "nobody takes anything");
+    let read = pair.server.read;
+    assert!(read <= 5 * CHUNK + 2 * WINDOW, "{read}");
+    // Waiting for its own servant is not the peer's fault.
+    pair.wait(Duration::from_secs(3600));
+    assert!(!pair.server.conn.is_closing());
+    assert!(whole(&mut pair, &request) == ask.body);
+    let held = pair.pool.stats().held;
+    assert!(held <= 8 * (CHUNK + 64) + 4 * WINDOW, "{held}");
+    assert_eq!(pair.server.conn.stats().copied, 0);
+}
+
+#[test]
+fn a_stream_that_is_given_up_is_skipped() {
+    // Never opened, and the request is finished; opened and given up; given up in the middle of a read.
+    for way in 0..3 {
+        for cut in [Cut::Whole, Cut::At(100_001)] {
+            let mut pair = pair(cut);
+            let ask = ask(b"streamed", 2, 3 * MIB);
+            pair.server.inject(&ask.octets());
+            pair.drive();
+            let request = pair.request();
+            let token = request.token();
+            match way {
+                0 => pair.answer(&request, b"no"),
+                1 => {
+                    pair.server.conn.open_stream(token);
+                    pair.answer(&request, b"soon");
+                    assert!(matches!(pair.server.conn.take_chunk(token), Chunk::Octets(_)));
+                    pair.server.conn.abandon_stream(token);
+                }
+                _ => {
+                    pair.server.conn.open_stream(token);
+                    assert!(matches!(pair.server.conn.take_chunk(token), Chunk::Octets(_)));
+                    let buf = pair.server.conn.take_read_buf();
+                    pair.server.conn.abandon_stream(token);
+                    pair.server.conn.handle_read(buf, 0, pair.now);
+                    pair.server.conn.finish_request(token);
+                }
+            }
+            assert_eq!(pair.server.conn.take_chunk(token), Chunk::Lost);
+            pair.server.inject(&Ask { id: 4, ..Ask::default() }.octets());
+            pair.drive();
+            assert_eq!(pair.request().id(), RequestId(4), "way {way}");
+            assert!(pair.server.conn.stats().skipped > MIB as u64);
+            // A late hand does no harm to the next stream.
+            pair.server.inject(&Ask { id: 6, ..ask.clone() }.octets());
+            pair.drive();
+            let request = pair.request();
+            pair.server.conn.abandon_stream(token);
+            assert!(whole(&mut pair, &request) == ask.body);
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_breaks_off_is_lost() {
+    for end in [STREAM_START, 70_000, 500_000, MIB] {
+        let mut pair = pair(Cut::Whole);
+        let octets = ask(b"streamed", 2, MIB).octets();
+        pair.server.inject(&octets[..end]);
+        pair.drive();
+        let request = pair.request();
+        pair.server.conn.open_stream(request.token());
+        let (_, pending) = take_all(&mut pair, request.token());
+        assert_eq!(pending, Chunk::Pending);
+        pair.server.eof = true;
+        pair.drive();
+        assert_eq!(take_all(&mut pair, request.token()).1, Chunk::Lost, "{end}");
+    }
+}
+
+#[test]
+fn a_stream_that_was_whole_outlives_its_connection() {
+    let mut pair = pair(Cut::Whole);
+    let ask = ask(b"streamed", 2, 200_000);
+    pair.server.inject(&ask.octets());
+    pair.drive();
+    let request = pair.request();
+    pair.server.conn.open_stream(request.token());
+    pair.server.conn.abort(CloseReason::Local);
+    let (rest, end) = take_all(&mut pair, request.token());
+    assert_eq!(end, Chunk::End);
+    assert_eq!(rest.len(), request.coming());
+}
+
+#[test]
+fn a_peer_that_stops_in_the_middle_is_timed() {
+    let mut pair = pair(Cut::Whole);
+    let octets = ask(b"streamed", 2, MIB).octets();
+    pair.server.inject(&octets[..200_000]);
+    pair.drive();
+    let request = pair.request();
+    pair.server.conn.open_stream(request.token());
+    assert_eq!(take_all(&mut pair, request.token()).1, Chunk::Pending);
+    pair.wait(Duration::from_secs(30 + 17));
+    pair.wait(Duration::from_secs(30 + 17));
+    assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::SlowPeer(SlowPeer::Message)));
+    assert_eq!(take_all(&mut pair, request.token()).1, Chunk::Lost);
+}
+
+#[test]
+fn one_over_the_budget_is_refused_and_skipped() {
+    let mut limits = Limits::default();
+    limits.max_requests = 1;
+    let mut pair = pair_of(Cut::Whole, limits);
+    // The server waits for a reply itself, so it must read on.
+    pair.server.inject(&Ask { id: 2, ..Ask::default() }.octets());
+    pair.drive();
+    let first = pair.request();
+    let call = pair.server.conn.start_call(None, pair.now).unwrap();
+    pair.server.conn.send_request(call, &mut Ask::default().encoder());
+    pair.server.inject(&ask(b"streamed", 4, MIB).octets());
+    pair.client.awake = false;
+    pair.drive();
+    assert!(pair.server.requests.is_empty());
+    assert_eq!(pair.server.conn.stats().refused, 1);
+    assert!(pair.server.conn.stats().skipped > (MIB / 2) as u64);
+    pair.server.conn.finish_request(first.token());
+    pair.server.inject(&Ask { id: 6, ..Ask::default() }.octets());
+    pair.drive();
+    assert_eq!(pair.request().id(), RequestId(6));
+}
+
+#[test]
+fn without_memory_a_stream_goes_on_in_small_steps() {
+    let pool = Arc::new(BufferPool::new(WINDOW));
+    let config = |role| Config::new(role, Arc::new(Limits::default()), Arc::clone(&pool));
+    let mut server = config(Role::Server);
+    server.streams = Some(Arc::new(Table::default()));
+    let mut pair = Pair::with_configs(Cut::Whole, config(Role::Client), server);
+    let ask = ask(b"streamed", 2, 300_000);
+    pair.server.inject(&ask.octets());
+    for _ in 0..10_000 {
+        pair.wait(Duration::from_millis(10));
+        if !pair.server.requests.is_empty() {
+            break;
+        }
+    }
+    let request = pair.request();
+    assert!(whole(&mut pair, &request) == ask.body);
+}
