@@ -2,7 +2,7 @@
 # Runs every test of the workspace, those against live foreign ORBs included: ./test.sh [OPTIONS OF cargo test]
 #
 # Needs Rust. Installs and builds the foreign peers where it can (as root on Debian and its kin); what it can not get is
-# skipped, loudly. With CI=true a missing peer is an error.
+# skipped, loudly, and so is io_uring (REQUIRE_URING=1: an error). With CI=true a missing peer is an error.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -22,6 +22,19 @@ peers build-peers.sh
 status=0
 cargo test --workspace --all-features --no-fail-fast "$@" 2>&1 | tee -a "$log" || status=$?
 ((status == 0)) || problems+=("cargo test failed ($status)")
+
+# The suites with TCP connections once more, over io_uring. Where the kernel refuses it, or a container forbids it, they say so.
+printf '\n==== over io_uring\n'
+status=0
+ring=(--workspace --all-features --no-fail-fast)
+cargo test "${ring[@]}" --test uring -- --nocapture 2>&1 | tee -a "$log" || status=$?
+if grep -q 'SKIPPED: no io_uring' "$log"; then
+  echo 'SKIPPED: the kernel refuses io_uring, nothing was tested over it (REQUIRE_URING=1 makes that an error)' | tee -a "$log"
+else
+  ZORB_TEST_TRANSPORT=uring REQUIRE_URING=1 cargo test "${ring[@]}" \
+    --test calls --test alloc --test runtime_faults --test interop "$@" 2>&1 | tee -a "$log" || status=$?
+fi
+((status == 0)) || problems+=("cargo test over io_uring failed ($status)")
 
 printf '\n==== summary\n'
 awk '

@@ -7,6 +7,7 @@
 //! # Features
 //! None is on by default; each adds and changes nothing else.
 //!
+//! * `uring`: io_uring as a transport on Linux ([`Transport::IoUring`]).
 //! * `metrics`: counters and gauges of the `metrics` facade. Octets: `zorb_received_bytes_total`, `zorb_sent_bytes_total`,
 //!   `zorb_copied_received_bytes_total`, `zorb_copied_sent_bytes_total`, `zorb_skipped_bytes_total`. Messages:
 //!   `zorb_messages_received_total`, `zorb_messages_sent_total`. The pool of receive buffers: `zorb_pool_cap_bytes`,
@@ -20,7 +21,8 @@ pub use orb_runtime::{
     ActivateError, Activation, ArgsError, BuildError, ByteSource, ByteStream, CompletionStatus, InvalidName,
     Latency, Limits, MinorCode, NarrowError, ObjectRef, Orb, OrbBuilder, Peer, PoolStats, Reference,
     ReplyInfo, Request, ResolveError, ResultExt, Retry, Servant, Serves, ShutdownReport, Stats, SyncScope,
-    SystemException, SystemExceptionKind, blocking, minor, request, testing, try_request,
+    SystemException, SystemExceptionKind, Transport, TransportStats, blocking, minor, request, testing,
+    try_request,
 };
 
 /// Types of the IDL mapping that Rust itself does not have.

@@ -4,6 +4,8 @@
 //! every test counts stub, connection, dispatch, skeleton and servant together.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod transport;
+
 use std::cell::RefCell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -129,9 +131,9 @@ impl Bench {
     fn new() -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let (server, client, meter) = runtime.block_on(async {
-            let server = Orb::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+            let server = transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
             let here: MeterRef = server.activate(Counter::default()).unwrap();
-            let client = Orb::builder().build().await.unwrap();
+            let client = transport::builder().build().await.unwrap();
             let meter: MeterRef = client.resolve(&here.to_string()).await.unwrap();
             (server, client, meter)
         });
@@ -198,11 +200,14 @@ fn the_allocator_counts_this_threads_calls() {
 
 #[test]
 fn a_ping_allocates_nothing() {
-    Bench::new().assert_none("pings", 1000, async |meter| {
+    let bench = Bench::new();
+    bench.assert_none("pings", 1000, async |meter| {
         for _ in 0..1000 {
             meter.ping().await.unwrap();
         }
     });
+    transport::assert_used(&bench.client);
+    transport::assert_used(&bench.server);
 }
 
 #[test]

@@ -5,6 +5,8 @@
 #![allow(unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
+#[path = "../transport/mod.rs"]
+mod transport;
 mod zorb;
 
 use std::process::Command;

@@ -8,6 +8,7 @@ use zorb::prelude::*;
 
 use crate::on_both_flavours;
 use crate::probe::{Probe, ProbeRef, tcp};
+use crate::transport::builder;
 
 on_both_flavours! {
     async fn a_shutdown_under_load_answers_every_request_or_says_that_it_was_not_executed() {
@@ -102,7 +103,7 @@ on_both_flavours! {
         drop(tcp.here);
         drop(tcp.server);
         let endpoint = format!("iiop://{address}");
-        let again = Orb::builder().listen(endpoint).hold().build().await.unwrap();
+        let again = builder().listen(endpoint).hold().build().await.unwrap();
         gone.store(true, Ordering::SeqCst);
         tokio::time::sleep(Duration::from_millis(10)).await;
         let _probe: ProbeRef = again.activate_named("Probe", Probe::default()).unwrap();
@@ -112,7 +113,7 @@ on_both_flavours! {
     }
 
     async fn two_hundred_clients_connect_at_once() {
-        let server = Orb::builder().listen("iiop://127.0.0.1:0").max_connections(400, 400).build().await.unwrap();
+        let server = builder().listen("iiop://127.0.0.1:0").max_connections(400, 400).build().await.unwrap();
         let servant = Arc::new(Probe::default());
         let here: ProbeRef = server.activate(Arc::clone(&servant)).unwrap();
         let text = here.to_string();
@@ -120,7 +121,7 @@ on_both_flavours! {
             .map(|i| {
                 let text = text.clone();
                 tokio::spawn(async move {
-                    let client = Orb::builder().build().await.unwrap();
+                    let client = builder().build().await.unwrap();
                     let probe: ProbeRef = client.resolve(&text).await.unwrap();
                     for k in 0..5 {
                         assert_eq!(probe.add(i, k).await.unwrap(), i + k);
@@ -145,14 +146,14 @@ on_both_flavours! {
     }
 
     async fn clients_over_the_limit_are_turned_away_and_the_others_are_served() {
-        let server = Orb::builder().listen("iiop://127.0.0.1:0").max_connections(100, 10).build().await.unwrap();
+        let server = builder().listen("iiop://127.0.0.1:0").max_connections(100, 10).build().await.unwrap();
         let here: ProbeRef = server.activate(Probe::default()).unwrap();
         let text = here.to_string();
         let clients: Vec<_> = (0..30)
             .map(|_| {
                 let text = text.clone();
                 tokio::spawn(async move {
-                    let client = Orb::builder().build().await.unwrap();
+                    let client = builder().build().await.unwrap();
                     let probe: ProbeRef = client.resolve_unchecked(&text).await.unwrap();
                     let result = probe.add(1, 2).await;
                     (client, probe, result)
@@ -181,7 +182,7 @@ on_both_flavours! {
             client.shutdown().await;
         }
         // A place that was left can be taken.
-        let client = Orb::builder().build().await.unwrap();
+        let client = builder().build().await.unwrap();
         let mut last = None;
         for _ in 0..200 {
             let probe: ProbeRef = client.resolve_unchecked(&text).await.unwrap();

@@ -13,6 +13,8 @@ mod load;
 mod panics;
 mod probe;
 mod references;
+#[path = "../transport/mod.rs"]
+mod transport;
 
 /// The same test on both flavours of tokio, and never longer than a minute.
 macro_rules! on_both_flavours {

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use zorb::prelude::*;
 use zorb::testing::Pair as Orbs;
 
+use crate::transport::builder;
+
 zorb::idl! {
     module Faults {
         typedef sequence<octet> Octets;
@@ -187,10 +189,10 @@ pub(crate) struct Tcp {
 }
 
 pub(crate) async fn tcp() -> Tcp {
-    let server = Orb::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+    let server = builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
     let servant = Arc::new(Probe::default());
     let here: ProbeRef = server.activate_named("Probe", Arc::clone(&servant)).unwrap();
-    let client = Orb::builder().build().await.unwrap();
+    let client = builder().build().await.unwrap();
     let probe = client.resolve(&here.to_string()).await.unwrap();
     Tcp { server, client, servant, here, probe }
 }

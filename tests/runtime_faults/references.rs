@@ -4,7 +4,8 @@ use zorb::prelude::*;
 use zorb::testing::pair;
 use zorb::{NarrowError, ResolveError};
 
-use crate::probe::{ProbeRef, over};
+use crate::probe::{ProbeRef, over, tcp};
+use crate::transport::builder;
 
 zorb::idl! {
     interface Stranger { void wave(); };
@@ -19,7 +20,7 @@ async fn error(orb: &Orb, text: &str) -> String {
 
 #[tokio::test]
 async fn malformed_urls_say_what_is_wrong_where() {
-    let orb = Orb::builder().build().await.unwrap();
+    let orb = builder().build().await.unwrap();
     let cases = [
         ("", "character 1"),
         ("http://host/key", "character 1"),
@@ -77,7 +78,7 @@ async fn an_ior_with_any_character_changed_never_panics_or_hangs() {
 
 #[tokio::test]
 async fn a_nil_reference_is_named() {
-    let orb = Orb::builder().build().await.unwrap();
+    let orb = builder().build().await.unwrap();
     // An empty type id and no profile.
     let text = "IOR:00000000000000010000000000000000";
     let result = orb.resolve::<ProbeRef>(text).await;
@@ -86,7 +87,7 @@ async fn a_nil_reference_is_named() {
 
 #[tokio::test]
 async fn files_and_initial_references_that_are_missing_are_named() {
-    let orb = Orb::builder().init_ref("Loop", "corbaloc:rir:/Loop").build().await.unwrap();
+    let orb = builder().init_ref("Loop", "corbaloc:rir:/Loop").build().await.unwrap();
     let error = error(&orb, "file:///no/such/file.ior").await;
     assert!(error.contains("/no/such/file.ior") && error.contains("No such file"), "{error}");
     let error = self::error(&orb, "corbaloc:rir:/Unheard").await;
@@ -114,4 +115,12 @@ async fn the_wrong_interface_is_an_error_that_names_both() {
     orbs.server.shutdown().await;
     let result = orbs.client.resolve::<StrangerRef>(&probe.to_string()).await;
     assert!(matches!(result, Err(ResolveError::Narrow(NarrowError::Call { .. }))), "{result:?}");
+}
+
+#[tokio::test]
+async fn connections_are_of_the_transport_under_test() {
+    let tcp = tcp().await;
+    tcp.probe.ping().await.unwrap();
+    crate::transport::assert_used(&tcp.client);
+    crate::transport::assert_used(&tcp.server);
 }

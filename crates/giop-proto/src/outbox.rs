@@ -266,20 +266,22 @@ impl Transmit {
 
     /// Fills `slices` with what is to be written next and returns how many it used.
     pub fn io_slices<'a>(&'a self, slices: &mut [IoSlice<'a>; MAX_SLICES]) -> usize {
-        let Batch { octets, chunks, .. } = &*self.0;
-        let mut from = self.0.at;
-        let gathered = |from: &mut usize, to: usize| octets.get(std::mem::replace(from, to)..to);
-        let pieces = chunks.iter().flat_map(|(place, chunk)| [gathered(&mut from, *place), Some(&**chunk)]);
         let mut used = 0;
-        let mut put = |piece: &'a [u8]| {
-            if let Some(slice) = slices.get_mut(used) {
-                *slice = IoSlice::new(piece);
-                used += 1;
-            }
-        };
-        pieces.flatten().filter(|piece| !piece.is_empty()).take(MAX_SLICES).for_each(&mut put);
-        octets.get(from..).filter(|last| !last.is_empty()).map(put);
+        for (slice, piece) in slices.iter_mut().zip(self.pieces()) {
+            *slice = IoSlice::new(piece);
+            used += 1;
+        }
         used
+    }
+
+    /// All pieces that are to be written, none of them empty.
+    pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        let Batch { octets, chunks, at, .. } = &*self.0;
+        let mut from = *at;
+        let mut gathered = move |to: usize| octets.get(std::mem::replace(&mut from, to)..to);
+        let pieces = chunks.iter().flat_map(move |(place, chunk)| [gathered(*place), Some(&**chunk)]);
+        let last = chunks.back().map_or(*at, |(place, _)| *place);
+        pieces.chain([octets.get(last..)]).flatten().filter(|piece| !piece.is_empty())
     }
 
     /// Counts `n` octets as written.

@@ -25,7 +25,7 @@ pub use reference::{
     InvalidName, NarrowError, ObjectRef, Reference, ReplyInfo, ResolveError, Retry, SyncScope,
 };
 pub use serve::{ByteSource, ByteStream, Request, Servant, Serves, request, try_request};
-pub use transport::Peer;
+pub use transport::{Peer, Transport, TransportStats};
 
 /// Types of the IDL mapping that Rust itself does not have.
 pub mod types {

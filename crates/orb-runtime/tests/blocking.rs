@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use orb_runtime::blocking::wait;
 use orb_runtime::{CompletionStatus, Latency, Orb, Reference, SystemExceptionKind};
-use probe::{Probe, ProbeRef};
+use probe::{Probe, ProbeRef, builder};
 
 /// A server in its own threads; dropping it ends it.
 struct Server {
@@ -20,14 +20,14 @@ struct Server {
 
 fn server() -> Server {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let orb = runtime.block_on(Orb::builder().listen("iiop://127.0.0.1:0").build()).unwrap();
+    let orb = runtime.block_on(builder().listen("iiop://127.0.0.1:0").build()).unwrap();
     let activation = orb.activation().concurrent();
     let text = activation.activate::<ProbeRef, _>(Probe::default()).unwrap().to_string();
     Server { runtime, orb, text }
 }
 
 fn client(latency: Latency) -> Orb {
-    wait(Orb::builder().latency(latency).build()).unwrap()
+    wait(builder().latency(latency).build()).unwrap()
 }
 
 fn probe(orb: &Orb, server: &Server) -> ProbeRef {

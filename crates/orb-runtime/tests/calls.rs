@@ -12,12 +12,12 @@ use orb_runtime::testing::{PipeFaults, pair};
 use orb_runtime::{
     CompletionStatus, NarrowError, Orb, Reference, ResolveError, Retry, SyncScope, SystemExceptionKind,
 };
-use probe::{Probe, ProbeRef};
+use probe::{Probe, ProbeRef, builder};
 
 async fn over_tcp() -> (Orb, Orb, ProbeRef) {
-    let server = Orb::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+    let server = builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
     let here: ProbeRef = server.activate_named("Probe", Probe::default()).unwrap();
-    let client = Orb::builder().build().await.unwrap();
+    let client = builder().build().await.unwrap();
     let there = client.resolve(&here.to_string()).await.unwrap();
     (server, client, there)
 }
@@ -119,7 +119,7 @@ async fn a_dead_server_is_named_with_the_systems_error() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let client = Orb::builder().build().await.unwrap();
+    let client = builder().build().await.unwrap();
     let url = format!("corbaloc:iiop:1.2@{address}/Probe");
     let probe: ProbeRef = client.resolve_unchecked(&url).await.unwrap();
     let error = probe.ping().await.unwrap_err();
@@ -230,7 +230,7 @@ async fn a_connection_cut_anywhere_fails_the_call_and_the_next_reconnects() {
 
 #[tokio::test]
 async fn collocated_calls_go_straight_to_the_servant() {
-    let orb = Orb::builder().build().await.unwrap();
+    let orb = builder().build().await.unwrap();
     let probe: ProbeRef = orb.activate(Probe::default()).unwrap();
     probe.ping().await.unwrap();
     assert_eq!(orb.open_connections(), 0);
@@ -243,9 +243,9 @@ async fn collocated_calls_go_straight_to_the_servant() {
 
 #[tokio::test]
 async fn held_requests_are_served_after_accept() {
-    let server = Orb::builder().listen("iiop://127.0.0.1:0").hold().build().await.unwrap();
+    let server = builder().listen("iiop://127.0.0.1:0").hold().build().await.unwrap();
     let url = format!("corbaloc:iiop:1.2@{}/Probe", server.endpoints()[0]);
-    let client = Orb::builder().build().await.unwrap();
+    let client = builder().build().await.unwrap();
     let probe: ProbeRef = client.resolve_unchecked(&url).await.unwrap();
     let call = tokio::spawn(async move { probe.add(1, 2).await });
     tokio::time::sleep(Duration::from_millis(20)).await;
@@ -270,8 +270,8 @@ async fn shutdown_lets_requests_finish_and_answers_no_more() {
 
 #[tokio::test]
 async fn blocking_and_spawned_servants_serve() {
-    let server = Orb::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
-    let client = Orb::builder().build().await.unwrap();
+    let server = builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+    let client = builder().build().await.unwrap();
     let blocking: ProbeRef = server.activation().blocking().activate(Probe::default()).unwrap();
     let spawned: ProbeRef = server.activation().spawned().concurrent().activate(Probe::default()).unwrap();
     for here in [blocking, spawned] {
@@ -318,8 +318,8 @@ async fn callers_that_come_and_go_stall_nobody() {
 
 #[tokio::test]
 async fn references_that_share_a_connection_reach_their_own_objects() {
-    let server = Orb::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
-    let client = Orb::builder().build().await.unwrap();
+    let server = builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+    let client = builder().build().await.unwrap();
     let mut probes: Vec<ProbeRef> = Vec::new();
     for i in 0..12 {
         let here: ProbeRef = server.activate_named(format!("probe {i}"), Probe::default()).unwrap();

@@ -173,6 +173,9 @@ pub struct OrbArgs {
     /// tokio flavour
     #[arg(long, value_enum, default_value_t = Runtime::Current)]
     pub runtime: Runtime,
+    /// How connections are read and written; where there is no io_uring, it is epoll, and the client says so
+    #[arg(long, value_enum, default_value_t = Transport::Epoll)]
+    pub transport: Transport,
     /// Ask the socket for up to so many microseconds before going to sleep (needs a core for each side)
     #[arg(long, value_name = "US")]
     pub spin: Option<u64>,
@@ -184,7 +187,7 @@ pub struct OrbArgs {
 impl OrbArgs {
     /// A builder with these options.
     pub fn builder(&self) -> OrbBuilder {
-        let builder = Orb::builder().deposit(!self.copying);
+        let builder = Orb::builder().deposit(!self.copying).transport(self.transport.into());
         match self.spin {
             Some(longest) => builder.latency(Latency::Spin(Duration::from_micros(longest))),
             None => builder,
@@ -201,6 +204,15 @@ pub enum Runtime {
     Multi,
     /// None: a plain thread that calls by `zorb::blocking::wait` (clients only)
     Blocking,
+}
+
+/// What reads and writes connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Transport {
+    /// Readiness, and a system call for each read and write
+    Epoll,
+    /// io_uring (feature `uring`, Linux, `--runtime current`)
+    Uring,
 }
 
 /// A GIOP version.
@@ -239,6 +251,24 @@ impl fmt::Display for Element {
             Element::Double => "double",
             Element::Struct => "struct",
             Element::Zstruct => "zstruct",
+        })
+    }
+}
+
+impl From<Transport> for zorb::Transport {
+    fn from(transport: Transport) -> Self {
+        match transport {
+            Transport::Epoll => Self::Epoll,
+            Transport::Uring => Self::IoUring,
+        }
+    }
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Transport::Epoll => "epoll",
+            Transport::Uring => "uring",
         })
     }
 }

@@ -105,10 +105,13 @@ impl Pairing {
     }
 }
 
-/// `ttcp SUBCOMMAND`.
+/// `ttcp SUBCOMMAND`, over the transport that `ZORB_TEST_TRANSPORT` names.
 fn ttcp(subcommand: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ttcp"));
     command.arg(subcommand);
+    if let Ok(transport) = std::env::var("ZORB_TEST_TRANSPORT") {
+        command.args(["--transport", &transport]);
+    }
     command
 }
 

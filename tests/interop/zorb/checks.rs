@@ -247,7 +247,7 @@ pub async fn drive(way: &Way) -> Vec<String> {
 
 async fn connect(way: &Way) -> Result<Context, Box<dyn std::error::Error>> {
     let version = way.version();
-    let builder = Orb::builder().listen("iiop://127.0.0.1:0").max_giop(version);
+    let builder = crate::transport::builder().listen("iiop://127.0.0.1:0").max_giop(version);
     let orb = builder.timeout(Duration::from_secs(30)).build().await?;
     let url = way.url("interop").ok_or("there is no IOR file")?;
     let peer: PeerRef = orb.resolve(&url).await?;

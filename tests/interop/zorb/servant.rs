@@ -210,7 +210,7 @@ impl guard::GuardServant for GuardServer {
 /// Brings up a server on a free port; gives the ORB and `host:port`. Its references stand in `path`, `path.extras` and
 /// `path.guard`; plain keys are `interop`, `extras` and `guard`.
 pub async fn serve(path: &Path) -> Result<(Orb, String), BuildError> {
-    let orb = Orb::builder().listen("iiop://127.0.0.1:0").build().await?;
+    let orb = crate::transport::builder().listen("iiop://127.0.0.1:0").build().await?;
     let publish = |suffix: &str, reference: String| {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);

@@ -51,6 +51,14 @@ impl Connection {
         self.rx.take_read_buf()
     }
 
+    /// Whether a buffer may be lent to a reader that waits for octets with it: a message has begun, or the connection keeps its
+    /// window anyway. Otherwise one that waits should find out first that there is something to read.
+    #[inline]
+    #[must_use]
+    pub fn may_wait_with_buf(&self) -> bool {
+        self.rx.is_mid_message() || self.rx.is_keeping()
+    }
+
     /// Takes the buffer back with `n` octets more in it. With `n` = 0 it just gives it back.
     #[inline]
     pub fn handle_read(&mut self, buf: ReadBuf, n: usize, now: Instant) {

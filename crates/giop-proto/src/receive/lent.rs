@@ -6,7 +6,7 @@ use giop_codec::Version;
 use giop_codec::giop::{HeaderError, MessageHeader};
 
 use super::{HEADER_LEN, PIECE_HEADER_LEN};
-use crate::pool::Buffer;
+use crate::pool::{Buffer, BufferPool};
 
 /// A buffer lent to whoever reads from the socket.
 #[derive(Debug)]
@@ -56,6 +56,30 @@ impl ReadBuf {
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.0.to - self.0.from + self.0.next_room()
+    }
+
+    /// Whether the rest of a large message is received into it: waiting until it is full is right then. What is handed out in
+    /// chunks starts at the front, without a header, and is not waited for.
+    #[inline]
+    #[must_use]
+    pub fn is_deposit(&self) -> bool {
+        self.0.deposit.is_some() && self.0.from > 0
+    }
+
+    /// Copies octets that were received elsewhere into it, and says how many: for whoever receives a header first.
+    pub fn fill(&mut self, octets: &[u8]) -> usize {
+        let [mut into, mut next] = self.io_slices();
+        let mut filled = 0;
+        for (to, from) in into.iter_mut().chain(next.iter_mut()).zip(octets) {
+            *to = *from;
+            filled += 1;
+        }
+        filled
+    }
+
+    /// Gives the memory to the pool it came from, when its connection is gone.
+    pub fn give_back(self, pool: &BufferPool) {
+        pool.give_back(self.0.buffer);
     }
 }
 

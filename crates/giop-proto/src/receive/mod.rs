@@ -111,6 +111,8 @@ pub struct Receiver {
     stream: Option<Box<Stream>>,
     /// Octets of an oversized message that are still to come.
     skip: usize,
+    /// While the buffer is lent: whether a message had begun, and its size as far as that was known.
+    lent: (bool, usize),
     /// The pool has no memory for the message at hand.
     starved: bool,
     /// Memory must be found: this side waits for replies.
@@ -162,6 +164,7 @@ impl Receiver {
             front_streams: false,
             stream: None,
             skip: 0,
+            lent: (false, 0),
             starved: false,
             urgent: false,
             idle: [None, None],
@@ -202,7 +205,8 @@ impl Receiver {
         match &self.state {
             State::Window => self.from < self.to || self.skip > 0 || self.stream_left() > 0,
             State::Whole { .. } | State::Piece { .. } => false,
-            State::Lent | State::Partial(_) => true,
+            State::Lent => self.lent.0,
+            State::Partial(_) => true,
             State::Early { next, .. } => next.len > 0 || self.skip > 0,
         }
     }
@@ -212,6 +216,7 @@ impl Receiver {
     pub fn announced(&self) -> usize {
         match &self.state {
             State::Partial(buf) => buf.deposit.map_or(0, |deposit| deposit.total),
+            State::Lent => self.lent.1,
             _ => self.skip + self.stream_left(),
         }
     }
@@ -250,6 +255,7 @@ impl Receiver {
     #[inline]
     #[must_use]
     pub fn take_read_buf(&mut self) -> ReadBuf {
+        self.lent = (self.is_mid_message(), self.announced());
         if matches!(self.state, State::Window) {
             self.state = State::Lent;
             if self.stream.is_some() {

@@ -261,6 +261,9 @@ impl Link {
         mut state: MutexGuard<'a, State>,
         spin: Duration,
     ) -> (MutexGuard<'a, State>, bool) {
+        if let Some(ring) = self.socket.ring() {
+            return self.read_ring(ring, state);
+        }
         state.reading = true;
         let mut buf = state.machine.take_read_buf();
         drop(state);
@@ -301,6 +304,9 @@ impl Link {
     fn read_idle<'a>(&'a self, mut state: MutexGuard<'a, State>, now: Instant) -> MutexGuard<'a, State> {
         if state.reading || !state.machine.wants_read() {
             return state;
+        }
+        if let Some(ring) = self.socket.ring() {
+            ring.look();
         }
         (state, _) = self.read(state, Duration::ZERO);
         self.drain_events(&mut state, None);

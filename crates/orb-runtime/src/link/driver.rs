@@ -246,6 +246,7 @@ impl Driver {
             }
         }
         loop {
+            state = link.settle(state, cx);
             state.wake_stream();
             if !self.running.is_idle() {
                 let sets = state.machine.code_sets();
@@ -349,5 +350,8 @@ impl Drop for Driver {
     fn drop(&mut self) {
         // The runtime is going away, or the driver is done.
         self.link.abort(CloseReason::Local);
+        if let Some(ring) = self.link.socket.ring() {
+            ring.close();
+        }
     }
 }

@@ -36,6 +36,9 @@ impl Link {
     /// Writes all that is queued, as [`wait_in_place`](Self::wait_in_place) does.
     pub(crate) fn flush_in_place(&self) {
         let mut state = self.lock();
+        if let Some(ring) = self.socket.ring() {
+            return self.submit(ring, state);
+        }
         while state.machine.has_output() && !state.machine.is_closed() && !state.writing {
             (state, _) = self.flush(state);
             if !state.machine.has_output() || !self.socket.can_wait() {

@@ -13,6 +13,7 @@ mod call;
 mod driver;
 mod headers;
 mod in_place;
+mod ring;
 mod stream;
 
 use std::fmt;
@@ -61,7 +62,7 @@ const SPARE_ENCODERS: usize = 8;
 pub(crate) struct Link {
     socket: Socket,
     peer: Peer,
-    /// Whether the peer only answers: then a lone caller may read for itself.
+    /// Whether the peer only answers, and the socket is read and written in place: then a lone caller may read for itself.
     client_only: bool,
     /// How long whoever waits asks the socket before it sleeps.
     spin: Duration,
@@ -83,6 +84,8 @@ struct State {
     blocked: bool,
     /// The driver, not a caller, has its waker with the socket.
     driver_reads: bool,
+    /// A ring that waits for octets holds no window, though the machine would lend one.
+    quiet: bool,
     /// When the driver looks whether callers still read for themselves.
     takeover: Option<Instant>,
     last_write: Option<Instant>,
@@ -111,7 +114,8 @@ impl Link {
     /// Wraps a connected socket. Its driver must be polled for as long as the link is used.
     pub(crate) fn new(socket: Socket, peer: Peer, config: Config, latency: Latency) -> Arc<Self> {
         let now = now();
-        let (client_only, shares) = (config.role == Role::Client, config.deposit);
+        let in_place = socket.ring().is_none();
+        let (client_only, shares) = (config.role == Role::Client && in_place, config.deposit);
         let state = State {
             machine: Connection::new(config, now),
             callers: Vec::new(),
@@ -121,6 +125,7 @@ impl Link {
             writing: false,
             blocked: false,
             driver_reads: true,
+            quiet: false,
             takeover: None,
             last_write: None,
             last_use: now,
@@ -139,7 +144,7 @@ impl Link {
             socket,
             peer,
             client_only,
-            spin: latency.spin(),
+            spin: if in_place { latency.spin() } else { Duration::ZERO },
             state: Mutex::new(state),
             answered: AtomicBool::new(false),
         })
@@ -210,6 +215,11 @@ impl Link {
         }
         let Some(mut transmit) = state.machine.take_transmit() else { return (state, Progress::Done) };
         state.writing = true;
+        if let Some(ring) = self.socket.ring() {
+            // It comes back to the driver: see `settle`.
+            ring.start_write(transmit);
+            return (state, Progress::Blocked);
+        }
         let mut round = 0;
         loop {
             drop(state);

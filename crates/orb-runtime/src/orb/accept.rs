@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::OrbCore;
 use crate::link::Link;
-use crate::transport::{Peer, Socket};
+use crate::transport::Peer;
 
 /// How long to wait when the system has no descriptor for another connection.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
@@ -62,16 +62,15 @@ impl OrbCore {
             );
             return;
         };
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(target: "zorb", %address, %error, "the connection was gone before it was served");
-            return;
-        }
-        let link = Link::new(
-            Socket::Tcp(stream),
-            Peer::Tcp(address),
-            self.link_config(Role::Server),
-            self.config.latency,
-        );
+        let socket = stream.set_nodelay(true).and_then(|()| self.sockets.wrap(stream, &self.pool));
+        let socket = match socket {
+            Ok(socket) => socket,
+            Err(error) => {
+                tracing::debug!(target: "zorb", %address, %error, "the connection was gone before it was served");
+                return;
+            }
+        };
+        let link = Link::new(socket, Peer::Tcp(address), self.link_config(Role::Server), self.config.latency);
         self.drive(&link, seat);
     }
 

@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{Config, Connections, Endpoint, Guard, Latency, Orb, OrbCore};
 use crate::serve::adapter::Adapter;
+use crate::transport::{Sockets, Transport};
 
 /// Receive buffers of all connections of an ORB.
 const POOL: usize = 256 << 20;
@@ -85,6 +86,7 @@ impl OrbBuilder {
             max_connections: 1024,
             max_connections_per_address: 64,
             socket_buffer: None,
+            transport: Transport::default(),
             memory: None,
             max_version: Version::V1_2,
             latency: Latency::Park,
@@ -175,6 +177,13 @@ impl OrbBuilder {
     /// Fixes the size of the sockets' buffers, in octets. Left alone, the kernel tunes them, mostly better.
     pub fn socket_buffer(mut self, octets: usize) -> Self {
         self.parts.config.socket_buffer = Some(octets);
+        self
+    }
+
+    /// How connections are read and written (default [`Transport::Epoll`]). What can not be had is replaced by epoll, with a
+    /// warning that gives the reason: see [`Transport::IoUring`].
+    pub fn transport(mut self, transport: Transport) -> Self {
+        self.parts.config.transport = transport;
         self
     }
 
@@ -322,6 +331,7 @@ fn boot_stamp() -> [u8; 8] {
 impl Parts {
     pub(crate) fn core(self, endpoints: Vec<Endpoint>) -> Arc<OrbCore> {
         Arc::new(OrbCore {
+            sockets: Sockets::new(self.config.transport),
             config: self.config,
             connections: Connections::default(),
             adapter: Arc::new(Adapter::new(boot_stamp(), self.blocking_threads)),

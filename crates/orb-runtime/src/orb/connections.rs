@@ -119,7 +119,7 @@ impl OrbCore {
         let mut last = std::io::Error::new(std::io::ErrorKind::NotFound, "the host name has no address");
         for address in tokio::net::lookup_host((host, port)).await? {
             match self.dial_one(address).await {
-                Ok(stream) => return Ok((Socket::Tcp(stream), Peer::Tcp(address))),
+                Ok(stream) => return Ok((self.sockets.wrap(stream, &self.pool)?, Peer::Tcp(address))),
                 Err(error) => last = error,
             }
         }

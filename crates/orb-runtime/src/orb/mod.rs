@@ -31,6 +31,7 @@ pub use shutdown::ShutdownReport;
 
 use crate::link::Link;
 use crate::serve::adapter::Adapter;
+use crate::transport::{Sockets, Transport, TransportStats};
 
 /// An Object Request Broker: it makes references, calls objects and serves them.
 ///
@@ -52,6 +53,7 @@ pub(crate) struct OrbCore {
     pub(crate) connections: Connections,
     adapter: Arc<Adapter>,
     pool: Arc<BufferPool>,
+    sockets: Sockets,
     endpoints: Vec<Endpoint>,
     links: Mutex<HashMap<u64, Weak<Link>>>,
     next_link: AtomicU64,
@@ -83,6 +85,7 @@ pub(crate) struct Config {
     pub(crate) max_version: giop_codec::Version,
     pub(crate) latency: Latency,
     pub(crate) deposit: bool,
+    pub(crate) transport: Transport,
     /// Hosts that are reached by in-memory pipes, in tests.
     pub(crate) memory: Option<Arc<crate::testing::Network>>,
 }
@@ -176,6 +179,12 @@ impl Orb {
     #[must_use]
     pub fn pool_stats(&self) -> PoolStats {
         self.core.pool.stats()
+    }
+
+    /// What the transport counted: connections that use an io_uring, and operations given to it.
+    #[must_use]
+    pub fn transport_stats(&self) -> TransportStats {
+        self.core.sockets.stats()
     }
 }
 

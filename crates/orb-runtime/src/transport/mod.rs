@@ -1,22 +1,31 @@
 //! Byte streams between two GIOP machines: TCP, and an in-memory pipe for tests.
 //!
-//! A transport reads into a buffer that is lent to it and writes octets that it owns until the write is done, so
-//! readiness-based and completion-based ones fit behind the same three methods.
+//! TCP and the pipe are asked to read and write when they are ready. A ring ([`uring`]) is given buffers, and says later what
+//! became of them: `link::ring` deals with that.
 
 mod low_water;
 pub(crate) mod pipe;
 mod tcp;
+#[cfg(all(feature = "uring", target_os = "linux"))]
+pub(crate) mod uring;
+#[cfg(not(all(feature = "uring", target_os = "linux")))]
+#[path = "uring/absent.rs"]
+pub(crate) mod uring;
 
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use giop_proto::outbox::Transmit;
-use giop_proto::receive::ReadBuf;
+use giop_proto::pool::BufferPool;
+use giop_proto::receive::{PIECE_HEADER_LEN, ReadBuf};
 use tokio::net::TcpStream;
+use uring::{RingHandle, UringSocket};
 
 /// The other end of a connection.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -40,6 +49,97 @@ impl fmt::Display for Peer {
     }
 }
 
+/// How the connections of an ORB are read and written: see `OrbBuilder::transport`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Transport {
+    /// Readiness by tokio, then a system call for each read and write.
+    #[default]
+    Epoll,
+    /// An io_uring in each runtime: the kernel finishes reads and writes by itself. It needs the feature `uring`, Linux 5.17 and
+    /// a current_thread runtime; without these, connections are made as with [`Epoll`](Self::Epoll), and a warning is logged.
+    IoUring,
+}
+
+/// What the transport of an ORB counted. See `Orb::transport_stats`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TransportStats {
+    /// Connections that went to an io_uring.
+    pub ring_connections: u64,
+    /// Connections for which io_uring was asked for and not to be had.
+    pub fallbacks: u64,
+    /// Operations that were given to io_urings: sends, receives and waits for a header.
+    pub submissions: u64,
+}
+
+/// Where the statistics are counted, and how sockets are made.
+#[derive(Debug)]
+pub(crate) struct Sockets {
+    transport: Transport,
+    ring_connections: AtomicU64,
+    fallbacks: AtomicU64,
+    submissions: Arc<AtomicU64>,
+}
+
+/// What there is to take from the reading side of a ring's connection.
+#[cfg_attr(not(all(feature = "uring", target_os = "linux")), expect(dead_code, reason = "nobody has a ring"))]
+pub(crate) enum RingRead {
+    /// Nothing is under way.
+    Idle,
+    /// The kernel is at work.
+    Pending,
+    /// A read into the buffer is over; 0 octets: the end of the stream.
+    Read(ReadBuf, io::Result<usize>),
+    /// The first octets of what follows.
+    Early([u8; PIECE_HEADER_LEN], usize),
+    /// Nothing follows, or reading failed.
+    Ended(io::Result<()>),
+}
+
+impl Sockets {
+    pub(crate) fn new(transport: Transport) -> Self {
+        Self {
+            transport,
+            ring_connections: AtomicU64::new(0),
+            fallbacks: AtomicU64::new(0),
+            submissions: Arc::default(),
+        }
+    }
+
+    /// Wraps a connected stream.
+    pub(crate) fn wrap(&self, stream: TcpStream, pool: &Arc<BufferPool>) -> io::Result<Socket> {
+        match self.transport {
+            Transport::Epoll => Ok(Socket::Tcp(stream)),
+            Transport::IoUring => self.wrap_for_ring(stream, pool),
+        }
+    }
+
+    #[cold]
+    fn wrap_for_ring(&self, stream: TcpStream, pool: &Arc<BufferPool>) -> io::Result<Socket> {
+        match RingHandle::here() {
+            Ok(ring) => {
+                self.ring_connections.fetch_add(1, Ordering::Relaxed);
+                UringSocket::new(ring, stream, pool, &self.submissions).map(Socket::Uring)
+            }
+            Err(reason) => {
+                if self.fallbacks.fetch_add(1, Ordering::Relaxed) == 0 {
+                    tracing::warn!(target: "zorb", %reason, "no io_uring: connections use epoll");
+                }
+                Ok(Socket::Tcp(stream))
+            }
+        }
+    }
+
+    pub(crate) fn stats(&self) -> TransportStats {
+        TransportStats {
+            ring_connections: self.ring_connections.load(Ordering::Relaxed),
+            fallbacks: self.fallbacks.load(Ordering::Relaxed),
+            submissions: self.submissions.load(Ordering::Relaxed),
+        }
+    }
+}
+
 /// How far a write came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
@@ -54,6 +154,7 @@ pub(crate) enum Progress {
 pub(crate) enum Socket {
     Tcp(TcpStream),
     Pipe(pipe::PipeEnd),
+    Uring(UringSocket),
 }
 
 impl Socket {
@@ -63,6 +164,8 @@ impl Socket {
         match self {
             Self::Tcp(stream) => tcp::try_read(stream, buf),
             Self::Pipe(pipe) => pipe.try_read(buf),
+            // It reads into what it is given.
+            Self::Uring(_) => Ok(None),
         }
     }
 
@@ -71,6 +174,7 @@ impl Socket {
         match self {
             Self::Tcp(stream) => tcp::spin_read(stream, buf, longest),
             Self::Pipe(pipe) => pipe.try_read(buf),
+            Self::Uring(_) => Ok(None),
         }
     }
 
@@ -80,6 +184,16 @@ impl Socket {
         match self {
             Self::Tcp(stream) => tcp::try_write(stream, transmit),
             Self::Pipe(pipe) => pipe.try_write(transmit),
+            Self::Uring(_) => Ok(Progress::Blocked),
+        }
+    }
+
+    /// Whether reads and writes are given to a ring, which wakes the driver when they are over.
+    #[inline]
+    pub(crate) fn ring(&self) -> Option<&UringSocket> {
+        match self {
+            Self::Uring(ring) => Some(ring),
+            Self::Tcp(_) | Self::Pipe(_) => None,
         }
     }
 
@@ -88,6 +202,7 @@ impl Socket {
         match self {
             Self::Tcp(stream) => tcp::write_now(stream, transmit),
             Self::Pipe(pipe) => pipe.try_write(transmit),
+            Self::Uring(_) => Ok(Progress::Blocked),
         }
     }
 
@@ -100,7 +215,7 @@ impl Socket {
     pub(crate) fn wait(&self, read: bool, write: bool, longest: Duration) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => tcp::wait(stream, read, write, longest),
-            Self::Pipe(_) => Err(io::ErrorKind::Unsupported.into()),
+            Self::Pipe(_) | Self::Uring(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
@@ -110,6 +225,7 @@ impl Socket {
             // A socket that is gone already needs no telling.
             Self::Tcp(stream) => drop(socket2::SockRef::from(stream).shutdown(std::net::Shutdown::Write)),
             Self::Pipe(pipe) => pipe.shut_down_write(),
+            Self::Uring(ring) => ring.shut_down_write(),
         }
     }
 
@@ -118,6 +234,7 @@ impl Socket {
         match self {
             Self::Tcp(stream) => stream.poll_read_ready(cx),
             Self::Pipe(pipe) => pipe.poll_read_ready(cx),
+            Self::Uring(ring) => ring.poll_read_ready(cx),
         }
     }
 
@@ -126,7 +243,7 @@ impl Socket {
     pub(crate) fn set_low_water(&self, octets: usize) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => low_water::set(stream.as_fd(), octets),
-            Self::Pipe(_) => Ok(()),
+            Self::Pipe(_) | Self::Uring(_) => Ok(()),
         }
     }
 
@@ -135,6 +252,7 @@ impl Socket {
         match self {
             Self::Tcp(stream) => stream.poll_write_ready(cx),
             Self::Pipe(pipe) => pipe.poll_write_ready(cx),
+            Self::Uring(_) => Poll::Ready(Ok(())),
         }
     }
 }

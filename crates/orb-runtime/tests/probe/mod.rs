@@ -20,8 +20,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use orb_runtime::private as v1;
-use orb_runtime::{ObjectRef, Reference, SystemException};
+use orb_runtime::{ObjectRef, Orb, OrbBuilder, Reference, SystemException, Transport};
 use v1::{CdrDecode, CdrEncode, OpTable, Operation, Outcome, ServerRequest};
+
+/// A builder of ORBs with the transport under test: `ZORB_TEST_TRANSPORT=uring` makes it io_uring.
+pub fn builder() -> OrbBuilder {
+    let uring = std::env::var_os("ZORB_TEST_TRANSPORT").is_some_and(|name| name == "uring");
+    Orb::builder().transport(if uring { Transport::IoUring } else { Transport::Epoll })
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeRef(ObjectRef);

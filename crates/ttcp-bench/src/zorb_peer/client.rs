@@ -26,6 +26,7 @@ pub fn client(args: &ClientArgs) -> anyhow::Result<Report> {
         let orb = builder.build().await?;
         let url = args.ior.url(args.work.object())?;
         let report = run(&orb, &args.work, &url).await.with_context(|| format!("calling {url}"))?;
+        super::say_fallback(&orb);
         orb.shutdown().await;
         Ok(report)
     })

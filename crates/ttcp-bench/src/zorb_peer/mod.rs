@@ -31,6 +31,13 @@ fn limits() -> zorb::Limits {
     limits
 }
 
+/// Tells a person that asked for io_uring when it was not to be had.
+fn say_fallback(orb: &zorb::Orb) {
+    if orb.transport_stats().fallbacks > 0 {
+        eprintln!("ttcp: no io_uring (feature `uring`, Linux, --runtime current): epoll was used");
+    }
+}
+
 /// Runs a future as a task of the runtime: the root task of the multi-thread flavour would pay for each wake-up.
 fn block_on<T: Send + 'static>(
     runtime: Runtime,

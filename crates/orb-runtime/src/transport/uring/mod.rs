@@ -1,0 +1,314 @@
+//! io_uring: reads and writes that the kernel finishes by itself, on a current_thread runtime.
+//!
+//! One ring a runtime. Links only queue operations, from whatever thread; a task of the runtime, the *reaper*, submits them,
+//! all that one turn of the runtime queued by one system call, takes completions, and wakes the drivers that they concern. The
+//! ring's descriptor is registered with tokio, so that a completion wakes the runtime like any readiness.
+
+mod conn;
+#[expect(unsafe_code, reason = "the kernel reads and writes memory behind the back of the compiler")]
+mod ring;
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::pin::Pin;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use conn::Index;
+use giop_proto::outbox::Transmit;
+use giop_proto::pool::BufferPool;
+use giop_proto::receive::ReadBuf;
+use ring::Ring;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+use super::RingRead;
+
+/// How long the end of a runtime waits for the kernel to let go of buffers, in steps.
+const LAST_TURN: Duration = Duration::from_millis(20);
+const LAST_TURNS: usize = 50;
+
+thread_local! {
+    /// The rings of this thread's runtimes. They belong to their reapers.
+    static RINGS: RefCell<Vec<(tokio::runtime::Id, Weak<Shared>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A stream whose reads and writes go through the ring of its runtime.
+pub(crate) struct UringSocket {
+    shared: Arc<Shared>,
+    index: Index,
+}
+
+/// The ring of a runtime.
+pub(crate) struct RingHandle(Arc<Shared>);
+
+/// A ring, its reaper and its users.
+struct Shared {
+    state: Mutex<State>,
+}
+
+struct State {
+    ring: Ring,
+    reaper: Option<Waker>,
+    /// The reaper was told that there is something to submit, and has not looked yet.
+    asked: bool,
+}
+
+/// The task that submits and completes.
+struct Reaper {
+    shared: Arc<Shared>,
+    fd: Option<AsyncFd<RingFd>>,
+    wakers: Vec<Waker>,
+}
+
+struct RingFd {
+    fd: RawFd,
+    /// Keeps the descriptor open.
+    _shared: Arc<Shared>,
+}
+
+impl UringSocket {
+    /// Moves a connected stream to the ring.
+    ///
+    /// # Errors
+    /// The stream can not be had from tokio.
+    pub(crate) fn new(
+        ring: RingHandle,
+        stream: tokio::net::TcpStream,
+        pool: &Arc<BufferPool>,
+        submissions: &Arc<AtomicU64>,
+    ) -> io::Result<Self> {
+        let stream = stream.into_std()?;
+        // The kernel waits then, where it would say at once that there is nothing.
+        stream.set_nonblocking(false)?;
+        Ok(Self::with(ring.0, stream.into(), pool, submissions))
+    }
+
+    fn with(shared: Arc<Shared>, fd: OwnedFd, pool: &Arc<BufferPool>, submitted: &Arc<AtomicU64>) -> Self {
+        let index = shared.lock().ring.insert(fd, Arc::clone(pool), Arc::clone(submitted));
+        Self { shared, index }
+    }
+
+    /// Who is woken by completions from now on.
+    pub(crate) fn set_waker(&self, cx: &Context<'_>) {
+        self.shared.lock().ring.set_waker(self.index, cx.waker());
+    }
+
+    /// Ready when [`take_read`](Self::take_read) gives something, or nothing is under way and something should be started.
+    pub(crate) fn poll_read_ready(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        let mut state = self.shared.lock();
+        state.ring.set_waker(self.index, cx.waker());
+        if state.ring.is_read_pending(self.index) { Poll::Pending } else { Poll::Ready(Ok(())) }
+    }
+
+    pub(crate) fn take_read(&self) -> RingRead {
+        self.shared.lock().ring.take_read(self.index)
+    }
+
+    /// Starts to receive into the buffer. It comes back by [`take_read`](Self::take_read).
+    pub(crate) fn start_read(&self, buf: ReadBuf) {
+        self.shared.with(|ring| ring.start_read(self.index, buf));
+    }
+
+    /// Starts to wait for the first octets of a message, without a buffer.
+    pub(crate) fn start_header(&self) {
+        self.shared.with(|ring| ring.start_header(self.index));
+    }
+
+    /// Gives up a read that waits for octets: its buffer comes back.
+    pub(crate) fn cancel_read(&self) {
+        self.shared.with(|ring| ring.cancel_read(self.index));
+    }
+
+    /// Starts to write. What was lent comes back by [`take_written`](Self::take_written).
+    pub(crate) fn start_write(&self, transmit: Transmit) {
+        self.shared.with(|ring| ring.start_write(self.index, transmit));
+    }
+
+    pub(crate) fn take_written(&self) -> Option<(Transmit, io::Result<()>)> {
+        self.shared.lock().ring.take_written(self.index)
+    }
+
+    /// Looks at once what is complete, instead of at the reaper's next turn.
+    pub(crate) fn look(&self) {
+        let mut wakers = Vec::new();
+        self.shared.turn(&mut wakers, Ring::look);
+        let mut state = self.shared.lock();
+        if state.ring.wakers.is_empty() {
+            // The list keeps its memory.
+            state.ring.wakers = wakers;
+        }
+    }
+
+    /// Tells the peer that nothing follows.
+    pub(crate) fn shut_down_write(&self) {
+        let state = self.shared.lock();
+        if let Some(fd) = state.ring.fd(self.index) {
+            // A socket that is gone already needs no telling.
+            let _ = rustix::net::shutdown(fd, rustix::net::Shutdown::Write);
+        }
+    }
+
+    /// Closes the stream. What is under way is cancelled; its buffers are freed when the kernel lets go of them.
+    pub(crate) fn close(&self) {
+        self.shared.with(|ring| ring.release(self.index));
+    }
+}
+
+impl Drop for UringSocket {
+    fn drop(&mut self) {
+        self.shared.with(|ring| ring.free(self.index));
+    }
+}
+
+impl fmt::Debug for UringSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UringSocket").field("index", &self.index).finish_non_exhaustive()
+    }
+}
+
+impl RingHandle {
+    /// The ring of the calling task's runtime, made where there is none yet.
+    ///
+    /// # Errors
+    /// Why there is none: the runtime has several threads, or what the kernel says.
+    pub(crate) fn here() -> io::Result<Self> {
+        let handle = Handle::try_current().map_err(io::Error::other)?;
+        if handle.runtime_flavor() != RuntimeFlavor::CurrentThread {
+            let text =
+                "the runtime has several threads: a ring belongs to one (use a current_thread runtime)";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+        }
+        let id = handle.id();
+        let known = RINGS.with_borrow_mut(|rings| {
+            rings.retain(|(_, ring)| ring.strong_count() > 0);
+            rings.iter().find(|(known, _)| *known == id).and_then(|(_, ring)| ring.upgrade())
+        });
+        if let Some(shared) = known.filter(|shared| !shared.lock().ring.has_ended()) {
+            return Ok(Self(shared));
+        }
+        let state = State { ring: Ring::new()?, reaper: None, asked: false };
+        let shared = Arc::new(Shared { state: Mutex::new(state) });
+        RINGS.with_borrow_mut(|rings| {
+            rings.retain(|(known, _)| *known != id);
+            rings.push((id, Arc::downgrade(&shared)));
+        });
+        handle.spawn(Reaper { shared: Arc::clone(&shared), fd: None, wakers: Vec::new() });
+        Ok(Self(shared))
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing that can panic runs in the middle of a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues operations and has them submitted.
+    fn with(&self, queue: impl FnOnce(&mut Ring)) {
+        let mut state = self.lock();
+        queue(&mut state.ring);
+        let ask = state.ring.has_entries() && !std::mem::replace(&mut state.asked, true);
+        let reaper = if ask { state.reaper.clone() } else { None };
+        // Mostly nobody, and the list keeps its memory.
+        let nobody = state.ring.wakers.is_empty();
+        let others = if nobody { Vec::new() } else { std::mem::take(&mut state.ring.wakers) };
+        drop(state);
+        // A waker may run anything: not under the lock.
+        reaper.into_iter().chain(others).for_each(Waker::wake);
+    }
+
+    /// Submits and completes, then wakes whom it concerns. Says whether there is more to submit.
+    fn turn(&self, wakers: &mut Vec<Waker>, turn: impl FnOnce(&mut Ring) -> io::Result<()>) -> bool {
+        let mut state = self.lock();
+        state.asked = false;
+        if let Err(error) = turn(&mut state.ring) {
+            state.ring.end();
+            tracing::warn!(target: "zorb", %error, "an io_uring is lost, and its connections with it");
+        }
+        let more = state.ring.has_entries();
+        std::mem::swap(wakers, &mut state.ring.wakers);
+        drop(state);
+        wakers.drain(..).for_each(Waker::wake);
+        more
+    }
+}
+
+impl Reaper {
+    /// Tells tokio of the ring.
+    fn start(&mut self) -> io::Result<()> {
+        let fd = RingFd { fd: self.shared.lock().ring.raw_fd(), _shared: Arc::clone(&self.shared) };
+        #[allow(deprecated, reason = "its successor is `unsafe`; `RingFd` keeps the descriptor open")]
+        let fd = AsyncFd::with_interest(fd, Interest::READABLE)?;
+        self.fd = Some(fd);
+        Ok(())
+    }
+}
+
+impl Future for Reaper {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        if this.fd.is_none()
+            && let Err(error) = this.start()
+        {
+            tracing::warn!(target: "zorb", %error, "an io_uring could not be started");
+            return Poll::Ready(());
+        }
+        let Some(fd) = &this.fd else { return Poll::Ready(()) };
+        loop {
+            match fd.poll_read_ready(cx) {
+                Poll::Ready(Ok(mut guard)) => guard.clear_ready(),
+                // The runtime shuts down.
+                Poll::Ready(Err(_)) => return Poll::Ready(()),
+                Poll::Pending => break,
+            }
+        }
+        let mut state = this.shared.lock();
+        if state.ring.has_ended() {
+            return Poll::Ready(());
+        }
+        if !state.reaper.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
+            state.reaper = Some(cx.waker().clone());
+        }
+        drop(state);
+        if this.shared.turn(&mut this.wakers, |ring| ring.turn(0, Duration::ZERO)) {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Reaper {
+    /// Waits, for a moment, until the kernel has let go of all buffers.
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.ring.release_all();
+        for _ in 0..LAST_TURNS {
+            if state.ring.in_flight() == 0 || state.ring.turn(1, LAST_TURN).is_err() {
+                break;
+            }
+        }
+        state.ring.end();
+        let wakers = std::mem::take(&mut state.ring.wakers);
+        let reaper = state.reaper.take();
+        drop(state);
+        drop(reaper);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl AsRawFd for RingFd {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd
+    }
+}

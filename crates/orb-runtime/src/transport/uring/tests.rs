@@ -1,0 +1,469 @@
+//! The ring over socket pairs: every operation, and every way in which one can end.
+
+use std::future::poll_fn;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+
+use giop_codec::giop::{MessageHeader, MessageType};
+use giop_codec::{ByteOrder, Version};
+use giop_proto::outbox::Outbox;
+use giop_proto::pool::WINDOW;
+use giop_proto::receive::{HEADER_LEN, Receiver};
+
+use super::*;
+
+/// One end of a pair on the ring, the other one blocking, and what the first end receives with.
+struct End {
+    socket: UringSocket,
+    other: UnixStream,
+    pool: Arc<BufferPool>,
+    submitted: Arc<AtomicU64>,
+    receiver: Receiver,
+}
+
+/// The ring of this runtime, unless the kernel refuses.
+fn ring() -> Option<RingHandle> {
+    match RingHandle::here() {
+        Ok(ring) => Some(ring),
+        Err(error) => {
+            assert!(std::env::var_os("REQUIRE_URING").is_none(), "no io_uring: {error}");
+            eprintln!("SKIPPED: no io_uring: {error}");
+            None
+        }
+    }
+}
+
+fn pair() -> Option<End> {
+    let ring = ring()?;
+    let (end, other) = UnixStream::pair().unwrap();
+    let pool = Arc::new(BufferPool::new(64 << 20));
+    let submitted = Arc::default();
+    let socket = UringSocket::with(ring.0, end.into(), &pool, &submitted);
+    let receiver = Receiver::new(Arc::clone(&pool), 16 << 20, true);
+    Some(End { socket, other, pool, submitted, receiver })
+}
+
+impl End {
+    async fn read(&self) -> RingRead {
+        poll_fn(|cx| match self.socket.poll_read_ready(cx) {
+            Poll::Ready(_) => Poll::Ready(self.socket.take_read()),
+            Poll::Pending => Poll::Pending,
+        })
+        .await
+    }
+
+    /// Reads into what the receiver lends, and says how much came.
+    async fn receive(&mut self) -> io::Result<usize> {
+        self.socket.start_read(self.receiver.take_read_buf());
+        let RingRead::Read(buf, outcome) = self.read().await else { panic!("no read is over") };
+        let n = outcome.as_ref().map_or(0, |n| *n);
+        self.receiver.handle_read(buf, n);
+        outcome
+    }
+
+    async fn written(&self) -> (Transmit, io::Result<()>) {
+        poll_fn(|cx| {
+            self.socket.set_waker(cx);
+            self.socket.take_written().map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
+    }
+
+    /// The next whole message.
+    fn frame(&mut self) -> Option<bytes::Bytes> {
+        self.receiver.peek().unwrap().map(|_| self.receiver.take_front())
+    }
+
+    fn in_flight(&self) -> usize {
+        self.socket.shared.lock().ring.in_flight()
+    }
+}
+
+fn message(body: usize, with: u8) -> Vec<u8> {
+    let mut header = MessageHeader::new(Version::V1_2, ByteOrder::NATIVE, MessageType::Reply);
+    header.size = body as u32;
+    let mut octets = header.encode().to_vec();
+    octets.resize(HEADER_LEN + body, with);
+    octets
+}
+
+/// Until everything that is ready has run.
+async fn settle() {
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_read_brings_what_was_sent_and_then_the_end() {
+    let Some(mut end) = pair() else { return };
+    end.other.write_all(&message(8, 1)).unwrap();
+    assert_eq!(end.receive().await.unwrap(), 20);
+    assert_eq!(end.frame().unwrap(), message(8, 1));
+    // Now the data come after the read began.
+    let mut other = end.other.try_clone().unwrap();
+    let late = tokio::spawn(async move {
+        settle().await;
+        other.write_all(&message(4, 2)).unwrap();
+    });
+    assert_eq!(end.receive().await.unwrap(), 16);
+    late.await.unwrap();
+    assert_eq!(end.frame().unwrap(), message(4, 2));
+    end.other.shutdown(std::net::Shutdown::Both).unwrap();
+    assert_eq!(end.receive().await.unwrap(), 0);
+    assert!(end.submitted.load(std::sync::atomic::Ordering::Relaxed) >= 3);
+}
+
+#[tokio::test]
+async fn a_connection_that_waits_holds_no_window() {
+    let Some(mut end) = pair() else { return };
+    end.socket.start_header();
+    settle().await;
+    assert_eq!((end.in_flight(), end.pool.stats().held), (1, 0));
+    end.other.write_all(&message(100, 3)).unwrap();
+    let RingRead::Early(octets, n) = end.read().await else { panic!("no header") };
+    assert_eq!(&octets[..n], &message(100, 3)[..n]);
+    let mut buf = end.receiver.take_read_buf();
+    assert_eq!(buf.fill(&octets[..n]), n);
+    end.receiver.handle_read(buf, n);
+    assert!(end.frame().is_none());
+    assert_eq!(end.receive().await.unwrap(), 112 - n);
+    assert_eq!(end.frame().unwrap(), message(100, 3));
+    drop(end.other);
+    end.socket.start_header();
+    end.other = UnixStream::pair().unwrap().0;
+    assert!(matches!(end.read().await, RingRead::Ended(Ok(()))));
+}
+
+#[tokio::test]
+async fn a_large_message_is_received_whole_and_the_next_header_behind_it() {
+    let Some(mut end) = pair() else { return };
+    let large = message(300_000, 4);
+    let mut stream = [large.clone(), large.clone(), large.clone()].concat();
+    stream.extend(message(0, 0));
+    let mut other = end.other.try_clone().unwrap();
+    let sender = std::thread::spawn(move || {
+        for piece in stream.chunks(7001) {
+            other.write_all(piece).unwrap();
+        }
+    });
+    let (mut frames, mut reads) = (0, 0);
+    while frames < 4 {
+        match end.receiver.peek().unwrap() {
+            Some(_) => {
+                frames += 1;
+                let octets = end.receiver.take_front();
+                assert_eq!(octets, if frames < 4 { large.clone() } else { message(0, 0) });
+            }
+            None => match end.socket.take_read() {
+                RingRead::Idle => end.socket.start_read(end.receiver.take_read_buf()),
+                RingRead::Pending => poll_fn(|cx| end.socket.poll_read_ready(cx)).await.unwrap(),
+                RingRead::Read(buf, outcome) => {
+                    reads += 1;
+                    end.receiver.handle_read(buf, outcome.unwrap());
+                }
+                RingRead::Early(octets, n) => {
+                    let mut buf = end.receiver.take_read_buf();
+                    assert_eq!(buf.fill(&octets[..n]), n);
+                    end.receiver.handle_read(buf, n);
+                }
+                RingRead::Ended(outcome) => panic!("{outcome:?}"),
+            },
+        }
+    }
+    sender.join().unwrap();
+    // A header by itself, and the payload in one or, of the first, as the memory grant grows.
+    assert!(reads <= 12, "{reads} reads of 43 pieces each");
+}
+
+#[tokio::test]
+async fn a_write_of_any_number_of_pieces_arrives_whole() {
+    let Some(mut end) = pair() else { return };
+    for pieces in [0, 1, 2, 31, 32, 33, 63, 64, 65, 95, 96, 127, 128, 130, 200, 500] {
+        let mut outbox = Outbox::default();
+        let mut expected = Vec::new();
+        for i in 0..=pieces {
+            let small = vec![i as u8; 9];
+            outbox.push(&small);
+            expected.extend(small);
+            if i < pieces {
+                let large = vec![!(i as u8); 5000];
+                expected.extend(&large);
+                outbox.push_chunk(large.into());
+            }
+        }
+        let mut other = end.other.try_clone().unwrap();
+        let len = expected.len();
+        let reader = std::thread::spawn(move || {
+            let mut got = vec![0; len];
+            other.read_exact(&mut got).unwrap();
+            got
+        });
+        while !outbox.is_empty() {
+            end.socket.start_write(outbox.take());
+            let (transmit, outcome) = end.written().await;
+            outcome.unwrap();
+            assert!(transmit.is_empty() || pieces > 50, "{pieces} pieces");
+            outbox.commit(transmit);
+        }
+        assert!(reader.join().unwrap() == expected, "{pieces} pieces");
+        assert_eq!(outbox.backlog(), 0);
+    }
+    // What nobody reads fails, and says how much was taken.
+    let mut outbox = Outbox::default();
+    for _ in 0..100 {
+        outbox.push_chunk(vec![7; 100_000].into());
+        outbox.push(&[8; 10]);
+    }
+    // The first try, without a copy, writes nothing over such a socket.
+    end.socket.start_write(outbox.take());
+    let (transmit, outcome) = end.written().await;
+    outcome.unwrap();
+    outbox.commit(transmit);
+    end.socket.start_write(outbox.take());
+    settle().await;
+    let mut first = [0; 1000];
+    end.other.read_exact(&mut first).unwrap();
+    drop(std::mem::replace(&mut end.other, UnixStream::pair().unwrap().0));
+    loop {
+        let (transmit, outcome) = end.written().await;
+        outbox.commit(transmit);
+        if let Err(error) = outcome {
+            assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+            break;
+        }
+        end.socket.start_write(outbox.take());
+    }
+    assert!(outbox.written() >= 1000 && outbox.backlog() > 0);
+}
+
+#[tokio::test]
+async fn a_chain_of_writes_that_breaks_ends_once() {
+    let Some(mut end) = pair() else { return };
+    let mut outbox = Outbox::default();
+    for _ in 0..300 {
+        outbox.push(&[8; 10]);
+        outbox.push_chunk(vec![7; 5000].into());
+    }
+    let all = outbox.backlog();
+    // Four lists of 64 pieces. The socket takes one of them, and a part of the second.
+    end.socket.start_write(outbox.take());
+    settle().await;
+    assert_eq!(end.in_flight(), 1);
+    drop(std::mem::replace(&mut end.other, UnixStream::pair().unwrap().0));
+    loop {
+        let (transmit, outcome) = end.written().await;
+        assert_eq!(end.in_flight(), 0);
+        outbox.commit(transmit);
+        match outcome {
+            Err(error) => break assert_eq!(error.kind(), io::ErrorKind::BrokenPipe),
+            Ok(()) => end.socket.start_write(outbox.take()),
+        }
+    }
+    assert!(outbox.written() >= 64 * 2505, "{}", outbox.written());
+    assert_eq!(outbox.written() as usize + outbox.backlog(), all);
+    settle().await;
+    assert_eq!(end.in_flight(), 0, "no second completion");
+}
+
+#[tokio::test]
+async fn sending_without_a_copy_is_tried_once_and_left_where_the_kernel_copies() {
+    let Some(ring) = ring() else { return };
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let over_tcp = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let mut other = listener.accept().unwrap().0;
+    let pool = Arc::new(BufferPool::new(1 << 20));
+    let submitted = Arc::default();
+    let socket = UringSocket::with(ring.0, over_tcp.into(), &pool, &submitted);
+    let reader = std::thread::spawn(move || {
+        let mut got = Vec::new();
+        other.read_to_end(&mut got).unwrap();
+        got
+    });
+    let (mut outbox, mut expected) = (Outbox::default(), Vec::new());
+    for round in 0..6_u8 {
+        outbox.push(&[round; 20]);
+        outbox.push_chunk(vec![round; 700_000].into());
+        expected.extend(vec![round; 700_020]);
+        while !outbox.is_empty() {
+            socket.start_write(outbox.take());
+            let written = poll_fn(|cx| {
+                socket.set_waker(cx);
+                socket.take_written().map_or(Poll::Pending, Poll::Ready)
+            });
+            let (transmit, outcome) = written.await;
+            outcome.unwrap();
+            outbox.commit(transmit);
+        }
+        let zero_copy = socket.shared.lock().ring.zero_copy(socket.index);
+        assert_eq!(zero_copy, Some(conn::ZeroCopy::Off), "loopback copies");
+    }
+    assert!((6..12).contains(&submitted.load(std::sync::atomic::Ordering::Relaxed)));
+    drop(socket);
+    settle().await;
+    assert!(reader.join().unwrap() == expected);
+}
+
+#[tokio::test]
+async fn a_cancelled_read_gives_its_buffer_back() {
+    let Some(mut end) = pair() else { return };
+    end.socket.start_read(end.receiver.take_read_buf());
+    settle().await;
+    end.socket.cancel_read();
+    let RingRead::Read(buf, outcome) = end.read().await else { panic!("no read is over") };
+    assert_eq!(outcome.unwrap_err().raw_os_error(), Some(libc::ECANCELED));
+    end.receiver.handle_read(buf, 0);
+    // The stream goes on.
+    end.other.write_all(&message(1, 1)).unwrap();
+    assert_eq!(end.receive().await.unwrap(), 13);
+    end.socket.cancel_read();
+    assert_eq!(end.in_flight(), 0);
+}
+
+#[tokio::test]
+async fn dropping_a_connection_frees_nothing_that_the_kernel_has() {
+    let Some(first) = pair() else { return };
+    let shared = Arc::clone(&first.socket.shared);
+    for operation in ["read", "header", "deposit", "write"] {
+        let mut end = pair().unwrap();
+        match operation {
+            "read" => end.socket.start_read(end.receiver.take_read_buf()),
+            "header" => end.socket.start_header(),
+            "deposit" => {
+                end.other.write_all(&message(100_000, 1)[..70_000]).unwrap();
+                while end.receiver.announced() == 0 {
+                    end.receive().await.unwrap();
+                    assert!(end.frame().is_none());
+                }
+                end.socket.start_read(end.receiver.take_read_buf());
+            }
+            _ => {
+                let mut outbox = Outbox::default();
+                for _ in 0..200 {
+                    outbox.push_chunk(vec![1; 100_000].into());
+                }
+                // This kind of socket can not send without a copy: the first try says so, and nothing is written.
+                end.socket.start_write(outbox.take());
+                let (transmit, outcome) = end.written().await;
+                outcome.unwrap();
+                outbox.commit(transmit);
+                assert_eq!(outbox.written(), 0);
+                end.socket.start_write(outbox.take());
+            }
+        }
+        settle().await;
+        assert!(shared.lock().ring.in_flight() > 0, "{operation}");
+        let End { socket, other, pool, receiver, .. } = end;
+        drop(socket);
+        assert!(shared.lock().ring.in_flight() > 0, "{operation}: the kernel still has it");
+        settle().await;
+        assert_eq!(shared.lock().ring.in_flight(), 0, "{operation}");
+        drop((other, receiver));
+        // The buffer is in the pool again: the next one is it.
+        let before = pool.stats();
+        for _ in 0..2 {
+            pool.give_back(pool.take(WINDOW));
+        }
+        let expected = before.misses + u64::from(before.held == 0);
+        assert_eq!(pool.stats().misses, expected, "{operation}: {before:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_place_in_the_ring_is_not_given_away_while_it_is_used() {
+    let Some(first) = pair() else { return };
+    first.socket.start_header();
+    settle().await;
+    first.socket.close();
+    first.socket.close();
+    let second = pair().unwrap();
+    assert_ne!(first.socket.index, second.socket.index);
+    settle().await;
+    assert!(matches!(first.socket.take_read(), RingRead::Ended(_)));
+    // Closed means that nothing begins any more.
+    first.socket.start_header();
+    assert!(matches!(first.socket.take_read(), RingRead::Ended(Err(_))));
+    let index = first.socket.index;
+    drop(first);
+    let third = pair().unwrap();
+    assert_eq!(third.socket.index, index);
+}
+
+#[tokio::test]
+async fn more_operations_than_the_queue_takes_all_complete() {
+    let Some(first) = pair() else { return };
+    let mut ends: Vec<End> = (0..600).map(|_| pair().unwrap()).collect();
+    for round in 0..3 {
+        for end in &ends {
+            end.socket.start_header();
+        }
+        settle().await;
+        assert_eq!(first.in_flight(), ends.len());
+        for end in &mut ends {
+            end.other.write_all(&message(0, 0)).unwrap();
+        }
+        for end in &ends {
+            assert!(matches!(end.read().await, RingRead::Early(_, HEADER_LEN)), "round {round}");
+        }
+    }
+    assert_eq!(first.in_flight(), 0);
+}
+
+#[test]
+fn the_end_of_a_runtime_ends_its_operations() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let end = runtime.block_on(async {
+        let mut end = pair()?;
+        end.socket.start_read(end.receiver.take_read_buf());
+        settle().await;
+        Some(end)
+    });
+    drop(runtime);
+    let Some(end) = end else { return };
+    assert_eq!(end.in_flight(), 0, "the kernel has let go");
+    assert!(!matches!(end.socket.take_read(), RingRead::Pending));
+    end.socket.start_header();
+    assert!(matches!(end.socket.take_read(), RingRead::Ended(Err(_))));
+    let mut outbox = Outbox::default();
+    outbox.push(b"octets");
+    end.socket.start_write(outbox.take());
+    assert!(end.socket.take_written().unwrap().1.is_err());
+}
+
+#[test]
+fn a_runtime_may_move_to_another_thread() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let first = std::thread::scope(|scope| {
+        scope
+            .spawn(|| {
+                runtime.block_on(async {
+                    let mut end = pair()?;
+                    end.other.write_all(&message(3, 3)).unwrap();
+                    assert_eq!(end.receive().await.unwrap(), 15);
+                    assert!(end.frame().is_some());
+                    end.socket.start_read(end.receiver.take_read_buf());
+                    settle().await;
+                    Some(end)
+                })
+            })
+            .join()
+            .unwrap()
+    });
+    let Some(mut first) = first else { return };
+    runtime.block_on(async {
+        // What an ended thread has submitted the kernel cancels when it would go on with it.
+        first.other.write_all(&message(3, 3)).unwrap();
+        let RingRead::Read(buf, outcome) = first.read().await else { panic!("no read is over") };
+        assert_eq!(outcome.unwrap_err().raw_os_error(), Some(libc::ECANCELED));
+        first.receiver.handle_read(buf, 0);
+        assert_eq!(first.receive().await.unwrap(), 15);
+    });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_runtime_with_several_threads_has_no_ring() {
+    let Err(error) = RingHandle::here() else { panic!("there is one") };
+    assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+    assert!(error.to_string().contains("several threads"), "{error}");
+}
