@@ -1,6 +1,8 @@
 //! What is copied in user space, counted: nothing of bulk data by default, everything by an ORB built to copy.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod transport;
+
 use zorb::prelude::*;
 use zorb::{OrbBuilder, Stats};
 
@@ -79,7 +81,7 @@ const EDGE: u64 = 64 * 1024;
 async fn a_steady_bulk_stream_is_not_copied() {
     const N: u64 = 100;
     for size in [16 * 1024, 48_000, 64 * 1024, 100_000, 1 << 20] {
-        let two = two(Orb::builder).await;
+        let two = two(transport::builder).await;
         let mut octets = vec![1; size];
         octets[size - 1] = 7;
         let octets = Bytes::from(octets);
@@ -101,7 +103,7 @@ async fn a_steady_bulk_stream_is_not_copied() {
 async fn a_copying_orb_copies_both_ways() {
     const N: u64 = 20;
     for size in [16 * 1024u64, 64 * 1024, 1 << 20] {
-        let two = two(|| Orb::builder().deposit(false)).await;
+        let two = two(|| transport::builder().deposit(false)).await;
         let mut octets = vec![1; size as usize];
         octets[size as usize - 1] = 7;
         let octets = Bytes::from(octets);
@@ -114,8 +116,8 @@ async fn a_copying_orb_copies_both_ways() {
 
 #[tokio::test]
 async fn a_copying_orb_gives_the_same_answers() {
-    let plain = Orb::builder;
-    let copying = || Orb::builder().deposit(false);
+    let plain = transport::builder;
+    let copying = || transport::builder().deposit(false);
     let orbs: [(OrbBuilder, OrbBuilder); 3] =
         [(copying(), plain()), (plain(), copying()), (copying(), copying())];
     for (client, server) in orbs {

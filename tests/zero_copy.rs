@@ -4,6 +4,8 @@
 //! take memory of its own.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod transport;
+
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -107,9 +109,9 @@ impl Bench {
     fn new(version: Version) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let (_server, _client, store) = runtime.block_on(async {
-            let server = Orb::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+            let server = transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
             let here: StoreRef = server.activate(Memory::default()).unwrap();
-            let client = Orb::builder().max_giop(version).build().await.unwrap();
+            let client = transport::builder().max_giop(version).build().await.unwrap();
             let store: StoreRef = client.resolve(&here.to_string()).await.unwrap();
             (server, client, store)
         });

@@ -51,6 +51,17 @@ impl Connection {
         self.rx.take_read_buf()
     }
 
+    /// Takes octets that were received without a buffer: the first ones of what follows. `false`: there was no room for all of
+    /// them, and the stream is lost. Poll all events before.
+    #[must_use]
+    pub fn handle_early(&mut self, octets: &[u8], now: Instant) -> bool {
+        let mut buf = self.take_read_buf();
+        let n = buf.fill(octets);
+        self.rx.count_copied(n);
+        self.handle_read(buf, n, now);
+        n == octets.len()
+    }
+
     /// Whether a buffer may be lent to a reader that waits for octets with it: a message has begun, or the connection keeps its
     /// window anyway. Otherwise one that waits should find out first that there is something to read.
     #[inline]

@@ -192,6 +192,11 @@ impl Receiver {
         self.copied
     }
 
+    /// Counts octets that were copied into a lent buffer.
+    pub(crate) fn count_copied(&mut self, octets: usize) {
+        self.copied += octets as u64;
+    }
+
     /// How many octets of oversized messages, and of fragments that nobody wants, were thrown away.
     #[must_use]
     pub fn skipped(&self) -> u64 {

@@ -74,11 +74,8 @@ impl Link {
             RingRead::Idle => ring.start_header(),
             RingRead::Early(octets, n) => {
                 state.quiet = false;
-                let mut buf = state.machine.take_read_buf();
-                let filled = buf.fill(octets.get(..n).unwrap_or_default());
-                state.machine.handle_read(buf, filled, now);
-                if filled < n {
-                    // Such a buffer is never lent here: there is always room for the header that was waited for.
+                if !state.machine.handle_early(octets.get(..n).unwrap_or_default(), now) {
+                    // There is always room for the header that was waited for.
                     state.machine.handle_read_error(&io::ErrorKind::InvalidData.into(), now);
                 }
             }
