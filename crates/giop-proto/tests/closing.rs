@@ -388,3 +388,66 @@ fn both_sides_may_close_at_once() {
         assert!(pair.client.closed && pair.server.closed);
     });
 }
+
+#[test]
+fn a_window_that_waits_with_the_reader_is_no_message() {
+    let mut pair = Pair::new(Cut::Whole);
+    let call = pair.call(&Ask::default());
+    pair.drive();
+    let request = pair.request();
+    pair.answer(&request, b"");
+    pair.drive();
+    pair.client.outcome(call).unwrap();
+    pair.client.awake = false;
+    pair.server.awake = false;
+    // As a ring does it: the buffer is lent for as long as nothing comes.
+    let buf = pair.server.conn.take_read_buf();
+    pair.server.poll();
+    pair.wait(Duration::from_secs(179));
+    assert!(!pair.server.conn.is_closing(), "nobody is slow in the middle of a message");
+    pair.wait(Duration::from_secs(1));
+    assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::Idle));
+    pair.server.conn.handle_read(buf, 0, pair.now);
+}
+
+#[test]
+fn a_message_that_waits_with_the_reader_is_slow() {
+    let mut pair = Pair::new(Cut::Whole);
+    let call = pair.call(&Ask::default());
+    pair.drive();
+    let request = pair.request();
+    pair.answer(&request, b"");
+    pair.drive();
+    pair.client.outcome(call).unwrap();
+    pair.client.awake = false;
+    pair.server.awake = false;
+    let mut header = MessageHeader::new(Version::V1_2, ByteOrder::NATIVE, MessageType::Request);
+    header.size = 100;
+    let copied = pair.server.conn.stats().copied;
+    assert!(pair.server.conn.handle_early(&header.encode(), pair.now));
+    assert_eq!(pair.server.conn.stats().copied, copied + 12);
+    pair.server.poll();
+    assert!(pair.server.conn.may_wait_with_buf());
+    let buf = pair.server.conn.take_read_buf();
+    pair.server.poll();
+    pair.wait(Duration::from_secs(60));
+    assert!(
+        matches!(pair.server.conn.close_reason(), Some(CloseReason::SlowPeer(SlowPeer::Message))),
+        "{:?}",
+        pair.server.conn.close_reason()
+    );
+    pair.server.conn.handle_read(buf, 0, pair.now);
+}
+
+#[test]
+fn a_header_that_came_ahead_is_a_message() {
+    let mut pair = Pair::new(Cut::Whole);
+    let bye = MessageHeader::new(Version::V1_2, ByteOrder::NATIVE, MessageType::CloseConnection).encode();
+    assert!(!pair.client.conn.may_wait_with_buf(), "nothing has come yet");
+    assert!(pair.client.conn.handle_early(&bye[..5], pair.now));
+    pair.client.poll();
+    assert!(pair.client.conn.may_wait_with_buf());
+    assert!(pair.client.conn.handle_early(&bye[5..], pair.now));
+    pair.client.poll();
+    assert_eq!(pair.client.conn.close_reason(), Some(&CloseReason::PeerClosed));
+}
