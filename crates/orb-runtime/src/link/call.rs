@@ -306,7 +306,10 @@ impl Link {
             return state;
         }
         if let Some(ring) = self.socket.ring() {
+            drop(state);
             ring.look();
+            state = self.lock();
+            state.clock = now;
         }
         (state, _) = self.read(state, Duration::ZERO);
         self.drain_events(&mut state, None);

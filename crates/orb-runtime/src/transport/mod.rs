@@ -58,6 +58,7 @@ pub enum Transport {
     Epoll,
     /// An io_uring in each runtime: the kernel finishes reads and writes by itself. It needs the feature `uring`, Linux 5.17 and
     /// a current_thread runtime; without these, connections are made as with [`Epoll`](Self::Epoll), and a warning is logged.
+    /// `Latency::Spin` does nothing here.
     IoUring,
 }
 

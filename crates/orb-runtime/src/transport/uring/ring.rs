@@ -1,4 +1,4 @@
-//! The ring and the operations that are with the kernel: the only file with `unsafe`.
+//! The ring and the operations that are with the kernel: the only file of this transport with `unsafe`.
 //!
 //! # Why it is sound
 //! The kernel reads and writes memory between the submission of an operation and its completion. All such memory belongs to
