@@ -32,7 +32,7 @@ if grep -q 'SKIPPED: no io_uring' "$log"; then
   echo 'SKIPPED: the kernel refuses io_uring, nothing was tested over it (REQUIRE_URING=1 makes that an error)' | tee -a "$log"
 else
   ZORB_TEST_TRANSPORT=uring REQUIRE_URING=1 cargo test "${ring[@]}" \
-    --test calls --test blocking --test alloc --test runtime_faults --test copies --test zero_copy --test interop "$@" 2>&1 | tee -a "$log" || status=$?
+    --test calls --test blocking --test alloc --test runtime_faults --test copies --test zero_copy --test streams --test interop "$@" 2>&1 | tee -a "$log" || status=$?
 fi
 ((status == 0)) || problems+=("cargo test over io_uring failed ($status)")
 

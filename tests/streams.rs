@@ -1,6 +1,8 @@
 //! `@stream` parameters: servants that take octets while they come.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod transport;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -100,7 +102,7 @@ fn limits() -> Limits {
 }
 
 fn large() -> OrbBuilder {
-    Orb::builder().limits(limits())
+    transport::builder().limits(limits())
 }
 
 fn octets(len: usize) -> Bytes {
@@ -150,7 +152,9 @@ async fn a_stream_takes_constant_memory() {
     assert!(servant.chunks.load(Ordering::Relaxed) >= 256);
     let held = server.pool_stats().held;
     assert!(held <= 3 << 20, "{held} octets held for a stream of 64 MiB");
-    assert_eq!(server.stats().copied, 0, "nothing of it was copied");
+    // A ring receives the first header apart.
+    let header = if transport::transport() == zorb::Transport::Epoll { 0 } else { 12 };
+    assert!(server.stats().copied <= header, "{} octets of it were copied", server.stats().copied);
 }
 
 #[tokio::test]

@@ -184,7 +184,7 @@ async fn orbs_that_go_with_operations_under_way_free_everything() {
         drop(cut);
     }
     for _ in 0..200 {
-        if pair.server.open_connections() == 1 {
+        if pair.server.open_connections() == 1 && data.is_unique() {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
