@@ -274,7 +274,9 @@ impl Cx<'_> {
         let decode = self.decode_arguments(depth, method);
         let arguments = method.sent().map(|param| {
             let name = &param.name;
-            if param.stream || param.is_inout() {
+            if param.stream {
+                quote!(__zorb_stream)
+            } else if param.is_inout() {
                 quote!(#name)
             } else {
                 self.to_servant(param.ty, &quote!(#name))
@@ -329,8 +331,8 @@ impl Cx<'_> {
                 ::core::result::Result::Err(__zorb_x) => return __zorb_request.bad_arguments(__zorb_x),
             };
             #(
-                let #streams = match __zorb_request.byte_stream(#streams) {
-                    ::core::result::Result::Ok(__zorb_stream) => __zorb_stream,
+                let __zorb_stream = match __zorb_request.byte_stream(#streams) {
+                    ::core::result::Result::Ok(__zorb_s) => __zorb_s,
                     ::core::result::Result::Err(__zorb_x) => return __zorb_request.bad_arguments(__zorb_x),
                 };
             )*
