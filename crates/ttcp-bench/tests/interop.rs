@@ -13,6 +13,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
+use ttcp_bench::zorb_peer::Ttcp;
+use ttcp_bench::zorb_peer::idl::TtcpRef;
+use zorb::Orb;
 use zorb::wire::Ior;
 
 use support::{Foreign, Process, Scratch};
@@ -232,4 +235,29 @@ macro_rules! matrix {
 matrix! {
     OmniOrb: omniorb_calls_ttcp_server, ttcp_client_calls_omniorb, "omniorb";
     JacOrb: jacorb_calls_ttcp_server, ttcp_client_calls_jacorb, "jacorb";
+}
+
+/// omniORB sends large messages in GIOP 1.2 fragments: they are read to their place, not copied.
+#[tokio::test]
+async fn fragments_of_omniorb_are_not_copied() {
+    let Some(program) = Foreign::OmniOrb.program("bench-client") else { return };
+    let orb = Orb::builder().listen("iiop://127.0.0.1:0").build().await.expect("a free port");
+    let ttcp: TtcpRef = orb.activate_named("ttcp", Ttcp::default()).expect("the first of its name");
+    let scratch = Scratch::new();
+    let path = scratch.path("bench.ior");
+    std::fs::write(&path, ttcp.to_string()).expect("a file in the scratch directory");
+    let (messages, size) = (64, 1 << 20);
+    let mut command = Command::new(program);
+    command.args(["ttcp", "--size", &size.to_string(), "--total", &(messages * size).to_string()]);
+    command.arg("--ior").arg(&path);
+    let client = tokio::task::spawn_blocking(move || {
+        let mut client = Process::start(command, &scratch);
+        (client.end(RUN), client.output())
+    });
+    let (status, output) = client.await.expect("the client was waited for");
+    assert!(status.is_some_and(|status| status.success()), "{output}");
+    let stats = orb.stats();
+    assert!(stats.octets_in > messages * size && stats.messages_in > messages);
+    // Two headers a message; and a window where a stream begins, one in its middle for each pause of the sender.
+    assert!(stats.copied < messages * 64 + 16 * 65_600, "{stats:?}");
 }

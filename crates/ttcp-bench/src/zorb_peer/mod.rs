@@ -4,7 +4,7 @@ mod client;
 mod server;
 
 pub use client::client;
-pub use server::server;
+pub use server::{Ttcp, server};
 
 use std::future::Future;
 

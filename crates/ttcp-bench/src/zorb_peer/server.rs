@@ -34,8 +34,8 @@ pub fn server(args: &ServerArgs) -> anyhow::Result<()> {
 }
 
 /// Counts the user bytes that arrive as typed sequences.
-#[derive(Default)]
-struct Ttcp {
+#[derive(Debug, Default)]
+pub struct Ttcp {
     bytes: AtomicU64,
 }
 
