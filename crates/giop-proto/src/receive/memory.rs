@@ -102,7 +102,7 @@ impl Receiver {
 
     pub(super) fn take_other_buf(&mut self) -> ReadBuf {
         match std::mem::replace(&mut self.state, State::Lent) {
-            State::Partial(buf) if !self.deposits => {
+            State::Partial(buf) if !self.deposits && buf.deposit.is_some() => {
                 self.staged = Some(buf);
                 self.empty_window()
             }
@@ -190,7 +190,11 @@ impl Receiver {
         // Four times what has come at the most: then little is copied again and again.
         let room = size.saturating_mul(2).min(4 * len).min(self.max_message).max(size).max(self.room);
         let room = if self.pool.could_hold(room) { room } else { size };
-        let Some((mut larger, _)) = self.buffer_for(room, len) else { return Err(buffer) };
+        let taken = self.buffer_for(room, len).or_else(|| {
+            self.starved = false;
+            self.buffer_for(size, len) // less may be there
+        });
+        let Some((mut larger, _)) = taken else { return Err(buffer) };
         self.copied += copy(buffer.octets().get(..len).unwrap_or_default(), larger.octets_mut());
         self.pool.give_back(buffer);
         Ok(larger)

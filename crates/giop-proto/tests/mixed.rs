@@ -1,0 +1,166 @@
+//! All kinds of messages in one stream, read in portions of any size: each comes out as it went in.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod util;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use giop_codec::Version;
+use giop_codec::giop::ResponseFlags;
+use giop_proto::{BufferPool, Chunk, Config, Connection, Event, Limits, Role, Streams};
+use proptest::prelude::*;
+use util::messages::{Ask, fragmented};
+
+#[derive(Debug)]
+struct Table;
+
+impl Streams for Table {
+    fn any(&self) -> bool {
+        true
+    }
+
+    fn streams(&self, key: &[u8], _: &[u8]) -> bool {
+        key == b"streamed"
+    }
+}
+
+/// How a message is sent.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Plain,
+    Streamed,
+    /// In pieces: the first, and each other.
+    Pieces(Version, usize, usize),
+}
+
+fn kind() -> impl Strategy<Value = Kind> {
+    let size = prop_oneof![8usize..64, 1000usize..5000, 16_000usize..20_000, 60_000usize..140_000];
+    prop_oneof![
+        Just(Kind::Plain),
+        Just(Kind::Streamed),
+        (any::<bool>(), size.clone(), size).prop_map(|(old, first, step)| {
+            let version = if old { Version::V1_1 } else { Version::V1_2 };
+            Kind::Pieces(version, first / 8 * 8 + 64, step / 8 * 8)
+        }),
+    ]
+}
+
+fn messages() -> impl Strategy<Value = Vec<(Kind, usize)>> {
+    let len = prop_oneof![
+        4 => 0usize..200,
+        2 => 10_000usize..20_000,
+        2 => 60_000usize..70_000,
+        2 => 100_000usize..400_000,
+    ];
+    prop::collection::vec((kind(), len), 1..8)
+}
+
+/// Sizes of reads, taken in turn; 0 stands for as much as there is room for.
+fn reads() -> impl Strategy<Value = Vec<usize>> {
+    let size = prop_oneof![Just(0usize), 1usize..40, 1000usize..20_000, 60_000usize..70_000, 1usize..300_000];
+    prop::collection::vec(size, 1..6)
+}
+
+fn body(len: usize, seed: usize) -> Vec<u8> {
+    (0..len).map(|i| (i * 31 + i / 251 + seed) as u8).collect()
+}
+
+/// Everything that a connection makes of the octets: bodies in their order.
+fn receive(stream: &[u8], reads: &[usize], mut config: Config) -> Vec<Vec<u8>> {
+    let mut now = Instant::now();
+    config.streams = Some(Arc::new(Table));
+    let mut conn = Connection::new(config, now);
+    let mut bodies = Vec::new();
+    let mut turn = reads.iter().cycle();
+    let mut at = 0;
+    loop {
+        while let Some(event) = conn.poll_event() {
+            let Event::Request(request) = event else { panic!("{event:?}") };
+            let mut body = request.arguments().rest().to_vec();
+            body.reserve(request.coming());
+            bodies.push(body);
+            if request.coming() > 0 {
+                conn.open_stream(request.token());
+            }
+            conn.finish_request(request.token());
+            if request.coming() == 0 {
+                continue;
+            }
+            loop {
+                match conn.take_chunk(request.token()) {
+                    Chunk::Octets(octets) => bodies.last_mut().unwrap().extend_from_slice(&octets),
+                    Chunk::Pending => step(&mut conn, stream, &mut at, *turn.next().unwrap(), &mut now),
+                    Chunk::End => break,
+                    Chunk::Lost => panic!("lost at {at} of {}", stream.len()),
+                }
+            }
+        }
+        assert!(!conn.is_closing(), "{:?}", conn.close_reason());
+        if at == stream.len() {
+            return bodies;
+        }
+        step(&mut conn, stream, &mut at, *turn.next().unwrap(), &mut now);
+    }
+}
+
+/// Reads once, or lets the time pass after which memory is asked for again.
+fn step(conn: &mut Connection, stream: &[u8], at: &mut usize, most: usize, now: &mut Instant) {
+    if conn.wants_read() {
+        return read(conn, stream, at, most, *now);
+    }
+    *now += Duration::from_millis(10);
+    conn.handle_timeout(*now);
+    assert!(conn.wants_read() || *at == stream.len(), "it waits for nothing");
+}
+
+fn read(conn: &mut Connection, stream: &[u8], at: &mut usize, most: usize, now: Instant) {
+    let mut buf = conn.take_read_buf();
+    assert!(buf.capacity() > 0);
+    let most = if most == 0 { usize::MAX } else { most };
+    let mut n = 0;
+    for mut slice in buf.io_slices() {
+        let len = slice.len().min(stream.len() - *at).min(most - n);
+        slice[..len].copy_from_slice(&stream[*at..*at + len]);
+        (*at, n) = (*at + len, n + len);
+    }
+    assert!(n > 0, "more is waited for than was sent");
+    conn.handle_read(buf, n, now);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn messages_of_all_kinds_come_out_as_they_went_in(messages in messages(), reads in reads(), deposit: bool, tight: bool) {
+        let mut stream = Vec::new();
+        let mut expected = Vec::new();
+        for (seed, (kind, len)) in messages.iter().enumerate() {
+            let ask = Ask {
+                id: 2 * seed as u32,
+                response: ResponseFlags::None,
+                version: if let Kind::Pieces(version, ..) = kind { *version } else { Version::V1_2 },
+                key: if let Kind::Streamed = kind { b"streamed".to_vec() } else { b"other".to_vec() },
+                body: body(*len, seed),
+                ..Ask::default()
+            };
+            let octets = ask.octets();
+            match kind {
+                Kind::Pieces(_, first, step) if *first < octets.len() => {
+                    // Not more than a thousand of them.
+                    let step = (*step).max(octets.len() / 1000 / 8 * 8);
+                    stream.extend(fragmented(&octets, *first, step).concat());
+                }
+                _ => stream.extend(octets),
+            }
+            expected.push(ask.body);
+        }
+        // A tight one makes messages wait for memory.
+        let pool = Arc::new(BufferPool::new(if tight { 1600 << 10 } else { 64 << 20 }));
+        let mut config = Config::new(Role::Server, Arc::new(Limits::default()), Arc::clone(&pool));
+        config.deposit = deposit;
+        let found = receive(&stream, &reads, config);
+        prop_assert!(found == expected, "{:?}", found.iter().map(Vec::len).collect::<Vec<_>>());
+        prop_assert!(pool.stats().held <= pool.stats().cap);
+    }
+}
