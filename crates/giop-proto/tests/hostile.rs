@@ -293,7 +293,9 @@ impl Model {
                     _ => bare(Version::V1_2, MessageType::MessageError),
                 };
                 // In the middle of a message this is garbage, and so is a request to a client.
-                self.torn |= self.side(!client).conn.backlog() > 0 || client && what == 4;
+                // One that gave up in the middle of a message has nothing queued any more.
+                let sender = &self.side(!client).conn;
+                self.torn |= sender.backlog() > 0 || sender.is_closed() || client && what == 4;
                 self.side(client).inject(&octets);
             }
             Step::WriteSome { client, n } => {
