@@ -5,8 +5,8 @@
 //! valgrind --tool=callgrind --toggle-collect='*cost::measured*' target/release/examples/cost encode struct native
 //! ```
 //!
-//! It runs a hundred messages of 2,000 elements, each after a first one that is not collected: 200,000 elements in all.
-//! The collected instructions divided by that are those of an element.
+//! It runs a hundred messages of 2,000 elements after one that is not collected.
+//! The collected instructions divided by 200,000 are those of an element.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a program to be measured")]
 
 use std::collections::VecDeque;

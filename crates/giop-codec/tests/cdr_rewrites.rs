@@ -3,8 +3,8 @@
 
 use bytes::{Bytes, BytesMut};
 use giop_codec::cdr::{
-    Bounded, CdrDecode, CdrEncode, Decoder, Element, Encoder, FixedLayout, FixedReader, FixedWriter, Layout,
-    Pad, Rewrites, Seq,
+    Bounded, CdrDecode, CdrEncode, Decoder, Element, Elements, Encoder, FixedLayout, FixedReader,
+    FixedWriter, Layout, Pad, Rewrites, Seq,
 };
 use giop_codec::{ByteOrder, DecodeError, DecodeErrorKind, Version};
 
@@ -147,6 +147,71 @@ fn a_first_element_shorter_than_in_memory_is_rewritten_over_the_count() {
 #[test]
 fn a_first_element_longer_than_in_memory_is_rewritten_where_it_stands() {
     every_phase::<Beside>();
+}
+
+/// Padding that is not spelled out: it can be read where it was received, but not sent from memory.
+#[derive(
+    Clone, Debug, Default, PartialEq, zerocopy::FromBytes, zerocopy::Immutable, zerocopy::KnownLayout,
+)]
+#[repr(C)]
+struct Plain {
+    s: i16,
+    c: u8,
+    l: i32,
+    o: u8,
+    d: f64,
+}
+
+impl FixedLayout for Plain {
+    const LAYOUT: Layout = <Over as FixedLayout>::LAYOUT;
+    const VIEWED: bool = true;
+
+    #[inline(always)]
+    fn put(&self, w: &mut FixedWriter<'_>) {
+        w.put(&self.s);
+        w.put(&self.c);
+        w.put(&self.l);
+        w.put(&self.o);
+        w.put(&self.d);
+    }
+
+    #[inline(always)]
+    fn get(r: &mut FixedReader<'_>) -> Self {
+        Plain { s: r.read(), c: r.read(), l: r.read(), o: r.read(), d: r.read() }
+    }
+}
+
+giop_codec::fixed_cdr!(Plain);
+
+#[test]
+fn plain_structs_are_lent_where_they_were_received() {
+    let plain = |i: usize| {
+        let Over { s, c, l, o, d, .. } = Over::sample(i);
+        Plain { s, c, l, o, d }
+    };
+    for order in ORDERS {
+        for version in VERSIONS {
+            for phase in 0..8 {
+                for n in [0, 1, 100, 1500] {
+                    let items: Vec<Plain> = (0..n).map(plain).collect();
+                    let sent = encode(order, version, phase, |e| items.encode(e).unwrap());
+                    let (read, times, octets) =
+                        Received::new(&sent, 0).decode(order, version, phase, Elements::<Plain>::decode);
+                    let read = read.unwrap();
+                    assert!(*read == items[..], "{order:?} {phase} {n}");
+                    let aligned = (phase.next_multiple_of(4) + 4) % 8 == 0;
+                    let viewed = n > 0 && octets.as_ptr_range().contains(&read.as_ptr().cast());
+                    let wanted = n > 0 && order == ByteOrder::NATIVE && (aligned || n == 1500);
+                    assert_eq!(viewed, wanted, "{order:?} {phase} {n}");
+                    assert_eq!(times == 2, wanted && !aligned);
+                    let cut = &sent[..sent.len() - 1];
+                    let (cut, ..) =
+                        Received::new(cut, 0).decode(order, version, phase, Elements::<Plain>::decode);
+                    assert!(cut.is_err());
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -225,6 +225,7 @@ fn zero_copy_layout_is_that_of_c_and_of_cdr() {
     let model = model(
         "@zero_copy struct BinStruct { short s; char c; long l; octet o; double d; };
          @zero_copy struct Pair { BinStruct two[2]; long long stamp; };
+         struct Plain { BinStruct one; octet o; long long l; }; struct Outer { Plain two[2]; };
          struct Text { string s; }; struct Tail { double d; long l; }; struct Empty2 { sequence<octet> o; };",
     );
     let layout = model.zero_copy_layout(find(&model, "BinStruct")).expect("a layout");
@@ -237,6 +238,11 @@ fn zero_copy_layout_is_that_of_c_and_of_cdr() {
         (pair.size, pair.fields.last().copied()),
         (56, Some(ZeroCopyField { offset: 48, padding: 0, size: 8 }))
     );
+    assert_eq!(model.equal_layout(find(&model, "BinStruct")), Some(layout));
+    assert_eq!(model.equal_layout(find(&model, "Plain")).map(|layout| layout.size), Some(40));
+    assert!(model.zero_copy_layout(find(&model, "Outer")).is_err(), "its member is not `@zero_copy`");
+    assert_eq!(model.equal_layout(find(&model, "Outer")).map(|layout| layout.size), Some(80));
+    assert_eq!(model.equal_layout(find(&model, "Tail")), None);
     let problem = |name: &str| model.zero_copy_layout(find(&model, name)).expect_err("none");
     assert!(matches!(problem("Text"), ZeroCopyProblem::Member { index: 0, .. }));
     assert_eq!(problem("Tail"), ZeroCopyProblem::TailPadding { missing: 4 });

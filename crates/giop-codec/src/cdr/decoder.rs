@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use core::any::Any;
 
+use super::elements::Viewed;
 use super::fixed::{FixedReader, read_strided};
 use super::layout::{FixedLayout, padding};
 use super::pieces::Pieces;
@@ -448,7 +449,7 @@ impl<'a> Decoder<'a> {
         }
         let before = out.len();
         if T::NUMBERS
-            && let Some(pad) = T::LAYOUT.lead(self.phase())
+            && let Some(pad) = <T as FixedLayout>::LAYOUT.lead(self.phase())
         {
             // One run of octets, in whose middle nothing is aligned anew.
             self.take(pad)?;
@@ -474,8 +475,20 @@ impl<'a> Decoder<'a> {
     /// # Errors
     /// [`EndOfData`](DecodeErrorKind::EndOfData), [`AllocLimit`](DecodeErrorKind::AllocLimit).
     pub fn read_seq<T: Element>(&mut self, n: usize) -> Result<Seq<T>, DecodeError> {
+        match self.view::<T>(n)? {
+            Some(octets) => Ok(Seq::from_checked(octets)),
+            None => self.read_fixed_vec(n).map(Seq::from),
+        }
+    }
+
+    /// The memory of `n` elements where it is in the message; `None`, and nothing is read, where they must be decoded.
+    ///
+    /// # Errors
+    /// [`EndOfData`](DecodeErrorKind::EndOfData).
+    #[inline]
+    pub(super) fn view<T: Viewed>(&mut self, n: usize) -> Result<Option<Bytes>, DecodeError> {
         if n == 0 {
-            return Ok(Seq::default());
+            return Ok(Some(Bytes::new()));
         }
         if !self.swap
             && let Some((owner, origin)) = self.owner
@@ -485,13 +498,13 @@ impl<'a> Decoder<'a> {
             let (start, seen, pieces) = (self.position, self.seen, self.pieces);
             let octets = self.take(n.saturating_mul(size_of::<T>()).saturating_add(pad))?;
             let octets = octets.get(pad..).unwrap_or_default();
-            if Seq::<T>::accepts(octets) {
+            if <[T] as zerocopy::FromBytes>::ref_from_bytes(octets).is_ok() {
                 let first = origin + start + pad;
-                return Ok(Seq::from_checked(owner.slice(first..first + octets.len())));
+                return Ok(Some(owner.slice(first..first + octets.len())));
             }
             (self.position, self.seen, self.pieces) = (start, seen, pieces);
         }
-        self.read_fixed_vec(n).map(Seq::from)
+        Ok(None)
     }
 
     /// Reads a `sequence<octet>` that holds an encapsulation ("Encapsulation"): the decoder of its contents,

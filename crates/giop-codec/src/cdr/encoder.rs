@@ -22,8 +22,8 @@ const BLOCK: usize = 8192;
 /// to be zeroed before it is written to.
 const LARGE_RUN: usize = 32 * 1024;
 
-/// Blocks kept for the next runs: while one is being written to a socket, another one is filled.
-const BLOCKS: usize = 4;
+/// Octets of blocks kept for the next runs, more only for two: while some wait for the socket, another one is filled.
+const BLOCKS: usize = 2 << 20;
 
 /// Encodes values as CDR ("CDR Transfer Syntax").
 ///
@@ -386,6 +386,10 @@ impl Encoder {
         self.blocks.push(block);
     }
 
+    fn block_octets(&self) -> usize {
+        self.blocks.iter().map(Bytes::len).sum()
+    }
+
     /// A block of at least `len` octets; `None` when all are held by who sends them.
     fn free_block(&mut self, len: usize) -> Option<BytesMut> {
         // The shortest that is long enough, else the shortest at all, to make place for a longer one.
@@ -395,7 +399,7 @@ impl Encoder {
             .map(|(at, block)| (at, block.len()));
         match best {
             Some((at, found)) if found >= len => return self.blocks.swap_remove(at).try_into_mut().ok(),
-            _ if self.blocks.len() < BLOCKS => {}
+            _ if self.blocks.len() < 2 || self.block_octets() + len <= BLOCKS => {}
             Some((at, _)) => drop(self.blocks.swap_remove(at)),
             None => return None,
         }
@@ -467,7 +471,7 @@ impl Encoder {
     /// too large.
     #[inline]
     pub fn capacity(&self) -> usize {
-        self.head.capacity().max(self.full_capacity) + self.blocks.iter().map(Bytes::len).sum::<usize>()
+        self.head.capacity().max(self.full_capacity) + self.block_octets()
     }
 
     /// Whether nothing is encoded.

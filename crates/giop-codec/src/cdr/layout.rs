@@ -148,6 +148,10 @@ pub trait FixedLayout: Sized + 'static {
     /// octets, aligned once at its start and not again behind a joint.
     const NUMBERS: bool = false;
 
+    /// Whether values of it can be read where they were received: memory has the layout of CDR, up to what lies in
+    /// padding. Only [`Elements`](super::Elements) looks at it, whose elements are zerocopy's `FromBytes`.
+    const VIEWED: bool = false;
+
     /// Writes the members in order.
     fn put(&self, w: &mut FixedWriter<'_>);
 

@@ -8,6 +8,7 @@
 
 mod bounded;
 mod decoder;
+mod elements;
 mod encoder;
 mod fixed;
 mod fixed_seq;
@@ -26,6 +27,7 @@ mod traits;
 
 pub use bounded::{BoundError, Bounded, BoundedContent, check_bound};
 pub use decoder::{DecodeLimits, Decoder};
+pub use elements::{Elements, Viewed};
 pub use encoder::{Encoder, Mark};
 pub use fixed::{FixedReader, FixedWriter};
 pub use fixed_seq::{FixedLengthError, FixedSeq};

@@ -10,10 +10,12 @@
 use std::any::TypeId;
 use std::sync::{Mutex, PoisonError};
 
+use bytes::Bytes;
+
 use super::decoder::Decoder;
-use super::fixed::FixedReader;
+use super::elements::Viewed;
+use super::fixed::{FixedReader, FixedWriter};
 use super::layout::FixedLayout;
-use super::seq::{Element, Seq};
 use crate::{ByteOrder, DecodeError};
 
 /// Shorter sequences are copied: that takes less time than to decode twice.
@@ -108,13 +110,11 @@ impl Rewrites {
 }
 
 /// Decodes the first element where it stands and writes it as memory has it.
-fn rewrite<T: Element>(message: &mut [u8], place: &Place) {
+fn rewrite<T: Viewed>(message: &mut [u8], place: &Place) {
     let Some(wire) = message.get(place.wire..place.start + size_of::<T>()) else { return };
     let first = T::get(&mut FixedReader::new(wire, place.wire % 8, false));
-    if let Some(octets) = T::as_octets(std::slice::from_ref(&first))
-        && let Some(target) = message.get_mut(place.start..place.start + octets.len())
-    {
-        target.copy_from_slice(octets);
+    if let Some(target) = message.get_mut(place.start..place.start + size_of::<T>()) {
+        FixedWriter::write(target, 0, false, &first);
     }
 }
 
@@ -127,24 +127,25 @@ impl<'a> Decoder<'a> {
         self
     }
 
-    /// A sequence whose count comes next, if it was rewritten.
-    pub(super) fn rewritten<T: Element>(&mut self) -> Option<Seq<T>> {
+    /// The elements of a sequence whose count comes next, if it was rewritten.
+    pub(super) fn rewritten<T: Viewed>(&mut self) -> Option<Bytes> {
         let rewrites = self.rewrites.filter(|rewrites| rewrites.done)?;
         let (owner, origin) = self.owner?;
         let place = rewrites.find(self.position().next_multiple_of(4))?;
         let octets = owner.get(origin + place.start..origin + place.end)?;
-        if place.element != TypeId::of::<T>() || !Seq::<T>::accepts(octets) {
+        if place.element != TypeId::of::<T>() || <[T] as zerocopy::FromBytes>::ref_from_bytes(octets).is_err()
+        {
             return None;
         }
         self.take(place.end - self.position()).ok()?;
-        Some(Seq::from_checked(owner.slice(origin + place.start..origin + place.end)))
+        Some(owner.slice(origin + place.start..origin + place.end))
     }
 
     /// Notes the sequence of `n` elements that come next, behind their count, and goes behind them, if it could be a view.
     ///
     /// # Errors
     /// None but those of reading so many octets.
-    pub(super) fn note_rewrite<T: Element>(&mut self, n: usize) -> Result<bool, DecodeError> {
+    pub(super) fn note_rewrite<T: Viewed>(&mut self, n: usize) -> Result<bool, DecodeError> {
         let Some(rewrites) = self.rewrites.filter(|rewrites| !rewrites.done) else { return Ok(false) };
         let Some((owner, origin)) = self.owner else { return Ok(false) };
         let layout = <T as FixedLayout>::LAYOUT;

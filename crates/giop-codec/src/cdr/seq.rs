@@ -77,11 +77,11 @@ impl<T: Element> Seq<T> {
 
     /// Whether `octets` can be viewed as elements.
     #[inline]
-    pub(crate) fn accepts(octets: &[u8]) -> bool {
+    fn accepts(octets: &[u8]) -> bool {
         octets.is_empty() || <[T]>::ref_from_bytes(octets).is_ok()
     }
 
-    /// A view of what [`accepts`](Seq::accepts) has approved.
+    /// A view of what is known to be elements.
     #[inline]
     pub(crate) fn from_checked(octets: Bytes) -> Seq<T> {
         const { Self::SAME_LAYOUT };
@@ -274,9 +274,9 @@ impl<T: Element> CdrDecode for Seq<T> {
     /// A view where byte order and alignment allow, also of a rewritten message: see [`Rewrites`](super::Rewrites).
     fn decode(d: &mut Decoder<'_>) -> Result<Seq<T>, DecodeError> {
         if const { Self::LAYOUT.lead(4).is_none() }
-            && let Some(view) = d.rewritten()
+            && let Some(octets) = d.rewritten::<T>()
         {
-            return Ok(view);
+            return Ok(Seq::from_checked(octets));
         }
         let n = d.read_len(const { Self::LAYOUT.min_size() })?;
         if const { Self::LAYOUT.lead(4).is_none() } && d.note_rewrite::<T>(n)? {

@@ -82,10 +82,12 @@ impl Options {
 /// Rust for all that a model defines.
 ///
 /// # Errors
-/// Names that are the same in Rust though they differ in IDL, each clash with both places and the way out.
+/// Names that are the same in Rust though they differ in IDL, each clash with both places and the way out; `@zero_copy`
+/// structs of more than 64 KiB.
 pub fn emit(model: &Model, options: &Options) -> Result<TokenStream, Diagnostics> {
     let mut problems = Vec::new();
     let names = Names::new(model, options, &mut problems);
+    structs::refuse_large(model, &mut problems);
     if !problems.is_empty() {
         return Err(Diagnostics::new(problems, Rc::clone(&model.sources)));
     }

@@ -149,6 +149,24 @@ impl Cx<'_> {
         }
     }
 
+    /// The type that an argument is decoded as.
+    pub(super) fn decoded(&self, depth: usize, u: Use, inout: bool) -> TokenStream {
+        let v1 = &self.v1;
+        let Passing { form, bound } = self.passing(u);
+        let (stripped, non_nil) = self.strip(u);
+        if form == Form::Slice
+            && bound.is_none()
+            && !inout
+            && let Type::Sequence { element, .. } = self.model.ty(stripped)
+            && let Type::Named(def) = self.model.stripped(*element)
+            && self.viewed(*def).is_some()
+        {
+            let item = self.ty(depth, Use { ty: *element, non_nil });
+            return quote!(#v1::Elements<#item>);
+        }
+        self.ty(depth, u)
+    }
+
     /// A decoded `in` parameter as the servant takes it.
     pub(super) fn to_servant(&self, u: Use, name: &TokenStream) -> TokenStream {
         let Passing { form, bound } = self.passing(u);

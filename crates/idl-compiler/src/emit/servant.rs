@@ -320,7 +320,7 @@ impl Cx<'_> {
         }
         let types = method.sent().map(|param| match param.stream {
             true => quote!(#v1::StreamStart),
-            false => self.ty(depth, param.ty),
+            false => self.decoded(depth, param.ty, param.is_inout()),
         });
         let streams = method.sent().filter(|param| param.stream).map(|param| &param.name);
         quote! {

@@ -7,7 +7,11 @@ use super::Cx;
 use super::docs::doc;
 use super::ident::RustName;
 use super::types::Use;
-use crate::model::{Def, DefKind, Struct, ZeroCopyLayout};
+use crate::diagnostic::Diagnostic;
+use crate::model::{Def, DefKind, Model, Struct, ZeroCopyLayout};
+
+/// Octets of the largest `@zero_copy` struct.
+const MAX_ZERO_COPY: usize = 64 * 1024;
 
 /// A member with everything that is written of it more than once.
 struct Field {
@@ -28,11 +32,16 @@ impl Cx<'_> {
         if let Some(layout) = &layout {
             fields = self.with_padding(def, fields, layout);
         }
-        let declaration = self.struct_declaration(def, body, &fields, zero_copy);
+        let viewed = self.viewed(def.id);
+        let declaration = self.struct_declaration(def, body, &fields, zero_copy, viewed.is_some());
         let default = self.struct_default(depth, def, &fields);
-        let fixed = body.members.iter().all(|member| self.is_fixed(member.ty)) && !body.members.is_empty();
-        let cdr =
-            if fixed { self.fixed_struct(depth, def, &fields) } else { self.struct_cdr(depth, def, &fields) };
+        let fixed = zero_copy
+            || body.members.iter().all(|member| self.is_fixed(member.ty)) && !body.members.is_empty();
+        let cdr = if fixed {
+            self.fixed_struct(depth, def, &fields, viewed)
+        } else {
+            self.struct_cdr(depth, def, &fields)
+        };
         let element = layout.map(|layout| self.element(depth, def, &fields, layout.size));
         let exception = matches!(def.kind, DefKind::Exception(_)).then(|| self.exception(depth, def));
         quote!(#declaration #default #cdr #element #exception)
@@ -40,13 +49,18 @@ impl Cx<'_> {
 
     fn fields(&self, depth: usize, def: &Def, body: &Struct) -> Vec<Field> {
         let names = &self.names[def.id].members;
+        let zero_copy = self.is_zero_copy(def.id);
         let member = |(index, member): (usize, &crate::model::Member)| {
             let u: Use = self.member(def.id, member);
             let name = names[index].at(self.model.rust_span(member.span));
             Field {
                 name: quote!(#name),
-                ty: self.ty(depth, u),
-                default: if self.has_default(u) { self.default(u) } else { TokenStream::new() },
+                ty: if zero_copy { self.in_place(depth, u) } else { self.ty(depth, u) },
+                default: match self.has_default(u) {
+                    true if zero_copy => self.default_in_place(u),
+                    true => self.default(u),
+                    false => TokenStream::new(),
+                },
                 docs: doc(
                     &member.docs,
                     &format!("Member `{}`: IDL `{}`.", member.name, self.model.describe(member.ty)),
@@ -84,7 +98,14 @@ impl Cx<'_> {
         all
     }
 
-    fn struct_declaration(&self, def: &Def, body: &Struct, fields: &[Field], zero_copy: bool) -> TokenStream {
+    fn struct_declaration(
+        &self,
+        def: &Def,
+        body: &Struct,
+        fields: &[Field],
+        zero_copy: bool,
+        viewed: bool,
+    ) -> TokenStream {
         let v1 = &self.v1;
         let item = self.names[def.id].item.at(self.model.rust_span(def.span));
         let kind = if matches!(def.kind, DefKind::Exception(_)) { "exception" } else { "struct" };
@@ -93,10 +114,12 @@ impl Cx<'_> {
             .model
             .is_hashable_def(def.id)
             .then(|| quote!(#[derive(::core::cmp::Eq, ::core::hash::Hash)]));
-        let memory = zero_copy.then(|| {
+        let memory = (zero_copy || viewed).then(|| {
             let path = format!("{}::zerocopy", v1.to_string().replace(' ', ""));
+            let sent = zero_copy.then(|| quote!(#[derive(#v1::zerocopy::IntoBytes)]));
             quote! {
-                #[derive(#v1::zerocopy::FromBytes, #v1::zerocopy::IntoBytes, #v1::zerocopy::Immutable, #v1::zerocopy::KnownLayout)]
+                #[derive(#v1::zerocopy::FromBytes, #v1::zerocopy::Immutable, #v1::zerocopy::KnownLayout)]
+                #sent
                 #[zerocopy(crate = #path)]
                 #[repr(C)]
             }
@@ -160,16 +183,32 @@ impl Cx<'_> {
     }
 
     /// In one pass, by a layout known at compile time.
-    fn fixed_struct(&self, depth: usize, def: &Def, fields: &[Field]) -> TokenStream {
+    fn fixed_struct(
+        &self,
+        depth: usize,
+        def: &Def,
+        fields: &[Field],
+        viewed: Option<ZeroCopyLayout>,
+    ) -> TokenStream {
         let v1 = &self.v1;
         let path = self.item(depth, def.id);
         let names: Vec<_> = fields.iter().map(|field| &field.name).collect();
         let types: Vec<_> = fields.iter().map(|field| &field.ty).collect();
         let memory = self.is_zero_copy(def.id).then(|| self.memory_octets());
+        // True where the target aligns numbers as CDR does.
+        let viewed = viewed.map(|layout| {
+            let size = Literal::usize_unsuffixed(layout.size);
+            let offsets = layout.fields.iter().map(|place| Literal::usize_unsuffixed(place.offset));
+            quote! {
+                const VIEWED: ::core::primitive::bool = ::core::mem::size_of::<Self>() == #size
+                    #(&& ::core::mem::offset_of!(Self, #names) == #offsets)*;
+            }
+        });
         let cdr = self.cdr_by_layout(&path);
         quote! {
             impl #v1::FixedLayout for #path {
                 const LAYOUT: #v1::Layout = #v1::Layout::EMPTY #(.then(<#types as #v1::FixedLayout>::LAYOUT))*;
+                #viewed
 
                 #[inline(always)]
                 fn put(&self, __zorb_w: &mut #v1::FixedWriter<'_>) {
@@ -306,6 +345,22 @@ impl Cx<'_> {
             impl #v1::UserException for #path {
                 const REPOSITORY_ID: &'static ::core::primitive::str = #id;
             }
+        }
+    }
+}
+
+/// Values of `@zero_copy` structs travel through the stack where they are not in a sequence.
+pub(super) fn refuse_large(model: &Model, problems: &mut Vec<Diagnostic>) {
+    for def in model.defs() {
+        let Some(annotation) = def.annotations.get("zero_copy") else { continue };
+        let Ok(layout) = model.zero_copy_layout(def.id) else { continue };
+        if layout.size > MAX_ZERO_COPY {
+            let message = "a `@zero_copy` struct of more than 64 KiB is not supported";
+            problems.push(
+                Diagnostic::error("unsupported", annotation.span, message)
+                    .and(def.span, format!("{} octets", layout.size))
+                    .help("give large arrays a place beside the struct, where they are shared as well"),
+            );
         }
     }
 }

@@ -6,7 +6,7 @@ use quote::quote;
 use super::Cx;
 use super::ident::RustName;
 use super::names::alias_of_interface;
-use crate::model::{Annotations, ConstValue, DefId, DefKind, Primitive, Type, TypeId};
+use crate::model::{Annotations, ConstValue, DefId, DefKind, Primitive, Type, TypeId, ZeroCopyLayout};
 
 /// Arrays of more octets than this do not lie in place.
 const MAX_INLINE: u64 = 4096;
@@ -160,6 +160,37 @@ impl Cx<'_> {
         matches!(def.kind, DefKind::Struct(_)) && def.annotations.has("zero_copy")
     }
 
+    /// The type of a member of a `@zero_copy` struct: arrays lie in place, however large they are.
+    pub(super) fn in_place(&self, depth: usize, u: Use) -> TokenStream {
+        let (stripped, non_nil) = self.strip(u);
+        match self.model.ty(stripped) {
+            Type::Array { element, dims } => {
+                let element = self.in_place(depth, Use { ty: *element, non_nil });
+                nested(element, dims)
+            }
+            _ => self.ty(depth, u),
+        }
+    }
+
+    /// An expression of the default value of what [`in_place`](Self::in_place) gives.
+    pub(super) fn default_in_place(&self, u: Use) -> TokenStream {
+        let (stripped, non_nil) = self.strip(u);
+        match self.model.ty(stripped) {
+            Type::Array { element, dims } => {
+                let element = self.default_in_place(Use { ty: *element, non_nil });
+                dims.iter().fold(element, |item, _| quote!(::core::array::from_fn(|_| #item)))
+            }
+            _ => self.default(u),
+        }
+    }
+
+    /// The layout of a plain struct whose elements are viewed where they were received: memory is as CDR has it.
+    pub(super) fn viewed(&self, id: DefId) -> Option<ZeroCopyLayout> {
+        let DefKind::Struct(body) = &self.model.def(id).kind else { return None };
+        let fixed = body.members.iter().all(|member| self.is_fixed(member.ty));
+        if fixed && !self.is_zero_copy(id) { self.model.equal_layout(id) } else { None }
+    }
+
     fn bounded(&self, plain: TokenStream, bound: Option<u32>) -> TokenStream {
         let v1 = &self.v1;
         match bound {
@@ -173,10 +204,7 @@ impl Cx<'_> {
 
     /// `[[T; M]; N]` as it is inside of a box, if boxed.
     pub(super) fn array(&self, depth: usize, element: Use, dims: &[u32]) -> TokenStream {
-        dims.iter().rev().fold(self.ty(depth, element), |inner, dim| {
-            let dim = Literal::u32_unsuffixed(*dim);
-            quote!([#inner; #dim])
-        })
+        nested(self.ty(depth, element), dims)
     }
 
     /// What the array behind this type becomes.
@@ -202,6 +230,9 @@ impl Cx<'_> {
                 dims.iter().fold(self.size(*element), |size, dim| size.saturating_mul(u64::from(*dim)))
             }
             Type::Array { .. } => HANDLE,
+            Type::Named(def) if self.is_zero_copy(*def) => {
+                self.model.zero_copy_layout(*def).map_or(HANDLE, |layout| layout.size as u64)
+            }
             Type::Named(def) => {
                 let sizes = self.model.member_types(*def).into_iter().map(|ty| self.size(ty));
                 match &self.model.def(*def).kind {
@@ -223,6 +254,7 @@ impl Cx<'_> {
             }
             Type::Named(def) => match &self.model.def(*def).kind {
                 DefKind::Enum(_) => true,
+                DefKind::Struct(_) if self.is_zero_copy(*def) => true,
                 DefKind::Struct(s) => s.members.iter().all(|member| self.is_fixed(member.ty)),
                 _ => false,
             },
@@ -345,6 +377,14 @@ impl Cx<'_> {
             }
         }
     }
+}
+
+/// `[[T; M]; N]`.
+fn nested(element: TokenStream, dims: &[u32]) -> TokenStream {
+    dims.iter().rev().fold(element, |inner, dim| {
+        let dim = Literal::u32_unsuffixed(*dim);
+        quote!([#inner; #dim])
+    })
 }
 
 fn optional(path: TokenStream, non_nil: bool) -> TokenStream {

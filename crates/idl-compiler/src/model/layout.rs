@@ -70,7 +70,15 @@ impl Model {
     /// # Errors
     /// The first reason why it cannot be.
     pub fn zero_copy_layout(&self, id: DefId) -> Result<ZeroCopyLayout, ZeroCopyProblem> {
-        self.layout_and_first(id, &mut HashMap::new()).map(|(layout, _)| layout)
+        self.layout_and_first(id, &mut Known { parts: HashMap::new(), marked: true })
+            .map(|(layout, _)| layout)
+    }
+
+    /// The layout of a struct that is the same in memory and in CDR, though nobody asked for it: as
+    /// [`zero_copy_layout`](Self::zero_copy_layout), but nested structs need no annotation either.
+    pub fn equal_layout(&self, id: DefId) -> Option<ZeroCopyLayout> {
+        let mut known = Known { parts: HashMap::new(), marked: false };
+        self.layout_and_first(id, &mut known).ok().map(|(layout, _)| layout)
     }
 
     /// The layout, and the alignment CDR gives the first octet of the struct.
@@ -114,14 +122,14 @@ impl Model {
                 let size = dims.iter().try_fold(part.size, |size, dim| size.checked_mul(*dim as usize))?;
                 (size < MAX_SIZE).then_some(Part { size, ..part })
             }
-            Type::Named(def) if self.def(*def).annotations.has("zero_copy") => {
-                if let Some(part) = known.get(def) {
+            Type::Named(def) if !known.marked || self.def(*def).annotations.has("zero_copy") => {
+                if let Some(part) = known.parts.get(def) {
                     return *part;
                 }
                 let found = self.layout_and_first(*def, known).ok();
                 let part =
                     found.map(|(layout, first)| Part { size: layout.size, align: layout.align, first });
-                known.insert(*def, part);
+                known.parts.insert(*def, part);
                 part
             }
             _ => None,
@@ -133,7 +141,11 @@ impl Model {
 const MAX_SIZE: usize = 1 << 31;
 
 /// Structs laid out on the way, so that each is done once.
-type Known = HashMap<DefId, Option<Part>>;
+struct Known {
+    parts: HashMap<DefId, Option<Part>>,
+    /// Whether nested structs must be `@zero_copy`.
+    marked: bool,
+}
 
 /// A member's place: its size, its alignment in memory, and the alignment CDR gives its first octet.
 #[derive(Clone, Copy)]

@@ -7,4 +7,8 @@ idl_macros::idl! {
     };
 }
 
+idl_macros::idl! {
+    @zero_copy struct Huge { double d[10000]; };
+}
+
 fn main() {}

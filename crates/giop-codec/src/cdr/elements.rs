@@ -1,0 +1,72 @@
+//! [`Elements`]: a sequence of plain structs that was received, read where it lies if possible.
+
+use core::ops::Deref;
+
+use bytes::Bytes;
+use zerocopy::{FromBytes, Immutable, KnownLayout};
+
+use super::decoder::Decoder;
+use super::layout::FixedLayout;
+use super::traits::CdrDecode;
+use crate::DecodeError;
+
+/// A type of fixed layout of which any octets of the right number are a value.
+pub trait Viewed: FixedLayout + FromBytes + Immutable + KnownLayout {}
+
+impl<T: FixedLayout + FromBytes + Immutable + KnownLayout> Viewed for T {}
+
+/// A received `sequence<T>` that is lent to a servant as a slice: a view of the message where byte order, alignment and the
+/// layout of `T` in memory allow, else a vector.
+#[derive(Debug)]
+pub struct Elements<T>(Form<T>);
+
+#[derive(Debug)]
+enum Form<T> {
+    /// Aligned for `T` and a multiple of its size, unless empty.
+    View(Bytes),
+    Own(Vec<T>),
+}
+
+impl<T: Viewed> Elements<T> {
+    /// Memory is as CDR has it, as far as the whole can tell; the type vouches for its parts.
+    const VIEWED: bool = {
+        let layout = <T as FixedLayout>::LAYOUT;
+        T::VIEWED && size_of::<T>() == layout.size(0) && layout.end(0) == 0 && size_of::<T>() != 0
+    };
+}
+
+impl<T: Viewed> Deref for Elements<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        match &self.0 {
+            // Cannot fail: alignment and size are invariants of the value.
+            Form::View(octets) if !octets.is_empty() => <[T]>::ref_from_bytes(octets).unwrap_or_default(),
+            Form::View(_) => &[],
+            Form::Own(items) => items,
+        }
+    }
+}
+
+impl<T: Viewed + CdrDecode> CdrDecode for Elements<T> {
+    const MIN_SIZE: usize = 4;
+
+    /// A view where possible, also of a rewritten message: see [`Rewrites`](super::Rewrites).
+    fn decode(d: &mut Decoder<'_>) -> Result<Elements<T>, DecodeError> {
+        if !Self::VIEWED {
+            return Vec::decode(d).map(|items| Elements(Form::Own(items)));
+        }
+        if let Some(octets) = d.rewritten::<T>() {
+            return Ok(Elements(Form::View(octets)));
+        }
+        let n = d.read_len(T::MIN_SIZE)?;
+        if d.note_rewrite::<T>(n)? {
+            return Ok(Elements(Form::View(Bytes::new())));
+        }
+        Ok(Elements(match d.view::<T>(n)? {
+            Some(octets) => Form::View(octets),
+            None => Form::Own(d.read_fixed_vec(n)?),
+        }))
+    }
+}
