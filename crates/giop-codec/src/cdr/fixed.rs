@@ -146,6 +146,9 @@ pub(crate) fn write_strided<T: FixedLayout>(region: &mut [u8], items: &[T], swap
     }
     // The flag is resolved outside of the loops, which then have no branch at all.
     if swap {
+        if T::put_swapped(items, region) {
+            return;
+        }
         for (place, item) in region.chunks_exact_mut(stride).zip(items) {
             FixedWriter::write(place, const { T::LAYOUT.end(0) }, true, item);
         }
@@ -324,6 +327,9 @@ pub(crate) fn read_strided<T: FixedLayout>(region: &[u8], out: &mut Vec<T>, swap
     }
     let mut bad = false;
     if swap {
+        if T::extend_swapped(out, region) {
+            return true;
+        }
         out.extend(region.chunks_exact(stride).map(|place| {
             let mut r = FixedReader::new(place, const { T::LAYOUT.end(0) }, true);
             let item = T::get(&mut r);

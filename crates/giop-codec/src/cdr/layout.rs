@@ -174,6 +174,21 @@ pub trait FixedLayout: Sized + 'static {
         false
     }
 
+    /// Writes `items` into `region` in the foreign byte order and returns true, or does nothing and returns false: numbers
+    /// have a loop of their own, which the compiler can unroll or vectorise.
+    #[inline(always)]
+    fn put_swapped(items: &[Self], region: &mut [u8]) -> bool {
+        let _ = (items, region);
+        false
+    }
+
+    /// The inverse of [`put_swapped`](FixedLayout::put_swapped): appends what `region` holds in the foreign byte order.
+    #[inline(always)]
+    fn extend_swapped(out: &mut Vec<Self>, region: &[u8]) -> bool {
+        let _ = (out, region);
+        false
+    }
+
     /// The array whose memory is `octets`, where the type allows it.
     #[inline(always)]
     fn array_from_octets<const N: usize>(octets: &[u8]) -> Option<[Self; N]> {

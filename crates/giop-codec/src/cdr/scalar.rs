@@ -57,7 +57,7 @@ macro_rules! fixed_cdr {
 }
 
 macro_rules! primitives {
-    ($($type:ty, $size:literal, $put:ident, $read:ident;)*) => {$(
+    ($($type:ty, $bits:ty, $size:literal, $put:ident, $read:ident;)*) => {$(
         impl FixedLayout for $type {
             const LAYOUT: Layout = Layout::prim($size, $size);
             const NUMBERS: bool = true;
@@ -72,6 +72,24 @@ macro_rules! primitives {
                 r.$read()
             }
 
+            #[inline(always)]
+            fn put_swapped(items: &[$type], region: &mut [u8]) -> bool {
+                let (places, _) = region.as_chunks_mut::<$size>();
+                for (place, item) in places.iter_mut().zip(items) {
+                    *place = <$bits>::from_ne_bytes(item.to_ne_bytes()).swap_bytes().to_ne_bytes();
+                }
+                true
+            }
+
+            #[inline(always)]
+            fn extend_swapped(out: &mut Vec<$type>, region: &[u8]) -> bool {
+                let (places, _) = region.as_chunks::<$size>();
+                out.extend(places.iter().map(|place| {
+                    <$type>::from_ne_bytes(<$bits>::from_ne_bytes(*place).swap_bytes().to_ne_bytes())
+                }));
+                true
+            }
+
             crate::element_octets!();
         }
 
@@ -82,16 +100,16 @@ macro_rules! primitives {
 }
 
 primitives! {
-    u8, 1, put_u8, read_u8;
-    u16, 2, put_u16, read_u16;
-    u32, 4, put_u32, read_u32;
-    u64, 8, put_u64, read_u64;
-    i8, 1, put_i8, read_i8;
-    i16, 2, put_i16, read_i16;
-    i32, 4, put_i32, read_i32;
-    i64, 8, put_i64, read_i64;
-    f32, 4, put_f32, read_f32;
-    f64, 8, put_f64, read_f64;
+    u8, u8, 1, put_u8, read_u8;
+    u16, u16, 2, put_u16, read_u16;
+    u32, u32, 4, put_u32, read_u32;
+    u64, u64, 8, put_u64, read_u64;
+    i8, u8, 1, put_i8, read_i8;
+    i16, u16, 2, put_i16, read_i16;
+    i32, u32, 4, put_i32, read_i32;
+    i64, u64, 8, put_i64, read_i64;
+    f32, u32, 4, put_f32, read_f32;
+    f64, u64, 8, put_f64, read_f64;
 }
 
 impl FixedLayout for bool {
@@ -171,6 +189,11 @@ impl<T: FixedLayout, const N: usize> FixedLayout for [T; N] {
     #[inline(always)]
     fn as_octets(items: &[[T; N]]) -> Option<&[u8]> {
         T::as_octets(items.as_flattened())
+    }
+
+    #[inline(always)]
+    fn put_swapped(items: &[[T; N]], region: &mut [u8]) -> bool {
+        T::put_swapped(items.as_flattened(), region)
     }
 }
 
