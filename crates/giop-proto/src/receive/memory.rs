@@ -189,12 +189,16 @@ impl Receiver {
         }
         // Four times what has come at the most: then little is copied again and again.
         let room = size.saturating_mul(2).min(4 * len).min(self.max_message).max(size).max(self.room);
-        let room = if self.pool.could_hold(room) { room } else { size };
-        let taken = self.buffer_for(room, len).or_else(|| {
-            self.starved = false;
-            self.buffer_for(size, len) // less may be there
-        });
-        let Some((mut larger, _)) = taken else { return Err(buffer) };
+        // For a moment the message has both.
+        let fits = |size: usize| self.pool.could_hold(size.saturating_add(buffer.capacity()));
+        let room = if fits(room) { room } else { size };
+        let mut larger = if fits(room) {
+            let Some((larger, _)) = self.buffer_for(room, len) else { return Err(buffer) };
+            larger
+        } else {
+            // It would wait for memory that it holds itself.
+            self.pool.take(room)
+        };
         self.copied += copy(buffer.octets().get(..len).unwrap_or_default(), larger.octets_mut());
         self.pool.give_back(buffer);
         Ok(larger)
