@@ -1,27 +1,29 @@
 //! From a stub to a reply: bind, encode, send, wait, and start over where that is right.
 
+mod attempts;
 mod bind;
 mod local;
+mod outgoing;
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use giop_codec::cdr::{CdrDecode, Decoder, Encoder};
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{
-    AddressingDisposition, LocateRequestHeader, LocateStatus, MessageHeader, MessageType, ReplyStatus,
-    RequestHeader, ResponseFlags, ServiceContext, ServiceContexts, TargetAddress, TargetReference,
-    begin_body, finish_message, put_message_header,
+    AddressingDisposition, LocateRequestHeader, LocateStatus, MessageType, ReplyStatus, ResponseFlags,
+    TargetAddress, finish_message, put_message_header,
 };
 use giop_codec::ior::Ior;
 use giop_codec::{DecodeError, EncodeError};
 use giop_proto::{CallError, Reply, Sent};
 
+use attempts::Attempts;
 use bind::Bound;
 pub use local::{LocalFuture, LocalServant, local};
+use outgoing::Outgoing;
 
-use crate::link::{Link, OnewayError, Plain, Started, now};
-use crate::reference::{Binding, ObjectRef, Retry, SyncScope};
+use crate::link::{Link, OnewayError, Started, now};
+use crate::reference::{ObjectRef, SyncScope};
 use crate::serve::inherited_deadline;
 use crate::trace::{self, Way};
 
@@ -369,142 +371,6 @@ fn follow(
         .because(format!("`{}` was forwarded to a reference without a usable address", operation.name)));
     }
     Ok(())
-}
-
-/// A request that is about to be encoded.
-struct Outgoing<'a> {
-    target: &'a ObjectRef,
-    binding: &'a Arc<Binding>,
-    link: &'a Link,
-    /// What tells the server the code sets, if it does not know them.
-    announce: Option<&'a ServiceContext>,
-    operation: &'static Operation,
-    response: ResponseFlags,
-    addressing: Option<AddressingDisposition>,
-}
-
-impl<'a> Outgoing<'a> {
-    #[inline]
-    fn new(
-        target: &'a ObjectRef,
-        binding: &'a Arc<Binding>,
-        link: &'a Link,
-        operation: &'static Operation,
-        response: ResponseFlags,
-        addressing: Option<AddressingDisposition>,
-    ) -> Self {
-        let announce = binding.announce.as_ref().filter(|_| !link.is_answered());
-        Self { target, binding, link, announce, operation, response, addressing }
-    }
-
-    /// What its header says, if that is what all requests of the operation say.
-    #[inline]
-    fn plain(&self) -> Option<Plain<'a>> {
-        let plain =
-            self.announce.is_none() && self.addressing.is_none() && self.target.options().contexts.is_empty();
-        let Self { binding, operation, response, .. } = *self;
-        plain.then_some(Plain { binding, operation, response })
-    }
-
-    /// Encodes the whole message: one pass over the arguments, into one buffer and its shared chunks.
-    fn encode(&self, started: &mut Started, arguments: Arguments<'_>) -> Result<(), EncodeError> {
-        if !started.has_header {
-            self.encode_header(started)?;
-        }
-        let e = &mut started.encoder;
-        let end = e.mark();
-        begin_body(e);
-        let body = e.position();
-        arguments(e)?;
-        if e.position() == body {
-            e.rewind(end); // no arguments, no padding for them
-        }
-        finish_message(e, MessageHeader::SIZE_AT)?;
-        Ok(())
-    }
-
-    #[cold]
-    fn encode_header(&self, started: &mut Started) -> Result<(), EncodeError> {
-        let Self { target, binding, operation, response, .. } = *self;
-        let e = &mut started.encoder;
-        e.set_code_sets(binding.code_sets);
-        put_message_header(e, MessageType::Request);
-        let own = &target.options().contexts;
-        let joined: Vec<ServiceContext>;
-        let contexts = match (self.announce, own.is_empty()) {
-            (None, _) => ServiceContexts::from(&**own),
-            (Some(context), true) => ServiceContexts::from(std::slice::from_ref(context)),
-            (Some(context), false) => {
-                joined = std::iter::once(context).chain(own.iter()).cloned().collect();
-                ServiceContexts::from(&*joined)
-            }
-        };
-        let address = match self.addressing {
-            None | Some(AddressingDisposition::Key) => TargetAddress::Key(binding.key.as_slice()),
-            Some(AddressingDisposition::Profile) => TargetAddress::Profile(binding.profile.to_tagged()?),
-            Some(AddressingDisposition::Reference) => {
-                let ior = target.ior().clone();
-                TargetAddress::Reference(Box::new(TargetReference { selected_profile: 0, ior }))
-            }
-        };
-        RequestHeader {
-            request_id: started.id,
-            response,
-            target: address,
-            operation: operation.name,
-            contexts,
-        }
-        .encode(e)?;
-        if let Some(plain) = self.plain() {
-            self.link.keep_header(plain, e.head());
-        }
-        Ok(())
-    }
-}
-
-/// How often a call may be made again.
-struct Attempts {
-    retry: Retry,
-    not_executed: usize,
-    uncertain: u32,
-}
-
-impl Attempts {
-    fn new(target: &ObjectRef) -> Self {
-        let retry = target.options().retry;
-        let uncertain = if let Retry::Idempotent(times) = retry { times } else { 0 };
-        Self { retry, not_executed: 2, uncertain }
-    }
-
-    /// Whether to send again after the connection failed.
-    fn again(&mut self, error: &CallError) -> bool {
-        if self.retry == Retry::Never {
-            return false;
-        }
-        if error.retryable() && self.not_executed > 0 {
-            self.not_executed -= 1;
-            return true;
-        }
-        let uncertain = error.completed() == CompletionStatus::Maybe
-            && !matches!(error.kind, giop_proto::CallErrorKind::Timeout);
-        if uncertain && self.uncertain > 0 {
-            self.uncertain -= 1;
-            return true;
-        }
-        false
-    }
-
-    /// Whether a server's exception may be due to a stale forward.
-    fn raised(&self, exception: &SystemException) -> bool {
-        self.retry != Retry::Never
-            && exception.completed == CompletionStatus::No
-            && matches!(
-                exception.kind,
-                SystemExceptionKind::Transient
-                    | SystemExceptionKind::CommFailure
-                    | SystemExceptionKind::ObjectNotExist
-            )
-    }
 }
 
 /// When a call through this reference ends: its own limit or the ORB's, and never after the request being served.

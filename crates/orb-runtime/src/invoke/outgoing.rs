@@ -1,0 +1,104 @@
+//! A request on its way into octets.
+
+use std::sync::Arc;
+
+use giop_codec::EncodeError;
+use giop_codec::giop::{
+    AddressingDisposition, MessageHeader, MessageType, RequestHeader, ResponseFlags, ServiceContext,
+    ServiceContexts, TargetAddress, TargetReference, begin_body, finish_message, put_message_header,
+};
+
+use super::{Arguments, Operation};
+use crate::link::{Link, Plain, Started};
+use crate::reference::{Binding, ObjectRef};
+
+/// A request that is about to be encoded.
+pub(super) struct Outgoing<'a> {
+    target: &'a ObjectRef,
+    binding: &'a Arc<Binding>,
+    link: &'a Link,
+    /// What tells the server the code sets, if it does not know them.
+    announce: Option<&'a ServiceContext>,
+    operation: &'static Operation,
+    response: ResponseFlags,
+    addressing: Option<AddressingDisposition>,
+}
+
+impl<'a> Outgoing<'a> {
+    #[inline]
+    pub(super) fn new(
+        target: &'a ObjectRef,
+        binding: &'a Arc<Binding>,
+        link: &'a Link,
+        operation: &'static Operation,
+        response: ResponseFlags,
+        addressing: Option<AddressingDisposition>,
+    ) -> Self {
+        let announce = binding.announce.as_ref().filter(|_| !link.is_answered());
+        Self { target, binding, link, announce, operation, response, addressing }
+    }
+
+    /// What its header says, if that is what all requests of the operation say.
+    #[inline]
+    pub(super) fn plain(&self) -> Option<Plain<'a>> {
+        let plain =
+            self.announce.is_none() && self.addressing.is_none() && self.target.options().contexts.is_empty();
+        let Self { binding, operation, response, .. } = *self;
+        plain.then_some(Plain { binding, operation, response })
+    }
+
+    /// Encodes the whole message: one pass over the arguments, into one buffer and its shared chunks.
+    pub(super) fn encode(&self, started: &mut Started, arguments: Arguments<'_>) -> Result<(), EncodeError> {
+        if !started.has_header {
+            self.encode_header(started)?;
+        }
+        let e = &mut started.encoder;
+        let end = e.mark();
+        begin_body(e);
+        let body = e.position();
+        arguments(e)?;
+        if e.position() == body {
+            e.rewind(end); // no arguments, no padding for them
+        }
+        finish_message(e, MessageHeader::SIZE_AT)?;
+        Ok(())
+    }
+
+    #[cold]
+    fn encode_header(&self, started: &mut Started) -> Result<(), EncodeError> {
+        let Self { target, binding, operation, response, .. } = *self;
+        let e = &mut started.encoder;
+        e.set_code_sets(binding.code_sets);
+        put_message_header(e, MessageType::Request);
+        let own = &target.options().contexts;
+        let joined: Vec<ServiceContext>;
+        let contexts = match (self.announce, own.is_empty()) {
+            (None, _) => ServiceContexts::from(&**own),
+            (Some(context), true) => ServiceContexts::from(std::slice::from_ref(context)),
+            (Some(context), false) => {
+                joined = std::iter::once(context).chain(own.iter()).cloned().collect();
+                ServiceContexts::from(&*joined)
+            }
+        };
+        let address = match self.addressing {
+            None | Some(AddressingDisposition::Key) => TargetAddress::Key(binding.key.as_slice()),
+            Some(AddressingDisposition::Profile) => TargetAddress::Profile(binding.profile.to_tagged()?),
+            Some(AddressingDisposition::Reference) => {
+                let ior = target.ior().clone();
+                TargetAddress::Reference(Box::new(TargetReference { selected_profile: 0, ior }))
+            }
+        };
+        RequestHeader {
+            request_id: started.id,
+            response,
+            target: address,
+            operation: operation.name,
+            contexts,
+        }
+        .encode(e)?;
+        if let Some(plain) = self.plain() {
+            self.link.keep_header(plain, e.head());
+        }
+        Ok(())
+    }
+}
