@@ -9,51 +9,18 @@
 //! The collected instructions divided by 200,000 are those of an element.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a program to be measured")]
 
+#[path = "../tests/cdr_types/mod.rs"]
+mod cdr_types;
+
 use std::collections::VecDeque;
 use std::hint::black_box;
 
-use giop_codec::cdr::{
-    CdrDecode, CdrEncode, Char, Decoder, Encoder, FixedLayout, FixedReader, FixedWriter, Layout, Seq,
-};
+use cdr_types::BinStruct;
+use giop_codec::cdr::{CdrDecode, CdrEncode, Char, Decoder, Encoder, Seq};
 use giop_codec::{ByteOrder, Version};
 
 const ELEMENTS: usize = 2000;
 const MESSAGES: usize = 100;
-
-/// `struct BinStruct { short s; char c; long l; octet o; double d; };`
-#[derive(Clone, Debug, PartialEq)]
-struct BinStruct {
-    s: i16,
-    c: Char,
-    l: i32,
-    o: u8,
-    d: f64,
-}
-
-impl FixedLayout for BinStruct {
-    const LAYOUT: Layout = Layout::EMPTY
-        .then(<i16 as FixedLayout>::LAYOUT)
-        .then(<Char as FixedLayout>::LAYOUT)
-        .then(<i32 as FixedLayout>::LAYOUT)
-        .then(<u8 as FixedLayout>::LAYOUT)
-        .then(<f64 as FixedLayout>::LAYOUT);
-
-    #[inline(always)]
-    fn put(&self, w: &mut FixedWriter<'_>) {
-        w.put(&self.s);
-        w.put(&self.c);
-        w.put(&self.l);
-        w.put(&self.o);
-        w.put(&self.d);
-    }
-
-    #[inline(always)]
-    fn get(r: &mut FixedReader<'_>) -> Self {
-        BinStruct { s: r.read(), c: r.read(), l: r.read(), o: r.read(), d: r.read() }
-    }
-}
-
-giop_codec::fixed_cdr!(BinStruct);
 
 fn bin(i: usize) -> BinStruct {
     BinStruct { s: i as i16, c: Char(i as u8), l: i as i32, o: i as u8, d: i as f64 }
