@@ -52,7 +52,10 @@ const TAKEOVER: Duration = Duration::from_millis(100);
 /// Of a message that comes in pieces smaller than this, more is waited for.
 const TRICKLE: usize = 64 * 1024;
 
-/// How much of it at a time.
+/// A read of so much says that more of a large message will be there at once.
+const FAST: usize = 16 * 1024;
+
+/// How much is waited for of one that comes slowly.
 const LOW_WATER: usize = 512 * 1024;
 
 /// Encoders kept for the next calls.
