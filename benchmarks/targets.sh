@@ -2,8 +2,8 @@
 # Measures what docs/BENCHMARKING.md has targets for: benchmarks/targets.sh DIRECTORY [ROUNDS]
 #
 # All peers take turns in each round; the tables show medians. Wanted: a quiet machine with two cores to itself. The C
-# sockets are measured too where RAW_C names the folder of their programs (raw-c-server, raw-c-client), omniORB and
-# JacORB where scripts/build-peers.sh built them. Writes DIRECTORY/{latency,flood,large}.{md,json}.
+# sockets are measured too where RAW_C names the folder of their programs (raw-c-server, raw-c-client), omniORB where
+# scripts/build-peers.sh built its programs. Writes DIRECTORY/{latency,flood,large}.{md,json}.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 out=${1:?usage: benchmarks/targets.sh DIRECTORY [ROUNDS]}
@@ -14,7 +14,7 @@ cd "$root"
 cargo build --release -p ttcp-bench
 # By names without paths, which would stand in the records.
 target=$(cargo metadata --no-deps --format-version 1 | grep -oE '"target_directory":"[^"]*"' | cut -d'"' -f4)
-export PATH=$target/release:$target/interop/omniorb:$target/interop/jacorb:${RAW_C:-}:$PATH
+export PATH=$target/release:$target/interop/omniorb:${RAW_C:+$RAW_C:}$PATH
 
 congestion=$(sysctl -n net.ipv4.tcp_congestion_control 2>/dev/null || echo unknown)
 [[ $congestion == cubic ]] || echo "targets: congestion control is $congestion; the recorded runs have cubic" >&2
@@ -28,7 +28,7 @@ others=()
 if have raw-c-server; then
   others+=(--peer 'raw-c=raw-c-server --fresh --port 47109::raw-c-client {args} --port 47109')
 fi
-if have bench-server && [[ -x $target/interop/omniorb/bench-server ]]; then
+if [[ -x $target/interop/omniorb/bench-server ]]; then
   others+=(--peer 'omniORB=bench-server --ior {dir}/omni.ior::bench-client {args} --ior {dir}/omni.ior')
 fi
 

@@ -12,7 +12,7 @@ use giop_codec::giop::RequestId;
 use giop_proto::calls::CallId;
 use giop_proto::{CallError, CallErrorKind, Reply, Sent};
 
-use super::{BACKLOG, FAST, GATHER, LOW_WATER, Link, Plain, State, TRICKLE, now};
+use super::{AT_ONCE, BACKLOG, FAST, GATHER, LOW_WATER, Link, Plain, State, TRICKLE, now};
 use crate::blocking::{self, Mode};
 use crate::transport::Progress;
 
@@ -270,7 +270,7 @@ impl Link {
         while came && state.last_read >= FAST && state.machine.rest() >= TRICKLE && state.machine.wants_read()
         {
             let more;
-            (state, more) = self.read_once(state, Duration::from_nanos(1));
+            (state, more) = self.read_once(state, AT_ONCE);
             if !more {
                 break;
             }

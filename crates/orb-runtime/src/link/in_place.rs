@@ -6,7 +6,7 @@ use std::time::Duration;
 use giop_proto::calls::CallId;
 use giop_proto::{CallError, Reply};
 
-use super::{Link, State, now};
+use super::{AT_ONCE, Link, State, now};
 use crate::transport::Socket;
 
 /// How long a thread sleeps at most before it looks again at what it waits for.
@@ -69,7 +69,7 @@ impl Link {
             state = self.lock();
             if reads && !state.reading {
                 // Once, whatever tokio knows of the socket.
-                (state, _) = self.read(state, Duration::from_nanos(1));
+                (state, _) = self.read(state, AT_ONCE);
             } else {
                 state.clock = now();
             }

@@ -58,6 +58,9 @@ const FAST: usize = 16 * 1024;
 /// How much is waited for of one that comes slowly.
 const LOW_WATER: usize = 512 * 1024;
 
+/// A spin of one read, whatever tokio thinks of the socket.
+const AT_ONCE: Duration = Duration::from_nanos(1);
+
 /// Encoders kept for the next calls.
 const SPARE_ENCODERS: usize = 8;
 
