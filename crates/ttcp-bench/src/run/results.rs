@@ -56,12 +56,15 @@ pub(crate) struct Entry {
     pub(crate) min: Option<f64>,
     /// Largest figure.
     pub(crate) max: Option<f64>,
-    /// Median over the baseline's median: above 1 is better for throughput, below 1 for latency.
+    /// Median of the ratios to the baseline in the same round, which stands next to it in time: above 1 is better for
+    /// throughput, below 1 for latency.
     pub(crate) ratio: Option<f64>,
     /// Median of the processor time of server and client together: seconds per GB, microseconds per call.
     pub(crate) processor: Option<f64>,
     /// Every result.
     pub(crate) samples: Vec<Sample>,
+    /// The round of each of them.
+    pub(crate) rounds: Vec<usize>,
     /// Why others failed.
     pub(crate) failures: Vec<String>,
 }
@@ -80,18 +83,22 @@ impl Results {
         Results { format: 1, environment, repeat, rounds: 0, interrupted: false, peers, cells }
     }
 
-    /// Notes one measurement of a peer in a row. Out of range numbers are ignored.
+    /// Notes one measurement of a peer in a row, of which each round has one. Out of range numbers are ignored.
     pub(crate) fn add(&mut self, row: usize, peer: usize, result: Result<Sample, Failure>) {
         let Some(row) = self.cells.get_mut(row) else { return };
         let Some(entry) = row.results.get_mut(peer) else { return };
         match result {
-            Ok(sample) => entry.samples.push(sample),
+            Ok(sample) => {
+                entry.rounds.push(entry.samples.len() + entry.failures.len());
+                entry.samples.push(sample);
+            }
             Err(failure) => entry.failures.push(failure.to_string()),
         }
         entry.summarise(row.cell.work());
-        let baseline = row.results.iter().find(|e| e.peer == BASELINE).and_then(|e| e.median);
+        let baseline: Vec<(usize, f64)> =
+            row.results.iter().filter(|e| e.peer == BASELINE).flat_map(Entry::figures).collect();
         for entry in row.results.iter_mut().filter(|e| e.peer != BASELINE) {
-            entry.ratio = entry.median.zip(baseline).map(|(own, base)| own / base);
+            entry.ratio = entry.ratio_to(&baseline);
         }
     }
 
@@ -154,7 +161,7 @@ impl Results {
     /// What the table's figures are.
     pub(crate) fn legend(&self) -> String {
         format!(
-            "Medians of {} interleaved round(s). ttcp: user bits sent, unmarshalled and confirmed (more is better); \
+            "Medians of {} interleaved round(s), ratios as well: each is within one round. ttcp: user bits sent, unmarshalled and confirmed (more is better); \
              pipeline: calls (more is better); ping, demux, echo: median time of a call (less is better).",
             self.rounds
         )
@@ -172,6 +179,20 @@ impl Entry {
         self.median = median(&figures);
         self.min = figures.first().copied();
         self.max = figures.last().copied();
+    }
+
+    /// Round and figure of each sample.
+    fn figures(&self) -> impl Iterator<Item = (usize, f64)> + '_ {
+        self.rounds.iter().copied().zip(self.samples.iter().map(|s| s.figure))
+    }
+
+    /// Median of the ratios to what the baseline had in the same round.
+    fn ratio_to(&self, baseline: &[(usize, f64)]) -> Option<f64> {
+        let same = |round| baseline.iter().find(|(other, _)| *other == round).map(|(_, figure)| figure);
+        let mut ratios: Vec<f64> =
+            self.figures().filter_map(|(round, figure)| same(round).map(|base| figure / base)).collect();
+        ratios.sort_by(f64::total_cmp);
+        median(&ratios)
     }
 
     /// Median and spread as printed.
@@ -273,6 +294,20 @@ mod tests {
         assert_eq!(lines[2][1..8], ["ping", "us", "20.0", "10.0-40.0", "24.0", "12.0-50.0", "1.20 x"]);
         assert_eq!(lines[3][1..8], ["ttcp octet 64 KiB", "Gbit/s", "44.0", "44.0-44.0", "failed", "-", "-"]);
         assert_eq!(r.failed(), 1);
+    }
+
+    #[test]
+    fn ratios_are_within_a_round() {
+        let mut r = results();
+        for (raw, zorb) in [(20.0, Some(24.0)), (10.0, None), (40.0, Some(52.0)), (50.0, Some(70.0))] {
+            r.add(0, 0, sample(raw));
+            r.add(0, 1, zorb.map_or(Err(Failure::NoTime), sample));
+        }
+        assert_eq!(
+            r.cells[0].results[1].ratio,
+            Some(1.3),
+            "of 1.2, 1.3, 1.4, though the medians are 52 and 30"
+        );
     }
 
     #[test]
