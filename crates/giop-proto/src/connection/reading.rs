@@ -138,6 +138,13 @@ impl Connection {
         self.serving.len() >= self.limits.max_requests || self.tx.backlog() > self.limits.max_backlog
     }
 
+    /// Whether another request may be handed out before one is finished.
+    #[inline]
+    #[must_use]
+    pub fn may_hand_out(&self) -> bool {
+        self.serving.len() < self.limits.max_requests
+    }
+
     /// The event of the next message that has one.
     #[inline]
     pub(super) fn poll_message(&mut self) -> Option<Event> {

@@ -23,9 +23,10 @@ pub(crate) struct Bound {
 
 impl ObjectRef {
     /// The connection to call over: the one of the last call, else a shared or a new one.
-    #[inline]
     ///
-    /// The deadline is only asked for where a connection must be made.
+    /// The deadline is only asked for where a connection must be made. That is boxed: futures of calls, which are moved before
+    /// they are polled, stay small.
+    #[inline]
     pub(crate) async fn bound(
         &self,
         deadline: impl Fn() -> Option<Instant>,
@@ -36,7 +37,7 @@ impl ObjectRef {
         {
             return Ok(Bound { binding, link });
         }
-        self.rebind(deadline()).await
+        Box::pin(self.rebind(deadline())).await
     }
 
     /// Tries the addresses of all profiles in their order.

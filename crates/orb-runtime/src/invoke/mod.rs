@@ -159,10 +159,15 @@ pub async fn send_oneway(
         SyncScope::Queued => queue(target, operation, &encode).await,
         SyncScope::Transport => {
             queue(target, operation, &encode).await?;
-            crate::reference::Reference::flush(target).await
+            Box::pin(crate::reference::Reference::flush(target)).await
         }
-        SyncScope::Server => transact(target, operation, ResponseFlags::Server, &encode).await.map(drop),
-        SyncScope::Target => transact(target, operation, ResponseFlags::Target, &encode).await.map(drop),
+        // Boxed, so that the futures of the common scope are small.
+        SyncScope::Server => {
+            Box::pin(transact(target, operation, ResponseFlags::Server, &encode)).await.map(drop)
+        }
+        SyncScope::Target => {
+            Box::pin(transact(target, operation, ResponseFlags::Target, &encode)).await.map(drop)
+        }
     }
 }
 

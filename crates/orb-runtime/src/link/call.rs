@@ -30,7 +30,7 @@ pub(crate) struct Pending<'a> {
 /// A request that is to be encoded.
 pub(crate) struct Started {
     pub(crate) id: RequestId,
-    pub(crate) encoder: Encoder,
+    pub(crate) encoder: Box<Encoder>,
     /// The encoder has its header.
     pub(crate) has_header: bool,
 }
@@ -89,7 +89,7 @@ impl Link {
     }
 
     /// Takes back an encoder whose message is not sent.
-    pub(crate) fn discard(&self, encoder: Encoder) {
+    pub(crate) fn discard(&self, encoder: Box<Encoder>) {
         self.lock().keep_encoder(encoder);
     }
 
@@ -97,7 +97,7 @@ impl Link {
     /// not at all.
     pub(crate) async fn send_oneway(
         &self,
-        encoder: Encoder,
+        encoder: Box<Encoder>,
         deadline: impl Fn() -> Option<Instant>,
     ) -> Result<(), OnewayError> {
         let mut message = Some(encoder);
@@ -340,7 +340,7 @@ impl Link {
 
 impl Pending<'_> {
     /// Queues the request and writes it.
-    pub(crate) fn send(&self, mut encoder: Encoder) {
+    pub(crate) fn send(&self, mut encoder: Box<Encoder>) {
         let mut state = self.link.lock();
         state.machine.send_request(self.call, &mut encoder);
         state.keep_encoder(encoder);
@@ -354,7 +354,7 @@ impl Pending<'_> {
     }
 
     /// The same for a LocateRequest.
-    pub(crate) fn send_locate(&self, mut encoder: Encoder) {
+    pub(crate) fn send_locate(&self, mut encoder: Box<Encoder>) {
         let mut state = self.link.lock();
         state.machine.send_locate(self.call, &mut encoder);
         state.keep_encoder(encoder);

@@ -10,7 +10,7 @@ use giop_codec::ByteOrder;
 use giop_codec::giop::{
     LocateReplyHeader, LocateStatus, MessageType, ResponseFlags, finish_message, put_message_header,
 };
-use giop_proto::{CloseReason, Event, IncomingLocate, IncomingRequest};
+use giop_proto::{CloseReason, Event, IncomingLocate, IncomingRequest, ServeToken};
 use tokio::time::Sleep;
 
 use super::{Link, State, TAKEOVER, now};
@@ -18,7 +18,7 @@ use crate::orb::OrbCore;
 use crate::serve::Request;
 use crate::serve::adapter::Entry;
 use crate::serve::request::{Outcome, ReplyTo};
-use crate::serve::running::Running;
+use crate::serve::running::{Running, SPARE_SLOTS};
 use crate::trace::{self, Way};
 
 /// Requests served, or time spent, before other tasks get their turn.
@@ -29,6 +29,12 @@ const SLICE: Duration = Duration::from_micros(200);
 pub(crate) struct Service {
     pub(crate) orb: Arc<OrbCore>,
 }
+
+/// Requests that are taken from the machine, served and answered together: the lock is taken once for all of them.
+const TOGETHER: usize = SPARE_SLOTS;
+
+/// Octets of replies that are queued before more requests are served.
+const REPLIES: usize = 64 * 1024;
 
 /// The driver of one link: a future that ends when the connection does.
 pub(crate) struct Driver {
@@ -42,13 +48,28 @@ pub(crate) struct Driver {
     moved: bool,
     /// Requests that wait for `Orb::accept`.
     held: Vec<IncomingRequest>,
+    /// Requests that are to be served together, and what came of them. Empty but for their memory.
+    together: Vec<IncomingRequest>,
+    outcomes: Vec<Outcome>,
+    finished: Vec<ServeToken>,
 }
 
 impl Driver {
     pub(crate) fn new(link: Arc<Link>, service: Service) -> Self {
         let template = Request::idle(Arc::clone(&service.orb), link.peer().clone());
         let running = Running::new(template, service.orb.config.deposit, Arc::clone(&link));
-        Self { link, orb: service.orb, running, last: None, timer: None, moved: false, held: Vec::new() }
+        Self {
+            link,
+            orb: service.orb,
+            running,
+            last: None,
+            timer: None,
+            moved: false,
+            held: Vec::new(),
+            together: Vec::new(),
+            outcomes: Vec::new(),
+            finished: Vec::new(),
+        }
     }
 
     /// Starts a request. Called without the lock: a servant's code runs here.
@@ -65,7 +86,8 @@ impl Driver {
             self.acknowledge(&incoming);
         }
         let sets = Some(incoming.code_sets());
-        let Some(entry) = self.find(incoming.key()) else {
+        self.find(incoming.key());
+        let Some(entry) = &self.last else {
             let to = ReplyTo::new(&incoming);
             return Some(
                 to.system_exception(self.running.encoder(), self.orb.no_such_object(incoming.key())),
@@ -83,17 +105,13 @@ impl Driver {
         self.running.keep_encoder(encoder);
     }
 
-    /// The object of that key. Most requests are for the object of the one before.
+    /// Makes the object of that key the last one. Most requests are for the object of the one before.
     #[inline]
-    fn find(&mut self, key: &[u8]) -> Option<Arc<Entry>> {
-        if let Some(last) = &self.last
-            && last.key.as_slice() == key
-            && !last.is_gone()
-        {
-            return Some(Arc::clone(last));
+    fn find(&mut self, key: &[u8]) {
+        let again = self.last.as_ref().is_some_and(|last| last.key.as_slice() == key && !last.is_gone());
+        if !again {
+            self.last = self.orb.adapter().find(key);
         }
-        self.last = self.orb.adapter().find(key);
-        self.last.clone()
     }
 
     /// Queues a reply. It leaves at the end of the read that caused it, or with a full batch.
@@ -145,34 +163,86 @@ impl Driver {
         cx: &mut Context<'_>,
     ) -> (MutexGuard<'a, State>, usize) {
         let mut served = 0;
-        while let Some(event) = state.machine.poll_event() {
-            match event {
-                Event::Request(incoming) => {
-                    drop(state);
-                    let outcome = self.serve(cx, incoming);
-                    served += 1;
-                    state = link.lock();
-                    if let Some(outcome) = outcome {
-                        state = self.answer(link, state, outcome);
+        loop {
+            let mut other = None;
+            while self.together.is_empty() || (self.together.len() < TOGETHER && state.machine.may_hand_out())
+            {
+                match state.machine.poll_event() {
+                    Some(Event::Request(incoming)) => self.together.push(incoming),
+                    event => {
+                        other = event;
+                        break;
                     }
                 }
-                Event::Locate(locate) => {
+            }
+            let together = self.together.len();
+            if together > 0 {
+                drop(state);
+                state = self.serve_together(link, cx);
+                served += together;
+            }
+            match other {
+                None if together > 0 => {}
+                None => break,
+                // All of them stand in front of it.
+                Some(Event::Request(incoming)) => self.together.push(incoming),
+                Some(Event::Locate(locate)) => {
                     drop(state);
                     self.locate(&locate);
                     state = link.lock();
                 }
-                Event::Cancelled(token) => {
+                Some(Event::Cancelled(token)) => {
                     let held = self.held.len();
                     self.held.retain(|incoming| incoming.token() != token);
                     if self.held.len() < held || self.running.cancel(token) {
                         state.machine.finish_request(token);
                     }
                 }
-                Event::Reply(call) => link.replied(&mut state, call),
-                Event::Closed => state.wake_room(),
+                Some(Event::Reply(call)) => link.replied(&mut state, call),
+                Some(Event::Closed) => state.wake_room(),
             }
         }
         (state, served)
+    }
+
+    /// Serves the requests taken together, and queues their replies.
+    fn serve_together<'a>(&mut self, link: &'a Link, cx: &mut Context<'_>) -> MutexGuard<'a, State> {
+        let mut together = std::mem::take(&mut self.together);
+        let mut octets = 0;
+        for incoming in together.drain(..) {
+            match self.serve(cx, incoming) {
+                None => {}
+                // The next request takes the same encoder.
+                Some(Outcome { token, encoder, failed: None }) if encoder.is_empty() => {
+                    self.finished.push(token);
+                    self.running.keep_encoder(encoder);
+                }
+                Some(outcome) => {
+                    octets += outcome.encoder.len();
+                    self.outcomes.push(outcome);
+                    if octets >= REPLIES {
+                        octets = 0;
+                        drop(self.answer_all(link, link.lock()));
+                    }
+                }
+            }
+        }
+        self.together = together;
+        self.running.rest();
+        self.answer_all(link, link.lock())
+    }
+
+    /// Queues the replies of what was served together.
+    fn answer_all<'a>(&mut self, link: &'a Link, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        for token in self.finished.drain(..) {
+            state.machine.finish_request(token);
+        }
+        let mut outcomes = std::mem::take(&mut self.outcomes);
+        for outcome in outcomes.drain(..) {
+            state = self.answer(link, state, outcome);
+        }
+        self.outcomes = outcomes;
+        state
     }
 
     /// Fires the timer where it is due, and arms it for what comes next. Says whether it fired.
@@ -236,14 +306,9 @@ impl Driver {
             }
         }
         if !self.held.is_empty() && !self.orb.is_holding(cx) {
-            for incoming in std::mem::take(&mut self.held) {
-                drop(state);
-                let outcome = self.serve(cx, incoming);
-                state = link.lock();
-                if let Some(outcome) = outcome {
-                    state = self.answer(&link, state, outcome);
-                }
-            }
+            self.together.append(&mut self.held);
+            drop(state);
+            state = self.serve_together(&link, cx);
         }
         loop {
             state = link.settle(state, cx);
@@ -251,14 +316,11 @@ impl Driver {
             if !self.running.is_idle() {
                 let sets = state.machine.code_sets();
                 drop(state);
-                let mut done = self.running.poll_done(cx, sets);
-                state = link.lock();
-                while let Some(outcome) = done {
-                    state = self.answer(&link, state, outcome);
-                    drop(state);
-                    done = self.running.poll_done(cx, sets);
-                    state = link.lock();
+                while let Some(outcome) = self.running.poll_done(cx, sets) {
+                    drop(self.answer(&link, link.lock(), outcome));
                 }
+                self.running.rest();
+                state = link.lock();
             }
             let count;
             (state, count) = self.events(&link, state, cx);

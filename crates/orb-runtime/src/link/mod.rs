@@ -104,7 +104,8 @@ struct State {
     clock: Instant,
     /// Oneways that wait for room in the queue, and flushes.
     room: Vec<Waker>,
-    encoders: Vec<Encoder>,
+    #[expect(clippy::vec_box, reason = "they travel through futures: a pointer is cheaper to move")]
+    encoders: Vec<Box<Encoder>>,
     headers: Headers,
     /// Bulk arguments are shared, not copied into their message.
     shares: bool,
@@ -323,8 +324,9 @@ impl State {
     }
 
     /// An empty encoder of that version in native byte order.
-    fn encoder(&mut self, version: Version) -> Encoder {
-        let mut encoder = self.encoders.pop().unwrap_or_else(|| Encoder::new(ByteOrder::NATIVE, version));
+    fn encoder(&mut self, version: Version) -> Box<Encoder> {
+        let mut encoder =
+            self.encoders.pop().unwrap_or_else(|| Box::new(Encoder::new(ByteOrder::NATIVE, version)));
         if !self.shares {
             encoder.set_chunk_threshold(usize::MAX);
         }
@@ -332,7 +334,7 @@ impl State {
         encoder
     }
 
-    fn keep_encoder(&mut self, encoder: Encoder) {
+    fn keep_encoder(&mut self, encoder: Box<Encoder>) {
         if self.encoders.len() < SPARE_ENCODERS {
             self.encoders.push(encoder);
         }

@@ -224,6 +224,14 @@ impl Entry {
     }
 }
 
+impl InFlight {
+    /// Whether it counts for that entry.
+    #[inline]
+    pub(crate) fn is(&self, entry: &Arc<Entry>) -> bool {
+        Arc::ptr_eq(&self.0, entry)
+    }
+}
+
 impl<E: Deref<Target = Entry>> Drop for InFlight<E> {
     fn drop(&mut self) {
         if self.0.serving.fetch_sub(1, Ordering::AcqRel) == 1 && self.0.is_gone() {

@@ -100,14 +100,15 @@ impl Request {
 
     /// Makes this the description of another request: in place unless somebody still holds it. Gives the arguments of a large
     /// one, so that the description, which a servant may keep, does not keep its message.
-    pub(crate) fn renew(&mut self, entry: Arc<Entry>, incoming: IncomingRequest) -> Option<Arguments> {
-        if Arc::get_mut(&mut self.info).is_none() {
+    pub(crate) fn renew(&mut self, entry: &Arc<Entry>, incoming: IncomingRequest) -> Option<Arguments> {
+        if Arc::strong_count(&self.info) > 1 {
             *self = self.fresh();
         }
         let mut incoming = incoming;
         let info = Arc::get_mut(&mut self.info)?;
         // The last request's headers, so that their room is free.
-        info.target = None;
+        let target = info.target.take().filter(|target| Arc::ptr_eq(&target.entry, entry));
+        let entry = target.map_or_else(|| Arc::clone(entry), |target| target.entry);
         let arguments = incoming.take_arguments(&mut info.headers);
         info.target = Some(Target { entry, source: Source::Wire(incoming) });
         *info.cancelled.get_mut() = false;
@@ -116,7 +117,9 @@ impl Request {
 
     /// Forgets the request, so that its message's buffer is free.
     pub(crate) fn retire(&mut self) {
-        if let Some(info) = Arc::get_mut(&mut self.info) {
+        if self.info.target.is_some()
+            && let Some(info) = Arc::get_mut(&mut self.info)
+        {
             info.target = None;
         }
     }
@@ -146,6 +149,14 @@ impl Request {
         }
         let _restore = Restore(CURRENT.with_borrow_mut(|current| current.replace(self.clone())));
         f()
+    }
+
+    /// The same without a counted reference: `current` is moved there and back. `f` must not unwind.
+    pub(crate) fn lend<R>(current: &mut Option<Self>, f: impl FnOnce() -> R) -> R {
+        CURRENT.with_borrow_mut(|running| std::mem::swap(running, current));
+        let result = f();
+        CURRENT.with_borrow_mut(|running| std::mem::swap(running, current));
+        result
     }
 
     /// Octets of the request that come as a stream.

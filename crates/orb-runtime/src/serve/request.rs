@@ -180,9 +180,9 @@ impl ReplyTo {
         }
     }
 
-    /// No reply.
-    pub(crate) fn nothing(self, mut encoder: Box<Encoder>) -> Outcome {
-        encoder.reset(self.order, self.version);
+    /// No reply. The encoder is an empty one.
+    pub(crate) fn nothing(self, encoder: Box<Encoder>) -> Outcome {
+        debug_assert!(encoder.is_empty(), "nothing is encoded where no reply is wanted");
         Outcome { token: self.token, encoder, failed: None }
     }
 
@@ -197,6 +197,7 @@ impl ReplyTo {
     #[cold]
     pub(crate) fn system_exception(self, mut encoder: Box<Encoder>, exception: SystemException) -> Outcome {
         if !self.wanted {
+            encoder.reset(self.order, self.version);
             return Outcome { failed: Some(exception), ..self.nothing(encoder) };
         }
         let written =

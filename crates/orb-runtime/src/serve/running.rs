@@ -22,13 +22,17 @@ use super::skeleton::DispatchSlot;
 use crate::link::Link;
 
 /// Slots kept for the next requests.
-const SPARE_SLOTS: usize = 32;
+pub(crate) const SPARE_SLOTS: usize = 32;
 
 /// The requests of one connection.
 pub(crate) struct Running {
     link: Arc<Link>,
     template: Request,
     spare: Vec<Seat>,
+    /// Some of them still describe requests that are done.
+    unrested: bool,
+    /// The object whose requests are being started.
+    busy: Option<InFlight>,
     #[expect(clippy::vec_box, reason = "they travel through futures: a pointer is cheaper to move")]
     encoders: Vec<Box<Encoder>>,
     /// Bulk results are shared, not copied into their reply.
@@ -45,7 +49,8 @@ pub(crate) struct Running {
 /// A slot with what belongs to it, used again and again.
 struct Seat {
     slot: DispatchSlot,
-    current: Request,
+    /// What `zorb::request()` tells; `None` while it is told.
+    current: Option<Request>,
     /// The interface whose futures the slot has room for.
     kind: usize,
 }
@@ -69,6 +74,8 @@ impl Running {
             link,
             template,
             spare: Vec::new(),
+            unrested: false,
+            busy: None,
             encoders: Vec::new(),
             shares,
             aside: FuturesUnordered::new(),
@@ -83,16 +90,17 @@ impl Running {
         self.aside.is_empty()
     }
 
-    /// Starts a request, or queues it behind the object's oneway. Gives the outcome if it completed at once.
+    /// Starts a request, or queues it behind the object's oneway. Gives the outcome if it completed at once. Behind the last
+    /// one of several, [`rest`](Self::rest).
     pub(crate) fn start(
         &mut self,
         cx: &mut Context<'_>,
-        entry: Arc<Entry>,
+        entry: &Arc<Entry>,
         incoming: IncomingRequest,
         sets: Option<CodeSets>,
     ) -> Option<Outcome> {
         if !self.waiting.is_empty()
-            && let Some(queue) = self.waiting.iter_mut().find(|queue| Arc::ptr_eq(&queue.entry, &entry))
+            && let Some(queue) = self.waiting.iter_mut().find(|queue| Arc::ptr_eq(&queue.entry, entry))
         {
             queue.requests.push_back(incoming);
             return None;
@@ -106,13 +114,16 @@ impl Running {
         let kind = entry.skeleton.repository_ids().as_ptr() as usize;
         let mut seat = self.seat(kind);
         let link = (incoming.coming() > 0).then(|| Arc::clone(&self.link));
-        let arguments = seat.current.renew(Arc::clone(&entry), incoming);
-        let request = ServerRequest { to, encoder, current: seat.current.clone(), arguments, link };
-        let entered = entry.enter();
+        let current = seat.current.get_or_insert_with(|| self.template.fresh());
+        let arguments = current.renew(entry, incoming);
+        let request = ServerRequest { to, encoder, current: current.clone(), arguments, link };
+        if !self.busy.as_ref().is_some_and(|busy| busy.is(entry)) {
+            self.busy = Some(entry.enter_owned());
+        }
         let mode = entry.mode;
         let skeleton = Arc::clone(&entry.skeleton);
         if mode.blocking || mode.spawned {
-            elsewhere(&mut seat, skeleton, request, &entry, to);
+            elsewhere(&mut seat, skeleton, request, entry, to);
         } else if let Err(panic) =
             catch_unwind(AssertUnwindSafe(|| skeleton.dispatch(request, &mut seat.slot)))
         {
@@ -125,11 +136,10 @@ impl Running {
             }
             Poll::Pending => {
                 if !to.wanted && !mode.concurrent {
-                    self.waiting.push(Queue { entry: Arc::clone(&entry), requests: VecDeque::new() });
+                    self.waiting.push(Queue { entry: Arc::clone(entry), requests: VecDeque::new() });
                 }
-                self.asides.push((to.token, seat.current.clone()));
-                drop(entered);
-                let owned = entry.enter_owned();
+                self.asides.extend(seat.current.clone().map(|current| (to.token, current)));
+                let (owned, entry) = (entry.enter_owned(), Arc::clone(entry));
                 self.aside.push(Aside { seat: Some(seat), to, _entered: owned, entry });
                 None
             }
@@ -154,7 +164,7 @@ impl Running {
             let Queue { entry, requests } = self.waiting.swap_remove(at);
             for incoming in requests {
                 // The first of them that is a oneway and waits makes the rest wait again.
-                if let Some(outcome) = self.start(cx, Arc::clone(&entry), incoming, sets) {
+                if let Some(outcome) = self.start(cx, &entry, incoming, sets) {
                     self.released.push_back(outcome);
                 }
             }
@@ -206,14 +216,22 @@ impl Running {
             .or_else(|| if self.spare.len() >= SPARE_SLOTS { self.spare.pop() } else { None })
         {
             Some(seat) => Seat { kind, ..seat },
-            None => Seat { slot: DispatchSlot::new(), current: self.template.fresh(), kind },
+            None => Seat { slot: DispatchSlot::new(), current: None, kind },
         }
     }
 
-    fn keep(&mut self, mut seat: Seat) {
-        seat.current.retire();
+    fn keep(&mut self, seat: Seat) {
         if self.spare.len() < SPARE_SLOTS {
             self.spare.push(seat);
+            self.unrested = true;
+        }
+    }
+
+    /// Lets go of the objects and messages of requests that are done. Not under a lock: it may be a servant's end.
+    pub(crate) fn rest(&mut self) {
+        self.busy = None;
+        if std::mem::take(&mut self.unrested) {
+            self.spare.iter_mut().filter_map(|seat| seat.current.as_mut()).for_each(Request::retire);
         }
     }
 }
@@ -238,7 +256,7 @@ impl Future for Aside {
 /// Polls the servant with its request as the current one; a panic costs this request only.
 fn poll_seat(seat: &mut Seat, to: ReplyTo, cx: &mut Context<'_>) -> Poll<Outcome> {
     let Seat { slot, current, .. } = seat;
-    match catch_unwind(AssertUnwindSafe(|| current.enter(|| slot.poll(cx)))) {
+    match Request::lend(current, || catch_unwind(AssertUnwindSafe(|| slot.poll(cx)))) {
         Ok(poll) => poll,
         Err(panic) => {
             slot.clear();
