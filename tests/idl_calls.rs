@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod transport;
+
 use std::future::Future;
 use std::sync::{Arc, Mutex};
 
@@ -154,7 +156,7 @@ fn vehicle(plate: &str) -> Vehicle {
 
 /// Runs a test on a reference into another ORB, and on one whose calls go straight to the servant.
 async fn both<F: Future<Output = ()>>(test: impl Fn(GarageRef, ListenerRef, Arc<Mutex<Vec<String>>>) -> F) {
-    let pair = zorb::testing::pair();
+    let pair = transport::pair().await;
     let garage: GarageRef = pair.server.activate(Servant::default()).unwrap();
     let remote: GarageRef = pair.client.resolve(&garage.to_string()).await.unwrap();
     for garage in [remote, garage] {
@@ -202,7 +204,7 @@ async fn exceptions_and_refused_arguments_are_typed() {
 
 #[tokio::test]
 async fn a_discriminator_of_another_member_is_bad_param_and_not_sent() {
-    let pair = zorb::testing::pair();
+    let pair = transport::pair().await;
     let garage: GarageRef = pair.server.activate(Servant::default()).unwrap();
     let garage: GarageRef = pair.client.resolve(&garage.to_string()).await.unwrap();
     let wrong = Load::Goods(Kind::Car, String::new());
@@ -230,7 +232,7 @@ async fn references_travel_and_are_called_back() {
 
 #[tokio::test]
 async fn oneways_arrive_in_order_and_before_the_next_call() {
-    let pair = zorb::testing::pair();
+    let pair = transport::pair().await;
     let pings = Arc::new(Mutex::new(Vec::new()));
     let servant = Servant { pings: Arc::clone(&pings), ..Servant::default() };
     let garage: GarageRef = pair.server.activate(servant).unwrap();
@@ -244,7 +246,7 @@ async fn oneways_arrive_in_order_and_before_the_next_call() {
 
 #[tokio::test]
 async fn references_narrow_and_widen() {
-    let pair = zorb::testing::pair();
+    let pair = transport::pair().await;
     let garage: GarageRef = pair.server.activate(Servant::default()).unwrap();
     let depot: DepotRef = pair.client.resolve(&garage.to_string()).await.unwrap();
     let garage: GarageRef = depot.narrow().await.unwrap();
@@ -272,11 +274,12 @@ fn publish<R: zorb::Serves<S>, S>(orb: &Orb, name: &str, servant: S) -> R {
 
 #[tokio::test]
 async fn an_exception_from_afar_says_who_raised_it_on_what_call() {
-    let pair = zorb::testing::pair();
+    let pair = transport::pair().await;
     let garage: GarageRef = publish(&pair.server, "garage", Servant::default());
     let remote: GarageRef = pair.client.resolve(&garage.to_string()).await.unwrap();
     assert!(pair.server.deactivate(&garage));
     let error = remote.size().await.unwrap_err();
     assert_eq!(error.kind, SystemExceptionKind::ObjectNotExist);
-    assert!(error.to_string().ends_with("raised by `_get_size` at in-memory pipe"), "{error}");
+    let who = format!("raised by `_get_size` at {}", pair.server_peer());
+    assert!(error.to_string().ends_with(&who), "{error}");
 }

@@ -1,6 +1,8 @@
 //! The metrics of the `metrics` facade: names, units and values.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod transport;
+
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -112,6 +114,45 @@ fn figures_of_pool_and_copies_reach_the_facade() {
             tokio::time::sleep(Duration::from_secs(3)).await;
             assert_eq!(kept.gauge("zorb_pool_cap_bytes"), 0.0, "an ORB that is gone holds nothing");
             assert_eq!(kept.gauge("zorb_pool_held_bytes"), 0.0);
+        });
+    });
+}
+
+#[test]
+fn what_goes_over_sockets_is_counted_on_every_transport() {
+    let kept = Kept::default();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    metrics::with_local_recorder(&kept, || {
+        runtime.block_on(async {
+            let server = transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+            let published: bulk::SinkRef = server.activate_named("sink", Sink).unwrap();
+            let client = transport::builder().build().await.unwrap();
+            let sink: bulk::SinkRef = client.resolve(&published.to_string()).await.unwrap();
+            for _ in 0..10 {
+                sink.echo(Bytes::from(vec![1; 100_000])).await.unwrap();
+            }
+            transport::assert_used(&client);
+            // By itself, after a second.
+            for _ in 0..100 {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                if kept.counter("zorb_messages_received_total") == 20 {
+                    break;
+                }
+            }
+            client.record_metrics();
+            server.record_metrics();
+            let (of_client, of_server) = (client.stats(), server.stats());
+            assert_eq!(kept.counter("zorb_messages_sent_total"), 20);
+            assert_eq!(kept.counter("zorb_sent_bytes_total"), of_client.octets_out + of_server.octets_out);
+            assert_eq!(kept.counter("zorb_socket_reads_total"), of_client.reads + of_server.reads);
+            assert_eq!(kept.counter("zorb_socket_writes_total"), of_client.writes + of_server.writes);
+            assert!(kept.counter("zorb_socket_writes_total") >= 20);
+            assert_eq!(kept.gauge("zorb_connections"), 2.0);
+            client.shutdown().await;
+            server.shutdown().await;
+            client.record_metrics();
+            server.record_metrics();
+            assert_eq!(kept.gauge("zorb_connections"), 0.0);
         });
     });
 }

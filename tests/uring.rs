@@ -194,6 +194,83 @@ async fn orbs_that_go_with_operations_under_way_free_everything() {
     assert_eq!(pair.sink.echo(data.clone()).await.unwrap(), data);
 }
 
+/// A server on a thread and a runtime of its own, until the sender is dropped.
+fn serve_elsewhere(
+    builder: impl FnOnce() -> OrbBuilder + Send + 'static,
+) -> (String, tokio::sync::oneshot::Sender<()>, std::thread::JoinHandle<()>) {
+    let (told, tell) = std::sync::mpsc::channel();
+    let (stop, stopped) = tokio::sync::oneshot::channel();
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let server = builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+            let here: SinkRef = server.activate(Arc::new(Counter::default())).unwrap();
+            told.send(here.to_string()).unwrap();
+            drop(stopped.await);
+            server.shutdown().await;
+        });
+    });
+    (tell.recv().unwrap(), stop, thread)
+}
+
+#[tokio::test]
+async fn who_spins_takes_replies_without_sleeping_and_lets_others_have_their_turn() {
+    if pair().await.is_none() {
+        return;
+    }
+    let spin = || builder().latency(zorb::Latency::Spin(Duration::from_millis(50)));
+    let (text, stop, thread) = serve_elsewhere(spin);
+    let client = spin().build().await.unwrap();
+    let sink: SinkRef = client.resolve(&text).await.unwrap();
+    sink.ping().await.unwrap();
+    let turns = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&turns);
+    let other = tokio::spawn(async move {
+        loop {
+            counted.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+    });
+    tokio::task::yield_now().await;
+    let (begin, mut alone) = (turns.load(Ordering::Relaxed), 0);
+    for round in 0..1000_usize {
+        let before = turns.load(Ordering::Relaxed);
+        let data = Bytes::from(vec![7; if round % 100 == 0 { 1 << 20 } else { round }]);
+        assert_eq!(sink.echo(data.clone()).await.unwrap(), data);
+        alone += u32::from(turns.load(Ordering::Relaxed) == before);
+    }
+    // The caller took most replies itself, in the same poll: nobody else ran meanwhile. But not for ever.
+    assert!(alone > 500, "only {alone} of 1000 calls took their reply without letting others run");
+    assert!(turns.load(Ordering::Relaxed) - begin >= 10, "others run now and then");
+    assert_eq!(client.transport_stats().fallbacks, 0);
+    // The end of a server that spun is seen when nobody calls.
+    drop(stop);
+    thread.join().unwrap();
+    for _ in 0..200 {
+        if client.open_connections() == 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(client.open_connections(), 0);
+    other.abort();
+}
+
+#[tokio::test]
+async fn spinning_ends_where_nothing_comes() {
+    let Some(pair) = pair().await else { return };
+    // Nobody can answer while this thread spins.
+    let client = builder().latency(zorb::Latency::Spin(Duration::from_millis(30))).build().await.unwrap();
+    let sink: SinkRef = client.resolve(&pair.text).await.unwrap();
+    sink.ping().await.unwrap();
+    let begun = std::time::Instant::now();
+    for _ in 0..3 {
+        sink.ping().await.unwrap();
+    }
+    let took = begun.elapsed();
+    assert!(took >= Duration::from_millis(30) && took < Duration::from_secs(5), "{took:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn several_threads_fall_back_to_epoll() {
     let server = builder().listen("iiop://127.0.0.1:0").build().await.unwrap();

@@ -1,7 +1,13 @@
-//! Which transport the tests of TCP connections use: `ZORB_TEST_TRANSPORT=uring` makes it io_uring.
+//! Which transport the tests of TCP connections use: `ZORB_TEST_TRANSPORT=uring` makes it io_uring, `uring-threads` io_uring on
+//! two threads of each ORB's own.
 //!
 //! Where there is no io_uring, tests run over epoll and say so; with `REQUIRE_URING=1` they fail.
-#![allow(dead_code, clippy::panic, reason = "helpers of tests; not every one needs all of them")]
+#![allow(
+    dead_code,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "helpers of tests; not every one needs all of them"
+)]
 
 use zorb::{Orb, OrbBuilder, Transport};
 
@@ -9,8 +15,9 @@ use zorb::{Orb, OrbBuilder, Transport};
 pub(crate) fn transport() -> Transport {
     match std::env::var("ZORB_TEST_TRANSPORT").as_deref() {
         Ok("uring") => Transport::IoUring,
+        Ok("uring-threads") => Transport::IoUringThreads(2),
         Ok("epoll") | Err(_) => Transport::Epoll,
-        Ok(other) => panic!("ZORB_TEST_TRANSPORT is `{other}`, neither `epoll` nor `uring`"),
+        Ok(other) => panic!("ZORB_TEST_TRANSPORT is `{other}`, none of `epoll`, `uring` and `uring-threads`"),
     }
 }
 
@@ -19,15 +26,55 @@ pub(crate) fn builder() -> OrbBuilder {
     Orb::builder().transport(transport())
 }
 
+/// Whether ORBs have threads of their own.
+pub(crate) fn has_threads() -> bool {
+    matches!(transport(), Transport::IoUringThreads(_))
+}
+
+/// Two ORBs that call each other: by pipes in memory, or by TCP where a transport is asked for.
+pub(crate) async fn pair() -> Pair {
+    if std::env::var_os("ZORB_TEST_TRANSPORT").is_none() {
+        let zorb::testing::Pair { client, server, .. } = zorb::testing::pair();
+        return Pair { client, server, over_tcp: false };
+    }
+    let open = async || builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+    Pair { client: open().await, server: open().await, over_tcp: true }
+}
+
+/// See [`pair`].
+pub(crate) struct Pair {
+    pub(crate) client: Orb,
+    pub(crate) server: Orb,
+    over_tcp: bool,
+}
+
+impl Pair {
+    /// The server as the client names it.
+    pub(crate) fn server_peer(&self) -> String {
+        if self.over_tcp { self.server.endpoints().remove(0) } else { "in-memory pipe".to_owned() }
+    }
+}
+
+impl Drop for Pair {
+    /// What was tested went over the transport asked for.
+    fn drop(&mut self) {
+        if self.over_tcp && !std::thread::panicking() {
+            assert_used(&self.client);
+            assert_used(&self.server);
+        }
+    }
+}
+
 /// The ORB has made connections, on a current_thread runtime: they must be of the transport asked for.
 #[track_caller]
 pub(crate) fn assert_used(orb: &Orb) {
     let stats = orb.transport_stats();
     match transport() {
-        Transport::IoUring if stats.fallbacks == 0 => {
-            assert!(stats.ring_connections > 0 && stats.submissions > 0, "{stats:?}");
+        Transport::IoUring | Transport::IoUringThreads(_) if stats.fallbacks == 0 => {
+            assert!(stats.ring_connections > 0 && stats.submissions > 0 && stats.enters > 0, "{stats:?}");
+            assert_eq!(stats.threads, if transport() == Transport::IoUring { 0 } else { 2 }, "{stats:?}");
         }
-        Transport::IoUring => {
+        Transport::IoUring | Transport::IoUringThreads(_) => {
             assert!(std::env::var_os("REQUIRE_URING").is_none(), "there is no io_uring: {stats:?}");
             eprintln!("SKIPPED: no io_uring here, tests run over epoll");
         }

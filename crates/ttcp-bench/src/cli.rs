@@ -213,6 +213,8 @@ pub enum Transport {
     Epoll,
     /// io_uring (feature `uring`, Linux, `--runtime current`)
     Uring,
+    /// io_uring on two threads of the ORB's own, for any runtime (feature `uring`, Linux)
+    UringThreads,
 }
 
 /// A GIOP version.
@@ -260,6 +262,7 @@ impl From<Transport> for zorb::Transport {
         match transport {
             Transport::Epoll => Self::Epoll,
             Transport::Uring => Self::IoUring,
+            Transport::UringThreads => Self::IoUringThreads(2),
         }
     }
 }
@@ -269,6 +272,7 @@ impl fmt::Display for Transport {
         f.write_str(match self {
             Transport::Epoll => "epoll",
             Transport::Uring => "uring",
+            Transport::UringThreads => "uring-threads",
         })
     }
 }

@@ -198,6 +198,17 @@ impl Link {
                     _ => *slot = Some(cx.waker().clone()),
                 }
             }
+            if let Some(ring) = self.socket.ring()
+                && !self.spin.is_zero()
+                && state.machine.calls_waiting() == 1
+            {
+                let came;
+                (state, came) = self.spin_for_reply(ring, state);
+                if came {
+                    self.drain_events(&mut state, Some(call));
+                    continue;
+                }
+            }
             let alone = self.client_only && state.machine.calls_waiting() == 1 && !state.machine.has_output();
             if !alone || state.reading || state.writing || !state.machine.wants_read() {
                 if !state.driver_reads {
@@ -237,7 +248,11 @@ impl Link {
     /// The socket has the caller's waker already: what comes later wakes it.
     #[inline]
     pub(super) fn spin<'a>(&'a self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
-        if self.spin.is_zero() { (state, false) } else { self.read(state, self.spin) }
+        match self.socket.ring() {
+            _ if self.spin.is_zero() => (state, false),
+            Some(ring) => self.spin_ring(ring, state),
+            None => self.read(state, self.spin),
+        }
     }
 
     /// Before it sleeps, whoever reads says for how much it is to be woken: for anything, except in the middle of a large

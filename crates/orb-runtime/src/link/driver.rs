@@ -57,7 +57,8 @@ pub(crate) struct Driver {
 impl Driver {
     pub(crate) fn new(link: Arc<Link>, service: Service) -> Self {
         let template = Request::idle(Arc::clone(&service.orb), link.peer().clone());
-        let running = Running::new(template, service.orb.config.deposit, Arc::clone(&link));
+        let home = link.thread().and_then(|_| service.orb.home().cloned());
+        let running = Running::new(template, service.orb.config.deposit, Arc::clone(&link), home);
         Self {
             link,
             orb: service.orb,
@@ -290,6 +291,7 @@ impl Driver {
         let link = Arc::clone(&self.link);
         let mut state = link.lock();
         state.driver_awake = true;
+        state.spins = 0;
         state.clock = now();
         if !state.driver.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
             state.driver = Some(cx.waker().clone());
@@ -366,8 +368,9 @@ impl Driver {
             state.driver_reads = true;
             match link.socket.poll_read_ready(cx) {
                 Poll::Pending => {
-                    // Only behind a request is the next one expected at once.
-                    let came = if served > 0 {
+                    // Only behind a request is the next one expected at once. A caller can not spin on another thread's ring.
+                    let called = state.machine.calls_waiting() == 1 && link.thread().is_some();
+                    let came = if served > 0 || called {
                         let came;
                         (state, came) = link.spin(state);
                         came

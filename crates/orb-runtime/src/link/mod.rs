@@ -35,6 +35,7 @@ use headers::Headers;
 pub(crate) use headers::Plain;
 
 use crate::orb::Latency;
+use crate::transport::threads::IoThread;
 use crate::transport::{Peer, Progress, Socket};
 
 /// Octets that may wait for the socket before callers wait as well.
@@ -92,6 +93,8 @@ struct State {
     driver_reads: bool,
     /// A ring that waits for octets holds no window, though the machine would lend one.
     quiet: bool,
+    /// Replies that callers took from a ring since the driver ran.
+    spins: usize,
     /// When the driver looks whether callers still read for themselves.
     takeover: Option<Instant>,
     last_write: Option<Instant>,
@@ -133,6 +136,7 @@ impl Link {
             blocked: false,
             driver_reads: true,
             quiet: false,
+            spins: 0,
             takeover: None,
             last_write: None,
             last_use: now,
@@ -151,7 +155,7 @@ impl Link {
             socket,
             peer,
             client_only,
-            spin: if in_place { latency.spin() } else { Duration::ZERO },
+            spin: latency.spin(),
             state: Mutex::new(state),
             answered: AtomicBool::new(false),
         })
@@ -170,6 +174,11 @@ impl Link {
     /// Whether the server answered at least once.
     pub(crate) fn is_answered(&self) -> bool {
         self.answered.load(Ordering::Relaxed)
+    }
+
+    /// The thread on which its driver must run; `None`: any.
+    pub(crate) fn thread(&self) -> Option<&Arc<IoThread>> {
+        self.socket.thread()
     }
 
     /// What the connection counted so far.

@@ -1,16 +1,22 @@
 //! Reads and writes that are given to a ring, in place of those that are made when the socket is ready.
 //!
-//! Only the driver deals with what the ring gives back; callers queue, and wait to be woken. While nothing is expected, a few
+//! Only the driver deals with what the ring gives back, unless a caller spins; callers queue, and wait to be woken. While nothing is expected, a few
 //! octets of the ring wait for the next header; a window, or the buffer of a large message, is lent where there is something to
 //! receive, or where the connection keeps its window anyway.
 
+use std::future::Future;
 use std::io;
-use std::sync::MutexGuard;
-use std::task::Context;
+use std::pin::pin;
+use std::sync::{Arc, MutexGuard};
+use std::task::{Context, Wake, Waker};
+use std::thread::{self, Thread};
 
 use super::{BACKLOG, Link, State, now};
 use crate::transport::RingRead;
 use crate::transport::uring::UringSocket;
+
+/// Replies that a caller may take by spinning before other tasks of its thread, the driver among them, get their turn.
+const SPINS: usize = 64;
 
 impl Link {
     /// Takes back a write that is over. Called by the driver at each of its turns, which also hears of the ring from now on.
@@ -38,8 +44,55 @@ impl Link {
         state
     }
 
+    /// Before the driver of a ring's connection sleeps, it asks the ring for a while; says whether something came.
+    pub(super) fn spin_ring<'a>(
+        &'a self,
+        ring: &UringSocket,
+        state: MutexGuard<'a, State>,
+    ) -> (MutexGuard<'a, State>, bool) {
+        drop(state);
+        let came = ring.spin(self.spin);
+        (self.lock(), came)
+    }
+
+    /// As [`spin_ring`](Self::spin_ring), by the only caller that waits, where it runs beside the driver: it takes its reply
+    /// itself. The caller drains the events.
+    pub(super) fn spin_for_reply<'a>(
+        &'a self,
+        ring: &UringSocket,
+        mut state: MutexGuard<'a, State>,
+    ) -> (MutexGuard<'a, State>, bool) {
+        if state.spins >= SPINS || !ring.is_here() {
+            return (state, false);
+        }
+        let begun = now();
+        loop {
+            take_written(ring, &mut state);
+            (state, _) = self.flush(state);
+            let came;
+            (state, came) = self.read_ring(ring, state);
+            if came {
+                // Somebody must go on to read when no call follows.
+                state.spins += 1;
+                state.wake_driver();
+                return (state, true);
+            }
+            drop(state);
+            let left = self.spin.saturating_sub(now().saturating_duration_since(begun));
+            let news = !left.is_zero() && ring.spin(left);
+            state = self.lock();
+            if !news {
+                return (state, false);
+            }
+        }
+    }
+
     /// Submits all that is queued. What the socket does not take now, the kernel goes on with by itself.
     pub(super) fn submit<'a>(&'a self, ring: &UringSocket, mut state: MutexGuard<'a, State>) {
+        if !ring.is_here() {
+            drop(state);
+            return self.wait_until_flushed();
+        }
         while state.writing || state.machine.has_output() {
             (state, _) = self.flush(state);
             drop(state);
@@ -49,6 +102,16 @@ impl Link {
             if state.writing || state.machine.is_closed() {
                 return;
             }
+        }
+    }
+
+    /// Sleeps until the thread of the ring has written all that is queued, or the connection is lost.
+    #[cold]
+    fn wait_until_flushed(&self) {
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let mut flushed = pin!(self.flushed());
+        while flushed.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
+            thread::park();
         }
     }
 
@@ -94,6 +157,15 @@ impl Link {
             RingRead::Ended(Err(error)) => state.machine.handle_read_error(&error, now),
         }
         (state, came)
+    }
+}
+
+/// Wakes a thread that sleeps by itself.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
     }
 }
 

@@ -11,6 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::OrbCore;
 use crate::link::Link;
 use crate::transport::Peer;
+use crate::transport::threads::IoThreads;
 
 /// How long to wait when the system has no descriptor for another connection.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
@@ -62,7 +63,8 @@ impl OrbCore {
             );
             return;
         };
-        let socket = stream.set_nodelay(true).and_then(|()| self.sockets.wrap(stream, &self.pool));
+        let thread = self.sockets.threads().and_then(IoThreads::in_turn);
+        let socket = stream.set_nodelay(true).and_then(|()| self.sockets.wrap(stream, &self.pool, thread));
         let socket = match socket {
             Ok(socket) => socket,
             Err(error) => {

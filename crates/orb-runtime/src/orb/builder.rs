@@ -181,7 +181,7 @@ impl OrbBuilder {
     }
 
     /// How connections are read and written (default [`Transport::Epoll`]). What can not be had is replaced by epoll, with a
-    /// warning that gives the reason: see [`Transport::IoUring`].
+    /// warning that gives the reason: see [`Transport::IoUring`] and [`Transport::IoUringThreads`].
     pub fn transport(mut self, transport: Transport) -> Self {
         self.parts.config.transport = transport;
         self
@@ -341,6 +341,7 @@ impl Parts {
             next_link: AtomicU64::new(0),
             ended: Mutex::default(),
             tasks: TaskTracker::new(),
+            home: tokio::runtime::Handle::try_current().ok(),
             holding: AtomicBool::new(self.hold),
             held: Mutex::default(),
             closing: AtomicBool::new(false),

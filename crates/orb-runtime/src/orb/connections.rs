@@ -1,4 +1,4 @@
-//! Outgoing connections, one for each runtime, address, version and pair of code sets.
+//! Outgoing connections, one for each runtime in which they are driven, address, version and pair of code sets.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -14,6 +14,7 @@ use tokio::sync::OnceCell;
 
 use super::OrbCore;
 use crate::link::Link;
+use crate::transport::threads::IoThread;
 use crate::transport::{Peer, Socket};
 
 /// Where to connect, and what is agreed with whom is there.
@@ -60,10 +61,12 @@ impl OrbCore {
             return Err(closed());
         }
         let runtime = tokio::runtime::Handle::try_current().map_err(|_| no_runtime())?.id();
+        let thread = self.sockets.threads().and_then(|threads| threads.for_calls(runtime, target));
+        let runtime = thread.map_or(runtime, |thread| thread.runtime().id());
         let key = (runtime, target.clone());
         loop {
             let cell = Arc::clone(self.connections.lock().entry(key.clone()).or_default());
-            let link = cell.get_or_try_init(|| self.dial(&key, &cell, deadline)).await;
+            let link = cell.get_or_try_init(|| self.dial(&key, &cell, thread, deadline)).await;
             match link {
                 Ok(link) if link.is_usable() => return Ok(Arc::clone(link)),
                 Ok(_) => self.connections.forget(&key, &cell),
@@ -79,13 +82,14 @@ impl OrbCore {
         self: &Arc<Self>,
         key: &Key,
         cell: &Arc<Cell>,
+        thread: Option<&Arc<IoThread>>,
         deadline: Option<Instant>,
     ) -> Result<Arc<Link>, SystemException> {
         let target = &key.1;
         let Target { host, port, .. } = target;
         let limit = self.config.connect_timeout;
         let left = deadline.map(|at| at.saturating_duration_since(crate::link::now()));
-        let dialing = self.dial_any(host, *port);
+        let dialing = self.dial_any(host, *port, thread);
         let within = left.map_or(limit, |left| left.min(limit));
         match tokio::time::timeout(within, dialing).await {
             Ok(Ok((socket, peer))) => {
@@ -112,14 +116,21 @@ impl OrbCore {
     }
 
     /// Tries the addresses of the host in turn.
-    async fn dial_any(&self, host: &str, port: u16) -> std::io::Result<(Socket, Peer)> {
+    async fn dial_any(
+        &self,
+        host: &str,
+        port: u16,
+        thread: Option<&Arc<IoThread>>,
+    ) -> std::io::Result<(Socket, Peer)> {
         if let Some(network) = &self.config.memory {
             return network.connect(host).map(|pipe| (Socket::Pipe(pipe), Peer::Memory));
         }
         let mut last = std::io::Error::new(std::io::ErrorKind::NotFound, "the host name has no address");
         for address in tokio::net::lookup_host((host, port)).await? {
             match self.dial_one(address).await {
-                Ok(stream) => return Ok((self.sockets.wrap(stream, &self.pool)?, Peer::Tcp(address))),
+                Ok(stream) => {
+                    return Ok((self.sockets.wrap(stream, &self.pool, thread)?, Peer::Tcp(address)));
+                }
                 Err(error) => last = error,
             }
         }

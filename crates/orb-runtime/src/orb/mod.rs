@@ -36,7 +36,8 @@ use crate::transport::{Sockets, Transport, TransportStats};
 /// An Object Request Broker: it makes references, calls objects and serves them.
 ///
 /// Cheap to clone; all clones are the same ORB. When the last is dropped, the ORB closes at once, without the drain of
-/// [`shutdown`](Self::shutdown). It keeps no global state and starts no thread.
+/// [`shutdown`](Self::shutdown). It keeps no global state, and starts no thread
+/// unless [`Transport::IoUringThreads`] asks for it.
 #[doc(alias = "CORBA::ORB")]
 #[derive(Clone)]
 pub struct Orb {
@@ -60,6 +61,8 @@ pub(crate) struct OrbCore {
     /// What the connections counted that are closed. Locked behind `links`.
     ended: Mutex<Stats>,
     tasks: TaskTracker,
+    /// The runtime in which the ORB was built.
+    home: Option<tokio::runtime::Handle>,
     holding: AtomicBool,
     held: Mutex<Vec<Waker>>,
     closing: AtomicBool,
@@ -281,12 +284,22 @@ impl OrbCore {
         self.report_metrics();
         let service = crate::link::Service { orb: Arc::clone(self) };
         let driver = crate::link::Driver::new(Arc::clone(link), service);
+        let thread = link.thread().cloned();
         let (core, link) = (Arc::clone(self), Arc::clone(link));
-        self.tasks.spawn(async move {
+        let driving = async move {
             driver.await;
             core.ended(id, &link);
             drop(guest);
-        });
+        };
+        match thread {
+            None => self.tasks.spawn(driving),
+            Some(thread) => self.tasks.spawn_on(thread.track(driving), thread.runtime()),
+        };
+    }
+
+    /// The runtime for requests that are not served in place, where the connection's is not the user's.
+    pub(crate) fn home(&self) -> Option<&tokio::runtime::Handle> {
+        self.home.as_ref()
     }
 }
 

@@ -48,7 +48,8 @@ impl Orb {
     }
 
     /// Stops accepting, lets requests under way finish (`OrbBuilder::drain_timeout`), answers no further ones, and closes
-    /// all connections in order: peers know that what was not answered was not executed.
+    /// all connections in order: peers know that what was not answered was not executed. Threads of
+    /// `Transport::IoUringThreads` have ended then, but for those that a servant blocks: they are waited for 2 s.
     ///
     /// # Cancel safety
     /// The shutdown has begun and goes on in the connections' tasks; nobody cuts them after the time for draining.
@@ -74,6 +75,12 @@ impl OrbCore {
             let cut = left.len();
             tracing::warn!(target: "zorb", cut, "requests were not done in time (OrbBuilder::drain_timeout)");
             let _ = tokio::time::timeout(LAST_WORDS, self.tasks.wait()).await;
+        }
+        if let Some(threads) = self.sockets.started_threads() {
+            let stuck = threads.join().await;
+            if stuck > 0 {
+                tracing::warn!(target: "zorb", stuck, "threads of the ORB still run: servants block them");
+            }
         }
         ShutdownReport { connections: links.len(), cut: left.len() }
     }
@@ -103,6 +110,10 @@ impl Drop for Guard {
             }
             for link in links {
                 link.abort(CloseReason::Local);
+            }
+            if let Some(threads) = core.sockets.started_threads() {
+                // What servants have under way may end, as it may in a runtime of the user.
+                threads.leave(core.config.drain_timeout);
             }
         }
     }

@@ -14,6 +14,7 @@ use futures_util::stream::{FuturesUnordered, Stream};
 use giop_codec::cdr::{CodeSets, Encoder};
 use giop_codec::{ByteOrder, Version};
 use giop_proto::{IncomingRequest, ServeToken};
+use tokio::runtime::Handle;
 
 use super::adapter::{Entry, InFlight};
 use super::current::Request;
@@ -28,6 +29,8 @@ pub(crate) const SPARE_SLOTS: usize = 32;
 pub(crate) struct Running {
     link: Arc<Link>,
     template: Request,
+    /// Where requests run that are not served in place; `None`: where the driver runs.
+    home: Option<Handle>,
     spare: Vec<Seat>,
     /// Some of them still describe requests that are done.
     unrested: bool,
@@ -69,10 +72,11 @@ struct Queue {
 }
 
 impl Running {
-    pub(crate) fn new(template: Request, shares: bool, link: Arc<Link>) -> Self {
+    pub(crate) fn new(template: Request, shares: bool, link: Arc<Link>, home: Option<Handle>) -> Self {
         Self {
             link,
             template,
+            home,
             spare: Vec::new(),
             unrested: false,
             busy: None,
@@ -123,7 +127,7 @@ impl Running {
         let mode = entry.mode;
         let skeleton = Arc::clone(&entry.skeleton);
         if mode.blocking || mode.spawned {
-            elsewhere(&mut seat, skeleton, request, entry, to);
+            elsewhere(&mut seat, skeleton, request, entry, to, self.home.clone());
         } else if let Err(panic) =
             catch_unwind(AssertUnwindSafe(|| skeleton.dispatch(request, &mut seat.slot)))
         {
@@ -273,6 +277,7 @@ fn elsewhere(
     request: ServerRequest,
     entry: &Arc<Entry>,
     to: ReplyTo,
+    home: Option<Handle>,
 ) {
     let current = request.current.clone();
     let mode = entry.mode;
@@ -281,12 +286,13 @@ fn elsewhere(
         let mut slot = DispatchSlot::new();
         skeleton.dispatch(request, &mut slot);
         let poll = move |cx: &mut Context<'_>| current.enter(|| slot.poll(cx));
+        let runtime = home.unwrap_or_else(Handle::current);
         let joined = if mode.blocking {
             let _permit = threads.acquire_owned().await;
-            let runtime = tokio::runtime::Handle::current();
-            tokio::task::spawn_blocking(move || runtime.block_on(std::future::poll_fn(poll))).await
+            let waiting = runtime.clone();
+            runtime.spawn_blocking(move || waiting.block_on(std::future::poll_fn(poll))).await
         } else {
-            tokio::spawn(std::future::poll_fn(poll)).await
+            runtime.spawn(std::future::poll_fn(poll)).await
         };
         joined.unwrap_or_else(|error| {
             let encoder = new_encoder();

@@ -6,6 +6,7 @@
 mod low_water;
 pub(crate) mod pipe;
 mod tcp;
+pub(crate) mod threads;
 #[cfg(all(feature = "uring", target_os = "linux"))]
 pub(crate) mod uring;
 #[cfg(not(all(feature = "uring", target_os = "linux")))]
@@ -16,14 +17,15 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use giop_proto::outbox::Transmit;
 use giop_proto::pool::BufferPool;
 use giop_proto::receive::{PIECE_HEADER_LEN, ReadBuf};
+use threads::{IoThread, IoThreads};
 use tokio::net::TcpStream;
 use uring::{RingHandle, UringSocket};
 
@@ -58,8 +60,15 @@ pub enum Transport {
     Epoll,
     /// An io_uring in each runtime: the kernel finishes reads and writes by itself. It needs the feature `uring`, Linux 5.17 and
     /// a current_thread runtime; without these, connections are made as with [`Epoll`](Self::Epoll), and a warning is logged.
-    /// `Latency::Spin` does nothing here.
     IoUring,
+    /// The same for runtimes with several threads: the ORB starts so many threads of its own (at least one) with its first
+    /// connection, each with an io_uring. Connections are spread over them, and calls go to them from any runtime and thread.
+    /// They end with `Orb::shutdown`, or after the ORB was dropped. Where they can not be had, connections use epoll in the
+    /// runtimes of their users, and a warning is logged.
+    ///
+    /// Servants run on these threads, so those that take long stop other connections, and tasks that they spawn end with the
+    /// ORB. Servants that are activated as `spawned` or `blocking` run in the runtime in which the ORB was built.
+    IoUringThreads(usize),
 }
 
 /// What the transport of an ORB counted. See `Orb::transport_stats`.
@@ -72,6 +81,11 @@ pub struct TransportStats {
     pub fallbacks: u64,
     /// Operations that were given to io_urings: sends, receives and waits for a header.
     pub submissions: u64,
+    /// System calls by which the io_urings that these connections use were given operations, those of other ORBs of the same
+    /// runtime included.
+    pub enters: u64,
+    /// Threads of the ORB's own that run now: see [`Transport::IoUringThreads`].
+    pub threads: usize,
 }
 
 /// Where the statistics are counted, and how sockets are made.
@@ -81,6 +95,10 @@ pub(crate) struct Sockets {
     ring_connections: AtomicU64,
     fallbacks: AtomicU64,
     submissions: Arc<AtomicU64>,
+    /// The counts of all rings that were used.
+    enters: Mutex<Vec<Arc<AtomicU64>>>,
+    /// Started by the first connection; `None`: they can not be had.
+    threads: OnceLock<Option<IoThreads>>,
 }
 
 /// What there is to take from the reading side of a ring's connection.
@@ -105,23 +123,63 @@ impl Sockets {
             ring_connections: AtomicU64::new(0),
             fallbacks: AtomicU64::new(0),
             submissions: Arc::default(),
+            enters: Mutex::default(),
+            threads: OnceLock::new(),
         }
     }
 
-    /// Wraps a connected stream.
-    pub(crate) fn wrap(&self, stream: TcpStream, pool: &Arc<BufferPool>) -> io::Result<Socket> {
-        match self.transport {
-            Transport::Epoll => Ok(Socket::Tcp(stream)),
-            Transport::IoUring => self.wrap_for_ring(stream, pool),
+    /// The ORB's threads, if it is to have any.
+    pub(crate) fn threads(&self) -> Option<&IoThreads> {
+        let Transport::IoUringThreads(count) = self.transport else { return None };
+        let start = || match IoThreads::start(count.max(1)) {
+            Ok(threads) => Some(threads),
+            Err(reason) => {
+                tracing::warn!(target: "zorb", %reason, "no threads with an io_uring: connections use epoll");
+                None
+            }
+        };
+        self.threads.get_or_init(start).as_ref()
+    }
+
+    /// The same, without starting them.
+    pub(crate) fn started_threads(&self) -> Option<&IoThreads> {
+        self.threads.get().and_then(Option::as_ref)
+    }
+
+    /// Wraps a connected stream, whose driver then runs on `thread` if there is one.
+    pub(crate) fn wrap(
+        &self,
+        stream: TcpStream,
+        pool: &Arc<BufferPool>,
+        thread: Option<&Arc<IoThread>>,
+    ) -> io::Result<Socket> {
+        match (self.transport, thread) {
+            (Transport::Epoll, _) => Ok(Socket::Tcp(stream)),
+            (Transport::IoUring, _) => self.wrap_for_ring(stream, pool, RingHandle::here(), None),
+            (Transport::IoUringThreads(_), Some(thread)) => {
+                self.wrap_for_ring(stream, pool, thread.ring(), Some(thread))
+            }
+            (Transport::IoUringThreads(_), None) => {
+                // It was logged when they were to be started.
+                self.fallbacks.fetch_add(1, Ordering::Relaxed);
+                Ok(Socket::Tcp(stream))
+            }
         }
     }
 
     #[cold]
-    fn wrap_for_ring(&self, stream: TcpStream, pool: &Arc<BufferPool>) -> io::Result<Socket> {
-        match RingHandle::here() {
+    fn wrap_for_ring(
+        &self,
+        stream: TcpStream,
+        pool: &Arc<BufferPool>,
+        ring: io::Result<RingHandle>,
+        thread: Option<&Arc<IoThread>>,
+    ) -> io::Result<Socket> {
+        match ring {
             Ok(ring) => {
                 self.ring_connections.fetch_add(1, Ordering::Relaxed);
-                UringSocket::new(ring, stream, pool, &self.submissions).map(Socket::Uring)
+                self.count_enters(ring.enters());
+                UringSocket::new(ring, stream, pool, &self.submissions, thread.cloned()).map(Socket::Uring)
             }
             Err(reason) => {
                 if self.fallbacks.fetch_add(1, Ordering::Relaxed) == 0 {
@@ -132,11 +190,21 @@ impl Sockets {
         }
     }
 
+    fn count_enters(&self, of: &Arc<AtomicU64>) {
+        let mut enters = self.enters.lock().unwrap_or_else(PoisonError::into_inner);
+        if !enters.iter().any(|known| Arc::ptr_eq(known, of)) {
+            enters.push(Arc::clone(of));
+        }
+    }
+
     pub(crate) fn stats(&self) -> TransportStats {
+        let enters = self.enters.lock().unwrap_or_else(PoisonError::into_inner);
         TransportStats {
             ring_connections: self.ring_connections.load(Ordering::Relaxed),
             fallbacks: self.fallbacks.load(Ordering::Relaxed),
             submissions: self.submissions.load(Ordering::Relaxed),
+            enters: enters.iter().map(|count| count.load(Ordering::Relaxed)).sum(),
+            threads: self.started_threads().map_or(0, IoThreads::running),
         }
     }
 }
@@ -196,6 +264,11 @@ impl Socket {
             Self::Uring(ring) => Some(ring),
             Self::Tcp(_) | Self::Pipe(_) => None,
         }
+    }
+
+    /// The thread to which the socket belongs; `None`: it belongs to the runtime in which it was made.
+    pub(crate) fn thread(&self) -> Option<&Arc<IoThread>> {
+        self.ring().and_then(UringSocket::thread)
     }
 
     /// As [`try_write`](Self::try_write), whatever tokio thinks of the socket.

@@ -23,10 +23,15 @@ use orb_runtime::private as v1;
 use orb_runtime::{ObjectRef, Orb, OrbBuilder, Reference, SystemException, Transport};
 use v1::{CdrDecode, CdrEncode, OpTable, Operation, Outcome, ServerRequest};
 
-/// A builder of ORBs with the transport under test: `ZORB_TEST_TRANSPORT=uring` makes it io_uring.
+/// A builder of ORBs with the transport under test: `ZORB_TEST_TRANSPORT=uring` makes it io_uring, `uring-threads` io_uring on
+/// threads of the ORB's own.
 pub fn builder() -> OrbBuilder {
-    let uring = std::env::var_os("ZORB_TEST_TRANSPORT").is_some_and(|name| name == "uring");
-    Orb::builder().transport(if uring { Transport::IoUring } else { Transport::Epoll })
+    Orb::builder().transport(match std::env::var("ZORB_TEST_TRANSPORT").as_deref() {
+        Ok("uring") => Transport::IoUring,
+        Ok("uring-threads") => Transport::IoUringThreads(2),
+        Ok("epoll") | Err(_) => Transport::Epoll,
+        Ok(other) => panic!("ZORB_TEST_TRANSPORT is `{other}`, none of `epoll`, `uring` and `uring-threads`"),
+    })
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

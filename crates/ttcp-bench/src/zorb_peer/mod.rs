@@ -34,7 +34,9 @@ fn limits() -> zorb::Limits {
 /// Tells a person that asked for io_uring when it was not to be had.
 fn say_fallback(orb: &zorb::Orb) {
     if orb.transport_stats().fallbacks > 0 {
-        eprintln!("ttcp: no io_uring (feature `uring`, Linux, --runtime current): epoll was used");
+        eprintln!(
+            "ttcp: no io_uring (feature `uring`, Linux; --transport uring needs --runtime current): epoll was used"
+        );
     }
 }
 

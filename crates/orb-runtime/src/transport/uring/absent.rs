@@ -5,21 +5,38 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll};
+use std::thread::ThreadId;
+use std::time::Duration;
 
 use giop_proto::outbox::Transmit;
 use giop_proto::pool::BufferPool;
 use giop_proto::receive::ReadBuf;
+use tokio::runtime::Handle;
 
 use super::RingRead;
+use super::threads::IoThread;
 
 #[derive(Debug)]
 pub(crate) struct UringSocket(Infallible);
 
+#[derive(Clone)]
 pub(crate) struct RingHandle(Infallible);
 
 impl RingHandle {
     pub(crate) fn here() -> io::Result<Self> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "it is not compiled in (feature `uring`, on Linux)"))
+    }
+
+    pub(crate) fn on(_: &Handle, _: ThreadId) -> io::Result<Self> {
+        Self::here()
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        match self.0 {}
+    }
+
+    pub(crate) fn enters(&self) -> &Arc<AtomicU64> {
+        match self.0 {}
     }
 }
 
@@ -29,8 +46,17 @@ impl UringSocket {
         _: tokio::net::TcpStream,
         _: &Arc<BufferPool>,
         _: &Arc<AtomicU64>,
+        _: Option<Arc<IoThread>>,
     ) -> io::Result<Self> {
         match ring.0 {}
+    }
+
+    pub(crate) fn thread(&self) -> Option<&Arc<IoThread>> {
+        match self.0 {}
+    }
+
+    pub(crate) fn is_here(&self) -> bool {
+        match self.0 {}
     }
 
     pub(crate) fn set_waker(&self, _: &Context<'_>) {
@@ -66,6 +92,10 @@ impl UringSocket {
     }
 
     pub(crate) fn look(&self) {
+        match self.0 {}
+    }
+
+    pub(crate) fn spin(&self, _: Duration) -> bool {
         match self.0 {}
     }
 

@@ -1,4 +1,5 @@
-//! io_uring: reads and writes that the kernel finishes by itself, on a current_thread runtime.
+//! io_uring: reads and writes that the kernel finishes by itself, on a current_thread runtime: the user's, or that of a
+//! thread of the ORB's own.
 //!
 //! One ring a runtime. Links only queue operations, from whatever thread; a task of the runtime, the *reaper*, submits them,
 //! all that one turn of the runtime queued by one system call, takes completions, and wakes the drivers that they concern. The
@@ -19,7 +20,8 @@ use std::pin::Pin;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
 
 use conn::Index;
 use giop_proto::outbox::Transmit;
@@ -31,6 +33,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::RingRead;
+use super::threads::IoThread;
 
 /// How long the end of a runtime waits for the kernel to let go of buffers, in steps.
 const LAST_TURN: Duration = Duration::from_millis(20);
@@ -45,14 +48,19 @@ thread_local! {
 pub(crate) struct UringSocket {
     shared: Arc<Shared>,
     index: Index,
+    thread: Option<Arc<IoThread>>,
 }
 
 /// The ring of a runtime.
+#[derive(Clone)]
 pub(crate) struct RingHandle(Arc<Shared>);
 
 /// A ring, its reaper and its users.
 struct Shared {
     state: Mutex<State>,
+    enters: Arc<AtomicU64>,
+    /// The only thread that enters the kernel: completions are made where it was entered. `None`: whichever runs the runtime.
+    owner: Option<ThreadId>,
 }
 
 struct State {
@@ -85,16 +93,33 @@ impl UringSocket {
         stream: tokio::net::TcpStream,
         pool: &Arc<BufferPool>,
         submissions: &Arc<AtomicU64>,
+        thread: Option<Arc<IoThread>>,
     ) -> io::Result<Self> {
         let stream = stream.into_std()?;
         // The kernel waits then, where it would say at once that there is nothing.
         stream.set_nonblocking(false)?;
-        Ok(Self::with(ring.0, stream.into(), pool, submissions))
+        Ok(Self::with(ring.0, stream.into(), pool, submissions, thread))
     }
 
-    fn with(shared: Arc<Shared>, fd: OwnedFd, pool: &Arc<BufferPool>, submitted: &Arc<AtomicU64>) -> Self {
+    fn with(
+        shared: Arc<Shared>,
+        fd: OwnedFd,
+        pool: &Arc<BufferPool>,
+        submitted: &Arc<AtomicU64>,
+        thread: Option<Arc<IoThread>>,
+    ) -> Self {
         let index = shared.lock().ring.insert(fd, Arc::clone(pool), Arc::clone(submitted));
-        Self { shared, index }
+        Self { shared, index, thread }
+    }
+
+    /// The thread of the ORB's own to which the ring belongs.
+    pub(crate) fn thread(&self) -> Option<&Arc<IoThread>> {
+        self.thread.as_ref()
+    }
+
+    /// Whether the calling thread may submit: it is the ring's, or runs the ring's runtime.
+    pub(crate) fn is_here(&self) -> bool {
+        self.shared.is_here()
     }
 
     /// Who is woken by completions from now on.
@@ -140,12 +165,39 @@ impl UringSocket {
     /// Looks at once what is complete, instead of at the reaper's next turn.
     pub(crate) fn look(&self) {
         let mut wakers = Vec::new();
-        self.shared.turn(&mut wakers, Ring::look);
-        let mut state = self.shared.lock();
-        if state.ring.wakers.is_empty() {
-            // The list keeps its memory.
-            state.ring.wakers = wakers;
+        if self.is_here() {
+            self.shared.turn(&mut wakers, Ring::look);
+        } else {
+            // What came while its thread slept is complete already.
+            self.shared.turn(&mut wakers, Ring::take_completions);
         }
+        self.shared.lock().ring.keep(wakers);
+    }
+
+    /// Submits what waits, and asks the ring again and again for up to `longest` whether something became of the connection's
+    /// operations; says whether that is so. Its own waker hears nothing of it.
+    pub(crate) fn spin(&self, longest: Duration) -> bool {
+        if !self.is_here() {
+            return false;
+        }
+        let begun = Instant::now();
+        let own = self.shared.lock().ring.swap_waker(self.index, None);
+        let mut wakers = Vec::new();
+        let news = loop {
+            self.shared.turn(&mut wakers, Ring::poll);
+            let mut state = self.shared.lock();
+            state.ring.keep(std::mem::take(&mut wakers));
+            if state.ring.has_news(self.index) {
+                break true;
+            }
+            drop(state);
+            if begun.elapsed() >= longest {
+                break false;
+            }
+            std::hint::spin_loop();
+        };
+        self.shared.lock().ring.swap_waker(self.index, own);
+        news
     }
 
     /// Tells the peer that nothing follows.
@@ -195,18 +247,46 @@ impl RingHandle {
         if let Some(shared) = known.filter(|shared| !shared.lock().ring.has_ended()) {
             return Ok(Self(shared));
         }
-        let state = State { ring: Ring::new()?, reaper: None, asked: false };
-        let shared = Arc::new(Shared { state: Mutex::new(state) });
+        let ring = Self::start(&handle, None)?;
         RINGS.with_borrow_mut(|rings| {
             rings.retain(|(known, _)| *known != id);
-            rings.push((id, Arc::downgrade(&shared)));
+            rings.push((id, Arc::downgrade(&ring.0)));
         });
-        handle.spawn(Reaper { shared: Arc::clone(&shared), fd: None, wakers: Vec::new() });
+        Ok(ring)
+    }
+
+    /// A new ring for a current_thread runtime that runs on that thread for good.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub(crate) fn on(runtime: &Handle, owner: ThreadId) -> io::Result<Self> {
+        Self::start(runtime, Some(owner))
+    }
+
+    fn start(runtime: &Handle, owner: Option<ThreadId>) -> io::Result<Self> {
+        let enters = Arc::default();
+        let state = State { ring: Ring::new(Arc::clone(&enters))?, reaper: None, asked: false };
+        let shared = Arc::new(Shared { state: Mutex::new(state), enters, owner });
+        runtime.spawn(Reaper { shared: Arc::clone(&shared), fd: None, wakers: Vec::new() });
         Ok(Self(shared))
+    }
+
+    /// Whether it was lost, or its runtime is gone.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.0.lock().ring.has_ended()
+    }
+
+    /// How often the kernel was entered for it.
+    pub(crate) fn enters(&self) -> &Arc<AtomicU64> {
+        &self.0.enters
     }
 }
 
 impl Shared {
+    fn is_here(&self) -> bool {
+        self.owner.is_none_or(|owner| owner == std::thread::current().id())
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing that can panic runs in the middle of a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

@@ -14,7 +14,7 @@ use std::mem;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -49,6 +49,8 @@ pub(super) struct Ring {
     in_flight: usize,
     /// The kernel is not asked any more.
     ended: bool,
+    /// System calls.
+    enters: Arc<AtomicU64>,
     /// Whom the completions seen so far concern.
     pub(super) wakers: Vec<Waker>,
 }
@@ -74,13 +76,13 @@ impl Ring {
     /// A ring. Completions are made when the thread that submitted is in the kernel anyway, in tokio's wait above all, so that
     /// taking them costs no system call. (With `DEFER_TASKRUN` they would wait for a call of our own, and the kernel would not
     /// tell epoll of them.) It belongs to no thread, so a runtime may go on elsewhere.
-    pub(super) fn new() -> io::Result<Self> {
+    pub(super) fn new(enters: Arc<AtomicU64>) -> io::Result<Self> {
         let builder = || {
             let mut builder = IoUring::builder();
             builder.setup_clamp().setup_cqsize(COMPLETIONS);
             builder
         };
-        let io = match builder().setup_coop_taskrun().build(ENTRIES) {
+        let io = match builder().setup_coop_taskrun().setup_taskrun_flag().build(ENTRIES) {
             // Before Linux 5.19.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => builder().build(ENTRIES)?,
             other => other?,
@@ -99,6 +101,7 @@ impl Ring {
             waiting: VecDeque::new(),
             in_flight: 0,
             ended: false,
+            enters,
             wakers: Vec::new(),
         })
     }
@@ -157,6 +160,18 @@ impl Ring {
         }
     }
 
+    /// Who hears of the connection's completions from now on, in place of whom is given back.
+    pub(super) fn swap_waker(&mut self, index: Index, waker: Option<Waker>) -> Option<Waker> {
+        self.conn(index).and_then(|conn| mem::replace(&mut conn.waker, waker))
+    }
+
+    /// Takes back the memory of the list of wakers.
+    pub(super) fn keep(&mut self, wakers: Vec<Waker>) {
+        if self.wakers.is_empty() {
+            self.wakers = wakers;
+        }
+    }
+
     /// The connection's descriptor.
     pub(super) fn fd(&self, index: Index) -> Option<&OwnedFd> {
         self.conns.get(index.0 as usize)?.as_deref().map(|conn| &conn.fd)
@@ -170,6 +185,12 @@ impl Ring {
                 Read::Done(..) => false,
                 Read::Idle => matches!(conn.header, Header::Lent),
             })
+    }
+
+    /// Whether [`take_read`](Self::take_read) or [`take_written`](Self::take_written) gives something.
+    pub(super) fn has_news(&mut self, index: Index) -> bool {
+        !self.is_read_pending(index)
+            || self.conn(index).is_some_and(|conn| matches!(conn.write, Write::Done(..)))
     }
 
     pub(super) fn take_read(&mut self, index: Index) -> RingRead {
@@ -344,6 +365,7 @@ impl Ring {
             if queued == 0 && least == 0 && !overflow {
                 break;
             }
+            self.enters.fetch_add(1, Ordering::Relaxed);
             let outcome = if least > 0 {
                 let time = types::Timespec::from(wait);
                 self.io
@@ -375,9 +397,21 @@ impl Ring {
         Ok(())
     }
 
+    /// Takes the completions that are there.
+    pub(super) fn take_completions(&mut self) -> io::Result<()> {
+        self.reap();
+        Ok(())
+    }
+
+    /// Does what there is to do; where there is nothing, without a system call.
+    pub(super) fn poll(&mut self) -> io::Result<()> {
+        if self.io.submission().taskrun() { self.look() } else { self.turn(0, Duration::ZERO) }
+    }
+
     /// Enters the kernel, so that it completes what it can.
     pub(super) fn look(&mut self) -> io::Result<()> {
         let flags = EnterFlags::GETEVENTS.bits();
+        self.enters.fetch_add(1, Ordering::Relaxed);
         // SAFETY: nothing is submitted; there is no argument.
         drop(unsafe { self.io.submitter().enter::<libc::sigset_t>(0, 0, flags, None) });
         self.turn(0, Duration::ZERO)

@@ -38,7 +38,7 @@ fn pair() -> Option<End> {
     let (end, other) = UnixStream::pair().unwrap();
     let pool = Arc::new(BufferPool::new(64 << 20));
     let submitted = Arc::default();
-    let socket = UringSocket::with(ring.0, end.into(), &pool, &submitted);
+    let socket = UringSocket::with(ring.0, end.into(), &pool, &submitted, None);
     let receiver = Receiver::new(Arc::clone(&pool), 16 << 20, true);
     Some(End { socket, other, pool, submitted, receiver })
 }
@@ -275,7 +275,7 @@ async fn sending_without_a_copy_is_tried_once_and_left_where_the_kernel_copies()
     let mut other = listener.accept().unwrap().0;
     let pool = Arc::new(BufferPool::new(1 << 20));
     let submitted = Arc::default();
-    let socket = UringSocket::with(ring.0, over_tcp.into(), &pool, &submitted);
+    let socket = UringSocket::with(ring.0, over_tcp.into(), &pool, &submitted, None);
     let reader = std::thread::spawn(move || {
         let mut got = Vec::new();
         other.read_to_end(&mut got).unwrap();
