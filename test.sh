@@ -23,16 +23,21 @@ status=0
 cargo test --workspace --all-features --no-fail-fast "$@" 2>&1 | tee -a "$log" || status=$?
 ((status == 0)) || problems+=("cargo test failed ($status)")
 
-# The suites with TCP connections once more, over io_uring. Where the kernel refuses it, or a container forbids it, they say so.
+# The suites with TCP connections once more, over io_uring: in the runtimes of the tests, then on threads of the ORBs' own.
+# Every ORB that falls back to epoll there fails its test. Where the kernel refuses io_uring, or a container forbids it, they say so.
 printf '\n==== over io_uring\n'
 status=0
 ring=(--workspace --all-features --no-fail-fast)
-cargo test "${ring[@]}" --test uring -- --nocapture 2>&1 | tee -a "$log" || status=$?
+cargo test "${ring[@]}" --test uring --test uring_threads -- --nocapture 2>&1 | tee -a "$log" || status=$?
 if grep -q 'SKIPPED: no io_uring' "$log"; then
-  echo 'SKIPPED: the kernel refuses io_uring, nothing was tested over it (REQUIRE_URING=1 makes that an error)' | tee -a "$log"
+  printf '%s\n' '' '********' \
+    'SKIPPED: the kernel refuses io_uring, nothing was tested over it (REQUIRE_URING=1 makes that an error)' '********' '' | tee -a "$log"
 else
-  ZORB_TEST_TRANSPORT=uring REQUIRE_URING=1 cargo test "${ring[@]}" \
-    --test calls --test blocking --test alloc --test runtime_faults --test copies --test zero_copy --test streams --test interop "$@" 2>&1 | tee -a "$log" || status=$?
+  suites=(calls blocking alloc runtime_faults copies zero_copy streams interop idl_calls metrics system_calls)
+  for transport in uring uring-threads; do
+    printf '\n==== ZORB_TEST_TRANSPORT=%s\n' "$transport"
+    ZORB_TEST_TRANSPORT=$transport REQUIRE_URING=1 cargo test "${ring[@]}" "${suites[@]/#/--test=}" "$@" 2>&1 | tee -a "$log" || status=$?
+  done
 fi
 ((status == 0)) || problems+=("cargo test over io_uring failed ($status)")
 

@@ -1,5 +1,5 @@
 //! Which transport the tests of TCP connections use: `ZORB_TEST_TRANSPORT=uring` makes it io_uring, `uring-threads` io_uring on
-//! two threads of each ORB's own.
+//! two threads of each ORB's own, as it is with `uring` for tests on a runtime with several threads.
 //!
 //! Where there is no io_uring, tests run over epoll and say so; with `REQUIRE_URING=1` they fail.
 #![allow(
@@ -14,11 +14,16 @@ use zorb::{Orb, OrbBuilder, Transport};
 /// The transport under test.
 pub(crate) fn transport() -> Transport {
     match std::env::var("ZORB_TEST_TRANSPORT").as_deref() {
-        Ok("uring") => Transport::IoUring,
-        Ok("uring-threads") => Transport::IoUringThreads(2),
+        Ok("uring") if on_one_thread() => Transport::IoUring,
+        Ok("uring" | "uring-threads") => Transport::IoUringThreads(2),
         Ok("epoll") | Err(_) => Transport::Epoll,
         Ok(other) => panic!("ZORB_TEST_TRANSPORT is `{other}`, none of `epoll`, `uring` and `uring-threads`"),
     }
+}
+
+fn on_one_thread() -> bool {
+    let runtime = tokio::runtime::Handle::try_current();
+    !runtime.is_ok_and(|runtime| runtime.runtime_flavor() == tokio::runtime::RuntimeFlavor::MultiThread)
 }
 
 /// A builder of ORBs that use it.
@@ -65,7 +70,7 @@ impl Drop for Pair {
     }
 }
 
-/// The ORB has made connections, on a current_thread runtime: they must be of the transport asked for.
+/// The ORB has made connections: they must be of the transport asked for.
 #[track_caller]
 pub(crate) fn assert_used(orb: &Orb) {
     let stats = orb.transport_stats();

@@ -24,11 +24,13 @@ use orb_runtime::{ObjectRef, Orb, OrbBuilder, Reference, SystemException, Transp
 use v1::{CdrDecode, CdrEncode, OpTable, Operation, Outcome, ServerRequest};
 
 /// A builder of ORBs with the transport under test: `ZORB_TEST_TRANSPORT=uring` makes it io_uring, `uring-threads` io_uring on
-/// threads of the ORB's own.
+/// threads of the ORB's own, as it is with `uring` on runtimes with several threads.
 pub fn builder() -> OrbBuilder {
+    let several = tokio::runtime::Handle::try_current()
+        .is_ok_and(|runtime| runtime.runtime_flavor() == tokio::runtime::RuntimeFlavor::MultiThread);
     Orb::builder().transport(match std::env::var("ZORB_TEST_TRANSPORT").as_deref() {
-        Ok("uring") => Transport::IoUring,
-        Ok("uring-threads") => Transport::IoUringThreads(2),
+        Ok("uring") if !several => Transport::IoUring,
+        Ok("uring" | "uring-threads") => Transport::IoUringThreads(2),
         Ok("epoll") | Err(_) => Transport::Epoll,
         Ok(other) => panic!("ZORB_TEST_TRANSPORT is `{other}`, none of `epoll`, `uring` and `uring-threads`"),
     })
