@@ -99,8 +99,7 @@ impl Network {
         let core = core.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionRefused))?;
         let (requests, replies) = *self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         let (near, far) = pipe(requests, replies);
-        let link =
-            Link::new(Socket::Pipe(far), Peer::Memory, core.link_config(Role::Server), core.config.latency);
+        let link = Link::new(Socket::Pipe(far), Peer::Memory, core.link_config(Role::Server), &core.config);
         core.drive(&link, ());
         Ok(near)
     }

@@ -136,9 +136,12 @@ pub struct ServerArgs {
     /// File for the IOR of Ttcp; those of Wide and of the zero-copy structs go to PATH.wide and PATH.zero
     #[arg(long, value_name = "PATH", default_value = "server.ior")]
     pub ior: std::path::PathBuf,
-    /// TCP port on 127.0.0.1 (0: any free one)
+    /// TCP port (0: any free one)
     #[arg(long, default_value_t = 0)]
     pub port: u16,
+    /// Address to listen on, which references name
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub host: String,
     /// Socket buffer sizes, both directions (default: the kernel's autotuning)
     #[arg(long, value_name = "BYTES", value_parser = size)]
     pub sockbuf: Option<u64>,
@@ -162,6 +165,9 @@ pub struct ClientArgs {
     /// GIOP version to speak
     #[arg(long, value_enum, default_value_t = Giop::V1_2)]
     pub giop: Giop,
+    /// Connections that share the work in turn (ttcp, ping, pipeline), each of an ORB of its own
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub connections: u32,
     /// How the ORB runs.
     #[command(flatten)]
     pub orb: OrbArgs,
@@ -179,6 +185,9 @@ pub struct OrbArgs {
     /// Ask the socket for up to so many microseconds before going to sleep (needs a core for each side)
     #[arg(long, value_name = "US")]
     pub spin: Option<u64>,
+    /// Be woken for every piece of a large message that comes slowly (no SO_RCVLOWAT)
+    #[arg(long)]
+    pub no_low_water: bool,
     /// The classical copying ORB, to compare with: no direct deposit, no shared arguments
     #[arg(long)]
     pub copying: bool,
@@ -187,7 +196,10 @@ pub struct OrbArgs {
 impl OrbArgs {
     /// A builder with these options.
     pub fn builder(&self) -> OrbBuilder {
-        let builder = Orb::builder().deposit(!self.copying).transport(self.transport.into());
+        let builder = Orb::builder()
+            .deposit(!self.copying)
+            .low_water(!self.no_low_water)
+            .transport(self.transport.into());
         match self.spin {
             Some(longest) => builder.latency(Latency::Spin(Duration::from_micros(longest))),
             None => builder,

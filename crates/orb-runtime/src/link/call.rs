@@ -260,7 +260,7 @@ impl Link {
     #[inline]
     pub(super) fn set_low_water(&self, state: &mut State) {
         let rest = state.machine.rest();
-        let slow = rest >= TRICKLE && (state.low_water > 1 || state.last_read < TRICKLE);
+        let slow = self.trickles && rest >= TRICKLE && (state.low_water > 1 || state.last_read < TRICKLE);
         let octets = if slow { rest.min(LOW_WATER) } else { 1 };
         if octets != state.low_water {
             // A system that does not know the option wakes too often: that is all.

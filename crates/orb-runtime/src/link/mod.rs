@@ -34,7 +34,6 @@ pub(crate) use driver::{Driver, Service};
 use headers::Headers;
 pub(crate) use headers::Plain;
 
-use crate::orb::Latency;
 use crate::transport::threads::IoThread;
 use crate::transport::{Peer, Progress, Socket};
 
@@ -73,6 +72,8 @@ pub(crate) struct Link {
     client_only: bool,
     /// How long whoever waits asks the socket before it sleeps.
     spin: Duration,
+    /// Of a large message that comes slowly, much is waited for.
+    trickles: bool,
     state: Mutex<State>,
     /// Whether a reply came: from then on the server knows the code sets.
     answered: AtomicBool,
@@ -122,7 +123,7 @@ struct State {
 
 impl Link {
     /// Wraps a connected socket. Its driver must be polled for as long as the link is used.
-    pub(crate) fn new(socket: Socket, peer: Peer, config: Config, latency: Latency) -> Arc<Self> {
+    pub(crate) fn new(socket: Socket, peer: Peer, config: Config, orb: &crate::orb::Config) -> Arc<Self> {
         let now = now();
         let in_place = socket.ring().is_none();
         let (client_only, shares) = (config.role == Role::Client && in_place, config.deposit);
@@ -155,7 +156,8 @@ impl Link {
             socket,
             peer,
             client_only,
-            spin: latency.spin(),
+            spin: orb.latency.spin(),
+            trickles: orb.low_water,
             state: Mutex::new(state),
             answered: AtomicBool::new(false),
         })

@@ -72,7 +72,7 @@ impl OrbCore {
                 return;
             }
         };
-        let link = Link::new(socket, Peer::Tcp(address), self.link_config(Role::Server), self.config.latency);
+        let link = Link::new(socket, Peer::Tcp(address), self.link_config(Role::Server), &self.config);
         self.drive(&link, seat);
     }
 

@@ -95,7 +95,7 @@ impl OrbCore {
             Ok(Ok((socket, peer))) => {
                 let mut config = self.link_config(Role::Client);
                 config.max_version = target.version;
-                let link = Link::new(socket, peer, config, self.config.latency);
+                let link = Link::new(socket, peer, config, &self.config);
                 link.set_code_sets(target.code_sets);
                 let (core, key) = (Arc::downgrade(self), key.clone());
                 self.drive(&link, Entered { core, key, cell: Arc::downgrade(cell) });

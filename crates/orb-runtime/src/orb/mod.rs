@@ -87,6 +87,7 @@ pub(crate) struct Config {
     pub(crate) socket_buffer: Option<usize>,
     pub(crate) max_version: giop_codec::Version,
     pub(crate) latency: Latency,
+    pub(crate) low_water: bool,
     pub(crate) deposit: bool,
     pub(crate) transport: Transport,
     /// Hosts that are reached by in-memory pipes, in tests.

@@ -62,7 +62,7 @@ pub struct RunArgs {
     /// Calls outstanding at a time in pipeline
     #[arg(long, value_name = "CALLS", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub depth: u32,
-    /// Only these built-in peers
+    /// Only these built-in peers; `none`: only those of --peer
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub peers: Option<Vec<String>>,
     /// A further peer: NAME=SERVER_CMD::CLIENT_CMD
@@ -75,7 +75,7 @@ pub struct RunArgs {
     /// Keep servers on one core and clients on another: steadier figures, for peers of one thread
     #[arg(long)]
     pub pin: bool,
-    /// Print a second table: processor time of server and client together, per GB or per call
+    /// Print a second table: processor time of both sides, and of client and server, per GB or per call
     #[arg(long)]
     pub processor: bool,
     /// Write environment, options and all samples to FILE
@@ -135,7 +135,9 @@ pub fn run(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
 fn chosen(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<Vec<Peer>> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let mut names: Vec<&str> = built_in.iter().map(|p| p.name).collect();
-    if let Some(wanted) = &args.peers {
+    if args.peers.as_ref().is_some_and(|wanted| wanted == &["none"]) {
+        names.clear();
+    } else if let Some(wanted) = &args.peers {
         if let Some(unknown) = wanted.iter().find(|w| !names.contains(&w.as_str())) {
             bail!("there is no built-in peer '{unknown}', only: {}", names.join(", "));
         }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::environment::Environment;
 use super::peers::{Failure, Peer, Sample};
 use super::plan::{Cell, Unit};
+use super::processor::Processor;
 
 /// The peer that the others are compared with.
 pub(crate) const BASELINE: &str = "raw";
@@ -61,6 +62,8 @@ pub(crate) struct Entry {
     pub(crate) ratio: Option<f64>,
     /// Median of the processor time of server and client together: seconds per GB, microseconds per call.
     pub(crate) processor: Option<f64>,
+    /// The same of each, client first.
+    pub(crate) sides: Option<[f64; 2]>,
     /// Every result.
     pub(crate) samples: Vec<Sample>,
     /// The round of each of them.
@@ -144,8 +147,8 @@ impl Results {
         let header = ["processor", "unit"].into_iter().chain(self.peers.iter().map(|p| p.name.as_str()));
         table.set_header(header);
         for row in &self.cells {
-            let unit = if row.cell.total.is_some() { "s/GB" } else { "us/call" };
-            let figures = row.results.iter().map(|e| e.processor.map_or_else(|| "-".to_owned(), short));
+            let (unit, scale) = if row.cell.total.is_some() { ("ms/GB", 1e3) } else { ("us/call", 1.0) };
+            let figures = row.results.iter().map(|entry| entry.processor_shown(scale));
             table.add_row([row.name.clone(), unit.to_owned()].into_iter().chain(figures));
         }
         for column in table.column_iter_mut().skip(2) {
@@ -156,7 +159,7 @@ impl Results {
 
     /// What the figures of [`processor_table`](Self::processor_table) are.
     pub(crate) const PROCESSOR_LEGEND: &'static str = "Medians of the processor time, user and kernel, of server and client \
-         together: per GB (10^9 bytes) of user data, per call. The start of the client and the warm-up are in it.";
+         together, and of client + server: per GB (10^9 bytes) of user data, per call. The start of the client and the warm-up are in it.";
 
     /// What the table's figures are.
     pub(crate) fn legend(&self) -> String {
@@ -170,10 +173,14 @@ impl Results {
 
 impl Entry {
     fn summarise(&mut self, work: f64) {
-        let mut processor: Vec<f64> =
-            self.samples.iter().filter_map(|s| s.processor).map(|p| p.all() / work).collect();
-        processor.sort_by(f64::total_cmp);
-        self.processor = median(&processor);
+        let processor = |of: fn(Processor) -> f64| {
+            let mut figures: Vec<f64> =
+                self.samples.iter().filter_map(|s| s.processor).map(|p| of(p) / work).collect();
+            figures.sort_by(f64::total_cmp);
+            median(&figures)
+        };
+        let sides = processor(|p| p.client).zip(processor(|p| p.server));
+        (self.processor, self.sides) = (processor(Processor::all), sides.map(|(c, s)| [c, s]));
         let mut figures: Vec<f64> = self.samples.iter().map(|s| s.figure).collect();
         figures.sort_by(f64::total_cmp);
         self.median = median(&figures);
@@ -193,6 +200,17 @@ impl Entry {
             self.figures().filter_map(|(round, figure)| same(round).map(|base| figure / base)).collect();
         ratios.sort_by(f64::total_cmp);
         median(&ratios)
+    }
+
+    /// Processor time as printed.
+    fn processor_shown(&self, scale: f64) -> String {
+        let short = |figure| short(scale * figure);
+        match (self.processor, self.sides) {
+            (Some(all), Some([client, server])) => {
+                format!("{} ({} + {})", short(all), short(client), short(server))
+            }
+            _ => "-".to_owned(),
+        }
     }
 
     /// Median and spread as printed.
@@ -231,7 +249,6 @@ pub(crate) fn short(figure: f64) -> String {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::processor::Processor;
     use super::*;
     use crate::cli::{Element, Test};
 
@@ -319,8 +336,8 @@ mod tests {
         let lines: Vec<Vec<_>> = table.lines().map(|l| l.split('|').map(str::trim).collect()).collect();
         assert_eq!(lines[0][1..5], ["processor", "unit", "raw", "zorb"]);
         // 3.3 ms for 9 calls and a tenth.
-        assert_eq!(lines[2][1..5], ["ping", "us/call", "333", "-"]);
-        assert_eq!(lines[3][1..5], ["ttcp octet 64 KiB", "s/GB", "-", "3.00"]);
+        assert_eq!(lines[2][1..5], ["ping", "us/call", "333 (222 + 111)", "-"]);
+        assert_eq!(lines[3][1..5], ["ttcp octet 64 KiB", "ms/GB", "-", "3000 (2000 + 1000)"]);
     }
 
     #[test]

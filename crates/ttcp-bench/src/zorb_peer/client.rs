@@ -1,6 +1,9 @@
 //! The contract's tests, called through the generated stubs.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use anyhow::{Context, ensure};
+use futures_util::future::try_join_all;
 use zorb::prelude::*;
 use zorb::wire::Version;
 
@@ -19,17 +22,55 @@ pub fn client(args: &ClientArgs) -> anyhow::Result<Report> {
     args.work.check()?;
     let args = args.clone();
     super::block_on(args.orb.runtime, async move {
-        let mut builder = args.orb.builder().limits(super::limits()).max_giop(version(args.giop));
-        if let Some(octets) = args.work.sockbuf {
-            builder = builder.socket_buffer(usize::try_from(octets)?);
+        let mut orbs = Vec::new();
+        for _ in 0..args.connections {
+            let mut builder = args.orb.builder().limits(super::limits()).max_giop(version(args.giop));
+            if let Some(octets) = args.work.sockbuf {
+                builder = builder.socket_buffer(usize::try_from(octets)?);
+            }
+            orbs.push(builder.build().await?);
         }
-        let orb = builder.build().await?;
         let url = args.ior.url(args.work.object())?;
-        let report = run(&orb, &args.work, &url).await.with_context(|| format!("calling {url}"))?;
-        super::say_fallback(&orb);
-        orb.shutdown().await;
+        let report = match orbs.as_slice() {
+            [orb] => run(orb, &args.work, &url).await,
+            orbs => share(orbs, &args.work, &url).await,
+        };
+        let report = report.with_context(|| format!("calling {url}"))?;
+        for orb in &orbs {
+            super::say_fallback(orb);
+            orb.shutdown().await;
+        }
         Ok(report)
     })
+}
+
+/// The tests with octets and pings, over the connections of all ORBs in turn.
+async fn share(orbs: &[Orb], work: &Work, url: &str) -> anyhow::Result<Report> {
+    let mut all: Vec<TtcpRef> = Vec::new();
+    for orb in orbs {
+        let ttcp: TtcpRef = orb.resolve(url).await?;
+        ttcp.ping().await?;
+        all.push(ttcp);
+    }
+    let turn = AtomicUsize::new(0);
+    let next = || all.get(turn.fetch_add(1, Ordering::Relaxed) % all.len()).context("no connection");
+    match (work.test, work.element) {
+        (Test::Ttcp, Element::Octet) => {
+            let octets = (0..work.elements()).map(peer::pattern).collect::<Bytes>();
+            let send = || async { anyhow::Ok(next()?.send_octet_seq(octets.clone()).await?) };
+            // Each connection keeps its order: behind its ping, its octets are counted.
+            let sync = || async {
+                try_join_all(all.iter().map(TtcpRef::ping)).await?;
+                anyhow::Ok(next()?.sync().await?)
+            };
+            peer::ttcp(NAME, work, send, sync).await
+        }
+        (Test::Ping, _) => peer::latency(NAME, work, || async { anyhow::Ok(next()?.ping().await?) }).await,
+        (Test::Pipeline, _) => {
+            peer::pipeline(NAME, work, || async { anyhow::Ok(next()?.ping().await?) }).await
+        }
+        _ => anyhow::bail!("--connections is for ttcp with octets, ping and pipeline"),
+    }
 }
 
 async fn run(orb: &Orb, work: &Work, url: &str) -> anyhow::Result<Report> {

@@ -8,6 +8,9 @@ use super::idl::{BinStruct, TtcpRef, TtcpServant, WideRef, WideServant, zero_cop
 use crate::cli::{Runtime, ServerArgs};
 use crate::reference::{self, Object};
 
+/// Connections that are accepted at a time, all from one client if it likes.
+const CONNECTIONS: usize = 10_000;
+
 /// Serves until killed.
 ///
 /// # Errors
@@ -18,11 +21,11 @@ pub fn server(args: &ServerArgs) -> anyhow::Result<()> {
     let args = args.clone();
     super::block_on(args.orb.runtime, async move {
         let mut builder =
-            args.orb.builder().listen(format!("iiop://127.0.0.1:{}", args.port)).limits(super::limits());
+            args.orb.builder().listen(format!("iiop://{}:{}", args.host, args.port)).limits(super::limits());
         if let Some(octets) = args.sockbuf {
             builder = builder.socket_buffer(usize::try_from(octets)?);
         }
-        let orb = builder.build().await?;
+        let orb = builder.max_connections(CONNECTIONS, CONNECTIONS).build().await?;
         let ttcp: TtcpRef = orb.activate_named(Object::Ttcp.key(), Ttcp::default())?;
         let wide: WideRef = orb.activate_named(Object::Wide.key(), Wide)?;
         let zero: zero_copy::TtcpRef = orb.activate_named(Object::ZeroCopy.key(), Ttcp::default())?;
