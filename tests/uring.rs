@@ -218,7 +218,7 @@ async fn who_spins_takes_replies_without_sleeping_and_lets_others_have_their_tur
     if pair().await.is_none() {
         return;
     }
-    let spin = || builder().latency(zorb::Latency::Spin(Duration::from_millis(50)));
+    let spin = || builder().latency(zorb::Latency::Spin(Duration::from_millis(5)));
     let (text, stop, thread) = serve_elsewhere(spin);
     let client = spin().build().await.unwrap();
     let sink: SinkRef = client.resolve(&text).await.unwrap();
@@ -233,15 +233,15 @@ async fn who_spins_takes_replies_without_sleeping_and_lets_others_have_their_tur
     });
     tokio::task::yield_now().await;
     let (begin, mut alone) = (turns.load(Ordering::Relaxed), 0);
-    for round in 0..1000_usize {
+    for round in 0..400_usize {
         let before = turns.load(Ordering::Relaxed);
         let data = Bytes::from(vec![7; if round % 100 == 0 { 1 << 20 } else { round }]);
         assert_eq!(sink.echo(data.clone()).await.unwrap(), data);
         alone += u32::from(turns.load(Ordering::Relaxed) == before);
     }
     // The caller took most replies itself, in the same poll: nobody else ran meanwhile. But not for ever.
-    assert!(alone > 500, "only {alone} of 1000 calls took their reply without letting others run");
-    assert!(turns.load(Ordering::Relaxed) - begin >= 10, "others run now and then");
+    assert!(alone > 100, "only {alone} of 400 calls took their reply without letting others run");
+    assert!(turns.load(Ordering::Relaxed) - begin >= 5, "others run now and then");
     assert_eq!(client.transport_stats().fallbacks, 0);
     // The end of a server that spun is seen when nobody calls.
     drop(stop);

@@ -69,6 +69,9 @@ impl Link {
         loop {
             take_written(ring, &mut state);
             (state, _) = self.flush(state);
+            if !state.machine.wants_read() {
+                return (state, false);
+            }
             let came;
             (state, came) = self.read_ring(ring, state);
             if came {

@@ -183,21 +183,19 @@ impl UringSocket {
         let begun = Instant::now();
         let own = self.shared.lock().ring.swap_waker(self.index, None);
         let mut wakers = Vec::new();
-        let news = loop {
+        loop {
             self.shared.turn(&mut wakers, Ring::poll);
             let mut state = self.shared.lock();
             state.ring.keep(std::mem::take(&mut wakers));
-            if state.ring.has_news(self.index) {
-                break true;
+            let news = state.ring.has_news(self.index);
+            if news || begun.elapsed() >= longest {
+                // Under the lock: nothing completes unheard in between.
+                state.ring.swap_waker(self.index, own);
+                return news;
             }
             drop(state);
-            if begun.elapsed() >= longest {
-                break false;
-            }
             std::hint::spin_loop();
-        };
-        self.shared.lock().ring.swap_waker(self.index, own);
-        news
+        }
     }
 
     /// Tells the peer that nothing follows.
