@@ -43,6 +43,9 @@ const BACKLOG: usize = 1 << 20;
 /// A oneway that follows the last write by less than this is gathered with its successors.
 const GATHER: Duration = Duration::from_micros(20);
 
+/// Of so many gathered messages one looks at the clock; the others join what waits for the driver's next turn.
+const CLOCKED: u32 = 8;
+
 /// Writes of what others queued meanwhile, before the rest is left to the driver.
 const ROUNDS: usize = 4;
 
@@ -99,6 +102,8 @@ struct State {
     /// When the driver looks whether callers still read for themselves.
     takeover: Option<Instant>,
     last_write: Option<Instant>,
+    /// Messages that were left to the driver since something was written.
+    gathered: u32,
     last_use: Instant,
     /// Octets of the last read.
     last_read: usize,
@@ -140,6 +145,7 @@ impl Link {
             spins: 0,
             takeover: None,
             last_write: None,
+            gathered: 0,
             last_use: now,
             last_read: 0,
             low_water: 1,
@@ -232,7 +238,7 @@ impl Link {
             return (state, Progress::Blocked);
         }
         let Some(mut transmit) = state.machine.take_transmit() else { return (state, Progress::Done) };
-        state.writing = true;
+        (state.writing, state.gathered) = (true, 0);
         if let Some(ring) = self.socket.ring() {
             // It comes back to the driver: see `settle`.
             ring.start_write(transmit);
@@ -250,7 +256,7 @@ impl Link {
                     round += 1;
                     match if round < ROUNDS { state.machine.take_transmit() } else { None } {
                         Some(more) => {
-                            transmit = more;
+                            (transmit, state.gathered) = (more, 0);
                             continue;
                         }
                         None if state.machine.has_output() => {
