@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use idl_compiler::emit::{Options, emit};
-use idl_compiler::{Source, compile};
+use idl_compiler::{Compiler, Disk};
 
 fn main() -> ExitCode {
     match run() {
@@ -20,8 +20,8 @@ fn main() -> ExitCode {
 
 fn run() -> Result<String, String> {
     let path = std::env::args().nth(1).ok_or("usage: expand FILE.idl")?;
-    let octets = std::fs::read(&path).map_err(|error| format!("{path}: {error}"))?;
-    let model = compile(Source::octets(path, octets)).map_err(|errors| errors.render(true))?;
+    let compiler = Compiler::default().files(Disk::new());
+    let model = compiler.compile_files([path]).map_err(|errors| errors.render(true))?;
     if !model.warnings().is_empty() {
         eprintln!("{}", model.warnings().render(true));
     }

@@ -53,6 +53,11 @@ impl Diagnostic {
         Diagnostic { severity: Severity::Error, code, message: message.into(), labels, notes, helps }
     }
 
+    /// An error that is nowhere in a text.
+    pub(crate) fn without_place(code: &'static str, message: impl Into<String>) -> Self {
+        Diagnostic { labels: Vec::new(), ..Diagnostic::error(code, Span::START, message) }
+    }
+
     /// A warning at a place.
     pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Self {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, span, message) }
@@ -162,6 +167,13 @@ impl Collector {
         if self.items.len() < MAX_KEPT && !self.items.contains(&diagnostic) {
             self.items.push(diagnostic);
         }
+    }
+
+    /// Takes over what another one has.
+    pub(crate) fn absorb(&mut self, other: Collector) {
+        let kept = other.items.iter().filter(|item| item.severity == Severity::Error).count();
+        self.errors += other.errors.saturating_sub(kept);
+        other.items.into_iter().for_each(|item| self.push(item));
     }
 
     /// No further finding will be kept, so none is worth much work.

@@ -1,7 +1,12 @@
 //! From source to tokens: one lexer for text, one for Rust tokens, and what they share.
 
+use std::path::PathBuf;
+use std::rc::Rc;
+
 use crate::diagnostic::{Collector, Diagnostic};
-use crate::source::{Form, MAX_TEXT, Source, Sources, Span};
+use crate::model::VendorPragma;
+use crate::preprocess::{Preprocessor, Settings};
+use crate::source::{Form, MAX_TEXT, Opened, Source, Sources, Span};
 use crate::token::{Comments, Token, TokenKind, keyword};
 
 mod number;
@@ -12,35 +17,50 @@ mod text;
 pub(crate) struct Lexed {
     /// All tokens; the last is [`TokenKind::End`].
     pub(crate) tokens: Vec<Token>,
-    /// Preprocessor lines were refused, so names may be missing for no fault of the rest.
+    /// Something was left out after an error, so names may be missing for no fault of the rest.
     pub(crate) incomplete: bool,
+    /// `#pragma` lines that mean nothing in IDL.
+    pub(crate) pragmas: Vec<VendorPragma>,
 }
 
 /// Lexes a source and files its text.
-pub(crate) fn lex(source: Source, sources: &mut Sources, out: &mut Collector) -> Lexed {
-    match source.0 {
-        Form::Tokens(tokens) => rust::lex(tokens, sources, out),
+pub(crate) fn lex(source: Source, settings: &Settings, sources: &mut Sources, out: &mut Collector) -> Lexed {
+    let file = match source.0 {
+        Form::Tokens(tokens) => return rust::lex(tokens, sources, out),
         Form::Text { name, text } => {
             let text = sized(text, out);
-            let file = sources.add_text(name, text);
-            text::lex(file, sources.file(file).map_or("", |file| &file.text), out)
+            sources.add_text(name, text, Opened::default())
         }
         Form::Literal { literal, text } => {
             let text = sized(text, out);
-            let file = sources.add_literal(literal, text);
-            text::lex(file, sources.file(file).map_or("", |file| &file.text), out)
+            sources.add_literal(literal, text)
         }
-    }
+    };
+    let mut preprocessor = Preprocessor::new(settings, sources);
+    preprocessor.text(file);
+    text::lex(preprocessor, Output::new(file, out))
 }
 
-fn sized(text: String, out: &mut Collector) -> String {
+/// Lexes files, one after the other.
+pub(crate) fn lex_files(
+    paths: &[PathBuf],
+    settings: &Settings,
+    sources: &mut Sources,
+    out: &mut Collector,
+) -> Lexed {
+    let mut preprocessor = Preprocessor::new(settings, sources);
+    preprocessor.files(paths);
+    text::lex(preprocessor, Output::new(0, out))
+}
+
+fn sized(text: String, out: &mut Collector) -> Rc<str> {
     if text.len() <= MAX_TEXT {
-        return text;
+        return text.into();
     }
     let message =
         format!("this text of {} octets is longer than the {MAX_TEXT} that can be compiled", text.len());
-    out.push(Diagnostic::error("too-large", Span { file: 0, start: 0, end: 0 }, message));
-    String::new()
+    out.push(Diagnostic::error("too-large", Span::START, message));
+    Rc::from("")
 }
 
 /// Tokens under construction.
@@ -51,13 +71,17 @@ struct Output<'a> {
     incomplete: bool,
     after_stray: bool,
     in_pragma: bool,
+    /// Whether the next token stands right behind the one before, where spans cannot say it.
+    joined: Option<bool>,
+    pragmas: Vec<VendorPragma>,
     out: &'a mut Collector,
 }
 
 impl<'a> Output<'a> {
     fn new(file: u32, out: &'a mut Collector) -> Self {
         let (tokens, comments) = (Vec::new(), Comments::default());
-        Output { file, tokens, comments, incomplete: false, after_stray: false, in_pragma: false, out }
+        let (incomplete, after_stray, in_pragma, joined, pragmas) = (false, false, false, None, Vec::new());
+        Output { file, tokens, comments, incomplete, after_stray, in_pragma, joined, pragmas, out }
     }
 
     fn span(&self, start: usize, end: usize) -> Span {
@@ -72,7 +96,9 @@ impl<'a> Output<'a> {
         let comments = some.then(|| Box::new(std::mem::take(&mut self.comments)));
         self.in_pragma &= kind != TokenKind::PragmaEnd;
         let after_stray = std::mem::take(&mut self.after_stray);
-        self.tokens.push(Token { kind, span, comments, after_stray });
+        let touches = self.tokens.last().is_some_and(|last| last.span.end == span.start);
+        let joined = self.joined.take().unwrap_or(touches);
+        self.tokens.push(Token { kind, span, comments, after_stray, joined });
     }
 
     fn error(&mut self, code: &'static str, span: Span, message: impl Into<String>) {
@@ -111,21 +137,19 @@ impl<'a> Output<'a> {
         self.push(TokenKind::Ident { text: text.to_owned(), escaped }, span);
     }
 
-    /// Refuses a preprocessor line.
+    /// Refuses a preprocessor line among Rust tokens: rustc's lexer leaves too little of it.
     fn directive(&mut self, word: &str, span: Span) {
         self.incomplete = true;
-        let error = Diagnostic::error("unsupported", span, format!("`#{word}` is not supported yet"));
-        let help = match word {
-            "include" => "put the definitions needed into this text",
-            "define" => "declare a `const` instead",
-            _ => "remove the line; only `#pragma` is understood",
-        };
-        self.out.push(error.help(help));
+        let message = format!("`#{word}` cannot stand among Rust tokens");
+        let error = Diagnostic::error("unsupported", span, message);
+        self.out.push(
+            error.help("put the IDL into a string, `idl!(r#\"...\"#)`, or into a file, `idl!(\"x.idl\")`"),
+        );
     }
 
     fn finish(mut self, end: Span) -> Lexed {
         self.push(TokenKind::End, end);
-        Lexed { tokens: self.tokens, incomplete: self.incomplete }
+        Lexed { tokens: self.tokens, incomplete: self.incomplete, pragmas: self.pragmas }
     }
 }
 

@@ -14,12 +14,13 @@
 //! # Ok::<(), String>(())
 //! ```
 //!
-//! The stages, each a module that knows only those before it: source and spans, lexers, tokens, parser, syntax tree,
+//! The stages, each a module that knows only those before it: source and spans, preprocessor, lexers, tokens, parser, syntax tree,
 //! resolver, model, emitter.
 
 mod ast;
 mod lex;
 mod parse;
+mod preprocess;
 mod resolve;
 mod suggest;
 mod token;
@@ -31,11 +32,15 @@ pub mod source;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Label, Severity};
 pub use model::Model;
+pub use preprocess::{Disk, Files, Memory, NoFiles};
 pub use source::{Position, Source, Sources, Span};
 
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use diagnostic::Collector;
+use lex::Lexed;
+use preprocess::{Define, Settings};
 
 /// Compiles with default options.
 ///
@@ -46,9 +51,24 @@ pub fn compile(source: Source) -> Result<Model, Diagnostics> {
 }
 
 /// Compiles with options.
+///
+/// ```
+/// use idl_compiler::{Compiler, Memory};
+///
+/// let files = Memory::from_iter([
+///     ("idl/base.idl", "struct Money { long long cents; };"),
+///     ("bank.idl", "#include <base.idl>\n#ifdef FAST\ntypedef sequence<Money, MOST> Sums;\n#endif"),
+/// ]);
+/// let compiler = Compiler::default().files(files).include("idl").define("FAST").define("MOST=5");
+/// let model = compiler.compile_files(["bank.idl"]).map_err(|errors| errors.render(false))?;
+/// assert!(model.find("Sums").is_some_and(|sums| !model.is_included(sums)));
+/// assert!(model.find("Money").is_some_and(|money| model.is_included(money)));
+/// # Ok::<(), String>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Compiler {
     strict_names: bool,
+    settings: Settings,
 }
 
 impl Compiler {
@@ -60,20 +80,63 @@ impl Compiler {
         self
     }
 
+    /// Where files come from: [`NoFiles`] by default, usually [`Disk`].
+    pub fn files(mut self, files: impl Files + 'static) -> Self {
+        self.settings.files = Rc::new(files);
+        self
+    }
+
+    /// Adds a folder in which `#include` looks, after those added before. `#include "..."` looks beside the file that
+    /// includes first.
+    pub fn include(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.settings.folders.push(folder.into());
+        self
+    }
+
+    /// Defines a macro, as `-D` does: `NAME` (which is 1), `NAME=VALUE` or `NAME(PARAMETERS)=VALUE`.
+    pub fn define(mut self, define: impl Into<String>) -> Self {
+        self.settings.defines.push(Define::Define(define.into()));
+        self
+    }
+
+    /// Takes a macro away that was defined before, as `-U` does.
+    pub fn undefine(mut self, name: impl Into<String>) -> Self {
+        self.settings.defines.push(Define::Undefine(name.into()));
+        self
+    }
+
     /// Compiles.
     ///
     /// # Errors
     /// Everything that is wrong with the text, in the order of the places.
     pub fn compile(&self, source: Source) -> Result<Model, Diagnostics> {
+        self.finish(|sources, collector| lex::lex(source, &self.settings, sources, collector))
+    }
+
+    /// Compiles files, one after the other, as one text: what one defines, macros as well, the next can use. A file that
+    /// was included by one before is not read again.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the files, those that cannot be read included.
+    pub fn compile_files<P: Into<PathBuf>>(
+        &self,
+        paths: impl IntoIterator<Item = P>,
+    ) -> Result<Model, Diagnostics> {
+        let paths: Vec<PathBuf> = paths.into_iter().map(Into::into).collect();
+        self.finish(|sources, collector| lex::lex_files(&paths, &self.settings, sources, collector))
+    }
+
+    fn finish(&self, lex: impl FnOnce(&mut Sources, &mut Collector) -> Lexed) -> Result<Model, Diagnostics> {
         let mut collector = Collector::default();
         let mut sources = Sources::default();
-        let lexed = lex::lex(source, &mut sources, &mut collector);
+        let lexed = lex(&mut sources, &mut collector);
         let sources = Rc::new(sources);
         let parsed = parse::parse(lexed.tokens, &mut collector);
         // After an error the parser leaves declarations out, so names may be missing for no fault of their users.
         let incomplete = lexed.incomplete || collector.errors() > 0;
         let conditions = resolve::Conditions { strict_names: self.strict_names, incomplete };
         let mut model = resolve::resolve(parsed, Rc::clone(&sources), conditions, &mut collector);
+        model.pragmas = lexed.pragmas;
         model.warnings = collector.finish(sources)?;
         Ok(model)
     }

@@ -53,6 +53,16 @@ pub struct Model {
     pub(crate) docs: Docs,
     pub(crate) recursive: Vec<bool>,
     pub(crate) warnings: Diagnostics,
+    pub(crate) pragmas: Vec<VendorPragma>,
+}
+
+/// A `#pragma` that has no meaning in IDL, kept for those who know one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VendorPragma {
+    /// What stands behind `#pragma`, lines joined.
+    pub text: String,
+    /// The line.
+    pub span: Span,
 }
 
 /// One named definition: everything that has a scoped name and a repository id.

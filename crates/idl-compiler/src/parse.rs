@@ -101,10 +101,7 @@ impl Parser<'_> {
     }
 
     fn token_span(&self, at: usize) -> Span {
-        self.tokens
-            .get(at)
-            .or(self.tokens.last())
-            .map_or(Span { file: 0, start: 0, end: 0 }, |token| token.span)
+        self.tokens.get(at).or(self.tokens.last()).map_or(Span::START, |token| token.span)
     }
 
     fn advance(&mut self) {

@@ -59,6 +59,7 @@ pub(crate) fn resolve(
         roots: Vec::new(),
         docs: parsed.docs,
         recursive: Vec::new(),
+        pragmas: Vec::new(),
     };
     let (states, scopes) = (Vec::new(), vec![Scope::file()]);
     let later = lookup::declarations(&parsed.items);
@@ -291,7 +292,7 @@ impl Resolver<'_> {
             span: name.span,
             kind,
         });
-        let prefix = self.scope(scope).prefix.clone();
+        let prefix = self.prefix(scope, name.span);
         self.states.push(State {
             progress: Progress::Complete,
             depth: 0,

@@ -1,12 +1,16 @@
 //! Where IDL comes from, and spans that lead back there.
 
 use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use proc_macro2::{Literal, TokenStream};
 
 mod layout;
+mod place;
 
 pub(crate) use layout::TokenText;
+pub use place::Position;
 
 /// IDL text to compile, of one of three forms.
 #[derive(Clone, Debug)]
@@ -30,9 +34,7 @@ impl Source {
 
     /// Octets of a file: UTF-8 where they are, else ISO 8859-1, the character set of OMG IDL.
     pub fn octets(name: impl Into<String>, octets: Vec<u8>) -> Self {
-        let text = String::from_utf8(octets)
-            .unwrap_or_else(|error| error.as_bytes().iter().map(|octet| char::from(*octet)).collect());
-        Source::text(name, text)
+        Source::text(name, decoded(octets))
     }
 
     /// IDL written as Rust tokens, as the body of a macro.
@@ -51,17 +53,28 @@ impl Source {
     }
 }
 
+/// Octets of a file as text: UTF-8 where they are, else ISO 8859-1.
+pub(crate) fn decoded(octets: Vec<u8>) -> String {
+    String::from_utf8(octets)
+        .unwrap_or_else(|error| error.as_bytes().iter().map(|octet| char::from(*octet)).collect())
+}
+
 /// A range of octets in one of the texts of [`Sources`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Span {
     pub(crate) file: u32,
     pub(crate) start: u32,
     pub(crate) end: u32,
+    /// For a token of a macro's body, whose place is where the macro is used: number of the [`Expansion`], from 1.
+    pub(crate) expansion: u32,
 }
 
 impl Span {
+    /// The start of the first text.
+    pub(crate) const START: Span = Span { file: 0, start: 0, end: 0, expansion: 0 };
+
     pub(crate) fn new(file: u32, range: Range<usize>) -> Self {
-        Span { file, start: clamp(range.start), end: clamp(range.end) }
+        Span { file, start: clamp(range.start), end: clamp(range.end), expansion: 0 }
     }
 
     /// From the start of this span to the end of the other.
@@ -81,33 +94,50 @@ fn clamp(offset: usize) -> u32 {
     u32::try_from(offset).unwrap_or(u32::MAX)
 }
 
-/// A place in a text as people count it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Position {
-    /// File as named by whoever gave the source.
-    pub file: String,
-    /// Line, from 1.
-    pub line: usize,
-    /// Column in characters, from 1.
-    pub column: usize,
-}
-
-impl std::fmt::Display for Position {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:{}:{}", self.file, self.line, self.column)
-    }
-}
-
 /// All texts of one compilation. Rust tokens are held as text too, laid out as in their file.
 #[derive(Debug, Default)]
 pub struct Sources {
     files: Vec<File>,
+    expansions: Vec<Expansion>,
+}
+
+/// A token that stands in a text because a macro was expanded.
+#[derive(Clone, Debug)]
+pub(crate) struct Expansion {
+    /// Name of the macro.
+    pub(crate) name: Rc<str>,
+    /// The token in the macro's definition.
+    pub(crate) body: Span,
+    /// The expansion that the macro's name came from, 0 if none.
+    pub(crate) outer: u32,
+}
+
+/// How a file came to be read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Opened {
+    /// The file itself, for who watches it.
+    pub(crate) path: Option<PathBuf>,
+    /// The name behind `#include`.
+    pub(crate) from: Option<Span>,
+    /// Not one of the files that the compiler was given.
+    pub(crate) included: bool,
+}
+
+/// From an octet on, lines count from another number, and may be those of another file: `#line`.
+#[derive(Clone, Debug)]
+pub(crate) struct LineMark {
+    pub(crate) offset: u32,
+    pub(crate) line: usize,
+    pub(crate) name: Option<Rc<str>>,
 }
 
 #[derive(Debug)]
 pub(crate) struct File {
     pub(crate) name: String,
-    pub(crate) text: String,
+    pub(crate) text: Rc<str>,
+    pub(crate) opened: Opened,
+    /// In order.
+    marks: Vec<LineMark>,
     /// Line number of the text's first line.
     pub(crate) first_line: usize,
     /// Characters that stand before the text in its first line.
@@ -131,20 +161,23 @@ enum Origin {
 
 impl Sources {
     /// Adds a text and returns its number.
-    pub(crate) fn add_text(&mut self, name: String, text: String) -> u32 {
-        self.add(File { name, text, first_line: 1, first_column: 0, origin: Origin::File })
+    pub(crate) fn add_text(&mut self, name: String, text: Rc<str>, opened: Opened) -> u32 {
+        let (first_line, first_column, origin) = (1, 0, Origin::File);
+        self.add(File { name, text, opened, marks: Vec::new(), first_line, first_column, origin })
     }
 
-    pub(crate) fn add_literal(&mut self, literal: Literal, text: String) -> u32 {
+    pub(crate) fn add_literal(&mut self, literal: Literal, text: Rc<str>) -> u32 {
         let token = literal.to_string();
         let offset = token.find('"').map_or(0, |quote| quote + 1);
-        let exact = token.get(offset..offset + text.len()).is_some_and(|part| part == text);
+        let exact = token.get(offset..offset + text.len()).is_some_and(|part| *part == *text);
         let start = literal.span().start();
         let name = file_name(literal.span());
         let (first_line, first_column) = (start.line.max(1), start.column + offset);
         self.add(File {
             name,
             text,
+            opened: Opened::default(),
+            marks: Vec::new(),
             first_line,
             first_column,
             origin: Origin::Literal { literal, offset, exact },
@@ -156,7 +189,9 @@ impl Sources {
         let (first_line, first_column) = (tokens.first_line.max(1), tokens.first_column);
         self.add(File {
             name,
-            text: tokens.text,
+            text: tokens.text.into(),
+            opened: Opened::default(),
+            marks: Vec::new(),
             first_line,
             first_column,
             origin: Origin::Tokens(tokens.spans),
@@ -174,6 +209,22 @@ impl Sources {
         clamp(self.files.len())
     }
 
+    /// The files that were read, each once, in the order in which they were first opened: paths as they were opened.
+    pub fn paths(&self) -> Vec<&Path> {
+        let mut paths = Vec::new();
+        for path in self.files.iter().filter_map(|file| file.opened.path.as_deref()) {
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+        paths
+    }
+
+    /// The span lies in a file that was included, and is none of those that the compiler was given.
+    pub fn is_included(&self, span: Span) -> bool {
+        self.file(span.file).is_some_and(|file| file.opened.included)
+    }
+
     pub(crate) fn file(&self, file: u32) -> Option<&File> {
         self.files.get(file as usize)
     }
@@ -181,18 +232,6 @@ impl Sources {
     /// The text a span covers.
     pub fn snippet(&self, span: Span) -> &str {
         self.file(span.file).and_then(|file| file.text.get(span.range())).unwrap_or("")
-    }
-
-    /// Where a span starts. For text inside a macro this is the place in the Rust file, as far as rustc tells it.
-    pub fn position(&self, span: Span) -> Position {
-        let Some(file) = self.file(span.file) else {
-            return Position { file: MACRO.to_owned(), line: 1, column: 1 };
-        };
-        let before = file.text.get(..span.start as usize).unwrap_or(&file.text);
-        let lines = before.matches('\n').count();
-        let in_line = before.rsplit('\n').next().unwrap_or("").chars().count();
-        let column = if lines == 0 { file.first_column + in_line } else { in_line };
-        Position { file: file.name.clone(), line: file.first_line + lines, column: column + 1 }
     }
 
     /// The Rust span: of the first token for Rust tokens, a part of the literal (the whole literal where rustc does

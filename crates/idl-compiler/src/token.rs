@@ -10,6 +10,8 @@ pub(crate) struct Token {
     pub(crate) comments: Option<Box<Comments>>,
     /// A character without meaning stood before this token and was reported: what does not fit here is no news.
     pub(crate) after_stray: bool,
+    /// It stands right behind the token before.
+    pub(crate) joined: bool,
 }
 
 /// Documentation comments before a token, each as the text between its markers.

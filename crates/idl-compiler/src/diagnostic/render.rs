@@ -3,9 +3,13 @@
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet, Title};
 
 use super::{Diagnostic, Diagnostics, Label, Severity};
+use crate::source::{File, Span};
 
 /// Longer lines are shown only around the place, and places farther apart in excerpts of their own.
 const MAX_EXCERPT: usize = 2000;
+
+/// So many macros and files that led to a place are named.
+const MAX_ORIGINS: usize = 8;
 
 impl Diagnostics {
     /// All findings with excerpts of the source, `colour` by terminal escapes.
@@ -37,9 +41,8 @@ impl Diagnostics {
                 continue;
             };
             let window = Window::around(&file.text, labels.iter().map(|(_, label)| label.span.range()));
-            let mut snippet = Snippet::source(window.text)
-                .line_start(file.first_line + window.lines_before)
-                .path(file.name.as_str());
+            let (name, line) = window.line(file, labels.first().map_or(0, |(_, label)| label.span.start));
+            let mut snippet = Snippet::source(window.text).line_start(line).path(name);
             for (index, label) in labels {
                 let kind = if index == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
                 let mut mark = kind.span(window.place(label.span.range()));
@@ -50,11 +53,36 @@ impl Diagnostics {
             }
             group = group.element(snippet);
         }
+        if let Some(span) = diagnostic.span() {
+            group = self.origins(group, span);
+        }
         for note in &diagnostic.notes {
             group = group.element(Level::NOTE.message(note.as_str()));
         }
         for help in &diagnostic.helps {
             group = group.element(Level::HELP.message(help.as_str()));
+        }
+        group
+    }
+
+    /// The macros that brought what stands at the place, and the files that include it.
+    fn origins<'a>(&'a self, mut group: Group<'a>, span: Span) -> Group<'a> {
+        for (name, body) in self.sources.expanded_from(span).into_iter().take(MAX_ORIGINS) {
+            let Some(file) = self.sources.file(body.file) else { continue };
+            let window = Window::around(&file.text, std::iter::once(body.range()));
+            let (path, line) = window.line(file, body.start);
+            let mark = AnnotationKind::Primary.span(window.place(body.range()));
+            let snippet = Snippet::source(window.text).line_start(line).path(path).annotation(mark);
+            group =
+                group.element(Level::NOTE.message(format!("expanded from macro `{name}`"))).element(snippet);
+        }
+        let from = self.sources.included_from(span);
+        for include in from.iter().take(MAX_ORIGINS) {
+            let position = self.sources.position(*include);
+            group = group.element(Level::NOTE.message(format!("included from {position}")));
+        }
+        if let Some(more) = from.len().checked_sub(MAX_ORIGINS).filter(|more| *more > 0) {
+            group = group.element(Level::NOTE.message(format!("and {more} files more that include these")));
         }
         group
     }
@@ -83,7 +111,6 @@ fn clusters(labels: &[Label]) -> Vec<Cluster<'_>> {
 struct Window<'a> {
     text: &'a str,
     start: usize,
-    lines_before: usize,
 }
 
 impl<'a> Window<'a> {
@@ -101,8 +128,15 @@ impl<'a> Window<'a> {
             text.as_bytes()[to..].iter().position(|octet| *octet == b'\n').map_or(text.len(), |at| to + at);
         let start = boundary(text, line_start.max(from.saturating_sub(MAX_EXCERPT)));
         let end = boundary(text, line_end.min(to + MAX_EXCERPT));
-        let lines_before = text.as_bytes()[..start].iter().filter(|octet| **octet == b'\n').count();
-        Window { text: text.get(start..end).unwrap_or(""), start, lines_before }
+        Window { text: text.get(start..end).unwrap_or(""), start }
+    }
+
+    /// File and number of the window's first line, such that the number of the line with this place is right.
+    fn line(&self, file: &'a File, place: u32) -> (&'a str, usize) {
+        let (name, line) = file.line(place as usize);
+        let before = file.text.as_bytes().get(self.start..place as usize).unwrap_or(&[]);
+        let lines = before.iter().filter(|octet| **octet == b'\n').count();
+        (name, line.saturating_sub(lines))
     }
 
     fn place(&self, range: std::ops::Range<usize>) -> std::ops::Range<usize> {

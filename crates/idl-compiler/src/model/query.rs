@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{
     Attribute, Const, Def, DefId, DefKind, Docs, Enum, Interface, Model, Operation, Primitive, Struct, Type,
-    TypeId, Typedef, Union,
+    TypeId, Typedef, Union, VendorPragma,
 };
 use crate::diagnostic::Diagnostics;
 use crate::source::{Sources, Span};
@@ -38,6 +38,17 @@ impl Model {
     /// What the compiler found worth saying though it is no error.
     pub fn warnings(&self) -> &Diagnostics {
         &self.warnings
+    }
+
+    /// `#pragma` lines of vendors, in source order.
+    pub fn pragmas(&self) -> &[VendorPragma] {
+        &self.pragmas
+    }
+
+    /// The definition stands in a file that was included and is none of those that the compiler was given. A module
+    /// that several files open is where it is opened first.
+    pub fn is_included(&self, id: DefId) -> bool {
+        self.sources.is_included(self.def(id).span)
     }
 
     /// The texts the spans point into.

@@ -39,7 +39,7 @@ impl Parser<'_> {
         let (punct, operator) = *level.iter().find(|(punct, _)| self.at_punct(*punct))?;
         if punct == Punct::Greater {
             let adjacent = self.kind_at(1) == &TokenKind::Punct(punct)
-                && self.token_span(self.at + 1).start == self.span().end;
+                && self.tokens.get(self.at + 1).is_some_and(|next| next.joined);
             if self.in_angle || !adjacent {
                 return None;
             }

@@ -2,7 +2,8 @@
 //!
 //! A prefix stands before the whole scoped name (OMG "RepositoryIds", clauses "Repository Identifier Prefix Declaration"
 //! and "The Prefix Pragma"; JacORB and TAO do the same). omniORB lets a `#pragma prefix` inside a scope replace the names
-//! of the scopes around instead; for prefixes at file level, all of the OMG's own, both give the same.
+//! of the scopes around instead; for prefixes at file level, all of the OMG's own, both give the same. A prefix belongs to
+//! its file: an included file starts without one, and the one that includes goes on with its own.
 
 use super::Resolver;
 use super::scope::{Entity, ScopeId};
@@ -46,11 +47,26 @@ impl Resolver<'_> {
         format!("IDL:{}{slash}{}:{version}", state.prefix, self.model.path(def).join("/"))
     }
 
+    /// The prefix for what is declared in this scope at this place: what the file it stands in has said here or in the
+    /// scopes around, or a `typeprefix`.
+    pub(super) fn prefix(&self, scope: ScopeId, place: Span) -> String {
+        let mut at = Some(scope);
+        while let Some(id) = at {
+            let scope = self.scope(id);
+            if let Some(prefix) = scope.prefixes.get(&place.file).or(scope.type_prefix.as_ref()) {
+                return prefix.clone();
+            }
+            at = scope.parent;
+        }
+        String::new()
+    }
+
     pub(super) fn pragma(&mut self, pragma: &Pragma, scope: ScopeId) {
         match pragma {
             Pragma::Prefix(prefix) => {
+                let file = prefix.span.file;
                 if let Some(prefix) = self.checked_prefix(prefix) {
-                    self.scope_mut(scope).prefix = prefix;
+                    self.scope_mut(scope).prefixes.insert(file, prefix);
                 }
             }
             Pragma::Id { name, id } => self.set_id(name, id, false, scope),
@@ -134,7 +150,9 @@ impl Resolver<'_> {
             return;
         }
         self.states[def.index()].id.type_prefix = Some(prefix.span);
-        self.scope_mut(inside).prefix.clone_from(&text);
+        let inside = self.scope_mut(inside);
+        inside.prefixes.clear();
+        inside.type_prefix = Some(text.clone());
         self.apply_prefix(def, &text);
     }
 
@@ -150,7 +168,7 @@ impl Resolver<'_> {
                 inside[index] = true;
                 self.states[index].id.prefix = prefix.to_owned();
                 if let Some(scope) = self.states[index].scope {
-                    self.scope_mut(scope).prefix = prefix.to_owned();
+                    self.scope_mut(scope).prefixes.clear();
                 }
             }
         }
@@ -158,7 +176,7 @@ impl Resolver<'_> {
 
     /// A module opened again: what it declares now gets the prefix that holds now, the module keeps its id.
     pub(super) fn reenter_prefix(&mut self, def: DefId, name: &Ident, scope: ScopeId) {
-        let prefix = self.scope(scope).prefix.clone();
+        let prefix = self.prefix(scope, name.span);
         let state = &self.states[def.index()];
         let (Some(inside), None) = (state.scope, state.id.type_prefix) else { return };
         if state.id.prefix != prefix {
@@ -168,14 +186,14 @@ impl Resolver<'_> {
                 .and(self.model.def(def).span, format!("first opened with prefix \"{}\"", state.id.prefix));
             self.report(warning.note(format!("what is declared here gets the prefix \"{prefix}\"")));
         }
-        self.scope_mut(inside).prefix = prefix;
+        self.scope_mut(inside).prefixes.remove(&name.span.file);
     }
 
     /// A definition must stand under the prefix its forward declaration stood under.
     pub(super) fn check_forward_prefix(&mut self, def: DefId, name: &Ident, scope: ScopeId) {
         let state = &self.states[def.index()];
-        let prefix = &self.scope(scope).prefix;
-        if state.id.explicit.is_none() && state.id.prefix != *prefix {
+        let prefix = self.prefix(scope, name.span);
+        if state.id.explicit.is_none() && state.id.prefix != prefix {
             let message =
                 format!("`{}` has another repository id prefix than where it was declared before", name.text);
             let error = Diagnostic::error("repository-id", name.span, message);

@@ -32,8 +32,11 @@ pub(super) enum Entity {
 pub(super) struct Scope {
     pub(super) owner: Option<DefId>,
     pub(super) parent: Option<ScopeId>,
-    /// Prefix of repository ids for what is declared next.
-    pub(super) prefix: String,
+    /// Prefixes of repository ids for what is declared next, by the number of the text that says them: a `#pragma prefix`
+    /// ends with its file and does not reach into those that it includes.
+    pub(super) prefixes: HashMap<u32, String>,
+    /// The prefix that a `typeprefix` gives, whichever file goes on.
+    pub(super) type_prefix: Option<String>,
     /// Types, constants, exceptions, modules, enumerators, and names used here, by lower-case spelling: names that
     /// differ in case only collide.
     names: HashMap<String, Entry>,
@@ -58,7 +61,8 @@ const LENIENT: &str = "zorb accepts this; other IDL compilers may not";
 impl Scope {
     pub(super) fn file() -> Self {
         let (names, locals) = (HashMap::new(), HashMap::new());
-        Scope { owner: None, parent: None, prefix: String::new(), names, locals }
+        let (prefixes, type_prefix) = (HashMap::new(), None);
+        Scope { owner: None, parent: None, prefixes, type_prefix, names, locals }
     }
 
     /// The entry of this name in any case.
@@ -91,7 +95,7 @@ impl Resolver<'_> {
         &mut self.scopes[id.0]
     }
 
-    /// A scope for the inside of a definition, with the prefix of the scope around.
+    /// A scope for the inside of a definition.
     pub(super) fn open_scope(&mut self, owner: DefId, parent: ScopeId) -> ScopeId {
         let id = self.inner_scope(Some(owner), parent);
         self.states[owner.index()].scope = Some(id);
@@ -100,8 +104,7 @@ impl Resolver<'_> {
 
     /// A scope for parameters, which has no name.
     pub(super) fn inner_scope(&mut self, owner: Option<DefId>, parent: ScopeId) -> ScopeId {
-        let prefix = self.scope(parent).prefix.clone();
-        self.scopes.push(Scope { owner, parent: Some(parent), prefix, ..Scope::file() });
+        self.scopes.push(Scope { owner, parent: Some(parent), ..Scope::file() });
         ScopeId(self.scopes.len() - 1)
     }
 

@@ -154,7 +154,7 @@ impl Resolver<'_> {
         let sizes: Vec<u32> = sizes.into_iter().collect::<Option<_>>()?;
         let total = sizes.iter().try_fold(1u64, |total, size| total.checked_mul(u64::from(*size)));
         if total.is_none_or(|total| total > MAX_ELEMENTS) {
-            let span = dims.first().map_or(Span { file: 0, start: 0, end: 0 }, |dim| dim.span);
+            let span = dims.first().map_or(Span::START, |dim| dim.span);
             let span = dims.last().map_or(span, |last| span.to(last.span));
             let message = format!("an array of more than {MAX_ELEMENTS} elements");
             self.report(Diagnostic::error("too-large", span, message));

@@ -1,13 +1,35 @@
 //! Character and string literals in text, with IDL's escapes.
 
-use super::Lexer;
+use super::part;
 use crate::diagnostic::Diagnostic;
+use crate::lex::Output;
+use crate::preprocess::Piece;
 use crate::token::{TokenKind, Wideness};
 
-impl Lexer<'_, '_> {
-    /// A literal from its opening quote on; an `L` before it has been taken.
-    pub(super) fn quoted(&mut self, wide: Wideness) {
-        let start = self.at - usize::from(wide == Wideness::Wide);
+/// A literal with its quotes, and an `L` before them if it is wide.
+pub(super) fn quoted(piece: &Piece, wide: Wideness, output: &mut Output<'_>) {
+    let mut reader = Reader { piece, wide, at: usize::from(wide == Wideness::Wide), output };
+    reader.quoted();
+}
+
+struct Reader<'p, 'o, 'c> {
+    piece: &'p Piece,
+    wide: Wideness,
+    at: usize,
+    output: &'o mut Output<'c>,
+}
+
+impl Reader<'_, '_, '_> {
+    fn rest(&self) -> &str {
+        self.piece.text.get(self.at..).unwrap_or("")
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn quoted(&mut self) {
+        let (wide, span) = (self.wide, self.piece.span);
         let quote = if self.rest().starts_with('"') { '"' } else { '\'' };
         self.at += 1;
         let mut codes = Vec::new();
@@ -15,23 +37,19 @@ impl Lexer<'_, '_> {
         loop {
             let at = self.at;
             match self.peek() {
-                Some(c) if c == quote => {
-                    self.at += 1;
-                    break;
-                }
-                None | Some('\n') => {
+                Some(c) if c == quote => break,
+                None => {
                     let kind = if quote == '"' { "string" } else { "character" };
-                    let span = self.output.span(start, self.at);
                     let error =
                         Diagnostic::error("unterminated", span, format!("this {kind} literal has no end"));
                     return self
                         .output
                         .bad_literal(error.note("a literal ends in the line where it starts"), span);
                 }
-                Some('\\') => match self.escape(wide) {
+                Some('\\') => match self.escape() {
                     Ok(code) => codes.push(code),
                     Err(message) => {
-                        let error = self.error_literal(at, message);
+                        let error = part(self.piece, at, self.at, message);
                         wrong.get_or_insert(error);
                     }
                 },
@@ -41,27 +59,23 @@ impl Lexer<'_, '_> {
                 }
             }
         }
-        let span = self.output.span(start, self.at);
         if let Some(error) = wrong {
             return self.output.bad_literal(error, span);
         }
         let kind = if quote == '"' { text(&codes, wide) } else { character(&codes, wide) };
         match kind {
             Ok(kind) => self.output.push(kind, span),
-            Err(message) => {
-                let error = self.error_literal(start, message);
-                self.output.bad_literal(error, span);
-            }
+            Err(message) => self.output.bad_literal(Diagnostic::error("bad-literal", span, message), span),
         }
     }
 
     /// An escape sequence from its backslash on; gives the code of the character.
-    fn escape(&mut self, wide: Wideness) -> Result<u32, String> {
+    fn escape(&mut self) -> Result<u32, String> {
         self.at += 1;
-        let Some(kind) = self.peek().filter(|c| *c != '\n') else { return Ok(u32::from('\\')) };
+        let Some(kind) = self.peek() else { return Ok(u32::from('\\')) };
         if kind.is_digit(8) {
             let digits = self.digits(8, 3);
-            let code = u32::from_str_radix(digits, 8).unwrap_or(u32::MAX);
+            let code = u32::from_str_radix(&digits, 8).unwrap_or(u32::MAX);
             return if code <= 0xff {
                 Ok(code)
             } else {
@@ -78,28 +92,28 @@ impl Lexer<'_, '_> {
             'f' => 0x0c,
             'a' => 0x07,
             '\\' | '?' | '\'' | '"' => u32::from(kind),
-            'x' => u32::from_str_radix(self.digits(16, 2), 16)
+            'x' => u32::from_str_radix(&self.digits(16, 2), 16)
                 .map_err(|_| "`\\x` needs one or two hexadecimal digits")?,
-            'u' if wide == Wideness::Narrow => {
+            'u' if self.wide == Wideness::Narrow => {
                 return Err("`\\u` stands only in wide literals, `L'...'` and `L\"...\"`".to_owned());
             }
-            'u' => u32::from_str_radix(self.digits(16, 4), 16)
+            'u' => u32::from_str_radix(&self.digits(16, 4), 16)
                 .map_err(|_| "`\\u` needs one to four hexadecimal digits")?,
             other => {
-                let span = self.output.span(self.at - 1 - other.len_utf8(), self.at);
                 let message = format!("there is no escape sequence `\\{}`", other.escape_debug());
-                let warning = Diagnostic::warning("unknown-escape", span, message);
+                let place = part(self.piece, self.at - 1 - other.len_utf8(), self.at, "").span();
+                let warning =
+                    Diagnostic::warning("unknown-escape", place.unwrap_or(self.piece.span), message);
                 self.output.out.push(warning.note(format!("it is read as `{}`", other.escape_debug())));
                 u32::from(other)
             }
         })
     }
 
-    fn digits(&mut self, radix: u32, most: usize) -> &str {
-        let rest = self.rest();
-        let length = rest.chars().take(most).take_while(|c| c.is_digit(radix)).count();
-        self.at += length;
-        &rest[..length]
+    fn digits(&mut self, radix: u32, most: usize) -> String {
+        let digits: String = self.rest().chars().take(most).take_while(|c| c.is_digit(radix)).collect();
+        self.at += digits.len();
+        digits
     }
 }
 

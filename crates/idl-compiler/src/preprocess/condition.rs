@@ -1,0 +1,336 @@
+//! Expressions of `#if`: 64-bit integers, with or without sign, as the C++ preprocessor computes them.
+
+use super::Preprocessor;
+use super::text::{Kind, Piece};
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+
+/// Parentheses, signs and branches may nest this deep.
+const MAX_DEPTH: usize = 100;
+
+/// A number; once one is unsigned, so is what is made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Value {
+    bits: u64,
+    unsigned: bool,
+}
+
+impl Value {
+    fn signed(value: i64) -> Self {
+        Value { bits: value.cast_unsigned(), unsigned: false }
+    }
+
+    fn truth(value: bool) -> Self {
+        Value::signed(i64::from(value))
+    }
+
+    fn is_true(self) -> bool {
+        self.bits != 0
+    }
+}
+
+impl Preprocessor<'_> {
+    /// The condition of an `#if` or `#elif`; `false`, and reported, where it is malformed.
+    pub(super) fn condition(&mut self, directive: Span, line: Vec<Piece>) -> bool {
+        let result = self.evaluate(directive, line);
+        match result {
+            Ok(value) => value.is_true(),
+            Err(error) => {
+                self.incomplete = true;
+                if !self.gave_up {
+                    self.report(error);
+                }
+                false
+            }
+        }
+    }
+
+    fn evaluate(&mut self, directive: Span, line: Vec<Piece>) -> Result<Value, Diagnostic> {
+        let line = self.without_defined(line)?;
+        let expanded = match line.first().cloned() {
+            Some(first) => self.expand_list(line, &first),
+            None => line,
+        };
+        // Macros may have brought more of them.
+        let line = self.without_defined(expanded)?;
+        if line.iter().any(|piece| piece.kind == Kind::Bad) {
+            return Ok(Value::truth(false));
+        }
+        let end = line.last().map_or(directive, |last| last.span);
+        let mut reader = Reader { line: &line, at: 0, end, depth: 0, skipped: 0 };
+        let value = reader.conditional()?;
+        match reader.line.get(reader.at) {
+            None => Ok(value),
+            Some(rest) => Err(reader.bad(format!("expected an operator, found `{}`", &*rest.text))),
+        }
+    }
+
+    /// Puts numbers in place of `defined NAME` and `defined(NAME)`.
+    fn without_defined(&self, line: Vec<Piece>) -> Result<Vec<Piece>, Diagnostic> {
+        let mut out = Vec::with_capacity(line.len());
+        let mut rest = line.as_slice();
+        while let Some((piece, after)) = rest.split_first() {
+            if !piece.is("defined") {
+                out.push(piece.clone());
+                rest = after;
+                continue;
+            }
+            let (name, after) = match after {
+                [open, name, close, after @ ..] if open.is("(") && name.is_word() && close.is(")") => {
+                    (name, after)
+                }
+                [name, after @ ..] if name.is_word() => (name, after),
+                _ => {
+                    let message = "`defined` stands before a name or a name in parentheses";
+                    return Err(Diagnostic::error("bad-condition", piece.span, message));
+                }
+            };
+            let value = if self.macros.contains_key(&*name.text) { "1" } else { "0" };
+            out.push(piece.with(Kind::Number, value));
+            rest = after;
+        }
+        Ok(out)
+    }
+}
+
+struct Reader<'l> {
+    line: &'l [Piece],
+    at: usize,
+    /// The last token, for what is missing behind it.
+    end: Span,
+    depth: usize,
+    /// Above zero in what is not computed, behind `0 &&` and its like: divisions by zero there are no errors.
+    skipped: usize,
+}
+
+type Computed = Result<Value, Diagnostic>;
+
+/// Operators from the weakest to the strongest.
+const LEVELS: &[&[&str]] = &[
+    &["||"],
+    &["&&"],
+    &["|"],
+    &["^"],
+    &["&"],
+    &["==", "!="],
+    &["<=", ">=", "<", ">"],
+    &["<<", ">>"],
+    &["+", "-"],
+    &["*", "/", "%"],
+];
+
+impl Reader<'_> {
+    fn bad(&self, message: impl Into<String>) -> Diagnostic {
+        let span = self.line.get(self.at).map_or(self.end, |piece| piece.span);
+        Diagnostic::error("bad-condition", span, message)
+    }
+
+    /// The operator here: marks that touch are put together, the longest that there is.
+    fn operator(&self) -> Option<(String, usize)> {
+        let first = self.line.get(self.at).filter(|piece| piece.kind == Kind::Punct)?;
+        let second = self.line.get(self.at + 1).filter(|piece| piece.kind == Kind::Punct && !piece.spaced);
+        if let Some(second) = second {
+            let both = format!("{}{}", &*first.text, &*second.text);
+            if matches!(both.as_str(), "||" | "&&" | "==" | "!=" | "<=" | ">=" | ">>") {
+                return Some((both, 2));
+            }
+        }
+        Some((first.text.to_string(), 1))
+    }
+
+    fn take(&mut self, mark: &str) -> bool {
+        match self.operator() {
+            Some((found, length)) if found == mark => {
+                self.at += length;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn nested(&mut self, part: impl FnOnce(&mut Self) -> Computed) -> Computed {
+        if self.depth >= MAX_DEPTH {
+            return Err(self.bad(format!("this condition nests more than {MAX_DEPTH} levels deep")));
+        }
+        self.depth += 1;
+        let result = part(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Runs a part that is not computed if `skip`.
+    fn skipping(&mut self, skip: bool, part: impl FnOnce(&mut Self) -> Computed) -> Computed {
+        self.skipped += usize::from(skip);
+        let result = part(self);
+        self.skipped -= usize::from(skip);
+        result
+    }
+
+    fn conditional(&mut self) -> Computed {
+        self.nested(|reader| {
+            let condition = reader.binary(0)?;
+            if !reader.take("?") {
+                return Ok(condition);
+            }
+            let yes = reader.skipping(!condition.is_true(), Self::conditional)?;
+            if !reader.take(":") {
+                return Err(reader.bad("expected `:` of this `? :`"));
+            }
+            let no = reader.skipping(condition.is_true(), Self::conditional)?;
+            let bits = if condition.is_true() { yes.bits } else { no.bits };
+            Ok(Value { bits, unsigned: yes.unsigned || no.unsigned })
+        })
+    }
+
+    /// Operands joined by operators of this level or a stronger one.
+    fn binary(&mut self, weakest: usize) -> Computed {
+        let mut left = self.unary()?;
+        while let Some((operator, length)) = self.operator() {
+            let level = LEVELS.iter().position(|level| level.contains(&operator.as_str()));
+            let Some(level) = level.filter(|level| *level >= weakest) else { break };
+            let at = self.at;
+            self.at += length;
+            let settled = match operator.as_str() {
+                "&&" => !left.is_true(),
+                "||" => left.is_true(),
+                _ => false,
+            };
+            let right = self.skipping(settled, |reader| reader.binary(level + 1))?;
+            left = match self.apply(&operator, left, right) {
+                Some(value) => value,
+                None => {
+                    let span = self.line.get(at).map_or(self.end, |piece| piece.span);
+                    return Err(Diagnostic::error("bad-condition", span, "division by zero"));
+                }
+            };
+        }
+        Ok(left)
+    }
+
+    /// `None` for a division by zero that is computed.
+    fn apply(&self, operator: &str, a: Value, b: Value) -> Option<Value> {
+        let unsigned = a.unsigned || b.unsigned;
+        let (x, y) = (a.bits, b.bits);
+        let (sx, sy) = (x.cast_signed(), y.cast_signed());
+        let number = |bits: u64| Value { bits, unsigned };
+        let less = if unsigned { x < y } else { sx < sy };
+        Some(match operator {
+            "||" => Value::truth(a.is_true() || b.is_true()),
+            "&&" => Value::truth(a.is_true() && b.is_true()),
+            "|" => number(x | y),
+            "^" => number(x ^ y),
+            "&" => number(x & y),
+            "==" => Value::truth(x == y),
+            "!=" => Value::truth(x != y),
+            "<" => Value::truth(less),
+            ">=" => Value::truth(!less),
+            "<=" => Value::truth(less || x == y),
+            ">" => Value::truth(!(less || x == y)),
+            "<<" => shift(a, b, true),
+            ">>" => shift(a, b, false),
+            "+" => number(x.wrapping_add(y)),
+            "-" => number(x.wrapping_sub(y)),
+            "*" => number(x.wrapping_mul(y)),
+            "/" | "%" if y == 0 => return (self.skipped > 0).then_some(number(0)),
+            "/" if unsigned => number(x / y),
+            "/" => number(sx.wrapping_div(sy).cast_unsigned()),
+            _ if unsigned => number(x % y),
+            _ => number(sx.wrapping_rem(sy).cast_unsigned()),
+        })
+    }
+
+    fn unary(&mut self) -> Computed {
+        for sign in ["-", "+", "~", "!"] {
+            if self.take(sign) {
+                let value = self.nested(Self::unary)?;
+                return Ok(match sign {
+                    "-" => Value { bits: value.bits.wrapping_neg(), ..value },
+                    "~" => Value { bits: !value.bits, ..value },
+                    "!" => Value::truth(!value.is_true()),
+                    _ => value,
+                });
+            }
+        }
+        if self.take("(") {
+            let value = self.conditional()?;
+            return match self.take(")") {
+                true => Ok(value),
+                false => Err(self.bad("expected `)`")),
+            };
+        }
+        let Some(piece) = self.line.get(self.at) else {
+            return Err(self.bad("expected a number or a name behind this"));
+        };
+        let value = match piece.kind {
+            // A name that is no macro.
+            Kind::Word => Value::signed(0),
+            Kind::Number => integer(&piece.text).map_err(|message| self.bad(message))?,
+            Kind::Quoted => character(&piece.text)
+                .ok_or_else(|| self.bad(format!("{} has no meaning in a condition", &*piece.text)))?,
+            _ => return Err(self.bad(format!("expected a number or a name, found `{}`", &*piece.text))),
+        };
+        self.at += 1;
+        Ok(value)
+    }
+}
+
+/// Shifts of 64 and more give what is left then; negative ones go the other way.
+fn shift(value: Value, by: Value, left: bool) -> Value {
+    let back = !by.unsigned && by.bits.cast_signed() < 0;
+    let count = if back { by.bits.cast_signed().unsigned_abs() } else { by.bits };
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    let bits = match (left != back, value.unsigned) {
+        (true, _) => value.bits.checked_shl(count).unwrap_or(0),
+        (false, true) => value.bits.checked_shr(count).unwrap_or(0),
+        (false, false) => (value.bits.cast_signed() >> count.min(63)).cast_unsigned(),
+    };
+    Value { bits, ..value }
+}
+
+/// An integer with the suffixes of C.
+fn integer(text: &str) -> Result<Value, String> {
+    let lower = text.to_ascii_lowercase();
+    let (digits, radix) = match lower.as_bytes() {
+        [b'0', b'x', ..] => (lower.get(2..).unwrap_or(""), 16),
+        [b'0', b'b', ..] => (lower.get(2..).unwrap_or(""), 2),
+        [b'0', _, ..] => (lower.get(1..).unwrap_or(""), 8),
+        _ => (lower.as_str(), 10),
+    };
+    let digits_end = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
+    let (digits, suffix) = digits.split_at(digits_end);
+    let unsigned = suffix.contains('u');
+    let fits = matches!(suffix, "" | "u" | "l" | "ll" | "ul" | "ull" | "lu" | "llu");
+    // `0` and `0u` have no digits behind the zero that says octal.
+    let digits = if digits.is_empty() && radix == 8 { "0" } else { digits };
+    if !fits || digits.is_empty() {
+        return Err(format!("`{text}` is not an integer"));
+    }
+    let bits = u64::from_str_radix(digits, radix).map_err(|_| format!("the number `{text}` is too large"))?;
+    Ok(Value { bits, unsigned: unsigned || bits > i64::MAX.cast_unsigned() })
+}
+
+/// A character: its code.
+fn character(text: &str) -> Option<Value> {
+    let text = text.strip_prefix('L').unwrap_or(text);
+    let inside = text.strip_prefix('\'')?.strip_suffix('\'')?;
+    let mut rest = inside.chars();
+    let code = match (rest.next()?, rest.as_str()) {
+        ('\\', escape) => match escape {
+            "n" => 10,
+            "t" => 9,
+            "v" => 11,
+            "b" => 8,
+            "r" => 13,
+            "f" => 12,
+            "a" => 7,
+            "\\" | "?" | "'" | "\"" => i64::from(*escape.as_bytes().first()?),
+            _ => match escape.strip_prefix('x') {
+                Some(digits) => i64::from_str_radix(digits, 16).ok().filter(|code| *code < 256)?,
+                None => i64::from_str_radix(escape, 8).ok().filter(|code| *code < 256)?,
+            },
+        },
+        (c, "") => i64::from(u32::from(c)),
+        _ => return None,
+    };
+    Some(Value::signed(code))
+}

@@ -1,0 +1,246 @@
+//! Lines that start with `#`.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use super::scan::unspliced;
+use super::text::{Kind, Piece};
+use super::{Conditional, Item, Numbers, Preprocessor};
+use crate::diagnostic::Diagnostic;
+use crate::model::VendorPragma;
+use crate::source::Span;
+use crate::suggest::closest;
+
+/// Words after `#`.
+const DIRECTIVES: &[&str] = &[
+    "include", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "line", "pragma",
+    "error", "warning", "ident",
+];
+
+/// Pragmas with a meaning.
+const PRAGMAS: &[&str] = &["prefix", "ID", "version", "once"];
+
+impl Preprocessor<'_> {
+    /// A line from behind its `#`.
+    pub(super) fn directive(&mut self, hash: &Piece) {
+        let Some(open) = self.stack.last_mut() else { return };
+        let before = open.cursor.at;
+        let mut line = open.cursor.rest_of_line();
+        if line.is_empty() {
+            return; // a `#` alone in its line means nothing
+        }
+        let word = line.remove(0);
+        let span = hash.span.to(word.span);
+        if word.kind == Kind::Number {
+            line.insert(0, word);
+            return self.line_mark(span, &line);
+        }
+        // Behind the word, as written: what is no sequence of tokens.
+        let from = (word.span.end as usize).max(before);
+        let text = open.cursor.text.get(from..open.cursor.at).unwrap_or("");
+        let text = unspliced(text).unwrap_or_else(|| text.to_owned());
+        let text = text.trim();
+        match &*word.text {
+            "include" => self.include(span, line),
+            "define" => self.define(span, line),
+            "undef" => self.undefine(span, &line),
+            "if" => {
+                let value = self.condition(span, line);
+                self.begin_conditional(span, value);
+            }
+            name @ ("ifdef" | "ifndef") => {
+                let wanted = name == "ifdef";
+                let known = self.macro_name(span, &line).map(|name| self.macros.contains_key(&*name.text));
+                self.no_more(line.get(1..).unwrap_or_default(), &format!("#{name}"));
+                // A malformed condition is false.
+                self.begin_conditional(span, known == Some(wanted));
+            }
+            "elif" | "else" => self.next_branch(span, &word, &line),
+            "endif" => self.end_conditional(span, &line),
+            "line" => {
+                let line = self.expand_list(line, &word);
+                self.line_mark(span, &line);
+            }
+            "pragma" => self.pragma(span, line, text),
+            "error" => {
+                let message = if text.is_empty() { "#error" } else { text };
+                self.incomplete = true;
+                self.error("error-line", span, message);
+            }
+            "warning" => {
+                let message = if text.is_empty() { "#warning" } else { text };
+                self.report(Diagnostic::warning("warning-line", span, message));
+            }
+            "ident" => {}
+            other if word.kind == Kind::Word => {
+                let message = format!("there is no preprocessor line `#{other}`");
+                let error = Diagnostic::error("unknown-directive", span, message);
+                self.report(match closest(other, DIRECTIVES.iter().copied()) {
+                    Some(known) => error.help(format!("did you mean `#{known}`?")),
+                    None => error,
+                });
+            }
+            _ => {
+                let message = "`#` starts a preprocessor line, and this is none";
+                self.error("stray-character", hash.span, message);
+            }
+        }
+    }
+
+    /// Warns of what stands behind a line that is over.
+    pub(super) fn no_more(&mut self, rest: &[Piece], what: &str) {
+        if let (Some(first), Some(last)) = (rest.first(), rest.last()) {
+            let message = format!("this has no meaning behind `{what}`");
+            let warning = Diagnostic::warning("extra-tokens", first.span.to(last.span), message);
+            self.report(warning.help("put it into a comment"));
+        }
+    }
+
+    fn begin_conditional(&mut self, span: Span, value: bool) {
+        if let Some(open) = self.stack.last_mut() {
+            open.conditions.push(Conditional { span, taken: value, otherwise: None });
+        }
+        if !value {
+            self.skip();
+        }
+    }
+
+    /// `#elif` or `#else` behind a branch that was taken.
+    fn next_branch(&mut self, span: Span, word: &Piece, line: &[Piece]) {
+        let is_else = word.is("else");
+        if is_else {
+            self.no_more(line, "#else");
+        }
+        if self.branch(span, &word.text) {
+            self.skip();
+        }
+    }
+
+    /// Checks that a branch may stand here.
+    fn branch(&mut self, span: Span, word: &str) -> bool {
+        let Some(condition) = self.stack.last_mut().and_then(|open| open.conditions.last_mut()) else {
+            let message = format!("`#{word}` without an `#if` before it");
+            self.error("conditional", span, message);
+            return false;
+        };
+        if let Some(otherwise) = condition.otherwise {
+            let error = Diagnostic::error("conditional", span, format!("`#{word}` behind an `#else`"));
+            self.report(error.and(otherwise, "the `#else` is here"));
+        } else if word == "else" {
+            condition.otherwise = Some(span);
+        }
+        true
+    }
+
+    fn end_conditional(&mut self, span: Span, line: &[Piece]) {
+        self.no_more(line, "#endif");
+        if self.stack.last_mut().and_then(|open| open.conditions.pop()).is_none() {
+            self.error("conditional", span, "`#endif` without an `#if` before it");
+        }
+    }
+
+    /// Leaves text out up to the branch that is taken, or the `#endif`.
+    fn skip(&mut self) {
+        let mut depth = 0usize;
+        loop {
+            let Some(open) = self.stack.last_mut() else { return };
+            if !open.cursor.skip_to_directive() {
+                return; // the end of the file reports what is open
+            }
+            let hash = open.cursor.at.saturating_sub(1);
+            let mut line = open.cursor.rest_of_line();
+            if line.is_empty() {
+                continue;
+            }
+            let word = line.remove(0);
+            let span = Span::new(word.span.file, hash..word.span.end as usize);
+            let span = if hash < word.span.end as usize { span } else { word.span };
+            match &*word.text {
+                "if" | "ifdef" | "ifndef" => depth += 1,
+                "endif" if depth > 0 => depth -= 1,
+                "endif" => return self.end_conditional(span, &line),
+                name @ ("else" | "elif") if depth == 0 => {
+                    self.branch(span, name);
+                    let taken = self
+                        .stack
+                        .last()
+                        .and_then(|open| open.conditions.last())
+                        .is_some_and(|condition| condition.taken);
+                    if name == "else" {
+                        self.no_more(&line, "#else");
+                    }
+                    if !taken && (name == "else" || self.condition(span, line)) {
+                        let condition = self.stack.last_mut().and_then(|open| open.conditions.last_mut());
+                        condition.into_iter().for_each(|condition| condition.taken = true);
+                        return;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// `#line 5 "name"`, or `# 5 "name" 1` of another preprocessor's output, where 1 enters a file and 2 returns to one.
+    fn line_mark(&mut self, span: Span, line: &[Piece]) {
+        let number = line.first().filter(|piece| piece.kind == Kind::Number);
+        let number = number.and_then(|piece| piece.text.parse::<u32>().ok());
+        let (Some(number), Some(first)) = (number.filter(|n| *n <= i32::MAX as u32), line.first()) else {
+            let place = line.first().map_or(span, |piece| piece.span);
+            let error = Diagnostic::error("bad-line", place, "a line number is wanted here");
+            return self.report(error.note("it is `#line NUMBER` or `#line NUMBER \"FILE\"`"));
+        };
+        let name = line.get(1);
+        if let Some(wrong) = name.filter(|piece| file_name(piece).is_none()) {
+            let error = Diagnostic::error("bad-line", wrong.span, "a file name in quotes is wanted here");
+            return self.report(error.and(first.span, "behind the line number"));
+        }
+        let name: Option<Rc<str>> = name.and_then(file_name).map(Rc::from);
+        let Some(open) = self.stack.last_mut() else { return };
+        let number = number as usize;
+        open.numbers = Numbers { passed: open.cursor.line, number };
+        let flag = |wanted: &str| line.iter().skip(2).any(|piece| *piece.text == *wanted);
+        let (at, current) = (open.cursor.at, open.cursor.file);
+        if let (true, Some(name)) = (flag("1"), &name) {
+            open.interrupted.push(current);
+            let from = Span { expansion: 0, ..span };
+            open.cursor.file = self.sources.add_virtual(current, name.to_string(), from);
+        } else if let (true, Some(before)) = (flag("2"), open.interrupted.last().copied()) {
+            open.interrupted.pop();
+            open.cursor.file = before;
+        }
+        let file = open.cursor.file;
+        self.sources.mark_line(file, at, number, name);
+    }
+
+    /// `#pragma` behind its word. Those of IDL are handed on; others are kept as they are.
+    fn pragma(&mut self, span: Span, line: Vec<Piece>, text: &str) {
+        let Some(word) = line.first() else { return };
+        match &*word.text {
+            "prefix" | "ID" | "version" => self.queue.push_back(Item::Pragma(span, line)),
+            "once" => {
+                self.no_more(line.get(1..).unwrap_or_default(), "#pragma once");
+                let identity = self.stack.last().and_then(|open| open.identity.clone());
+                self.once.extend(identity);
+            }
+            other => {
+                let slip = closest(other, PRAGMAS.iter().copied())
+                    .filter(|known| other.len() > 3 || known.eq_ignore_ascii_case(other));
+                if let Some(known) = slip {
+                    let message = format!("`#pragma {other}` has no meaning here");
+                    let warning = Diagnostic::warning("unknown-pragma", word.span, message);
+                    self.report(warning.help(format!("did you mean `#pragma {known}`?")));
+                }
+                let span = line.last().map_or(span, |last| span.to(last.span));
+                self.pragmas.push(VendorPragma { text: text.to_owned(), span });
+            }
+        }
+    }
+}
+
+/// The name in a literal, escapes of quotes and backslashes undone.
+fn file_name(piece: &Piece) -> Option<String> {
+    let inside = piece.text.strip_prefix('"')?.strip_suffix('"').filter(|_| piece.kind == Kind::Quoted)?;
+    let name = inside.replace("\\\\", "\u{0}").replace("\\\"", "\"").replace('\u{0}', "\\");
+    // The name of a folder ends with slashes in what gcc puts out.
+    (!Path::new(&name).as_os_str().is_empty()).then_some(name)
+}

@@ -1,0 +1,116 @@
+//! Where files come from.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::io::{self, Read};
+use std::path::{Component, Path, PathBuf};
+
+use super::MAX_FILE;
+
+/// Files by their paths.
+pub trait Files: Debug {
+    /// The content of a file.
+    ///
+    /// # Errors
+    /// `NotFound` where another place may have it; anything else ends the search.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// The same for all paths of one file, for `#pragma once`.
+    fn identity(&self, path: &Path) -> PathBuf {
+        normal(path)
+    }
+
+    /// The path as who watches the file must know it.
+    fn watched(&self, path: &Path) -> PathBuf {
+        path.to_owned()
+    }
+}
+
+/// The file system.
+#[derive(Clone, Debug, Default)]
+pub struct Disk {
+    base: PathBuf,
+}
+
+impl Disk {
+    /// Relative paths start at the working directory.
+    pub fn new() -> Self {
+        Disk::default()
+    }
+
+    /// Relative paths start here; messages name files as if here were the working directory.
+    pub fn at(base: impl Into<PathBuf>) -> Self {
+        Disk { base: base.into() }
+    }
+}
+
+impl Files for Disk {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let path = self.base.join(path);
+        let meta = std::fs::metadata(&path)?;
+        if meta.is_dir() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "is a directory"));
+        }
+        // Devices and pipes would never end.
+        if !meta.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        let mut octets = Vec::new();
+        std::fs::File::open(&path)?.take(MAX_FILE + 1).read_to_end(&mut octets)?;
+        if octets.len() as u64 > MAX_FILE {
+            let message = format!("larger than {} MiB", MAX_FILE >> 20);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        }
+        Ok(octets)
+    }
+
+    fn identity(&self, path: &Path) -> PathBuf {
+        let path = self.base.join(path);
+        path.canonicalize().unwrap_or_else(|_| normal(&path))
+    }
+
+    fn watched(&self, path: &Path) -> PathBuf {
+        self.base.join(path)
+    }
+}
+
+/// Files in memory, by path.
+#[derive(Clone, Debug, Default)]
+pub struct Memory(BTreeMap<PathBuf, Vec<u8>>);
+
+impl<P: Into<PathBuf>, C: Into<Vec<u8>>> FromIterator<(P, C)> for Memory {
+    fn from_iter<I: IntoIterator<Item = (P, C)>>(files: I) -> Self {
+        Memory(files.into_iter().map(|(path, content)| (normal(&path.into()), content.into())).collect())
+    }
+}
+
+impl Files for Memory {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.0.get(&normal(path)).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+/// No files: every `#include` is an error.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoFiles;
+
+impl Files for NoFiles {
+    fn read(&self, _path: &Path) -> io::Result<Vec<u8>> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+}
+
+/// Without `.` and, as far as that can be told without looking, without `..`.
+fn normal(path: &Path) -> PathBuf {
+    let mut parts = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if matches!(parts.components().next_back(), Some(Component::Normal(_))) => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts
+}

@@ -1,0 +1,188 @@
+//! `#include`: which file is meant, and reading it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::text::{Kind, Piece};
+use super::{MAX_FILES, MAX_NESTED, MAX_OCTETS, Preprocessor};
+use crate::diagnostic::Diagnostic;
+use crate::source::{Opened, Span, decoded};
+
+/// What stands behind `#include`.
+struct Wanted {
+    name: String,
+    /// In quotes: the folder of the file that includes is searched first.
+    quoted: bool,
+    span: Span,
+}
+
+impl Preprocessor<'_> {
+    /// `#include` behind its word.
+    pub(super) fn include(&mut self, directive: Span, line: Vec<Piece>) {
+        let Some(wanted) = self.wanted(directive, line) else {
+            self.incomplete = true;
+            return;
+        };
+        let quoted = self.stack.last().filter(|_| wanted.quoted).map(|open| open.folder.clone());
+        let folders: Vec<PathBuf> = quoted.into_iter().chain(self.settings.folders.iter().cloned()).collect();
+        // One place for an absolute path, whatever the folder.
+        let mut tried: Vec<PathBuf> = Vec::new();
+        for folder in folders {
+            let path = folder.join(&wanted.name);
+            if tried.contains(&path) {
+                continue;
+            }
+            match self.read(&path) {
+                Ok(text) => return self.open_text(path, text, Some(wanted.span)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => tried.push(path),
+                Err(error) => {
+                    self.incomplete = true;
+                    let message = format!("cannot read `{}`: {error}", path.display());
+                    return self.error("include", wanted.span, message);
+                }
+            }
+        }
+        self.not_found(&wanted, &tried);
+    }
+
+    fn not_found(&mut self, wanted: &Wanted, tried: &[PathBuf]) {
+        self.incomplete = true;
+        let name = &wanted.name;
+        let mut error = Diagnostic::error("include", wanted.span, format!("there is no file `{name}`"));
+        if tried.is_empty() {
+            error = error.note("no folder is searched for `<...>`");
+        }
+        for path in tried {
+            error = error.note(format!("not `{}`", path.display()));
+        }
+        let beside = self.stack.last().map(|open| open.folder.join(name));
+        let beside = beside.filter(|path| !wanted.quoted && self.settings.files.read(path).is_ok());
+        self.report(match beside {
+            Some(_) => error.help(format!("it stands beside this file: write `#include \"{name}\"`")),
+            None => error.help("say where it is: `-I FOLDER`, `include = [\"FOLDER\"]` in the macro, `.include(\"FOLDER\")` in the build script"),
+        });
+    }
+
+    /// `"name"` or `<name>`, possibly by macros.
+    fn wanted(&mut self, directive: Span, line: Vec<Piece>) -> Option<Wanted> {
+        let whole = match (line.first(), line.last()) {
+            (Some(first), Some(last)) => first.span.to(last.span),
+            _ => directive,
+        };
+        let direct = line.first().is_some_and(|first| first.kind == Kind::Quoted || first.is("<"));
+        let line = match (direct, line.first().cloned()) {
+            (false, Some(first)) => self.expand_list(line, &first),
+            _ => line,
+        };
+        let first = line.first();
+        if let Some(literal) = first.filter(|first| first.kind == Kind::Quoted) {
+            let name = literal.text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+            if let Some(name) = name.filter(|name| !name.is_empty()) {
+                self.no_more(line.get(1..).unwrap_or_default(), "#include");
+                return Some(Wanted { name: name.to_owned(), quoted: true, span: literal.span });
+            }
+        }
+        if let Some(open) = first.filter(|first| first.is("<"))
+            && let Some(at) = line.iter().position(|piece| piece.is(">"))
+            && let Some(close) = line.get(at)
+        {
+            let written = open.span.end as usize..close.span.start as usize;
+            let text = self.stack.last().and_then(|top| top.cursor.text.get(written)).unwrap_or("");
+            let name = match direct {
+                true => text.to_owned(),
+                false => joined(line.get(1..at).unwrap_or_default()),
+            };
+            if !name.is_empty() {
+                self.no_more(line.get(at + 1..).unwrap_or_default(), "#include");
+                return Some(Wanted { name, quoted: false, span: open.span.to(close.span) });
+            }
+        }
+        let error = Diagnostic::error("include", whole, "expected `\"FILE\"` or `<FILE>` behind `#include`");
+        self.report(error);
+        None
+    }
+
+    /// Opens a file that the compiler was given.
+    pub(super) fn open(&mut self, path: PathBuf, from: Option<Span>) {
+        match self.read(&path) {
+            Ok(text) => self.open_text(path, text, from),
+            Err(error) => {
+                self.incomplete = true;
+                let message = format!("cannot read `{}`: {error}", path.display());
+                self.report(Diagnostic::without_place("cannot-read", message));
+            }
+        }
+    }
+
+    fn read(&mut self, path: &Path) -> io::Result<Rc<str>> {
+        let identity = self.settings.files.identity(path);
+        if let Some(text) = self.cache.get(&identity) {
+            return Ok(Rc::clone(text));
+        }
+        let text: Rc<str> = decoded(self.settings.files.read(path)?).into();
+        self.cache.insert(identity, Rc::clone(&text));
+        Ok(text)
+    }
+
+    fn open_text(&mut self, path: PathBuf, text: Rc<str>, from: Option<Span>) {
+        let identity = self.settings.files.identity(&path);
+        if self.once.contains(&identity) {
+            return;
+        }
+        if let (Some(span), true) = (from, self.stack.len() >= MAX_NESTED) {
+            return self.too_deep(span, &path, &identity);
+        }
+        self.opened += 1;
+        self.octets = self.octets.saturating_add(text.len());
+        if self.opened > MAX_FILES || self.octets > MAX_OCTETS {
+            let what = match self.opened > MAX_FILES {
+                true => format!("more than {MAX_FILES} files are opened"),
+                false => format!("the files together are larger than {} MiB", MAX_OCTETS >> 20),
+            };
+            let error = match from {
+                Some(span) => Diagnostic::error("too-large", span, what),
+                None => Diagnostic::without_place("too-large", what),
+            };
+            return self.give_up(error.note("a file that was included before counts again"));
+        }
+        let opened = Opened {
+            path: Some(self.settings.files.watched(&path)),
+            from,
+            included: !self.given.contains(&identity),
+        };
+        let folder = path.parent().map(Path::to_owned).unwrap_or_default();
+        let file = self.sources.add_text(path.display().to_string(), Rc::clone(&text), opened);
+        self.seen.insert(identity.clone());
+        self.push(file, text, folder, Some(identity));
+    }
+
+    /// Files include each other without end, most likely.
+    fn too_deep(&mut self, span: Span, path: &Path, identity: &Path) {
+        let message = format!("files include each other more than {MAX_NESTED} levels deep");
+        let error = Diagnostic::error("include-depth", span, message);
+        let circle = self.stack.iter().rposition(|open| open.identity.as_deref() == Some(identity));
+        let error = match circle {
+            Some(at) => {
+                let files = self.stack.iter().skip(at);
+                let names = files.filter_map(|open| Some(self.sources.file(open.cursor.file)?.name.clone()));
+                let names: Vec<String> = names.chain([path.display().to_string()]).collect();
+                error.note(format!("they go in a circle: {}", names.join(" -> ")))
+            }
+            None => error,
+        };
+        self.give_up(error.help("put `#pragma once` at the top of a file that may be included again"));
+    }
+}
+
+/// Tokens as they were written, blanks included.
+fn joined(tokens: &[Piece]) -> String {
+    let mut text = String::new();
+    for piece in tokens {
+        if piece.spaced && !text.is_empty() {
+            text.push(' ');
+        }
+        text.push_str(&piece.text);
+    }
+    text
+}

@@ -1,0 +1,269 @@
+//! Macros: what `#define` and `#undef` say.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use super::text::{Kind, Piece, Text};
+use super::{Preprocessor, Span};
+use crate::diagnostic::Diagnostic;
+
+/// A macro.
+#[derive(Debug)]
+pub(super) struct Macro {
+    pub(super) name: Rc<str>,
+    /// The name in its definition; `None` for what nobody defined.
+    pub(super) span: Option<Span>,
+    pub(super) kind: MacroKind,
+    /// How often it is being expanded now: inside of itself it is a plain name.
+    pub(super) active: Cell<u32>,
+}
+
+#[derive(Debug)]
+pub(super) enum MacroKind {
+    Object(Vec<Part>),
+    Function { params: usize, variadic: bool, body: Vec<Part> },
+    Builtin(Builtin),
+}
+
+/// One part of a macro's body.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Part {
+    Token(PartToken),
+    /// The argument of this position.
+    Param(usize, PartToken),
+    /// `#` and a parameter.
+    Stringize(usize, PartToken),
+    /// `##`.
+    Paste,
+    /// `__VA_OPT__(...)`.
+    VaOpt(Vec<Part>, PartToken),
+}
+
+/// A token of a body. Two are the same if they are spelled alike, with white space in the same places.
+#[derive(Clone, Debug)]
+pub(super) struct PartToken(pub(super) Piece);
+
+impl PartialEq for PartToken {
+    fn eq(&self, other: &Self) -> bool {
+        (self.0.kind, &self.0.text, self.0.spaced) == (other.0.kind, &other.0.text, other.0.spaced)
+    }
+}
+
+/// Macros that are always there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Builtin {
+    File,
+    Line,
+    IncludeLevel,
+    Version,
+}
+
+impl Builtin {
+    pub(super) const ALL: &'static [(&'static str, Builtin)] = &[
+        ("__FILE__", Builtin::File),
+        ("__LINE__", Builtin::Line),
+        ("__INCLUDE_LEVEL__", Builtin::IncludeLevel),
+        ("__ZORB_IDL__", Builtin::Version),
+    ];
+}
+
+impl Macro {
+    pub(super) fn builtin(name: &str, builtin: Builtin) -> Self {
+        Macro { name: name.into(), span: None, kind: MacroKind::Builtin(builtin), active: Cell::new(0) }
+    }
+
+    fn same(&self, other: &Macro) -> bool {
+        match (&self.kind, &other.kind) {
+            (MacroKind::Object(a), MacroKind::Object(b)) => a == b,
+            (
+                MacroKind::Function { params: a, variadic: va, body: x },
+                MacroKind::Function { params: b, variadic: vb, body: y },
+            ) => a == b && va == vb && x == y,
+            _ => false,
+        }
+    }
+}
+
+/// Parameters of a macro.
+#[derive(Default)]
+struct Params {
+    names: Vec<Text>,
+    variadic: bool,
+}
+
+impl Preprocessor<'_> {
+    /// `#define` behind its word.
+    pub(super) fn define(&mut self, directive: Span, line: Vec<Piece>) {
+        let Some(name) = self.macro_name(directive, &line) else { return };
+        let mut rest = line.get(1..).unwrap_or_default();
+        let mut params = None;
+        if let Some(open) = rest.first().filter(|piece| piece.is("(") && !piece.spaced) {
+            match parameters(rest.get(1..).unwrap_or_default(), open) {
+                Ok((found, after)) => (params, rest) = (Some(found), after),
+                Err(error) => return self.report(error),
+            }
+        }
+        let body = match parts(rest, params.as_ref()) {
+            Ok(body) => body,
+            Err(error) => return self.report(error),
+        };
+        let kind = match params {
+            None => MacroKind::Object(body),
+            Some(params) => {
+                MacroKind::Function { params: params.names.len(), variadic: params.variadic, body }
+            }
+        };
+        let span = Some(name.span);
+        let new = Macro { name: Rc::from(&*name.text), span, kind, active: Cell::new(0) };
+        if let Some(earlier) = self.macros.get(&*name.text).filter(|earlier| !earlier.same(&new)) {
+            let message = format!("the macro `{}` is defined again, differently", &*name.text);
+            let mut warning = Diagnostic::warning("macro-redefined", name.span, message);
+            if let Some(span) = earlier.span {
+                warning = warning.and(span, "defined here before");
+            }
+            self.report(warning.help(format!("`#undef {}` before it, if this is meant", &*name.text)));
+        }
+        self.macros.insert(name.text.clone(), Rc::new(new));
+    }
+
+    /// `#undef` behind its word.
+    pub(super) fn undefine(&mut self, directive: Span, line: &[Piece]) {
+        let Some(name) = self.macro_name(directive, line) else { return };
+        self.macros.remove(&*name.text);
+        self.no_more(line.get(1..).unwrap_or_default(), "#undef");
+    }
+
+    /// The name behind `#define`, `#undef`, `#ifdef` and `#ifndef`.
+    pub(super) fn macro_name(&mut self, directive: Span, line: &[Piece]) -> Option<Piece> {
+        let (span, message) = match line.first() {
+            Some(name) if name.is_word() && !name.is("defined") => return Some(name.clone()),
+            Some(name) if name.is_word() => (name.span, "`defined` cannot be the name of a macro".to_owned()),
+            Some(other) => (other.span, format!("expected the name of a macro, found `{}`", &*other.text)),
+            None => (directive, "expected the name of a macro behind this".to_owned()),
+        };
+        self.error("bad-macro", span, message);
+        None
+    }
+}
+
+/// Parameters from behind the opening parenthesis, and what follows the closing one.
+fn parameters<'p>(line: &'p [Piece], open: &Piece) -> Result<(Params, &'p [Piece]), Diagnostic> {
+    let mut params = Params::default();
+    let mut rest = line;
+    if let Some((first, after)) = rest.split_first().filter(|(first, _)| first.is(")")) {
+        debug_assert!(first.is(")"));
+        return Ok((params, after));
+    }
+    loop {
+        let bad = |message: String, piece: Option<&Piece>| {
+            Diagnostic::error("bad-macro", piece.map_or(open.span, |piece| piece.span), message)
+        };
+        let Some((name, after)) = rest.split_first() else {
+            return Err(bad("the parameters of this macro have no `)`".to_owned(), None));
+        };
+        rest = after;
+        if name.is("...") {
+            params.names.push(Text::from("__VA_ARGS__"));
+            params.variadic = true;
+        } else if name.is_word() {
+            if name.is("__VA_ARGS__") {
+                return Err(bad("`__VA_ARGS__` cannot be the name of a parameter".to_owned(), Some(name)));
+            }
+            if params.names.contains(&name.text) {
+                return Err(bad(format!("a second parameter `{}`", &*name.text), Some(name)));
+            }
+            params.names.push(name.text.clone());
+            // `args...`, as GNU has it.
+            if let Some((_, after)) = rest.split_first().filter(|(dots, _)| dots.is("...")) {
+                (params.variadic, rest) = (true, after);
+            }
+        } else {
+            return Err(bad(
+                format!("expected the name of a parameter, found `{}`", &*name.text),
+                Some(name),
+            ));
+        }
+        match rest.split_first() {
+            Some((close, after)) if close.is(")") => return Ok((params, after)),
+            Some((comma, after)) if comma.is(",") && !params.variadic => rest = after,
+            Some((other, _)) => {
+                let wanted = if params.variadic { "`)`" } else { "`,` or `)`" };
+                return Err(bad(format!("expected {wanted}, found `{}`", &*other.text), Some(other)));
+            }
+            None => return Err(bad("the parameters of this macro have no `)`".to_owned(), None)),
+        }
+    }
+}
+
+/// The body of a macro.
+fn parts(line: &[Piece], params: Option<&Params>) -> Result<Vec<Part>, Diagnostic> {
+    let mut body = Vec::new();
+    let mut at = 0;
+    let param = |piece: &Piece| {
+        let params = params.filter(|_| piece.is_word())?;
+        params.names.iter().position(|name| *name == piece.text)
+    };
+    let variadic = params.is_some_and(|params| params.variadic);
+    while let Some(piece) = line.get(at) {
+        at += 1;
+        let mut piece = piece.clone();
+        (piece.line_start, piece.spaced) = (false, piece.spaced && !body.is_empty());
+        if piece.is("##") {
+            if body.is_empty() || at == line.len() {
+                let message = "`##` stands between two tokens, not at an end of the body";
+                return Err(Diagnostic::error("bad-macro", piece.span, message));
+            }
+            body.push(Part::Paste);
+        } else if piece.is("#") && params.is_some() {
+            let Some(index) = line.get(at).and_then(&param) else {
+                let message = "`#` stands before a parameter of the macro";
+                return Err(Diagnostic::error("bad-macro", piece.span, message));
+            };
+            at += 1;
+            body.push(Part::Stringize(index, PartToken(piece)));
+        } else if let Some(index) = param(&piece) {
+            body.push(Part::Param(index, PartToken(piece)));
+        } else if piece.is("__VA_OPT__") && variadic {
+            let inside = va_opt(line, at)
+                .ok_or_else(|| Diagnostic::error("bad-macro", piece.span, "`__VA_OPT__` takes `(...)`"))?;
+            let tokens = line.get(at + 1..inside).unwrap_or_default();
+            if tokens.iter().any(|token| token.is("__VA_OPT__")) {
+                return Err(Diagnostic::error("bad-macro", piece.span, "`__VA_OPT__` inside of another"));
+            }
+            body.push(Part::VaOpt(parts(tokens, params)?, PartToken(piece)));
+            at = inside + 1;
+        } else if piece.is("__VA_ARGS__") && !variadic {
+            let message = "`__VA_ARGS__` stands only in macros with `...` among their parameters";
+            return Err(Diagnostic::error("bad-macro", piece.span, message));
+        } else {
+            body.push(Part::Token(PartToken(piece)));
+        }
+    }
+    Ok(body)
+}
+
+/// Where the parenthesis that opens here is closed.
+fn va_opt(line: &[Piece], open: usize) -> Option<usize> {
+    let mut depth = 0usize;
+    for (at, piece) in line.iter().enumerate().skip(open) {
+        if piece.is("(") {
+            depth += 1;
+        } else if piece.is(")") {
+            depth = depth.checked_sub(1)?;
+        }
+        if depth == 0 {
+            return (at > open).then_some(at);
+        }
+    }
+    None
+}
+
+impl Piece {
+    /// Text of a literal that this text is put into.
+    pub(super) fn escaped(&self) -> String {
+        match self.kind {
+            Kind::Quoted => self.text.replace('\\', "\\\\").replace('"', "\\\""),
+            _ => self.text.to_string(),
+        }
+    }
+}
