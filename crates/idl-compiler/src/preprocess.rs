@@ -38,11 +38,11 @@ pub(crate) const MAX_NESTED: usize = 64;
 /// Files that may be opened in all.
 pub(crate) const MAX_FILES: usize = 10_000;
 /// Octets of all files together, each counted whenever it is opened.
-pub(crate) const MAX_OCTETS: usize = 256 << 20;
+pub(crate) const MAX_OCTETS: usize = 64 << 20;
 /// Tokens that macros may give in all.
 pub(crate) const MAX_EXPANDED: usize = 1 << 20;
 /// Octets of one file.
-pub(crate) const MAX_FILE: u64 = 64 << 20;
+pub(crate) const MAX_FILE: u64 = 32 << 20;
 
 /// What the caller chooses.
 #[derive(Clone, Debug)]
@@ -146,6 +146,8 @@ pub(crate) struct Preprocessor<'a> {
     collecting: usize,
     /// How deep arguments of arguments are being expanded.
     depth: usize,
+    /// A condition is being expanded, in which `defined` has a meaning.
+    in_condition: bool,
     /// An expansion began or ended before the next token, which so does not touch the one before.
     apart: bool,
     queue: VecDeque<Item>,
@@ -175,6 +177,7 @@ impl<'a> Preprocessor<'a> {
             contexts: Vec::new(),
             collecting: 0,
             depth: 0,
+            in_condition: false,
             apart: false,
             queue: VecDeque::new(),
             opened: 0,

@@ -105,6 +105,12 @@ fn every_kind_of_message_is_tested() {
         .iter()
         .map(|path| fs::read_to_string(path.with_extension("stderr")).unwrap_or_default())
         .collect();
+    let snapshots = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots"));
+    let snapshots: String = snapshots
+        .expect("tests/snapshots")
+        .map(|entry| fs::read_to_string(entry.expect("an entry").path()).expect("a snapshot"))
+        .collect();
+    let messages = messages + &snapshots;
     let missing: Vec<&String> =
         codes.iter().filter(|code| !messages.contains(&format!("[{code}]"))).collect();
     assert!(missing.is_empty(), "no UI test gives {missing:?}");

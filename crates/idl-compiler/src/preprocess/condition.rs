@@ -46,13 +46,15 @@ impl Preprocessor<'_> {
     }
 
     fn evaluate(&mut self, directive: Span, line: Vec<Piece>) -> Result<Value, Diagnostic> {
-        let line = self.without_defined(line)?;
-        let expanded = match line.first().cloned() {
-            Some(first) => self.expand_list(line, &first),
+        let line = match line.first().cloned() {
+            Some(first) => {
+                self.in_condition = true;
+                let line = self.expand_list(line, &first);
+                self.in_condition = false;
+                line
+            }
             None => line,
         };
-        // Macros may have brought more of them.
-        let line = self.without_defined(expanded)?;
         if line.iter().any(|piece| piece.kind == Kind::Bad) {
             return Ok(Value::truth(false));
         }
@@ -65,31 +67,24 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Puts numbers in place of `defined NAME` and `defined(NAME)`.
-    fn without_defined(&self, line: Vec<Piece>) -> Result<Vec<Piece>, Diagnostic> {
-        let mut out = Vec::with_capacity(line.len());
-        let mut rest = line.as_slice();
-        while let Some((piece, after)) = rest.split_first() {
-            if !piece.is("defined") {
-                out.push(piece.clone());
-                rest = after;
-                continue;
-            }
-            let (name, after) = match after {
-                [open, name, close, after @ ..] if open.is("(") && name.is_word() && close.is(")") => {
-                    (name, after)
-                }
-                [name, after @ ..] if name.is_word() => (name, after),
-                _ => {
-                    let message = "`defined` stands before a name or a name in parentheses";
-                    return Err(Diagnostic::error("bad-condition", piece.span, message));
-                }
-            };
-            let value = if self.macros.contains_key(&*name.text) { "1" } else { "0" };
-            out.push(piece.with(Kind::Number, value));
-            rest = after;
+    /// The number that stands for `defined NAME` or `defined(NAME)`, from behind the word on.
+    pub(super) fn defined(&mut self, word: &Piece) -> Piece {
+        let mut name = self.pull();
+        let open = name.as_ref().is_some_and(|piece| piece.is("("));
+        if open {
+            name = self.pull();
         }
-        Ok(out)
+        let closed = !open || self.pull().is_some_and(|piece| piece.is(")"));
+        match name.filter(|name| closed && name.is_word()) {
+            Some(name) => {
+                word.with(Kind::Number, if self.macros.contains_key(&*name.text) { "1" } else { "0" })
+            }
+            None => {
+                let message = "`defined` stands before a name or a name in parentheses";
+                self.error("bad-condition", word.span, message);
+                word.with(Kind::Bad, "")
+            }
+        }
     }
 }
 

@@ -48,6 +48,9 @@ impl Preprocessor<'_> {
             if piece.kind == Kind::Nothing {
                 continue;
             }
+            if self.in_condition && piece.is("defined") {
+                return Some(self.defined(&piece));
+            }
             let of = match piece.is_word() && !piece.painted {
                 true => self.macros.get(&*piece.text).cloned(),
                 false => None,
@@ -80,7 +83,7 @@ impl Preprocessor<'_> {
     }
 
     /// The next token, not expanded: of the stack, then of the files.
-    fn pull(&mut self) -> Option<Piece> {
+    pub(super) fn pull(&mut self) -> Option<Piece> {
         while let Some(context) = self.contexts.last_mut() {
             if let Some(piece) = context.tokens.get(context.at) {
                 context.at += 1;

@@ -204,7 +204,11 @@ impl Cursor {
 
     fn line_comment(&mut self, start: usize) -> Option<Piece> {
         while self.peek().is_some_and(|c| c != '\n') {
+            // The first character may be a backslash that joins nothing.
             self.bump();
+            let plain = self.rest().find(['\n', '\\']).unwrap_or(self.rest().len());
+            self.at += plain;
+            self.end = self.at;
         }
         self.spaced = true;
         let text = self.text.get(start..self.end).unwrap_or("");
