@@ -113,8 +113,8 @@ impl Compiler {
         self.finish(|sources, collector| lex::lex(source, &self.settings, sources, collector))
     }
 
-    /// Compiles files, one after the other, as one text: what one defines, macros as well, the next can use. A file that
-    /// was included by one before is not read again.
+    /// Compiles files, one after the other, as one text: what one defines, macros as well, the next can use. Each of them
+    /// is read once: where another includes it later, what it defines is there already.
     ///
     /// # Errors
     /// Everything that is wrong with the files, those that cannot be read included.

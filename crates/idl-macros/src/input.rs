@@ -1,6 +1,6 @@
 //! What stands in the macro's parentheses: IDL, text, a path, options.
 
-use idl_compiler::emit::Options;
+use idl_compiler::emit::{IncludePolicy, Options};
 use proc_macro2::{Delimiter, Literal, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::parse::{ParseStream, Parser};
@@ -12,6 +12,12 @@ pub(crate) struct Input {
     pub(crate) options: Options,
     /// Of each entry of `rename`, the places of the two names.
     pub(crate) rename_spans: Vec<(Span, Span)>,
+    /// Of each entry of `extern`, the place of the IDL name.
+    pub(crate) extern_spans: Vec<Span>,
+    /// Folders in which `#include` looks.
+    pub(crate) include: Vec<String>,
+    /// Macros, as behind `-D`.
+    pub(crate) define: Vec<String>,
 }
 
 /// Where the IDL is.
@@ -20,8 +26,8 @@ pub(crate) enum Idl {
     Tokens(TokenStream),
     /// In a string.
     Text(Literal),
-    /// In a file: the literal and the path in it.
-    File(Literal, String),
+    /// In files: the literals and the paths in them.
+    Files(Vec<(Literal, String)>),
 }
 
 impl Input {
@@ -35,11 +41,17 @@ impl Input {
             (Some(TokenTree::Literal(literal)), second)
                 if is_string(&literal) && !is_idl(second.as_ref()) =>
             {
-                let idl = text_or_path(literal);
+                let mut idl = text_or_path(literal);
                 let mut reader = Reader::default();
                 let parse = |input: ParseStream<'_>| {
                     input.parse::<LitStr>()?;
-                    if input.parse::<Option<Token![,]>>()?.is_some() {
+                    let mut more = input.parse::<Option<Token![,]>>()?.is_some();
+                    while let (true, Idl::Files(paths), true) = (more, &mut idl, input.peek(LitStr)) {
+                        let path: LitStr = input.parse()?;
+                        paths.push((path.token(), path.value()));
+                        more = input.parse::<Option<Token![,]>>()?.is_some();
+                    }
+                    if more {
                         reader.options(input)?;
                     }
                     input.parse::<syn::parse::Nothing>().map(|_| ())
@@ -74,7 +86,12 @@ impl Input {
 struct Reader {
     options: Options,
     rename_spans: Vec<(Span, Span)>,
-    file: Option<(Literal, String)>,
+    extern_spans: Vec<Span>,
+    include: Vec<String>,
+    define: Vec<String>,
+    /// The name of the first option that only the preprocessor obeys.
+    preprocessed: Option<Ident>,
+    files: Vec<(Literal, String)>,
     seen: Vec<String>,
     error: Option<syn::Error>,
 }
@@ -107,7 +124,36 @@ impl Reader {
             "file" => {
                 input.parse::<Token![=]>()?;
                 let path: LitStr = input.parse()?;
-                self.file = Some((path.token(), path.value()));
+                self.files.push((path.token(), path.value()));
+            }
+            "include" | "define" => {
+                input.parse::<Token![=]>()?;
+                let values: Vec<LitStr> = in_brackets(input)?;
+                let list = if text == "include" { &mut self.include } else { &mut self.define };
+                list.extend(values.iter().map(LitStr::value));
+                self.preprocessed.get_or_insert(name);
+            }
+            "extern" => {
+                for (idl, path) in in_parentheses(input, |input| {
+                    let idl: LitStr = input.parse()?;
+                    input.parse::<Token![=]>()?;
+                    Ok((idl, syn::Path::parse_mod_style(input)?))
+                })? {
+                    self.extern_spans.push(idl.span());
+                    self.options.external.push((idl.value(), path.into_token_stream()));
+                }
+            }
+            "include_policy" => {
+                input.parse::<Token![=]>()?;
+                let policy = input.call(<Ident as syn::ext::IdentExt>::parse_any)?;
+                self.options.include_policy = match policy.to_string().as_str() {
+                    "compile" => IncludePolicy::Compile,
+                    "extern" => IncludePolicy::Extern,
+                    _ => {
+                        let message = "the include policy is `compile` or `extern`";
+                        return Err(syn::Error::new(policy.span(), message));
+                    }
+                };
             }
             "crate" => {
                 input.parse::<Token![=]>()?;
@@ -127,14 +173,14 @@ impl Reader {
                 let patterns: Vec<LitStr> = in_parentheses(input, |input| input.parse())?;
                 self.options.non_nil.extend(patterns.iter().map(LitStr::value));
             }
-            "include" | "extern" | "derive" | "default_bodies" => {
+            "derive" | "default_bodies" => {
                 return Err(syn::Error::new(
                     name.span(),
                     format!("the option `{text}` is not supported yet"),
                 ));
             }
             _ => {
-                let known = "`file`, `rename`, `non_nil` and `crate`";
+                let known = "`file`, `include`, `define`, `extern`, `include_policy`, `rename`, `non_nil` and `crate`";
                 return Err(syn::Error::new(
                     name.span(),
                     format!("there is no option `{text}`; there are {known}"),
@@ -152,10 +198,10 @@ impl Reader {
     }
 
     fn finish(mut self, text: Option<Idl>, rest: TokenStream) -> syn::Result<Input> {
-        let file = self.file.take();
-        let idl = match (text, file) {
+        let files = std::mem::take(&mut self.files);
+        let idl = match (text, files.first().cloned()) {
             (None, None) => Idl::Tokens(rest),
-            (None, Some((literal, path))) if rest.is_empty() => Idl::File(literal, path),
+            (None, Some(_)) if rest.is_empty() => Idl::Files(files),
             (Some(idl), None) => idl,
             (_, Some((literal, _))) => {
                 self.fail(syn::Error::new(
@@ -165,11 +211,34 @@ impl Reader {
                 Idl::Tokens(TokenStream::new())
             }
         };
+        if let (Idl::Tokens(_), Some(name), None) = (&idl, &self.preprocessed, &self.error) {
+            let message = format!(
+                "`{name}` has no meaning for IDL among Rust tokens, which is not preprocessed; put the IDL into a string or a file"
+            );
+            self.fail(syn::Error::new(name.span(), message));
+        }
         match self.error {
             Some(error) => Err(error),
-            None => Ok(Input { idl, options: self.options, rename_spans: self.rename_spans }),
+            None => Ok(Input {
+                idl,
+                options: self.options,
+                rename_spans: self.rename_spans,
+                extern_spans: self.extern_spans,
+                include: self.include,
+                define: self.define,
+            }),
         }
     }
+}
+
+/// `["a", "b", ...]`, or a single `"a"`.
+fn in_brackets(input: ParseStream<'_>) -> syn::Result<Vec<LitStr>> {
+    if input.peek(LitStr) {
+        return Ok(vec![input.parse()?]);
+    }
+    let content;
+    syn::bracketed!(content in input);
+    Ok(content.parse_terminated(|input| input.parse(), Token![,])?.into_iter().collect())
 }
 
 /// `(a, b, ...)`.
@@ -203,7 +272,10 @@ fn is_option_mark(second: &TokenTree) -> bool {
 /// A string with a semicolon is IDL; no path has one.
 fn text_or_path(literal: Literal) -> Idl {
     match syn::Lit::new(literal.clone()) {
-        syn::Lit::Str(text) if !text.value().contains(';') => Idl::File(literal, text.value()),
+        syn::Lit::Str(text) if !text.value().contains(';') => {
+            let path = text.value();
+            Idl::Files(vec![(literal, path)])
+        }
         _ => Idl::Text(literal),
     }
 }

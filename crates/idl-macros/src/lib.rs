@@ -3,7 +3,7 @@
 mod input;
 
 use idl_compiler::emit::{self, OptionProblem};
-use idl_compiler::{Source, compile};
+use idl_compiler::{Compiler, Disk, Model, Source};
 use proc_macro2::TokenStream;
 use quote::quote;
 
@@ -19,7 +19,9 @@ use input::{Idl, Input};
 /// idl! { module Bank { interface Account { void deposit(in double amount); }; }; }
 /// idl!(r#"const wstring GREETING = L"hello";"#);      // text that Rust's lexer refuses; a string with `;` is text,
 /// idl!("idl/bank.idl");                               // any other a path
+/// idl!("idl/bank.idl", "idl/shop.idl", include = ["idl", "vendor/idl"], define = ["LIMIT=5"]);
 /// idl!(file = "idl/bank.idl", rename("Bank::Account::set_owner" = "assign_owner"));
+/// idl!("idl/bank.idl", extern("::Common" = ::common::common));  // what an included file defines is elsewhere
 /// idl! { non_nil("Bank::*"); module Bank { /* ... */ }; }   // options, a semicolon, IDL
 /// ```
 ///
@@ -28,6 +30,10 @@ use input::{Idl, Input};
 /// | option | meaning |
 /// |---|---|
 /// | `file = "path"` | the IDL is in this file |
+/// | `include = ["folder", ...]` | where `#include` looks, from the directory of `Cargo.toml` |
+/// | `define = ["NAME=VALUE", ...]` | macros of the preprocessor |
+/// | `extern("::M" = ::path, ...)` | where the Rust of an included module or definition is; it is not generated again |
+/// | `include_policy = extern` | included definitions are not generated at all; `compile` is the default |
 /// | `rename("M::I::op" = "name", ...)` | Rust names in place of the converted ones; members, enumerators and parameters are named through what they belong to |
 /// | `non_nil("M::*", ...)` | places where references are never nil: `IRef` in place of `Option<IRef>` |
 /// | `crate = ::path` | where the crate `zorb` is |
@@ -42,37 +48,51 @@ pub fn idl(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 /// The output, or the errors as tokens.
 fn expand(tokens: TokenStream) -> Result<TokenStream, TokenStream> {
     let input = Input::parse(tokens).map_err(|error| error.to_compile_error())?;
-    let (source, rebuild) = match &input.idl {
-        Idl::Tokens(tokens) => (Source::tokens(tokens.clone()), TokenStream::new()),
+    let base = std::env::var_os("CARGO_MANIFEST_DIR").map(std::path::PathBuf::from).unwrap_or_default();
+    let mut compiler = Compiler::default().files(Disk::at(&base));
+    for folder in &input.include {
+        compiler = compiler.include(folder);
+    }
+    for define in &input.define {
+        compiler = compiler.define(define);
+    }
+    let model = match &input.idl {
+        Idl::Tokens(tokens) => compiler.compile(Source::tokens(tokens.clone())),
         Idl::Text(literal) => match Source::literal(literal) {
-            Some(source) => (source, TokenStream::new()),
+            Some(source) => compiler.compile(source),
             None => return Err(error_at(literal.span(), "IDL text stands in a string")),
         },
-        Idl::File(literal, path) => read(literal.span(), path)?,
+        Idl::Files(files) => {
+            let missing: TokenStream =
+                files.iter().filter_map(|(literal, path)| missing(&base, literal.span(), path)).collect();
+            if !missing.is_empty() {
+                return Err(missing);
+            }
+            compiler.compile_files(files.iter().map(|(_, path)| path))
+        }
     };
-    let model = compile(source).map_err(|errors| errors.to_compile_errors())?;
+    let model = model.map_err(|errors| errors.to_compile_errors())?;
     let problems = input.options.check(&model);
     if !problems.is_empty() {
         return Err(problems.into_iter().map(|problem| option_error(&input, problem)).collect());
     }
     let output = emit::emit(&model, &input.options).map_err(|errors| errors.to_compile_errors())?;
+    let rebuild = rebuild(&model);
     Ok(quote!(#output #rebuild))
 }
 
-/// The content of a file, and tokens that make the compiler look at the file again when it changes.
-fn read(span: proc_macro2::Span, path: &str) -> Result<(Source, TokenStream), TokenStream> {
-    let base = std::env::var_os("CARGO_MANIFEST_DIR").map(std::path::PathBuf::from).unwrap_or_default();
-    let full = base.join(path);
-    let octets = std::fs::read(&full).map_err(|error| {
-        let hint =
-            "paths start at the directory of Cargo.toml; a string with a `;` in it is IDL, any other a path";
-        error_at(span, &format!("cannot read `{path}`: {error}\nnote: {hint}"))
-    })?;
-    let text = full.to_string_lossy();
-    let rebuild = quote!(
-        const _: &[::core::primitive::u8] = ::core::include_bytes!(#text);
-    );
-    Ok((Source::octets(path, octets), rebuild))
+/// Says that a file cannot be read, if it cannot.
+fn missing(base: &std::path::Path, span: proc_macro2::Span, path: &str) -> Option<TokenStream> {
+    let error = std::fs::metadata(base.join(path)).err()?;
+    let hint =
+        "paths start at the directory of Cargo.toml; a string with a `;` in it is IDL, any other a path";
+    Some(error_at(span, &format!("cannot read `{path}`: {error}\nnote: {hint}")))
+}
+
+/// Tokens that make the Rust compiler look again at every file that was read when it changes.
+fn rebuild(model: &Model) -> TokenStream {
+    let paths = model.sources().paths().into_iter().map(|path| path.to_string_lossy().into_owned());
+    quote!(#(const _: &[::core::primitive::u8] = ::core::include_bytes!(#paths);)*)
 }
 
 fn option_error(input: &Input, problem: OptionProblem) -> TokenStream {
@@ -84,12 +104,17 @@ fn option_error(input: &Input, problem: OptionProblem) -> TokenStream {
         OptionProblem::NotAnIdentifier(index) => {
             (index, format!("`{}` is not an identifier", entry(index).1))
         }
+        OptionProblem::NothingExternal(index) => {
+            let name = input.options.external.get(index).map_or("", |(name, _)| name);
+            let span = input.extern_spans.get(index).copied().unwrap_or(proc_macro2::Span::call_site());
+            return error_at(span, &format!("no included file defines `{name}`"));
+        }
     };
     let spans = input.rename_spans.get(index).copied();
     let span = match (problem, spans) {
         (OptionProblem::UnknownName(_), Some((idl, _))) => idl,
         (OptionProblem::NotAnIdentifier(_), Some((_, rust))) => rust,
-        (_, None) => proc_macro2::Span::call_site(),
+        _ => proc_macro2::Span::call_site(),
     };
     error_at(span, &text)
 }

@@ -12,12 +12,13 @@ use crate::model::{Const, ConstValue, Def, DefId, DefKind, Docs, Primitive, Type
 impl Cx<'_> {
     /// The whole output.
     pub(super) fn whole(&self) -> TokenStream {
-        let roots = self.model.roots();
+        let roots: Vec<DefId> =
+            self.model.roots().iter().copied().filter(|id| self.external.emitted(*id)).collect();
         if roots.is_empty() {
             return TokenStream::new();
         }
-        let hidden = self.hidden_name();
-        let items = self.items(0, roots);
+        let hidden = self.hidden_name(&roots);
+        let items = self.items(0, &roots);
         let names = roots.iter().flat_map(|id| self.exported(*id));
         let (private, public): (Vec<Ident>, Vec<Ident>) =
             names.partition(|name| name.to_string().starts_with("__zorb_"));
@@ -41,10 +42,10 @@ impl Cx<'_> {
 
     /// A name for the hidden module that differs from those of other IDL in the same Rust scope, whose file-level
     /// names must differ anyway.
-    fn hidden_name(&self) -> Ident {
+    fn hidden_name(&self, roots: &[DefId]) -> Ident {
         // FNV-1a: the same names on every host and in every version of Rust.
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        for id in self.model.roots() {
+        for id in roots {
             for octet in self.model.def(*id).name.bytes().chain([0]) {
                 hash = (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3);
             }
@@ -54,7 +55,8 @@ impl Cx<'_> {
 
     /// The items of definitions that stand in one scope, whose module is `depth` levels below the hidden root.
     fn items(&self, depth: usize, ids: &[DefId]) -> Vec<TokenStream> {
-        ids.iter().map(|id| self.definition(depth, self.model.def(*id))).collect()
+        let emitted = ids.iter().filter(|id| self.external.emitted(**id));
+        emitted.map(|id| self.definition(depth, self.model.def(*id))).collect()
     }
 
     fn definition(&self, depth: usize, def: &Def) -> TokenStream {
@@ -144,7 +146,10 @@ impl Cx<'_> {
     }
 
     /// Path of the module in which a definition's items lie.
-    fn scope_path(&self, depth: usize, id: DefId) -> TokenStream {
+    pub(super) fn scope_path(&self, depth: usize, id: DefId) -> TokenStream {
+        if let Some(path) = self.external.scope(id, &self.names) {
+            return path;
+        }
         let root = self.root(depth);
         let scope = self.names[id].scope.iter();
         quote!(#root #(::#scope)*)

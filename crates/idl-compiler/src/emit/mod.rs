@@ -12,6 +12,7 @@ mod client;
 mod docs;
 mod enums;
 mod errors;
+mod external;
 mod ident;
 mod items;
 mod method;
@@ -34,6 +35,7 @@ use quote::quote;
 use crate::diagnostic::Diagnostics;
 use crate::model::{DefId, DefKind, Model};
 
+use external::External;
 use method::Method;
 use names::Names;
 
@@ -48,11 +50,27 @@ pub struct Options {
     /// Where references are never nil: scoped names of members, parameters, operations, attributes and typedefs, or
     /// beginnings of such names followed by `*`.
     pub non_nil: Vec<String>,
+    /// Where the Rust of included definitions is: scoped name of a module or definition (`::` for all), and its Rust path.
+    /// They are not written again, whatever [`Options::include_policy`] says.
+    pub external: Vec<(String, TokenStream)>,
+    /// What becomes of other included definitions.
+    pub include_policy: IncludePolicy,
+}
+
+/// What becomes of definitions in files that are included and not among those that the compiler was given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IncludePolicy {
+    /// They are written like all others.
+    #[default]
+    Compile,
+    /// They are not written. Those that others use need an entry of [`Options::external`].
+    Extern,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { runtime: quote!(::zorb), rename: Vec::new(), non_nil: Vec::new() }
+        let (rename, non_nil, external) = (Vec::new(), Vec::new(), Vec::new());
+        Options { runtime: quote!(::zorb), rename, non_nil, external, include_policy: IncludePolicy::Compile }
     }
 }
 
@@ -63,6 +81,8 @@ pub enum OptionProblem {
     UnknownName(usize),
     /// The Rust name of the entry at this position is no identifier.
     NotAnIdentifier(usize),
+    /// The entry of [`Options::external`] at this position covers no included definition.
+    NothingExternal(usize),
 }
 
 impl Options {
@@ -75,7 +95,8 @@ impl Options {
             }
             (!ident::is_identifier(rust)).then_some(OptionProblem::NotAnIdentifier(index))
         };
-        self.rename.iter().enumerate().filter_map(check).collect()
+        let external = (0..self.external.len()).filter_map(|index| external::problem(model, self, index));
+        self.rename.iter().enumerate().filter_map(check).chain(external).collect()
     }
 }
 
@@ -83,16 +104,19 @@ impl Options {
 ///
 /// # Errors
 /// Names that are the same in Rust though they differ in IDL, each clash with both places and the way out; `@zero_copy`
-/// structs of more than 64 KiB.
+/// structs of more than 64 KiB; included definitions that are needed and of which nothing says where they are.
 pub fn emit(model: &Model, options: &Options) -> Result<TokenStream, Diagnostics> {
     let mut problems = Vec::new();
     let names = Names::new(model, options, &mut problems);
     structs::refuse_large(model, &mut problems);
+    let external = External::new(model, options, &names);
+    external.check(model, &mut problems);
     if !problems.is_empty() {
         return Err(Diagnostics::new(problems, Rc::clone(&model.sources)));
     }
     let runtime = &options.runtime;
-    let mut cx = Cx { model, options, names, v1: quote!(#runtime::__private::v1), methods: HashMap::new() };
+    let v1 = quote!(#runtime::__private::v1);
+    let mut cx = Cx { model, options, names, external, v1, methods: HashMap::new() };
     let interfaces = model.defs().iter().filter(|def| matches!(def.kind, DefKind::Interface(_)));
     cx.methods = interfaces.map(|def| (def.id, cx.methods(def.id))).collect();
     Ok(cx.whole())
@@ -103,6 +127,7 @@ struct Cx<'a> {
     model: &'a Model,
     options: &'a Options,
     names: Names,
+    external: External,
     /// Path of the private runtime API.
     v1: TokenStream,
     /// The methods that each interface declares itself.

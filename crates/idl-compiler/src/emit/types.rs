@@ -53,9 +53,8 @@ impl Cx<'_> {
 
     /// Path of a name that lies beside the item of `id`.
     pub(super) fn path(&self, depth: usize, id: DefId, name: &RustName) -> TokenStream {
-        let root = self.root(depth);
-        let scope = self.names[id].scope.iter();
-        quote!(#root #(::#scope)* ::#name)
+        let scope = self.scope_path(depth, id);
+        quote!(#scope::#name)
     }
 
     /// Path of the item of `id`.

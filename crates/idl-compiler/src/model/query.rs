@@ -46,9 +46,15 @@ impl Model {
     }
 
     /// The definition stands in a file that was included and is none of those that the compiler was given. A module
-    /// that several files open is where it is opened first.
+    /// that several files open is where it is opened first; what an interface or type declares is where that is.
     pub fn is_included(&self, id: DefId) -> bool {
-        self.sources.is_included(self.def(id).span)
+        let mut at = id;
+        while let Some(parent) =
+            self.def(at).parent.filter(|id| !matches!(self.def(*id).kind, DefKind::Module(_)))
+        {
+            at = parent;
+        }
+        self.sources.is_included(self.def(at).span)
     }
 
     /// The texts the spans point into.

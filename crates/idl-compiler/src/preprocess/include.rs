@@ -127,7 +127,7 @@ impl Preprocessor<'_> {
 
     fn open_text(&mut self, path: PathBuf, text: Rc<str>, from: Option<Span>) {
         let identity = self.settings.files.identity(&path);
-        if self.once.contains(&identity) {
+        if self.once.contains(&identity) || self.was_given(&identity) {
             return;
         }
         if let (Some(span), true) = (from, self.stack.len() >= MAX_NESTED) {
@@ -155,6 +155,12 @@ impl Preprocessor<'_> {
         let file = self.sources.add_text(path.display().to_string(), Rc::clone(&text), opened);
         self.seen.insert(identity.clone());
         self.push(file, text, folder, Some(identity));
+    }
+
+    /// One of several files to compile that has been read: what it defines is there.
+    fn was_given(&self, identity: &Path) -> bool {
+        let open = self.stack.iter().any(|open| open.identity.as_deref() == Some(identity));
+        self.given.len() > 1 && self.given.contains(identity) && self.seen.contains(identity) && !open
     }
 
     /// Files include each other without end, most likely.

@@ -1,6 +1,6 @@
 // Options that do not exist or are not supported yet, each at its name.
 idl_macros::idl! {
-    colour = "red", include = ["x"], derive(Clone), rename("A" = "B"), rename("C" = "D");
+    colour = "red", include = ["x"], define = 5, include_policy = both, derive(Clone), rename("A" = "B"), rename("C" = "D");
     struct A { long x; };
 }
 
@@ -12,5 +12,11 @@ idl_macros::idl! { file = "some.idl"; struct F { long x; }; }
 
 // A malformed option, and what is wrong after it.
 idl_macros::idl!("struct G { long x; };", crate = 1, nonsense);
+
+// Nothing is preprocessed among Rust tokens.
+idl_macros::idl! { include = ["idl"]; struct H { long x; }; }
+
+// Nothing that is included.
+idl_macros::idl!("struct J { long x; };", extern("::J" = ::elsewhere));
 
 fn main() {}

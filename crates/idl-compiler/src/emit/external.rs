@@ -1,0 +1,170 @@
+//! Definitions of included files whose Rust is elsewhere: what is left out, and the paths that lead there.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::names::Names;
+use super::{IncludePolicy, OptionProblem, Options};
+use crate::diagnostic::Diagnostic;
+use crate::model::{ConstValue, DefId, DefKind, Model, Type, TypeId};
+
+/// Where the Rust of definitions is.
+pub(super) struct External {
+    /// By definition: the path of an outer module, and how many modules of the definition's own scope it stands for.
+    places: Vec<Option<(TokenStream, usize)>>,
+    emitted: Vec<bool>,
+}
+
+impl External {
+    pub(super) fn new(model: &Model, options: &Options, names: &Names) -> Self {
+        let mut places = vec![None; model.defs().len()];
+        let mut emitted = vec![true; model.defs().len()];
+        for def in model.defs() {
+            if let Some((entry, named)) = cover(model, options, def.id) {
+                let (path, depth) = match named {
+                    None => (entry.clone(), 0),
+                    Some(id) if is_module(model, id) => (entry.clone(), names[id].scope.len() + 1),
+                    Some(id) => (outer(entry), names[id].scope.len()),
+                };
+                places[def.id.index()] = Some((path, depth));
+            }
+            let included = model.is_included(def.id);
+            let compiled = options.include_policy == IncludePolicy::Compile;
+            emitted[def.id.index()] = !included || compiled && places[def.id.index()].is_none();
+        }
+        // A module is written if anything in it is. Children come after their parents.
+        for def in model.defs().iter().rev().filter(|def| is_module(model, def.id)) {
+            emitted[def.id.index()] = model.children(def.id).iter().any(|child| emitted[child.index()]);
+        }
+        External { places, emitted }
+    }
+
+    /// The definition is part of the output.
+    pub(super) fn emitted(&self, id: DefId) -> bool {
+        self.emitted[id.index()]
+    }
+
+    /// The path of the module in which a definition lies that is elsewhere.
+    pub(super) fn scope(&self, id: DefId, names: &Names) -> Option<TokenStream> {
+        let (path, depth) = self.places[id.index()].as_ref().filter(|_| !self.emitted(id))?;
+        let scope = names[id].scope.iter().skip(*depth);
+        Some(quote!(#path #(::#scope)*))
+    }
+
+    /// Reports definitions that the output needs and that are nowhere.
+    pub(super) fn check(&self, model: &Model, problems: &mut Vec<Diagnostic>) {
+        let mut reported = vec![false; model.defs().len()];
+        for def in model.defs().iter().filter(|def| self.emitted(def.id)) {
+            for used in used(model, def.id) {
+                let missing = !self.emitted(used) && self.places[used.index()].is_none();
+                if !missing || std::mem::replace(&mut reported[used.index()], true) {
+                    continue;
+                }
+                let (name, user) = (model.scoped_name(used), model.scoped_name(def.id));
+                let outer = name.split("::").next().unwrap_or_default();
+                let message =
+                    format!("`{user}` uses `{name}` of an included file, and nothing says where its Rust is");
+                problems.push(
+                    Diagnostic::error("no-extern", def.span, message)
+                        .and(model.def(used).span, "declared here")
+                        .help(format!(
+                            "say it with `extern(\"::{outer}\" = ::path)`, or compile included files too: include policy `compile`"
+                        )),
+                );
+            }
+        }
+    }
+}
+
+/// What is wrong with the entry of [`Options::external`] at a position.
+pub(super) fn problem(model: &Model, options: &Options, index: usize) -> Option<OptionProblem> {
+    let (idl, _) = options.external.get(index)?;
+    let covers = model
+        .defs()
+        .iter()
+        .any(|def| model.is_included(def.id) && entry_covers(model, idl, def.id).is_some());
+    (!covers).then_some(OptionProblem::NothingExternal(index))
+}
+
+/// The entry that says where the Rust of a definition is, the longest that fits, and what it names; `None` for all.
+fn cover<'o>(model: &Model, options: &'o Options, id: DefId) -> Option<(&'o TokenStream, Option<DefId>)> {
+    if !model.is_included(id) {
+        return None;
+    }
+    let fitting = options.external.iter().filter_map(|(idl, path)| {
+        let named = entry_covers(model, idl, id)?;
+        Some((idl.trim_start_matches("::").len(), path, named))
+    });
+    fitting.max_by_key(|(length, _, _)| *length).map(|(_, path, named)| (path, named))
+}
+
+/// What an entry names, if that is the definition or one around it; `::` names everything.
+fn entry_covers(model: &Model, idl: &str, id: DefId) -> Option<Option<DefId>> {
+    let wanted = idl.trim_start_matches("::");
+    if wanted.is_empty() {
+        return Some(None);
+    }
+    let around = std::iter::successors(Some(id), |id| model.def(*id).parent);
+    around.into_iter().find(|id| model.scoped_name(*id) == wanted).map(Some)
+}
+
+fn is_module(model: &Model, id: DefId) -> bool {
+    matches!(model.def(id).kind, DefKind::Module(_))
+}
+
+/// A path without its last part.
+fn outer(path: &TokenStream) -> TokenStream {
+    let mut trees: Vec<_> = path.clone().into_iter().collect();
+    while let Some(tree) = trees.pop() {
+        if matches!(&tree, proc_macro2::TokenTree::Punct(_)) {
+            trees.pop();
+            break;
+        }
+    }
+    trees.into_iter().collect()
+}
+
+/// Definitions that the output of one names.
+fn used(model: &Model, id: DefId) -> Vec<DefId> {
+    let mut used = Vec::new();
+    let mut types: Vec<TypeId> = model.member_types(id);
+    match &model.def(id).kind {
+        DefKind::Union(union) => types.push(union.discriminator),
+        DefKind::Const(constant) => {
+            types.push(constant.ty);
+            if let ConstValue::Enum { def, .. } = constant.value {
+                used.push(def);
+            }
+        }
+        // A reference has the operations of its bases too.
+        DefKind::Interface(_) => {
+            used.extend(model.all_bases(id));
+            for def in model.all_members(id) {
+                match &def.kind {
+                    DefKind::Operation(operation) => {
+                        types.extend(operation.result);
+                        types.extend(operation.params.iter().map(|param| param.ty));
+                        used.extend(&operation.raises);
+                    }
+                    DefKind::Attribute(attribute) => {
+                        types.push(attribute.ty);
+                        used.extend(attribute.get_raises.iter().chain(&attribute.set_raises));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        _ => {}
+    }
+    while let Some(ty) = types.pop() {
+        match model.ty(ty) {
+            Type::Sequence { element, .. } | Type::Array { element, .. } => types.push(*element),
+            Type::Named(def) => {
+                used.push(*def);
+                types.extend(model.typedef(*def).map(|alias| alias.ty));
+            }
+            _ => {}
+        }
+    }
+    used
+}

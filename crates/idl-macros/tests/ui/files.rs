@@ -1,0 +1,16 @@
+// Messages about files name the files.
+idl_macros::idl!("tests/ui/files/main.idl", include = ["tests/ui/files/inc"]);
+
+// What is elsewhere must be said.
+idl_macros::idl!("tests/ui/files/uses.idl", include_policy = extern);
+
+// A second file that is not there, and one that is.
+idl_macros::idl!("tests/ui/files/uses.idl", "no/such.idl");
+
+// A directive among Rust tokens.
+idl_macros::idl! {
+    #include "x.idl"
+    struct S { long x; };
+}
+
+fn main() {}
