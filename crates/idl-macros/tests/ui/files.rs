@@ -1,11 +1,11 @@
 // Messages about files name the files.
-idl_macros::idl!("tests/ui/files/main.idl", include = ["tests/ui/files/inc"]);
+idl_macros::idl!("../../../tmp/ui-files/main.idl", include = ["../../../tmp/ui-files/inc"]);
 
 // What is elsewhere must be said.
-idl_macros::idl!("tests/ui/files/uses.idl", include_policy = extern);
+idl_macros::idl!("../../../tmp/ui-files/uses.idl", include_policy = extern);
 
 // A second file that is not there, and one that is.
-idl_macros::idl!("tests/ui/files/uses.idl", "no/such.idl");
+idl_macros::idl!("../../../tmp/ui-files/uses.idl", "no/such.idl");
 
 // A directive among Rust tokens.
 idl_macros::idl! {

@@ -1,0 +1,161 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use idl_compiler::emit::{IncludePolicy, Options};
+
+const EXAMPLES: &str = "\
+Examples:
+  idlc check -I idl bank.idl shop.idl        is anything wrong with these files?
+  idlc check - <bank.idl                     with this text?
+  cpp -x c bank.idl | idlc check -           with what another preprocessor put out?
+  idlc rust -I idl -D LIMIT=5 bank.idl       the Rust that idl!(\"bank.idl\") makes
+  idlc rust --extern ::CosNaming=::zorb::cos_naming -I idl naming_client.idl
+  idlc model --json bank.idl | jq '.definitions[].repository_id'
+  idlc deps --make --target bank.rs bank.idl >bank.d
+
+Exit codes: 0 all is well, 1 the IDL has errors, 2 the options have, 3 input or output failed.";
+
+/// An OMG IDL compiler: checks IDL, shows its Rust, its model and what it includes.
+#[derive(Debug, Parser)]
+#[command(version, about, after_help = EXAMPLES, max_term_width = 110)]
+pub(crate) struct Args {
+    /// When messages are coloured; `auto` respects NO_COLOR and asks whether a terminal reads them.
+    #[arg(long = "color", alias = "colour", value_name = "WHEN", default_value = "auto", global = true)]
+    pub(crate) colour: Colour,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Colour {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Reports everything that is wrong with each file, by itself
+    #[command(after_help = EXAMPLES)]
+    Check {
+        #[command(flatten)]
+        input: Input,
+    },
+    /// Prints the Rust of the files together
+    #[command(after_help = EXAMPLES)]
+    Rust {
+        #[command(flatten)]
+        input: Input,
+        #[command(flatten)]
+        mapping: Mapping,
+        /// Write to this file
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Prints what the files together define
+    #[command(after_help = EXAMPLES)]
+    Model {
+        #[command(flatten)]
+        input: Input,
+        /// As JSON, which is the only form so far
+        #[arg(long, required = true)]
+        json: bool,
+        /// Write to this file
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Prints every file that is read, one a line
+    #[command(after_help = EXAMPLES)]
+    Deps {
+        #[command(flatten)]
+        input: Input,
+        /// As a rule for make and ninja
+        #[arg(long)]
+        make: bool,
+        /// What the rule makes; the first file with `.rs` if not said
+        #[arg(long, value_name = "FILE", requires = "make")]
+        target: Option<String>,
+        /// Write to this file
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Input {
+    /// IDL files; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// A folder in which `#include` looks
+    #[arg(short = 'I', long, value_name = "FOLDER")]
+    pub(crate) include: Vec<PathBuf>,
+    /// Define a macro; without a value it is 1
+    #[arg(short = 'D', long, value_name = "NAME[=VALUE]")]
+    pub(crate) define: Vec<String>,
+    /// Take a macro away, after all -D
+    #[arg(short = 'U', long, value_name = "NAME")]
+    pub(crate) undefine: Vec<String>,
+    /// Names that only the letter of the standard forbids are errors, not warnings
+    #[arg(long)]
+    pub(crate) strict_names: bool,
+    /// Print no warnings
+    #[arg(long)]
+    pub(crate) no_warnings: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Mapping {
+    /// What becomes of definitions of included files
+    #[arg(long, value_name = "POLICY", default_value = "compile")]
+    include_policy: Policy,
+    /// Where the Rust of an included module or definition is
+    #[arg(long = "extern", value_name = "::IDL=::PATH", value_parser = pair)]
+    external: Vec<(String, String)>,
+    /// Another Rust name for a definition, member, enumerator or parameter
+    #[arg(long, value_name = "IDL=NAME", value_parser = pair)]
+    rename: Vec<(String, String)>,
+    /// Where references are never nil: scoped names, or beginnings of names and `*`
+    #[arg(long, value_name = "PATTERN")]
+    non_nil: Vec<String>,
+    /// Where the crate zorb is
+    #[arg(long = "crate", value_name = "PATH", default_value = "::zorb")]
+    runtime: String,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Policy {
+    /// They are compiled like all others
+    Compile,
+    /// They are left out, and those that others use need `--extern`
+    Extern,
+}
+
+impl Mapping {
+    /// # Errors
+    /// What is no path of Rust.
+    pub(crate) fn options(&self) -> Result<Options, String> {
+        let path = |text: &str| {
+            let tokens: Option<proc_macro2::TokenStream> = text.parse().ok();
+            let path = tokens.filter(|tokens| syn::parse2::<syn::Path>(tokens.clone()).is_ok());
+            path.ok_or_else(|| format!("`{text}` is not a Rust path"))
+        };
+        let mut external = Vec::new();
+        for (idl, rust) in &self.external {
+            external.push((idl.clone(), path(rust)?));
+        }
+        let include_policy = match self.include_policy {
+            Policy::Compile => IncludePolicy::Compile,
+            Policy::Extern => IncludePolicy::Extern,
+        };
+        let (rename, non_nil) = (self.rename.clone(), self.non_nil.clone());
+        Ok(Options { runtime: path(&self.runtime)?, rename, non_nil, external, include_policy })
+    }
+}
+
+/// `a=b`.
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (left, right) = text.split_once('=').ok_or("expected `IDL=RUST`")?;
+    Ok((left.trim().to_owned(), right.trim().to_owned()))
+}

@@ -1,0 +1,25 @@
+//! What was read.
+
+use std::path::Path;
+
+/// One path a line.
+pub(crate) fn list(paths: &[&Path]) -> String {
+    paths.iter().map(|path| format!("{}\n", path.display())).collect()
+}
+
+/// A rule as compilers write them with `-MD`: the target depends on every file, and a file that is gone is no error.
+pub(crate) fn make(target: Option<&str>, first: Option<&Path>, paths: &[&Path]) -> String {
+    let default = || first.map(|path| path.with_extension("rs").display().to_string()).unwrap_or_default();
+    let target = target.map_or_else(default, str::to_owned);
+    let names: Vec<String> = paths.iter().map(|path| escaped(&path.display().to_string())).collect();
+    let mut text = format!("{}: {}\n", escaped(&target), names.join(" \\\n  "));
+    for name in &names {
+        text.push_str(&format!("\n{name}:\n"));
+    }
+    text
+}
+
+/// Blanks, `#` and `$` as make wants them.
+fn escaped(path: &str) -> String {
+    path.replace('$', "$$").replace('#', "\\#").replace(' ', "\\ ")
+}

@@ -1,0 +1,201 @@
+//! `idlc`: checks OMG IDL, and shows the Rust, the model and the files that come of it.
+//!
+//! Exit codes: 0 all is well, 1 the IDL has errors, 2 the command line has, 3 input or output failed.
+
+mod args;
+mod deps;
+mod model;
+
+use std::io::{self, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+use idl_compiler::emit::{self, OptionProblem, Options};
+use idl_compiler::{Compiler, Diagnostics, Disk, Model, Source};
+
+use args::{Args, Colour, Command, Input};
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.show(args.colour.wanted());
+            failure.code()
+        }
+    }
+}
+
+/// Why a command failed.
+enum Failure {
+    /// The IDL is wrong; said already where it is.
+    Idl,
+    /// Options do not fit the IDL.
+    Options(Vec<String>),
+    /// Input or output.
+    Io(String),
+}
+
+impl Failure {
+    fn code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Failure::Idl => 1,
+            Failure::Options(_) => 2,
+            Failure::Io(_) => 3,
+        })
+    }
+
+    fn show(&self, colour: bool) {
+        let lines = match self {
+            Failure::Idl => &[][..],
+            Failure::Options(lines) => lines,
+            Failure::Io(line) => std::slice::from_ref(line),
+        };
+        let (start, end) = if colour { ("\x1b[1;91m", "\x1b[0m") } else { ("", "") };
+        for line in lines {
+            eprintln!("{start}error{end}: {line}");
+        }
+    }
+}
+
+fn run(args: &Args) -> Result<(), Failure> {
+    let colour = args.colour.wanted();
+    match &args.command {
+        Command::Check { input } => {
+            // Each by itself, and all of them whatever is wrong with one.
+            let mut good = true;
+            for file in &input.files {
+                good &= compile(input, std::slice::from_ref(file), colour).is_ok();
+            }
+            if good { Ok(()) } else { Err(Failure::Idl) }
+        }
+        Command::Rust { input, output, mapping } => {
+            let model = compile(input, &input.files, colour)?;
+            let options = mapping.options().map_err(|wrong| Failure::Options(vec![wrong]))?;
+            let text = generated(&model, &options, colour)?;
+            write(output.as_deref(), &text)
+        }
+        Command::Model { input, output, json: _ } => {
+            let model = compile(input, &input.files, colour)?;
+            let text = serde_json::to_string_pretty(&model::json(&model))
+                .map_err(|error| Failure::Io(error.to_string()))?;
+            write(output.as_deref(), &format!("{text}\n"))
+        }
+        Command::Deps { input, output, make, target } => {
+            let model = compile(input, &input.files, colour)?;
+            let paths = model.sources().paths();
+            let text = match make {
+                true => deps::make(target.as_deref(), input.files.first().map(PathBuf::as_path), &paths),
+                false => deps::list(&paths),
+            };
+            write(output.as_deref(), &text)
+        }
+    }
+}
+
+/// Compiles files as one text, or standard input; messages go to standard error.
+fn compile(input: &Input, files: &[PathBuf], colour: bool) -> Result<Model, Failure> {
+    let mut compiler = Compiler::default().files(Disk::new()).strict_names(input.strict_names);
+    for folder in &input.include {
+        compiler = compiler.include(folder);
+    }
+    for define in &input.define {
+        compiler = compiler.define(define);
+    }
+    for name in &input.undefine {
+        compiler = compiler.undefine(name);
+    }
+    let result = match files {
+        [only] if only.as_os_str() == "-" => {
+            let mut octets = Vec::new();
+            let limit = 64 << 20;
+            io::stdin()
+                .take(limit + 1)
+                .read_to_end(&mut octets)
+                .map_err(|error| Failure::Io(format!("cannot read standard input: {error}")))?;
+            if octets.len() as u64 > limit {
+                return Err(Failure::Io("standard input is larger than 64 MiB".to_owned()));
+            }
+            compiler.compile(Source::octets("<stdin>", octets))
+        }
+        files if files.iter().any(|file| file.as_os_str() == "-") => {
+            return Err(Failure::Options(vec!["`-` stands alone: standard input is one text".to_owned()]));
+        }
+        files => compiler.compile_files(files),
+    };
+    let model = result.map_err(|errors| {
+        show(&errors, colour);
+        Failure::Idl
+    })?;
+    if !input.no_warnings {
+        show(model.warnings(), colour);
+    }
+    Ok(model)
+}
+
+fn show(messages: &Diagnostics, colour: bool) {
+    eprint!("{}", messages.render(colour));
+}
+
+/// The Rust of a model, laid out for readers.
+fn generated(model: &Model, options: &Options, colour: bool) -> Result<String, Failure> {
+    let problems: Vec<String> =
+        options.check(model).into_iter().map(|problem| explained(options, problem)).collect();
+    if !problems.is_empty() {
+        return Err(Failure::Options(problems));
+    }
+    let tokens = emit::emit(model, options).map_err(|errors| {
+        show(&errors, colour);
+        Failure::Idl
+    })?;
+    let file = syn::parse2(tokens).map_err(|error| {
+        Failure::Io(format!("the generated code is no Rust, which is a mistake of idlc: {error}"))
+    })?;
+    Ok(prettyplease::unparse(&file))
+}
+
+fn explained(options: &Options, problem: OptionProblem) -> String {
+    let rename = |index: usize| options.rename.get(index).cloned().unwrap_or_default();
+    match problem {
+        OptionProblem::UnknownName(index) => {
+            format!("--rename: `{}` names nothing in this IDL that has a Rust name", rename(index).0)
+        }
+        OptionProblem::NotAnIdentifier(index) => {
+            format!("--rename: `{}` is not an identifier", rename(index).1)
+        }
+        OptionProblem::NothingExternal(index) => {
+            let idl = options.external.get(index).map_or("", |(idl, _)| idl);
+            format!("--extern: no included file defines `{idl}`")
+        }
+    }
+}
+
+/// Writes to a file or to standard output. Who reads that may stop early.
+fn write(path: Option<&Path>, text: &str) -> Result<(), Failure> {
+    let result = match path {
+        Some(path) => std::fs::write(path, text)
+            .map_err(|error| Failure::Io(format!("cannot write {}: {error}", path.display()))),
+        None => match io::stdout().lock().write_all(text.as_bytes()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(Failure::Io(format!("cannot write to standard output: {error}")))
+            }
+            _ => Ok(()),
+        },
+    };
+    result
+}
+
+impl Colour {
+    /// Messages are to be coloured: as said, else where a terminal reads them and `NO_COLOR` is not set.
+    fn wanted(self) -> bool {
+        match self {
+            Colour::Always => true,
+            Colour::Never => false,
+            Colour::Auto => {
+                let unset = |name: &str| std::env::var_os(name).is_none_or(|value| value.is_empty());
+                io::stderr().is_terminal() && unset("NO_COLOR")
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The model as JSON: one object a definition, in a list, each with the scoped names of what it refers to.
+
+use idl_compiler::Model;
+use idl_compiler::model::{
+    AnnotationValue, Annotations, ConstValue, Def, DefId, DefKind, Direction, Docs, Member, Primitive, Type,
+    TypeId, Union,
+};
+use serde_json::{Map, Value, json};
+
+/// Everything that a model says. `format` counts changes that break readers.
+pub(crate) fn json(model: &Model) -> Value {
+    let writer = Writer { model };
+    let pragmas = model.pragmas().iter();
+    json!({
+        "format": 1,
+        "files": model.sources().paths().iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
+        "docs": model.docs().text(),
+        "pragmas": pragmas
+            .map(|pragma| json!({ "text": pragma.text, "place": writer.place(pragma.span) }))
+            .collect::<Vec<_>>(),
+        "definitions": model.roots().iter().map(|id| writer.definition(*id)).collect::<Vec<_>>(),
+    })
+}
+
+struct Writer<'m> {
+    model: &'m Model,
+}
+
+impl Writer<'_> {
+    fn place(&self, span: idl_compiler::Span) -> Value {
+        let position = self.model.sources().position(span);
+        json!({ "file": position.file, "line": position.line, "column": position.column })
+    }
+
+    fn names(&self, ids: &[DefId]) -> Vec<String> {
+        ids.iter().map(|id| self.model.scoped_name(*id)).collect()
+    }
+
+    fn definition(&self, id: DefId) -> Value {
+        let def = self.model.def(id);
+        let mut object = Map::new();
+        let mut put = |key: &str, value: Value| {
+            object.insert(key.to_owned(), value);
+        };
+        put("kind", json!(kind(def)));
+        put("name", json!(def.name));
+        put("scoped_name", json!(self.model.scoped_name(id)));
+        put("repository_id", json!(def.repository_id));
+        put("place", self.place(def.span));
+        put("included", json!(self.model.is_included(id)));
+        self.head(&mut put, &def.docs, &def.annotations);
+        match &def.kind {
+            DefKind::Module(_) => {}
+            DefKind::Interface(interface) => put("bases", json!(self.names(&interface.bases))),
+            DefKind::Operation(operation) => {
+                put("oneway", json!(operation.oneway));
+                put("result", operation.result.map_or(Value::Null, |ty| self.ty(ty)));
+                let params = operation.params.iter().map(|param| {
+                    let mut object = Map::new();
+                    object.insert("name".to_owned(), json!(param.name));
+                    let direction = match param.direction {
+                        Direction::In => "in",
+                        Direction::Out => "out",
+                        Direction::InOut => "inout",
+                    };
+                    object.insert("direction".to_owned(), json!(direction));
+                    object.insert("type".to_owned(), self.ty(param.ty));
+                    let mut put = |key: &str, value: Value| {
+                        object.insert(key.to_owned(), value);
+                    };
+                    self.head(&mut put, &param.docs, &param.annotations);
+                    Value::Object(object)
+                });
+                put("params", params.collect());
+                put("raises", json!(self.names(&operation.raises)));
+            }
+            DefKind::Attribute(attribute) => {
+                put("readonly", json!(attribute.readonly));
+                put("type", self.ty(attribute.ty));
+                put("get_raises", json!(self.names(&attribute.get_raises)));
+                put("set_raises", json!(self.names(&attribute.set_raises)));
+            }
+            DefKind::Struct(body) | DefKind::Exception(body) => {
+                put("members", body.members.iter().map(|member| self.member(member)).collect());
+            }
+            DefKind::Union(union) => self.union(&mut put, union),
+            DefKind::Enum(body) => {
+                let enumerators = body.enumerators.iter().map(|enumerator| {
+                    let mut object = Map::new();
+                    object.insert("name".to_owned(), json!(enumerator.name));
+                    let mut put = |key: &str, value: Value| {
+                        object.insert(key.to_owned(), value);
+                    };
+                    self.head(&mut put, &enumerator.docs, &enumerator.annotations);
+                    Value::Object(object)
+                });
+                put("enumerators", enumerators.collect());
+            }
+            DefKind::Typedef(alias) => put("type", self.ty(alias.ty)),
+            DefKind::Const(constant) => {
+                put("type", self.ty(constant.ty));
+                put("value", self.value(&constant.value));
+            }
+        }
+        let children = self.model.children(id);
+        if !children.is_empty() {
+            put("definitions", children.iter().map(|child| self.definition(*child)).collect());
+        }
+        Value::Object(object)
+    }
+
+    /// Comments and annotations, where there are any.
+    fn head(&self, put: &mut impl FnMut(&str, Value), docs: &Docs, annotations: &Annotations) {
+        if !docs.is_empty() {
+            put("docs", json!(docs.text()));
+        }
+        if !annotations.0.is_empty() {
+            let list = annotations.0.iter().map(|annotation| {
+                let args = annotation.args.iter().map(|arg| {
+                    let value = match &arg.value {
+                        AnnotationValue::Const(value) => self.value(value),
+                        AnnotationValue::Name(name) => json!({ "name": name }),
+                    };
+                    json!({ "name": arg.name, "value": value })
+                });
+                json!({ "name": annotation.name, "args": args.collect::<Vec<_>>() })
+            });
+            put("annotations", list.collect());
+        }
+    }
+
+    fn member(&self, member: &Member) -> Value {
+        let mut object = Map::new();
+        object.insert("name".to_owned(), json!(member.name));
+        object.insert("type".to_owned(), self.ty(member.ty));
+        let mut put = |key: &str, value: Value| {
+            object.insert(key.to_owned(), value);
+        };
+        self.head(&mut put, &member.docs, &member.annotations);
+        Value::Object(object)
+    }
+
+    fn union(&self, put: &mut impl FnMut(&str, Value), union: &Union) {
+        put("discriminator", self.ty(union.discriminator));
+        let cases = union.cases.iter().map(|case| {
+            json!({
+                "labels": case.labels.iter().map(|label| self.value(&label.value)).collect::<Vec<_>>(),
+                "default": case.is_default,
+                "member": self.member(&case.member),
+            })
+        });
+        put("cases", cases.collect());
+        put(
+            "implicit_default",
+            union.implicit_default.as_ref().map_or(Value::Null, |value| self.value(value)),
+        );
+    }
+
+    /// A type: basic ones as text, others as an object with one key that says what they are.
+    fn ty(&self, id: TypeId) -> Value {
+        match self.model.ty(id) {
+            Type::Primitive(primitive) => json!(Primitive::idl_name(*primitive)),
+            Type::String(None) => json!("string"),
+            Type::WString(None) => json!("wstring"),
+            Type::String(Some(bound)) => json!({ "string": { "bound": bound } }),
+            Type::WString(Some(bound)) => json!({ "wstring": { "bound": bound } }),
+            Type::Sequence { element, bound } => {
+                json!({ "sequence": { "element": self.ty(*element), "bound": bound } })
+            }
+            Type::Array { element, dims } => {
+                json!({ "array": { "element": self.ty(*element), "dims": dims } })
+            }
+            Type::Named(def) => json!({ "name": self.model.scoped_name(*def) }),
+            Type::Object => json!("Object"),
+        }
+    }
+
+    /// A value; integers that JSON readers may not hold exactly as text.
+    fn value(&self, value: &ConstValue) -> Value {
+        match value {
+            ConstValue::Bool(value) => json!(value),
+            ConstValue::Integer(value) => match i32::try_from(*value) {
+                Ok(value) => json!(value),
+                Err(_) => json!({ "integer": value.to_string() }),
+            },
+            ConstValue::Float(value) => {
+                json!({ "float": value.to_string(), "bits": format!("{:016x}", value.to_bits()) })
+            }
+            ConstValue::LongDouble(bits) => json!({ "long_double_bits": format!("{bits:032x}") }),
+            ConstValue::Char(code) => json!({ "char": code }),
+            ConstValue::WChar(unit) => json!({ "wchar": unit }),
+            ConstValue::String(text) => json!({ "string": text }),
+            ConstValue::WString(text) => json!({ "wstring": text }),
+            ConstValue::Enum { def, ordinal } => {
+                let name =
+                    self.model.enumeration(*def).and_then(|body| body.enumerators.get(*ordinal as usize));
+                json!({ "enum": self.model.scoped_name(*def), "name": name.map(|e| &e.name), "ordinal": ordinal })
+            }
+        }
+    }
+}
+
+fn kind(def: &Def) -> &'static str {
+    match def.kind {
+        DefKind::Module(_) => "module",
+        DefKind::Interface(_) => "interface",
+        DefKind::Operation(_) => "operation",
+        DefKind::Attribute(_) => "attribute",
+        DefKind::Struct(_) => "struct",
+        DefKind::Exception(_) => "exception",
+        DefKind::Union(_) => "union",
+        DefKind::Enum(_) => "enum",
+        DefKind::Typedef(_) => "typedef",
+        DefKind::Const(_) => "const",
+    }
+}

@@ -1,0 +1,187 @@
+//! The program as users run it.
+
+#![allow(clippy::unwrap_used)]
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const BANK: &str = "\
+#include <money.idl>
+#pragma prefix \"acme.com\"
+#pragma keylist Money cents
+/** All about money. */
+module Bank {
+    const Money NONE_COUNT = 0;
+    exception Broke { Money missing; };
+    enum Color { RED, GREEN };
+    union Paper switch (Color) { case RED: string<5> words; default: sequence<long, 3> rest; };
+    struct Row { double cells[2][3]; @key Paper sheet; };
+    interface Base { };
+    interface Account : Base {
+        readonly attribute Money balance;
+        /// Takes money out.
+        Money take(in Money sum, out Row found) raises (Broke);
+        oneway void ping();
+    };
+};
+";
+const MONEY: &str = "#pragma once\ntypedef long long Money;\n";
+
+struct Run {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("inc")).unwrap();
+    for (name, text) in [
+        ("bank.idl", BANK),
+        ("inc/money.idl", MONEY),
+        ("bad.idl", "struct A { Nope x; };\nstruct A { long y; };\n"),
+        ("warn.idl", "#warning Old.\nstruct W { long x; };\n"),
+        (
+            "needs.idl",
+            "#if !defined LEVEL || LEVEL < 2\n#error LEVEL is missing\n#endif\nstruct N { long x; };\n",
+        ),
+        ("a b.idl", "struct Blank { long x; };\n"),
+    ] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+fn idlc(folder: &Path, args: &[&str], stdin: &str) -> Run {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_idlc"))
+        .args(args)
+        .current_dir(folder)
+        .env_remove("NO_COLOR")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    // The program may end without reading.
+    let _ = input.write_all(stdin.as_bytes());
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    let text = |octets: Vec<u8>| String::from_utf8(octets).unwrap();
+    Run { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+#[test]
+fn check_is_silent_where_all_is_well() {
+    let folder = folder();
+    let run = idlc(folder.path(), &["check", "-I", "inc", "bank.idl", "a b.idl"], "");
+    assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (0, "", ""));
+}
+
+#[test]
+fn check_reports_every_file() {
+    let folder = folder();
+    let run = idlc(folder.path(), &["check", "bad.idl", "absent.idl", "warn.idl", "bank.idl"], "");
+    assert_eq!((run.code, run.out.as_str()), (1, ""));
+    insta::assert_snapshot!("check", run.err);
+    let run = idlc(folder.path(), &["check", "--no-warnings", "warn.idl"], "");
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+}
+
+#[test]
+fn macros_of_the_command_line_hold() {
+    let folder = folder();
+    let code = |args: &[&str]| idlc(folder.path(), &[&["check", "needs.idl"], args].concat(), "").code;
+    assert_eq!(code(&[]), 1);
+    assert_eq!(code(&["-D", "LEVEL"]), 1);
+    assert_eq!(code(&["-DLEVEL=2"]), 0);
+    assert_eq!(code(&["-DLEVEL=2", "-ULEVEL"]), 1);
+}
+
+#[test]
+fn standard_input_is_a_file() {
+    let folder = folder();
+    let good = idlc(folder.path(), &["check", "-", "-I", "inc"], BANK);
+    assert_eq!((good.code, good.err.as_str()), (0, ""));
+    let bad = idlc(folder.path(), &["check", "-"], "typedef Nope T;");
+    assert_eq!(bad.code, 1);
+    assert!(bad.err.contains("--> <stdin>:1:9"), "{}", bad.err);
+    let both = idlc(folder.path(), &["rust", "-", "bank.idl"], BANK);
+    assert_eq!((both.code, both.err.as_str()), (2, "error: `-` stands alone: standard input is one text\n"));
+}
+
+#[test]
+fn rust_is_printed_for_readers() {
+    let folder = folder();
+    let run = idlc(folder.path(), &["rust", "-I", "inc", "bank.idl"], "");
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    assert!(run.out.contains("pub type Money = ::core::primitive::i64;\n"), "{}", run.out);
+    assert!(run.out.contains("        pub async fn take(\n"), "{}", run.out);
+    let outside =
+        ["--extern", "::Money=::common::Money", "--include-policy", "extern", "--crate", "crate::orb"];
+    let renamed = ["--rename", "Bank::Account::take=withdraw", "-o", "out.rs"];
+    let args = [&["rust", "-I", "inc", "bank.idl"][..], &outside, &renamed].concat();
+    let run = idlc(folder.path(), &args, "");
+    assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (0, "", ""));
+    let written = std::fs::read_to_string(folder.path().join("out.rs")).unwrap();
+    assert!(written.contains("::common::Money") && !written.contains("pub type Money"), "{written}");
+    assert!(
+        written.contains("crate::orb::__private") && written.contains("pub async fn withdraw("),
+        "{written}"
+    );
+}
+
+#[test]
+fn options_that_fit_nothing_are_errors() {
+    let folder = folder();
+    let args = ["rust", "-I", "inc", "bank.idl", "--rename", "Bank::Nope=x", "--extern", "::Bank=::bank"];
+    let run = idlc(folder.path(), &args, "");
+    assert_eq!((run.code, run.out.as_str()), (2, ""));
+    insta::assert_snapshot!("options", run.err);
+    let run = idlc(folder.path(), &["rust", "-I", "inc", "bank.idl", "--include-policy", "extern"], "");
+    assert_eq!(run.code, 1);
+    insta::assert_snapshot!("extern_is_missing", run.err);
+    assert_eq!(idlc(folder.path(), &["rust"], "").code, 2);
+    assert_eq!(idlc(folder.path(), &["nonsense"], "").code, 2);
+    let run = idlc(folder.path(), &["rust", "warn.idl", "-o", "no/such/file.rs"], "");
+    assert_eq!(run.code, 3);
+}
+
+#[test]
+fn the_model_is_json() {
+    let folder = folder();
+    let run = idlc(folder.path(), &["model", "--json", "-I", "inc", "bank.idl"], "");
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    insta::assert_snapshot!("model", run.out);
+}
+
+#[test]
+fn every_file_that_is_read_is_listed() {
+    let folder = folder();
+    let run = idlc(folder.path(), &["deps", "-I", "inc", "bank.idl", "a b.idl"], "");
+    assert_eq!((run.code, run.out.as_str()), (0, "bank.idl\ninc/money.idl\na b.idl\n"));
+    let run = idlc(folder.path(), &["deps", "--make", "-I", "inc", "bank.idl", "a b.idl"], "");
+    let rule = "bank.rs: bank.idl \\\n  inc/money.idl \\\n  a\\ b.idl\n\nbank.idl:\n\ninc/money.idl:\n\na\\ b.idl:\n";
+    assert_eq!((run.code, run.out.as_str()), (0, rule));
+    let run = idlc(folder.path(), &["deps", "--make", "--target", "x$.rs", "a b.idl"], "");
+    assert!(run.out.starts_with("x$$.rs: a\\ b.idl\n"), "{}", run.out);
+}
+
+#[test]
+fn colours_are_for_terminals_and_those_who_ask() {
+    let folder = folder();
+    assert!(!idlc(folder.path(), &["check", "bad.idl"], "").err.contains('\x1b'));
+    assert!(!idlc(folder.path(), &["check", "bad.idl", "--color=never"], "").err.contains('\x1b'));
+    assert!(idlc(folder.path(), &["check", "bad.idl", "--color", "always"], "").err.contains('\x1b'));
+}
+
+#[test]
+fn help_has_examples() {
+    let folder = folder();
+    for args in [&["--help"][..], &["check", "--help"], &["rust", "--help"]] {
+        let run = idlc(folder.path(), args, "");
+        assert_eq!(run.code, 0);
+        assert!(run.out.contains("Examples:") && run.out.contains("Exit codes:"), "{}", run.out);
+    }
+}

@@ -1,0 +1,249 @@
+//! Compiles OMG IDL to Rust from build scripts, for the zorb ORB.
+//!
+//! ```no_run
+//! // build.rs
+//! fn main() -> Result<(), zorb_build::Error> {
+//!     zorb_build::Config::new().include("idl").file("idl/bank.idl").compile()
+//! }
+//! ```
+//!
+//! ```text
+//! // src/lib.rs
+//! zorb::include_idl!("bank");
+//! ```
+//!
+//! The output is what `zorb::idl!("idl/bank.idl", include = ["idl"])` gives; the options are those of the macro. A crate by
+//! itself, since a build script compiles its dependencies for the host: it needs the compiler, not the ORB.
+
+mod error;
+
+pub use error::Error;
+pub use idl_compiler::emit::IncludePolicy;
+
+use std::path::{Path, PathBuf};
+
+use idl_compiler::emit::{self, OptionProblem, Options};
+use idl_compiler::{Compiler, Disk, Model};
+
+/// What to compile, and how. Paths are relative to the directory of `Cargo.toml`, which is where build scripts run.
+#[derive(Clone, Debug, Default)]
+#[must_use = "nothing is compiled before `compile` is called"]
+pub struct Config {
+    compiler: Compiler,
+    options: Options,
+    files: Vec<PathBuf>,
+    folder: Option<PathBuf>,
+    output: Option<String>,
+    paths: Vec<(String, String)>,
+}
+
+impl Config {
+    /// No files, default options.
+    pub fn new() -> Self {
+        Config::default()
+    }
+
+    /// Adds a file. All files of a configuration are compiled together: what one defines, the next can use.
+    pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.files.push(path.into());
+        self
+    }
+
+    /// Adds files.
+    pub fn files<P: Into<PathBuf>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
+        self.files.extend(paths.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds a folder in which `#include` looks, after those added before.
+    pub fn include(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.compiler = self.compiler.include(folder);
+        self
+    }
+
+    /// Defines a macro, as `-D` does: `NAME` (which is 1), `NAME=VALUE` or `NAME(PARAMETERS)=VALUE`.
+    pub fn define(mut self, define: impl Into<String>) -> Self {
+        self.compiler = self.compiler.define(define);
+        self
+    }
+
+    /// Gives a definition, member, enumerator or parameter (`M::I::op::param`) a Rust name of its own.
+    pub fn rename(mut self, idl: impl Into<String>, rust: impl Into<String>) -> Self {
+        self.options.rename.push((idl.into(), rust.into()));
+        self
+    }
+
+    /// Says where references are never nil: a scoped name, or a beginning of such names followed by `*`.
+    pub fn non_nil(mut self, pattern: impl Into<String>) -> Self {
+        self.options.non_nil.push(pattern.into());
+        self
+    }
+
+    /// Says where the Rust of an included module or definition is: `("::CosNaming", "::zorb::cos_naming")`. It is not
+    /// generated again.
+    pub fn external(mut self, idl: impl Into<String>, rust: impl Into<String>) -> Self {
+        self.paths.push((idl.into(), rust.into()));
+        self
+    }
+
+    /// Says what becomes of other included definitions: by default they are compiled too.
+    pub fn include_policy(mut self, policy: IncludePolicy) -> Self {
+        self.options.include_policy = policy;
+        self
+    }
+
+    /// Makes it an error that a member or parameter has the name of a type used in the same scope; by default a warning.
+    pub fn strict_names(mut self, strict: bool) -> Self {
+        self.compiler = self.compiler.strict_names(strict);
+        self
+    }
+
+    /// Where the crate `zorb` is, `::zorb` if not said.
+    pub fn runtime(mut self, path: impl Into<String>) -> Self {
+        self.paths.push((String::new(), path.into()));
+        self
+    }
+
+    /// Where the output goes, the folder that cargo names in `OUT_DIR` if not said.
+    pub fn out_dir(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// Name of the output without `.rs`; that of the first file if not said.
+    pub fn output(mut self, name: impl Into<String>) -> Self {
+        self.output = Some(name.into());
+        self
+    }
+
+    /// Compiles, writes the output, and tells cargo to run the script again when a file that was read changes. Warnings
+    /// of the IDL become warnings of cargo.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the IDL and the options, drawn for people, also by `Debug`, which is what a build
+    /// script's `main` prints; files that cannot be read or written.
+    pub fn compile(self) -> Result<(), Error> {
+        let folder = match (&self.folder, std::env::var_os("OUT_DIR")) {
+            (Some(folder), _) => folder.clone(),
+            (None, Some(folder)) => folder.into(),
+            (None, None) => {
+                return Err(Error::new("OUT_DIR is not set: this runs in build scripts, or needs `out_dir`"));
+            }
+        };
+        let output = self.generate()?;
+        for line in &output.cargo {
+            println!("{line}");
+        }
+        let path = folder.join(format!("{}.rs", output.name));
+        write(&path, &output.rust)
+            .map_err(|error| Error::new(format!("cannot write {}: {error}", path.display())))
+    }
+
+    /// Compiles and gives what [`Config::compile`] would write and print.
+    ///
+    /// # Errors
+    /// Those of [`Config::compile`], but for writing.
+    pub fn generate(mut self) -> Result<Output, Error> {
+        let name = self.name()?;
+        for (idl, rust) in std::mem::take(&mut self.paths) {
+            let path = rust
+                .parse()
+                .ok()
+                .filter(|tokens: &proc_macro2::TokenStream| syn::parse2::<syn::Path>(tokens.clone()).is_ok())
+                .ok_or_else(|| Error::new(format!("`{rust}` is not a Rust path")))?;
+            match idl.is_empty() {
+                true => self.options.runtime = path,
+                false => self.options.external.push((idl, path)),
+            }
+        }
+        let compiler = self.compiler.files(Disk::new());
+        let result = compiler.compile_files(&self.files);
+        let mut cargo = Vec::new();
+        let sources = match &result {
+            Ok(model) => model.sources(),
+            Err(errors) => errors.sources(),
+        };
+        cargo.extend(sources.paths().into_iter().map(rerun));
+        let model = result.map_err(|errors| {
+            // Cargo runs a script that failed again whenever anything changes.
+            Error::new(errors.render(false))
+        })?;
+        cargo.extend(warnings(&model));
+        let problems: Vec<String> = self
+            .options
+            .check(&model)
+            .into_iter()
+            .map(|problem| self::problem(&self.options, problem))
+            .collect();
+        if !problems.is_empty() {
+            return Err(Error::new(problems.join("\n")));
+        }
+        let tokens = emit::emit(&model, &self.options).map_err(|errors| Error::new(errors.render(false)))?;
+        let file = syn::parse2(tokens).map_err(|error| {
+            Error::new(format!("the generated code is no Rust, which is a mistake of zorb: {error}"))
+        })?;
+        let rust =
+            format!("// Made by zorb-build from IDL; changes are lost.\n{}", prettyplease::unparse(&file));
+        Ok(Output { name, rust, cargo })
+    }
+
+    fn name(&self) -> Result<String, Error> {
+        let first = self.files.first().ok_or_else(|| Error::new("no IDL file: add one with `file`"))?;
+        let stem = || first.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        self.output
+            .clone()
+            .or_else(stem)
+            .ok_or_else(|| Error::new(format!("`{}` is not the name of a file", first.display())))
+    }
+}
+
+/// What a configuration gives.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Output {
+    /// Name of the file to write, without `.rs`.
+    pub name: String,
+    /// Its content.
+    pub rust: String,
+    /// Lines for cargo: files to watch, warnings.
+    pub cargo: Vec<String>,
+}
+
+fn rerun(path: &Path) -> String {
+    format!("cargo:rerun-if-changed={}", path.display())
+}
+
+/// Each warning in one line, since cargo takes one line each.
+fn warnings(model: &Model) -> impl Iterator<Item = String> + '_ {
+    model.warnings().iter().map(|warning| {
+        let place = warning.span().map(|span| format!("{}: ", model.sources().position(span)));
+        format!("cargo:warning={}{}", place.unwrap_or_default(), warning.message)
+    })
+}
+
+fn problem(options: &Options, problem: OptionProblem) -> String {
+    let name = |list: &[(String, String)], index: usize| list.get(index).cloned().unwrap_or_default();
+    match problem {
+        OptionProblem::UnknownName(index) => {
+            format!(
+                "`rename`: `{}` names nothing in this IDL that has a Rust name",
+                name(&options.rename, index).0
+            )
+        }
+        OptionProblem::NotAnIdentifier(index) => {
+            format!("`rename`: `{}` is not an identifier", name(&options.rename, index).1)
+        }
+        OptionProblem::NothingExternal(index) => {
+            let idl = options.external.get(index).map_or("", |(idl, _)| idl);
+            format!("`external`: no included file defines `{idl}`")
+        }
+    }
+}
+
+/// Writes a file, unless it has that content: what depends on it need not be built again then.
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    if std::fs::read(path).is_ok_and(|before| before == text.as_bytes()) {
+        return Ok(());
+    }
+    std::fs::write(path, text)
+}
