@@ -17,6 +17,17 @@
 #![forbid(unsafe_code)]
 
 pub use idl_macros::idl;
+
+/// The Rust that a build script made of IDL by the crate `zorb-build`: `zorb::include_idl!("bank")` for `bank.idl`.
+///
+/// It is what `zorb::idl!("bank.idl")` would stand for, and may stand in a module or at the top of a crate.
+#[macro_export]
+macro_rules! include_idl {
+    ($name:literal) => {
+        ::core::include!(::core::concat!(::core::env!("OUT_DIR"), "/", $name, ".rs"));
+    };
+}
+
 pub use orb_runtime::{
     ActivateError, Activation, ArgsError, BuildError, ByteSource, ByteStream, CompletionStatus, InvalidName,
     Latency, Limits, MinorCode, NarrowError, ObjectRef, Orb, OrbBuilder, Peer, PoolStats, Reference,

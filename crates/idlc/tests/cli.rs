@@ -185,3 +185,38 @@ fn help_has_examples() {
         assert!(run.out.contains("Examples:") && run.out.contains("Exit codes:"), "{}", run.out);
     }
 }
+
+/// IDL of thirty years, as Debian's `omniorb-idl` has it: every file is preprocessed and parsed. What is not part of the
+/// language yet is the only error.
+#[test]
+fn the_files_of_omniorb_need_only_what_is_not_supported_yet() {
+    let root = Path::new("/usr/share/idl/omniORB");
+    let mut files = Vec::new();
+    for folder in [root.to_owned(), root.join("COS")] {
+        let entries = std::fs::read_dir(folder).into_iter().flatten();
+        files.extend(
+            entries
+                .map(|entry| entry.unwrap().path())
+                .filter(|path| path.extension().is_some_and(|e| e == "idl")),
+        );
+    }
+    if files.is_empty() {
+        eprintln!("SKIPPED: no IDL files of omniORB (package omniorb-idl)");
+        return;
+    }
+    let mut good = 0;
+    for file in files {
+        let name = file.to_string_lossy().into_owned();
+        let folders = ["/usr/share/idl/omniORB", "/usr/share/idl/omniORB/COS"];
+        let run = idlc(root, &["check", "--no-warnings", "-I", folders[0], "-I", folders[1], &name], "");
+        good += usize::from(run.code == 0);
+        for line in run.err.lines().filter(|line| line.starts_with("error")) {
+            let known = line.starts_with("error[unsupported]")
+                || line.contains("`Factory` collides with the keyword `factory`")
+                // The package itself does not have it.
+                || line == "error[include]: there is no file `IOP.idl`";
+            assert!(known, "{name}: {line}");
+        }
+    }
+    assert!(good >= 12, "{good} files compile");
+}
