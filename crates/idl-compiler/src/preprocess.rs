@@ -261,7 +261,7 @@ impl<'a> Preprocessor<'a> {
     }
 
     /// The next token of the open files, nothing expanded. Lines that start with `#` are obeyed, and comments queued.
-    fn from_file(&mut self) -> Option<Piece> {
+    fn read_piece(&mut self) -> Option<Piece> {
         loop {
             if self.gave_up {
                 return None;

@@ -179,9 +179,17 @@ impl Config {
             return Err(Error::new(problems.join("\n")));
         }
         let tokens = emit::emit(&model, &self.options).map_err(|errors| Error::new(errors.render(false)))?;
-        let file = syn::parse2(tokens).map_err(|error| {
+        let mut file: syn::File = syn::parse2(tokens).map_err(|error| {
             Error::new(format!("the generated code is no Rust, which is a mistake of zorb: {error}"))
         })?;
+        // Clippy leaves what macros make alone, and would lint the same code in a file.
+        for item in &mut file.items {
+            if let syn::Item::Mod(module) = item {
+                module.attrs.push(syn::parse_quote!(
+                    #[allow(clippy::all, clippy::nursery, clippy::pedantic, clippy::restriction)]
+                ));
+            }
+        }
         let rust =
             format!("// Made by zorb-build from IDL; changes are lost.\n{}", prettyplease::unparse(&file));
         Ok(Output { name, rust, cargo })

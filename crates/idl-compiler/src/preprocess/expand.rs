@@ -94,7 +94,7 @@ impl Preprocessor<'_> {
             }
             self.leave();
         }
-        self.from_file()
+        self.read_piece()
     }
 
     fn leave(&mut self) {
