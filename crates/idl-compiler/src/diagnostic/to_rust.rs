@@ -27,7 +27,9 @@ impl Diagnostics {
         };
         let (first, last) = self.sources.rust_spans(span);
         let (first, last) = (Ident::new("a", first), Ident::new("a", last));
-        let message = if self.sources.exact_subspan(span) { self.plain(item) } else { self.render_one(item) };
+        // Where a macro brought the token, people must see the macro as well.
+        let exact = self.sources.exact_subspan(span) && span.expansion == 0;
+        let message = if exact { self.plain(item) } else { self.render_one(item) };
         syn::Error::new_spanned(quote!(#first #last), message)
     }
 

@@ -231,6 +231,54 @@ fn gcc_says_the_same() {
 }
 
 #[test]
+fn the_files_of_omniorb_come_out_as_gcc_has_them() {
+    let root = std::path::Path::new("/usr/share/idl/omniORB");
+    let folders = [root.to_owned(), root.join("COS")];
+    let entries = folders.iter().flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten());
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "idl"));
+    if paths.is_empty() || Command::new("cpp").arg("--version").output().is_err() {
+        eprintln!(
+            "SKIPPED: no IDL files of omniORB or no cpp here, the preprocessor is not compared on them"
+        );
+        return;
+    }
+    let mut compared = 0;
+    for path in paths {
+        let output = Command::new("cpp")
+            .args(["-P", "-undef", "-nostdinc", "-x", "c"])
+            .args(folders.iter().flat_map(|folder| [std::ffi::OsStr::new("-I"), folder.as_os_str()]))
+            .arg(&path)
+            .output()
+            .expect("cpp");
+        // A file that the package does not have ends gcc's run.
+        if !output.status.success() {
+            continue;
+        }
+        let text: String = String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .filter(|line| !line.starts_with("#pragma"))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        let settings =
+            Settings { files: Rc::new(super::Disk::new()), folders: folders.to_vec(), ..Settings::default() };
+        let mut sources = Sources::default();
+        let mut preprocessor = Preprocessor::new(&settings, &mut sources);
+        preprocessor.files(std::slice::from_ref(&path));
+        let mut out = Vec::new();
+        while let Some(item) = preprocessor.next() {
+            if let Item::Token(piece) = item {
+                out.push(piece.text.to_string());
+            }
+        }
+        assert_eq!(preprocessor.found.errors(), 0, "{}", path.display());
+        assert!(out.join(" ") == tokens(&text), "{} differs", path.display());
+        compared += 1;
+    }
+    assert!(compared > 50, "{compared} files were compared");
+}
+
+#[test]
 fn bombs_end_in_an_error() {
     let mut doubling = String::from("#define A0 x x\n");
     let mut vanishing = String::from("#define A0\n");
