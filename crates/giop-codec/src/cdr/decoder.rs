@@ -8,6 +8,7 @@ use super::fixed::{FixedReader, read_strided};
 use super::layout::{FixedLayout, padding};
 use super::pieces::Pieces;
 use super::rewrite::Rewrites;
+use super::segments::Split;
 use super::seq::{Element, Seq};
 use super::text::CodeSets;
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, Version};
@@ -48,9 +49,12 @@ const MIN_ALLOC: usize = 16 << 20;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Decoder<'a> {
-    /// The data; its first octet is the alignment origin.
+    /// The data, or the segment of it that is read: see `segments`. Its first octet is at offset `base` from the alignment origin.
     pub(super) data: &'a [u8],
+    /// Of the next octet in `data`.
     pub(super) position: usize,
+    pub(super) base: usize,
+    pub(super) split: Split<'a>,
     /// Where the octets end that values are read from: the next joint of a message in pieces, else the end.
     pub(super) seen: usize,
     pub(super) pieces: Pieces<'a>,
@@ -93,6 +97,8 @@ impl<'a> Decoder<'a> {
         Decoder {
             data,
             position: 0,
+            base: 0,
+            split: Split::default(),
             seen: data.len(),
             pieces: Pieces::default(),
             swap: order.is_foreign(),
@@ -115,7 +121,11 @@ impl<'a> Decoder<'a> {
     /// The same decoder, continuing at offset `position` from the alignment origin; a position beyond the data
     /// is at its end.
     pub fn at(mut self, position: usize) -> Decoder<'a> {
-        self.position = position.min(self.data.len());
+        if self.is_segmented() {
+            self.seek_from_start(position);
+        } else {
+            self.position = position.min(self.data.len());
+        }
         self
     }
 
@@ -170,16 +180,16 @@ impl<'a> Decoder<'a> {
     /// Offset of the next octet from the alignment origin.
     #[inline]
     pub fn position(&self) -> usize {
-        self.position
+        self.position + self.base
     }
 
     /// Octets left.
     #[inline]
     pub fn remaining(&self) -> usize {
-        self.data.len() - self.position
+        self.data.len() - self.position + self.split.left
     }
 
-    /// The octets left, as they are.
+    /// The octets left, as they are; of data in segments, those left in the one that is read.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.data.get(self.position..).unwrap_or_default()
@@ -188,7 +198,7 @@ impl<'a> Decoder<'a> {
     /// An error of this kind at the current position.
     #[cold]
     pub fn error(&self, kind: DecodeErrorKind) -> DecodeError {
-        DecodeError::new(kind, self.position)
+        DecodeError::new(kind, self.position())
     }
 
     /// Skips padding up to the next multiple of `n`: 1, 2, 4 or 8. What the padding contains is not looked at.
@@ -197,11 +207,11 @@ impl<'a> Decoder<'a> {
     /// [`EndOfData`](DecodeErrorKind::EndOfData) if the data ends before it.
     #[inline]
     pub fn align(&mut self, n: usize) -> Result<(), DecodeError> {
-        let position = self.position + padding(self.position, n);
-        if position > self.data.len() {
-            return Err(self.error(DecodeErrorKind::EndOfData));
+        let pad = padding(self.position + self.pieces.shift, n);
+        if pad > self.data.len() - self.position {
+            return self.skip_behind(pad);
         }
-        self.position = position;
+        self.position += pad;
         Ok(())
     }
 
@@ -220,6 +230,9 @@ impl<'a> Decoder<'a> {
     /// The octets that did not fit before the joint, or before the end.
     #[cold]
     fn octets_behind<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        if self.is_segmented() {
+            return self.octets_over_joint::<N>();
+        }
         if self.next_piece() { self.octets::<N>() } else { Err(self.error(DecodeErrorKind::EndOfData)) }
     }
 
@@ -276,7 +289,7 @@ impl<'a> Decoder<'a> {
         if ordinal < count {
             Ok(ordinal)
         } else {
-            Err(DecodeError::new(DecodeErrorKind::InvalidEnum, self.position - 4))
+            Err(DecodeError::new(DecodeErrorKind::InvalidEnum, self.position() - 4))
         }
     }
 
@@ -290,7 +303,7 @@ impl<'a> Decoder<'a> {
         let count = self.read_u32()? as usize;
         match count.checked_mul(min_element_size.max(1)) {
             Some(octets) if octets <= self.remaining() => Ok(count),
-            _ => Err(DecodeError::new(DecodeErrorKind::LengthBeyondData, self.position - 4)),
+            _ => Err(DecodeError::new(DecodeErrorKind::LengthBeyondData, self.position() - 4)),
         }
     }
 
@@ -308,7 +321,7 @@ impl<'a> Decoder<'a> {
                 }
                 Ok(octets)
             }
-            None => Err(self.error(DecodeErrorKind::EndOfData)),
+            None => self.take_over_joint(n),
         }
     }
 
@@ -317,12 +330,11 @@ impl<'a> Decoder<'a> {
     /// # Errors
     /// [`EndOfData`](DecodeErrorKind::EndOfData), [`AllocLimit`](DecodeErrorKind::AllocLimit).
     pub fn take_shared(&mut self, n: usize) -> Result<Bytes, DecodeError> {
-        let start = self.position;
         let octets = self.take(n)?;
-        self.share(start, octets)
+        self.share(self.position - octets.len(), octets)
     }
 
-    /// `octets`, which begin at `start`, as a view of the shared buffer; a copy where there is none.
+    /// `octets`, which begin at the index `start` of what is read, as a view of the shared buffer; a copy where there is none.
     pub(crate) fn share(&mut self, start: usize, octets: &[u8]) -> Result<Bytes, DecodeError> {
         match self.owner {
             // An empty view would keep the buffer alive for nothing.
@@ -378,7 +390,7 @@ impl<'a> Decoder<'a> {
 
     #[inline(always)]
     fn read_fixed_at<T: FixedLayout>(&mut self, phase: usize, size: usize) -> Result<T, DecodeError> {
-        let start = self.position;
+        let start = self.position();
         if !self.in_piece(size) {
             return self.read_fixed_across();
         }
@@ -406,7 +418,7 @@ impl<'a> Decoder<'a> {
         if n == 0 {
             return Ok(());
         }
-        let start = self.position;
+        let start = self.position();
         let phase = self.phase();
         let before = out.len();
         if !self.in_piece(T::LAYOUT.run(phase, n)) {
@@ -443,6 +455,9 @@ impl<'a> Decoder<'a> {
     /// The same one by one, where the run goes over a joint.
     #[cold]
     fn read_fixed_each<T: FixedLayout>(&mut self, n: usize, out: &mut Vec<T>) -> Result<(), DecodeError> {
+        if self.is_segmented() {
+            return self.read_fixed_over_joint(n, out);
+        }
         self.charge(n.saturating_mul(size_of::<T>()))?;
         if out.try_reserve_exact(n).is_err() {
             return Err(self.error(DecodeErrorKind::AllocLimit));
@@ -490,6 +505,9 @@ impl<'a> Decoder<'a> {
         if n == 0 {
             return Ok(Some(Bytes::new()));
         }
+        if self.is_segmented() {
+            return self.view_in_segment::<T>(n);
+        }
         if !self.swap
             && let Some((owner, origin)) = self.owner
             && let Some(pad) = <T as FixedLayout>::LAYOUT.lead(self.phase())
@@ -519,11 +537,11 @@ impl<'a> Decoder<'a> {
         let Some(depth) = self.depth.checked_sub(1) else {
             return Err(self.error(DecodeErrorKind::DepthLimit));
         };
-        let start = self.position;
         let data = self.take(len)?;
         let Some(&flag) = data.first() else {
-            return Err(DecodeError::new(DecodeErrorKind::EndOfData, start));
+            return Err(self.error(DecodeErrorKind::EndOfData));
         };
+        let start = self.position - len;
         // All encapsulations of a message together get no more than the message itself would.
         let alloc = self.alloc.min(len.saturating_mul(8));
         self.alloc -= alloc;
@@ -531,6 +549,8 @@ impl<'a> Decoder<'a> {
         Ok(Decoder {
             data,
             position: 1,
+            base: 0,
+            split: Split::default(),
             seen: data.len(),
             pieces: Pieces::default(),
             swap: order.is_foreign(),

@@ -45,7 +45,7 @@ impl<'a> Decoder<'a> {
     /// Whether `n` octets from here on are of one piece.
     #[inline(always)]
     pub(super) fn in_piece(&self, n: usize) -> bool {
-        !self.is_piecewise() || self.seen - self.position >= n
+        self.seen - self.position >= n || !(self.is_piecewise() || self.is_segmented())
     }
 
     /// Goes on behind the joint, if there is one: what comes next did not fit before it.
@@ -75,6 +75,9 @@ impl<'a> Decoder<'a> {
     /// A value of fixed layout whose members lie on both sides of a joint.
     #[cold]
     pub(super) fn read_fixed_across<T: FixedLayout>(&mut self) -> Result<T, DecodeError> {
+        if self.is_segmented() {
+            return self.read_one_over_joint();
+        }
         let start = self.position;
         let phase = (start + self.pieces.shift) % 8;
         if T::NUMBERS && start + padding(start + self.pieces.shift, T::LAYOUT.align()) < self.seen {

@@ -53,7 +53,8 @@ struct Noted {
     more: Vec<Place>,
 }
 
-/// A sequence to be viewed. Offsets count from the alignment origin.
+/// A sequence to be viewed. Offsets count from the start of the buffer that is rewritten: of a message in one piece that is the
+/// alignment origin, and of one in segments they agree with it modulo 8.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     /// Of its count.
@@ -127,18 +128,27 @@ impl<'a> Decoder<'a> {
         self
     }
 
+    /// The buffer that may be rewritten, and where in it `data` begins: not a block of a message in segments, and nothing whose
+    /// place in the buffer has another alignment than its offset.
+    fn rewritable(&self) -> Option<(&'a Bytes, usize)> {
+        let (owner, origin) = self.owner.filter(|(owner, _)| self.split.is_control(owner))?;
+        (origin % 8 == self.base % 8).then_some((owner, origin))
+    }
+
     /// The elements of a sequence whose count comes next, if it was rewritten.
     pub(super) fn rewritten<T: Viewed>(&mut self) -> Option<Bytes> {
         let rewrites = self.rewrites.filter(|rewrites| rewrites.done)?;
-        let (owner, origin) = self.owner?;
-        let place = rewrites.find(self.position().next_multiple_of(4))?;
-        let octets = owner.get(origin + place.start..origin + place.end)?;
+        self.leave_segment();
+        let (owner, origin) = self.rewritable()?;
+        let (at, end) = (origin + self.position, origin + self.data.len());
+        let place = rewrites.find(at.next_multiple_of(4)).filter(|place| place.end <= end)?;
+        let octets = owner.get(place.start..place.end)?;
         if place.element != TypeId::of::<T>() || <[T] as zerocopy::FromBytes>::ref_from_bytes(octets).is_err()
         {
             return None;
         }
-        self.take(place.end - self.position()).ok()?;
-        Some(owner.slice(origin + place.start..origin + place.end))
+        self.take(place.end - at).ok()?;
+        Some(owner.slice(place.start..place.end))
     }
 
     /// Notes the sequence of `n` elements that come next, behind their count, and goes behind them, if it could be a view.
@@ -147,9 +157,9 @@ impl<'a> Decoder<'a> {
     /// None but those of reading so many octets.
     pub(super) fn note_rewrite<T: Viewed>(&mut self, n: usize) -> Result<bool, DecodeError> {
         let Some(rewrites) = self.rewrites.filter(|rewrites| !rewrites.done) else { return Ok(false) };
-        let Some((owner, origin)) = self.owner else { return Ok(false) };
+        let Some((owner, origin)) = self.rewritable() else { return Ok(false) };
         let layout = <T as FixedLayout>::LAYOUT;
-        let (wire, size) = (self.position(), n.saturating_mul(size_of::<T>()));
+        let (wire, size) = (origin + self.position, n.saturating_mul(size_of::<T>()));
         if size < LEAST
             || self.order() != ByteOrder::NATIVE
             || self.is_piecewise()
@@ -159,12 +169,13 @@ impl<'a> Decoder<'a> {
         }
         let run = layout.run(wire, n);
         let (Some(start), Some(count_at)) =
-            ((wire + layout.size(wire)).checked_sub(size_of::<T>()), wire.checked_sub(4))
+            ((wire + layout.size(wire)).checked_sub(size_of::<T>()), self.position.checked_sub(4))
         else {
             return Ok(false);
         };
-        let address = owner.as_ptr().addr() + origin + start;
-        if run > self.remaining() || start < count_at || address % align_of::<T>() != 0 {
+        let count_at = origin + count_at;
+        let address = owner.as_ptr().addr() + start;
+        if run > self.data.len() - self.position || start < count_at || address % align_of::<T>() != 0 {
             return Ok(false);
         }
         let element = TypeId::of::<T>();

@@ -129,7 +129,7 @@ impl<'a> Decoder<'a> {
     /// As there, and [`AllocLimit`](DecodeErrorKind::AllocLimit) where there is no shared buffer.
     pub fn read_octet_str_shared(&mut self) -> Result<Bytes, DecodeError> {
         let octets = self.read_octet_str()?;
-        let start = self.position().saturating_sub(octets.len() + 1);
+        let start = self.position.saturating_sub(octets.len() + 1);
         self.share(start, octets)
     }
 

@@ -1,0 +1,309 @@
+//! Messages whose octets lie in several buffers: control octets in one, and blocks of bulk data in one each.
+//!
+//! A decoder of such a message reads one segment as if it were the whole message; what does not fit in there is looked for
+//! behind it, off the fast path. A value that lies in one segment is read, or viewed, where it is. Senders cut between
+//! values, so that nothing else happens; where a value lies on both sides of a joint all the same, the message is joined by one
+//! copy, once, and read on from there. So it does not matter for what is decoded where a message is cut.
+
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+
+use super::decoder::Decoder;
+use super::elements::Viewed;
+use super::layout::{FixedLayout, padding};
+use crate::{ByteOrder, DecodeError, DecodeErrorKind};
+
+/// Where the octets of a message lie that is not in one piece, in the order of the message.
+///
+/// ```
+/// use bytes::Bytes;
+/// use giop_codec::cdr::{CdrDecode, Decoder, Segments};
+/// use giop_codec::{ByteOrder, Version};
+///
+/// // A sequence of three octets, then a long; the three octets lie apart.
+/// let control = Bytes::from_static(b"\0\0\0\x03\0\0\0\0\x07");
+/// let block = Bytes::from_static(b"abc");
+/// let mut segments = Segments::default();
+/// segments.push_control(0, 4);
+/// segments.push_block(block.clone());
+/// segments.push_control(4, 5);
+///
+/// let mut d = Decoder::from_bytes(&control, ByteOrder::Big, Version::V1_2).with_segments(&segments);
+/// let octets = Bytes::decode(&mut d)?;
+/// assert_eq!(octets.as_ptr(), block.as_ptr());
+/// assert_eq!(d.read_u32()?, 7);
+/// # Ok::<(), giop_codec::DecodeError>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Segments {
+    parts: Vec<Segment>,
+    len: usize,
+    /// The message in one piece, where that was needed.
+    whole: OnceLock<Bytes>,
+}
+
+#[derive(Debug)]
+struct Segment {
+    /// Offset from the alignment origin.
+    start: usize,
+    len: usize,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// From this index on in the buffer that the decoder was made from.
+    Control(usize),
+    Block(Bytes),
+}
+
+/// What lies behind the octets that a decoder sees.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Split<'a> {
+    /// The control buffer, and all segments.
+    segments: Option<(&'a Bytes, &'a Segments)>,
+    /// Which comes next.
+    next: usize,
+    /// Octets in it and in those behind it.
+    pub(super) left: usize,
+}
+
+impl Segments {
+    /// Goes on in the control buffer, with `len` octets from the index `at` on.
+    pub fn push_control(&mut self, at: usize, len: usize) {
+        self.push(len, Place::Control(at));
+    }
+
+    /// Goes on in a buffer of its own.
+    pub fn push_block(&mut self, octets: Bytes) {
+        self.push(octets.len(), Place::Block(octets));
+    }
+
+    fn push(&mut self, len: usize, place: Place) {
+        self.parts.push(Segment { start: self.len, len, place });
+        self.len += len;
+    }
+
+    /// Octets of the message.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// All octets of the message in order: `control` is the buffer with those that are in no block.
+    pub fn pieces<'a>(&'a self, control: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        self.parts.iter().map(|part| part.octets(control))
+    }
+
+    /// The message in one piece: copies all of it, once. `None`: there is no memory for that.
+    fn whole(&self, control: &[u8]) -> Option<&Bytes> {
+        if self.whole.get().is_none() {
+            let mut whole = Vec::new();
+            whole.try_reserve_exact(self.len).ok()?;
+            self.pieces(control).for_each(|piece| whole.extend_from_slice(piece));
+            // Where another thread was faster, its copy is as good.
+            let _ = self.whole.set(whole.into());
+        }
+        self.whole.get()
+    }
+}
+
+impl Segment {
+    fn octets<'a>(&'a self, control: &'a [u8]) -> &'a [u8] {
+        match &self.place {
+            Place::Block(octets) => octets,
+            Place::Control(at) => control.get(*at..*at + self.len).unwrap_or_default(),
+        }
+    }
+}
+
+impl Split<'_> {
+    /// Whether `owner` is the buffer that the decoder was made from.
+    pub(super) fn is_control(&self, owner: &Bytes) -> bool {
+        self.segments.is_none_or(|(control, _)| std::ptr::eq(control, owner))
+    }
+}
+
+impl<'a> Decoder<'a> {
+    /// The same decoder of a message of which the shared buffer that it was made from holds only the control octets: `segments`
+    /// says where all are. What the decoder may allocate stays as it is: see [`set_limits`](Decoder::set_limits).
+    ///
+    /// Changes nothing of a decoder without a shared buffer.
+    #[must_use]
+    pub fn with_segments(mut self, segments: &'a Segments) -> Decoder<'a> {
+        let Some((control, 0)) = self.owner else { return self };
+        let position = self.position;
+        self.split.segments = Some((control, segments));
+        self.seek_from_start(position);
+        self
+    }
+
+    #[inline(always)]
+    pub(super) fn is_segmented(&self) -> bool {
+        self.split.segments.is_some()
+    }
+
+    /// Goes to an offset from the alignment origin; one beyond the data is at its end.
+    #[cold]
+    pub(super) fn seek_from_start(&mut self, position: usize) {
+        let Some((_, segments)) = self.split.segments else { return };
+        (self.split.next, self.split.left) = (0, segments.len);
+        (self.data, self.position, self.base, self.seen, self.pieces.shift) = (&[], 0, 0, 0, 0);
+        self.seek(position);
+    }
+
+    /// Goes on to an offset that is not behind this one: into the segment that has the octet there.
+    fn seek(&mut self, position: usize) {
+        while position - self.base >= self.data.len() && self.enter_next() {}
+        self.position = (position - self.base).min(self.data.len());
+    }
+
+    /// At the end of a segment, goes on to the next.
+    pub(super) fn leave_segment(&mut self) {
+        if self.is_segmented() {
+            self.seek(self.position());
+        }
+    }
+
+    fn enter_next(&mut self) -> bool {
+        let Some((control, segments)) = self.split.segments else { return false };
+        let Some(segment) = segments.parts.get(self.split.next) else { return false };
+        self.data = segment.octets(control);
+        self.owner = Some(match &segment.place {
+            Place::Block(octets) => (octets, 0),
+            Place::Control(at) => (control, *at),
+        });
+        self.split.next += 1;
+        self.split.left -= segment.len;
+        (self.base, self.pieces.shift) = (segment.start, segment.start);
+        (self.position, self.seen) = (0, self.data.len());
+        true
+    }
+
+    /// Reads on in a copy of the whole message: a value lies on both sides of a joint.
+    fn join(&mut self) -> Result<(), DecodeError> {
+        let Some((control, segments)) = self.split.segments else { return Ok(()) };
+        let position = self.position();
+        let Some(whole) = segments.whole(control) else {
+            return Err(self.error(DecodeErrorKind::AllocLimit));
+        };
+        (self.data, self.position, self.base, self.seen) = (whole, position, 0, whole.len());
+        (self.split, self.pieces.shift) = (Split::default(), 0);
+        self.owner = Some((whole, 0));
+        // What was rewritten, if anything, lies before: decoding it did not come here.
+        self.rewrites = None;
+        Ok(())
+    }
+
+    /// Whether `n` octets from here on are in the segment.
+    fn in_segment(&self, n: usize) -> bool {
+        n <= self.data.len() - self.position
+    }
+
+    /// Makes the next `n` octets one piece: by going on to the next segment, else by a copy.
+    ///
+    /// # Errors
+    /// There are not so many, or there is no memory.
+    fn gather(&mut self, n: usize) -> Result<(), DecodeError> {
+        if n > self.remaining() {
+            return Err(self.error(DecodeErrorKind::EndOfData));
+        }
+        self.seek(self.position());
+        if self.in_segment(n) { Ok(()) } else { self.join() }
+    }
+
+    /// Skips padding that ends behind the segment, if there is anything behind it.
+    #[cold]
+    pub(super) fn skip_behind(&mut self, pad: usize) -> Result<(), DecodeError> {
+        if pad > self.remaining() {
+            return Err(self.error(DecodeErrorKind::EndOfData));
+        }
+        self.seek(self.position() + pad);
+        Ok(())
+    }
+
+    /// The next `n` octets, which are not all in what is left of the segment, if the data has segments at all.
+    #[cold]
+    pub(super) fn take_over_joint(&mut self, n: usize) -> Result<&'a [u8], DecodeError> {
+        self.gather(n)?;
+        let octets = self.rest().get(..n).ok_or(self.error(DecodeErrorKind::EndOfData))?;
+        self.position += n;
+        Ok(octets)
+    }
+
+    /// A primitive that is not in what is left of the segment.
+    #[cold]
+    pub(super) fn octets_over_joint<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        let pad = padding(self.position(), N);
+        if pad + N > self.remaining() {
+            return Err(self.error(DecodeErrorKind::EndOfData));
+        }
+        self.seek(self.position() + pad);
+        match self.take(N)?.first_chunk() {
+            Some(octets) => Ok(*octets),
+            None => Err(self.error(DecodeErrorKind::EndOfData)),
+        }
+    }
+
+    /// A value of fixed layout that is not in what is left of the segment.
+    #[cold]
+    pub(super) fn read_one_over_joint<T: FixedLayout>(&mut self) -> Result<T, DecodeError> {
+        self.gather(T::LAYOUT.size(self.position()))?;
+        self.read_fixed()
+    }
+
+    /// Elements of fixed layout that are not all in what is left of the segment.
+    #[cold]
+    pub(super) fn read_fixed_over_joint<T: FixedLayout>(
+        &mut self,
+        n: usize,
+        out: &mut Vec<T>,
+    ) -> Result<(), DecodeError> {
+        let start = self.position();
+        let layout = <T as FixedLayout>::LAYOUT;
+        let run = layout.run(start, n);
+        if run > self.remaining() {
+            return Err(self.error(DecodeErrorKind::EndOfData));
+        }
+        // The padding before the first one may be on this side of a joint, and all elements on the other.
+        let pad = layout.lead(start).unwrap_or(0);
+        self.seek(start + pad);
+        self.gather(run - pad)?;
+        self.read_fixed_into(n, out).map_err(|error| match error.kind {
+            DecodeErrorKind::InvalidEnum => DecodeError::new(error.kind, start),
+            _ => error,
+        })
+    }
+
+    /// The memory of `n` elements, if all are in one segment.
+    #[cold]
+    pub(super) fn view_in_segment<T: Viewed>(&mut self, n: usize) -> Result<Option<Bytes>, DecodeError> {
+        let Some(pad) = <T as FixedLayout>::LAYOUT.lead(self.position()) else { return Ok(None) };
+        if self.order() != ByteOrder::NATIVE {
+            return Ok(None);
+        }
+        let size = n.saturating_mul(size_of::<T>());
+        if size.saturating_add(pad) > self.remaining() {
+            return Err(self.error(DecodeErrorKind::EndOfData));
+        }
+        let before = self.clone();
+        self.seek(self.position() + pad);
+        if let Some((owner, origin)) = self.owner
+            && self.in_segment(size)
+        {
+            let first = origin + self.position;
+            if <[T] as zerocopy::FromBytes>::ref_from_bytes(self.take(size)?).is_ok() {
+                return Ok(Some(owner.slice(first..first + size)));
+            }
+        }
+        *self = before;
+        Ok(None)
+    }
+}
