@@ -1,6 +1,7 @@
 //! [`Encoder`]: values to octets, in one recyclable buffer plus shared chunks.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 
@@ -45,14 +46,15 @@ const BLOCKS: usize = 2 << 20;
 #[derive(Debug)]
 pub struct Encoder {
     head: BytesMut,
-    /// Chunks with the length that the head had when each was put.
-    chunks: Vec<(usize, Bytes)>,
+    chunks: Vec<Chunk>,
     /// CDR offset minus `head.len()`, wrapping: octets in chunks less the origin.
     base: usize,
     swap: bool,
     order: ByteOrder,
     version: Version,
     code_sets: CodeSets,
+    /// What is put is inside of an encapsulation.
+    enclosed: bool,
     chunk_threshold: usize,
     /// Greatest capacity the head ever had: what `reset` tries to get back.
     full_capacity: usize,
@@ -61,6 +63,16 @@ pub struct Encoder {
     copied: usize,
     /// Handles of the memory of large runs, each free when it is the only one.
     blocks: Vec<Bytes>,
+}
+
+/// Octets that are shared, not copied.
+#[derive(Debug)]
+struct Chunk {
+    /// The length that the head had when it was put.
+    at: usize,
+    octets: Bytes,
+    /// They are all elements of a sequence or array, and in no encapsulation.
+    whole: bool,
 }
 
 /// A place in an [`Encoder`] to return to by [`Encoder::rewind`].
@@ -109,6 +121,7 @@ impl Encoder {
             order,
             version,
             code_sets: CodeSets::default_for(version),
+            enclosed: false,
             chunk_threshold: DEFAULT_CHUNK_THRESHOLD,
             full_capacity: 0,
             chunk_octets: 0,
@@ -160,7 +173,7 @@ impl Encoder {
     }
 
     /// How many octets that could have been shared were copied since the last [`reset`](Encoder::reset), because there were
-    /// fewer of them at a time than the chunk threshold.
+    /// fewer of them at a time than the chunk threshold; and those that moved because something was put before them.
     #[inline]
     pub fn copied(&self) -> usize {
         self.copied
@@ -289,7 +302,16 @@ impl Encoder {
             self.copied += octets.len();
             self.head.extend_from_slice(&octets);
         } else {
-            self.push_chunk(octets);
+            self.push_chunk(octets, true);
+        }
+    }
+
+    /// [`put_shared`](Encoder::put_shared) of octets that are not the whole of a sequence.
+    pub(super) fn put_shared_part(&mut self, octets: Bytes) {
+        if octets.len() < self.chunk_threshold {
+            self.put_shared(octets);
+        } else {
+            self.push_chunk(octets, false);
         }
     }
 
@@ -300,17 +322,18 @@ impl Encoder {
             self.copied += octets.len();
             self.head.extend_from_slice(octets);
         } else {
-            self.push_chunk(octets.clone());
+            self.push_chunk(octets.clone(), true);
         }
     }
 
-    fn push_chunk(&mut self, octets: Bytes) {
+    fn push_chunk(&mut self, octets: Bytes, whole: bool) {
         if octets.is_empty() {
             return;
         }
+        let whole = whole && !self.enclosed;
         self.base = self.base.wrapping_add(octets.len());
         self.chunk_octets += octets.len();
-        self.chunks.push((self.head.len(), octets));
+        self.chunks.push(Chunk { at: self.head.len(), octets, whole });
     }
 
     /// Writes one value of fixed layout.
@@ -342,14 +365,14 @@ impl Encoder {
     pub fn put_fixed_slice<T: FixedLayout>(&mut self, items: &[T]) {
         let Some((first, rest)) = items.split_first() else { return };
         let phase = self.position() % 8;
-        let items = match T::LAYOUT.lead(phase) {
+        let (items, whole) = match T::LAYOUT.lead(phase) {
             Some(_) => {
                 self.align(T::LAYOUT.align());
-                items
+                (items, true)
             }
             None => {
                 self.put_fixed(first);
-                rest
+                (rest, false)
             }
         };
         let stride = const { T::LAYOUT.stride() };
@@ -367,7 +390,7 @@ impl Encoder {
         if len >= LARGE_RUN.max(self.chunk_threshold)
             && let Some(block) = self.free_block(len)
         {
-            return self.put_block(items, block, len);
+            return self.put_block(items, block, len, whole);
         }
         self.head.reserve(len);
         for block in items.chunks(BLOCK.div_ceil(stride)) {
@@ -379,10 +402,10 @@ impl Encoder {
     }
 
     /// Writes elements, all at the phase at which elements end, into the first `len` octets of a block, which is a chunk then.
-    fn put_block<T: FixedLayout>(&mut self, items: &[T], mut block: BytesMut, len: usize) {
+    fn put_block<T: FixedLayout>(&mut self, items: &[T], mut block: BytesMut, len: usize, whole: bool) {
         write_strided(block.get_mut(..len).unwrap_or_default(), items, self.swap);
         let block = block.freeze();
-        self.push_chunk(block.slice(..len));
+        self.push_chunk(block.slice(..len), whole);
         self.blocks.push(block);
     }
 
@@ -423,7 +446,8 @@ impl Encoder {
         let length_at = self.head.len() - 4;
         let outer_base = self.base;
         let chunks_before = self.chunk_octets;
-        let (version, code_sets) = (self.version, self.code_sets);
+        let (version, code_sets, enclosed) = (self.version, self.code_sets, self.enclosed);
+        self.enclosed = true;
         self.base = self.head.len().wrapping_neg();
         self.version = Version::V1_2;
         self.code_sets = self.code_sets.in_encapsulation();
@@ -433,6 +457,7 @@ impl Encoder {
         self.base = outer_base.wrapping_add(self.chunk_octets - chunks_before);
         self.version = version;
         self.code_sets = code_sets;
+        self.enclosed = enclosed;
         result?;
         let length = u32::try_from(length).map_err(|_| EncodeErrorKind::TooLong)?;
         self.patch_u32(length_at, length);
@@ -459,6 +484,34 @@ impl Encoder {
     #[inline]
     pub fn chunk_count(&self) -> usize {
         self.chunks.len()
+    }
+
+    /// The chunks in order: at which offset of the message each begins, how many octets it has, and whether it is all the
+    /// elements of a sequence or array, outside of any encapsulation.
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = (usize, usize, bool)> {
+        let mut offset = self.base.wrapping_sub(self.chunk_octets);
+        self.chunks.iter().map(move |Chunk { at, octets, whole }| {
+            let start = offset.wrapping_add(*at);
+            offset = offset.wrapping_add(octets.len());
+            (start, octets.len(), *whole)
+        })
+    }
+
+    /// Replaces a part of the head, before which there is no chunk, by as many octets or more. Moves the rest of the head, but no
+    /// chunk. Does nothing where there is no such part.
+    pub(crate) fn replace(&mut self, part: Range<usize>, octets: &[u8]) {
+        let (end, grow) = (self.head.len(), octets.len().saturating_sub(part.len()));
+        let movable = part.start <= part.end && part.end <= end && part.len() + grow == octets.len();
+        if !movable || self.chunks.first().is_some_and(|first| first.at < part.end) {
+            return;
+        }
+        self.head.resize(end + grow, 0);
+        self.head.copy_within(part.end..end, part.end + grow);
+        if let Some(place) = self.head.get_mut(part.start..part.end + grow) {
+            place.copy_from_slice(octets);
+        }
+        self.chunks.iter_mut().for_each(|chunk| chunk.at += grow);
+        self.copied += end - part.end;
     }
 
     /// Octets encoded since the last drain or reset, chunks included, whatever the origin.
@@ -503,11 +556,11 @@ impl Encoder {
     pub fn drain_into(&mut self, out: &mut VecDeque<Bytes>) {
         self.full_capacity = self.full_capacity.max(self.head.capacity());
         let mut start = 0;
-        for (at, chunk) in self.chunks.drain(..) {
+        for Chunk { at, octets, .. } in self.chunks.drain(..) {
             if at > start {
                 out.push_back(self.head.split_to(at - start).freeze());
             }
-            out.push_back(chunk);
+            out.push_back(octets);
             start = at;
         }
         if !self.head.is_empty() {

@@ -254,7 +254,7 @@ impl Encoder {
             self.put_shared_ref(&items.octets);
         } else {
             self.put_fixed_slice(items.as_slice().get(..1).unwrap_or_default());
-            self.put_shared(items.octets.slice(size_of::<T>()..));
+            self.put_shared_part(items.octets.slice(size_of::<T>()..));
         }
     }
 }

@@ -40,6 +40,9 @@ impl ContextId {
     pub const EXCEPTION_DETAIL_MESSAGE: Self = Self(14);
     /// `SecurityAttributeService`.
     pub const SECURITY_ATTRIBUTE_SERVICE: Self = Self(15);
+    /// A context of zorb's own: where the bulk data of a message lies, see [`BlockList`](super::BlockList). The number is
+    /// `ZOR` and a 1; who does not know it ignores it.
+    pub const ZORB_BLOCKS: Self = Self(0x5A4F_5201);
 }
 
 /// A service context that owns its octets.
@@ -199,7 +202,7 @@ impl<'a> ServiceContexts<'a> {
 #[derive(Clone, Debug)]
 pub(super) struct ContextsPlace {
     count: u32,
-    octets: Range<usize>,
+    pub(super) octets: Range<usize>,
 }
 
 /// Where `part`, a view of `whole`, lies in it.

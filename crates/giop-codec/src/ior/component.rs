@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::encapsulation::{encapsulation, open_encapsulation, put_octets, read_octets_shared};
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::code_set::CodeSetComponentInfo;
+use crate::giop::BlockList;
 use crate::{DecodeError, EncodeError};
 
 /// What kind of component it is.
@@ -36,6 +37,9 @@ impl ComponentTag {
     pub const NULL_TAG: Self = Self(34);
     /// `TAG_TLS_SEC_TRANS`: TLS addresses within a security mechanism.
     pub const TLS_SEC_TRANS: Self = Self(36);
+    /// A component of zorb's own: the server reads where the bulk data of a message lies, see
+    /// [`BlockList`](crate::giop::BlockList). The number is `ZOR` and a 1; who does not know it ignores it.
+    pub const ZORB_BLOCKS: Self = Self(0x5A4F_5201);
 }
 
 /// A component as it stands on the wire: its tag and its octets, which are never changed.
@@ -85,6 +89,16 @@ impl TaggedComponent {
             e.put_u16(ssl.target_requires);
             e.put_u16(ssl.port);
         })
+    }
+
+    /// [`ZORB_BLOCKS`](ComponentTag::ZORB_BLOCKS), of the one version that there is.
+    pub fn zorb_blocks() -> Self {
+        Self::build(ComponentTag::ZORB_BLOCKS, |e| e.put_u8(BlockList::VERSION))
+    }
+
+    /// Whether the server reads lists of blocks.
+    pub fn is_zorb_blocks(&self) -> bool {
+        self.read(ComponentTag::ZORB_BLOCKS, |d| d.read_u8()) == Some(BlockList::VERSION)
     }
 
     /// The ORB's number.
