@@ -80,8 +80,14 @@ fn blocks_are_where_the_list_says_and_the_message_says_the_same_as_without() {
     let doubles: Seq<f64> = (0..10_000).map(f64::from).collect();
     for order in ORDERS {
         for is_reply in [false, true] {
-            for own in [vec![], vec![context(0)], vec![context(1), context(3)], vec![context(2), context(5)]]
-            {
+            let own_list = vec![BlockList::empty_context()];
+            for own in [
+                own_list,
+                vec![],
+                vec![context(0)],
+                vec![context(1), context(3)],
+                vec![context(2), context(5)],
+            ] {
                 let native = order == ByteOrder::NATIVE;
                 let (message, announced) = message(order, &own, is_reply, |e| {
                     "first".encode(e).unwrap();

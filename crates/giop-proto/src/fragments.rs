@@ -1,13 +1,14 @@
 //! Messages that come in pieces.
 //!
 //! The pieces go behind each other into one buffer whose octet 0 is the first message header; the headers of the others
-//! are left out. Large pieces of GIOP 1.2 are read to their place (see [`Fragments::lend`]); others are copied, once. In GIOP 1.2 all pieces but the last are multiples of 8 octets, so offsets in the joined
-//! message have the alignment that the sender gave them. In GIOP 1.1 they need not: see [`Joined::pieces`].
+//! are left out. Large pieces of GIOP 1.2 are read to their place (see [`Fragments::lend`]); others are copied,
+//! once. In GIOP 1.2 all pieces but the last are multiples of 8 octets, so offsets in the joined message have the alignment that the sender gave them. In GIOP 1.1 they need not: see [`Joined::pieces`].
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
+use giop_codec::cdr::Segments;
 use giop_codec::giop::{MessageHeader, MessageType, RequestId};
 use giop_codec::{DecodeError, DecodeErrorKind, Version};
 
@@ -15,7 +16,7 @@ use crate::error::ProtocolError;
 use crate::limits::Limits;
 use crate::message::{RequestHead, word};
 use crate::pool::{Buffer, BufferPool};
-use crate::receive::{HEADER_LEN, OVERSIZED_START, PIECE_HEADER_LEN};
+use crate::receive::{HEADER_LEN, OVERSIZED_START, PIECE_HEADER_LEN, Receiver};
 
 /// Up to this size the pieces are gathered in memory of their own; then in a pooled buffer.
 const SMALL: usize = 32 * 1024;
@@ -53,12 +54,20 @@ pub(crate) enum First<'a> {
 #[derive(Debug)]
 pub(crate) struct Joined {
     pub(crate) octets: Bytes,
+    pub(crate) pieces: Option<Box<Pieces>>,
+}
+
+/// How the octets of a message lie that are not as usual.
+#[derive(Debug)]
+pub(crate) enum Pieces {
     /// Where the second and later pieces of a GIOP 1.1 message start, if any of them starts elsewhere than at phase 4
     /// modulo 8.
     ///
     /// There a sender that aligns values in each fragment by itself, as omniORB does, and one that aligns through the
     /// whole message differ. Octets and characters come out right in both cases.
-    pub(crate) pieces: Option<Box<[u32]>>,
+    Fragments(Vec<u32>),
+    /// The octets are only those that are in no block.
+    Segments(Box<Segments>),
 }
 
 /// What became of a fragment.
@@ -95,10 +104,20 @@ enum Data {
 }
 
 impl Joined {
-    /// A message that came in one piece.
+    /// Octets of the whole message.
     #[inline]
-    pub(crate) fn whole(octets: Bytes) -> Self {
-        Self { octets, pieces: None }
+    pub(crate) fn len(&self) -> usize {
+        match self.pieces.as_deref() {
+            Some(Pieces::Segments(segments)) => segments.len(),
+            _ => self.octets.len(),
+        }
+    }
+
+    /// The message in front of the receiver.
+    #[inline]
+    pub(crate) fn front(rx: &mut Receiver) -> Self {
+        let pieces = rx.take_segments().map(|segments| Box::new(Pieces::Segments(segments)));
+        Self { octets: rx.take_front(), pieces }
     }
 }
 
@@ -362,7 +381,7 @@ impl Fragments {
         let size = u32::try_from(total - HEADER_LEN.min(total)).unwrap_or(u32::MAX);
         let header = MessageHeader { more_fragments: false, size, ..header };
         let told = header.version == Version::V1_1 && pieces.iter().any(|at| at % 8 != 4);
-        let pieces = told.then(|| pieces.into_boxed_slice());
+        let pieces = told.then(|| Box::new(Pieces::Fragments(pieces)));
         Added::Whole(header, Joined { octets: data.join(&header, &self.pool), pieces })
     }
 }

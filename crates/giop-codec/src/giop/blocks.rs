@@ -63,8 +63,8 @@ impl BlockList {
         })
     }
 
-    /// Reads the list of a Request or Reply in GIOP 1.2 of which `start` came first. `None`: it has none, or one that can not be
-    /// true.
+    /// Reads the list of a Request or Reply in GIOP 1.2 of which `start` came first: of several the last. `None`: it has none, or
+    /// one that can not be true.
     ///
     /// # Errors
     /// The header is not all there, or does not decode.
@@ -76,7 +76,9 @@ impl BlockList {
             _ => return Ok(None),
         };
         let body_at = d.position().next_multiple_of(8);
-        let Some(context) = contexts.find(ContextId::ZORB_BLOCKS) else { return Ok(None) };
+        // One that says only that lists are read may stand before it.
+        let context = contexts.iter().filter(|context| context.id == ContextId::ZORB_BLOCKS).last();
+        let Some(context) = context else { return Ok(None) };
         let total = (header.size as usize).saturating_add(MessageHeader::LEN);
         let list = context.open().and_then(|mut d| read_list(&mut d, body_at, total));
         Ok(list.ok().filter(|blocks| !blocks.is_empty()).map(|blocks| Self { body_at, blocks }))

@@ -111,6 +111,8 @@ pub struct Connection {
     streamed: Option<Streamed>,
     last_head: LastHead,
     code_sets: Option<CodeSets>,
+    /// A request of the peer said so.
+    peer_reads_blocks: bool,
     /// Events of things that are not messages.
     notices: VecDeque<Notice>,
     clock: Clock,
@@ -147,6 +149,7 @@ impl Connection {
             streamed: None,
             last_head: LastHead::default(),
             code_sets: None,
+            peer_reads_blocks: false,
             notices: VecDeque::new(),
             clock: Clock::new(role, &limits, now),
             stats: Stats::default(),

@@ -201,7 +201,8 @@ impl Connection {
         if !self.takes_requests()
             || !self.accept_requests
             || header.more_fragments
-            || octets.len() + self.rx.coming() != HEADER_LEN + header.size as usize
+            || (octets.len() + self.rx.coming() != HEADER_LEN + header.size as usize
+                && octets.len() + self.rx.apart() != HEADER_LEN + header.size as usize)
             || self.is_over_budget()
         {
             self.handle_unusual_request(header, joined);
@@ -223,8 +224,16 @@ impl Connection {
         if coming > 0 {
             self.streamed = Some(Streamed::new(token));
         }
-        let message = joined.unwrap_or_else(|| Joined::whole(self.rx.take_front()));
-        Event::Request(IncomingRequest::new(header, message, head, token, terms, coming))
+        let message = joined.unwrap_or_else(|| Joined::front(&mut self.rx));
+        Event::Request(IncomingRequest::new(
+            header,
+            message,
+            head,
+            token,
+            terms,
+            coming,
+            self.peer_reads_blocks,
+        ))
     }
 
     /// A request that came in fragments.
@@ -249,8 +258,11 @@ impl Connection {
             None => Bytes::copy_from_slice(octets),
         };
         let refused = match decoded {
-            Ok(head) => match self.learn_code_sets(&header, &message) {
+            Ok(head) => match self.learn(&header, &message) {
                 Ok(()) => {
+                    if let Some(head) = self.rx.first_blocks(&header, &message) {
+                        self.rx.expect_blocks(head);
+                    }
                     self.last_head.remember(&header, &head, &message);
                     return Some(head);
                 }
@@ -281,9 +293,14 @@ impl Connection {
                 return self.bad_reply(header, &octets, error);
             }
         };
+        if head.has_contexts
+            && let Some(head) = rx.first_blocks(&header, octets_of(joined.as_ref(), rx))
+        {
+            rx.expect_blocks(head);
+        }
         let whole = joined.is_none();
         let answered = calls.answer(head.id, header.kind == MessageType::LocateReply, || {
-            let message = joined.unwrap_or_else(|| Joined::whole(rx.take_front()));
+            let message = joined.unwrap_or_else(|| Joined::front(rx));
             Ok(Reply::new(header, message, head, terms))
         });
         match answered {

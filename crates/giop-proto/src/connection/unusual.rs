@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use giop_codec::code_set::CodeSetContext;
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
-use giop_codec::giop::{ContextId, MessageHeader, MessageType, RequestId, ResponseFlags};
+use giop_codec::giop::{BlockList, ContextId, MessageHeader, MessageType, RequestId, ResponseFlags};
 use giop_codec::{DecodeError, DecodeErrorKind, Version};
 
 use super::Connection;
@@ -42,7 +42,7 @@ impl Connection {
         if !self.accept_requests {
             return self.protocol_error(ProtocolError::Unexpected(MessageType::Request));
         }
-        let whole_size = self.rx.coming() == 0;
+        let whole_size = self.rx.coming() == 0 && self.rx.apart() == 0;
         let octets = match joined {
             Some(joined) => joined.octets.clone(),
             None if header.more_fragments => return self.handle_first_piece(header),
@@ -92,13 +92,11 @@ impl Connection {
         }
     }
 
-    /// Sets the code sets that a request announces.
-    pub(super) fn learn_code_sets(
-        &mut self,
-        header: &MessageHeader,
-        octets: &[u8],
-    ) -> Result<(), SystemException> {
-        if let Some(context) = message::contexts_of(header, octets).find(ContextId::CODE_SETS) {
+    /// Sets what a request announces: code sets, and whether the peer reads lists of blocks.
+    pub(super) fn learn(&mut self, header: &MessageHeader, octets: &[u8]) -> Result<(), SystemException> {
+        let contexts = message::contexts_of(header, octets);
+        self.peer_reads_blocks |= BlockList::is_read_by_sender(&contexts);
+        if let Some(context) = contexts.find(ContextId::CODE_SETS) {
             let context: CodeSetContext =
                 context.value().map_err(|error| error.system(CompletionStatus::No))?;
             self.code_sets = Some(context.accept(self.code_sets)?);

@@ -9,10 +9,10 @@ use giop_codec::cdr::{CodeSets, DecodeLimits, Decoder, Rewrites};
 use giop_codec::giop::{MessageHeader, MessageType, ReplyHeader, RequestHeader, RequestId, ServiceContexts};
 use giop_codec::{ByteOrder, DecodeError, Version};
 
-use crate::fragments::Joined;
+use crate::fragments::{Joined, Pieces};
 use crate::limits::Limits;
 use crate::pool::BufferPool;
-use crate::receive::HEADER_LEN;
+use crate::receive::{DEPOSIT_MIN, HEADER_LEN};
 
 pub(crate) use head::{LastHead, RequestError, RequestHead};
 pub use reply::Reply;
@@ -24,7 +24,7 @@ pub use request::{Arguments, IncomingLocate, IncomingRequest};
 struct Body {
     message: Bytes,
     /// See `Joined`.
-    pieces: Option<Box<[u32]>>,
+    pieces: Option<Box<Pieces>>,
     limits: DecodeLimits,
     at: u32,
     version: Version,
@@ -54,7 +54,7 @@ impl Terms {
         Body {
             limits: DecodeLimits {
                 depth: self.max_depth,
-                alloc: self.max_decoded.max(message.octets.len().saturating_mul(8)),
+                alloc: self.max_decoded.max(message.len().saturating_mul(8)),
             },
             at,
             version: header.version,
@@ -79,9 +79,10 @@ impl Body {
         let mut d = d.at(self.at as usize);
         d.set_code_sets(self.code_sets);
         d.set_limits(self.limits);
-        match &self.pieces {
-            Some(pieces) => d.with_pieces(pieces),
+        match self.pieces.as_deref() {
             None => d,
+            Some(Pieces::Fragments(starts)) => d.with_pieces(starts),
+            Some(Pieces::Segments(segments)) => d.with_segments(segments),
         }
     }
 
@@ -103,6 +104,19 @@ impl Body {
         } else {
             f(self.decoder())
         }
+    }
+
+    /// See [`Reply::pieces`].
+    fn fragments(&self) -> &[u32] {
+        match self.pieces.as_deref() {
+            Some(Pieces::Fragments(starts)) => starts,
+            _ => &[],
+        }
+    }
+
+    /// Whether it is so large that its buffers should be free as soon as it is decoded.
+    fn is_large(&self) -> bool {
+        self.message.len() >= DEPOSIT_MIN || matches!(self.pieces.as_deref(), Some(Pieces::Segments(_)))
     }
 
     /// The contexts, found by decoding the header again: they are asked for more seldom than they are there.

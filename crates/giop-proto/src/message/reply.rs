@@ -25,7 +25,7 @@ pub(crate) struct ReplyHead {
     pub(crate) id: RequestId,
     answer: Answer,
     at: u32,
-    has_contexts: bool,
+    pub(crate) has_contexts: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -146,6 +146,6 @@ impl Reply {
     /// [`body`](Self::body) reads as omniORB writes, since no other ORB is known to send such fragments.
     #[must_use]
     pub fn pieces(&self) -> &[u32] {
-        self.body.pieces.as_deref().unwrap_or_default()
+        self.body.fragments()
     }
 }

@@ -12,7 +12,7 @@ use super::head::{RequestHead, place_of_key};
 use super::{Body, Terms, decoder, part};
 use crate::fragments::Joined;
 use crate::pool::BufferPool;
-use crate::receive::{DEPOSIT_MIN, Frame};
+use crate::receive::Frame;
 use crate::serving::ServeToken;
 
 /// A request of the peer: whole, but for a payload that is still [coming](Self::coming).
@@ -24,6 +24,7 @@ pub struct IncomingRequest {
     head: RequestHead,
     token: ServeToken,
     coming: usize,
+    reads_blocks: bool,
 }
 
 /// The arguments of a large request, apart from what names its object and operation, so that whoever decodes them may be the
@@ -54,8 +55,18 @@ impl IncomingRequest {
         token: ServeToken,
         terms: Terms,
         coming: usize,
+        reads_blocks: bool,
     ) -> Self {
-        Self { body: terms.body(header, message, head.body_at, head.has_contexts), head, token, coming }
+        let body = terms.body(header, message, head.body_at, head.has_contexts);
+        Self { body, head, token, coming, reads_blocks }
+    }
+
+    /// Whether the reply may list its blocks ([`announce_blocks`](giop_codec::giop::announce_blocks)): the peer has said that it
+    /// reads such lists.
+    #[inline]
+    #[must_use]
+    pub fn reads_blocks(&self) -> bool {
+        self.reads_blocks
     }
 
     /// How many octets of it come as a stream, behind those of [`message`](Self::message): see
@@ -154,7 +165,7 @@ impl IncomingRequest {
     /// Takes the arguments of a large request out; `None` of a small one, which stays as it is. Copies the headers, some
     /// hundred octets, to `room`, whose memory is used again once this request is dropped. What is left has no arguments.
     pub fn take_arguments(&mut self, room: &mut BytesMut) -> Option<Arguments> {
-        if self.body.message.len() < DEPOSIT_MIN {
+        if !self.body.is_large() {
             return None;
         }
         let headers = self.body.message.get(..self.body.at as usize)?;
@@ -177,8 +188,8 @@ impl IncomingRequest {
         Some(Arguments { body: std::mem::replace(&mut self.body, headers) })
     }
 
-    /// The whole message, from its message header on. Of a fragmented one, all pieces joined. Only its headers behind
-    /// [`take_arguments`](Self::take_arguments).
+    /// The whole message, from its message header on. Of a fragmented one, all pieces joined; of one whose blocks have
+    /// buffers of their own, what is in none of them. Only its headers behind [`take_arguments`](Self::take_arguments).
     #[must_use]
     pub fn message(&self) -> &Bytes {
         &self.body.message
@@ -192,7 +203,7 @@ impl IncomingRequest {
     /// [`arguments`](Self::arguments) reads as omniORB writes, since no other ORB is known to send such fragments.
     #[must_use]
     pub fn pieces(&self) -> &[u32] {
-        self.body.pieces.as_deref().unwrap_or_default()
+        self.body.fragments()
     }
 }
 

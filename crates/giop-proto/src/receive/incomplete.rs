@@ -3,6 +3,7 @@
 use giop_codec::Version;
 use giop_codec::giop::{MessageHeader, MessageType};
 
+use super::blocks::Found;
 use super::lent::{Deposit, Lent, is_piece};
 use super::memory::{grant, grow};
 use super::pieces::is_fragment;
@@ -47,6 +48,17 @@ impl Receiver {
                     Decision::Whole => {}
                 }
                 let start = window.buffer.view(from..from + have);
+                match self.find_blocks(&header, total, &start) {
+                    Found::Wait => return Ok(None),
+                    Found::List(list) => {
+                        if self.begin_parts(header, &list, &start) {
+                            drop(start);
+                            self.emptied();
+                        }
+                        return Ok(None);
+                    }
+                    Found::No => {}
+                }
                 if let Some(buf) = self.deposit(header, total, &start) {
                     drop(start);
                     self.state = State::Partial(buf);
@@ -79,6 +91,9 @@ impl Receiver {
                     }
                     Size::Fits(total) if total >= DEPOSIT_MIN => {
                         if let Decision::Wait = self.decide(&header, total, next.octets()) {
+                            return Ok(None);
+                        }
+                        if let Found::Wait = self.find_blocks(&header, total, next.octets()) {
                             return Ok(None);
                         }
                         if let Some(buf) = self.deposit(header, total, next.octets()) {
@@ -146,6 +161,9 @@ impl Receiver {
     #[cold]
     pub fn retry(&mut self) {
         self.starved = false;
+        if self.parted.is_some() {
+            return self.retry_part();
+        }
         if let State::Partial(buf) = &mut self.state
             && buf.from == buf.to
         {

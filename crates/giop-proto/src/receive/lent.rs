@@ -20,6 +20,8 @@ pub(super) struct Lent {
     pub(super) to: usize,
     /// The message in `buffer`, where one is being deposited.
     pub(super) deposit: Option<Deposit>,
+    /// How many octets of `next` are read behind the deposit, where that is not told by its header.
+    pub(super) ahead: Option<usize>,
     pub(super) next: Next,
 }
 
@@ -63,7 +65,7 @@ impl ReadBuf {
     #[inline]
     #[must_use]
     pub fn is_deposit(&self) -> bool {
-        self.0.deposit.is_some() && self.0.from > 0
+        self.0.deposit.is_some() && (self.0.from > 0 || self.0.ahead.is_some())
     }
 
     /// Copies octets that were received elsewhere into it, and says how many: for whoever receives a header first.
@@ -90,7 +92,7 @@ impl Lent {
     fn next_room(&self) -> usize {
         match &self.deposit {
             Some(deposit) if deposit.total != self.to => 0,
-            Some(deposit) => deposit.next_len(),
+            Some(deposit) => self.ahead.unwrap_or(deposit.next_len()),
             None if self.to == 0 => PIECE_HEADER_LEN - self.next.len,
             None => 0,
         }

@@ -27,6 +27,10 @@ impl Receiver {
     pub fn clear(&mut self) {
         self.release();
         self.end_stream();
+        self.segments = None;
+        if let Some(parted) = self.parted.take() {
+            parted.give_back(&self.pool);
+        }
         (self.front_streams, self.unplaced) = (false, false);
         (self.from, self.to, self.front, self.skip, self.starved) = (0, 0, 0, 0, false);
         if let Some(window) = self.window.take() {
@@ -123,6 +127,8 @@ impl Receiver {
         // What is read, and what the message may need: no more is read than the first of several pieces.
         let (size, room) = match std::mem::take(&mut self.expect) {
             0 => (WINDOW, WINDOW),
+            // The peer sends lists of blocks: no more than the header of the next message that has one.
+            _ if self.head > 0 => (self.head.max(least), WINDOW),
             piece if self.room > 0 => ((piece + PIECE_HEADER_LEN).max(least), self.room.max(piece)),
             // As many whole messages as fit a window, so that none is cut by its end.
             message => {
@@ -160,7 +166,11 @@ impl Receiver {
     /// A buffer for `size` octets of a message of which so many have come, and how many of them may be written to it.
     /// `None`: there is no memory now.
     fn buffer_for(&mut self, size: usize, come: usize) -> Option<(Buffer, usize)> {
-        let granted = grant(come, self.largest);
+        self.buffer_granted(size, grant(come, self.largest))
+    }
+
+    /// The same for one that is granted so many octets.
+    pub(super) fn buffer_granted(&mut self, size: usize, granted: usize) -> Option<(Buffer, usize)> {
         let pooled = if !self.pool.could_hold(size) {
             None
         } else if size <= granted {
@@ -243,6 +253,7 @@ impl Receiver {
         let mut lent = first.take().or_else(|| second.take()).unwrap_or_default();
         lent.buffer = buffer;
         (lent.from, lent.to, lent.deposit, lent.next.len) = (from, to, deposit, 0);
+        lent.ahead = None;
         ReadBuf(lent)
     }
 }

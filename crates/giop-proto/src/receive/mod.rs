@@ -13,6 +13,7 @@
 //! charged to the pool as the grant grows: nothing moves. Where the pool has no more, the receiver is
 //! [*starved*](Receiver::is_starved) until it is told to try again.
 
+mod blocks;
 mod incomplete;
 mod lent;
 mod memory;
@@ -23,9 +24,11 @@ mod stream;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use giop_codec::cdr::Segments;
 use giop_codec::giop::{HeaderError, MessageHeader};
 
 use crate::pool::BufferPool;
+use blocks::{Found, Parted};
 pub use lent::ReadBuf;
 use lent::{Deposit, Lent, Next};
 use pieces::is_fragment;
@@ -109,6 +112,12 @@ pub struct Receiver {
     /// The message in front is one of them; `skip` octets of it come as a stream.
     front_streams: bool,
     stream: Option<Box<Stream>>,
+    /// The message that is read part by part, but for the part at hand.
+    parted: Option<Box<Parted>>,
+    /// Where the octets of the message in front lie, if it came so.
+    segments: Option<Box<Segments>>,
+    /// How much of the last such message was read before its first block; 0 where the peer has sent none.
+    head: usize,
     /// Octets of an oversized message that are still to come.
     skip: usize,
     /// While the buffer is lent: whether a message had begun, and its size as far as that was known.
@@ -163,6 +172,9 @@ impl Receiver {
             streams: None,
             front_streams: false,
             stream: None,
+            parted: None,
+            segments: None,
+            head: 0,
             skip: 0,
             lent: (false, 0),
             starved: false,
@@ -220,6 +232,7 @@ impl Receiver {
     #[must_use]
     pub fn announced(&self) -> usize {
         match &self.state {
+            State::Partial(_) if self.parted.is_some() => self.parted_total(),
             State::Partial(buf) => buf.deposit.map_or(0, |deposit| deposit.total),
             State::Lent => self.lent.1,
             _ => self.skip + self.stream_left(),
@@ -286,6 +299,9 @@ impl Receiver {
         if buf.deposit.is_some() {
             if self.stream.is_some() {
                 return self.read_chunk(buf, n);
+            }
+            if self.parted.is_some() {
+                return self.read_part(buf, n);
             }
             self.deposited(buf, filled);
         } else if buf.to == 0 {
@@ -382,6 +398,7 @@ impl Receiver {
     fn take_deposited(&mut self) -> Bytes {
         match std::mem::replace(&mut self.state, State::Window) {
             State::Whole { octets, next, .. } => {
+                self.segments = None;
                 if self.from == self.to {
                     self.state = State::Early { next, of_piece: false };
                 }
@@ -434,9 +451,19 @@ impl Receiver {
         match self.decide(&header, total, here) {
             Decision::Wait => buf.from < buf.to,
             Decision::Stream => false,
-            Decision::Whole if total < DEPOSIT_MIN => total <= buf.buffer.capacity(),
+            Decision::Whole if total < DEPOSIT_MIN => {
+                // Where only the header of a large message was read, there may be room for a small one all the same.
+                let fits = total <= buf.buffer.capacity();
+                buf.to = if fits { buf.to.max(total) } else { buf.to };
+                fits
+            }
             Decision::Whole if is_fragment(&header) || total > buf.buffer.capacity() => false,
             Decision::Whole => {
+                match self.find_blocks(&header, total, here) {
+                    Found::No => {}
+                    Found::Wait => return buf.from < buf.to,
+                    Found::List(_) => return false,
+                }
                 buf.deposit = Some(Deposit { header, total });
                 buf.to = total;
                 true

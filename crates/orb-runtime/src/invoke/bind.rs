@@ -6,7 +6,8 @@ use std::time::Instant;
 use giop_codec::Version;
 use giop_codec::code_set::{CodeSetContext, negotiate};
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
-use giop_codec::ior::IiopProfile;
+use giop_codec::giop::BlockList;
+use giop_codec::ior::{ComponentTag, IiopProfile, TaggedComponent};
 
 use crate::link::Link;
 use crate::orb::Target;
@@ -85,12 +86,16 @@ impl ObjectRef {
             offered.for_char.conversion.clear();
         }
         let code_sets = negotiate(offered.as_ref(), version)?;
-        let announce = match offered {
-            Some(_) if version >= Version::V1_1 => {
-                Some(CodeSetContext::from(code_sets).to_service_context()?)
-            }
-            _ => None,
-        };
+        let mut announce = Vec::new();
+        if offered.is_some() && version >= Version::V1_1 {
+            announce.push(CodeSetContext::from(code_sets).to_service_context()?);
+        }
+        let blocks = version >= Version::V1_2
+            && self.orb().config.deposit
+            && profile.component(ComponentTag::ZORB_BLOCKS).is_some_and(TaggedComponent::is_zorb_blocks);
+        if blocks {
+            announce.push(BlockList::empty_context());
+        }
         let target = Target { host, port, version, code_sets };
         let link = self.orb().connect(&target, deadline).await?;
         let binding = Binding {
@@ -101,6 +106,7 @@ impl ObjectRef {
             profile: profile.clone(),
             code_sets,
             announce,
+            blocks,
         };
         Ok(Bound { binding: Arc::new(binding), link })
     }

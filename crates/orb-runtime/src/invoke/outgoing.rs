@@ -5,7 +5,8 @@ use std::sync::Arc;
 use giop_codec::EncodeError;
 use giop_codec::giop::{
     AddressingDisposition, MessageHeader, MessageType, RequestHeader, ResponseFlags, ServiceContext,
-    ServiceContexts, TargetAddress, TargetReference, begin_body, finish_message, put_message_header,
+    ServiceContexts, TargetAddress, TargetReference, announce_blocks, begin_body, finish_message,
+    put_message_header,
 };
 
 use super::{Arguments, Operation};
@@ -17,8 +18,8 @@ pub(super) struct Outgoing<'a> {
     target: &'a ObjectRef,
     binding: &'a Arc<Binding>,
     link: &'a Link,
-    /// What tells the server the code sets, if it does not know them.
-    announce: Option<&'a ServiceContext>,
+    /// What tells the server the code sets and more, if it does not know them.
+    announce: &'a [ServiceContext],
     operation: &'static Operation,
     response: ResponseFlags,
     addressing: Option<AddressingDisposition>,
@@ -34,15 +35,16 @@ impl<'a> Outgoing<'a> {
         response: ResponseFlags,
         addressing: Option<AddressingDisposition>,
     ) -> Self {
-        let announce = binding.announce.as_ref().filter(|_| !link.is_answered());
+        let announce = if link.is_answered() { &[] } else { binding.announce.as_slice() };
         Self { target, binding, link, announce, operation, response, addressing }
     }
 
     /// What its header says, if that is what all requests of the operation say.
     #[inline]
     pub(super) fn plain(&self) -> Option<Plain<'a>> {
-        let plain =
-            self.announce.is_none() && self.addressing.is_none() && self.target.options().contexts.is_empty();
+        let plain = self.announce.is_empty()
+            && self.addressing.is_none()
+            && self.target.options().contexts.is_empty();
         let Self { binding, operation, response, .. } = *self;
         plain.then_some(Plain { binding, operation, response })
     }
@@ -60,6 +62,9 @@ impl<'a> Outgoing<'a> {
         if e.position() == body {
             e.rewind(end); // no arguments, no padding for them
         }
+        if e.chunk_count() > 1 && self.binding.blocks && !self.operation.streamed {
+            announce_blocks(e);
+        }
         finish_message(e, MessageHeader::SIZE_AT)?;
         Ok(())
     }
@@ -73,10 +78,10 @@ impl<'a> Outgoing<'a> {
         let own = &target.options().contexts;
         let joined: Vec<ServiceContext>;
         let contexts = match (self.announce, own.is_empty()) {
-            (None, _) => ServiceContexts::from(&**own),
-            (Some(context), true) => ServiceContexts::from(std::slice::from_ref(context)),
-            (Some(context), false) => {
-                joined = std::iter::once(context).chain(own.iter()).cloned().collect();
+            ([], _) => ServiceContexts::from(&**own),
+            (announce, true) => ServiceContexts::from(announce),
+            (announce, false) => {
+                joined = announce.iter().chain(own.iter()).cloned().collect();
                 ServiceContexts::from(&*joined)
             }
         };

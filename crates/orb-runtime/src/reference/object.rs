@@ -48,8 +48,10 @@ pub(crate) struct Binding {
     pub(crate) key: ObjectKey,
     pub(crate) profile: IiopProfile,
     pub(crate) code_sets: CodeSets,
-    /// Tells the server the code sets, until its first reply.
-    pub(crate) announce: Option<ServiceContext>,
+    /// Tells the server the code sets, and that lists of blocks are read, until its first reply.
+    pub(crate) announce: Vec<ServiceContext>,
+    /// The server reads lists of blocks.
+    pub(crate) blocks: bool,
 }
 
 /// When calls are made again after a failure.
@@ -141,6 +143,9 @@ impl ObjectRef {
             let mut profile = IiopProfile::new(first.host.clone(), first.port, entry.key.clone());
             if let Ok(component) = TaggedComponent::code_sets(&CodeSetComponentInfo::zorb()) {
                 profile = profile.with_component(component);
+            }
+            if orb.config.deposit {
+                profile = profile.with_component(TaggedComponent::zorb_blocks());
             }
             for other in endpoints {
                 if let Ok(component) = TaggedComponent::alternate_address(&other.host, other.port) {

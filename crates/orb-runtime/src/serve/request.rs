@@ -5,8 +5,8 @@ use std::sync::Arc;
 use giop_codec::cdr::{CdrEncode, Decoder, Encoder};
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{
-    MessageType, ReplyHeader, ReplyStatus, RequestId, ResponseFlags, ServiceContexts, begin_body,
-    finish_message, put_message_header,
+    MessageType, ReplyHeader, ReplyStatus, RequestId, ResponseFlags, ServiceContexts, announce_blocks,
+    begin_body, finish_message, put_message_header,
 };
 use giop_codec::ior::Ior;
 use giop_codec::{DecodeError, EncodeError, Version};
@@ -46,6 +46,8 @@ pub(crate) struct ReplyTo {
     pub(crate) version: Version,
     pub(crate) order: giop_codec::ByteOrder,
     pub(crate) wanted: bool,
+    /// The client reads lists of blocks.
+    pub(crate) blocks: bool,
 }
 
 impl ServerRequest {
@@ -177,6 +179,7 @@ impl ReplyTo {
             version: incoming.version(),
             order: giop_codec::ByteOrder::NATIVE,
             wanted: incoming.response() == ResponseFlags::Target,
+            blocks: incoming.reads_blocks(),
         }
     }
 
@@ -226,6 +229,9 @@ impl ReplyTo {
         encode(encoder)?;
         if encoder.position() == body {
             encoder.rewind(end); // no body, no padding for one
+        }
+        if self.blocks && encoder.chunk_count() > 1 {
+            announce_blocks(encoder);
         }
         finish_message(encoder, size_at)?;
         Ok(())

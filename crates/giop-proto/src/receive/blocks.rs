@@ -1,0 +1,376 @@
+//! Messages whose bulk data is read into buffers of its own, where the sender's list of blocks says that it lies.
+//!
+//! The control octets, a few hundred as a rule, go to one buffer; each block goes to its own, at the start of a page. What one
+//! member of a message pins is then its own block. A list is believed as far as places go and no further: whatever it says, the
+//! [`Segments`] that it makes are decoded to the same values as the message in one piece.
+//!
+//! A peer that sent a list once is expected to do so again: behind a large message no more is read than the header of such a
+//! one, so that the next read goes to the first block.
+
+use std::mem;
+
+use giop_codec::Version;
+use giop_codec::cdr::Segments;
+use giop_codec::giop::{BlockList, MAX_BLOCK_HEAD, MIN_BLOCK, MessageHeader};
+
+use super::lent::{Deposit, Lent, Next};
+use super::memory::{grant, grow};
+use super::{HEADER_LEN, PIECE_HEADER_LEN, Receiver, State};
+use crate::pool::{BASE_ALIGN, Buffer, BufferPool, WINDOW};
+
+/// The most control octets. What lies between blocks and does not fit any more gets a buffer of its own.
+const MOST_CONTROL: usize = 48 * 1024;
+
+/// The alignment of blocks.
+const PAGE: usize = 4096;
+
+/// Whether a message has a list of blocks.
+pub(super) enum Found {
+    /// More of its header is needed to tell.
+    Wait,
+    No,
+    List(BlockList),
+}
+
+/// A message that is read part by part.
+#[derive(Debug)]
+pub(super) struct Parted {
+    header: MessageHeader,
+    parts: Vec<Part>,
+    /// The part that is read.
+    at: usize,
+    /// While the part that is read is none of it.
+    control: Buffer,
+    control_len: usize,
+    /// The parts before.
+    segments: Segments,
+    /// How much of a message like this one is read before its blocks.
+    head: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    /// Offset from the message's first octet.
+    start: usize,
+    len: usize,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    /// From this index of the control buffer on.
+    Control(usize),
+    Block,
+    /// In a buffer of its own, aligned there as in the message.
+    Between,
+}
+
+/// The buffer of a part, where in it the part begins, and how much of it may be read now.
+struct Opened {
+    buffer: Buffer,
+    base: usize,
+    granted: usize,
+}
+
+impl Parted {
+    fn new(header: MessageHeader, list: &BlockList) -> Self {
+        let mut this = Self {
+            header,
+            parts: Vec::with_capacity(2 * list.blocks.len() + 2),
+            at: 0,
+            control: Buffer::default(),
+            control_len: 0,
+            segments: Segments::default(),
+            head: list.body_at,
+        };
+        // The header is there in one piece, whatever lies behind it.
+        this.push_control(0, list.body_at);
+        let mut end = list.body_at;
+        for (start, len) in &list.blocks {
+            this.push_between(end, *start);
+            this.parts.push(Part { start: *start, len: *len, kind: Kind::Block });
+            end = start + len;
+        }
+        this.push_between(end, HEADER_LEN.saturating_add(header.size as usize));
+        if let Some(first) = this.parts.first() {
+            this.head = first.len;
+        }
+        this
+    }
+
+    fn push_control(&mut self, start: usize, len: usize) {
+        let at = self.control_len + (start.wrapping_sub(self.control_len) % 8);
+        self.control_len = at + len;
+        match self.parts.last_mut() {
+            Some(Part { start: first, len: before, kind: Kind::Control(_) }) if *first + *before == start => {
+                *before += len;
+            }
+            _ => self.parts.push(Part { start, len, kind: Kind::Control(at) }),
+        }
+    }
+
+    fn push_between(&mut self, start: usize, end: usize) {
+        let len = end.saturating_sub(start);
+        if len == 0 {
+            return;
+        }
+        if self.control_len + len + 8 <= MOST_CONTROL {
+            self.push_control(start, len);
+        } else {
+            self.parts.push(Part { start, len, kind: Kind::Between });
+        }
+    }
+
+    fn total(&self) -> usize {
+        HEADER_LEN.saturating_add(self.header.size as usize)
+    }
+
+    fn part(&self) -> Option<Part> {
+        self.parts.get(self.at).copied()
+    }
+
+    /// How many octets behind the part at hand are read together with it: what stands before the next block, or the next
+    /// message header.
+    fn ahead(&self) -> usize {
+        match self.parts.get(self.at + 1) {
+            None => HEADER_LEN,
+            Some(Part { len, kind: Kind::Control(_), .. }) => PIECE_HEADER_LEN.min(*len),
+            Some(_) => 0,
+        }
+    }
+
+    /// How many octets of the part at hand may be there before they come: all that the message is granted, but for what came
+    /// before, and the control octets.
+    fn granted(&self, start: usize, come: usize, largest: usize) -> usize {
+        grant(start + come, largest).saturating_sub(start + self.control_len).max(come)
+    }
+
+    /// Gives all memory back.
+    pub(super) fn give_back(self, pool: &BufferPool) {
+        pool.give_back(self.control);
+    }
+}
+
+impl Receiver {
+    /// Whether the message, of which `octets` are there, has a list of blocks.
+    #[inline]
+    pub(super) fn find_blocks(&self, header: &MessageHeader, total: usize, octets: &[u8]) -> Found {
+        let may_have = total > 2 * MIN_BLOCK
+            && header.version == Version::V1_2
+            && !header.more_fragments
+            && self.deposits;
+        if !may_have || (octets.len() <= PIECE_HEADER_LEN && self.head == 0) {
+            return Found::No;
+        }
+        self.read_list(header, octets)
+    }
+
+    fn read_list(&self, header: &MessageHeader, octets: &[u8]) -> Found {
+        match BlockList::read(header, octets) {
+            Ok(Some(list)) if list.body_at <= MAX_BLOCK_HEAD => Found::List(list),
+            Err(_) if self.head > 0 && octets.len() < MAX_BLOCK_HEAD => Found::Wait,
+            Ok(_) | Err(_) => Found::No,
+        }
+    }
+
+    /// How much there is before the blocks of a message that came in one piece, if it has a list and none came before: more such
+    /// messages may come. See [`expect_blocks`](Self::expect_blocks).
+    #[inline]
+    pub(crate) fn first_blocks(&self, header: &MessageHeader, octets: &[u8]) -> Option<usize> {
+        if self.head > 0 || octets.len() <= 2 * MIN_BLOCK {
+            return None;
+        }
+        match self.find_blocks(header, octets.len(), octets) {
+            Found::List(list) => list.blocks.first().map(|(start, _)| (*start).min(WINDOW)),
+            Found::Wait | Found::No => None,
+        }
+    }
+
+    /// From now on the headers of large messages are read before the rest of them.
+    #[cold]
+    pub(crate) fn expect_blocks(&mut self, head: usize) {
+        self.head = head;
+    }
+
+    /// Begins a message in parts, of which `octets` are there: they are moved. `false`: there is no memory now.
+    #[cold]
+    pub(super) fn begin_parts(&mut self, header: MessageHeader, list: &BlockList, octets: &[u8]) -> bool {
+        let mut parted = Box::new(Parted::new(header, list));
+        let Some((control, _)) = self.buffer_granted(parted.control_len, usize::MAX) else { return false };
+        parted.control = control;
+        let copied = self.copied;
+        match self.fill_parts(&mut parted, octets) {
+            Some(buf) => {
+                self.state = State::Partial(buf);
+                self.parted = Some(parted);
+                true
+            }
+            None => {
+                self.copied = copied;
+                parted.give_back(&self.pool);
+                false
+            }
+        }
+    }
+
+    /// Puts octets to their places, and gives what the next ones are to be read to. `None`: there is no memory now, or nothing more
+    /// is to be read.
+    fn fill_parts(&mut self, parted: &mut Parted, octets: &[u8]) -> Option<Box<Lent>> {
+        let mut octets = octets;
+        loop {
+            let part = parted.part()?;
+            let Opened { mut buffer, base, granted } = self.open_part(parted, part, octets.len())?;
+            let (here, rest) = octets.split_at_checked(part.len).unwrap_or((octets, &[]));
+            if let Some(to) = buffer.octets_mut().get_mut(base..base + here.len()) {
+                to.copy_from_slice(here);
+            }
+            self.copied += here.len() as u64;
+            if here.len() < part.len {
+                return Some(self.lend_part(parted, part, Opened { buffer, base, granted }, here.len()));
+            }
+            octets = rest;
+            self.close_part(parted, part, buffer, base);
+        }
+    }
+
+    /// The buffer for a part of which so many octets are there already.
+    fn open_part(&mut self, parted: &mut Parted, part: Part, here: usize) -> Option<Opened> {
+        let (slack, align) = match part.kind {
+            Kind::Control(at) => {
+                let buffer = mem::take(&mut parted.control);
+                return Some(Opened { buffer, base: at, granted: part.len });
+            }
+            Kind::Block => (PAGE, PAGE),
+            Kind::Between => (BASE_ALIGN, BASE_ALIGN),
+        };
+        let allowed = parted.granted(part.start, here.min(part.len), self.largest);
+        let granted = if allowed >= part.len { usize::MAX } else { allowed + slack };
+        let (buffer, granted) = self.buffer_granted(part.len + slack, granted)?;
+        let phase = if let Kind::Between = part.kind { part.start % 8 } else { 0 };
+        let base = buffer.octets().as_ptr().addr().wrapping_neg() % align + phase;
+        Some(Opened { buffer, base, granted: granted.saturating_sub(base).min(part.len) })
+    }
+
+    fn lend_part(&mut self, parted: &Parted, part: Part, opened: Opened, here: usize) -> Box<Lent> {
+        let Opened { buffer, base, granted } = opened;
+        let deposit = Deposit { header: parted.header, total: base + part.len };
+        let mut buf = self.lend(buffer, base + here, base + granted, Some(deposit)).0;
+        buf.ahead = Some(parted.ahead());
+        buf
+    }
+
+    /// A part is all there.
+    fn close_part(&mut self, parted: &mut Parted, part: Part, buffer: Buffer, base: usize) {
+        match part.kind {
+            Kind::Control(at) => {
+                parted.segments.push_control(at, part.len);
+                parted.control = buffer;
+            }
+            Kind::Block | Kind::Between => {
+                let octets = self.pool.share(buffer).slice(base..base + part.len);
+                parted.segments.push_block(octets);
+            }
+        }
+        parted.at += 1;
+    }
+
+    /// The buffer of a part came back with `n` octets more.
+    #[cold]
+    pub(super) fn read_part(&mut self, mut buf: Box<Lent>, n: usize) {
+        let Some(mut parted) = self.parted.take() else { return self.give_back(buf) };
+        let (Some(part), Some(Deposit { total, .. })) = (parted.part(), buf.deposit) else {
+            return self.give_back(buf);
+        };
+        if buf.to == 0 {
+            // It waited for memory.
+            (self.state, self.parted) = (State::Partial(buf), Some(parted));
+            return self.retry_part();
+        }
+        let filled = buf.from.saturating_add(n);
+        if filled < total {
+            buf.from = filled;
+            if filled == buf.to {
+                self.starved = !self.grow_part(&parted, part, &mut buf);
+            }
+            self.state = State::Partial(buf);
+            self.parted = Some(parted);
+            return;
+        }
+        let base = total - part.len;
+        let buffer = mem::take(&mut buf.buffer);
+        let mut ahead = Next { len: (filled - total).min(buf.ahead.unwrap_or(0)), ..buf.next };
+        self.keep_box(buf);
+        self.close_part(&mut parted, part, buffer, base);
+        if parted.part().is_some() {
+            match self.fill_parts(&mut parted, ahead.octets()) {
+                Some(buf) => {
+                    self.state = State::Partial(buf);
+                    self.parted = Some(parted);
+                    return;
+                }
+                None if parted.part().is_some() => {
+                    // There is no memory now for the next block, of which nothing has come.
+                    let empty = Deposit { header: parted.header, total: 1 };
+                    self.state = State::Partial(self.lend(Buffer::default(), 0, 0, Some(empty)).0);
+                    self.parted = Some(parted);
+                    return;
+                }
+                None => ahead.len = 0,
+            }
+        }
+        self.parts_done(*parted, ahead);
+    }
+
+    /// The whole message is there.
+    fn parts_done(&mut self, parted: Parted, next: Next) {
+        let total = parted.total();
+        self.head = parted.head.min(WINDOW);
+        (self.expect, self.room) = (total, 0);
+        self.largest = self.largest.max(total);
+        let octets = self.pool.share(parted.control).slice(..parted.control_len);
+        self.segments = Some(Box::new(parted.segments));
+        self.state = State::Whole { header: parted.header, octets, next };
+    }
+
+    fn grow_part(&self, parted: &Parted, part: Part, buf: &mut Lent) -> bool {
+        let base = buf.deposit.map_or(0, |deposit| deposit.total - part.len);
+        let allowed = parted.granted(part.start, buf.from - base, self.largest);
+        grow(&self.pool, buf, base.saturating_add(allowed), self.urgent)
+    }
+
+    /// Tries again to get memory for the part at hand.
+    #[cold]
+    pub(super) fn retry_part(&mut self) {
+        let Some(mut parted) = self.parted.take() else { return };
+        if let State::Partial(mut buf) = mem::replace(&mut self.state, State::Window) {
+            let Some(part) = parted.part() else { return self.give_back(buf) };
+            if buf.to > 0 {
+                self.starved = buf.from == buf.to && !self.grow_part(&parted, part, &mut buf);
+            } else if let Some(opened) = self.open_part(&mut parted, part, 0) {
+                self.keep_box(buf);
+                buf = self.lend_part(&parted, part, opened, 0);
+            }
+            self.state = State::Partial(buf);
+        }
+        self.parted = Some(parted);
+    }
+
+    /// How many octets of the message in front are in no control buffer.
+    pub(crate) fn apart(&self) -> usize {
+        match (&self.state, &self.segments) {
+            (State::Whole { octets, .. }, Some(segments)) => segments.len().saturating_sub(octets.len()),
+            _ => 0,
+        }
+    }
+
+    /// Where the octets lie of the message in front, which is to be taken, if it is in parts.
+    #[inline]
+    pub(crate) fn take_segments(&mut self) -> Option<Box<Segments>> {
+        self.segments.take()
+    }
+
+    /// The size of the message that is read in parts; 0 of none.
+    pub(super) fn parted_total(&self) -> usize {
+        self.parted.as_ref().map_or(0, |parted| parted.total())
+    }
+}
