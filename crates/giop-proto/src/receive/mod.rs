@@ -307,6 +307,9 @@ impl Receiver {
         } else if buf.to == 0 {
             self.read_header(buf, n);
         } else if filled == 0 {
+            if self.head > 0 && buf.to < buf.buffer.capacity() {
+                self.expect = buf.to; // what was expected may still come
+            }
             self.retire(buf);
             self.state = State::Window;
         } else {
@@ -457,17 +460,16 @@ impl Receiver {
                 buf.to = if fits { buf.to.max(total) } else { buf.to };
                 fits
             }
-            Decision::Whole if is_fragment(&header) || total > buf.buffer.capacity() => false,
-            Decision::Whole => {
-                match self.find_blocks(&header, total, here) {
-                    Found::No => {}
-                    Found::Wait => return buf.from < buf.to,
-                    Found::List(_) => return false,
+            Decision::Whole if is_fragment(&header) => false,
+            Decision::Whole => match self.find_blocks(&header, total, here) {
+                Found::Wait => buf.from < buf.to,
+                Found::No if total <= buf.buffer.capacity() => {
+                    buf.deposit = Some(Deposit { header, total });
+                    buf.to = total;
+                    true
                 }
-                buf.deposit = Some(Deposit { header, total });
-                buf.to = total;
-                true
-            }
+                Found::No | Found::List(_) => false,
+            },
         }
     }
 
