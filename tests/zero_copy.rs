@@ -267,7 +267,8 @@ fn bulk_members_of_structs_and_large_arrays_are_shared_both_ways() {
             assert!(back == parcel);
         }
     });
-    assert_eq!(allocated, 0);
+    // Where the two large blocks of each message lie is noted; the elements, 20 MiB a run, take no memory.
+    assert!(allocated < 40 * 1024, "{allocated}");
 }
 
 #[test]

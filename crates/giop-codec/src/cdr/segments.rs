@@ -70,6 +70,12 @@ pub(super) struct Split<'a> {
 }
 
 impl Segments {
+    /// None yet, with room for that many.
+    #[must_use]
+    pub fn with_capacity(segments: usize) -> Self {
+        Self { parts: Vec::with_capacity(segments), ..Self::default() }
+    }
+
     /// Goes on in the control buffer, with `len` octets from the index `at` on.
     pub fn push_control(&mut self, at: usize, len: usize) {
         self.push(len, Place::Control(at));

@@ -95,6 +95,7 @@ impl Parted {
         if let Some(first) = this.parts.first() {
             this.head = first.len;
         }
+        this.segments = Segments::with_capacity(this.parts.len());
         this
     }
 
