@@ -73,7 +73,7 @@ pub struct Place {
 
 impl Place {
     /// Not queued yet.
-    const NOWHERE: Self = Self { start: u64::MAX, end: u64::MAX, locate: false };
+    pub(crate) const NOWHERE: Self = Self { start: u64::MAX, end: u64::MAX, locate: false };
 }
 
 impl CallId {

@@ -12,6 +12,7 @@ mod naming;
 mod orb;
 mod reference;
 mod serve;
+mod source;
 pub mod testing;
 mod trace;
 mod transport;
@@ -24,7 +25,8 @@ pub use orb::{ActivateError, Activation, ArgsError, BuildError, Latency, Orb, Or
 pub use reference::{
     InvalidName, NarrowError, ObjectRef, Reference, ReplyInfo, ResolveError, Retry, SyncScope,
 };
-pub use serve::{ByteSource, ByteStream, Request, Servant, Serves, request, try_request};
+pub use serve::{ByteStream, Request, Servant, Serves, request, try_request};
+pub use source::ByteSource;
 pub use transport::{Peer, Transport, TransportStats};
 
 /// Types of the IDL mapping that Rust itself does not have.
@@ -71,10 +73,13 @@ pub mod private {
         __zerocopy as zerocopy, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind,
     };
 
-    pub use crate::invoke::{LocalFuture, LocalServant, Operation, invoke, local, send_oneway};
+    pub use crate::invoke::{
+        LocalFuture, LocalServant, Operation, invoke, invoke_from, local, send_oneway, send_oneway_from,
+    };
     pub use crate::reference::{ObjectRef, Reference};
     pub use crate::serve::{
-        ByteSource, ByteStream, DispatchSlot, OpTable, Outcome, ServerRequest, Serves, Skeleton, StreamStart,
+        ByteStream, DispatchSlot, OpTable, Outcome, ServerRequest, Serves, Skeleton, StreamStart,
         UserException, unknown_user_exception,
     };
+    pub use crate::source::ByteSource;
 }

@@ -31,6 +31,17 @@ pub fn finish_message(e: &mut Encoder, message_size_at: usize) -> Result<u32, En
     Ok(size)
 }
 
+/// As [`finish_message`] for a message whose last `coming` octets are not in the encoder: its size counts them.
+///
+/// # Errors
+/// The message is longer than its size field can say.
+pub fn announce_message(e: &mut Encoder, message_size_at: usize, coming: u64) -> Result<u32, EncodeError> {
+    let size = (e.position().saturating_sub(MessageHeader::LEN) as u64).saturating_add(coming);
+    let size = u32::try_from(size).map_err(|_| EncodeErrorKind::TooLong)?;
+    e.patch_u32(message_size_at, size);
+    Ok(size)
+}
+
 /// Aligns for the body of a Request or Reply: to 8 in GIOP 1.2, not at all before.
 ///
 /// Call it only where a body follows: a request without arguments and a void reply have none, not even padding.

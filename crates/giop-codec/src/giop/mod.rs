@@ -19,7 +19,8 @@ pub use context::{ContextId, ServiceContext, ServiceContextRef, ServiceContexts,
 pub use header::{HeaderError, MessageHeader, MessageType};
 pub use locate::{LocateReplyHeader, LocateRequestHeader, LocateStatus};
 pub use message::{
-    CancelRequest, FragmentHeader, Message, begin_body, enter_body, finish_message, put_message_header,
+    CancelRequest, FragmentHeader, Message, announce_message, begin_body, enter_body, finish_message,
+    put_message_header,
 };
 pub use owned::{ReplyMessage, RequestMessage};
 pub use reply::{ReplyHeader, ReplyHeaderLayout, ReplyStatus, put_exception_reply};

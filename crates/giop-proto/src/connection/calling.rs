@@ -115,6 +115,9 @@ impl Connection {
         if !self.is_serving_phase() {
             return false;
         }
+        if self.unfinished.is_some() {
+            return self.give_up_request() == Sent::Nothing;
+        }
         if self.sent(place) == Sent::Nothing && self.tx.unqueue(place.start, place.end) {
             self.stats.unqueued += 1;
             self.clock.unqueued(self.tx.backlog() > 0);
@@ -150,19 +153,23 @@ impl Connection {
         expired.sort_unstable_by_key(|(_, place)| std::cmp::Reverse(place.end));
         for (call, place) in expired {
             let id = self.calls.request_id(call);
+            let unfinished = self.unfinished.is_some();
             if self.withdraw(id, place) {
                 self.calls.amend(call, Err(unsent(CallErrorKind::Timeout)));
+            } else if unfinished {
+                let error = CallError { kind: CallErrorKind::Timeout, sent: Sent::Partly };
+                self.calls.amend(call, Err(error));
             }
         }
     }
 
     #[inline]
-    fn check_open(&self) -> Result<(), CallError> {
+    pub(super) fn check_open(&self) -> Result<(), CallError> {
         if self.is_open() { Ok(()) } else { Err(self.closed_error()) }
     }
 
     #[cold]
-    fn closed_error(&self) -> CallError {
+    pub(super) fn closed_error(&self) -> CallError {
         unsent(self.close_reason().map_or(CallErrorKind::LocalClose, |reason| reason.call_error()))
     }
 }

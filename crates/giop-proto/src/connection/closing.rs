@@ -102,6 +102,7 @@ impl Connection {
         if let Phase::Draining { reason } = self.phase
             && self.serving.len() == 0
             && self.calls.waiting() == 0
+            && self.unfinished.is_none()
         {
             // Before GIOP 1.2 only servers send it.
             let last = (self.role == Role::Server || self.version >= Version::V1_2)
@@ -134,8 +135,8 @@ impl Connection {
 
     /// Queues the last message and waits until it is written.
     fn finish(&mut self, reason: CloseReason, last: Option<(MessageType, Version)>) {
-        if self.clock.write_end.is_some() {
-            return self.end(reason);
+        if self.clock.write_end.is_some() || self.unfinished.is_some() {
+            return self.end(reason); // nothing can be said, or not in the middle of a request
         }
         self.phase = Phase::Finishing { reason, eof: false };
         self.rx.clear();

@@ -2,6 +2,7 @@
 
 mod calling;
 mod closing;
+mod payload;
 mod reading;
 mod serving;
 mod streaming;
@@ -29,6 +30,7 @@ use crate::receive::{Receiver, Streams};
 use crate::serving::Serving;
 use crate::stats::Stats;
 use closing::Phase;
+use payload::Unfinished;
 use streaming::Streamed;
 use time::Clock;
 
@@ -109,6 +111,8 @@ pub struct Connection {
     serving: Serving,
     /// The request whose payload is under way.
     streamed: Option<Streamed>,
+    /// The request of this side that is not queued whole.
+    unfinished: Option<Unfinished>,
     last_head: LastHead,
     code_sets: Option<CodeSets>,
     /// A request of the peer said so.
@@ -147,6 +151,7 @@ impl Connection {
             calls: Calls::new(role == Role::Client),
             serving: Serving::default(),
             streamed: None,
+            unfinished: None,
             last_head: LastHead::default(),
             code_sets: None,
             peer_reads_blocks: false,

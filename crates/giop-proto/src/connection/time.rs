@@ -250,6 +250,7 @@ impl Connection {
         self.calls.waiting() == 0
             && self.serving.len() == 0
             && self.tx.backlog() == 0
+            && self.unfinished.is_none()
             && self.clock.message.is_none()
             && self.fragments.is_empty()
     }

@@ -70,6 +70,7 @@ impl Connection {
     /// copied.
     #[inline]
     pub(super) fn queue(&mut self, message: &mut Encoder, locate: bool) -> Place {
+        debug_assert!(self.unfinished.is_none(), "a message in the middle of a request");
         let start = self.tx.queued();
         self.stats.copied_out += message.copied() as u64;
         if message.chunk_count() == 0 && message.head().len() <= GATHER_MAX {
@@ -88,6 +89,7 @@ impl Connection {
 
     /// Queues a message of the machine's own.
     pub(super) fn queue_octets(&mut self, octets: &[u8]) {
+        debug_assert!(self.unfinished.is_none(), "a message in the middle of a request");
         self.tx.push(octets);
         self.queued();
     }
@@ -141,7 +143,8 @@ impl Connection {
 
     fn queue_own(&mut self, version: Version, put: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>) {
         self.own.reset(ByteOrder::NATIVE, version);
-        if put(&mut self.own).is_ok() {
+        // Whoever asks in the middle of a request goes without an answer.
+        if self.unfinished.is_none() && put(&mut self.own).is_ok() {
             self.tx.push(self.own.head());
             self.own_backlog += self.own.head().len();
             self.queued();

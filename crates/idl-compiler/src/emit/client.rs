@@ -108,12 +108,19 @@ impl Cx<'_> {
         });
         let name = &method.name;
         let encode = self.encode_arguments(method);
+        // A stream is the last argument: what encodes the others does not know of it.
+        let source = method.sent().find(|param| param.stream).map(|param| &param.name);
+        let (invoke, send_oneway) = match source {
+            Some(_) => (quote!(invoke_from), quote!(send_oneway_from)),
+            None => (quote!(invoke), quote!(send_oneway)),
+        };
+        let source = source.map(|source| quote!(#source,));
         let remote = if method.oneway {
-            quote!(#v1::send_oneway(__zorb_target, &__ZORB_OPERATION, #encode).await)
+            quote!(#v1::#send_oneway(__zorb_target, &__ZORB_OPERATION, #source #encode).await)
         } else {
             let decode = self.decode_results(depth, method);
             let raised = self.decode_raised(depth, method);
-            quote!(#v1::invoke(__zorb_target, &__ZORB_OPERATION, #encode, #decode, #raised).await)
+            quote!(#v1::#invoke(__zorb_target, &__ZORB_OPERATION, #source #encode, #decode, #raised).await)
         };
         quote! {
             pub async fn #function(__zorb_target: &#v1::ObjectRef, #(#parameters),*) -> #output {
@@ -152,6 +159,7 @@ impl Cx<'_> {
     fn encode_arguments(&self, method: &Method) -> TokenStream {
         let arguments: Vec<_> = method
             .sent()
+            .filter(|param| !param.stream)
             .map(|param| {
                 let name = &param.name;
                 self.encode_argument(param.ty, param.is_inout(), &quote!(#name))

@@ -10,16 +10,37 @@ use giop_codec::giop::BlockList;
 use giop_codec::ior::{ComponentTag, IiopProfile, TaggedComponent};
 
 use crate::link::Link;
-use crate::orb::Target;
+use crate::orb::{Lease, Target};
 use crate::reference::{Binding, ObjectRef};
 
 /// The ORB type that JacORB's references carry.
 const JACORB: u32 = 0x4a41_4300;
 
+/// A binding with a connection that nobody else uses.
+pub(crate) struct Alone {
+    pub(crate) binding: Arc<Binding>,
+    pub(crate) lease: Lease,
+}
+
 /// A binding with its connection.
 pub(crate) struct Bound {
     pub(crate) binding: Arc<Binding>,
     pub(crate) link: Arc<Link>,
+}
+
+/// A connection that was found.
+enum Found {
+    Shared(Arc<Link>),
+    Alone(Lease),
+}
+
+impl Found {
+    fn link(&self) -> &Arc<Link> {
+        match self {
+            Self::Shared(link) => link,
+            Self::Alone(lease) => lease.link(),
+        }
+    }
 }
 
 impl ObjectRef {
@@ -41,9 +62,29 @@ impl ObjectRef {
         Box::pin(self.rebind(deadline())).await
     }
 
-    /// Tries the addresses of all profiles in their order.
+    /// A connection for one call alone.
+    #[cold]
+    pub(crate) async fn bound_alone(&self, deadline: Option<Instant>) -> Result<Alone, SystemException> {
+        let (binding, found) = self.search(deadline, true).await?;
+        match found {
+            Found::Alone(lease) => Ok(Alone { binding, lease }),
+            Found::Shared(_) => Err(self.nowhere_to_go()),
+        }
+    }
+
     #[cold]
     async fn rebind(&self, deadline: Option<Instant>) -> Result<Bound, SystemException> {
+        let (binding, found) = self.search(deadline, false).await?;
+        self.bind(Arc::clone(&binding));
+        Ok(Bound { binding, link: Arc::clone(found.link()) })
+    }
+
+    /// Tries the addresses of all profiles in their order.
+    async fn search(
+        &self,
+        deadline: Option<Instant>,
+        alone: bool,
+    ) -> Result<(Arc<Binding>, Found), SystemException> {
         if self.orb().is_closing() {
             return Err(crate::orb::closed());
         }
@@ -51,18 +92,15 @@ impl ObjectRef {
         let mut last = None;
         for profile in &profiles {
             for (host, port) in profile.addresses() {
-                match self.bind_at(profile, host, port, deadline).await {
-                    Ok(bound) => {
-                        self.bind(Arc::clone(&bound.binding));
-                        return Ok(bound);
-                    }
+                match self.bind_at(profile, host, port, deadline, alone).await {
+                    Ok(found) => return Ok(found),
                     Err(error) if error.kind == SystemExceptionKind::Timeout => return Err(error),
                     Err(error) => last = Some(error),
                 }
             }
         }
         if self.go_home_once(&last) {
-            return Box::pin(self.rebind(deadline)).await;
+            return Box::pin(self.search(deadline, alone)).await;
         }
         Err(last.unwrap_or_else(|| self.nowhere_to_go()))
     }
@@ -78,7 +116,8 @@ impl ObjectRef {
         host: String,
         port: u16,
         deadline: Option<Instant>,
-    ) -> Result<Bound, SystemException> {
+        alone: bool,
+    ) -> Result<(Arc<Binding>, Found), SystemException> {
         let version = profile.version.min(self.orb().config.max_version);
         let mut offered = profile.code_sets();
         if let (Some(offered), Some(JACORB)) = (&mut offered, profile.orb_type()) {
@@ -97,9 +136,12 @@ impl ObjectRef {
             announce.push(BlockList::empty_context());
         }
         let target = Target { host, port, version, code_sets };
-        let link = self.orb().connect(&target, deadline).await?;
+        let found = match alone {
+            true => Found::Alone(self.orb().connect_alone(&target, deadline).await?),
+            false => Found::Shared(self.orb().connect(&target, deadline).await?),
+        };
         let binding = Binding {
-            link: Arc::downgrade(&link),
+            link: Arc::downgrade(found.link()),
             runtime: tokio::runtime::Handle::current().id(),
             version,
             key: profile.object_key.clone(),
@@ -108,7 +150,7 @@ impl ObjectRef {
             announce,
             blocks,
         };
-        Ok(Bound { binding: Arc::new(binding), link })
+        Ok((Arc::new(binding), found))
     }
 
     #[cold]

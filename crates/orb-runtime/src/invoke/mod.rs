@@ -4,10 +4,12 @@ mod attempts;
 mod bind;
 mod local;
 mod outgoing;
+mod streamed;
 
 use std::time::Instant;
 
-use giop_codec::cdr::{CdrDecode, Decoder, Encoder};
+use bytes::Bytes;
+use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{
     AddressingDisposition, LocateRequestHeader, LocateStatus, MessageType, ReplyStatus, ResponseFlags,
@@ -23,8 +25,9 @@ pub use local::{LocalFuture, LocalServant, local};
 use outgoing::Outgoing;
 
 use crate::link::{Link, OnewayError, Started, now};
-use crate::reference::{ObjectRef, SyncScope};
+use crate::reference::{Binding, ObjectRef, SyncScope};
 use crate::serve::inherited_deadline;
+use crate::source::{ByteSource, Given};
 use crate::trace::{self, Way};
 
 /// How often a server may send a call elsewhere.
@@ -103,6 +106,76 @@ where
     E: From<SystemException>,
 {
     let reply = transact(target, operation, ResponseFlags::Target, &encode).await?;
+    results(target, operation, reply, decode, raised)
+}
+
+/// Calls an operation whose last argument is a `@stream`: `encode` encodes those before it. Called by generated stubs.
+///
+/// # Errors
+/// As [`invoke`]; BAD_PARAM when the source fails, see [`ByteSource`].
+///
+/// # Cancel safety
+/// As [`invoke`]; but where octets are read from a source, and not all are sent, the connection is closed, which nobody else uses.
+pub async fn invoke_from<R, E>(
+    target: &ObjectRef,
+    operation: &'static Operation,
+    source: ByteSource,
+    encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
+    decode: impl Fn(&mut Decoder<'_>) -> Result<R, DecodeError> + Send + Sync,
+    raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>> + Send + Sync,
+) -> Result<R, E>
+where
+    E: From<SystemException>,
+{
+    let response = ResponseFlags::Target;
+    let reply = match source.given() {
+        Given::Octets(octets) => transact(target, operation, response, &with(&encode, octets)).await?,
+        Given::Payload(payload) => {
+            Box::pin(streamed::transact(target, operation, response, &encode, payload)).await?
+        }
+    };
+    results(target, operation, reply, decode, raised)
+}
+
+/// Sends a oneway whose last argument is a `@stream`, as [`invoke_from`]. Called by generated stubs.
+///
+/// # Errors
+/// As [`send_oneway`]; BAD_PARAM when the source fails.
+///
+/// # Cancel safety
+/// As [`invoke_from`].
+pub async fn send_oneway_from(
+    target: &ObjectRef,
+    operation: &'static Operation,
+    source: ByteSource,
+    encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
+) -> Result<(), SystemException> {
+    match source.given() {
+        Given::Octets(octets) => send_oneway(target, operation, with(&encode, octets)).await,
+        Given::Payload(payload) => Box::pin(streamed::send_oneway(target, operation, &encode, payload)).await,
+    }
+}
+
+/// The encoding of arguments with octets behind them.
+fn with(
+    encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
+    octets: Bytes,
+) -> impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync {
+    move |e| {
+        encode(e)?;
+        octets.encode(e)
+    }
+}
+
+/// What a reply brought.
+#[inline]
+fn results<R, E: From<SystemException>>(
+    target: &ObjectRef,
+    operation: &'static Operation,
+    reply: Reply,
+    decode: impl Fn(&mut Decoder<'_>) -> Result<R, DecodeError>,
+    raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>>,
+) -> Result<R, E> {
     let orb = target.orb();
     if reply.status() == ReplyStatus::NoException {
         return reply
@@ -279,8 +352,7 @@ pub(crate) async fn transact(
         match reply.status() {
             ReplyStatus::NoException | ReplyStatus::UserException => return Ok(reply),
             ReplyStatus::SystemException => {
-                let raised = SystemException::decode(&mut reply.body())
-                    .unwrap_or_else(|error| bad_reply(error, operation));
+                let raised = system_exception(&reply, operation);
                 if attempts.raised(&raised) && target.go_home() {
                     continue;
                 }
@@ -310,20 +382,7 @@ pub(crate) async fn locate(target: &ObjectRef) -> Result<bool, SystemException> 
     let mut hops = 0;
     loop {
         let Bound { binding, link } = target.bound(|| deadline).await?;
-        let outcome = match link.begin_call(deadline, binding.version, None, begun) {
-            Ok((pending, Started { id, mut encoder, .. })) => {
-                let size_at = put_message_header(&mut encoder, MessageType::LocateRequest);
-                let header = LocateRequestHeader {
-                    request_id: id,
-                    target: TargetAddress::Key(binding.key.as_slice()),
-                };
-                header.encode(&mut encoder)?;
-                finish_message(&mut encoder, size_at)?;
-                pending.send_locate(encoder);
-                pending.reply().await
-            }
-            Err(error) => Err(error),
-        };
+        let outcome = ask(&link, &binding, deadline, begun).await?;
         let reply = match outcome {
             Ok(reply) => reply,
             Err(error) => {
@@ -352,6 +411,33 @@ pub(crate) async fn locate(target: &ObjectRef) -> Result<bool, SystemException> 
             }
         }
     }
+}
+
+/// Asks by one LocateRequest.
+async fn ask(
+    link: &Link,
+    binding: &Binding,
+    deadline: Option<Instant>,
+    begun: Instant,
+) -> Result<Result<Reply, CallError>, EncodeError> {
+    let (pending, Started { id, mut encoder, .. }) =
+        match link.begin_call(deadline, binding.version, None, begun) {
+            Ok(begun) => begun,
+            Err(error) => return Ok(Err(error)),
+        };
+    let size_at = put_message_header(&mut encoder, MessageType::LocateRequest);
+    let target = TargetAddress::Key(binding.key.as_slice());
+    let header = LocateRequestHeader { request_id: id, target };
+    header.encode(&mut encoder)?;
+    finish_message(&mut encoder, size_at)?;
+    pending.send_locate(encoder);
+    Ok(pending.reply().await)
+}
+
+/// The system exception in a reply.
+#[cold]
+fn system_exception(reply: &Reply, operation: &Operation) -> SystemException {
+    SystemException::decode(&mut reply.body()).unwrap_or_else(|error| bad_reply(error, operation))
 }
 
 fn follow(

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use giop_codec::EncodeError;
 use giop_codec::giop::{
     AddressingDisposition, MessageHeader, MessageType, RequestHeader, ResponseFlags, ServiceContext,
-    ServiceContexts, TargetAddress, TargetReference, announce_blocks, begin_body, finish_message,
-    put_message_header,
+    ServiceContexts, TargetAddress, TargetReference, announce_blocks, announce_message, begin_body,
+    finish_message, put_message_header,
 };
 
 use super::{Arguments, Operation};
@@ -23,6 +23,8 @@ pub(super) struct Outgoing<'a> {
     operation: &'static Operation,
     response: ResponseFlags,
     addressing: Option<AddressingDisposition>,
+    /// Octets of a last argument that follow what is encoded.
+    payload: Option<u32>,
 }
 
 impl<'a> Outgoing<'a> {
@@ -36,7 +38,12 @@ impl<'a> Outgoing<'a> {
         addressing: Option<AddressingDisposition>,
     ) -> Self {
         let announce = if link.is_answered() { &[] } else { binding.announce.as_slice() };
-        Self { target, binding, link, announce, operation, response, addressing }
+        Self { target, binding, link, announce, operation, response, addressing, payload: None }
+    }
+
+    /// The same with a sequence of octets as its last argument, of which only the count is encoded.
+    pub(super) fn with_payload(self, octets: u32) -> Self {
+        Self { payload: Some(octets), ..self }
     }
 
     /// What its header says, if that is what all requests of the operation say.
@@ -59,6 +66,11 @@ impl<'a> Outgoing<'a> {
         begin_body(e);
         let body = e.position();
         arguments(e)?;
+        if let Some(octets) = self.payload {
+            e.put_u32(octets);
+            announce_message(e, MessageHeader::SIZE_AT, octets.into())?;
+            return Ok(());
+        }
         if e.position() == body {
             e.rewind(end); // no arguments, no padding for them
         }
@@ -101,7 +113,9 @@ impl<'a> Outgoing<'a> {
             contexts,
         }
         .encode(e)?;
-        if let Some(plain) = self.plain() {
+        if self.payload.is_none()
+            && let Some(plain) = self.plain()
+        {
             self.link.keep_header(plain, e.head());
         }
         Ok(())

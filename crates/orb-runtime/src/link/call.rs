@@ -21,8 +21,8 @@ const STALE: Duration = Duration::from_millis(1);
 
 /// A call that is entered and not sent yet, or sent and not answered. Dropping it cancels the call.
 pub(crate) struct Pending<'a> {
-    link: &'a Link,
-    call: CallId,
+    pub(super) link: &'a Link,
+    pub(super) call: CallId,
     deadline: Option<Instant>,
     taken: bool,
 }
@@ -386,7 +386,7 @@ impl Pending<'_> {
 
     /// Makes sure that the timer fires at the deadline. What else the machine waits for, the driver knows.
     #[inline]
-    fn arm(&self, mut state: MutexGuard<'_, State>) {
+    pub(super) fn arm(&self, mut state: MutexGuard<'_, State>) {
         if let Some(deadline) = self.deadline {
             state.rearm(deadline);
         }
@@ -421,7 +421,7 @@ fn closed(state: &mut State) -> Option<CallError> {
 }
 
 /// Ready at the deadline. The timer is started when it is needed first.
-fn poll_deadline(
+pub(crate) fn poll_deadline(
     mut timer: Pin<&mut Option<tokio::time::Sleep>>,
     deadline: &impl Fn() -> Option<Instant>,
     cx: &mut Context<'_>,

@@ -102,7 +102,7 @@ impl Driver {
     fn acknowledge(&mut self, incoming: &IncomingRequest) {
         let mut encoder = self.running.encoder();
         ReplyTo::new(incoming).received(&mut encoder);
-        self.link.lock().machine.send_reply(incoming.token(), &mut encoder);
+        self.link.lock().machine.acknowledge(incoming.token(), &mut encoder);
         self.running.keep_encoder(encoder);
     }
 

@@ -13,6 +13,7 @@ mod call;
 mod driver;
 mod headers;
 mod in_place;
+mod payload;
 mod ring;
 mod stream;
 
@@ -29,10 +30,11 @@ use giop_proto::calls::CallId;
 use giop_proto::outbox::Transmit;
 use giop_proto::{CloseReason, Config, Connection, Event, Role, Stats};
 
-pub(crate) use call::{OnewayError, Started};
+pub(crate) use call::{OnewayError, Started, poll_deadline};
 pub(crate) use driver::{Driver, Service};
 use headers::Headers;
 pub(crate) use headers::Plain;
+pub(crate) use payload::Fed;
 
 use crate::transport::threads::IoThread;
 use crate::transport::{Peer, Progress, Socket};

@@ -1,4 +1,5 @@
-//! Outgoing connections, one for each runtime in which they are driven, address, version and pair of code sets.
+//! Outgoing connections: one that calls share for each runtime in which they are driven, address, version and pair of code
+//! sets, and those that calls have for themselves.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -13,6 +14,7 @@ use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 
 use super::OrbCore;
+use super::alone::Alone;
 use crate::link::Link;
 use crate::transport::threads::IoThread;
 use crate::transport::{Peer, Socket};
@@ -26,7 +28,7 @@ pub(crate) struct Target {
     pub(crate) code_sets: CodeSets,
 }
 
-type Key = (tokio::runtime::Id, Target);
+pub(super) type Key = (tokio::runtime::Id, Target);
 type Cell = OnceCell<Arc<Link>>;
 
 /// A connection's entry among those that are shared, until its driver ends.
@@ -48,6 +50,7 @@ impl Drop for Entered {
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
     open: Mutex<HashMap<Key, Arc<Cell>>>,
+    pub(super) alone: Alone,
 }
 
 impl OrbCore {
@@ -60,13 +63,10 @@ impl OrbCore {
         if self.is_closing() {
             return Err(closed());
         }
-        let runtime = tokio::runtime::Handle::try_current().map_err(|_| no_runtime())?.id();
-        let thread = self.sockets.threads().and_then(|threads| threads.for_calls(runtime, target));
-        let runtime = thread.map_or(runtime, |thread| thread.runtime().id());
-        let key = (runtime, target.clone());
+        let (key, thread) = self.place(target)?;
         loop {
             let cell = Arc::clone(self.connections.lock().entry(key.clone()).or_default());
-            let link = cell.get_or_try_init(|| self.dial(&key, &cell, thread, deadline)).await;
+            let link = cell.get_or_try_init(|| self.dial_shared(&key, &cell, thread, deadline)).await;
             match link {
                 Ok(link) if link.is_usable() => return Ok(Arc::clone(link)),
                 Ok(_) => self.connections.forget(&key, &cell),
@@ -78,14 +78,34 @@ impl OrbCore {
         }
     }
 
-    async fn dial(
+    async fn dial_shared(
         self: &Arc<Self>,
         key: &Key,
         cell: &Arc<Cell>,
         thread: Option<&Arc<IoThread>>,
         deadline: Option<Instant>,
     ) -> Result<Arc<Link>, SystemException> {
-        let target = &key.1;
+        let (core, key) = (Arc::downgrade(self), key.clone());
+        let target = key.1.clone();
+        self.dial(&target, thread, Entered { core, key, cell: Arc::downgrade(cell) }, deadline).await
+    }
+
+    /// Where a connection for the caller is driven, and what is shared by all callers for whom that is so.
+    pub(super) fn place(&self, target: &Target) -> Result<(Key, Option<&Arc<IoThread>>), SystemException> {
+        let runtime = tokio::runtime::Handle::try_current().map_err(|_| no_runtime())?.id();
+        let thread = self.sockets.threads().and_then(|threads| threads.for_calls(runtime, target));
+        let runtime = thread.map_or(runtime, |thread| thread.runtime().id());
+        Ok(((runtime, target.clone()), thread))
+    }
+
+    /// A new connection. `guest` is kept until it ends.
+    pub(super) async fn dial(
+        self: &Arc<Self>,
+        target: &Target,
+        thread: Option<&Arc<IoThread>>,
+        guest: impl Send + 'static,
+        deadline: Option<Instant>,
+    ) -> Result<Arc<Link>, SystemException> {
         let Target { host, port, .. } = target;
         let limit = self.config.connect_timeout;
         let left = deadline.map(|at| at.saturating_duration_since(crate::link::now()));
@@ -97,8 +117,7 @@ impl OrbCore {
                 config.max_version = target.version;
                 let link = Link::new(socket, peer, config, &self.config);
                 link.set_code_sets(target.code_sets);
-                let (core, key) = (Arc::downgrade(self), key.clone());
-                self.drive(&link, Entered { core, key, cell: Arc::downgrade(cell) });
+                self.drive(&link, guest);
                 Ok(link)
             }
             Ok(Err(error)) => Err(unreachable(host, *port, &error)),

@@ -2,6 +2,7 @@
 
 mod accept;
 mod activation;
+mod alone;
 mod args;
 mod builder;
 mod connections;
@@ -24,6 +25,7 @@ use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 pub use activation::{ActivateError, Activation};
+pub(crate) use alone::Lease;
 pub use args::ArgsError;
 pub use builder::{BuildError, OrbBuilder};
 pub(crate) use connections::{Connections, Target, closed};

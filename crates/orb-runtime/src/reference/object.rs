@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak};
 
 use arc_swap::ArcSwapOption;
@@ -36,6 +37,8 @@ struct RefCore {
     binding: ArcSwapOption<Binding>,
     /// Where the server sent us: profiles to use in place of the reference's own.
     forward: ArcSwapOption<Vec<IiopProfile>>,
+    /// A server said where the object is, or that it is with itself.
+    located: AtomicBool,
 }
 
 /// The connection over which a reference calls, and how.
@@ -172,6 +175,7 @@ impl ObjectRef {
             profiles: OnceLock::new(),
             binding: ArcSwapOption::empty(),
             forward: ArcSwapOption::empty(),
+            located: AtomicBool::new(false),
         };
         Self { core: Arc::new(core), options: None }
     }
@@ -225,6 +229,7 @@ impl ObjectRef {
         if usable {
             self.core.forward.store(Some(Arc::new(profiles)));
             self.core.binding.store(None);
+            self.set_located(false);
         }
         usable
     }
@@ -232,7 +237,17 @@ impl ObjectRef {
     /// Goes back from a forwarded place to the reference's own; `false` if it was there already.
     pub(crate) fn go_home(&self) -> bool {
         self.core.binding.store(None);
+        self.set_located(false);
         self.core.forward.swap(None).is_some()
+    }
+
+    /// Whether a server was asked where the object is.
+    pub(crate) fn is_located(&self) -> bool {
+        self.core.located.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_located(&self, located: bool) {
+        self.core.located.store(located, Ordering::Relaxed);
     }
 
     #[inline]

@@ -13,4 +13,4 @@ pub use current::{Request, request, try_request};
 pub use optable::OpTable;
 pub use request::{Outcome, ServerRequest, unknown_user_exception};
 pub use skeleton::{DispatchSlot, Servant, Serves, Skeleton, UserException};
-pub use stream::{ByteSource, ByteStream, StreamStart};
+pub use stream::{ByteStream, StreamStart};

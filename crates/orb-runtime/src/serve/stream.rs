@@ -1,26 +1,27 @@
-//! Octets that come in chunks: what a servant gets and a client gives for a `@stream` parameter.
+//! Octets that come in chunks: what a servant gets for a `@stream` parameter.
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::Stream;
-use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder, Seq};
+use giop_codec::cdr::{CdrDecode, Decoder};
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
-use giop_codec::{DecodeError, DecodeErrorKind, EncodeError};
+use giop_codec::{DecodeError, DecodeErrorKind};
 use giop_proto::ServeToken;
 
 use super::request::ServerRequest;
 use crate::link::Link;
+use crate::source::{ByteSource, Given, Payload};
 
 /// The octets of a `@stream` parameter as a servant takes them: chunk by chunk, in memory that does not grow with them.
 ///
 /// A sequence of more than 64 KiB is handed to the servant while it still comes. Chunks have up to 256 KiB; when four of
 /// them wait, the connection is not read until one is taken, so the sender waits as well. Nothing else comes through the
 /// connection until all octets are taken or the stream is dropped, which skips the rest. Smaller sequences, those that came
-/// in GIOP fragments and those of callers in this process are one chunk.
+/// in GIOP fragments and those in the memory of callers in this process are one chunk.
 ///
 /// It may outlive the request: what is not taken when the reply is sent can still be taken.
 ///
@@ -39,6 +40,8 @@ pub struct ByteStream {
     /// Octets that were not handed out, those in `first` included.
     left: u64,
     rest: Option<Rest>,
+    /// The source of a caller in this process. Nobody else has it: the mutex is never locked.
+    source: Option<Mutex<Payload>>,
 }
 
 /// Where the octets behind the first ones come from.
@@ -46,10 +49,6 @@ struct Rest {
     link: Arc<Link>,
     token: ServeToken,
 }
-
-/// The octets of a `@stream` parameter as a client gives them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ByteSource(Bytes);
 
 impl ByteStream {
     /// Octets that were not handed out yet.
@@ -61,7 +60,8 @@ impl ByteStream {
     /// The next chunk; `None` behind the last. There are no empty ones.
     ///
     /// # Errors
-    /// COMM_FAILURE, COMPLETED_MAYBE, once, when the connection ended before the octets did.
+    /// COMM_FAILURE, COMPLETED_MAYBE, once, when the connection ended before the octets did. From a caller in this process BAD_PARAM,
+    /// COMPLETED_MAYBE, once, when its source failed.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -101,6 +101,9 @@ impl ByteStream {
             self.left -= first.len() as u64;
             return Poll::Ready(Some(Ok(first)));
         }
+        if self.source.is_some() {
+            return self.poll_source(cx);
+        }
         let Some(rest) = self.rest.as_ref().filter(|_| self.left > 0) else {
             self.rest = None;
             return Poll::Ready(None);
@@ -127,6 +130,27 @@ impl ByteStream {
         }
         Poll::Ready(Some(Ok(octets)))
     }
+
+    /// The next chunk of a source of this process.
+    #[cold]
+    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, SystemException>>> {
+        let Some(source) = &mut self.source else { return Poll::Ready(None) };
+        let polled = source.get_mut().unwrap_or_else(PoisonError::into_inner).poll_chunk(cx);
+        match std::task::ready!(polled) {
+            Some(Ok(octets)) => {
+                self.left -= octets.len() as u64;
+                Poll::Ready(Some(Ok(octets)))
+            }
+            Some(Err(error)) => {
+                (self.source, self.left) = (None, 0);
+                Poll::Ready(Some(Err(error.into_exception(CompletionStatus::Maybe))))
+            }
+            None => {
+                self.source = None;
+                Poll::Ready(None)
+            }
+        }
+    }
 }
 
 impl Stream for ByteStream {
@@ -137,10 +161,17 @@ impl Stream for ByteStream {
     }
 }
 
-/// A stream whose octets are all there.
+/// A stream of octets that are all there, or that are read from their source as they are taken.
 impl From<ByteSource> for ByteStream {
     fn from(source: ByteSource) -> Self {
-        Self { left: source.0.len() as u64, first: source.0, rest: None }
+        let left = source.len();
+        match source.given() {
+            Given::Octets(first) => Self { left, first, rest: None, source: None },
+            Given::Payload(mut source) => {
+                source.keep_nothing();
+                Self { left, first: Bytes::new(), rest: None, source: Some(Mutex::new(source)) }
+            }
+        }
     }
 }
 
@@ -154,25 +185,6 @@ impl fmt::Debug for ByteStream {
 impl Drop for Rest {
     fn drop(&mut self) {
         self.link.abandon_stream(self.token);
-    }
-}
-
-macro_rules! source_from {
-    ($($octets:ty)*) => {$(
-        /// Octets that are there, sent without a copy.
-        impl From<$octets> for ByteSource {
-            fn from(octets: $octets) -> Self {
-                Self(octets.into())
-            }
-        }
-    )*};
-}
-
-source_from! { Bytes Vec<u8> &'static [u8] String &'static str Seq<u8> }
-
-impl CdrEncode for ByteSource {
-    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
-        self.0.encode(e)
     }
 }
 
@@ -214,6 +226,6 @@ impl ServerRequest {
             }
             _ => None,
         };
-        Ok(ByteStream { first, left: count as u64, rest })
+        Ok(ByteStream { first, left: count as u64, rest, source: None })
     }
 }

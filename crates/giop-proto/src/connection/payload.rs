@@ -1,0 +1,112 @@
+//! Requests whose last octets are not there yet when the first ones leave.
+
+use bytes::Bytes;
+use giop_codec::cdr::Encoder;
+
+use super::Connection;
+use crate::calls::{CallId, Place};
+use crate::error::{CallError, CloseReason, Sent};
+
+/// The request of which a part is still to be queued. Until then nothing else may be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Unfinished {
+    call: Option<CallId>,
+    /// Where its first octet stands in the outgoing stream.
+    start: u64,
+    /// Octets that are still to be queued.
+    left: u64,
+}
+
+impl Connection {
+    /// Queues the start of a request, whose header announces `coming` octets more: they follow by
+    /// [`send_part`](Self::send_part), and nothing else may be sent before the last of them. `call`: the one that waits for the
+    /// reply; `None`: a oneway. The encoder is left empty.
+    ///
+    /// # Errors
+    /// The connection is closed or closing, or the call waits no more; the message is dropped.
+    pub fn begin_request(
+        &mut self,
+        call: Option<CallId>,
+        message: &mut Encoder,
+        coming: u64,
+    ) -> Result<(), CallError> {
+        let open = match call {
+            Some(call) if self.calls.is_waiting(call) => Ok(()),
+            _ => self.check_open(),
+        };
+        if let Err(error) = open {
+            message.reset(message.order(), message.version());
+            return Err(error);
+        }
+        let place = self.queue(message, false);
+        if let Some(call) = call {
+            self.calls.queued(call, Place { end: place.end + coming, ..place });
+        }
+        self.unfinished = (coming > 0).then_some(Unfinished { call, start: place.start, left: coming });
+        Ok(())
+    }
+
+    /// Whether the next octets of the request begun last can be queued. `false`: it has all of them, or the connection takes no
+    /// more.
+    #[must_use]
+    pub fn wants_part(&self) -> bool {
+        self.unfinished.is_some() && self.is_serving_phase()
+    }
+
+    /// How many octets the request begun last still lacks.
+    #[must_use]
+    pub fn owes(&self) -> u64 {
+        self.unfinished.map_or(0, |unfinished| unfinished.left)
+    }
+
+    /// Queues the next octets of the request begun last; they are not copied if there are more than 4 KiB. What is more than
+    /// it announced is dropped, and so is all that comes when no part is [wanted](Self::wants_part).
+    pub fn send_part(&mut self, mut octets: Bytes) {
+        if !self.wants_part() {
+            return;
+        }
+        let Some(unfinished) = &mut self.unfinished else { return };
+        octets.truncate(usize::try_from(unfinished.left).unwrap_or(usize::MAX));
+        unfinished.left -= octets.len() as u64;
+        if unfinished.left == 0 {
+            self.unfinished = None;
+        }
+        self.tx.push_chunk(octets);
+        self.clock.queued();
+        if !self.takes_requests() {
+            self.proceed_closing();
+        }
+    }
+
+    /// Gives the request up that was begun and is not whole: it is taken back if nothing of it has left, else the connection is
+    /// closed, since nothing can follow half a message. Says how much of it was sent.
+    pub fn give_up_request(&mut self) -> Sent {
+        let Some(Unfinished { call, start, .. }) = self.unfinished else { return Sent::Whole };
+        let sent = if self.tx.reached() <= start { Sent::Nothing } else { Sent::Partly };
+        if sent == Sent::Nothing && self.is_serving_phase() && self.tx.unqueue(start, self.tx.queued()) {
+            self.unfinished = None;
+            if let Some(call) = call {
+                self.calls.queued(call, Place::NOWHERE);
+            }
+            self.stats.unqueued += 1;
+            self.clock.unqueued(self.tx.backlog() > 0);
+            self.proceed_closing();
+        } else {
+            self.end(CloseReason::Local);
+        }
+        sent
+    }
+
+    /// The error of a call that was under way when the connection failed, if it is closing or closed.
+    #[cold]
+    #[must_use]
+    pub fn lost(&self) -> CallError {
+        CallError { sent: Sent::Partly, ..self.closed_error() }
+    }
+
+    /// Whether the outcome of that call is there, or the call is over.
+    #[must_use]
+    pub fn is_over(&self, call: CallId) -> bool {
+        !self.calls.is_waiting(call)
+    }
+}

@@ -1,0 +1,257 @@
+//! Requests whose octets are queued part by part while they leave.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod util;
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use giop_codec::cdr::Encoder;
+use giop_codec::exception::CompletionStatus;
+use giop_codec::giop::{
+    MessageHeader, MessageType, RequestHeader, ResponseFlags, ServiceContexts, TargetAddress,
+    announce_message, begin_body, put_message_header,
+};
+use giop_codec::{ByteOrder, Version};
+use giop_proto::{CallErrorKind, CallId, Limits, Sent};
+use util::{Cut, Pair, every_cut};
+
+fn octets(len: usize) -> Bytes {
+    (0..len).map(|i| (i * 7 + i / 253) as u8).collect()
+}
+
+/// The start of a request with a sequence of `len` octets, which are still to come.
+fn begin(pair: &mut Pair, version: Version, len: usize, deadline: Option<Instant>) -> CallId {
+    let now = pair.now;
+    let client = &mut pair.client.conn;
+    let call = client.start_call(deadline, now).unwrap();
+    let mut e = Encoder::new(ByteOrder::NATIVE, version);
+    let at = put_message_header(&mut e, MessageType::Request);
+    RequestHeader {
+        request_id: client.request_id(call),
+        response: ResponseFlags::Target,
+        target: TargetAddress::Key(b"key"),
+        operation: "put",
+        contexts: ServiceContexts::EMPTY,
+    }
+    .encode(&mut e)
+    .unwrap();
+    begin_body(&mut e);
+    e.put_u32(len as u32);
+    announce_message(&mut e, at, len as u64).unwrap();
+    client.begin_request(Some(call), &mut e, len as u64).unwrap();
+    assert!(e.is_empty());
+    call
+}
+
+#[test]
+fn a_request_in_parts_arrives_as_one_message_in_every_version() {
+    let data = octets(300_000);
+    for version in [Version::V1_0, Version::V1_1, Version::V1_2] {
+        for (len, part) in [(0, 1), (1, 1), (300, 1), (5_000, 7), (20_000, 4_097), (300_000, 100_000)] {
+            let mut pair = Pair::new(Cut::Whole);
+            let call = begin(&mut pair, version, len, None);
+            let mut given = 0;
+            while pair.client.conn.wants_part() {
+                assert_eq!(pair.client.conn.owes(), (len - given) as u64);
+                pair.drive();
+                assert!(pair.server.requests.is_empty(), "it is not whole");
+                let next = len.min(given + part);
+                pair.client.conn.send_part(data.slice(given..next));
+                given = next;
+            }
+            assert_eq!((given, pair.client.conn.owes()), (len, 0));
+            pair.drive();
+            let request = pair.server.requests.pop_front().unwrap();
+            assert_eq!(request.arguments().read_u32().unwrap() as usize, len);
+            let mut arguments = request.arguments();
+            arguments.read_u32().unwrap();
+            assert!(arguments.take(len).unwrap() == &data[..len], "{version:?} {len}");
+            assert_eq!(arguments.remaining(), 0);
+            pair.answer(&request, b"");
+            pair.drive();
+            assert!(pair.client.outcome(call).is_ok());
+        }
+    }
+}
+
+#[test]
+fn it_may_come_in_any_portions() {
+    let data = octets(900);
+    every_cut(|pair| {
+        let call = begin(pair, Version::V1_2, 900, None);
+        for start in (0..900).step_by(90) {
+            pair.drive();
+            pair.client.conn.send_part(data.slice(start..start + 90));
+        }
+        pair.drive();
+        let request = pair.server.requests.pop_front().unwrap();
+        assert!(request.message().ends_with(&data));
+        pair.answer(&request, b"");
+        pair.drive();
+        assert!(pair.client.outcome(call).is_ok());
+    });
+}
+
+#[test]
+fn more_than_was_announced_is_dropped() {
+    let mut pair = Pair::new(Cut::Whole);
+    begin(&mut pair, Version::V1_2, 10, None);
+    pair.client.conn.send_part(octets(30));
+    assert!(!pair.client.conn.wants_part());
+    pair.client.conn.send_part(octets(30));
+    pair.drive();
+    let request = pair.server.requests.pop_front().unwrap();
+    assert_eq!(request.arguments().remaining(), 14);
+    assert!(pair.server.wire.is_empty());
+}
+
+#[test]
+fn a_call_given_up_before_anything_left_is_taken_back() {
+    let mut pair = Pair::new(Cut::Whole);
+    let call = begin(&mut pair, Version::V1_2, 100_000, None);
+    pair.client.conn.send_part(octets(50_000));
+    pair.client.conn.cancel_call(call);
+    assert_eq!(pair.client.conn.backlog(), 0);
+    assert!(!pair.client.conn.is_closing());
+    assert_eq!(pair.client.conn.stats().unqueued, 1);
+    // The connection is as good as new.
+    let call = begin(&mut pair, Version::V1_2, 3, None);
+    assert_eq!(pair.client.conn.give_up_request(), Sent::Nothing);
+    pair.client.conn.cancel_call(call);
+    assert_eq!((pair.client.conn.backlog(), pair.client.conn.stats().cancels_out), (0, 0));
+    begin(&mut pair, Version::V1_2, 3, None);
+    pair.client.conn.send_part(octets(3));
+    pair.drive();
+    assert_eq!(pair.server.requests.len(), 1);
+}
+
+#[test]
+fn a_call_given_up_in_the_middle_ends_the_connection_without_a_word() {
+    for by_deadline in [false, true] {
+        let mut pair = Pair::new(Cut::Whole);
+        let deadline = pair.now + Duration::from_secs(1);
+        let call = begin(&mut pair, Version::V1_2, 100_000, by_deadline.then_some(deadline));
+        pair.client.conn.send_part(octets(50_000));
+        pair.drive();
+        let sent = pair.client.conn.stats().octets_out;
+        if by_deadline {
+            assert_eq!(pair.client.conn.poll_timeout(), Some(deadline));
+            pair.now = deadline;
+            pair.client.conn.handle_timeout(deadline);
+            let error = pair.client.conn.take_outcome(call).unwrap().unwrap_err();
+            assert_eq!((error.kind, error.sent), (CallErrorKind::Timeout, Sent::Partly));
+        } else {
+            pair.client.conn.cancel_call(call);
+        }
+        assert!(pair.client.conn.is_closed());
+        assert!(!pair.client.conn.wants_part());
+        pair.client.conn.send_part(octets(50_000));
+        pair.drive();
+        assert_eq!(pair.client.conn.stats().octets_out, sent, "nothing follows half a message");
+        assert!(pair.server.closed && pair.server.requests.is_empty());
+    }
+}
+
+#[test]
+fn what_is_queued_whole_and_not_sent_is_taken_back() {
+    let mut pair = Pair::new(Cut::Whole);
+    let call = begin(&mut pair, Version::V1_2, 10_000, None);
+    pair.client.conn.send_part(octets(10_000));
+    pair.client.conn.cancel_call(call);
+    assert_eq!((pair.client.conn.backlog(), pair.client.conn.is_closing()), (0, false));
+}
+
+#[test]
+fn closing_in_good_order_waits_for_the_rest_of_a_oneway() {
+    let mut pair = Pair::new(Cut::Whole);
+    let id = pair.client.conn.next_oneway_id();
+    let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
+    let at = put_message_header(&mut e, MessageType::Request);
+    RequestHeader {
+        request_id: id,
+        response: ResponseFlags::None,
+        target: TargetAddress::Key(b"key"),
+        operation: "push",
+        contexts: ServiceContexts::EMPTY,
+    }
+    .encode(&mut e)
+    .unwrap();
+    begin_body(&mut e);
+    e.put_u32(9_000);
+    announce_message(&mut e, at, 9_000).unwrap();
+    pair.client.conn.begin_request(None, &mut e, 9_000).unwrap();
+    pair.drive();
+    // A connection with half a oneway is not idle, however long its source takes.
+    let later = pair.now + Duration::from_secs(100_000);
+    assert!(pair.client.conn.poll_timeout().is_none_or(|at| at < later));
+    pair.now = later;
+    pair.client.conn.handle_timeout(later);
+    assert!(!pair.client.conn.is_closing());
+    pair.client.conn.close(later);
+    assert!(pair.client.conn.wants_part());
+    pair.client.conn.send_part(octets(9_000));
+    assert!(!pair.client.conn.wants_part());
+    pair.drive();
+    assert_eq!(pair.server.requests.len(), 1);
+    assert!(pair.client.closed && pair.server.closed);
+}
+
+#[test]
+fn a_peer_that_breaks_the_protocol_meanwhile_gets_no_message_error() {
+    let mut pair = Pair::new(Cut::Whole);
+    let call = begin(&mut pair, Version::V1_2, 100, None);
+    pair.drive();
+    let sent = pair.client.conn.stats().octets_out;
+    pair.client.inject(b"this is no message header");
+    pair.drive();
+    let error = pair.client.outcome(call).unwrap_err();
+    assert_eq!((error.sent, error.completed()), (Sent::Partly, CompletionStatus::No));
+    assert!(pair.client.closed);
+    assert_eq!(pair.client.conn.stats().octets_out, sent);
+}
+
+#[test]
+fn a_peer_that_closes_in_good_order_meanwhile_has_executed_nothing() {
+    let mut pair = Pair::new(Cut::Whole);
+    let call = begin(&mut pair, Version::V1_2, 100, None);
+    pair.drive();
+    pair.client
+        .inject(&MessageHeader::new(Version::V1_2, ByteOrder::NATIVE, MessageType::CloseConnection).encode());
+    pair.drive();
+    let error = pair.client.outcome(call).unwrap_err();
+    assert_eq!((error.kind, error.completed()), (CallErrorKind::Closed, CompletionStatus::No));
+    assert!(!pair.client.conn.wants_part());
+}
+
+#[test]
+fn a_socket_that_fails_takes_no_more_parts() {
+    let mut pair = Pair::new(Cut::Whole);
+    let call = begin(&mut pair, Version::V1_2, 100_000, None);
+    pair.drive();
+    let now = pair.now;
+    pair.client.conn.handle_write_error(&std::io::ErrorKind::BrokenPipe.into(), now);
+    assert!(!pair.client.conn.wants_part());
+    pair.client.conn.send_part(octets(10));
+    assert_eq!(pair.client.conn.backlog(), 0);
+    assert!(!pair.client.conn.is_over(call), "the answer may have come before");
+}
+
+#[test]
+fn a_slow_source_is_not_blamed_on_the_peer() {
+    let mut pair = Pair::new(Cut::Whole);
+    let call = begin(&mut pair, Version::V1_2, 100_000, None);
+    pair.drive();
+    let later = pair.now + Limits::default().write_timeout * 10;
+    pair.now = later;
+    pair.client.conn.handle_timeout(later);
+    assert!(!pair.client.conn.is_closing());
+    // A peer that does not take what there is, is.
+    pair.client.conn.send_part(octets(50_000));
+    let stalled = later + Limits::default().write_timeout;
+    pair.client.conn.handle_timeout(later);
+    pair.now = stalled;
+    pair.client.conn.handle_timeout(stalled);
+    assert!(pair.client.conn.is_closed());
+    assert!(pair.client.conn.take_outcome(call).unwrap().is_err());
+}

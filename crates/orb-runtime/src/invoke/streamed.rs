@@ -1,0 +1,342 @@
+//! Calls whose last argument is read from a source while it is sent.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Instant;
+
+use giop_codec::cdr::CdrDecode;
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::giop::{AddressingDisposition, LocateStatus, ReplyStatus, ResponseFlags};
+use giop_codec::{EncodeError, EncodeErrorKind};
+use giop_proto::calls::CallId;
+use giop_proto::{CallError, Reply, Sent};
+
+use super::attempts::Attempts;
+use super::bind::Alone;
+use super::outgoing::Outgoing;
+use super::{
+    Arguments, Operation, ask, bad_reply, deadline, failed, follow, raised_by, system_exception, transient,
+};
+use crate::link::{Fed, Link, Started, now, poll_deadline};
+use crate::reference::{ObjectRef, SyncScope};
+use crate::source::{KEPT, Payload};
+use crate::trace::{self, Way};
+
+/// As `transact`, over a connection of its own.
+pub(super) async fn transact(
+    target: &ObjectRef,
+    operation: &'static Operation,
+    response: ResponseFlags,
+    encode: Arguments<'_>,
+    mut payload: Payload,
+) -> Result<Reply, SystemException> {
+    let count = count(&payload)?;
+    let mut begun = now();
+    let deadline = deadline(target, begun);
+    let mut attempts = Attempts::new(target);
+    let mut hops = 0;
+    let mut addressing = None;
+    loop {
+        let Alone { binding, lease } = target.bound_alone(deadline).await?;
+        let link = lease.link();
+        if payload.len() > KEPT && !target.is_located() {
+            // A forward that comes now costs a round trip, one that comes later the call.
+            match ask(link, &binding, deadline, begun).await? {
+                Ok(reply) => match reply.locate_status() {
+                    Some(LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm) => {
+                        hops += 1;
+                        follow(target, &mut reply.body(), hops, operation)?;
+                        continue;
+                    }
+                    Some(LocateStatus::UnknownObject) => {
+                        let exception = unknown_object(operation, link);
+                        if attempts.raised(&exception) && target.go_home() {
+                            continue;
+                        }
+                        return Err(exception);
+                    }
+                    // Whatever else it says, the request will bring to light.
+                    _ => target.set_located(true),
+                },
+                Err(error) if attempts.again(&error) => {
+                    begun = now();
+                    continue;
+                }
+                Err(error) => return Err(failed(error, operation, link)),
+            }
+        }
+        let request =
+            Outgoing::new(target, &binding, link, operation, response, addressing).with_payload(count);
+        let (pending, mut started) = match link.begin_call(deadline, binding.version, None, begun) {
+            Ok(begun) => begun,
+            Err(error) if attempts.again(&error) => {
+                begun = now();
+                continue;
+            }
+            Err(error) => return Err(failed(error, operation, link)),
+        };
+        encode_start(&request, &mut started, link, encode, operation, &payload)?;
+        let outcome = match pending.begin_payload(started.encoder, count.into()) {
+            Ok(()) => {
+                let call = pending.call();
+                match poll_fn(|cx| link.poll_payload(cx, Some(call), &mut payload)).await {
+                    Fed::Failed(error, sent) => return Err(error.into_exception(completed(sent))),
+                    Fed::Whole | Fed::Answered | Fed::Lost => pending.reply().await,
+                }
+            }
+            Err(error) => Err(error),
+        };
+        let reply = match outcome {
+            Ok(reply) => reply,
+            Err(error) => {
+                let judged = operation.judge(error);
+                if attempts.again(&judged) {
+                    if payload.rewind() {
+                        begun = now();
+                        continue;
+                    }
+                    let exception = judged.into_system_exception();
+                    return Err(not_repeated(exception, operation, link, &payload, error.to_string()));
+                }
+                return Err(stopped(judged, error, operation, link, &payload));
+            }
+        };
+        if trace::wire_enabled() {
+            let octets = reply.message();
+            trace::wire(Way::In, link.peer(), operation.name, octets, octets.len());
+        }
+        if let Some(info) = &target.options().info {
+            info.set(reply.contexts().to_vec());
+        }
+        match reply.status() {
+            ReplyStatus::NoException => {
+                target.set_located(true);
+                return finish(reply, link, deadline, &mut payload).await;
+            }
+            ReplyStatus::UserException => return Ok(reply),
+            ReplyStatus::SystemException => {
+                let raised = system_exception(&reply, operation);
+                if attempts.raised(&raised) && target.go_home() {
+                    if payload.rewind() {
+                        continue;
+                    }
+                    let text = format!("{} is a place where the object was before", link.peer());
+                    return Err(not_repeated(raised, operation, link, &payload, text));
+                }
+                return Err(raised_by(raised, operation, link));
+            }
+            ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
+                hops += 1;
+                follow(target, &mut reply.body(), hops, operation)?;
+                if !payload.rewind() {
+                    let text = "the server forwards it: the next call goes to the new place".to_owned();
+                    return Err(not_repeated(transient_bare(), operation, link, &payload, text));
+                }
+            }
+            ReplyStatus::NeedsAddressingMode => {
+                let wanted = AddressingDisposition::decode(&mut reply.body())
+                    .map_err(|error| bad_reply(error, operation))?;
+                if addressing.replace(wanted) == Some(wanted) {
+                    return Err(transient(format!("{} asks for the same address form again", link.peer())));
+                }
+                if !payload.rewind() {
+                    let text = "the server asks for another form of address".to_owned();
+                    return Err(not_repeated(transient_bare(), operation, link, &payload, text));
+                }
+            }
+        }
+    }
+}
+
+/// As `send_oneway`, over a connection of its own. It is with the operating system when the future is done.
+pub(super) async fn send_oneway(
+    target: &ObjectRef,
+    operation: &'static Operation,
+    encode: Arguments<'_>,
+    mut payload: Payload,
+) -> Result<(), SystemException> {
+    let response = match target.options().scope {
+        SyncScope::Queued | SyncScope::Transport => ResponseFlags::None,
+        SyncScope::Server => ResponseFlags::Server,
+        SyncScope::Target => ResponseFlags::Target,
+    };
+    if response != ResponseFlags::None {
+        return transact(target, operation, response, encode, payload).await.map(drop);
+    }
+    let count = count(&payload)?;
+    let deadline = deadline(target, now());
+    let mut attempts = Attempts::new(target);
+    loop {
+        let Alone { binding, lease } = target.bound_alone(deadline).await?;
+        let link = lease.link();
+        let request = Outgoing::new(target, &binding, link, operation, response, None).with_payload(count);
+        let mut started = link.begin_oneway(binding.version, None);
+        encode_start(&request, &mut started, link, encode, operation, &payload)?;
+        let lost = match link.begin_payload(started.encoder, count.into()) {
+            Err(error) => error,
+            Ok(()) => match feed(link, None, deadline, &mut payload).await {
+                None => return Err(late(operation, link, &payload)),
+                Some(Fed::Failed(error, sent)) => return Err(error.into_exception(completed(sent))),
+                Some(Fed::Whole | Fed::Answered) => match flushed(link, deadline).await {
+                    None => return Err(late(operation, link, &payload)),
+                    Some(Ok(())) => return Ok(()),
+                    Some(Err(error)) => CallError { sent: Sent::Whole, ..error },
+                },
+                Some(Fed::Lost) => CallError { sent: Sent::Whole, ..link.lost() },
+            },
+        };
+        if attempts.again(&lost) && payload.rewind() {
+            continue;
+        }
+        return Err(stopped(lost, lost, operation, link, &payload));
+    }
+}
+
+/// The count of the sequence.
+fn count(payload: &Payload) -> Result<u32, SystemException> {
+    u32::try_from(payload.len()).map_err(|_| too_long(payload))
+}
+
+#[cold]
+fn too_long(payload: &Payload) -> SystemException {
+    let text = format!("{} octets and a header do not fit the 4 GiB of a GIOP message", payload.len());
+    SystemException::new(SystemExceptionKind::ImpLimit, MinorCode::NONE, CompletionStatus::No).because(text)
+}
+
+/// Encodes all of the request but its payload.
+fn encode_start(
+    request: &Outgoing<'_>,
+    started: &mut Started,
+    link: &Link,
+    encode: Arguments<'_>,
+    operation: &Operation,
+    payload: &Payload,
+) -> Result<(), SystemException> {
+    if let Err(error) = request.encode(started, encode) {
+        let whole = u64::try_from(started.encoder.len()).unwrap_or(u64::MAX).saturating_add(payload.len());
+        return Err(match error {
+            EncodeError { .. } if error == EncodeErrorKind::TooLong.into() && whole > u32::MAX.into() => {
+                too_long(payload)
+            }
+            error => error.into(),
+        });
+    }
+    if trace::wire_enabled() {
+        let encoder = &started.encoder;
+        trace::wire(Way::Out, link.peer(), operation.name, encoder.head(), encoder.len());
+    }
+    Ok(())
+}
+
+/// Sends the payload, or what is left of it, until the deadline: `None`.
+async fn feed(
+    link: &Link,
+    call: Option<CallId>,
+    deadline: Option<Instant>,
+    payload: &mut Payload,
+) -> Option<Fed> {
+    let mut timer = pin!(None);
+    poll_fn(|cx| match link.poll_payload(cx, call, payload) {
+        Poll::Ready(fed) => Poll::Ready(Some(fed)),
+        Poll::Pending => poll_deadline(timer.as_mut(), &|| deadline, cx).map(|()| None),
+    })
+    .await
+}
+
+/// Waits until all is with the kernel, or until the deadline: `None`.
+async fn flushed(link: &Link, deadline: Option<Instant>) -> Option<Result<(), CallError>> {
+    match deadline {
+        Some(deadline) => tokio::time::timeout_at(deadline.into(), link.flushed()).await.ok(),
+        None => Some(link.flushed().await),
+    }
+}
+
+/// The result is there; the rest of the payload goes out, since the servant may still take it.
+async fn finish(
+    reply: Reply,
+    link: &Link,
+    deadline: Option<Instant>,
+    payload: &mut Payload,
+) -> Result<Reply, SystemException> {
+    if link.owes() > 0
+        && let Some(Fed::Failed(error, _)) = feed(link, None, deadline, payload).await
+    {
+        return Err(error.into_exception(CompletionStatus::Yes));
+    }
+    Ok(reply)
+}
+
+/// What the server would answer when it has the whole payload.
+#[cold]
+fn unknown_object(operation: &Operation, link: &Link) -> SystemException {
+    let (minor, completed) = (minor::OBJECT_NOT_EXIST_NO_OBJECT, CompletionStatus::No);
+    SystemException::new(SystemExceptionKind::ObjectNotExist, minor, completed).because(format!(
+        "{} does not know the object, as it said before `{}` was sent",
+        link.peer(),
+        operation.name
+    ))
+}
+
+/// Nobody knows how far a servant got that takes its octets while they come.
+fn completed(sent: Sent) -> CompletionStatus {
+    match sent {
+        Sent::Nothing => CompletionStatus::No,
+        Sent::Partly | Sent::Whole => CompletionStatus::Maybe,
+    }
+}
+
+fn transient_bare() -> SystemException {
+    SystemException::new(SystemExceptionKind::Transient, MinorCode::NONE, CompletionStatus::No)
+}
+
+/// A call that failed somewhere in its payload.
+#[cold]
+fn stopped(
+    judged: CallError,
+    error: CallError,
+    operation: &Operation,
+    link: &Link,
+    payload: &Payload,
+) -> SystemException {
+    if payload.given() == payload.len() {
+        return failed(judged, operation, link);
+    }
+    judged.into_system_exception().because(format!(
+        "`{}` at {} with {} of the {} octets of its source read: {error}",
+        operation.name,
+        link.peer(),
+        payload.given(),
+        payload.len()
+    ))
+}
+
+/// A call that would be made again if its source could be read again.
+#[cold]
+fn not_repeated(
+    exception: SystemException,
+    operation: &Operation,
+    link: &Link,
+    payload: &Payload,
+    why: String,
+) -> SystemException {
+    exception.because(format!(
+        "`{}` at {}: {why}; it was not sent again, because {} of the {} octets of its source were read, and a source can be read once",
+        operation.name,
+        link.peer(),
+        payload.given(),
+        payload.len()
+    ))
+}
+
+#[cold]
+fn late(operation: &Operation, link: &Link, payload: &Payload) -> SystemException {
+    let (minor, completed) = (minor::TIMEOUT_REQUEST_END, CompletionStatus::Maybe);
+    SystemException::new(SystemExceptionKind::Timeout, minor, completed).because(format!(
+        "`{}` at {}: the deadline passed with {} of the {} octets of its source read",
+        operation.name,
+        link.peer(),
+        payload.given(),
+        payload.len()
+    ))
+}

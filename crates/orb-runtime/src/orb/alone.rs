@@ -1,0 +1,123 @@
+//! Outgoing connections that one call at a time has for itself: those whose payload is read from a source while it is sent.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
+
+use giop_codec::exception::SystemException;
+use giop_proto::CloseReason;
+
+use super::connections::Key;
+use super::{OrbCore, Target, closed};
+use crate::link::Link;
+
+/// Idle ones that are kept for each address.
+const KEPT: usize = 4;
+
+/// The connections that wait for the next such call.
+#[derive(Debug, Default)]
+pub(super) struct Alone {
+    idle: Mutex<HashMap<Key, Vec<Arc<Link>>>>,
+}
+
+/// A connection that a call has for itself. It goes back to the idle ones; in the middle of a request it is closed.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    core: Weak<OrbCore>,
+    key: Key,
+    link: Arc<Link>,
+}
+
+/// The end of such a connection.
+struct Ended {
+    core: Weak<OrbCore>,
+    key: Key,
+}
+
+impl OrbCore {
+    /// A connection to the target that nobody else uses: one that is idle, or a new one.
+    pub(crate) async fn connect_alone(
+        self: &Arc<Self>,
+        target: &Target,
+        deadline: Option<Instant>,
+    ) -> Result<Lease, SystemException> {
+        if self.is_closing() {
+            return Err(closed());
+        }
+        let (key, thread) = self.place(target)?;
+        let core = Arc::downgrade(self);
+        let link = match self.connections.alone.take(&key) {
+            Some(link) => link,
+            None => {
+                let ended = Ended { core: Weak::clone(&core), key: key.clone() };
+                self.dial(target, thread, ended, deadline).await?
+            }
+        };
+        Ok(Lease { core, key, link })
+    }
+}
+
+impl Alone {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Vec<Arc<Link>>>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The one that was used last.
+    fn take(&self, key: &Key) -> Option<Arc<Link>> {
+        let mut idle = self.lock();
+        let links = idle.get_mut(key)?;
+        std::iter::from_fn(|| links.pop()).find(|link| link.is_usable())
+    }
+
+    /// Keeps one, unless there are enough.
+    fn keep(&self, key: &Key, link: &Arc<Link>) {
+        let mut idle = self.lock();
+        let links = idle.entry(key.clone()).or_default();
+        if links.len() < KEPT {
+            links.push(Arc::clone(link));
+        } else {
+            link.close();
+        }
+    }
+
+    /// Lets go of those that are closed.
+    fn forget(&self, key: &Key) {
+        let mut idle = self.lock();
+        if let Some(links) = idle.get_mut(key) {
+            links.retain(|link| link.is_usable());
+            if links.is_empty() {
+                idle.remove(key);
+            }
+        }
+    }
+}
+
+impl Lease {
+    pub(crate) fn link(&self) -> &Arc<Link> {
+        &self.link
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if self.link.owes() > 0 {
+            self.link.abort(CloseReason::Local);
+        } else if let Some(core) = self.core.upgrade()
+            && self.link.is_usable()
+        {
+            core.connections.alone.keep(&self.key, &self.link);
+            if !self.link.is_usable() {
+                // It ended meanwhile, and nobody else would let go of it.
+                core.connections.alone.forget(&self.key);
+            }
+        }
+    }
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        if let Some(core) = self.core.upgrade() {
+            core.connections.alone.forget(&self.key);
+        }
+    }
+}

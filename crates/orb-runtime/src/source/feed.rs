@@ -1,0 +1,166 @@
+//! Where the octets of a source come from.
+
+use std::future::Future;
+use std::io::{self, Read};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use futures_util::Stream;
+use tokio::io::{AsyncRead, AsyncSeek};
+use tokio::task::JoinHandle;
+use tokio_util::io::poll_read_buf;
+
+use super::CHUNK;
+
+/// An error of a source.
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Reads of one reader that are put together in a chunk.
+const READS: usize = 64;
+
+/// Memory for less than this is not read into any more, unless no more is to come.
+const LEAST: usize = 8 * 1024;
+
+/// A source of chunks.
+pub(crate) trait Feed: Send {
+    /// The next octets, at most `left` and [`CHUNK`] of them but for a stream, whose items come as they are; `None` at the end. There
+    /// are `left` to come.
+    fn poll_chunk(&mut self, cx: &mut Context<'_>, left: u64) -> Poll<Option<Result<Bytes, BoxError>>>;
+}
+
+/// How much to ask for.
+fn wanted(left: u64) -> usize {
+    usize::try_from(left).unwrap_or(usize::MAX).min(CHUNK)
+}
+
+/// Reads from a reader.
+pub(super) struct ReaderFeed<R> {
+    reader: Pin<Box<R>>,
+    octets: BytesMut,
+    /// The memory before: used again once its octets are written.
+    other: BytesMut,
+    /// The end came, or an error, when octets before it were not handed out yet.
+    end: Option<Option<io::Error>>,
+}
+
+impl<R> ReaderFeed<R> {
+    pub(super) fn new(reader: R) -> Self {
+        Self { reader: Box::pin(reader), octets: BytesMut::new(), other: BytesMut::new(), end: None }
+    }
+
+    /// Makes room for the next octets.
+    fn make_room(&mut self, want: usize) {
+        let room = self.octets.capacity() - self.octets.len();
+        if !self.octets.is_empty() || room >= want.min(LEAST) {
+            return;
+        }
+        if !self.octets.try_reclaim(want) {
+            std::mem::swap(&mut self.octets, &mut self.other);
+            // What it had is written by now; else it gets new memory.
+            self.octets.reserve(want);
+        }
+    }
+}
+
+impl<R: AsyncRead + Send> Feed for ReaderFeed<R> {
+    fn poll_chunk(&mut self, cx: &mut Context<'_>, left: u64) -> Poll<Option<Result<Bytes, BoxError>>> {
+        let want = wanted(left);
+        self.make_room(want);
+        let want = want.min(self.octets.capacity());
+        for _ in 0..READS {
+            if self.end.is_some() || self.octets.len() >= want {
+                break;
+            }
+            let room = want - self.octets.len();
+            match poll_read_buf(self.reader.as_mut(), cx, &mut (&mut self.octets).limit(room)) {
+                Poll::Ready(Ok(0)) => self.end = Some(None),
+                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(error)) => self.end = Some(Some(error)),
+                Poll::Pending if self.octets.is_empty() => return Poll::Pending,
+                Poll::Pending => break,
+            }
+        }
+        if !self.octets.is_empty() {
+            return Poll::Ready(Some(Ok(self.octets.split().freeze())));
+        }
+        Poll::Ready(self.end.as_mut().and_then(Option::take).map(|error| Err(error.into())))
+    }
+}
+
+/// Takes the items of a stream.
+pub(super) struct ItemFeed<S> {
+    stream: Pin<Box<S>>,
+}
+
+impl<S> ItemFeed<S> {
+    pub(super) fn new(stream: S) -> Self {
+        Self { stream: Box::pin(stream) }
+    }
+}
+
+impl<S, E> Feed for ItemFeed<S>
+where
+    S: Stream<Item = Result<Bytes, E>> + Send,
+    E: Into<BoxError>,
+{
+    fn poll_chunk(&mut self, cx: &mut Context<'_>, _left: u64) -> Poll<Option<Result<Bytes, BoxError>>> {
+        self.stream.as_mut().poll_next(cx).map(|item| item.map(|item| item.map_err(Into::into)))
+    }
+}
+
+/// Reads a file on tokio's threads for that, one chunk ahead.
+pub(super) struct FileFeed {
+    file: Option<std::fs::File>,
+    reading: Option<JoinHandle<(std::fs::File, io::Result<Vec<u8>>)>>,
+}
+
+impl FileFeed {
+    pub(super) fn new(file: std::fs::File) -> Self {
+        Self { file: Some(file), reading: None }
+    }
+
+    /// Starts to read, unless that is under way.
+    fn start(&mut self, want: usize) {
+        if let Some(mut file) = self.file.take() {
+            self.reading = Some(tokio::task::spawn_blocking(move || {
+                let mut octets = Vec::with_capacity(want);
+                let read = (&mut file).take(want as u64).read_to_end(&mut octets);
+                (file, read.map(|_| octets))
+            }));
+        }
+    }
+}
+
+impl Feed for FileFeed {
+    fn poll_chunk(&mut self, cx: &mut Context<'_>, left: u64) -> Poll<Option<Result<Bytes, BoxError>>> {
+        self.start(wanted(left));
+        let Some(reading) = &mut self.reading else { return Poll::Ready(None) };
+        let done = ready!(Pin::new(reading).poll(cx));
+        self.reading = None;
+        let octets = match done {
+            Ok((file, Ok(octets))) => {
+                self.file = Some(file);
+                octets
+            }
+            Ok((_, Err(error))) => return Poll::Ready(Some(Err(error.into()))),
+            // The runtime ends.
+            Err(error) => return Poll::Ready(Some(Err(error.into()))),
+        };
+        let left = left.saturating_sub(octets.len() as u64);
+        if octets.is_empty() {
+            return Poll::Ready(None);
+        }
+        if left > 0 {
+            self.start(wanted(left));
+        }
+        Poll::Ready(Some(Ok(octets.into())))
+    }
+}
+
+/// Where an open file stands.
+pub(super) async fn position(file: &mut tokio::fs::File) -> io::Result<u64> {
+    std::future::poll_fn(|cx| Pin::new(&mut *file).poll_complete(cx)).await?;
+    Pin::new(&mut *file).start_seek(io::SeekFrom::Current(0))?;
+    std::future::poll_fn(|cx| Pin::new(&mut *file).poll_complete(cx)).await
+}

@@ -1,0 +1,162 @@
+//! A source while it is read: chunk by chunk, and once more from its start as long as that is possible.
+
+use std::fmt;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+
+use super::CHUNK;
+use super::feed::{BoxError, Feed};
+
+/// The first octets of a source are kept for another attempt, while there are no more of them.
+pub(crate) const KEPT: u64 = CHUNK as u64;
+
+/// Nor more chunks than this.
+const KEPT_CHUNKS: usize = 64;
+
+/// Empty items of a stream that are passed over at a time.
+const EMPTY: usize = 64;
+
+/// The octets of a source.
+pub(crate) struct Payload {
+    len: u64,
+    /// Octets that came from the feed.
+    came: u64,
+    feed: Box<dyn Feed>,
+    /// Of an item that is too long for one chunk.
+    rest: Bytes,
+    /// What was handed out, while it can be handed out again.
+    kept: Option<Vec<Bytes>>,
+    /// How many of these were handed out in this attempt.
+    at: usize,
+    /// Octets handed out in this attempt.
+    given: u64,
+}
+
+/// Why a source has no more octets although they are not all there.
+#[derive(Debug)]
+pub(crate) enum SourceError {
+    /// It failed.
+    Failed(BoxError),
+    /// It ended.
+    Short { len: u64, came: u64 },
+    /// It gave more than it should.
+    Long { len: u64, came: u64 },
+}
+
+impl Payload {
+    pub(super) fn new(len: u64, feed: Box<dyn Feed>) -> Self {
+        Self { len, came: 0, feed, rest: Bytes::new(), kept: Some(Vec::new()), at: 0, given: 0 }
+    }
+
+    /// Octets of the whole.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Octets that were handed out in this attempt.
+    pub(crate) fn given(&self) -> u64 {
+        self.given
+    }
+
+    /// Starts again from the first octet, if that is still there.
+    pub(crate) fn rewind(&mut self) -> bool {
+        if self.kept.is_some() {
+            (self.at, self.given) = (0, 0);
+        }
+        self.kept.is_some()
+    }
+
+    /// Nobody will start again.
+    pub(crate) fn keep_nothing(&mut self) {
+        if let Some(kept) = self.kept.take() {
+            // What was not handed out since the start comes first.
+            debug_assert_eq!(self.at, kept.len());
+        }
+    }
+
+    /// The next chunk, never an empty one; `None` behind the last.
+    pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, SourceError>>> {
+        if let Some(again) = self.kept.as_ref().and_then(|kept| kept.get(self.at)) {
+            self.at += 1;
+            self.given += again.len() as u64;
+            return Poll::Ready(Some(Ok(again.clone())));
+        }
+        if self.given >= self.len {
+            return Poll::Ready(None);
+        }
+        if self.rest.is_empty() {
+            match ready!(self.poll_item(cx)) {
+                Ok(item) => self.rest = item,
+                Err(error) => return Poll::Ready(Some(Err(error))),
+            }
+        }
+        let chunk = self.rest.split_to(self.rest.len().min(CHUNK));
+        self.given += chunk.len() as u64;
+        self.keep(&chunk);
+        Poll::Ready(Some(Ok(chunk)))
+    }
+
+    /// What the feed gives next, checked against the length.
+    fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, SourceError>> {
+        for _ in 0..EMPTY {
+            let (len, left) = (self.len, self.len - self.came);
+            let item = match ready!(self.feed.poll_chunk(cx, left)) {
+                Some(Ok(item)) => item,
+                Some(Err(error)) => return Poll::Ready(Err(SourceError::Failed(error))),
+                None => return Poll::Ready(Err(SourceError::Short { len, came: self.came })),
+            };
+            if item.len() as u64 > left {
+                let came = self.came + item.len() as u64;
+                return Poll::Ready(Err(SourceError::Long { len, came }));
+            }
+            if !item.is_empty() {
+                self.came += item.len() as u64;
+                return Poll::Ready(Ok(item));
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn keep(&mut self, chunk: &Bytes) {
+        let fits = self.given <= KEPT && self.at < KEPT_CHUNKS;
+        if let Some(kept) = &mut self.kept {
+            if fits {
+                kept.push(chunk.clone());
+                self.at += 1;
+            } else {
+                self.kept = None;
+            }
+        }
+    }
+}
+
+impl SourceError {
+    /// What the caller is told, if the operation may have got so far.
+    #[cold]
+    pub(crate) fn into_exception(self, completed: CompletionStatus) -> SystemException {
+        let exception = SystemException::new(SystemExceptionKind::BadParam, MinorCode::NONE, completed);
+        match self {
+            Self::Failed(error) => exception.with_source(error),
+            other => exception.because(other.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for SourceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(error) => error.fmt(f),
+            Self::Short { len, came } => write!(f, "the source ended after {came} of its {len} octets"),
+            Self::Long { len, came } => write!(f, "the source gave {came} octets where {len} were announced"),
+        }
+    }
+}
+
+impl fmt::Debug for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Payload").field("len", &self.len).field("given", &self.given).finish_non_exhaustive()
+    }
+}

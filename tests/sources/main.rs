@@ -1,0 +1,195 @@
+//! `@stream` arguments that clients read from files, readers and streams while they are sent.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod answers;
+mod ends;
+mod local;
+mod memory;
+mod sizes;
+#[path = "../transport/mod.rs"]
+mod transport;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use tokio::sync::{Mutex, Semaphore};
+use zorb::prelude::*;
+use zorb::{ByteSource, ByteStream, Limits, OrbBuilder};
+
+zorb::idl! {
+    module Bulk {
+        typedef sequence<octet> Octets;
+        exception Full { unsigned long long taken; };
+        interface Store {
+            /// Gives a checksum.
+            unsigned long long put(in string name, @stream in Octets data);
+            /// Refuses what comes behind the first octets.
+            void put_some(in unsigned long long most, @stream in Octets data) raises (Full);
+            /// Answers when it has the first octets.
+            unsigned long long start(in unsigned long long most, @stream in Octets data);
+            /// Answers, and takes the octets afterwards.
+            void later(@stream in Octets data);
+            oneway void push(@stream in Octets data);
+            void ping();
+        };
+        interface Plain {
+            unsigned long long put(in string name, in Octets data);
+        };
+    };
+}
+
+/// The most octets in a chunk of a source.
+const CHUNK: usize = 256 * 1024;
+
+#[derive(Default)]
+struct Store {
+    begun: AtomicUsize,
+    taken: AtomicU64,
+    /// Streams that ended before their octets did.
+    broken: AtomicUsize,
+    kept: Mutex<Option<ByteStream>>,
+    last: AtomicU64,
+}
+
+fn checksum(before: u64, octets: &[u8]) -> u64 {
+    octets.iter().fold(before, |sum, octet| (sum ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3))
+}
+
+impl Store {
+    async fn take(&self, mut data: ByteStream) -> Result<u64, SystemException> {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        let mut sum = 0;
+        while let Some(chunk) = data.next().await {
+            let chunk = chunk.inspect_err(|_| {
+                self.broken.fetch_add(1, Ordering::Relaxed);
+            })?;
+            self.taken.fetch_add(chunk.len() as u64, Ordering::Relaxed);
+            sum = checksum(sum, &chunk);
+        }
+        self.last.store(sum, Ordering::Relaxed);
+        Ok(sum)
+    }
+
+    fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    fn broken(&self) -> usize {
+        self.broken.load(Ordering::Relaxed)
+    }
+}
+
+impl bulk::StoreServant for Store {
+    async fn put(&self, name: &str, data: ByteStream) -> Result<u64, SystemException> {
+        assert_eq!(name, "a name");
+        self.take(data).await
+    }
+    async fn put_some(&self, most: u64, mut data: ByteStream) -> Result<(), bulk::store::PutSomeError> {
+        let mut taken = 0;
+        while taken < most {
+            taken += data.next().await.unwrap()?.len() as u64;
+        }
+        Err(bulk::Full { taken }.into())
+    }
+    async fn start(&self, most: u64, mut data: ByteStream) -> Result<u64, SystemException> {
+        let mut taken = 0;
+        while taken < most {
+            taken += data.next().await.unwrap()?.len() as u64;
+        }
+        *self.kept.lock().await = Some(data);
+        Ok(taken)
+    }
+    async fn later(&self, data: ByteStream) -> Result<(), SystemException> {
+        *self.kept.lock().await = Some(data);
+        Ok(())
+    }
+    async fn push(&self, data: ByteStream) -> Result<(), SystemException> {
+        self.take(data).await.map(drop)
+    }
+    async fn ping(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+}
+
+/// Takes sequences whole.
+struct Plain;
+
+impl bulk::PlainServant for Plain {
+    async fn put(&self, name: &str, data: Bytes) -> Result<u64, SystemException> {
+        assert_eq!(name, "a name");
+        Ok(checksum(0, &data))
+    }
+}
+
+fn large() -> OrbBuilder {
+    let mut limits = Limits::default();
+    limits.max_message_size = 128 << 20;
+    transport::builder().limits(limits)
+}
+
+fn octets(len: usize) -> Bytes {
+    (0..len).map(|i| (i * 31 + i / 251) as u8).collect()
+}
+
+/// Client and server over a socket.
+struct Over {
+    client: Orb,
+    server: Orb,
+    servant: Arc<Store>,
+    store: bulk::StoreRef,
+}
+
+impl Over {
+    async fn tcp() -> Self {
+        Self::with(large()).await
+    }
+
+    async fn with(client: OrbBuilder) -> Self {
+        let servant = Arc::new(Store::default());
+        let server = large().listen("iiop://127.0.0.1:0").build().await.unwrap();
+        let published: bulk::StoreRef = server.activate_named("store", Arc::clone(&servant)).unwrap();
+        let client = client.build().await.unwrap();
+        let store = client.resolve(&published.to_string()).await.unwrap();
+        Self { client, server, servant, store }
+    }
+
+    /// Waits until that is so.
+    async fn until(&self, is_so: impl Fn(&Self) -> bool) {
+        for _ in 0..500 {
+            if is_so(self) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("it never was so");
+    }
+}
+
+/// Octets in pieces of that size.
+fn pieces(octets: Bytes, size: usize) -> impl Iterator<Item = Bytes> + Send {
+    (0..octets.len()).step_by(size).map(move |at| octets.slice(at..octets.len().min(at + size)))
+}
+
+/// A stream of octets in pieces.
+fn streamed(octets: Bytes, size: usize) -> ByteSource {
+    let len = octets.len() as u64;
+    ByteSource::stream(len, futures_util::stream::iter(pieces(octets, size).map(Ok::<_, io::Error>)))
+}
+
+/// A reader of octets that are there.
+fn read(octets: Bytes) -> ByteSource {
+    ByteSource::reader(octets.len() as u64, io::Cursor::new(octets))
+}
+
+/// A stream that gives a piece for each permit, and then ends as told.
+fn gated(len: u64, pieces: Vec<Bytes>, gate: Arc<Semaphore>, end: Option<io::Error>) -> ByteSource {
+    let items = pieces.into_iter().map(Ok).chain(end.map(Err)).collect::<Vec<_>>().into_iter();
+    ByteSource::stream(
+        len,
+        futures_util::stream::unfold((items, gate), |(mut items, gate)| async move {
+            gate.acquire().await.unwrap().forget();
+            items.next().map(|item| (item, (items, gate)))
+        }),
+    )
+}
