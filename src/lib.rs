@@ -2,7 +2,8 @@
 //!
 //! # Cancel safety
 //! Every call may be dropped at any await point: a CancelRequest goes out if the request did, the connection stays
-//! good, and nothing leaks. A oneway is queued whole or not at all.
+//! good, and nothing leaks. A oneway is queued whole or not at all. Only a call that reads its octets from a [`ByteSource`] closes its
+//! connection when it is dropped in their middle: one that it has for itself.
 //!
 //! # Features
 //! None is on by default; each adds and changes nothing else.

@@ -4,6 +4,7 @@
 
 #![allow(unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod sources;
 mod support;
 #[path = "../transport/mod.rs"]
 mod transport;

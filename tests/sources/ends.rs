@@ -202,3 +202,72 @@ async fn a_server_that_takes_nothing_is_given_up_after_the_write_timeout() {
     assert_eq!(failed.kind, SystemExceptionKind::CommFailure, "{failed}");
     assert!(begun.elapsed() >= Duration::from_secs(3) && begun.elapsed() < Duration::from_secs(20));
 }
+
+/// A waker that does nothing: the future is polled by hand.
+fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> bool {
+    future.poll(&mut std::task::Context::from_waker(std::task::Waker::noop())).is_ready()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_dropped_at_any_point_leaves_nothing_behind() {
+    let data = octets(120_000);
+    let expected = checksum(0, &data);
+    for polls in 0.. {
+        let pair = pair_of(large(), large());
+        let servant = Arc::new(Store::default());
+        let published: bulk::StoreRef = pair.server.activate_named("store", Arc::clone(&servant)).unwrap();
+        let store: bulk::StoreRef = pair.client.resolve(&published.to_string()).await.unwrap();
+        let mut faults = PipeFaults::default();
+        (faults.write_max, faults.read_max, faults.capacity) = (5_000, 5_000, 5_000);
+        pair.set_faults(faults, PipeFaults::default());
+        let gate = Arc::new(Semaphore::new(0));
+        let source = gated(120_000, pieces(data.clone(), 4_000).collect(), Arc::clone(&gate), None);
+        let mut call = Box::pin(store.put("a name", source));
+        let mut done = false;
+        for _ in 0..polls {
+            done = poll_once(call.as_mut());
+            if done {
+                break;
+            }
+            gate.add_permits(1);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        drop(call);
+        assert_eq!(Arc::strong_count(&gate), 1);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        // Over another connection, or over the same where it is whole.
+        assert_eq!(store.put("a name", read(data.clone())).await.unwrap(), expected, "after {polls} polls");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        assert_eq!((pair.client.open_connections(), pair.server.open_connections()), (1, 1), "{polls} polls");
+        if done {
+            assert!((10..1_000).contains(&polls), "{polls}");
+            break;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_slower_than_the_server_allows_ends_the_call() {
+    let mut limits = Limits::default();
+    (limits.message_timeout, limits.min_message_rate) = (Duration::from_secs(5), 100_000);
+    let pair = pair_of(large(), large().limits(limits));
+    let servant = Arc::new(Store::default());
+    let published: bulk::StoreRef = pair.server.activate_named("store", Arc::clone(&servant)).unwrap();
+    let store: bulk::StoreRef = pair.client.resolve(&published.to_string()).await.unwrap();
+    let paced = |pause: u64| {
+        let items = pieces(octets(200_000), 20_000);
+        let items = futures_util::stream::unfold(items, move |mut items| async move {
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+            items.next().map(|item| (Ok::<_, io::Error>(item), items))
+        });
+        ByteSource::stream(200_000, items)
+    };
+    store.put("a name", paced(400)).await.unwrap();
+    let begun = tokio::time::Instant::now();
+    let failed = store.put("a name", paced(2_000)).await.unwrap_err();
+    assert_eq!((failed.kind, failed.completed), (SystemExceptionKind::CommFailure, CompletionStatus::Maybe));
+    assert!(failed.to_string().contains("of the 200000 octets"), "{failed}");
+    // The timeout, and what 200,000 octets may take at the least rate.
+    assert!((5..12).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+    assert_eq!(servant.broken(), 1);
+}

@@ -16,8 +16,9 @@ use crate::source::{CHUNK, Payload, SourceError};
 /// Octets that may wait for the socket when the source is asked for more.
 const AHEAD: usize = CHUNK;
 
-/// Chunks that are sent before other tasks get their turn.
-const BURST: usize = 8;
+/// Octets, and chunks, that are sent before other tasks get their turn.
+const BURST: usize = 8 * CHUNK;
+const BURST_CHUNKS: usize = 256;
 
 /// How the sending of a payload ended.
 #[derive(Debug)]
@@ -62,7 +63,8 @@ impl Link {
         call: Option<CallId>,
         payload: &mut Payload,
     ) -> Poll<Fed> {
-        for _ in 0..BURST {
+        let mut sent = 0;
+        for _ in 0..BURST_CHUNKS {
             let mut state = self.lock();
             if call.is_some_and(|call| state.machine.is_over(call)) {
                 return Poll::Ready(Fed::Answered);
@@ -71,27 +73,28 @@ impl Link {
                 let _ = self.flush(state);
                 return Poll::Ready(Fed::Whole);
             }
-            match call {
-                Some(call) => state.await_by_driver(call, cx),
-                None if !state.machine.wants_part() => return Poll::Ready(Fed::Lost),
-                None => {}
+            if let Some(call) = call {
+                state.await_by_driver(call, cx);
+            }
+            if !state.machine.wants_part() {
+                // The connection ends: so does the call.
+                return if call.is_some() { Poll::Pending } else { Poll::Ready(Fed::Lost) };
             }
             if state.machine.backlog() >= AHEAD {
                 (state, _) = self.flush(state);
-            }
-            if state.machine.backlog() >= AHEAD || !state.machine.wants_part() {
-                // Room, the reply and the end of the connection wake alike.
-                if !state.room.iter().any(|waker| waker.will_wake(cx.waker())) {
-                    state.room.push(cx.waker().clone());
+                if state.machine.backlog() >= AHEAD {
+                    if !state.room.iter().any(|waker| waker.will_wake(cx.waker())) {
+                        state.room.push(cx.waker().clone());
+                    }
+                    return Poll::Pending;
                 }
-                if call.is_none() && !state.machine.wants_part() {
-                    return Poll::Ready(Fed::Lost);
-                }
-                return Poll::Pending;
             }
             drop(state);
             match payload.poll_chunk(cx) {
-                Poll::Ready(Some(Ok(chunk))) => self.lock().machine.send_part(chunk),
+                Poll::Ready(Some(Ok(chunk))) => {
+                    sent += chunk.len();
+                    self.lock().machine.send_part(chunk);
+                }
                 // It gives as much as the request announced, or an error.
                 Poll::Ready(None) => {}
                 Poll::Ready(Some(Err(error))) => {
@@ -107,6 +110,9 @@ impl Link {
                     let _ = self.flush(self.lock());
                     return Poll::Pending;
                 }
+            }
+            if sent >= BURST {
+                break;
             }
         }
         let _ = self.flush(self.lock());

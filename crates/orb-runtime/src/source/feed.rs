@@ -164,3 +164,68 @@ pub(super) async fn position(file: &mut tokio::fs::File) -> io::Result<u64> {
     Pin::new(&mut *file).start_seek(io::SeekFrom::Current(0))?;
     std::future::poll_fn(|cx| Pin::new(&mut *file).poll_complete(cx)).await
 }
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    fn next(feed: &mut impl Feed, left: u64) -> Poll<Option<Result<Bytes, BoxError>>> {
+        feed.poll_chunk(&mut Context::from_waker(Waker::noop()), left)
+    }
+
+    fn octets(polled: Poll<Option<Result<Bytes, BoxError>>>) -> Bytes {
+        match polled {
+            Poll::Ready(Some(Ok(octets))) => octets,
+            other => panic!("no octets: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn two_buffers_take_turns_where_the_last_chunk_is_still_held() {
+        let mut feed = ReaderFeed::new(tokio::io::repeat(7));
+        let mut places = Vec::new();
+        let mut held = Bytes::new();
+        for _ in 0..20 {
+            held = octets(next(&mut feed, 1 << 30));
+            assert_eq!(held.len(), CHUNK);
+            if !places.contains(&held.as_ptr()) {
+                places.push(held.as_ptr());
+            }
+        }
+        drop(held);
+        assert_eq!(places.len(), 2);
+    }
+
+    #[test]
+    fn octets_come_when_they_are_there_and_before_an_error() {
+        let (mut near, far) = tokio::io::duplex(100);
+        let mut feed = ReaderFeed::new(far);
+        assert!(next(&mut feed, 1000).is_pending());
+        let write = std::pin::pin!(tokio::io::AsyncWriteExt::write_all(&mut near, b"some"));
+        assert!(write.poll(&mut Context::from_waker(Waker::noop())).is_ready());
+        assert_eq!(octets(next(&mut feed, 1000)), "some");
+        assert!(next(&mut feed, 1000).is_pending());
+
+        let broken = tokio_util::io::StreamReader::new(futures_util::stream::iter([
+            Ok(Bytes::from_static(b"good")),
+            Err(io::Error::from(io::ErrorKind::BrokenPipe)),
+        ]));
+        let mut feed = ReaderFeed::new(broken);
+        assert_eq!(octets(next(&mut feed, 1000)), "good");
+        assert!(matches!(next(&mut feed, 996), Poll::Ready(Some(Err(_)))));
+        assert!(matches!(next(&mut feed, 996), Poll::Ready(None)));
+    }
+
+    #[test]
+    fn a_reader_is_asked_for_no_more_than_is_wanted() {
+        let mut feed = ReaderFeed::new(tokio::io::repeat(7).take(1000));
+        assert_eq!(octets(next(&mut feed, 10)).len(), 10);
+        assert_eq!(octets(next(&mut feed, 900)).len(), 900);
+        assert_eq!(octets(next(&mut feed, 1_000_000)).len(), 90);
+        assert!(matches!(next(&mut feed, 1_000_000), Poll::Ready(None)));
+    }
+}

@@ -44,6 +44,18 @@ pub(crate) const CHUNK: usize = 256 * 1024;
 ///
 /// A length of 4 GiB or more is refused by IMP_LIMIT, COMPLETED_NO: a GIOP message can not be longer. In a call inside of this process the
 /// servant takes the chunks of the source itself, and gets its error.
+///
+/// ```
+/// # use orb_runtime::ByteSource;
+/// # async fn sources() -> std::io::Result<()> {
+/// let whole = ByteSource::from("in memory");
+/// let file = ByteSource::file("content.bin").await?;
+/// // Any reader, of known length.
+/// let zeros = ByteSource::reader(1 << 30, tokio::io::repeat(0));
+/// assert_eq!((whole.len(), zeros.len()), (9, 1 << 30));
+/// # Ok(())
+/// # }
+/// ```
 pub struct ByteSource(Source);
 
 enum Source {
