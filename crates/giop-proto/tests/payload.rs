@@ -3,33 +3,34 @@
 
 mod util;
 
+use std::io::IoSlice;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use giop_codec::cdr::Encoder;
 use giop_codec::exception::CompletionStatus;
 use giop_codec::giop::{
-    MessageHeader, MessageType, RequestHeader, ResponseFlags, ServiceContexts, TargetAddress,
+    MessageHeader, MessageType, RequestHeader, RequestId, ResponseFlags, ServiceContexts, TargetAddress,
     announce_message, begin_body, put_message_header,
 };
 use giop_codec::{ByteOrder, Version};
-use giop_proto::{CallErrorKind, CallId, Limits, Sent};
+use giop_proto::outbox::MAX_SLICES;
+use giop_proto::{BufferPool, CallErrorKind, CallId, Config, Connection, Limits, Role, Sent};
+use proptest::prelude::*;
 use util::{Cut, Pair, every_cut};
 
 fn octets(len: usize) -> Bytes {
     (0..len).map(|i| (i * 7 + i / 253) as u8).collect()
 }
 
-/// The start of a request with a sequence of `len` octets, which are still to come.
-fn begin(pair: &mut Pair, version: Version, len: usize, deadline: Option<Instant>) -> CallId {
-    let now = pair.now;
-    let client = &mut pair.client.conn;
-    let call = client.start_call(deadline, now).unwrap();
+/// The start of a request, up to the count of its sequence.
+fn start(id: RequestId, version: Version, answered: bool, len: usize) -> Encoder {
     let mut e = Encoder::new(ByteOrder::NATIVE, version);
     let at = put_message_header(&mut e, MessageType::Request);
     RequestHeader {
-        request_id: client.request_id(call),
-        response: ResponseFlags::Target,
+        request_id: id,
+        response: if answered { ResponseFlags::Target } else { ResponseFlags::None },
         target: TargetAddress::Key(b"key"),
         operation: "put",
         contexts: ServiceContexts::EMPTY,
@@ -39,6 +40,15 @@ fn begin(pair: &mut Pair, version: Version, len: usize, deadline: Option<Instant
     begin_body(&mut e);
     e.put_u32(len as u32);
     announce_message(&mut e, at, len as u64).unwrap();
+    e
+}
+
+/// Begins a request with a sequence of `len` octets, which are still to come.
+fn begin(pair: &mut Pair, version: Version, len: usize, deadline: Option<Instant>) -> CallId {
+    let now = pair.now;
+    let client = &mut pair.client.conn;
+    let call = client.start_call(deadline, now).unwrap();
+    let mut e = start(client.request_id(call), version, true, len);
     client.begin_request(Some(call), &mut e, len as u64).unwrap();
     assert!(e.is_empty());
     call
@@ -154,6 +164,28 @@ fn a_call_given_up_in_the_middle_ends_the_connection_without_a_word() {
 }
 
 #[test]
+fn another_call_given_up_meanwhile_leaves_the_request_alone() {
+    let mut pair = Pair::new(Cut::Whole);
+    let other = pair.call(&util::messages::Ask::default());
+    let deadline = pair.now + Duration::from_secs(1);
+    let late = pair.client.conn.start_call(Some(deadline), pair.now).unwrap();
+    let call = begin(&mut pair, Version::V1_2, 10_000, None);
+    pair.drive();
+    pair.client.conn.cancel_call(other);
+    pair.now = deadline;
+    pair.client.conn.handle_timeout(deadline);
+    assert!(pair.client.conn.take_outcome(late).unwrap().is_err());
+    pair.client.conn.send_part(octets(10_000));
+    pair.drive();
+    assert_eq!(pair.server.requests.len(), 2);
+    let request = pair.server.requests.pop_back().unwrap();
+    pair.answer(&request, b"");
+    pair.drive();
+    assert!(pair.client.outcome(call).is_ok());
+    assert_eq!(pair.client.conn.stats().cancels_out, 0, "it is too late for it");
+}
+
+#[test]
 fn what_is_queued_whole_and_not_sent_is_taken_back() {
     let mut pair = Pair::new(Cut::Whole);
     let call = begin(&mut pair, Version::V1_2, 10_000, None);
@@ -166,20 +198,7 @@ fn what_is_queued_whole_and_not_sent_is_taken_back() {
 fn closing_in_good_order_waits_for_the_rest_of_a_oneway() {
     let mut pair = Pair::new(Cut::Whole);
     let id = pair.client.conn.next_oneway_id();
-    let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
-    let at = put_message_header(&mut e, MessageType::Request);
-    RequestHeader {
-        request_id: id,
-        response: ResponseFlags::None,
-        target: TargetAddress::Key(b"key"),
-        operation: "push",
-        contexts: ServiceContexts::EMPTY,
-    }
-    .encode(&mut e)
-    .unwrap();
-    begin_body(&mut e);
-    e.put_u32(9_000);
-    announce_message(&mut e, at, 9_000).unwrap();
+    let mut e = start(id, Version::V1_2, false, 9_000);
     pair.client.conn.begin_request(None, &mut e, 9_000).unwrap();
     pair.drive();
     // A connection with half a oneway is not idle, however long its source takes.
@@ -254,4 +273,106 @@ fn a_slow_source_is_not_blamed_on_the_peer() {
     pair.client.conn.handle_timeout(stalled);
     assert!(pair.client.conn.is_closed());
     assert!(pair.client.conn.take_outcome(call).unwrap().is_err());
+}
+
+/// What somebody does with a connection.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    /// Begins a request of so many octets.
+    Begin {
+        len: usize,
+        oneway: bool,
+    },
+    /// Gives so many of them.
+    Part(usize),
+    /// The socket takes so much.
+    Write(usize),
+    /// Gives the request up that was begun last.
+    GiveUp,
+    Close,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let size = || prop_oneof![0usize..10, 100usize..5_000, 4_096usize..100_000];
+    prop_oneof![
+        4 => (size(), any::<bool>()).prop_map(|(len, oneway)| Act::Begin { len, oneway }),
+        8 => size().prop_map(Act::Part),
+        8 => size().prop_map(Act::Write),
+        1 => Just(Act::GiveUp),
+        1 => Just(Act::Close),
+    ]
+}
+
+/// The socket takes up to `most` octets.
+fn write(conn: &mut Connection, written: &mut Vec<u8>, most: usize, now: Instant) {
+    let Some(mut transmit) = conn.take_transmit() else { return };
+    let mut slices = [IoSlice::new(&[]); MAX_SLICES];
+    let used = transmit.io_slices(&mut slices);
+    let octets: Vec<u8> = slices[..used].iter().flat_map(|slice| slice.iter().copied()).take(most).collect();
+    transmit.advance(octets.len());
+    written.extend(octets);
+    conn.handle_written(transmit, now);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_written_are_whole_messages_unless_the_connection_is_closed(acts in prop::collection::vec(act(), 1..60)) {
+        let now = Instant::now();
+        let pool = Arc::new(BufferPool::new(1 << 20));
+        let mut conn = Connection::new(Config::new(Role::Client, Arc::new(Limits::default()), pool), now);
+        let (mut written, mut last, mut given) = (Vec::new(), None, 0);
+        let data = octets(1 << 17);
+        for act in acts {
+            match act {
+                Act::Begin { .. } if conn.owes() > 0 || conn.is_closing() => {}
+                Act::Begin { len, oneway } => {
+                    last = (!oneway).then(|| conn.start_call(None, now).unwrap());
+                    let id = match last {
+                        Some(call) => conn.request_id(call),
+                        None => conn.next_oneway_id(),
+                    };
+                    let mut e = start(id, Version::V1_2, last.is_some(), len);
+                    conn.begin_request(last, &mut e, len as u64).unwrap();
+                    given = 0;
+                }
+                Act::Part(n) => {
+                    let n = n.min(usize::try_from(conn.owes()).unwrap()).min(data.len() - given);
+                    conn.send_part(data.slice(given..given + n));
+                    given += n;
+                }
+                Act::Write(n) => write(&mut conn, &mut written, n, now),
+                Act::GiveUp => match last.take() {
+                    Some(call) => conn.cancel_call(call),
+                    None => drop(conn.give_up_request()),
+                },
+                Act::Close => conn.close(now),
+            }
+            while conn.poll_event().is_some() {}
+        }
+        while conn.wants_part() {
+            conn.send_part(data.slice(given..given + 1_000.min(usize::try_from(conn.owes()).unwrap())));
+            given += 1_000;
+        }
+        while conn.has_output() {
+            write(&mut conn, &mut written, 10_000, now);
+        }
+        let mut rest = &*written;
+        while let Some((header, behind)) = rest.split_first_chunk() {
+            let header = MessageHeader::decode(header).unwrap();
+            let Some((message, behind)) = behind.split_at_checked(header.size as usize) else { break };
+            if header.kind == MessageType::Request {
+                // The sequence is the end of its message.
+                let at = message.len().saturating_sub(1 << 17);
+                let end = (at..message.len()).find(|at| {
+                    let count = message.get(*at..at + 4).map(|count| u32::from_ne_bytes(count.try_into().unwrap()));
+                    count == Some((message.len() - at - 4) as u32) && message[at + 4..] == data[..message.len() - at - 4]
+                });
+                prop_assert!(end.is_some(), "a request without its octets");
+            }
+            rest = behind;
+        }
+        prop_assert!(rest.is_empty() || conn.is_closed(), "{} octets of half a message", rest.len());
+    }
 }

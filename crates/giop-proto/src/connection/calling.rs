@@ -116,7 +116,8 @@ impl Connection {
             return false;
         }
         if self.unfinished.is_some() {
-            return self.give_up_request() == Sent::Nothing;
+            // Another request can not be cancelled in the middle of this one.
+            return self.is_unfinished(place) && self.give_up_request() == Sent::Nothing;
         }
         if self.sent(place) == Sent::Nothing && self.tx.unqueue(place.start, place.end) {
             self.stats.unqueued += 1;
@@ -153,7 +154,7 @@ impl Connection {
         expired.sort_unstable_by_key(|(_, place)| std::cmp::Reverse(place.end));
         for (call, place) in expired {
             let id = self.calls.request_id(call);
-            let unfinished = self.unfinished.is_some();
+            let unfinished = self.is_unfinished(place);
             if self.withdraw(id, place) {
                 self.calls.amend(call, Err(unsent(CallErrorKind::Timeout)));
             } else if unfinished {

@@ -97,6 +97,11 @@ impl Connection {
         sent
     }
 
+    /// Whether it is the request at that place that is not queued whole.
+    pub(super) fn is_unfinished(&self, place: Place) -> bool {
+        self.unfinished.is_some_and(|unfinished| unfinished.start == place.start)
+    }
+
     /// The error of a call that was under way when the connection failed, if it is closing or closed.
     #[cold]
     #[must_use]
