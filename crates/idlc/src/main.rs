@@ -173,7 +173,7 @@ fn explained(options: &Options, problem: OptionProblem) -> String {
 
 /// Writes to a file or to standard output. Who reads that may stop early.
 fn write(path: Option<&Path>, text: &str) -> Result<(), Failure> {
-    let result = match path {
+    match path {
         Some(path) => std::fs::write(path, text)
             .map_err(|error| Failure::Io(format!("cannot write {}: {error}", path.display()))),
         None => match io::stdout().lock().write_all(text.as_bytes()) {
@@ -182,8 +182,7 @@ fn write(path: Option<&Path>, text: &str) -> Result<(), Failure> {
             }
             _ => Ok(()),
         },
-    };
-    result
+    }
 }
 
 impl Colour {
