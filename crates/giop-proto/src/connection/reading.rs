@@ -138,6 +138,13 @@ impl Connection {
         self.serving.len() >= self.limits.max_requests || self.tx.backlog() > self.limits.max_backlog
     }
 
+    /// Whether something stands behind the event that was polled last.
+    #[inline]
+    #[must_use]
+    pub fn has_more_input(&self) -> bool {
+        self.rx.is_mid_message()
+    }
+
     /// Whether another request may be handed out before one is finished.
     #[inline]
     #[must_use]

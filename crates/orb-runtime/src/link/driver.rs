@@ -165,27 +165,38 @@ impl Driver {
     ) -> (MutexGuard<'a, State>, usize) {
         let mut served = 0;
         loop {
-            let mut other = None;
-            while self.together.is_empty() || (self.together.len() < TOGETHER && state.machine.may_hand_out())
-            {
-                match state.machine.poll_event() {
-                    Some(Event::Request(incoming)) => self.together.push(incoming),
-                    event => {
-                        other = event;
-                        break;
+            let mut event = state.machine.poll_event();
+            if let Some(Event::Request(incoming)) = event {
+                served += 1;
+                if !state.machine.has_more_input() {
+                    drop(state);
+                    let outcome = self.serve(cx, incoming);
+                    state = link.lock();
+                    if let Some(outcome) = outcome {
+                        state = self.answer(link, state, outcome);
                     }
+                    continue;
                 }
-            }
-            let together = self.together.len();
-            if together > 0 {
+                self.together.push(incoming);
+                event = loop {
+                    if self.together.len() >= TOGETHER || !state.machine.may_hand_out() {
+                        break None;
+                    }
+                    match state.machine.poll_event() {
+                        Some(Event::Request(incoming)) => self.together.push(incoming),
+                        other => break other,
+                    }
+                };
+                served += self.together.len() - 1;
                 drop(state);
                 state = self.serve_together(link, cx);
-                served += together;
+                if event.is_none() {
+                    continue;
+                }
             }
-            match other {
-                None if together > 0 => {}
+            match event {
                 None => break,
-                // All of them stand in front of it.
+                // The loop above takes them all.
                 Some(Event::Request(incoming)) => self.together.push(incoming),
                 Some(Event::Locate(locate)) => {
                     drop(state);
@@ -209,6 +220,7 @@ impl Driver {
     /// Serves the requests taken together, and queues their replies.
     fn serve_together<'a>(&mut self, link: &'a Link, cx: &mut Context<'_>) -> MutexGuard<'a, State> {
         let mut together = std::mem::take(&mut self.together);
+        self.running.gather();
         let mut octets = 0;
         for incoming in together.drain(..) {
             match self.serve(cx, incoming) {
@@ -321,7 +333,6 @@ impl Driver {
                 while let Some(outcome) = self.running.poll_done(cx, sets) {
                     drop(self.answer(&link, link.lock(), outcome));
                 }
-                self.running.rest();
                 state = link.lock();
             }
             let count;

@@ -32,9 +32,9 @@ pub(crate) struct Running {
     /// Where requests run that are not served in place; `None`: where the driver runs.
     home: Option<Handle>,
     spare: Vec<Seat>,
-    /// Some of them still describe requests that are done.
-    unrested: bool,
-    /// The object whose requests are being started.
+    /// Several requests are started one after the other: what they have in common is let go of behind the last.
+    gathering: bool,
+    /// Then the object whose requests are being started.
     busy: Option<InFlight>,
     #[expect(clippy::vec_box, reason = "they travel through futures: a pointer is cheaper to move")]
     encoders: Vec<Box<Encoder>>,
@@ -78,7 +78,7 @@ impl Running {
             template,
             home,
             spare: Vec::new(),
-            unrested: false,
+            gathering: false,
             busy: None,
             encoders: Vec::new(),
             shares,
@@ -94,8 +94,7 @@ impl Running {
         self.aside.is_empty()
     }
 
-    /// Starts a request, or queues it behind the object's oneway. Gives the outcome if it completed at once. Behind the last
-    /// one of several, [`rest`](Self::rest).
+    /// Starts a request, or queues it behind the object's oneway. Gives the outcome if it completed at once.
     pub(crate) fn start(
         &mut self,
         cx: &mut Context<'_>,
@@ -121,7 +120,8 @@ impl Running {
         let current = seat.current.get_or_insert_with(|| self.template.fresh());
         let arguments = current.renew(entry, incoming);
         let request = ServerRequest { to, encoder, current: current.clone(), arguments, link };
-        if !self.busy.as_ref().is_some_and(|busy| busy.is(entry)) {
+        let _entered = (!self.gathering).then(|| entry.enter());
+        if self.gathering && !self.busy.as_ref().is_some_and(|busy| busy.is(entry)) {
             self.busy = Some(entry.enter_owned());
         }
         let mode = entry.mode;
@@ -224,19 +224,26 @@ impl Running {
         }
     }
 
-    fn keep(&mut self, seat: Seat) {
+    fn keep(&mut self, mut seat: Seat) {
+        if !self.gathering
+            && let Some(current) = &mut seat.current
+        {
+            current.retire();
+        }
         if self.spare.len() < SPARE_SLOTS {
             self.spare.push(seat);
-            self.unrested = true;
         }
     }
 
-    /// Lets go of the objects and messages of requests that are done. Not under a lock: it may be a servant's end.
+    /// Several requests follow, then [`rest`](Self::rest).
+    pub(crate) fn gather(&mut self) {
+        self.gathering = true;
+    }
+
+    /// Lets go of the objects and messages of gathered requests that are done. Not under a lock: it may be a servant's end.
     pub(crate) fn rest(&mut self) {
-        self.busy = None;
-        if std::mem::take(&mut self.unrested) {
-            self.spare.iter_mut().filter_map(|seat| seat.current.as_mut()).for_each(Request::retire);
-        }
+        (self.gathering, self.busy) = (false, None);
+        self.spare.iter_mut().filter_map(|seat| seat.current.as_mut()).for_each(Request::retire);
     }
 }
 
