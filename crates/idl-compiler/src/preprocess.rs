@@ -75,6 +75,8 @@ pub(crate) enum Item {
     Doc {
         text: Text,
         inner: bool,
+        /// Number of the text in which it stands.
+        file: u32,
     },
     /// `#pragma` with a meaning in IDL: the place of the line's beginning, and its tokens.
     Pragma(Span, Vec<Piece>),
@@ -281,7 +283,9 @@ impl<'a> Preprocessor<'a> {
             };
             match piece.kind {
                 Kind::Newline => {}
-                Kind::Doc { inner } => self.queue.push_back(Item::Doc { text: piece.text, inner }),
+                Kind::Doc { inner } => {
+                    self.queue.push_back(Item::Doc { text: piece.text, inner, file: piece.span.file })
+                }
                 _ => return Some(piece),
             }
         }

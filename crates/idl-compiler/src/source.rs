@@ -211,13 +211,9 @@ impl Sources {
 
     /// The files that were read, each once, in the order in which they were first opened: paths as they were opened.
     pub fn paths(&self) -> Vec<&Path> {
-        let mut paths = Vec::new();
-        for path in self.files.iter().filter_map(|file| file.opened.path.as_deref()) {
-            if !paths.contains(&path) {
-                paths.push(path);
-            }
-        }
-        paths
+        let mut seen = std::collections::HashSet::new();
+        let paths = self.files.iter().filter_map(|file| file.opened.path.as_deref());
+        paths.filter(|path| seen.insert(*path)).collect()
     }
 
     /// The span lies in a file that was included, and is none of those that the compiler was given.

@@ -279,3 +279,36 @@ fn a_shift_and_two_brackets_are_told_apart_behind_macros() {
     assert!(model.find("U").is_some());
     assert!(compile(&[("main.idl", "#define G >\nconst long A = 8 G G 1;")]).is_err());
 }
+
+#[test]
+fn comments_stay_in_their_file() {
+    let model = good(compile(&[
+        (
+            "main.idl",
+            "/** The licence. */\n#include \"a.idl\"\n/** Of B. */\nstruct B { long x; };\n#define C_TYPE struct C { long x; };\n/** Of C. */\nC_TYPE",
+        ),
+        ("a.idl", "struct A { long x; };\n/** The end. */"),
+    ]));
+    let docs = |name: &str| model.def(model.find(name).expect(name)).docs.text();
+    assert_eq!(["A", "B", "C"].map(docs), ["", "Of B.", "Of C."]);
+}
+
+#[test]
+fn a_file_where_a_folder_is_wanted_is_no_folder() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no_folder");
+    std::fs::create_dir_all(folder.join("later")).expect("a folder");
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).expect("a file");
+    write("main.idl", "#include <x.idl>\nstruct M { X x; };");
+    write("file", "");
+    write("later/x.idl", "struct X { long x; };");
+    let compiler = Compiler::default().files(Disk::at(&folder)).include("file").include("later");
+    let model = good(compiler.compile_files(["main.idl"]));
+    assert_eq!(model.sources().paths(), [folder.join("main.idl"), folder.join("later/x.idl")]);
+}
+
+#[test]
+fn line_marks_are_counted_as_files() {
+    let text = "# 1 \"x\" 1\n".repeat(20_000);
+    let errors = idl_compiler::compile(Source::text("<stdin>", text)).expect_err("too many");
+    assert_eq!(errors.iter().map(|error| error.code).collect::<Vec<_>>(), ["too-large"]);
+}

@@ -9,12 +9,25 @@ use crate::token::{Punct, TokenKind, Wideness};
 mod literal;
 
 pub(super) fn lex(mut preprocessor: Preprocessor<'_>, mut output: Output<'_>) -> Lexed {
-    let mut stray = None;
+    let (mut stray, mut documented) = (None, 0);
     while let Some(item) = preprocessor.next() {
         match item {
-            Item::Token(piece) => token(&piece, &mut stray, &mut output),
-            Item::Doc { text, inner: false } => output.comments.outer.push(text.to_string()),
-            Item::Doc { text, inner: true } => output.comments.inner.push(text.to_string()),
+            Item::Token(piece) => {
+                // What stands before an `#include` does not belong to the first that the file declares.
+                if documented != piece.span.file {
+                    output.comments.outer.clear();
+                }
+                token(&piece, &mut stray, &mut output);
+            }
+            Item::Doc { text, inner, file } => {
+                if documented != file {
+                    output.comments.outer.clear();
+                }
+                documented = file;
+                let comments = &mut output.comments;
+                let list = if inner { &mut comments.inner } else { &mut comments.outer };
+                list.push(text.to_string());
+            }
             Item::Pragma(span, line) => {
                 output.push(TokenKind::Pragma, span);
                 let last = line.last().map_or(span, |last| last.span);

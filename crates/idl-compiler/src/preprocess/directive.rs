@@ -201,9 +201,13 @@ impl Preprocessor<'_> {
         let flag = |wanted: &str| line.iter().skip(2).any(|piece| *piece.text == *wanted);
         let (at, current) = (open.cursor.at, open.cursor.file);
         if let (true, Some(name)) = (flag("1"), &name) {
-            open.interrupted.push(current);
             let from = Span { expansion: 0, ..span };
+            open.interrupted.push(current);
             open.cursor.file = self.sources.add_virtual(current, name.to_string(), from);
+            let file = open.cursor.file;
+            self.sources.mark_line(file, at, number, Some(Rc::clone(name)));
+            self.may_open(0, Some(from));
+            return;
         } else if let (true, Some(before)) = (flag("2"), open.interrupted.last().copied()) {
             open.interrupted.pop();
             open.cursor.file = before;

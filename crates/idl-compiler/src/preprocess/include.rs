@@ -35,7 +35,11 @@ impl Preprocessor<'_> {
             }
             match self.read(&path) {
                 Ok(text) => return self.open_text(path, text, Some(wanted.span)),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => tried.push(path),
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+                {
+                    tried.push(path)
+                }
                 Err(error) => {
                     self.incomplete = true;
                     let message = format!("cannot read `{}`: {error}", path.display());
@@ -133,18 +137,8 @@ impl Preprocessor<'_> {
         if let (Some(span), true) = (from, self.stack.len() >= MAX_NESTED) {
             return self.too_deep(span, &path, &identity);
         }
-        self.opened += 1;
-        self.octets = self.octets.saturating_add(text.len());
-        if self.opened > MAX_FILES || self.octets > MAX_OCTETS {
-            let what = match self.opened > MAX_FILES {
-                true => format!("more than {MAX_FILES} files are opened"),
-                false => format!("the files together are larger than {} MiB", MAX_OCTETS >> 20),
-            };
-            let error = match from {
-                Some(span) => Diagnostic::error("too-large", span, what),
-                None => Diagnostic::without_place("too-large", what),
-            };
-            return self.give_up(error.note("a file that was included before counts again"));
+        if !self.may_open(text.len(), from) {
+            return;
         }
         let opened = Opened {
             path: Some(self.settings.files.watched(&path)),
@@ -155,6 +149,25 @@ impl Preprocessor<'_> {
         let file = self.sources.add_text(path.display().to_string(), Rc::clone(&text), opened);
         self.seen.insert(identity.clone());
         self.push(file, text, folder, Some(identity));
+    }
+
+    /// Counts a file with so many octets; reports it and gives up if it is one too many.
+    pub(super) fn may_open(&mut self, octets: usize, from: Option<Span>) -> bool {
+        self.opened += 1;
+        self.octets = self.octets.saturating_add(octets);
+        if self.opened <= MAX_FILES && self.octets <= MAX_OCTETS {
+            return true;
+        }
+        let what = match self.opened > MAX_FILES {
+            true => format!("more than {MAX_FILES} files are opened"),
+            false => format!("the files together are larger than {} MiB", MAX_OCTETS >> 20),
+        };
+        let error = match from {
+            Some(span) => Diagnostic::error("too-large", span, what),
+            None => Diagnostic::without_place("too-large", what),
+        };
+        self.give_up(error.note("a file that was included before counts again"));
+        false
     }
 
     /// One of several files to compile that has been read: what it defines is there.
