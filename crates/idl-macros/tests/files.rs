@@ -1,6 +1,6 @@
 //! IDL in files: includes, macros, several files, and definitions that are elsewhere.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod mock;
 
