@@ -14,7 +14,9 @@ fuzz_target!(|data: &[u8]| {
         match line.strip_prefix(b"//// ") {
             Some(name) => files.push((String::from_utf8_lossy(name.trim_ascii()).into_owned(), Vec::new())),
             None => {
-                files.iter_mut().next_back().into_iter().for_each(|(_, text)| text.extend_from_slice(line))
+                if let Some((_, text)) = files.last_mut() {
+                    text.extend_from_slice(line);
+                }
             }
         }
     }

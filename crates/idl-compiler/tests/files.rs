@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use idl_compiler::emit::{Options, emit};
 use idl_compiler::{Compiler, Diagnostics, Disk, Memory, Model, Source};
 
 fn files(files: &[(&str, &str)]) -> Compiler {
@@ -278,6 +279,25 @@ fn a_shift_and_two_brackets_are_told_apart_behind_macros() {
     )]));
     assert!(model.find("U").is_some());
     assert!(compile(&[("main.idl", "#define G >\nconst long A = 8 G G 1;")]).is_err());
+}
+
+#[test]
+fn names_that_clash_where_nothing_is_generated_are_no_errors() {
+    let model = good(compile(&[
+        ("main.idl", "#include \"a.idl\"\nmodule M { struct foo_bar { clash c; }; };"),
+        (
+            "a.idl",
+            "module M { struct fooBar { long a_b; long aB; }; struct x_y { long x; }; struct xY { long x; }; };\ntypedef M::fooBar clash;",
+        ),
+    ]));
+    let problems = |options: &Options| match emit(&model, options) {
+        Ok(_) => Vec::new(),
+        Err(errors) => errors.iter().map(|error| error.message.clone()).collect(),
+    };
+    let path = || "::other".parse().expect("a path");
+    let external = vec![("::".to_owned(), path())];
+    assert_eq!(problems(&Options { external, ..Options::default() }), [""; 0]);
+    assert_eq!(problems(&Options::default()).len(), 3);
 }
 
 #[test]

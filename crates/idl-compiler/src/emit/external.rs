@@ -16,15 +16,16 @@ pub(super) struct External {
 }
 
 impl External {
-    pub(super) fn new(model: &Model, options: &Options, names: &Names) -> Self {
+    pub(super) fn new(model: &Model, options: &Options) -> Self {
         let mut places = vec![None; model.defs().len()];
         let mut emitted = vec![true; model.defs().len()];
         for def in model.defs() {
             if let Some((entry, named)) = cover(model, options, def.id) {
                 let (path, depth) = match named {
                     None => (entry.clone(), 0),
-                    Some(id) if is_module(model, id) => (entry.clone(), names[id].scope.len() + 1),
-                    Some(id) => (outer(entry), names[id].scope.len()),
+                    // Every scope is a module.
+                    Some(id) if is_module(model, id) => (entry.clone(), model.path(id).len()),
+                    Some(id) => (outer(entry), model.path(id).len() - 1),
                 };
                 places[def.id.index()] = Some((path, depth));
             }

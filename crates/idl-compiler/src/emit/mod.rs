@@ -107,9 +107,9 @@ impl Options {
 /// structs of more than 64 KiB; included definitions that are needed and of which nothing says where they are.
 pub fn emit(model: &Model, options: &Options) -> Result<TokenStream, Diagnostics> {
     let mut problems = Vec::new();
-    let names = Names::new(model, options, &mut problems);
+    let external = External::new(model, options);
+    let names = Names::new(model, options, &external, &mut problems);
     structs::refuse_large(model, &mut problems);
-    let external = External::new(model, options, &names);
     external.check(model, &mut problems);
     if !problems.is_empty() {
         return Err(Diagnostics::new(problems, Rc::clone(&model.sources)));

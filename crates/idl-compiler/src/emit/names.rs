@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use super::Options;
+use super::external::External;
 use super::ident::{Case, RustName, is_identifier};
 use crate::diagnostic::Diagnostic;
 use crate::model::{AnnotationValue, Annotations, ConstValue, Def, DefId, DefKind, Direction, Model, Type};
@@ -56,7 +57,12 @@ pub(super) const MAX_TUPLE: usize = 3;
 
 impl Names {
     /// Decides all names; clashes go to `problems`.
-    pub(super) fn new(model: &Model, options: &Options, problems: &mut Vec<Diagnostic>) -> Self {
+    pub(super) fn new(
+        model: &Model,
+        options: &Options,
+        external: &External,
+        problems: &mut Vec<Diagnostic>,
+    ) -> Self {
         let blank = DefNames {
             scope: Rc::from([]),
             item: RustName::verbatim(""),
@@ -71,10 +77,10 @@ impl Names {
             other: RustName::verbatim(""),
         };
         let names = vec![blank; model.defs().len()];
-        let mut namer = Namer { model, options, problems, names };
+        let mut namer = Namer { model, options, external, problems, names };
         namer.scope(model.roots(), &Rc::from([]));
         for def in model.defs() {
-            if let DefKind::Interface(_) = def.kind {
+            if matches!(def.kind, DefKind::Interface(_)) && external.emitted(def.id) {
                 namer.methods(def);
             }
         }
@@ -91,11 +97,16 @@ enum Space {
 
 /// Names taken in one Rust scope, with the place and the IDL name of who has it; `None` for derived names.
 #[derive(Default)]
-struct Taken(HashMap<(Space, RustName), Option<(Span, String)>>);
+struct Taken {
+    names: HashMap<(Space, RustName), Option<(Span, String)>>,
+    /// Clashes are not reported.
+    quiet: bool,
+}
 
 struct Namer<'a> {
     model: &'a Model,
     options: &'a Options,
+    external: &'a External,
     problems: &'a mut Vec<Diagnostic>,
     names: Vec<DefNames>,
 }
@@ -104,9 +115,11 @@ impl Namer<'_> {
     /// Names what is declared in one IDL scope, which is one Rust module.
     fn scope(&mut self, ids: &[DefId], path: &Rc<[RustName]>) {
         let model = self.model;
-        let mut taken = Taken::default();
+        // What is elsewhere has another module, and its clashes are for that one to report.
+        let mut taken = [Taken { quiet: true, ..Taken::default() }, Taken::default()];
         for &id in ids {
             let def = model.def(id);
+            let taken = &mut taken[usize::from(self.external.emitted(id))];
             let case = match def.kind {
                 DefKind::Module(_) | DefKind::Operation(_) | DefKind::Attribute(_) => Case::Snake,
                 DefKind::Const(_) => Case::Shouty,
@@ -114,7 +127,7 @@ impl Namer<'_> {
             };
             let item = self.rename(&model.scoped_name(id), &def.name, case, &def.annotations);
             for space in spaces(def) {
-                self.claim(&mut taken, *space, &item, def.span, &model.scoped_name(id));
+                self.claim(taken, *space, &item, def.span, &model.scoped_name(id));
             }
             let names = &mut self.names[id.index()];
             names.scope = Rc::clone(path);
@@ -122,7 +135,7 @@ impl Namer<'_> {
             self.members(def);
         }
         for &id in ids {
-            self.derived(model.def(id), &mut taken);
+            self.derived(model.def(id), &mut taken[usize::from(self.external.emitted(id))]);
         }
         for &id in ids {
             let children = model.children(id);
@@ -201,7 +214,7 @@ impl Namer<'_> {
             _ => return,
         };
         let scope = self.model.scoped_name(def.id);
-        let mut taken = Taken::default();
+        let mut taken = Taken { quiet: !self.external.emitted(def.id), ..Taken::default() };
         let mut members = Vec::with_capacity(parts.len());
         for Part(name, annotations, span) in parts {
             let full = format!("{scope}::{name}");
@@ -276,8 +289,8 @@ impl Namer<'_> {
     /// Takes a name that the IDL spells.
     fn claim(&mut self, taken: &mut Taken, space: Space, name: &RustName, span: Span, scoped: &str) {
         let key = (space, name.clone());
-        if let Some(Some((earlier, other))) = taken.0.get(&key) {
-            if *earlier == span {
+        if let Some(Some((earlier, other))) = taken.names.get(&key) {
+            if *earlier == span || taken.quiet {
                 return;
             }
             self.problems.push(
@@ -291,7 +304,7 @@ impl Namer<'_> {
             );
             return;
         }
-        taken.0.insert(key, Some((span, scoped.to_owned())));
+        taken.names.insert(key, Some((span, scoped.to_owned())));
     }
 }
 
@@ -305,12 +318,12 @@ impl Taken {
         while self.has(&name) {
             name = name.underscored();
         }
-        self.0.insert((Space::Types, name.clone()), None);
+        self.names.insert((Space::Types, name.clone()), None);
         name
     }
 
     fn has(&self, name: &RustName) -> bool {
-        self.0.contains_key(&(Space::Types, name.clone()))
+        self.names.contains_key(&(Space::Types, name.clone()))
     }
 }
 
