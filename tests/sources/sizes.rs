@@ -104,6 +104,19 @@ async fn servers_that_take_sequences_whole_get_them_in_every_version() {
 }
 
 #[tokio::test]
+async fn the_server_hears_of_code_sets_though_it_was_asked_before() {
+    for len in [1_000, 1 << 20] {
+        let over = Over::tcp().await;
+        let data = octets(len);
+        assert_eq!(over.store.put("имя €", read(data.clone())).await.unwrap(), checksum(0, &data));
+        // On a connection that calls share likewise.
+        let over = Over::tcp().await;
+        assert!(over.store.locate().await.unwrap());
+        assert_eq!(over.store.put("имя €", data.clone()).await.unwrap(), checksum(0, &data));
+    }
+}
+
+#[tokio::test]
 async fn a_copying_client_sends_them_too() {
     let over = Over::with(large().deposit(false)).await;
     let data = octets(1 << 20);

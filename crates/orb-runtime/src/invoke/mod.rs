@@ -168,7 +168,7 @@ fn with(
 }
 
 /// What a reply brought.
-#[inline]
+#[inline(always)]
 fn results<R, E: From<SystemException>>(
     target: &ObjectRef,
     operation: &'static Operation,
@@ -431,7 +431,7 @@ async fn ask(
     header.encode(&mut encoder)?;
     finish_message(&mut encoder, size_at)?;
     pending.send_locate(encoder);
-    Ok(pending.reply().await)
+    Ok(pending.located().await)
 }
 
 /// The system exception in a reply.

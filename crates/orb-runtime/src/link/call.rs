@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -394,6 +395,17 @@ impl Pending<'_> {
 
     /// Waits for the reply. Dropping the future cancels the call.
     pub(crate) async fn reply(mut self) -> Result<Reply, CallError> {
+        let (link, call) = (self.link, self.call);
+        let outcome = poll_fn(|cx| link.poll_reply(cx, call)).await;
+        self.taken = true;
+        if outcome.is_ok() {
+            link.answered.store(true, Ordering::Relaxed);
+        }
+        outcome
+    }
+
+    /// Waits for the answer to a LocateRequest, which had no service contexts to tell the server anything.
+    pub(crate) async fn located(mut self) -> Result<Reply, CallError> {
         let (link, call) = (self.link, self.call);
         let outcome = poll_fn(|cx| link.poll_reply(cx, call)).await;
         self.taken = true;

@@ -181,7 +181,8 @@ impl Link {
         &self.peer
     }
 
-    /// Whether the server answered at least once.
+    /// Whether the server answered a request at least once: then it has seen what the first requests say of code sets and more.
+    #[inline]
     pub(crate) fn is_answered(&self) -> bool {
         self.answered.load(Ordering::Relaxed)
     }
@@ -296,7 +297,7 @@ impl Link {
     fn drain_events(&self, state: &mut State, awake: Option<CallId>) {
         while let Some(event) = state.machine.poll_event() {
             match event {
-                Event::Reply(call) if Some(call) == awake => self.answered.store(true, Ordering::Relaxed),
+                Event::Reply(call) if Some(call) == awake => {}
                 Event::Reply(call) => self.replied(state, call),
                 Event::Closed => {
                     state.wake_room();
@@ -311,7 +312,6 @@ impl Link {
 impl Link {
     /// Wakes the caller whose outcome is there.
     fn replied(&self, state: &mut State, call: CallId) {
-        self.answered.store(true, Ordering::Relaxed);
         if let Some(waker) = state.callers.get_mut(call.index()).and_then(Option::take) {
             waker.wake();
         }
