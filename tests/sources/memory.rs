@@ -133,3 +133,41 @@ async fn no_more_idle_connections_are_kept_than_four() {
     over.client.shutdown().await;
     over.until(|over| over.server.open_connections() == 0).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn calls_of_many_threads_are_made_and_given_up_without_harm() {
+    // Epoll: rings of runtimes with several threads are another matter.
+    let over = Over::with(large().transport(zorb::Transport::Epoll)).await;
+    let tasks: Vec<_> = (0..8u64)
+        .map(|task| {
+            let store = over.store.clone();
+            tokio::spawn(async move {
+                let mut whole = 0;
+                for round in 0..12 {
+                    let data = octets(usize::try_from((task * 12 + round) * 7_919 + 1).unwrap());
+                    let source =
+                        if round % 2 == 0 { read(data.clone()) } else { streamed(data.clone(), 6_007) };
+                    let call = store.put("a name", source);
+                    if round % 3 == 2 {
+                        // Somewhere in the middle, or behind the end.
+                        let patience = Duration::from_micros(50 * (task + round));
+                        match tokio::time::timeout(patience, call).await {
+                            Ok(sum) => assert_eq!(sum.unwrap(), checksum(0, &data)),
+                            Err(_) => continue,
+                        }
+                    } else {
+                        assert_eq!(call.await.unwrap(), checksum(0, &data));
+                    }
+                    whole += 1;
+                }
+                store.ping().await.unwrap();
+                whole
+            })
+        })
+        .collect();
+    for task in tasks {
+        assert!(task.await.unwrap() >= 8);
+    }
+    over.until(|over| over.client.open_connections() <= 5).await;
+    over.until(|over| over.client.open_connections() == over.server.open_connections()).await;
+}
