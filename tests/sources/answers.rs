@@ -276,3 +276,28 @@ async fn a_server_that_dies_in_the_middle_may_have_begun() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_the_question_has_executed_nothing() {
+    let over = Over::tcp().await;
+    let to = over.store.ior().clone();
+    let (fake, store) = Fake::new(&over.client).await;
+    let data = octets(600_000);
+    let hasty = store.with_timeout(Duration::from_millis(200));
+    let failed = hasty.put("a name", read(data.clone())).await.unwrap_err();
+    assert_eq!((failed.kind, failed.completed), (SystemExceptionKind::Timeout, CompletionStatus::No));
+    drop(fake.accept().await);
+
+    // One that goes away is asked again, as nothing of the source was taken.
+    let call = tokio::spawn({
+        let data = data.clone();
+        async move { store.put("a name", read(data)).await }
+    });
+    let mut socket = fake.accept().await;
+    read_start(&mut socket, usize::MAX).await;
+    drop(socket);
+    let mut socket = fake.accept().await;
+    let (_, id) = read_start(&mut socket, usize::MAX).await;
+    located(&mut socket, id, LocateStatus::ObjectForward, Some(&to)).await;
+    assert_eq!(call.await.unwrap().unwrap(), checksum(0, &data));
+}

@@ -59,11 +59,15 @@ pub(super) async fn transact(
                     // Whatever else it says, the request will bring to light.
                     _ => target.set_located(true),
                 },
-                Err(error) if attempts.again(&error) => {
-                    begun = now();
-                    continue;
+                Err(error) => {
+                    // Of the request itself nothing was sent.
+                    let error = CallError { sent: Sent::Nothing, ..error };
+                    if attempts.again(&error) {
+                        begun = now();
+                        continue;
+                    }
+                    return Err(failed(error, operation, link).completed(CompletionStatus::No));
                 }
-                Err(error) => return Err(failed(error, operation, link)),
             }
         }
         let request =
