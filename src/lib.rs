@@ -30,11 +30,11 @@ macro_rules! include_idl {
 }
 
 pub use orb_runtime::{
-    ActivateError, Activation, ArgsError, BuildError, ByteSource, ByteStream, CompletionStatus, InvalidName,
-    Latency, Limits, MinorCode, NarrowError, ObjectRef, Orb, OrbBuilder, Peer, PoolStats, Reference,
-    ReplyInfo, Request, ResolveError, ResultExt, Retry, Servant, Serves, ShutdownReport, Stats, SyncScope,
-    SystemException, SystemExceptionKind, Transport, TransportStats, blocking, minor, request, testing,
-    try_request,
+    ActivateError, Activation, ArgsError, BuildError, ByteSource, ByteStream, CompletionStatus, DepositError,
+    DepositTarget, InvalidName, Latency, Limits, MinorCode, NarrowError, ObjectRef, Orb, OrbBuilder, Peer,
+    PoolStats, Reference, ReplyInfo, Request, ResolveError, ResultExt, Retry, Servant, Serves,
+    ShutdownReport, Stats, SyncScope, SystemException, SystemExceptionKind, Transport, TransportStats,
+    blocking, minor, request, testing, try_request,
 };
 
 /// Types of the IDL mapping that Rust itself does not have.

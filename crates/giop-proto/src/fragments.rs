@@ -16,7 +16,7 @@ use crate::error::ProtocolError;
 use crate::limits::Limits;
 use crate::message::{RequestHead, word};
 use crate::pool::{Buffer, BufferPool};
-use crate::receive::{HEADER_LEN, OVERSIZED_START, PIECE_HEADER_LEN, Receiver};
+use crate::receive::{HEADER_LEN, OVERSIZED_START, PIECE_HEADER_LEN, Receiver, STREAM_START};
 
 /// Up to this size the pieces are gathered in memory of their own; then in a pooled buffer.
 const SMALL: usize = 32 * 1024;
@@ -48,6 +48,8 @@ pub(crate) enum First<'a> {
     Placed(Buffer, usize),
     /// To be thrown away, with all that follows it.
     Unwanted(&'a [u8]),
+    /// Handed out already: what follows goes to the receiver's stream.
+    Streamed(&'a [u8]),
 }
 
 /// A message whose last piece has come.
@@ -93,6 +95,10 @@ struct Open {
     /// `None`: it is thrown away.
     data: Option<Data>,
     pieces: Vec<u32>,
+    /// A request that may be handed out before all of its pieces are there.
+    streams: bool,
+    /// It was handed out and is thrown away: how many octets may still come of it, for which it has the time.
+    thrown: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -101,6 +107,8 @@ enum Data {
     Pooled(Buffer, usize),
     /// The buffer is with the receiver, which reads a fragment behind these octets.
     Lent(usize),
+    /// It was handed out: its pieces go to the receiver's stream.
+    Streamed,
 }
 
 impl Joined {
@@ -147,11 +155,14 @@ impl Fragments {
         limits: &Limits,
     ) -> Result<(), ProtocolError> {
         let octets = match &first {
-            First::Octets(octets) | First::Unwanted(octets) => octets,
+            First::Octets(octets) | First::Unwanted(octets) | First::Streamed(octets) => octets,
             First::Placed(buffer, len) => buffer.octets().get(..*len).unwrap_or_default(),
         };
         let opened = self.may_open(&header, octets, limits);
-        let charged = if let First::Unwanted(_) = first { 0 } else { octets.len() };
+        let charged = match &first {
+            First::Unwanted(_) | First::Streamed(_) => 0,
+            First::Octets(_) | First::Placed(..) => octets.len(),
+        };
         let id = match opened.and_then(|id| self.charge(charged, limits).map(|()| id)) {
             Ok(id) => id,
             Err(error) => {
@@ -168,8 +179,17 @@ impl Fragments {
             }
             First::Placed(buffer, len) => Some(Data::Pooled(buffer, len)),
             First::Unwanted(_) => None,
+            First::Streamed(_) => Some(Data::Streamed),
         };
-        self.open.push(Open { header, id, since: now, data, pieces: Vec::new() });
+        self.open.push(Open {
+            header,
+            id,
+            since: now,
+            data,
+            pieces: Vec::new(),
+            streams: false,
+            thrown: None,
+        });
         Ok(())
     }
 
@@ -265,7 +285,7 @@ impl Fragments {
                 self.copied += len as u64;
                 fill(self.pool.take(len.max(self.expect)), &small)
             }
-            Data::Lent(_) => return Ok(None),
+            Data::Lent(_) | Data::Streamed => return Ok(None),
         };
         Ok(Some((buffer, len)))
     }
@@ -308,6 +328,72 @@ impl Fragments {
         }
     }
 
+    /// The message that was opened last may be handed out before all of its pieces are there.
+    #[cold]
+    pub(crate) fn let_stream(&mut self) {
+        if let Some(open) = self.open.last_mut() {
+            open.streams = true;
+        }
+    }
+
+    /// Whether the request with that id waits for `more` octets or fewer before it can be handed out. `None`: it can not be before
+    /// it is whole.
+    pub(crate) fn is_ripe(&self, id: RequestId, more: usize) -> Option<bool> {
+        let open = self.open.iter().find(|open| open.id == Some(id) && open.streams)?;
+        open.data.as_ref().map(|data| data.len().saturating_add(more) >= STREAM_START)
+    }
+
+    /// Hands out what is there of a request, `more` behind it. What follows goes to the receiver's stream. Copies `more`.
+    #[cold]
+    pub(crate) fn hand_out(&mut self, id: RequestId, more: &[u8]) -> Option<(MessageHeader, Joined)> {
+        let open = self.open.iter_mut().find(|open| open.id == Some(id) && open.streams)?;
+        open.streams = false;
+        let mut data = open.data.replace(Data::Streamed)?;
+        self.octets -= data.len();
+        self.copied += data.push(more, &self.pool, 0);
+        let size = u32::try_from(data.len() - HEADER_LEN.min(data.len())).unwrap_or(u32::MAX);
+        let header = MessageHeader { more_fragments: false, size, ..open.header };
+        Some((header, Joined { octets: data.join(&header, &self.pool), pieces: None }))
+    }
+
+    /// Whether the pieces of the message with that id go to the receiver's stream.
+    #[inline]
+    pub(crate) fn is_streamed(&self, id: RequestId) -> bool {
+        let found = self.open.iter().find(|open| open.id == Some(id));
+        found.is_some_and(|open| matches!(open.data, Some(Data::Streamed)))
+    }
+
+    /// A further piece of the streamed message with that id.
+    pub(crate) fn stream_piece(
+        &mut self,
+        header: &MessageHeader,
+        id: RequestId,
+    ) -> Result<(), ProtocolError> {
+        let Some(at) = self.open.iter().position(|open| open.id == Some(id)) else { return Ok(()) };
+        self.open.get(at).map_or(Ok(()), |open| open.check(header))?;
+        if !header.more_fragments {
+            self.open.swap_remove(at);
+        }
+        Ok(())
+    }
+
+    /// What is still to come of a streamed message is thrown away: about `rest` octets.
+    #[cold]
+    pub(crate) fn throw(&mut self, id: RequestId, rest: usize, now: Instant) {
+        if let Some(open) = self.open.iter_mut().find(|open| open.id == Some(id)) {
+            (open.data, open.since, open.thrown) = (None, now, Some(rest));
+        }
+    }
+
+    /// A further piece comes of the message with that id. Of one that is thrown away nobody knows how many there are: each has its
+    /// time.
+    #[inline]
+    pub(crate) fn saw_piece(&mut self, id: RequestId, now: Instant) {
+        if let Some(open) = self.open.iter_mut().find(|open| open.id == Some(id) && open.thrown.is_some()) {
+            open.since = now;
+        }
+    }
+
     /// Throws a message away whose sender gave it up. Says whether there was one.
     pub(crate) fn cancel(&mut self, id: RequestId) -> bool {
         let found = self.open.iter().position(|open| open.is_request(id));
@@ -319,7 +405,8 @@ impl Fragments {
 
     /// When the first of them takes too long.
     pub(crate) fn due(&self, limits: &Limits) -> Option<Instant> {
-        self.open.iter().map(|open| open.since + limits.message_time(open.len())).min()
+        let timed = self.open.iter().filter(|open| !matches!(open.data, Some(Data::Streamed)));
+        timed.map(|open| open.since + limits.message_time(open.len() + open.thrown.unwrap_or(0))).min()
     }
 
     /// Throws everything away.
@@ -422,7 +509,7 @@ impl Data {
         match self {
             Self::Small(data) => data,
             Self::Pooled(buffer, len) => buffer.octets().get(..*len).unwrap_or_default(),
-            Self::Lent(_) => &[],
+            Self::Lent(_) | Self::Streamed => &[],
         }
     }
 
@@ -430,6 +517,7 @@ impl Data {
         match self {
             Self::Small(data) => data.len(),
             Self::Pooled(_, len) | Self::Lent(len) => *len,
+            Self::Streamed => 0,
         }
     }
 
@@ -479,7 +567,7 @@ impl Data {
                 patch(buffer.octets_mut());
                 pool.share(buffer).slice(..len)
             }
-            Self::Lent(_) => Bytes::new(),
+            Self::Lent(_) | Self::Streamed => Bytes::new(),
         }
     }
 }

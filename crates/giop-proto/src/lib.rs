@@ -26,6 +26,6 @@ pub use limits::{Limits, Role};
 pub use message::{Arguments, IncomingLocate, IncomingRequest, Reply};
 pub use outbox::Transmit;
 pub use pool::BufferPool;
-pub use receive::{Chunk, ReadBuf, Streams};
+pub use receive::{AlignedBuffer, Chunk, DepositTarget, Loan, ReadBuf, Returned, Streams};
 pub use serving::ServeToken;
 pub use stats::Stats;

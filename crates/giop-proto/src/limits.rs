@@ -18,7 +18,15 @@ pub struct Limits {
     ///
     /// Beyond it a GIOP 1.2 request is skipped and answered by `IMP_LIMIT`; any other message is answered by
     /// MessageError and ends the connection.
+    ///
+    /// It bounds what is held. Of a request whose servant takes its payload as a stream only a part is held, so this bounds nothing
+    /// there but what is joined before the request is handed out: see [`max_stream_size`](Self::max_stream_size).
     pub max_message_size: usize,
+    /// Octets of the payload of a request that is taken as a stream, in one piece or in GIOP 1.2 fragments. Default 4 GiB - 1, which
+    /// is all that a sequence can have. Beyond it as for `max_message_size`.
+    ///
+    /// A stream takes constant memory whatever its size; a servant that keeps what comes says for itself how much it keeps.
+    pub max_stream_size: u64,
     /// Messages of which fragments have come but not the last one. Default 8. One more is answered by
     /// MessageError and ends the connection.
     pub max_fragmented: usize,
@@ -79,6 +87,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_message_size: 16 << 20,
+            max_stream_size: u32::MAX as u64,
             max_fragmented: 8,
             max_fragment_memory: 16 << 20,
             max_requests: 256,

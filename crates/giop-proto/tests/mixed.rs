@@ -81,14 +81,14 @@ fn receive(stream: &[u8], reads: &[usize], mut config: Config) -> Vec<Vec<u8>> {
             body.reserve(request.coming());
             bodies.push(body);
             if request.coming() > 0 {
-                conn.open_stream(request.token());
+                conn.open_stream(request.token(), u64::MAX);
             }
             conn.finish_request(request.token());
             if request.coming() == 0 {
                 continue;
             }
             loop {
-                match conn.take_chunk(request.token()) {
+                match conn.take_chunk(request.token(), now) {
                     Chunk::Octets(octets) => bodies.last_mut().unwrap().extend_from_slice(&octets),
                     Chunk::Pending => step(&mut conn, stream, &mut at, *turn.next().unwrap(), &mut now),
                     Chunk::End => break,

@@ -56,7 +56,7 @@ fn ask(key: &[u8], id: u32, len: usize) -> Ask {
 fn take_all(pair: &mut Pair, token: ServeToken) -> (Vec<u8>, Chunk) {
     let mut octets = Vec::new();
     loop {
-        match pair.server.conn.take_chunk(token) {
+        match pair.server.conn.take_chunk(token, pair.now) {
             Chunk::Octets(chunk) => {
                 assert!(!chunk.is_empty() && chunk.len() <= CHUNK);
                 octets.extend_from_slice(&chunk);
@@ -73,9 +73,15 @@ fn take_all(pair: &mut Pair, token: ServeToken) -> (Vec<u8>, Chunk) {
     }
 }
 
+/// Asks for chunks, and lets them come.
+fn ask_for_chunks(pair: &mut Pair, token: ServeToken) {
+    assert_eq!(pair.server.conn.take_chunk(token, pair.now), Chunk::Pending);
+    pair.drive();
+}
+
 fn whole(pair: &mut Pair, request: &IncomingRequest) -> Vec<u8> {
     let mut octets = request.arguments().rest().to_vec();
-    pair.server.conn.open_stream(request.token());
+    pair.server.conn.open_stream(request.token(), u64::MAX);
     let (rest, end) = take_all(pair, request.token());
     assert_eq!(end, Chunk::End);
     assert_eq!(rest.len(), request.coming());
@@ -151,6 +157,10 @@ fn a_stream_takes_constant_memory_and_the_peer_waits_for_its_taker() {
     pair.drive();
     let request = pair.request();
     assert!(!pair.server.conn.wants_read(), "nobody takes anything");
+    assert!(pair.server.read <= WINDOW, "nothing is read that nobody asked for");
+    pair.server.conn.open_stream(request.token(), u64::MAX);
+    ask_for_chunks(&mut pair, request.token());
+    assert!(!pair.server.conn.wants_read());
     let read = pair.server.read;
     assert!(read <= 5 * CHUNK + 2 * WINDOW, "{read}");
     // Waiting for its own servant is not the peer's fault.
@@ -176,21 +186,23 @@ fn a_stream_that_is_given_up_is_skipped() {
             match way {
                 0 => pair.answer(&request, b"no"),
                 1 => {
-                    pair.server.conn.open_stream(token);
+                    pair.server.conn.open_stream(token, u64::MAX);
                     pair.answer(&request, b"soon");
-                    assert!(matches!(pair.server.conn.take_chunk(token), Chunk::Octets(_)));
+                    ask_for_chunks(&mut pair, token);
+                    assert!(matches!(pair.server.conn.take_chunk(token, pair.now), Chunk::Octets(_)));
                     pair.server.conn.abandon_stream(token);
                 }
                 _ => {
-                    pair.server.conn.open_stream(token);
-                    assert!(matches!(pair.server.conn.take_chunk(token), Chunk::Octets(_)));
+                    pair.server.conn.open_stream(token, u64::MAX);
+                    ask_for_chunks(&mut pair, token);
+                    assert!(matches!(pair.server.conn.take_chunk(token, pair.now), Chunk::Octets(_)));
                     let buf = pair.server.conn.take_read_buf();
                     pair.server.conn.abandon_stream(token);
                     pair.server.conn.handle_read(buf, 0, pair.now);
                     pair.server.conn.finish_request(token);
                 }
             }
-            assert_eq!(pair.server.conn.take_chunk(token), Chunk::Lost);
+            assert_eq!(pair.server.conn.take_chunk(token, pair.now), Chunk::Lost);
             pair.server.inject(&Ask { id: 4, ..Ask::default() }.octets());
             pair.drive();
             assert_eq!(pair.request().id(), RequestId(4), "way {way}");
@@ -213,7 +225,7 @@ fn a_stream_that_breaks_off_is_lost() {
         pair.server.inject(&octets[..end]);
         pair.drive();
         let request = pair.request();
-        pair.server.conn.open_stream(request.token());
+        pair.server.conn.open_stream(request.token(), u64::MAX);
         let (_, pending) = take_all(&mut pair, request.token());
         assert_eq!(pending, Chunk::Pending);
         pair.server.eof = true;
@@ -229,7 +241,8 @@ fn a_stream_that_was_whole_outlives_its_connection() {
     pair.server.inject(&ask.octets());
     pair.drive();
     let request = pair.request();
-    pair.server.conn.open_stream(request.token());
+    pair.server.conn.open_stream(request.token(), u64::MAX);
+    ask_for_chunks(&mut pair, request.token());
     pair.server.conn.abort(CloseReason::Local);
     let (rest, end) = take_all(&mut pair, request.token());
     assert_eq!(end, Chunk::End);
@@ -243,7 +256,7 @@ fn a_peer_that_stops_in_the_middle_is_timed() {
     pair.server.inject(&octets[..200_000]);
     pair.drive();
     let request = pair.request();
-    pair.server.conn.open_stream(request.token());
+    pair.server.conn.open_stream(request.token(), u64::MAX);
     assert_eq!(take_all(&mut pair, request.token()).1, Chunk::Pending);
     pair.wait(Duration::from_secs(30 + 17));
     pair.wait(Duration::from_secs(30 + 17));

@@ -18,6 +18,7 @@ mod trace;
 mod transport;
 
 pub use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+pub use giop_proto::DepositTarget;
 pub use giop_proto::Limits;
 pub use giop_proto::Stats;
 pub use giop_proto::pool::PoolStats;
@@ -25,7 +26,7 @@ pub use orb::{ActivateError, Activation, ArgsError, BuildError, Latency, Orb, Or
 pub use reference::{
     InvalidName, NarrowError, ObjectRef, Reference, ReplyInfo, ResolveError, Retry, SyncScope,
 };
-pub use serve::{ByteStream, Request, Servant, Serves, request, try_request};
+pub use serve::{ByteStream, DepositError, Request, Servant, Serves, request, try_request};
 pub use source::ByteSource;
 pub use transport::{Peer, Transport, TransportStats};
 

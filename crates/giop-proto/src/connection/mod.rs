@@ -136,7 +136,7 @@ impl Connection {
         let Config { role, limits, pool, max_version, accept_requests, deposit, streams } = config;
         let mut rx = Receiver::new(Arc::clone(&pool), limits.max_message_size, deposit);
         if let Some(streams) = streams {
-            rx.set_streams(streams);
+            rx.set_streams(streams, limits.max_stream_size);
         }
         Self {
             role,

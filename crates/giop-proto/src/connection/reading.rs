@@ -8,7 +8,6 @@ use giop_codec::giop::{MessageHeader, MessageType};
 
 use super::Connection;
 use super::closing::Phase;
-use super::streaming::Streamed;
 use crate::error::{CloseReason, IoFailure, ProtocolError};
 use crate::event::Event;
 use crate::fragments::Joined;
@@ -161,15 +160,24 @@ impl Connection {
                 return None;
             }
             self.rx.set_urgent(self.calls.waiting() > 0);
-            match self.rx.peek() {
+            // A streamed request has the connection for itself until its payload is taken.
+            let held = self.streamed.is_some() && self.rx.holds_messages();
+            match if held { Ok(None) } else { self.rx.peek() } {
                 Ok(Some(header)) => {
                     self.clock.header();
                     self.stats.messages_in += 1;
                     self.version = header.version;
                     // The common event is made in its place: moving it would cost more than making it.
                     if header.kind == MessageType::Request {
+                        if self.rx.front_more() {
+                            match self.hand_out_first_piece(header) {
+                                Some(event) => return Some(event),
+                                None => continue,
+                            }
+                        }
                         if let Some(head) = self.admit_request(header, None) {
-                            return Some(self.hand_out(header, None, head));
+                            let streams = self.rx.front_streams();
+                            return Some(self.hand_out(header, None, head, streams));
                         }
                         continue;
                     }
@@ -182,15 +190,16 @@ impl Connection {
                     }
                 }
                 Ok(None) => {
-                    if let Some((header, id)) = self.rx.unplaced()
-                        && self.place_fragment(header, id)
-                    {
-                        continue;
+                    if let Some((header, id)) = self.rx.unplaced() {
+                        match self.place_fragment(header, id) {
+                            Some(None) => continue,
+                            Some(event) => return event,
+                            None => {}
+                        }
                     }
-                    let peer_is_due = !self.rx.is_starved() && !self.rx.awaits_taker();
-                    self.clock.cut(self.rx.is_mid_message() && peer_is_due, self.stats.messages_in);
+                    self.cut_off();
                     match self.clock.read_end {
-                        Some(reason) if !self.rx.is_starved() => self.end(reason),
+                        Some(reason) if !self.rx.is_starved() && !held => self.end(reason),
                         _ => break,
                     }
                 }
@@ -200,10 +209,28 @@ impl Connection {
         self.notices.pop_front().map(Event::from)
     }
 
+    /// All that came is cut, or waits for whoever takes a stream.
+    #[inline]
+    fn cut_off(&mut self) {
+        if self.streamed.is_some() && self.rx.awaits_taker() {
+            return self.clock.pause();
+        }
+        // The pieces of a stream are timed together.
+        let count = match &self.streamed {
+            Some(streamed) if self.rx.has_stream() => streamed.count(),
+            _ => self.stats.messages_in,
+        };
+        self.clock.cut(self.rx.is_mid_message() && !self.rx.is_starved(), count);
+    }
+
     /// Decodes the header of a request; `joined`: one that came in fragments, else it stands in front of the receiver.
     /// `None`: it is not handed out, and gone.
     #[inline]
-    fn admit_request(&mut self, header: MessageHeader, joined: Option<&Joined>) -> Option<RequestHead> {
+    pub(super) fn admit_request(
+        &mut self,
+        header: MessageHeader,
+        joined: Option<&Joined>,
+    ) -> Option<RequestHead> {
         let octets = octets_of(joined, &self.rx);
         if !self.takes_requests()
             || !self.accept_requests
@@ -223,14 +250,17 @@ impl Connection {
 
     /// Hands an admitted request out.
     #[inline]
-    fn hand_out(&mut self, header: MessageHeader, joined: Option<Joined>, head: RequestHead) -> Event {
+    pub(super) fn hand_out(
+        &mut self,
+        header: MessageHeader,
+        joined: Option<Joined>,
+        head: RequestHead,
+        streams: bool,
+    ) -> Event {
         self.clock.request();
         let token = self.serving.insert(head.id, head.response.expects_reply());
         let terms = self.terms();
-        let coming = self.rx.coming();
-        if coming > 0 {
-            self.streamed = Some(Streamed::new(token));
-        }
+        let coming = if streams { self.begin_streamed(token, head.id) } else { 0 };
         let message = joined.unwrap_or_else(|| Joined::front(&mut self.rx));
         Event::Request(IncomingRequest::new(
             header,
@@ -246,7 +276,7 @@ impl Connection {
     /// A request that came in fragments.
     pub(super) fn handle_joined_request(&mut self, header: MessageHeader, joined: Joined) -> Option<Event> {
         let head = self.admit_request(header, Some(&joined))?;
-        Some(self.hand_out(header, Some(joined), head))
+        Some(self.hand_out(header, Some(joined), head, false))
     }
 
     /// Decodes a request header that is not like the last one. `None`: the request is refused, and gone.

@@ -34,6 +34,8 @@ pub(super) struct Clock {
     pub(super) write_end: Option<(CloseReason, Instant)>,
     /// Since when a message is incomplete, and how many messages had come before.
     message: Option<(u64, Instant)>,
+    /// Since when that is not the peer's fault.
+    paused: Option<Instant>,
     /// That time was guessed, too early, as nobody told it.
     message_guessed: bool,
     /// The second in which control messages are counted, and the count.
@@ -52,6 +54,7 @@ impl Clock {
             read_end: None,
             write_end: None,
             message: None,
+            paused: None,
             message_guessed: false,
             control: (now, 0),
         }
@@ -119,9 +122,14 @@ impl Clock {
     /// All that came is cut; `incomplete`: a message has begun. `count` messages came so far.
     #[inline]
     pub(super) fn cut(&mut self, incomplete: bool, count: u64) {
-        match self.message {
+        let paused = self.paused.take();
+        match &mut self.message {
             _ if !incomplete => self.message = None,
-            Some((before, _)) if before == count => {}
+            Some((before, since)) if *before == count => {
+                if let Some(at) = paused {
+                    *since += self.now.saturating_duration_since(at);
+                }
+            }
             _ => {
                 self.message = Some((count, self.now));
                 self.message_guessed = self.touched;
@@ -129,10 +137,16 @@ impl Clock {
         }
     }
 
+    /// The payload of a request waits for whoever takes it: its time stands still until [`cut`](Self::cut).
+    #[cold]
+    pub(super) fn pause(&mut self) {
+        self.paused.get_or_insert(self.now);
+    }
+
     /// The connection is not read for the time being: the peer is not to blame for what it can not send.
     #[inline]
     pub(super) fn hold(&mut self) {
-        self.message = None;
+        (self.message, self.paused) = (None, None);
         self.touched = true;
     }
 
@@ -260,8 +274,8 @@ impl Connection {
     }
 
     fn message_due(&self) -> Option<Instant> {
-        let whole =
-            self.clock.message.map(|(_, since)| since + self.limits.message_time(self.rx.announced()));
+        let message = self.clock.message.filter(|_| self.clock.paused.is_none());
+        let whole = message.map(|(_, since)| since + self.limits.message_time(self.rx.announced()));
         if self.fragments.is_empty() {
             whole
         } else {

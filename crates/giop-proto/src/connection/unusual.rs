@@ -42,7 +42,7 @@ impl Connection {
         if !self.accept_requests {
             return self.protocol_error(ProtocolError::Unexpected(MessageType::Request));
         }
-        let whole_size = self.rx.coming() == 0 && self.rx.apart() == 0;
+        let whole_size = !self.rx.front_streams() && self.rx.apart() == 0;
         let octets = match joined {
             Some(joined) => joined.octets.clone(),
             None if header.more_fragments => return self.handle_first_piece(header),
@@ -183,6 +183,7 @@ impl Connection {
             }
             return;
         }
+        let streams = header.version == Version::V1_2 && self.rx.may_begin_pieces(&header, octets);
         let piece = if header.version == Version::V1_2 { self.rx.take_piece() } else { None };
         let started = match piece {
             Some(buffer) => self.fragments.start(header, First::Placed(buffer, size), now, &self.limits),
@@ -193,14 +194,35 @@ impl Connection {
                 started
             }
         };
-        if let Err(error) = started {
-            self.protocol_error(error);
+        match started {
+            Ok(()) if streams => self.fragments.let_stream(),
+            Ok(()) => {}
+            Err(error) => self.protocol_error(error),
         }
     }
 
-    /// Finds the place of a fragment that is not all there. `false`: there is no memory for it now.
+    /// Finds the place of a fragment that is not all there, and gives the event of it, if any. `None`: it has to wait, for memory or
+    /// for more octets of it.
     #[cold]
-    pub(super) fn place_fragment(&mut self, header: MessageHeader, id: RequestId) -> bool {
+    pub(super) fn place_fragment(&mut self, header: MessageHeader, id: RequestId) -> Option<Option<Event>> {
+        if self.fragments.is_streamed(id) {
+            self.stats.messages_in += 1;
+            match self.fragments.stream_piece(&header, id) {
+                Ok(()) => self.rx.begin_piece(&header),
+                Err(error) => self.protocol_error(error),
+            }
+            return Some(None);
+        }
+        if !self.rx.has_stream()
+            && let Some(ripe) = self.fragments.is_ripe(id, self.rx.come_of_piece().len())
+        {
+            return ripe.then(|| self.hand_out_before_piece(header, id));
+        }
+        self.place_other_fragment(header, id).then_some(None)
+    }
+
+    /// The same for a message that is joined.
+    fn place_other_fragment(&mut self, header: MessageHeader, id: RequestId) -> bool {
         match self.fragments.lend(&header, id, &self.limits) {
             Ok(Some((buffer, at))) => match self.rx.place(header, buffer, at) {
                 Ok(()) => true,
@@ -224,6 +246,17 @@ impl Connection {
 
     /// A further piece.
     fn handle_fragment(&mut self, header: MessageHeader) -> Option<Event> {
+        let id = word(header.order, self.rx.front()).filter(|_| header.version == Version::V1_2);
+        if let Some(id) = id.filter(|id| self.fragments.is_streamed(*id)) {
+            match self.fragments.stream_piece(&header, id) {
+                Ok(()) => self.rx.stream_front(&header),
+                Err(error) => self.protocol_error(error),
+            }
+            return None;
+        }
+        if let Some(id) = id {
+            self.fragments.saw_piece(id, self.clock.now);
+        }
         let added = match self.rx.take_placed(&header) {
             Some(buffer) => self.fragments.placed(&header, buffer, &self.limits),
             None => {
@@ -233,7 +266,7 @@ impl Connection {
             }
         };
         match added {
-            Ok(Added::Kept) => None,
+            Ok(Added::Kept) => id.and_then(|id| self.hand_out_ripe(id)),
             Ok(Added::Stray) => self.stray(),
             Ok(Added::Whole(header, joined)) => {
                 self.rx.joined(joined.octets.len());
@@ -266,8 +299,15 @@ impl Connection {
         if self.is_flooded() {
             return None;
         }
-        if !self.fragments.is_empty() && self.fragments.cancel(id) {
-            return None;
+        if !self.fragments.is_empty() {
+            // No more of its payload comes, but it was handed out.
+            let streamed = self.fragments.is_streamed(id);
+            if self.fragments.cancel(id) && !streamed {
+                return None;
+            }
+            if streamed {
+                self.rx.end_stream();
+            }
         }
         let cancelled = self.serving.cancel(id);
         if cancelled.is_none() {

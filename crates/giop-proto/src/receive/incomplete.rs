@@ -27,10 +27,22 @@ impl Receiver {
     ) -> Result<Option<MessageHeader>, FrameError> {
         let (from, have) = (self.from, self.to - self.from);
         let Some(window) = &self.window else { return Ok(None) };
+        let here = window.buffer.octets().get(from..from + have).unwrap_or_default();
+        let size = (header.size as usize).saturating_add(HEADER_LEN);
+        match self.decide(&header, size, here) {
+            Decision::Wait => return Ok(None),
+            Decision::Stream => {
+                (self.front, self.skip, self.skip_size) = (have, size - have, size);
+                (self.front_streams, self.front_more) = (true, header.more_fragments);
+                return Ok(Some(MessageHeader { more_fragments: false, ..header }));
+            }
+            Decision::Whole => {}
+        }
         match self.check(&header)? {
             Size::Skip(_) if have < OVERSIZED_START => Ok(None),
             Size::Skip(total) => {
                 (self.front, self.skip) = (OVERSIZED_START, total - OVERSIZED_START);
+                self.skip_size = total;
                 Ok(Some(header))
             }
             Size::Placed => {
@@ -38,15 +50,6 @@ impl Receiver {
                 Ok(None)
             }
             Size::Fits(total) if total >= DEPOSIT_MIN => {
-                let here = window.buffer.octets().get(from..from + have).unwrap_or_default();
-                match self.decide(&header, total, here) {
-                    Decision::Wait => return Ok(None),
-                    Decision::Stream => {
-                        (self.front, self.skip, self.front_streams) = (have, total - have, true);
-                        return Ok(Some(header));
-                    }
-                    Decision::Whole => {}
-                }
                 let start = window.buffer.view(from..from + have);
                 match self.find_blocks(&header, total, &start) {
                     Found::Wait => return Ok(None),
@@ -74,11 +77,17 @@ impl Receiver {
     pub(super) fn peek_deposited(&mut self) -> Result<Option<MessageHeader>, FrameError> {
         match &self.state {
             State::Whole { header, .. } => Ok(Some(*header)),
-            State::Piece { header, .. } => Ok(Some(*header)),
-            State::Early { .. } if self.has_stream() => Ok(None),
+            State::Piece { header, .. } => {
+                let header = *header;
+                Ok(Some(if is_fragment(&header) { header } else { self.first_piece(header) }))
+            }
             State::Early { next, of_piece } => {
                 let (next, of_piece) = (*next, *of_piece);
                 let Some(header) = next.header().transpose()? else { return Ok(None) };
+                let size = (header.size as usize).saturating_add(HEADER_LEN);
+                if let Decision::Wait = self.decide(&header, size, next.octets()) {
+                    return Ok(None);
+                }
                 match self.check(&header)? {
                     Size::Fits(total) if total <= next.len => {
                         self.front = total;
@@ -86,13 +95,10 @@ impl Receiver {
                     }
                     Size::Placed => self.unplaced = next.len == PIECE_HEADER_LEN,
                     // Behind a piece even the smallest fragment goes to its place.
-                    Size::Fits(_) if of_piece && is_fragment(&header) => {
+                    Size::Fits(_) if of_piece && is_fragment(&header) && !self.has_stream() => {
                         self.unplaced = next.len == PIECE_HEADER_LEN;
                     }
                     Size::Fits(total) if total >= DEPOSIT_MIN => {
-                        if let Decision::Wait = self.decide(&header, total, next.octets()) {
-                            return Ok(None);
-                        }
                         if let Found::Wait = self.find_blocks(&header, total, next.octets()) {
                             return Ok(None);
                         }
@@ -111,9 +117,6 @@ impl Receiver {
     /// Drops what the window has of the message to be skipped.
     #[cold]
     pub(super) fn skip_rest(&mut self) {
-        if self.front_streams {
-            return self.begin_stream();
-        }
         let here = self.skip.min(self.to - self.from);
         self.from += here;
         self.skip -= here;

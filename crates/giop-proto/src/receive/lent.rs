@@ -5,6 +5,7 @@ use std::io::IoSliceMut;
 use giop_codec::Version;
 use giop_codec::giop::{HeaderError, MessageHeader};
 
+use super::place::Loan;
 use super::{HEADER_LEN, PIECE_HEADER_LEN};
 use crate::pool::{Buffer, BufferPool};
 
@@ -23,6 +24,8 @@ pub(super) struct Lent {
     /// How many octets of `next` are read behind the deposit, where that is not told by its header.
     pub(super) ahead: Option<usize>,
     pub(super) next: Next,
+    /// Memory that the octets go to in place of `buffer`.
+    pub(super) loan: Option<Box<Loan>>,
 }
 
 /// A header that is read apart from what stands before it: twelve octets, or sixteen where a fragment may follow.
@@ -42,15 +45,30 @@ pub(super) struct Deposit {
 }
 
 impl ReadBuf {
-    /// Where the octets go: the rest of the buffer, and behind a deposited message one next header.
+    /// Where the octets go: the rest of the buffer, and behind a deposited message one next header. Both are empty where a
+    /// [`DepositTarget`](super::DepositTarget) has no room: then nothing is to be read, and the buffer goes back.
     #[inline]
     pub fn io_slices(&mut self) -> [IoSliceMut<'_>; 2] {
+        if self.0.loan.is_some() {
+            return self.target_slices();
+        }
         let room = self.0.next_room();
         let Lent { buffer, from, to, next, .. } = &mut *self.0;
         let into = buffer.octets_mut().get_mut(*from..*to).unwrap_or_default();
         let next = next.octets.get_mut(next.len..next.len + room).unwrap_or_default();
         let pieces = if into.is_empty() { [next, into] } else { [into, next] };
         pieces.map(IoSliceMut::new)
+    }
+
+    #[cold]
+    fn target_slices(&mut self) -> [IoSliceMut<'_>; 2] {
+        let room = self.0.next_room();
+        let Lent { from, to, next, loan, .. } = &mut *self.0;
+        let into = loan.as_mut().map(|loan| loan.octets(*from, *to)).unwrap_or_default();
+        let next = next.octets.get_mut(next.len..next.len + room).unwrap_or_default();
+        // The octets behind what has no place can not be read before it.
+        let next = if into.is_empty() { &mut [] } else { next };
+        [into, next].map(IoSliceMut::new)
     }
 
     /// How many octets [`io_slices`](Self::io_slices) takes. A read that returns fewer has emptied the socket.
@@ -65,7 +83,8 @@ impl ReadBuf {
     #[inline]
     #[must_use]
     pub fn is_deposit(&self) -> bool {
-        self.0.deposit.is_some() && (self.0.from > 0 || self.0.ahead.is_some())
+        let Lent { from, ahead, loan, .. } = &*self.0;
+        self.0.deposit.is_some() && (*from > 0 || ahead.is_some() || loan.is_some())
     }
 
     /// Copies octets that were received elsewhere into it, and says how many: for whoever receives a header first.
@@ -79,9 +98,13 @@ impl ReadBuf {
         filled
     }
 
-    /// Gives the memory to the pool it came from, when its connection is gone.
-    pub fn give_back(self, pool: &BufferPool) {
-        pool.give_back(self.0.buffer);
+    /// Gives the memory to the pool it came from, when its connection is gone. What is returned was lent by a servant: to drop it
+    /// runs its code.
+    #[must_use]
+    pub fn give_back(self, pool: &BufferPool) -> Option<Box<Loan>> {
+        let Lent { buffer, loan, .. } = *self.0;
+        pool.give_back(buffer);
+        loan
     }
 }
 

@@ -31,7 +31,7 @@ impl Receiver {
         if let Some(parted) = self.parted.take() {
             parted.give_back(&self.pool);
         }
-        (self.front_streams, self.unplaced) = (false, false);
+        (self.front_streams, self.front_more, self.unplaced) = (false, false, false);
         (self.from, self.to, self.front, self.skip, self.starved) = (0, 0, 0, 0, false);
         if let Some(window) = self.window.take() {
             self.give_back(window);

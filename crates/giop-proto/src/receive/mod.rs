@@ -18,8 +18,10 @@ mod incomplete;
 mod lent;
 mod memory;
 mod pieces;
+mod place;
 mod staged;
 mod stream;
+mod stream_pieces;
 
 use std::sync::Arc;
 
@@ -32,6 +34,8 @@ use blocks::{Found, Parted};
 pub use lent::ReadBuf;
 use lent::{Deposit, Lent, Next};
 use pieces::is_fragment;
+use place::Place;
+pub use place::{AlignedBuffer, DepositTarget, Loan, Returned};
 pub use stream::{CHUNK, Chunk, STREAM_START, Streams};
 use stream::{Decision, Stream};
 
@@ -111,6 +115,8 @@ pub struct Receiver {
     streams: Option<Arc<dyn Streams>>,
     /// The message in front is one of them; `skip` octets of it come as a stream.
     front_streams: bool,
+    /// Further pieces of it follow.
+    front_more: bool,
     stream: Option<Box<Stream>>,
     /// The message that is read part by part, but for the part at hand.
     parted: Option<Box<Parted>>,
@@ -118,8 +124,17 @@ pub struct Receiver {
     segments: Option<Box<Segments>>,
     /// How much of the last such message was read before its first block; 0 where the peer has sent none.
     head: usize,
+    /// The largest payload that may come as a stream.
+    max_stream: u64,
+    /// Memory that was lent for the stream.
+    place: Place,
+    /// Loans that came back when nobody waited for them any more.
+    #[expect(clippy::vec_box, reason = "the boxes go round")]
+    dead: Vec<Box<Loan>>,
     /// Octets of an oversized message that are still to come.
     skip: usize,
+    /// The size of that message.
+    skip_size: usize,
     /// While the buffer is lent: whether a message had begun, and its size as far as that was known.
     lent: (bool, usize),
     /// The pool has no memory for the message at hand.
@@ -171,11 +186,16 @@ impl Receiver {
             staged: None,
             streams: None,
             front_streams: false,
+            front_more: false,
             stream: None,
             parted: None,
             segments: None,
             head: 0,
+            max_stream: 0,
+            place: Place::Nowhere,
+            dead: Vec::new(),
             skip: 0,
+            skip_size: 0,
             lent: (false, 0),
             starved: false,
             urgent: false,
@@ -185,9 +205,9 @@ impl Receiver {
         }
     }
 
-    /// Lets some requests be handed out before their payload is there.
-    pub fn set_streams(&mut self, streams: Arc<dyn Streams>) {
-        self.streams = Some(streams);
+    /// Lets some requests with payloads of up to `max` octets be handed out before these are there.
+    pub fn set_streams(&mut self, streams: Arc<dyn Streams>, max: u64) {
+        (self.streams, self.max_stream) = (Some(streams), max);
     }
 
     /// Whether large messages are read to their place.
@@ -220,11 +240,11 @@ impl Receiver {
     #[must_use]
     pub fn is_mid_message(&self) -> bool {
         match &self.state {
-            State::Window => self.from < self.to || self.skip > 0 || self.stream_left() > 0,
+            State::Window => self.from < self.to || self.skip > 0 || self.is_mid_stream(),
             State::Whole { .. } | State::Piece { .. } => false,
             State::Lent => self.lent.0,
             State::Partial(_) => true,
-            State::Early { next, .. } => next.len > 0 || self.skip > 0,
+            State::Early { next, .. } => next.len > 0 || self.skip > 0 || self.is_mid_stream(),
         }
     }
 
@@ -235,7 +255,8 @@ impl Receiver {
             State::Partial(_) if self.parted.is_some() => self.parted_total(),
             State::Partial(buf) => buf.deposit.map_or(0, |deposit| deposit.total),
             State::Lent => self.lent.1,
-            _ => self.skip + self.stream_left(),
+            _ if self.skip > 0 => self.skip_size,
+            _ => self.stream_size(),
         }
     }
 
@@ -245,6 +266,7 @@ impl Receiver {
     pub fn rest(&self) -> usize {
         match &self.state {
             State::Partial(buf) if buf.deposit.is_some() => buf.to - buf.from,
+            State::Window => self.loan_rest(),
             _ => 0,
         }
     }
@@ -276,7 +298,7 @@ impl Receiver {
         self.lent = (self.is_mid_message(), self.announced());
         if matches!(self.state, State::Window) {
             self.state = State::Lent;
-            if self.stream.is_some() {
+            if self.stream_left() > 0 {
                 self.chunk_buffer()
             } else if self.from == self.to && self.expect == 0 {
                 self.empty_window()
@@ -297,13 +319,15 @@ impl Receiver {
         }
         let filled = buf.from.saturating_add(n);
         if buf.deposit.is_some() {
-            if self.stream.is_some() {
+            if self.stream_left() > 0 || buf.loan.is_some() {
                 return self.read_chunk(buf, n);
             }
             if self.parted.is_some() {
                 return self.read_part(buf, n);
             }
             self.deposited(buf, filled);
+        } else if self.stream_left() > 0 {
+            self.read_staged_chunk(buf, n);
         } else if buf.to == 0 {
             self.read_header(buf, n);
         } else if filled == 0 {
@@ -336,7 +360,7 @@ impl Receiver {
         let total = (header.size as usize).saturating_add(HEADER_LEN);
         if total <= rest.len() && total <= self.max_message {
             self.front = total;
-            return Ok(Some(header));
+            return Ok(Some(if header.more_fragments { self.first_piece(header) } else { header }));
         }
         self.peek_incomplete(header)
     }
@@ -378,7 +402,7 @@ impl Receiver {
     /// Drops the message that was peeked.
     #[inline]
     pub fn drop_front(&mut self) {
-        self.front_streams = false;
+        (self.front_streams, self.front_more) = (false, false);
         if let State::Window = self.state { self.advance() } else { drop(self.take_deposited()) }
     }
 
@@ -390,7 +414,9 @@ impl Receiver {
         if len >= DEPOSIT_MIN && self.deposits {
             (self.expect, self.room, self.largest) = (len, 0, self.largest.max(len));
         }
-        if self.skip > 0 {
+        if self.front_streams {
+            self.begin_stream();
+        } else if self.skip > 0 {
             self.skip_rest();
         }
         if self.from >= self.to {
@@ -411,6 +437,9 @@ impl Receiver {
                 self.state = State::Early { next: buf.next, of_piece: true };
                 let octets = self.pool.share(std::mem::take(&mut buf.buffer));
                 self.keep_box(buf);
+                if self.front_streams {
+                    self.begin_stream();
+                }
                 octets.slice(..octets.len().min(HEADER_LEN + header.size as usize))
             }
             State::Early { next, .. } => {
@@ -439,7 +468,7 @@ impl Receiver {
         }
         if let Some(Ok(header)) = start.map(MessageHeader::decode) {
             let total = (header.size as usize).saturating_add(HEADER_LEN);
-            let partial = filled < total && total <= self.max_message && self.deposits;
+            let partial = filled < total && self.deposits;
             if partial && self.goes_on(&mut buf, header, total) {
                 self.state = State::Partial(buf);
                 return;
@@ -454,6 +483,7 @@ impl Receiver {
         match self.decide(&header, total, here) {
             Decision::Wait => buf.from < buf.to,
             Decision::Stream => false,
+            Decision::Whole if total > self.max_message => false,
             Decision::Whole if total < DEPOSIT_MIN => {
                 // Where only the header of a large message was read, there may be room for a small one all the same.
                 let fits = total <= buf.buffer.capacity();

@@ -24,7 +24,7 @@ impl Receiver {
     }
 
     /// What came of the message that is not all there, as far as it is in no buffer of its own.
-    fn come(&self) -> &[u8] {
+    pub(super) fn come(&self) -> &[u8] {
         match (&self.state, &self.window) {
             (State::Window, Some(window)) => {
                 window.buffer.octets().get(self.from..self.to).unwrap_or_default()
@@ -61,6 +61,7 @@ impl Receiver {
     pub(crate) fn skip_unplaced(&mut self, header: &MessageHeader) {
         self.front = PIECE_HEADER_LEN;
         self.skip = (header.size as usize).saturating_sub(PIECE_HEADER_LEN - HEADER_LEN);
+        self.skip_size = self.skip;
         if let State::Early { .. } = self.state {
             self.expect = 0;
         }

@@ -327,6 +327,7 @@ impl Driver {
         loop {
             state = link.settle(state, cx);
             state.wake_stream();
+            state = link.bury(state);
             if !self.running.is_idle() {
                 let sets = state.machine.code_sets();
                 drop(state);
@@ -354,10 +355,15 @@ impl Driver {
                 (state, _) = link.flush(state);
             }
             (state, _) = self.events(&link, state, cx);
+            // Pieces of a stream are cut with the messages around them.
+            state.wake_stream();
             if state.machine.is_closed() {
+                let settled;
+                (state, settled) = link.recall(state, cx);
                 drop(state);
                 self.running.cancel_all();
-                return if self.running.is_idle() { Poll::Ready(()) } else { self.drain(cx) };
+                let drained = self.running.is_idle() || self.drain(cx).is_ready();
+                return if drained && settled { Poll::Ready(()) } else { Poll::Pending };
             }
             if state.machine.wants_shutdown() && !state.shut_down {
                 state.shut_down = true;
@@ -426,6 +432,7 @@ impl Drop for Driver {
     fn drop(&mut self) {
         // The runtime is going away, or the driver is done.
         self.link.abort(CloseReason::Local);
+        self.link.end_streams();
         if let Some(ring) = self.link.socket.ring() {
             ring.close();
         }

@@ -15,7 +15,7 @@ mod headers;
 mod in_place;
 mod payload;
 mod ring;
-mod stream;
+pub(crate) mod stream;
 
 use std::fmt;
 use std::io;

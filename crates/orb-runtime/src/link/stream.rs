@@ -1,42 +1,158 @@
 //! The payload of a request that is served while it comes.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::MutexGuard;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use giop_proto::{Chunk, ServeToken};
+use giop_proto::{Chunk, Loan, Returned, ServeToken};
 
-use super::Link;
+use super::{Link, State, now};
+
+/// What becomes of lent memory.
+#[derive(Debug)]
+pub(crate) enum Lent {
+    /// It comes back.
+    Back(Box<Loan>),
+    /// Nothing was read into it: only chunks are there to be taken, or the end.
+    Useless(Box<Loan>),
+    /// The runtime that reads is gone, and keeps it.
+    Lost,
+}
 
 impl Link {
-    /// Says that somebody will take the payload of that request.
-    pub(crate) fn open_stream(&self, token: ServeToken) {
-        self.lock().machine.open_stream(token);
+    /// Says that somebody will take the payload of that request, so many octets.
+    pub(crate) fn open_stream(&self, token: ServeToken, octets: u64) {
+        self.lock().machine.open_stream(token, octets);
     }
 
-    /// The next octets of the payload; `None`: no more come.
-    pub(crate) fn poll_chunk(&self, token: ServeToken, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    /// The largest payload that may come as a stream.
+    pub(crate) fn max_stream_size(&self) -> u64 {
+        self.lock().machine.limits().max_stream_size
+    }
+
+    /// The next octets of the payload, or that there are no more.
+    pub(crate) fn poll_chunk(&self, token: ServeToken, cx: &mut Context<'_>) -> Poll<Chunk> {
         let mut state = self.lock();
-        match state.machine.take_chunk(token) {
-            Chunk::Octets(octets) => {
-                // There is room for the next one.
-                state.wake_driver();
-                Poll::Ready(Some(octets))
+        let chunk = state.machine.take_chunk(token, now());
+        // There is room for the next one, or one is asked for.
+        state.wake_driver();
+        if let Chunk::Pending = chunk {
+            state.stream = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        Poll::Ready(chunk)
+    }
+
+    /// The next octets of the payload, if they are there: nothing is read for it.
+    pub(crate) fn ready_chunk(&self, token: ServeToken) -> Chunk {
+        let mut state = self.lock();
+        let chunk = state.machine.take_ready_chunk(token);
+        if matches!(chunk, Chunk::End | Chunk::Lost) {
+            state.wake_driver();
+        }
+        chunk
+    }
+
+    /// Lends memory for the next octets of the payload, once, and waits until it comes back.
+    pub(crate) fn poll_lent(
+        &self,
+        token: ServeToken,
+        loan: &mut Option<Box<Loan>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Lent> {
+        let mut state = self.lock();
+        if let Some(loan) = loan.take() {
+            if let Err(loan) = state.machine.lend(token, loan, now()) {
+                return Poll::Ready(Lent::Useless(loan));
             }
-            Chunk::Pending => {
+            state.wake_driver();
+        }
+        match state.machine.take_loan() {
+            Returned::Loan(loan) => Poll::Ready(Lent::Back(loan)),
+            Returned::Nothing => Poll::Ready(Lent::Lost),
+            Returned::Pending => {
                 state.stream = Some(cx.waker().clone());
                 Poll::Pending
             }
-            Chunk::End | Chunk::Lost => {
-                state.wake_driver();
-                Poll::Ready(None)
-            }
         }
+    }
+
+    /// Counts octets of the payload that were copied to their place.
+    pub(crate) fn count_copied(&self, octets: usize) {
+        self.lock().machine.count_copied(octets);
+    }
+
+    /// The octets that a payload may occupy before they come.
+    pub(crate) fn granted(&self) -> usize {
+        self.lock().machine.granted()
     }
 
     /// The rest of the payload is not wanted.
     pub(crate) fn abandon_stream(&self, token: ServeToken) {
         let mut state = self.lock();
-        state.machine.abandon_stream(token);
+        let loan = state.machine.abandon_stream(token);
         state.wake_driver();
+        if state.machine.is_loan_read()
+            && let Some(ring) = self.socket.ring()
+        {
+            // The kernel lets go of it before it is full.
+            ring.cancel_read();
+        }
+        drop(state);
+        // It runs the code of whoever lent it, which may come here again.
+        drop(loan);
+    }
+
+    /// Drops what servants had lent and do not wait for.
+    #[inline]
+    pub(super) fn bury<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let dead = state.machine.take_dead();
+        if dead.is_empty() {
+            return state;
+        }
+        drop(state);
+        drop_lent(dead);
+        self.lock()
+    }
+
+    /// Takes back what a ring has of a servant's memory, behind the end of the connection. Says whether it has none any more.
+    pub(super) fn recall<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        cx: &mut Context<'_>,
+    ) -> (MutexGuard<'a, State>, bool) {
+        if state.machine.is_loan_read()
+            && let Some(ring) = self.socket.ring()
+        {
+            ring.cancel_read();
+            if ring.poll_read_ready(cx).is_pending() {
+                return (state, false);
+            }
+            (state, _) = self.read_ring(ring, state);
+            // A ring that has ended keeps it.
+            state.machine.lose_loan();
+        }
+        state.wake_stream();
+        (self.bury(state), true)
+    }
+
+    /// Nobody reads any more: what is with the kernel does not come back to whoever lent it.
+    #[cold]
+    pub(super) fn end_streams(&self) {
+        let mut state = self.lock();
+        state.machine.lose_loan();
+        state.wake_room();
+        drop(self.bury(state));
+    }
+}
+
+/// Drops memory that servants had lent; a panic in their code costs nothing here.
+#[cold]
+#[expect(clippy::vec_box, reason = "the boxes go round")]
+pub(crate) fn drop_lent(loans: Vec<Box<Loan>>) {
+    for loan in loans {
+        if catch_unwind(AssertUnwindSafe(|| drop(loan))).is_err() {
+            tracing::warn!(target: "zorb", "a deposit target panicked when it was dropped");
+        }
     }
 }

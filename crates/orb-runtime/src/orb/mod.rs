@@ -196,7 +196,7 @@ impl Orb {
 
 impl OrbCore {
     #[inline]
-    pub(crate) fn pool(&self) -> &BufferPool {
+    pub(crate) fn pool(&self) -> &Arc<BufferPool> {
         &self.pool
     }
 

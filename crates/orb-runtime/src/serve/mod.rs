@@ -2,6 +2,7 @@
 
 pub(crate) mod adapter;
 mod current;
+mod deposit;
 mod optable;
 pub(crate) mod request;
 pub(crate) mod running;
@@ -10,6 +11,7 @@ mod stream;
 
 pub(crate) use current::inherited_deadline;
 pub use current::{Request, request, try_request};
+pub use deposit::DepositError;
 pub use optable::OpTable;
 pub use request::{Outcome, ServerRequest, unknown_user_exception};
 pub use skeleton::{DispatchSlot, Servant, Serves, Skeleton, UserException};

@@ -10,7 +10,8 @@ use futures_util::Stream;
 use giop_codec::cdr::{CdrDecode, Decoder};
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
 use giop_codec::{DecodeError, DecodeErrorKind};
-use giop_proto::ServeToken;
+use giop_proto::pool::BufferPool;
+use giop_proto::{Chunk, ServeToken};
 
 use super::request::ServerRequest;
 use crate::link::Link;
@@ -18,10 +19,14 @@ use crate::source::{ByteSource, Given, Payload};
 
 /// The octets of a `@stream` parameter as a servant takes them: chunk by chunk, in memory that does not grow with them.
 ///
-/// A sequence of more than 64 KiB is handed to the servant while it still comes. Chunks have up to 256 KiB; when four of
-/// them wait, the connection is not read until one is taken, so the sender waits as well. Nothing else comes through the
-/// connection until all octets are taken or the stream is dropped, which skips the rest. Smaller sequences, those that came
-/// in GIOP fragments and those in the memory of callers in this process are one chunk.
+/// A sequence of more than 64 KiB is handed to the servant while it still comes. Nothing more is read until chunks are asked for;
+/// they have up to 256 KiB, and when four of them wait, the connection is not read until one is taken, so the sender waits as
+/// well. Nothing else comes through the connection until all octets are taken or the stream is dropped, which skips the rest; only
+/// between the fragments of one that comes in GIOP 1.2 fragments there may be other messages. Smaller sequences, those that came in
+/// GIOP 1.1 fragments and those in the memory of callers in this process are one chunk.
+///
+/// Beside chunks and [`collect`](Self::collect), the octets may be read straight to their place:
+/// [`into_aligned`](Self::into_aligned) memory of the ORB's, or the servant's own by [`deposit_into`](Self::deposit_into).
 ///
 /// It may outlive the request: what is not taken when the reply is sent can still be taken.
 ///
@@ -36,18 +41,22 @@ use crate::source::{ByteSource, Given, Payload};
 /// }
 /// ```
 pub struct ByteStream {
-    first: Bytes,
+    pub(super) first: Bytes,
     /// Octets that were not handed out, those in `first` included.
-    left: u64,
-    rest: Option<Rest>,
+    pub(super) left: u64,
+    pub(super) rest: Option<Rest>,
+    /// Where memory for all of it may come from.
+    pub(super) pool: Option<Arc<BufferPool>>,
+    /// It is too large to be taken.
+    refused: Option<Box<SystemException>>,
     /// The source of a caller in this process. Nobody else has it: the mutex is never locked.
     source: Option<Mutex<Payload>>,
 }
 
 /// Where the octets behind the first ones come from.
-struct Rest {
-    link: Arc<Link>,
-    token: ServeToken,
+pub(super) struct Rest {
+    pub(super) link: Arc<Link>,
+    pub(super) token: ServeToken,
 }
 
 impl ByteStream {
@@ -60,8 +69,10 @@ impl ByteStream {
     /// The next chunk; `None` behind the last. There are no empty ones.
     ///
     /// # Errors
-    /// COMM_FAILURE, COMPLETED_MAYBE, once, when the connection ended before the octets did. From a caller in this process BAD_PARAM,
-    /// COMPLETED_MAYBE, once, when its source failed.
+    /// Once: COMM_FAILURE, COMPLETED_MAYBE, when the connection ended before the octets did, or the caller gave the request up;
+    /// MARSHAL, COMPLETED_MAYBE, when the message did; IMP_LIMIT, COMPLETED_NO, if a sequence in fragments has more octets than
+    /// `Limits::max_stream_size`. From a caller in this process
+    /// BAD_PARAM, COMPLETED_MAYBE, when its source failed.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -74,15 +85,7 @@ impl ByteStream {
     /// # Errors
     /// As [`next`](Self::next); IMP_LIMIT, COMPLETED_NO, if there are more than `limit`.
     pub async fn collect(mut self, limit: usize) -> Result<Bytes, SystemException> {
-        let Some(len) = usize::try_from(self.left).ok().filter(|len| *len <= limit) else {
-            let text = format!("{} octets are more than the limit of {limit}", self.left);
-            return Err(SystemException::new(
-                SystemExceptionKind::ImpLimit,
-                MinorCode::NONE,
-                CompletionStatus::No,
-            )
-            .because(text));
-        };
+        let len = self.len_within(limit)?;
         let first = self.next().await.transpose()?.unwrap_or_default();
         if first.len() == len {
             return Ok(first);
@@ -96,10 +99,8 @@ impl ByteStream {
     }
 
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, SystemException>>> {
-        if !self.first.is_empty() {
-            let first = std::mem::take(&mut self.first);
-            self.left -= first.len() as u64;
-            return Poll::Ready(Some(Ok(first)));
+        if !self.first.is_empty() || self.refused.is_some() {
+            return Poll::Ready(self.ready_chunk().transpose());
         }
         if self.source.is_some() {
             return self.poll_source(cx);
@@ -108,27 +109,62 @@ impl ByteStream {
             self.rest = None;
             return Poll::Ready(None);
         };
-        let mut octets = match rest.link.poll_chunk(rest.token, cx) {
-            Poll::Pending => return Poll::Pending,
-            Poll::Ready(Some(octets)) => octets,
-            Poll::Ready(None) => {
-                let missing = std::mem::take(&mut self.left);
-                self.rest = None;
-                let text = format!("the connection ended with {missing} octets of the stream still to come");
-                let exception = SystemException::new(
-                    SystemExceptionKind::CommFailure,
-                    MinorCode::NONE,
-                    CompletionStatus::Maybe,
-                );
-                return Poll::Ready(Some(Err(exception.because(text))));
+        match rest.link.poll_chunk(rest.token, cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(chunk) => Poll::Ready(self.took(chunk).transpose()),
+        }
+    }
+
+    /// The next octets if they are there already: nothing is read for it.
+    pub(super) fn ready_chunk(&mut self) -> Result<Option<Bytes>, SystemException> {
+        if let Some(refused) = self.refused.take() {
+            self.left = 0;
+            return Err(*refused);
+        }
+        if !self.first.is_empty() {
+            let first = std::mem::take(&mut self.first);
+            self.left -= first.len() as u64;
+            return Ok(Some(first));
+        }
+        match self.rest.as_ref().filter(|_| self.left > 0) {
+            Some(rest) => {
+                let chunk = rest.link.ready_chunk(rest.token);
+                self.took(chunk)
             }
-        };
-        octets.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
-        self.left -= octets.len() as u64;
+            None => Ok(None),
+        }
+    }
+
+    /// What the connection gave.
+    fn took(&mut self, chunk: Chunk) -> Result<Option<Bytes>, SystemException> {
+        match chunk {
+            Chunk::Octets(mut octets) => {
+                octets.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
+                self.advance(octets.len());
+                Ok(Some(octets))
+            }
+            Chunk::Pending => Ok(None),
+            Chunk::End => Err(self.breaks_off(SystemExceptionKind::Marshal, "the message")),
+            Chunk::Lost => {
+                Err(self.breaks_off(SystemExceptionKind::CommFailure, "the connection or the call"))
+            }
+        }
+    }
+
+    /// So many octets were handed out.
+    pub(super) fn advance(&mut self, octets: usize) {
+        self.left = self.left.saturating_sub(octets as u64);
         if self.left == 0 {
             self.rest = None;
         }
-        Poll::Ready(Some(Ok(octets)))
+    }
+
+    #[cold]
+    pub(super) fn breaks_off(&mut self, kind: SystemExceptionKind, what: &str) -> SystemException {
+        let missing = std::mem::take(&mut self.left);
+        self.rest = None;
+        let text = format!("{what} ended with {missing} octets of the stream still to come");
+        SystemException::new(kind, MinorCode::NONE, CompletionStatus::Maybe).because(text)
     }
 
     /// The next chunk of a source of this process.
@@ -165,13 +201,14 @@ impl Stream for ByteStream {
 impl From<ByteSource> for ByteStream {
     fn from(source: ByteSource) -> Self {
         let left = source.len();
-        match source.given() {
-            Given::Octets(first) => Self { left, first, rest: None, source: None },
+        let (first, source) = match source.given() {
+            Given::Octets(first) => (first, None),
             Given::Payload(mut source) => {
                 source.keep_nothing();
-                Self { left, first: Bytes::new(), rest: None, source: Some(Mutex::new(source)) }
+                (Bytes::new(), Some(Mutex::new(source)))
             }
-        }
+        };
+        Self { left, first, rest: None, pool: None, refused: None, source }
     }
 }
 
@@ -219,13 +256,31 @@ impl ServerRequest {
         if count > first.len().saturating_add(coming) {
             return Err(DecodeError::new(DecodeErrorKind::LengthBeyondData, at));
         }
-        let rest = match &self.link {
-            Some(link) if count > first.len() => {
-                link.open_stream(self.to.token);
-                Some(Rest { link: Arc::clone(link), token: self.to.token })
-            }
-            _ => None,
+        let mut stream = ByteStream {
+            left: count as u64,
+            first,
+            rest: None,
+            pool: Some(Arc::clone(self.current.core().pool())),
+            refused: None,
+            source: None,
         };
-        Ok(ByteStream { first, left: count as u64, rest, source: None })
+        if let Some(link) = self.link.as_ref().filter(|_| count > stream.first.len()) {
+            let limit = link.max_stream_size();
+            if stream.left > limit {
+                let exception = SystemException::new(
+                    SystemExceptionKind::ImpLimit,
+                    MinorCode::NONE,
+                    CompletionStatus::No,
+                );
+                let text = format!(
+                    "a stream of {count} octets is over the limit of {limit}: raise it by `Limits::max_stream_size`"
+                );
+                (stream.first, stream.refused) = (Bytes::new(), Some(Box::new(exception.because(text))));
+                return Ok(stream);
+            }
+            link.open_stream(self.to.token, (count - stream.first.len()) as u64);
+            stream.rest = Some(Rest { link: Arc::clone(link), token: self.to.token });
+        }
+        Ok(stream)
     }
 }

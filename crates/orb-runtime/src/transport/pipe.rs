@@ -77,7 +77,8 @@ impl PipeEnd {
             got += n;
         }
         wake(&mut lane.writer);
-        Ok(Some(got))
+        // There may have been no place for it: see `ReadBuf::io_slices`.
+        Ok((got > 0).then_some(got))
     }
 
     pub(super) fn try_write(&self, transmit: &mut Transmit) -> io::Result<Progress> {

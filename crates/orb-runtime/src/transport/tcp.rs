@@ -16,12 +16,13 @@ use super::Progress;
 
 /// One `read`, or `readv` while a message is deposited. See [`super::Socket::try_read`].
 pub(super) fn try_read(stream: &TcpStream, buf: &mut ReadBuf) -> io::Result<Option<usize>> {
-    let room = buf.capacity();
     let mut got = None;
     let outcome = stream.try_io(Interest::READABLE, || {
         loop {
             match read(stream, buf) {
-                Ok(n) => {
+                // There is no place for it: see `ReadBuf::io_slices`.
+                Ok(None) => return Ok(()),
+                Ok(Some((n, room))) => {
                     got = Some(n);
                     // A short read has emptied the socket: saying so here spares the read that would fail.
                     return if n < room && n > 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) };
@@ -38,13 +39,17 @@ pub(super) fn try_read(stream: &TcpStream, buf: &mut ReadBuf) -> io::Result<Opti
     }
 }
 
-/// One plain read costs the kernel less than a vector of one.
+/// Reads once, and says how many octets there was room for. One plain read costs the kernel less than a vector of one.
 #[inline]
-fn read(stream: &TcpStream, buf: &mut ReadBuf) -> rustix::io::Result<usize> {
-    match &mut buf.io_slices() {
-        [into, next] if next.is_empty() => rustix::io::read(stream.as_fd(), &mut **into),
-        both => rustix::io::readv(stream.as_fd(), both),
-    }
+fn read(stream: &TcpStream, buf: &mut ReadBuf) -> rustix::io::Result<Option<(usize, usize)>> {
+    let slices = &mut buf.io_slices();
+    let room = slices.iter().map(|slice| slice.len()).sum();
+    let n = match slices {
+        _ if room == 0 => return Ok(None),
+        [into, next] if next.is_empty() => rustix::io::read(stream.as_fd(), &mut **into)?,
+        both => rustix::io::readv(stream.as_fd(), both)?,
+    };
+    Ok(Some((n, room)))
 }
 
 /// Reads until something is there, for up to `longest`. tokio does not hear of it: that it may think the socket readable
@@ -57,7 +62,7 @@ pub(super) fn spin_read(
     let begun = Instant::now();
     loop {
         match read(stream, buf) {
-            Ok(n) => return Ok(Some(n)),
+            Ok(got) => return Ok(got.map(|(n, _)| n)),
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) if begun.elapsed() < longest => std::hint::spin_loop(),
             Err(Errno::AGAIN) => return Ok(None),

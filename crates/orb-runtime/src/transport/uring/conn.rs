@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
+use giop_proto::Loan;
 use giop_proto::outbox::Transmit;
 use giop_proto::pool::BufferPool;
 use giop_proto::receive::{PIECE_HEADER_LEN, ReadBuf};
@@ -130,13 +131,22 @@ impl Conn {
         self.submitted.fetch_add(operations, Ordering::Relaxed);
     }
 
-    pub(super) fn read_over(&mut self, result: i32) {
+    /// What is returned is to be dropped where code of its owner may run.
+    pub(super) fn read_over(&mut self, result: i32) -> Option<Box<Loan>> {
         if let Read::Lent(buf) = mem::replace(&mut self.read, Read::Idle) {
             if self.released {
-                buf.give_back(&self.pool);
-            } else {
-                self.read = Read::Done(buf, outcome(result));
+                return buf.give_back(&self.pool);
             }
+            self.read = Read::Done(buf, outcome(result));
+        }
+        None
+    }
+
+    /// Gives back what was received and nobody took.
+    pub(super) fn clear(&mut self) -> Option<Box<Loan>> {
+        match mem::replace(&mut self.read, Read::Idle) {
+            Read::Lent(buf) | Read::Done(buf, _) => buf.give_back(&self.pool),
+            Read::Idle => None,
         }
     }
 
@@ -227,9 +237,7 @@ impl Conn {
 
 impl Drop for Conn {
     fn drop(&mut self) {
-        if let Read::Lent(buf) | Read::Done(buf, _) = mem::replace(&mut self.read, Read::Idle) {
-            buf.give_back(&self.pool);
-        }
+        drop(self.clear());
     }
 }
 

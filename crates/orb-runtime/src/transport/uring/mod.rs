@@ -34,6 +34,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::RingRead;
 use super::threads::IoThread;
+use crate::link::stream::drop_lent;
 
 /// How long the end of a runtime waits for the kernel to let go of buffers, in steps.
 const LAST_TURN: Duration = Duration::from_millis(20);
@@ -299,7 +300,9 @@ impl Shared {
         // Mostly nobody, and the list keeps its memory.
         let nobody = state.ring.wakers.is_empty();
         let others = if nobody { Vec::new() } else { std::mem::take(&mut state.ring.wakers) };
+        let dead = std::mem::take(&mut state.ring.dead);
         drop(state);
+        drop_lent(dead);
         // A waker may run anything: not under the lock.
         reaper.into_iter().chain(others).for_each(Waker::wake);
     }
@@ -314,7 +317,9 @@ impl Shared {
         }
         let more = state.ring.has_entries();
         std::mem::swap(wakers, &mut state.ring.wakers);
+        let dead = std::mem::take(&mut state.ring.dead);
         drop(state);
+        drop_lent(dead);
         wakers.drain(..).for_each(Waker::wake);
         more
     }
@@ -379,7 +384,9 @@ impl Drop for Reaper {
         state.ring.end();
         let wakers = std::mem::take(&mut state.ring.wakers);
         let reaper = state.reaper.take();
+        let dead = std::mem::take(&mut state.ring.dead);
         drop(state);
+        drop_lent(dead);
         drop(reaper);
         wakers.into_iter().for_each(Waker::wake);
     }

@@ -4,7 +4,9 @@
 //! The kernel reads and writes memory between the submission of an operation and its completion. All such memory belongs to
 //! a [`Conn`]: receive and transmit buffers are moved into it before their addresses are taken, and leave it by
 //! [`Ring::complete`] alone, when their operation's completion was seen. Moving a `ReadBuf`, a `Transmit` or a `Conn` moves a
-//! box, never what the kernel sees. A connection's descriptor is closed with its `Conn`, which goes when none of its operations
+//! box, never what the kernel sees. Memory that a servant lends (`DepositTarget`) is given by a method that borrows the target for
+//! as long as the memory is used. A target can not see that borrow end but by being used again or dropped, and nobody uses or drops
+//! it before the completion: so its memory is as exclusive until then as if it were borrowed still. A connection's descriptor is closed with its `Conn`, which goes when none of its operations
 //! is left, so no entry names a descriptor that means something else by now. A ring that ends before its operations leaks
 //! their memory.
 
@@ -18,6 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
+use giop_proto::Loan;
 use giop_proto::outbox::Transmit;
 use giop_proto::pool::BufferPool;
 use giop_proto::receive::{HEADER_LEN, PIECE_HEADER_LEN, ReadBuf};
@@ -53,6 +56,9 @@ pub(super) struct Ring {
     enters: Arc<AtomicU64>,
     /// Whom the completions seen so far concern.
     pub(super) wakers: Vec<Waker>,
+    /// Memory of servants that nobody waits for: to be dropped where their code may run.
+    #[expect(clippy::vec_box, reason = "the boxes go round")]
+    pub(super) dead: Vec<Box<Loan>>,
 }
 
 /// An entry in front of the submission queue.
@@ -103,6 +109,7 @@ impl Ring {
             ended: false,
             enters,
             wakers: Vec::new(),
+            dead: Vec::new(),
         })
     }
 
@@ -485,7 +492,7 @@ impl Ring {
         let index = Index((user_data >> KIND_BITS) as u32);
         let Some(conn) = self.conns.get_mut(index.0 as usize).and_then(Option::as_deref_mut) else { return };
         match kind {
-            READ => conn.read_over(result),
+            READ => self.dead.extend(conn.read_over(result)),
             HEADER => conn.header_over(result),
             // A notification follows, until which the memory is lent.
             _ if cqueue::more(flags) => return conn.write_sent(result),
@@ -503,6 +510,7 @@ impl Ring {
     fn forget_if_over(&mut self, index: Index) {
         let Some(place) = self.conns.get_mut(index.0 as usize) else { return };
         if place.as_ref().is_some_and(|conn| conn.dropped && !conn.is_lent()) {
+            self.dead.extend(place.as_mut().and_then(|conn| conn.clear()));
             *place = None;
             self.free.push(index.0);
         }

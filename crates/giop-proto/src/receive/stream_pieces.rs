@@ -1,0 +1,91 @@
+//! Streamed requests that come in GIOP 1.2 fragments: their payload is taken piece by piece.
+//!
+//! Of a large piece the rest is read like that of a message in one piece, with the headers of the next one behind it; small ones
+//! are cut from a window. Between two pieces other messages may come.
+
+use bytes::Bytes;
+use giop_codec::Version;
+use giop_codec::giop::{MessageHeader, MessageType};
+
+use super::{PIECE_HEADER_LEN, Receiver, STREAM_START, State};
+
+impl Receiver {
+    /// Whether a request that comes in pieces may be streamed: in GIOP 1.1 they do not say what they belong to.
+    pub(super) fn takes_pieces(&self, header: &MessageHeader) -> bool {
+        self.deposits && header.version >= Version::V1_2
+    }
+
+    /// A first piece stands in front, all of it: it may be the start of a streamed request. Then it is announced as a message that
+    /// is whole but for its stream.
+    #[cold]
+    pub(super) fn first_piece(&mut self, header: MessageHeader) -> MessageHeader {
+        if self.front().len() >= STREAM_START && self.may_begin_pieces(&header, self.front()) {
+            (self.front_streams, self.front_more, self.skip) = (true, true, 0);
+            return MessageHeader { more_fragments: false, ..header };
+        }
+        header
+    }
+
+    /// Whether the request of which these are the first octets may be handed out before its other pieces are there.
+    pub(crate) fn may_begin_pieces(&self, header: &MessageHeader, octets: &[u8]) -> bool {
+        header.kind == MessageType::Request
+            && self.streams.as_ref().is_some_and(|streams| streams.any())
+            && self.may_stream(header, 0)
+            && self.is_streamed(header, octets)
+    }
+
+    /// Whether the message in front is the first piece of a streamed request.
+    #[inline]
+    pub(crate) fn front_more(&self) -> bool {
+        self.front_more
+    }
+
+    /// Octets that have come of the payload of the fragment that waits for a place.
+    pub(crate) fn come_of_piece(&self) -> &[u8] {
+        self.come().get(PIECE_HEADER_LEN..).unwrap_or_default()
+    }
+
+    /// Takes the fragment that waits for a place out of the window. What has come of its payload is gone; says how much is to come.
+    pub(crate) fn enter_piece(&mut self, header: &MessageHeader) -> usize {
+        let size = (header.size as usize).saturating_sub(PIECE_HEADER_LEN - super::HEADER_LEN);
+        let left = size.saturating_sub(self.come_of_piece().len());
+        self.state = State::Window;
+        self.from = self.to;
+        self.emptied();
+        (self.expect, self.room) = (0, 0);
+        left
+    }
+
+    /// The fragment that waits for a place is the next piece of the stream.
+    #[cold]
+    pub(crate) fn begin_piece(&mut self, header: &MessageHeader) {
+        let here = match (&self.state, &self.window) {
+            (State::Window, Some(window)) => {
+                window.buffer.view(self.to.min(self.from + PIECE_HEADER_LEN)..self.to)
+            }
+            _ => Bytes::new(),
+        };
+        let left = self.enter_piece(header);
+        self.next_piece(header, left, here);
+    }
+
+    /// The fragment in front is the next piece of the stream, and whole.
+    #[cold]
+    pub(crate) fn stream_front(&mut self, header: &MessageHeader) {
+        let octets = self.take_front();
+        let payload = octets.slice(octets.len().min(PIECE_HEADER_LEN)..);
+        drop(octets);
+        self.next_piece(header, 0, payload);
+    }
+
+    fn next_piece(&mut self, header: &MessageHeader, left: usize, here: Bytes) {
+        let Some(stream) = &mut self.stream else { return };
+        (stream.left, stream.more) = (left, header.more_fragments);
+        stream.come += here.len() as u64;
+        let (whole, come) = (left == 0 && !header.more_fragments, stream.come);
+        if whole {
+            self.note_stream(come);
+        }
+        self.push_view(here);
+    }
+}
