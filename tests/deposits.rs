@@ -636,3 +636,54 @@ async fn a_peer_that_ends_in_the_middle_of_a_deposit_fails_it_with_its_target() 
     assert_eq!(servant.broken_off.load(Ordering::SeqCst), 1);
     drop(server);
 }
+
+#[tokio::test]
+async fn a_peer_that_stalls_in_the_middle_is_closed_by_the_least_rate() {
+    let mut limits = Limits::default();
+    limits.message_timeout = Duration::from_millis(300);
+    limits.min_message_rate = 100 << 20;
+    let servant = Arc::new(Sink::default());
+    for (how, broken_off) in [("blocks", 1), ("aligned", 1)] {
+        let (server, mut stream) =
+            raw(transport::builder().limits(limits.clone()), Arc::clone(&servant)).await;
+        let arg = if how == "blocks" { 3 * MIB } else { 4096 };
+        let message = request(2, how, arg as u64, &octets(3 * MIB));
+        stream.write_all(&message[..2 * MIB]).await.unwrap();
+        // Closed, without a reply.
+        let mut rest = Vec::new();
+        let read = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut rest)).await;
+        assert!(read.is_ok(), "it is not closed");
+        for _ in 0..1000 {
+            if servant.targets.load(Ordering::SeqCst) == 0 && server.open_connections() == 0 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!((servant.targets.load(Ordering::SeqCst), server.open_connections()), (0, 0));
+        assert_eq!(servant.broken_off.load(Ordering::SeqCst), broken_off);
+    }
+}
+
+#[test]
+fn a_runtime_that_ends_in_the_middle_of_a_deposit_drops_the_target() {
+    use std::io::Write;
+    let servant = Arc::new(Sink::default());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (server, stream) = runtime.block_on(raw(large(), Arc::clone(&servant)));
+    let mut stream = stream.into_std().unwrap();
+    stream.set_nonblocking(false).unwrap();
+    let message = request(2, "blocks", 3 * MIB as u64, &octets(3 * MIB));
+    let sender = std::thread::spawn(move || {
+        stream.write_all(&message[..2 * MIB]).unwrap();
+        stream
+    });
+    runtime.block_on(async {
+        while servant.targets.load(Ordering::SeqCst) == 0 || server.stats().octets_in < 60_000 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    });
+    drop((runtime, server));
+    assert_eq!(servant.targets.load(Ordering::SeqCst), 0);
+    drop(sender.join());
+}

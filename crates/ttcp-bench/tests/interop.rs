@@ -261,3 +261,67 @@ async fn fragments_of_omniorb_are_not_copied() {
     // Two headers a message; and a window where a stream begins, one in its middle for each pause of the sender.
     assert!(stats.copied < messages * 64 + 16 * 65_600, "{stats:?}");
 }
+
+/// The same interface with its octets as a stream, which a client does not see.
+mod streamed {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use zorb::ByteStream;
+    use zorb::prelude::*;
+
+    zorb::idl! {
+        interface Ttcp {
+            typedef sequence<octet> OctetSeq;
+            oneway void sendOctetSeq(@stream in OctetSeq s);
+            unsigned long long sync();
+            void ping();
+        };
+    }
+
+    #[derive(Default)]
+    pub struct Aligned {
+        octets: AtomicU64,
+    }
+
+    impl TtcpServant for Aligned {
+        async fn send_octet_seq(&self, s: ByteStream) -> Result<(), SystemException> {
+            let page = s.into_aligned(4096, 4 << 20).await?;
+            assert_eq!(page.as_ptr().addr() % 4096, 0);
+            self.octets.fetch_add(page.len() as u64, Ordering::Relaxed);
+            Ok(())
+        }
+        async fn sync(&self) -> Result<u64, SystemException> {
+            Ok(self.octets.swap(0, Ordering::Relaxed))
+        }
+        async fn ping(&self) -> Result<(), SystemException> {
+            Ok(())
+        }
+    }
+}
+
+/// Where the servant takes them as a stream, they are read to the pages that it asks for.
+#[tokio::test]
+async fn fragments_of_omniorb_land_in_pages() {
+    let Some(program) = Foreign::OmniOrb.program("bench-client") else { return };
+    let orb = Orb::builder().listen("iiop://127.0.0.1:0").build().await.expect("a free port");
+    let servant = streamed::Aligned::default();
+    let ttcp: streamed::TtcpRef = orb.activate_named("ttcp", servant).expect("the first of its name");
+    let scratch = Scratch::new();
+    let path = scratch.path("bench.ior");
+    std::fs::write(&path, ttcp.to_string()).expect("a file in the scratch directory");
+    let (messages, size) = (64, 1 << 20);
+    let mut command = Command::new(program);
+    command.args(["ttcp", "--size", &size.to_string(), "--total", &(messages * size).to_string()]);
+    command.arg("--ior").arg(&path);
+    let client = tokio::task::spawn_blocking(move || {
+        let mut client = Process::start(command, &scratch);
+        (client.end(RUN), client.output())
+    });
+    let (status, output) = client.await.expect("the client was waited for");
+    assert!(status.is_some_and(|status| status.success()), "{output}");
+    let stats = orb.stats();
+    assert!(stats.octets_in > messages * size && stats.messages_in > messages);
+    // Of each message so much is copied as tells that it is a stream; of the first one a window.
+    assert!(stats.copied < (stats.octets_in / size + 4) * (17 << 10) + (64 << 10), "{stats:?}");
+    assert!(orb.pool_stats().held < 4 << 20);
+}

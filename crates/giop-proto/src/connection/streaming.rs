@@ -203,7 +203,7 @@ impl Connection {
         left: usize,
         more: bool,
     ) -> Option<Event> {
-        self.rx.enter_stream(left, more);
+        self.rx.enter_stream(joined.octets.len(), left, more);
         match self.admit_request(header, Some(&joined)) {
             Some(head) => Some(self.hand_out(header, Some(joined), head, true)),
             None => {

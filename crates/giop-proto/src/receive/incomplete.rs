@@ -95,7 +95,7 @@ impl Receiver {
                     }
                     Size::Placed => self.unplaced = next.len == PIECE_HEADER_LEN,
                     // Behind a piece even the smallest fragment goes to its place.
-                    Size::Fits(_) if of_piece && is_fragment(&header) && !self.has_stream() => {
+                    Size::Fits(_) if of_piece && is_fragment(&header) && self.reads_small_piece() => {
                         self.unplaced = next.len == PIECE_HEADER_LEN;
                     }
                     Size::Fits(total) if total >= DEPOSIT_MIN => {

@@ -3,7 +3,7 @@
 use giop_codec::giop::{MessageHeader, MessageType};
 
 use super::lent::{Deposit, Lent, Next, ReadBuf, is_piece};
-use super::{HEADER_LEN, OVERSIZED_START, PIECE_HEADER_LEN, Receiver, State};
+use super::{HEADER_LEN, OVERSIZED_START, PIECE_HEADER_LEN, Receiver, STREAM_START, State};
 use crate::pool::{Buffer, BufferPool, WINDOW};
 
 /// The window of a receiver for which the pool has no memory.
@@ -126,6 +126,7 @@ impl Receiver {
         let least = rest.len() + OVERSIZED_START;
         // What is read, and what the message may need: no more is read than the first of several pieces.
         let (size, room) = match std::mem::take(&mut self.expect) {
+            0 if std::mem::take(&mut self.after_stream) => (STREAM_START.max(least), WINDOW),
             0 => (WINDOW, WINDOW),
             // The peer sends lists of blocks: no more than the header of the next message that has one.
             _ if self.head > 0 => (self.head.max(least), WINDOW),

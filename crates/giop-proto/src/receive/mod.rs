@@ -124,6 +124,8 @@ pub struct Receiver {
     segments: Option<Box<Segments>>,
     /// How much of the last such message was read before its first block; 0 where the peer has sent none.
     head: usize,
+    /// The last message was a stream: of the next one no more is read than tells whether it is one as well.
+    after_stream: bool,
     /// The largest payload that may come as a stream.
     max_stream: u64,
     /// Memory that was lent for the stream.
@@ -191,6 +193,7 @@ impl Receiver {
             parted: None,
             segments: None,
             head: 0,
+            after_stream: false,
             max_stream: 0,
             place: Place::Nowhere,
             dead: Vec::new(),
@@ -415,7 +418,7 @@ impl Receiver {
             (self.expect, self.room, self.largest) = (len, 0, self.largest.max(len));
         }
         if self.front_streams {
-            self.begin_stream();
+            self.begin_stream(len);
         } else if self.skip > 0 {
             self.skip_rest();
         }
@@ -438,7 +441,7 @@ impl Receiver {
                 let octets = self.pool.share(std::mem::take(&mut buf.buffer));
                 self.keep_box(buf);
                 if self.front_streams {
-                    self.begin_stream();
+                    self.begin_stream(HEADER_LEN + header.size as usize);
                 }
                 octets.slice(..octets.len().min(HEADER_LEN + header.size as usize))
             }

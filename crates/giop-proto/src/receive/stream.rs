@@ -69,6 +69,10 @@ pub(super) struct Stream {
     pub(super) left: usize,
     /// Pieces follow.
     pub(super) more: bool,
+    /// Octets of the message that were handed out with the request.
+    pub(super) start: usize,
+    /// The piece before was a large one: the next one is read apart from what follows it, however small.
+    pub(super) after_large: bool,
     /// Octets of it that have come.
     pub(super) come: u64,
     /// Octets of it, as far as that is known.
@@ -159,22 +163,24 @@ impl Receiver {
 
     /// The start of a streamed message was taken.
     #[cold]
-    pub(super) fn begin_stream(&mut self) {
+    pub(super) fn begin_stream(&mut self, start: usize) {
         let more = std::mem::take(&mut self.front_more);
         self.front_streams = false;
         let left = std::mem::take(&mut self.skip);
-        self.enter_stream(left, more);
+        self.enter_stream(start, left, more);
         (self.expect, self.room) = (0, 0);
         if left > 0 {
             self.emptied();
         }
     }
 
-    /// A stream begins with so many octets of its piece, or of its message, to come.
-    pub(crate) fn enter_stream(&mut self, left: usize, more: bool) {
+    /// A stream begins behind the first octets of its message, with so many of it, or of its piece, to come.
+    pub(crate) fn enter_stream(&mut self, start: usize, left: usize, more: bool) {
         self.stream = Some(Box::new(Stream {
             left,
             more,
+            start,
+            after_large: left >= DEPOSIT_MIN,
             come: 0,
             all: left as u64,
             chunks: VecDeque::new(),
@@ -337,10 +343,12 @@ impl Receiver {
         self.stream = None;
     }
 
-    /// So many octets of a stream are whole.
-    pub(super) fn note_stream(&mut self, octets: u64) {
-        let octets = usize::try_from(octets).unwrap_or(usize::MAX);
-        self.largest = self.largest.max(octets.min(self.max_message));
+    /// All of the stream has come.
+    pub(super) fn note_stream(&mut self) {
+        let Some(stream) = &self.stream else { return };
+        let size = usize::try_from(stream.come).unwrap_or(usize::MAX).saturating_add(stream.start);
+        self.largest = self.largest.max(size.min(self.max_message));
+        self.after_stream = true;
     }
 
     /// The connection is at its end, or the caller gave the request up: a stream that is not whole is lost.
@@ -418,9 +426,9 @@ impl Receiver {
             self.state = State::Early { next, of_piece: stream.more };
         }
         let whole = stream.is_whole();
-        let (come, abandoned) = (stream.come, stream.abandoned);
+        let abandoned = stream.abandoned;
         if whole {
-            self.note_stream(come);
+            self.note_stream();
         }
         if abandoned {
             self.skip_stream();

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use giop_codec::Version;
 use giop_codec::giop::{MessageHeader, MessageType};
 
-use super::{PIECE_HEADER_LEN, Receiver, STREAM_START, State};
+use super::{DEPOSIT_MIN, PIECE_HEADER_LEN, Receiver, STREAM_START, State};
 
 impl Receiver {
     /// Whether a request that comes in pieces may be streamed: in GIOP 1.1 they do not say what they belong to.
@@ -38,6 +38,12 @@ impl Receiver {
     #[inline]
     pub(crate) fn front_more(&self) -> bool {
         self.front_more
+    }
+
+    /// Whether a small piece behind the one before is read by itself: always, but for small ones of a stream, which are cut from a
+    /// window.
+    pub(super) fn reads_small_piece(&self) -> bool {
+        self.stream.as_ref().is_none_or(|stream| stream.after_large)
     }
 
     /// Octets that have come of the payload of the fragment that waits for a place.
@@ -81,10 +87,10 @@ impl Receiver {
     fn next_piece(&mut self, header: &MessageHeader, left: usize, here: Bytes) {
         let Some(stream) = &mut self.stream else { return };
         (stream.left, stream.more) = (left, header.more_fragments);
+        stream.after_large = left + here.len() >= DEPOSIT_MIN;
         stream.come += here.len() as u64;
-        let (whole, come) = (left == 0 && !header.more_fragments, stream.come);
-        if whole {
-            self.note_stream(come);
+        if left == 0 && !header.more_fragments {
+            self.note_stream();
         }
         self.push_view(here);
     }
