@@ -41,7 +41,9 @@ async fn refusals_of_the_server_are_returned_at_once() {
     let failed = store.put("a name", slow(&gate)).await.unwrap_err();
     assert_eq!((failed.kind, failed.completed), (SystemExceptionKind::ObjectNotExist, CompletionStatus::No));
 
-    let server = transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+    let mut limits = Limits::default();
+    limits.max_stream_size = 16 << 20;
+    let server = transport::builder().limits(limits).listen("iiop://127.0.0.1:0").build().await.unwrap();
     let small: bulk::StoreRef = server.activate(Store::default()).unwrap();
     let store: bulk::StoreRef = over.client.resolve(&small.to_string()).await.unwrap();
     let source = ByteSource::reader(100 << 20, tokio::io::repeat(7).take(300_000).chain(Never));

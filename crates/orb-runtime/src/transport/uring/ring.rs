@@ -4,11 +4,13 @@
 //! The kernel reads and writes memory between the submission of an operation and its completion. All such memory belongs to
 //! a [`Conn`]: receive and transmit buffers are moved into it before their addresses are taken, and leave it by
 //! [`Ring::complete`] alone, when their operation's completion was seen. Moving a `ReadBuf`, a `Transmit` or a `Conn` moves a
-//! box, never what the kernel sees. Memory that a servant lends (`DepositTarget`) is given by a method that borrows the target for
-//! as long as the memory is used. A target can not see that borrow end but by being used again or dropped, and nobody uses or drops
-//! it before the completion: so its memory is as exclusive until then as if it were borrowed still. A connection's descriptor is closed with its `Conn`, which goes when none of its operations
+//! box, never what the kernel sees. A connection's descriptor is closed with its `Conn`, which goes when none of its operations
 //! is left, so no entry names a descriptor that means something else by now. A ring that ends before its operations leaks
 //! their memory.
+//!
+//! Memory that a servant lends (`DepositTarget`) is given by a method that borrows the target for as long as the memory is used. A
+//! target can not see that borrow end but by being used again or dropped, and nobody uses or drops it before the completion: so
+//! its memory is as exclusive until then as if it were borrowed still.
 
 use std::collections::VecDeque;
 use std::io;
