@@ -506,12 +506,11 @@ fn aligned_buffers_grow_with_what_has_come_and_come_back_to_the_pool() {
         assert!(pool.stats().held - before <= (64 << 10) + align, "{}", pool.stats().held);
         while left > 0 {
             let at = len - left;
-            let mut loan = Loan::new(buffer, at as u64, left as u64).unwrap();
+            let loan = Loan::new(buffer, at as u64, left as u64).unwrap();
             let held = pool.stats().held - before;
             assert!(held <= (64 << 10).max(at * 4) + 2 * align + (5 * MIB) / 4, "{held} at {at}");
             let room = format!("{loan:?}");
             assert!(room.contains("filled: 0"), "{room}");
-            loan = Box::new(*loan);
             let (back, _, failed) = loan.end::<AlignedBuffer>().unwrap();
             assert!(failed.is_none());
             buffer = back;
