@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use giop_codec::cdr::Decoder;
 use giop_codec::giop::{BlockList, ContextId, Message, MessageHeader, MessageType, ServiceContexts};
 use giop_codec::ior::ComponentTag;
+use zorb::ByteStream;
 use zorb::prelude::*;
 use zorb::wire::{IiopProfile, Ior};
 
@@ -34,6 +35,9 @@ zorb::idl! {
             oneway void push(in Frame frame);
             unsigned long settle();
             Octets small_and_large(in Octets small, in Octets large);
+        };
+        interface Taker {
+            unsigned long long take(in short salt, @stream in Octets data);
         };
     };
 }
@@ -89,6 +93,14 @@ impl bulk::StoreServant for Arc<Store> {
     }
     async fn small_and_large(&self, small: Bytes, _large: Bytes) -> Result<Bytes, SystemException> {
         Ok(small)
+    }
+}
+
+struct Taker;
+
+impl bulk::TakerServant for Taker {
+    async fn take(&self, _salt: i16, data: ByteStream) -> Result<u64, SystemException> {
+        Ok(data.collect(1 << 24).await?.iter().map(|octet| u64::from(*octet)).sum())
     }
 }
 
@@ -209,6 +221,26 @@ async fn what_a_client_holds_of_one_member_frees_the_others() {
     let grown = after.held - before.held;
     assert!(grown <= 8 * ((1 << 20) * 5 / 4 + 64 * 1024), "{grown}");
     assert!(held.iter().all(|part| *part == frame.right.slice(..10)));
+}
+
+#[tokio::test]
+async fn streams_and_small_calls_may_come_between() {
+    let two = two().await;
+    let published: bulk::TakerRef = two.server.activate_named("taker", Taker).unwrap();
+    let taker: bulk::TakerRef = two.client.resolve(&published.to_string()).await.unwrap();
+    for round in 0..6 {
+        call_all(&two.store, 100_000, round > 0).await;
+        for len in [100, 20_000, 70_000, 150_000, 1 << 20] {
+            let sent = octets(len + round, 3);
+            let sum = sent.iter().map(|octet| u64::from(*octet)).sum::<u64>();
+            assert_eq!(taker.take(1, sent).await.unwrap(), sum);
+            if len > 50_000 {
+                call_all(&two.store, 70_000, round > 0).await;
+            }
+            let (small, large) = (octets(len, 1), octets(len * 2, 2));
+            assert_eq!(two.store.small_and_large(small.clone(), large).await.unwrap(), small);
+        }
+    }
 }
 
 /// What one side sent over a relay.
