@@ -1,6 +1,8 @@
 //! `@stream` parameters that are read straight to their place: aligned memory, and targets of the servant's own.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod raw;
+#[path = "../transport/mod.rs"]
 mod transport;
 
 use std::io;
@@ -8,14 +10,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use bytes::BytesMut;
-use giop_codec::cdr::{CdrEncode, Encoder};
-use giop_codec::giop::{
-    MessageHeader, MessageType, RequestHeader, RequestId, ResponseFlags, ServiceContexts, TargetAddress,
-    begin_body, finish_message, put_message_header,
-};
-use giop_codec::{ByteOrder, Version};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use zorb::prelude::*;
 use zorb::testing::PipeFaults;
 use zorb::{ByteStream, DepositTarget, Limits, OrbBuilder};
@@ -33,7 +27,6 @@ zorb::idl! {
     };
 }
 
-const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 const LIMIT: usize = 128 << 20;
 
@@ -418,159 +411,6 @@ async fn aligned_memory_goes_on_past_a_pool_that_has_none() {
     }
 }
 
-/// A request to `put` as any ORB would send it.
-fn request(id: u32, how: &str, arg: u64, data: &Bytes) -> Vec<u8> {
-    let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
-    let size_at = put_message_header(&mut e, MessageType::Request);
-    RequestHeader {
-        request_id: RequestId(id),
-        response: ResponseFlags::Target,
-        target: TargetAddress::Key(b"sink"),
-        operation: "put",
-        contexts: ServiceContexts::EMPTY,
-    }
-    .encode(&mut e)
-    .unwrap();
-    begin_body(&mut e);
-    how.encode(&mut e).unwrap();
-    arg.encode(&mut e).unwrap();
-    data.encode(&mut e).unwrap();
-    finish_message(&mut e, size_at).unwrap();
-    e.into_bytes().to_vec()
-}
-
-/// The message as a first piece of `first` octets and fragments of `step`.
-fn fragmented(message: &[u8], first: usize, step: usize) -> Vec<u8> {
-    let header = MessageHeader::decode(message.first_chunk().unwrap()).unwrap();
-    let piece = |kind, octets: &[u8], more| {
-        let header = MessageHeader { kind, more_fragments: more, size: octets.len() as u32, ..header };
-        [&header.encode()[..], octets].concat()
-    };
-    let mut octets = piece(MessageType::Request, &message[12..first], true);
-    let mut pieces = message[first..].chunks(step).peekable();
-    while let Some(payload) = pieces.next() {
-        let payload = [&message[12..16], payload].concat();
-        octets.extend(piece(MessageType::Fragment, &payload, pieces.peek().is_some()));
-    }
-    octets
-}
-
-/// The next reply: its id, and the number in it.
-async fn reply(stream: &mut TcpStream) -> (u32, u64) {
-    let mut header = [0; 12];
-    stream.read_exact(&mut header).await.unwrap();
-    let header = MessageHeader::decode(&header).unwrap();
-    assert_eq!(header.kind, MessageType::Reply);
-    let mut body = vec![0; header.size as usize];
-    stream.read_exact(&mut body).await.unwrap();
-    let status = u32::from_ne_bytes(body[4..8].try_into().unwrap());
-    assert_eq!(status, 0, "an exception");
-    let id = u32::from_ne_bytes(body[..4].try_into().unwrap());
-    (id, u64::from_ne_bytes(body[body.len() - 8..].try_into().unwrap()))
-}
-
-async fn raw(server: OrbBuilder, servant: Arc<Sink>) -> (Orb, TcpStream) {
-    let probe = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = probe.local_addr().unwrap();
-    let server = server.listener(probe).build().await.unwrap();
-    let _: place::SinkRef = server.activate_named("sink", servant).unwrap();
-    (server, TcpStream::connect(address).await.unwrap())
-}
-
-#[tokio::test]
-async fn a_deposit_that_is_given_up_lets_go_of_its_target_and_skips_the_rest() {
-    let servant = Arc::new(Sink::default());
-    let (server, mut stream) = raw(large(), Arc::clone(&servant)).await;
-    let data = octets(3 * MIB);
-    for block in [3 * MIB, 100_000] {
-        let message = request(2, "patience", block as u64, &data);
-        let (early, late) = message.split_at(2 * MIB);
-        stream.write_all(early).await.unwrap();
-        assert_eq!(reply(&mut stream).await, (2, 0));
-        for _ in 0..100 {
-            if servant.targets.load(Ordering::SeqCst) == 0 {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        assert_eq!(servant.targets.load(Ordering::SeqCst), 0, "though the peer sends nothing");
-        stream.write_all(late).await.unwrap();
-        stream.write_all(&request(4, "aligned", 4096, &data)).await.unwrap();
-        assert_eq!(reply(&mut stream).await, (4, sum(&data)));
-    }
-    assert!(server.stats().skipped > MIB as u64);
-}
-
-#[tokio::test]
-async fn fragments_land_in_place_and_hold_constant_memory() {
-    let (server, mut stream) = raw(large(), Arc::new(Sink::default())).await;
-    let data = octets(32 * MIB);
-    let expected = sum(&data);
-    let mut id = 0;
-    for (how, arg) in [("aligned", 4096), ("box", 0), ("blocks", 100_000), ("chunk first", 0)] {
-        // As GlassFish and as omniORB send them; one large piece behind a tiny one; pieces of all sizes.
-        for (first, step) in
-            [(1024, 32 * KIB), (8192, 1016), (20 * MIB, 16 * MIB), (64, 40 * MIB), (16 * KIB, 64 * KIB)]
-        {
-            id += 2;
-            let (before, skipped) = (server.pool_stats().held, server.stats().skipped);
-            let message = fragmented(&request(id, how, arg, &data), first, step);
-            stream.write_all(&message).await.unwrap();
-            assert_eq!(reply(&mut stream).await, (id, expected), "{how} in {first} and {step}");
-            let held = server.pool_stats().held;
-            assert!(how == "aligned" || held <= before + 3 * MIB, "{how} in {first} and {step}: {held}");
-            assert_eq!(server.stats().skipped, skipped);
-            // Large pieces are not copied.
-            if step >= 16 * MIB {
-                let copied = server.stats().copied;
-                let message = fragmented(&request(id + 1000, how, arg, &data), first, step);
-                stream.write_all(&message).await.unwrap();
-                assert_eq!(reply(&mut stream).await.1, expected);
-                let copied = server.stats().copied - copied;
-                assert!(copied <= 150 << 10, "{how} in {first} and {step}: {copied}");
-            }
-        }
-    }
-    assert_eq!(server.open_connections(), 1);
-}
-
-#[tokio::test]
-async fn streams_are_not_bounded_by_the_message_size_but_by_their_own_limit() {
-    let mut limits = Limits::default();
-    limits.max_message_size = MIB;
-    limits.max_stream_size = 8 * MIB as u64;
-    let (server, mut stream) = raw(transport::builder().limits(limits), Arc::new(Sink::default())).await;
-    let data = octets(8 * MIB);
-    let expected = sum(&data);
-    stream.write_all(&request(2, "box", 0, &data)).await.unwrap();
-    assert_eq!(reply(&mut stream).await, (2, expected));
-    stream.write_all(&fragmented(&request(4, "box", 0, &data), 8 * KIB, 100_000)).await.unwrap();
-    assert_eq!(reply(&mut stream).await, (4, expected));
-
-    let client = large().build().await.unwrap();
-    let text = format!("corbaloc:iiop:1.2@{}/sink", stream.peer_addr().unwrap());
-    let sink: place::SinkRef = client.resolve(&text).await.unwrap();
-    let place::sink::PutError::System(failed) = sink.put("box", 0, octets(9 * MIB)).await.unwrap_err() else {
-        panic!()
-    };
-    assert_eq!(failed.kind, SystemExceptionKind::ImpLimit);
-    sink.ping().await.unwrap();
-    // In fragments the servant is told.
-    stream
-        .write_all(&fragmented(&request(6, "limited", LIMIT as u64, &octets(9 * MIB)), 8 * KIB, MIB))
-        .await
-        .unwrap();
-    let mut header = [0; 12];
-    stream.read_exact(&mut header).await.unwrap();
-    let header = MessageHeader::decode(&header).unwrap();
-    let mut body = vec![0; header.size as usize];
-    stream.read_exact(&mut body).await.unwrap();
-    assert!(body.windows(9).any(|part| part == b"IMP_LIMIT"));
-    stream.write_all(&request(8, "box", 0, &data)).await.unwrap();
-    assert_eq!(reply(&mut stream).await, (8, expected));
-    assert_eq!(server.open_connections(), 2);
-}
-
 /// Over a pipe that takes and gives octets in small portions.
 #[tokio::test]
 async fn deposits_of_any_portions_are_whole() {
@@ -613,84 +453,4 @@ async fn a_deposit_whose_sender_dies_fails_with_its_target() {
             assert_eq!(pair.server.open_connections(), 0);
         }
     }
-}
-
-#[tokio::test]
-async fn a_peer_that_ends_in_the_middle_of_a_deposit_fails_it_with_its_target() {
-    let servant = Arc::new(Sink::default());
-    let (server, mut stream) = raw(large(), Arc::clone(&servant)).await;
-    let message = request(2, "blocks", 3 * MIB as u64, &octets(3 * MIB));
-    stream.write_all(&message[..2 * MIB]).await.unwrap();
-    while servant.targets.load(Ordering::SeqCst) == 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    stream.shutdown().await.unwrap();
-    for _ in 0..400 {
-        if servant.targets.load(Ordering::SeqCst) == 0 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    assert_eq!(servant.targets.load(Ordering::SeqCst), 0);
-    assert_eq!(servant.broken_off.load(Ordering::SeqCst), 1);
-    drop(server);
-}
-
-#[tokio::test]
-async fn a_peer_that_stalls_in_the_middle_is_closed_by_the_least_rate() {
-    let mut limits = Limits::default();
-    limits.message_timeout = Duration::from_millis(300);
-    limits.min_message_rate = 100 << 20;
-    let servant = Arc::new(Sink::default());
-    for (how, broken_off) in [("blocks", 1), ("aligned", 1)] {
-        let (server, mut stream) =
-            raw(transport::builder().limits(limits.clone()), Arc::clone(&servant)).await;
-        let arg = if how == "blocks" { 3 * MIB } else { 4096 };
-        let message = request(2, how, arg as u64, &octets(3 * MIB));
-        stream.write_all(&message[..2 * MIB]).await.unwrap();
-        // Closed, without a reply.
-        let mut rest = Vec::new();
-        let read = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut rest)).await;
-        assert!(read.is_ok(), "it is not closed");
-        for _ in 0..1000 {
-            if servant.targets.load(Ordering::SeqCst) == 0 && server.open_connections() == 0 {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        assert_eq!((servant.targets.load(Ordering::SeqCst), server.open_connections()), (0, 0));
-        assert_eq!(servant.broken_off.load(Ordering::SeqCst), broken_off);
-    }
-}
-
-#[test]
-fn a_runtime_that_ends_in_the_middle_of_a_deposit_drops_the_target() {
-    use std::io::Write;
-    let servant = Arc::new(Sink::default());
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let (server, stream) = runtime.block_on(raw(large(), Arc::clone(&servant)));
-    let mut stream = stream.into_std().unwrap();
-    stream.set_nonblocking(false).unwrap();
-    let message = request(2, "blocks", 3 * MIB as u64, &octets(3 * MIB));
-    let sender = std::thread::spawn(move || {
-        stream.write_all(&message[..2 * MIB]).unwrap();
-        stream
-    });
-    runtime.block_on(async {
-        while servant.targets.load(Ordering::SeqCst) == 0 || server.stats().octets_in < 60_000 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    });
-    drop((runtime, server));
-    // On threads of the ORB's own, it ends behind its handle.
-    for _ in 0..1000 {
-        if servant.targets.load(Ordering::SeqCst) == 0 {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    assert_eq!(servant.targets.load(Ordering::SeqCst), 0);
-    drop(sender.join());
 }
