@@ -13,7 +13,9 @@ use giop_codec::giop::RequestId;
 use giop_proto::calls::CallId;
 use giop_proto::{CallError, CallErrorKind, Reply, Sent};
 
-use super::{AT_ONCE, BACKLOG, CLOCKED, FAST, GATHER, LOW_WATER, Link, Plain, State, TRICKLE, now};
+use super::{
+    AT_ONCE, BACKLOG, CLOCKED, FAST, GATHER, LOW_WATER, Link, Plain, SEGMENTS, State, TRICKLE, WORTH_IT, now,
+};
 use crate::blocking::{self, Mode};
 use crate::transport::Progress;
 
@@ -267,9 +269,22 @@ impl Link {
     /// message that comes slowly.
     #[inline]
     pub(super) fn set_low_water(&self, state: &mut State) {
+        if self.socket.ring().is_some() {
+            // Said with each receive.
+            return;
+        }
         let rest = state.machine.rest();
-        let slow = self.trickles && rest >= TRICKLE && (state.low_water > 1 || state.last_read < TRICKLE);
-        let octets = if slow { rest.min(LOW_WATER) } else { 1 };
+        let slow = match rest {
+            TRICKLE.. => state.low_water > 1 || state.last_read < TRICKLE,
+            // For one wake-up instead of a few it must come in single segments.
+            WORTH_IT.. => state.last_read < SEGMENTS,
+            _ => false,
+        } && self.trickles;
+        self.await_octets(state, if slow { rest.min(LOW_WATER) } else { 1 });
+    }
+
+    #[inline]
+    pub(super) fn await_octets(&self, state: &mut State, octets: usize) {
         if octets != state.low_water {
             // A system that does not know the option wakes too often: that is all.
             let _ = self.socket.set_low_water(octets);

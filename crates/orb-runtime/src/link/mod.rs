@@ -57,6 +57,12 @@ const TAKEOVER: Duration = Duration::from_millis(100);
 /// Of a message that comes in pieces smaller than this, more is waited for.
 const TRICKLE: usize = 64 * 1024;
 
+/// So much of a message is worth being waited for, if it comes in pieces smaller than [`SEGMENTS`].
+const WORTH_IT: usize = 16 * 1024;
+
+/// A few segments of a slow link.
+const SEGMENTS: usize = 8 * 1024;
+
 /// A read of so much says that more of a large message will be there at once.
 const FAST: usize = 16 * 1024;
 
@@ -101,6 +107,8 @@ struct State {
     quiet: bool,
     /// Replies that callers took from a ring since the driver ran.
     spins: usize,
+    /// When a ring began to receive, and whether large messages come slowly there.
+    receiving: (Instant, bool),
     /// When the driver looks whether callers still read for themselves.
     takeover: Option<Instant>,
     last_write: Option<Instant>,
@@ -145,6 +153,7 @@ impl Link {
             driver_reads: true,
             quiet: false,
             spins: 0,
+            receiving: (now, false),
             takeover: None,
             last_write: None,
             gathered: 0,

@@ -10,10 +10,15 @@ use std::pin::pin;
 use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Wake, Waker};
 use std::thread::{self, Thread};
+use std::time::Duration;
 
-use super::{BACKLOG, Link, State, now};
+use super::{BACKLOG, LOW_WATER, Link, State, TRICKLE, WORTH_IT, now};
 use crate::transport::RingRead;
 use crate::transport::uring::UringSocket;
+
+/// Of a large message that needs longer than this for [`TRICKLE`] octets, the kernel waits for much at a time: while it receives
+/// all of it by one operation, it takes each segment as it comes.
+const SLOW: Duration = Duration::from_micros(200);
 
 /// Replies that a caller may take by spinning before other tasks of its thread, the driver among them, get their turn.
 const SPINS: usize = 64;
@@ -135,9 +140,16 @@ impl Link {
         match got {
             RingRead::Pending => {}
             RingRead::Idle if state.machine.may_wait_with_buf() && !state.quiet => {
-                ring.start_read(state.machine.take_read_buf());
+                let rest = state.machine.rest();
+                let slow = self.trickles && state.receiving.1 && rest >= WORTH_IT;
+                self.await_octets(&mut state, if slow { rest.min(LOW_WATER) } else { 1 });
+                state.receiving.0 = now;
+                ring.start_read(state.machine.take_read_buf(), slow);
             }
-            RingRead::Idle => ring.start_header(),
+            RingRead::Idle => {
+                self.await_octets(&mut state, 1);
+                ring.start_header();
+            }
             RingRead::Early(octets, n) => {
                 state.quiet = false;
                 if !state.machine.handle_early(octets.get(..n).unwrap_or_default(), now) {
@@ -147,6 +159,10 @@ impl Link {
             }
             RingRead::Read(buf, outcome) => {
                 let n = outcome.as_ref().map_or(0, |n| *n);
+                if buf.is_deposit() && n >= WORTH_IT {
+                    let took = now.saturating_duration_since(state.receiving.0);
+                    state.receiving.1 = took.as_nanos() * TRICKLE as u128 > SLOW.as_nanos() * n as u128;
+                }
                 state.machine.handle_read(buf, n, now);
                 state.quiet &= n == 0;
                 match outcome {

@@ -195,8 +195,8 @@ impl OrbBuilder {
     }
 
     /// Whether the system is told, in the middle of a large message that comes in small pieces, to wake the ORB only when much
-    /// more of it is there (`SO_RCVLOWAT`; default `true`). On a slow link that is a tenth of the work. `false` is there to
-    /// compare with; over io_uring, which waits for whole messages by itself, it makes no difference.
+    /// more of it is there (`SO_RCVLOWAT`; default `true`). On a slow link that spares most of the receiver's work. `false` is there
+    /// to compare with.
     pub fn low_water(mut self, low_water: bool) -> Self {
         self.parts.config.low_water = low_water;
         self

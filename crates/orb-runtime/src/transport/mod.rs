@@ -317,7 +317,8 @@ impl Socket {
     pub(crate) fn set_low_water(&self, octets: usize) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => low_water::set(stream.as_fd(), octets),
-            Self::Pipe(_) | Self::Uring(_) => Ok(()),
+            Self::Uring(ring) => ring.set_low_water(octets),
+            Self::Pipe(_) => Ok(()),
         }
     }
 

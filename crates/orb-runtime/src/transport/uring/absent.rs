@@ -71,7 +71,11 @@ impl UringSocket {
         match self.0 {}
     }
 
-    pub(crate) fn start_read(&self, _: ReadBuf) {
+    pub(crate) fn start_read(&self, _: ReadBuf, _: bool) {
+        match self.0 {}
+    }
+
+    pub(crate) fn set_low_water(&self, _: usize) -> io::Result<()> {
         match self.0 {}
     }
 

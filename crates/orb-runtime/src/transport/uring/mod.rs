@@ -15,7 +15,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::pin::Pin;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -27,13 +27,13 @@ use conn::Index;
 use giop_proto::outbox::Transmit;
 use giop_proto::pool::BufferPool;
 use giop_proto::receive::ReadBuf;
-use ring::Ring;
+use ring::{Queues, Ring, State};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use super::RingRead;
 use super::threads::IoThread;
+use super::{RingRead, low_water};
 use crate::link::stream::drop_lent;
 
 /// How long the end of a runtime waits for the kernel to let go of buffers, in steps.
@@ -58,17 +58,11 @@ pub(crate) struct RingHandle(Arc<Shared>);
 
 /// A ring, its reaper and its users.
 struct Shared {
+    queues: Mutex<Queues>,
     state: Mutex<State>,
     enters: Arc<AtomicU64>,
     /// The only thread that enters the kernel: completions are made where it was entered. `None`: whichever runs the runtime.
     owner: Option<ThreadId>,
-}
-
-struct State {
-    ring: Ring,
-    reaper: Option<Waker>,
-    /// The reaper was told that there is something to submit, and has not looked yet.
-    asked: bool,
 }
 
 /// The task that submits and completes.
@@ -140,8 +134,18 @@ impl UringSocket {
     }
 
     /// Starts to receive into the buffer. It comes back by [`take_read`](Self::take_read).
-    pub(crate) fn start_read(&self, buf: ReadBuf) {
-        self.shared.with(|ring| ring.start_read(self.index, buf));
+    ///
+    /// A large message is received whole; or, `by_low_water`, when as much of it is there as
+    /// [`set_low_water`](Self::set_low_water) said.
+    pub(crate) fn start_read(&self, buf: ReadBuf, by_low_water: bool) {
+        self.shared.with(|ring| ring.start_read(self.index, buf, by_low_water));
+    }
+
+    /// Lets the socket become readable only once so many octets are there, or its end.
+    #[cold]
+    pub(crate) fn set_low_water(&self, octets: usize) -> io::Result<()> {
+        let state = self.shared.lock();
+        state.ring.fd(self.index).map_or(Ok(()), |fd| low_water::set(fd.as_fd(), octets))
     }
 
     /// Starts to wait for the first octets of a message, without a buffer.
@@ -167,10 +171,10 @@ impl UringSocket {
     pub(crate) fn look(&self) {
         let mut wakers = Vec::new();
         if self.is_here() {
-            self.shared.turn(&mut wakers, Ring::look);
+            self.shared.turn(&mut wakers, Queues::look);
         } else {
             // What came while its thread slept is complete already.
-            self.shared.turn(&mut wakers, Ring::take_completions);
+            self.shared.turn(&mut wakers, Queues::take_completions);
         }
         self.shared.lock().ring.keep(wakers);
     }
@@ -185,7 +189,7 @@ impl UringSocket {
         let own = self.shared.lock().ring.swap_waker(self.index, None);
         let mut wakers = Vec::new();
         loop {
-            self.shared.turn(&mut wakers, Ring::poll);
+            self.shared.turn(&mut wakers, Queues::poll);
             let mut state = self.shared.lock();
             state.ring.keep(std::mem::take(&mut wakers));
             let news = state.ring.has_news(self.index);
@@ -264,8 +268,9 @@ impl RingHandle {
 
     fn start(runtime: &Handle, owner: Option<ThreadId>) -> io::Result<Self> {
         let enters = Arc::default();
-        let state = State { ring: Ring::new(Arc::clone(&enters))?, reaper: None, asked: false };
-        let shared = Arc::new(Shared { state: Mutex::new(state), enters, owner });
+        let queues = Mutex::new(Queues::new(Arc::clone(&enters))?);
+        let state = Mutex::new(State { ring: Ring::default(), reaper: None, asked: false });
+        let shared = Arc::new(Shared { queues, state, enters, owner });
         runtime.spawn(Reaper { shared: Arc::clone(&shared), fd: None, wakers: Vec::new() });
         Ok(Self(shared))
     }
@@ -287,8 +292,12 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing that can panic runs in the middle of a change.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        ring::lock(&self.state)
+    }
+
+    /// Taken before the other lock.
+    fn queues(&self) -> MutexGuard<'_, Queues> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Queues operations and has them submitted.
@@ -308,14 +317,20 @@ impl Shared {
     }
 
     /// Submits and completes, then wakes whom it concerns. Says whether there is more to submit.
-    fn turn(&self, wakers: &mut Vec<Waker>, turn: impl FnOnce(&mut Ring) -> io::Result<()>) -> bool {
+    fn turn(
+        &self,
+        wakers: &mut Vec<Waker>,
+        turn: impl FnOnce(&mut Queues, &Mutex<State>) -> io::Result<()>,
+    ) -> bool {
+        let mut queues = self.queues();
+        let outcome = turn(&mut queues, &self.state);
         let mut state = self.lock();
-        state.asked = false;
-        if let Err(error) = turn(&mut state.ring) {
+        if let Err(error) = outcome {
             state.ring.end();
             tracing::warn!(target: "zorb", %error, "an io_uring is lost, and its connections with it");
         }
-        let more = state.ring.has_entries();
+        let more = state.ring.has_entries() || (queues.has_entries() && !state.ring.has_ended());
+        drop(queues);
         std::mem::swap(wakers, &mut state.ring.wakers);
         let dead = std::mem::take(&mut state.ring.dead);
         drop(state);
@@ -328,7 +343,7 @@ impl Shared {
 impl Reaper {
     /// Tells tokio of the ring.
     fn start(&mut self) -> io::Result<()> {
-        let fd = RingFd { fd: self.shared.lock().ring.raw_fd(), _shared: Arc::clone(&self.shared) };
+        let fd = RingFd { fd: self.shared.queues().raw_fd(), _shared: Arc::clone(&self.shared) };
         #[allow(deprecated, reason = "its successor is `unsafe`; `RingFd` keeps the descriptor open")]
         let fd = AsyncFd::with_interest(fd, Interest::READABLE)?;
         self.fd = Some(fd);
@@ -364,7 +379,7 @@ impl Future for Reaper {
             state.reaper = Some(cx.waker().clone());
         }
         drop(state);
-        if this.shared.turn(&mut this.wakers, |ring| ring.turn(0, Duration::ZERO)) {
+        if this.shared.turn(&mut this.wakers, |queues, state| queues.turn(state, 0, Duration::ZERO)) {
             cx.waker().wake_by_ref();
         }
         Poll::Pending
@@ -374,13 +389,16 @@ impl Future for Reaper {
 impl Drop for Reaper {
     /// Waits, for a moment, until the kernel has let go of all buffers.
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        state.ring.release_all();
+        self.shared.lock().ring.release_all();
+        let mut queues = self.shared.queues();
         for _ in 0..LAST_TURNS {
-            if state.ring.in_flight() == 0 || state.ring.turn(1, LAST_TURN).is_err() {
+            let over = self.shared.lock().ring.in_flight() == 0;
+            if over || queues.turn(&self.shared.state, 1, LAST_TURN).is_err() {
                 break;
             }
         }
+        let mut state = self.shared.lock();
+        drop(queues);
         state.ring.end();
         let wakers = std::mem::take(&mut state.ring.wakers);
         let reaper = state.reaper.take();

@@ -11,14 +11,17 @@
 //! Memory that a servant lends (`DepositTarget`) is given by a method that borrows the target for as long as the memory is used. A
 //! target can not see that borrow end but by being used again or dropped, and nobody uses or drops it before the completion: so
 //! its memory is as exclusive until then as if it were borrowed still.
+//!
+//! The queues have a lock of their own, which is held in system calls; that of the connections is taken inside it, for
+//! moments. So whoever queues an operation never waits for the kernel.
 
 use std::collections::VecDeque;
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -40,12 +43,30 @@ const ENTRIES: u32 = 256;
 /// Entries of the completion queue. The kernel keeps what finds no place.
 const COMPLETIONS: u32 = 4096;
 
+/// `IORING_RECVSEND_POLL_FIRST`: to wait for the socket before asking it.
+const POLL_FIRST: u16 = 1;
+
 /// Submissions of one turn.
 const TURNS: usize = 16;
 
-/// An io_uring with the connections that use it.
-pub(super) struct Ring {
+/// The queues of an io_uring.
+pub(super) struct Queues {
     io: IoUring,
+    /// System calls.
+    enters: Arc<AtomicU64>,
+}
+
+/// What users of a ring share with its reaper.
+pub(super) struct State {
+    pub(super) ring: Ring,
+    pub(super) reaper: Option<Waker>,
+    /// The reaper was told that there is something to submit, and has not looked yet.
+    pub(super) asked: bool,
+}
+
+/// The connections of an io_uring.
+#[derive(Default)]
+pub(super) struct Ring {
     conns: Vec<Option<Box<Conn>>>,
     free: Vec<u32>,
     /// Entries that wait for room in the submission queue.
@@ -54,8 +75,6 @@ pub(super) struct Ring {
     in_flight: usize,
     /// The kernel is not asked any more.
     ended: bool,
-    /// System calls.
-    enters: Arc<AtomicU64>,
     /// Whom the completions seen so far concern.
     pub(super) wakers: Vec<Waker>,
     /// Memory of servants that nobody waits for: to be dropped where their code may run.
@@ -80,7 +99,7 @@ pub(super) struct Vectors {
 // read by the kernel alone.
 unsafe impl Send for Vectors {}
 
-impl Ring {
+impl Queues {
     /// A ring. Completions are made when the thread that submitted is in the kernel anyway, in tokio's wait above all, so that
     /// taking them costs no system call. (With `DEFER_TASKRUN` they would wait for a call of our own, and the kernel would not
     /// tell epoll of them.) It belongs to no thread, so a runtime may go on elsewhere.
@@ -102,23 +121,111 @@ impl Ring {
         {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "the kernel is older than Linux 5.17"));
         }
-        Ok(Self {
-            io,
-            conns: Vec::new(),
-            free: Vec::new(),
-            waiting: VecDeque::new(),
-            in_flight: 0,
-            ended: false,
-            enters,
-            wakers: Vec::new(),
-            dead: Vec::new(),
-        })
+        Ok(Self { io, enters })
     }
 
     pub(super) fn raw_fd(&self) -> RawFd {
         self.io.as_raw_fd()
     }
 
+    /// Takes completions, and submits what waits. With `least` > 0 it waits for as many completions, up to `wait`.
+    ///
+    /// # Errors
+    /// The ring is lost. [`Ring::end`] comes next.
+    pub(super) fn turn(&mut self, state: &Mutex<State>, least: u32, wait: Duration) -> io::Result<()> {
+        self.reap(state);
+        for _ in 0..TURNS {
+            let mut locked = lock(state);
+            locked.asked = false;
+            if locked.ring.ended {
+                break;
+            }
+            locked.ring.queue_waiting(&mut self.io);
+            drop(locked);
+            let mut queue = self.io.submission();
+            let (queued, overflow) = (queue.len(), queue.cq_overflow());
+            queue.sync();
+            drop(queue);
+            if queued == 0 && least == 0 && !overflow {
+                break;
+            }
+            self.enters.fetch_add(1, Ordering::Relaxed);
+            let outcome = if least > 0 {
+                let time = types::Timespec::from(wait);
+                self.io
+                    .submitter()
+                    .submit_with_args(least as usize, &types::SubmitArgs::new().timespec(&time))
+            } else {
+                self.io.submitter().submit()
+            };
+            self.reap(state);
+            match outcome {
+                // Half a chain may be among what it left: what was linked would run unlinked.
+                Ok(taken) if taken < queued => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::OutOfMemory,
+                        "the kernel took half of a submission",
+                    ));
+                }
+                Ok(_) => {}
+                Err(error) => match error.raw_os_error() {
+                    // It wants completions taken first, as they were, has no memory now, or the time is up.
+                    Some(libc::EBUSY | libc::EAGAIN | libc::EINTR | libc::ETIME) => {}
+                    _ => return Err(error),
+                },
+            }
+            if least > 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the completions that are there.
+    pub(super) fn take_completions(&mut self, state: &Mutex<State>) -> io::Result<()> {
+        self.reap(state);
+        Ok(())
+    }
+
+    /// Does what there is to do; where there is nothing, without a system call.
+    pub(super) fn poll(&mut self, state: &Mutex<State>) -> io::Result<()> {
+        if self.io.submission().taskrun() { self.look(state) } else { self.turn(state, 0, Duration::ZERO) }
+    }
+
+    /// Enters the kernel, so that it completes what it can.
+    pub(super) fn look(&mut self, state: &Mutex<State>) -> io::Result<()> {
+        let flags = EnterFlags::GETEVENTS.bits();
+        self.enters.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: nothing is submitted; there is no argument.
+        drop(unsafe { self.io.submitter().enter::<libc::sigset_t>(0, 0, flags, None) });
+        self.turn(state, 0, Duration::ZERO)
+    }
+
+    /// Whether entries are left that were not submitted.
+    pub(super) fn has_entries(&mut self) -> bool {
+        !self.io.submission().is_empty()
+    }
+
+    fn reap(&mut self, state: &Mutex<State>) {
+        let mut completions = self.io.completion();
+        if completions.is_empty() {
+            return;
+        }
+        let ring = &mut lock(state).ring;
+        loop {
+            for completion in &mut completions {
+                ring.complete(completion.user_data(), completion.result(), completion.flags());
+            }
+            // More may have come, or was kept by the kernel for want of room.
+            completions.sync();
+            if completions.is_empty() {
+                return;
+            }
+        }
+    }
+}
+
+impl Ring {
     /// Takes a stream in. It must be in blocking mode: the kernel then waits, and does not fail with `EAGAIN`.
     pub(super) fn insert(&mut self, fd: OwnedFd, pool: Arc<BufferPool>, submitted: Arc<AtomicU64>) -> Index {
         let conn = Box::new(Conn {
@@ -146,8 +253,8 @@ impl Ring {
     }
 
     /// Whether entries wait to be submitted.
-    pub(super) fn has_entries(&mut self) -> bool {
-        !self.ended && (!self.waiting.is_empty() || !self.io.submission().is_empty())
+    pub(super) fn has_entries(&self) -> bool {
+        !self.ended && !self.waiting.is_empty()
     }
 
     /// Whether every operation fails.
@@ -226,9 +333,10 @@ impl Ring {
         }
     }
 
-    /// Receives into the buffer what comes next. A message that is deposited is received whole, and behind it one header.
+    /// Receives into the buffer what comes next. A message that is deposited is received whole, and behind it one header; or,
+    /// `by_low_water`, when as much is there as the socket was told to wait for.
     /// Nothing else must be under way on the reading side.
-    pub(super) fn start_read(&mut self, index: Index, buf: ReadBuf) {
+    pub(super) fn start_read(&mut self, index: Index, buf: ReadBuf, by_low_water: bool) {
         let ended = self.ended;
         let Some(conn) = self.conn(index).filter(|conn| !conn.is_reading()) else { return };
         let deposit = buf.is_deposit();
@@ -240,15 +348,16 @@ impl Ring {
         let Read::Lent(buf) = &mut conn.read else { return };
         let [into, next] = &mut buf.io_slices();
         let behind = next.len();
-        let linked = deposit && behind > 0;
+        let linked = deposit && behind > 0 && !by_low_water;
         if into.is_empty() {
             self.finish_read(index, io::ErrorKind::WouldBlock.into());
             return;
         }
         let len = u32::try_from(into.len()).unwrap_or(u32::MAX);
-        let flags = if deposit { libc::MSG_WAITALL } else { 0 };
+        let flags = if deposit && !by_low_water { libc::MSG_WAITALL } else { 0 };
         let mut read = opcode::Recv::new(fd, into.as_mut_ptr(), len)
             .flags(flags)
+            .ioprio(if by_low_water { POLL_FIRST } else { 0 })
             .build()
             .user_data(user_data(index, READ));
         if linked {
@@ -359,73 +468,6 @@ impl Ring {
         }
     }
 
-    /// Takes completions, and submits what waits. With `least` > 0 it waits for as many completions, up to `wait`.
-    ///
-    /// # Errors
-    /// The ring is lost. [`end`](Self::end) comes next.
-    pub(super) fn turn(&mut self, least: u32, wait: Duration) -> io::Result<()> {
-        self.reap();
-        for _ in 0..TURNS {
-            self.queue_waiting();
-            let mut queue = self.io.submission();
-            let (queued, overflow) = (queue.len(), queue.cq_overflow());
-            queue.sync();
-            drop(queue);
-            if queued == 0 && least == 0 && !overflow {
-                break;
-            }
-            self.enters.fetch_add(1, Ordering::Relaxed);
-            let outcome = if least > 0 {
-                let time = types::Timespec::from(wait);
-                self.io
-                    .submitter()
-                    .submit_with_args(least as usize, &types::SubmitArgs::new().timespec(&time))
-            } else {
-                self.io.submitter().submit()
-            };
-            self.reap();
-            match outcome {
-                // Half a chain may be among what it left: what was linked would run unlinked.
-                Ok(taken) if taken < queued => {
-                    return Err(io::Error::new(
-                        io::ErrorKind::OutOfMemory,
-                        "the kernel took half of a submission",
-                    ));
-                }
-                Ok(_) => {}
-                Err(error) => match error.raw_os_error() {
-                    // It wants completions taken first, as they were, has no memory now, or the time is up.
-                    Some(libc::EBUSY | libc::EAGAIN | libc::EINTR | libc::ETIME) => {}
-                    _ => return Err(error),
-                },
-            }
-            if least > 0 {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes the completions that are there.
-    pub(super) fn take_completions(&mut self) -> io::Result<()> {
-        self.reap();
-        Ok(())
-    }
-
-    /// Does what there is to do; where there is nothing, without a system call.
-    pub(super) fn poll(&mut self) -> io::Result<()> {
-        if self.io.submission().taskrun() { self.look() } else { self.turn(0, Duration::ZERO) }
-    }
-
-    /// Enters the kernel, so that it completes what it can.
-    pub(super) fn look(&mut self) -> io::Result<()> {
-        let flags = EnterFlags::GETEVENTS.bits();
-        self.enters.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: nothing is submitted; there is no argument.
-        drop(unsafe { self.io.submitter().enter::<libc::sigset_t>(0, 0, flags, None) });
-        self.turn(0, Duration::ZERO)
-    }
-
     /// The kernel is not asked any more: every operation fails from now on, and those under way keep their memory for good.
     pub(super) fn end(&mut self) {
         self.ended = true;
@@ -453,8 +495,8 @@ impl Ring {
     }
 
     /// Moves entries into the submission queue. Linked ones go together: a chain ends where a submission does.
-    fn queue_waiting(&mut self) {
-        let mut queue = self.io.submission();
+    fn queue_waiting(&mut self, io: &mut IoUring) {
+        let mut queue = io.submission();
         loop {
             let chain = self.waiting.iter().take_while(|waiting| waiting.linked).count() + 1;
             if self.waiting.is_empty() || queue.capacity() - queue.len() < chain {
@@ -475,13 +517,6 @@ impl Ring {
             conn.read = Read::Done(buf, Err(error));
             let waker = conn.waker.clone();
             self.wakers.extend(waker);
-        }
-    }
-
-    fn reap(&mut self) {
-        loop {
-            let Some(completion) = self.io.completion().next() else { return };
-            self.complete(completion.user_data(), completion.result(), completion.flags());
         }
     }
 
@@ -517,6 +552,12 @@ impl Ring {
             self.free.push(index.0);
         }
     }
+}
+
+/// The connections, for a moment.
+pub(super) fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    // Nothing that can panic runs in the middle of a change.
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Ring {

@@ -54,7 +54,7 @@ impl End {
 
     /// Reads into what the receiver lends, and says how much came.
     async fn receive(&mut self) -> io::Result<usize> {
-        self.socket.start_read(self.receiver.take_read_buf());
+        self.socket.start_read(self.receiver.take_read_buf(), false);
         let RingRead::Read(buf, outcome) = self.read().await else { panic!("no read is over") };
         let n = outcome.as_ref().map_or(0, |n| *n);
         self.receiver.handle_read(buf, n);
@@ -157,7 +157,7 @@ async fn a_large_message_is_received_whole_and_the_next_header_behind_it() {
                 assert_eq!(octets, if frames < 4 { large.clone() } else { message(0, 0) });
             }
             None => match end.socket.take_read() {
-                RingRead::Idle => end.socket.start_read(end.receiver.take_read_buf()),
+                RingRead::Idle => end.socket.start_read(end.receiver.take_read_buf(), false),
                 RingRead::Pending => poll_fn(|cx| end.socket.poll_read_ready(cx)).await.unwrap(),
                 RingRead::Read(buf, outcome) => {
                     reads += 1;
@@ -306,9 +306,59 @@ async fn sending_without_a_copy_is_tried_once_and_left_where_the_kernel_copies()
 }
 
 #[tokio::test]
+async fn a_read_by_low_water_ends_when_so_much_is_there_and_no_sooner() {
+    let Some(first) = pair() else { return };
+    drop(first);
+    let ring = ring().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut other = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (stream, _) = listener.accept().unwrap();
+    let pool = Arc::new(BufferPool::new(64 << 20));
+    let socket = UringSocket::with(ring.0, stream.into(), &pool, &Arc::default(), None);
+    let mut receiver = Receiver::new(Arc::clone(&pool), 16 << 20, true);
+    let whole = message(1 << 20, 9);
+    other.write_all(&whole[..1000]).unwrap();
+    let mut left = whole.len() - 1000;
+    socket.start_read(receiver.take_read_buf(), false);
+    let read = async |receiver: &mut Receiver| {
+        let got = poll_fn(|cx| match socket.poll_read_ready(cx) {
+            Poll::Ready(_) => Poll::Ready(socket.take_read()),
+            Poll::Pending => Poll::Pending,
+        });
+        let RingRead::Read(buf, outcome) = got.await else { panic!("no read is over") };
+        let n = outcome.unwrap();
+        receiver.handle_read(buf, n);
+        n
+    };
+    assert_eq!(read(&mut receiver).await, 1000);
+    assert!(receiver.peek().unwrap().is_none());
+    while left > 0 {
+        let awaited = receiver.rest().min(50_000);
+        socket.set_low_water(awaited).unwrap();
+        socket.start_read(receiver.take_read_buf(), true);
+        // One octet too few.
+        let sent = whole.len() - left;
+        other.write_all(&whole[sent..sent + awaited - 1]).unwrap();
+        settle().await;
+        assert!(matches!(socket.take_read(), RingRead::Pending), "{left}");
+        other.write_all(&whole[sent + awaited - 1..sent + awaited]).unwrap();
+        assert_eq!(read(&mut receiver).await, awaited);
+        left -= awaited;
+        if receiver.peek().unwrap().is_some() {
+            break;
+        }
+    }
+    assert_eq!((left, receiver.take_front()), (0, whole.into()));
+    // The end is seen whatever is awaited.
+    socket.start_read(receiver.take_read_buf(), true);
+    drop(other);
+    assert_eq!(read(&mut receiver).await, 0);
+}
+
+#[tokio::test]
 async fn a_cancelled_read_gives_its_buffer_back() {
     let Some(mut end) = pair() else { return };
-    end.socket.start_read(end.receiver.take_read_buf());
+    end.socket.start_read(end.receiver.take_read_buf(), false);
     settle().await;
     end.socket.cancel_read();
     let RingRead::Read(buf, outcome) = end.read().await else { panic!("no read is over") };
@@ -328,7 +378,7 @@ async fn dropping_a_connection_frees_nothing_that_the_kernel_has() {
     for operation in ["read", "header", "deposit", "write"] {
         let mut end = pair().unwrap();
         match operation {
-            "read" => end.socket.start_read(end.receiver.take_read_buf()),
+            "read" => end.socket.start_read(end.receiver.take_read_buf(), false),
             "header" => end.socket.start_header(),
             "deposit" => {
                 end.other.write_all(&message(100_000, 1)[..70_000]).unwrap();
@@ -336,7 +386,7 @@ async fn dropping_a_connection_frees_nothing_that_the_kernel_has() {
                     end.receive().await.unwrap();
                     assert!(end.frame().is_none());
                 }
-                end.socket.start_read(end.receiver.take_read_buf());
+                end.socket.start_read(end.receiver.take_read_buf(), false);
             }
             _ => {
                 let mut outbox = Outbox::default();
@@ -415,7 +465,7 @@ fn the_end_of_a_runtime_ends_its_operations() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let end = runtime.block_on(async {
         let mut end = pair()?;
-        end.socket.start_read(end.receiver.take_read_buf());
+        end.socket.start_read(end.receiver.take_read_buf(), false);
         settle().await;
         Some(end)
     });
@@ -442,7 +492,7 @@ fn a_runtime_may_move_to_another_thread() {
                     end.other.write_all(&message(3, 3)).unwrap();
                     assert_eq!(end.receive().await.unwrap(), 15);
                     assert!(end.frame().is_some());
-                    end.socket.start_read(end.receiver.take_read_buf());
+                    end.socket.start_read(end.receiver.take_read_buf(), false);
                     settle().await;
                     Some(end)
                 })
