@@ -344,6 +344,8 @@ fn no_receive_buffer_is_lost_between_bulk_and_small_messages() {
         });
         held()
     };
-    let first = run(50);
-    assert_eq!(run(200), first, "the pools grow");
+    // How many are out at a time depends on how fast messages come: one or two a side.
+    let most = run(50) + 4 * (128 << 10);
+    let later = run(200);
+    assert!(later <= most, "the pools grow to {later}, over {most}");
 }
