@@ -12,7 +12,7 @@ use std::task::{Context, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use super::{BACKLOG, LOW_WATER, Link, State, TRICKLE, WORTH_IT, now};
+use super::{BACKLOG, LOW_WATER, Link, State, TRICKLE, now};
 use crate::transport::RingRead;
 use crate::transport::uring::UringSocket;
 
@@ -141,7 +141,7 @@ impl Link {
             RingRead::Pending => {}
             RingRead::Idle if state.machine.may_wait_with_buf() && !state.quiet => {
                 let rest = state.machine.rest();
-                let slow = self.trickles && state.receiving.1 && rest >= WORTH_IT;
+                let slow = self.trickles && state.receiving.1 && rest >= TRICKLE;
                 self.await_octets(&mut state, if slow { rest.min(LOW_WATER) } else { 1 });
                 state.receiving.0 = now;
                 ring.start_read(state.machine.take_read_buf(), slow);
@@ -159,7 +159,7 @@ impl Link {
             }
             RingRead::Read(buf, outcome) => {
                 let n = outcome.as_ref().map_or(0, |n| *n);
-                if buf.is_deposit() && n >= WORTH_IT {
+                if buf.is_deposit() && n >= TRICKLE {
                     let took = now.saturating_duration_since(state.receiving.0);
                     state.receiving.1 = took.as_nanos() * TRICKLE as u128 > SLOW.as_nanos() * n as u128;
                 }
