@@ -230,3 +230,27 @@ fn structs_in_memory_are_floods_of_zorb_and_plain_ones_of_the_others() {
         assert_eq!((told(0), told(1)), ("struct".into(), "zstruct".into()), "{cell}");
     }
 }
+
+#[test]
+fn connections_share_the_work_and_each_side_is_charged() {
+    let ttcp_program = env!("CARGO_BIN_EXE_ttcp");
+    let peer = format!(
+        "many={ttcp_program} server --host 127.0.0.1 --ior {{dir}}/many.ior --no-low-water\
+         ::{ttcp_program} client {{args}} --ior {{dir}}/many.ior --connections 5"
+    );
+    let work = ["--tests", "ping,pipeline,ttcp", "--types", "octet", "--sizes", "1K,200K"];
+    let out = ttcp(&["run", "--quick", "--peers", "none", "--repeat", "1", "--total", "3M", "--n", "100"])
+        .args(work)
+        .args(["--processor", "--peer", &peer])
+        .output()
+        .unwrap();
+    let stdout = text(&out.stdout);
+    assert!(out.status.success(), "{stdout}{}", text(&out.stderr));
+    let rows: Vec<&str> = stdout.lines().filter(|l| l.starts_with("| ")).collect();
+    assert_eq!(rows.len(), 2 * (1 + 5), "{stdout}");
+    let charged = |row: &&str| row.contains("(") && row.contains(" + ");
+    assert_eq!(rows.iter().filter(|row| charged(row)).count(), 5, "{stdout}");
+
+    let more = ["client", "echo", "--connections", "2", "--ior", "corbaloc::127.0.0.1:9"];
+    assert!(!ttcp(&more).output().unwrap().status.success(), "one connection only");
+}
