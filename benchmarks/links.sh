@@ -11,6 +11,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 out=${1:?usage: benchmarks/links.sh DIRECTORY [ROUNDS]}
 rounds=${2:-3}
 longest=$((SECONDS + 40 * 60))
+tables=0
 
 die() {
   echo "links: $*" >&2
@@ -79,13 +80,17 @@ table() { # file, title, arguments of ttcp run
     return
   fi
   echo "links: $title" >&2
-  printf '\n## %s\n\n' "$title"
-  timeout $((longest - SECONDS + 60)) ttcp run --peers none --processor --repeat "$rounds" --json "$out/$file.json" "$@" "${peers[@]}" |
-    grep -v '^|-*|$'
+  # The machine is described once.
+  local first=$((tables == 0))
+  tables=$((tables + 1))
+  (cd "$out" && timeout $((longest - SECONDS + 60)) ttcp run --peers none --processor --repeat "$rounds" --json "$file.json" "$@" "${peers[@]}") |
+    awk -v title="$title" -v first="$first" '
+      /^(machine|tcp): |^ttcp / { if (first) print; next }
+      /^\|/ { if (!rows++) printf "\n## %s\n\n", title; else if (/^\| (processor) /) print ""; print }'
 }
 
 {
-  printf '# Slow links\n\nProcessor time of both sides, and of sender + receiver. %s rounds.\n' "$rounds"
+  printf '# Slow links\n\nProcessor time of both sides, and of sender + receiver. Rounds: %s.\n\n' "$rounds"
   ways
   for mtu in 1500 9000; do
     link 1gbit "$mtu"
@@ -98,6 +103,6 @@ table() { # file, title, arguments of ttcp run
   for n in 1 100 1000; do
     link 1gbit 1500
     ways "--connections $n"
-    table "connections-1g-$n" "1 Gbit/s, MTU 1500, $n connections in turn" --tests ttcp,pipeline --types octet --sizes 1K,64K --total 128M --n 50000
+    table "connections-1g-$n" "1 Gbit/s, MTU 1500, connections used in turn: $n" --tests ttcp,pipeline --types octet --sizes 1K,64K --total 128M --n 50000
   done
 } | tee "$out/links.md"
