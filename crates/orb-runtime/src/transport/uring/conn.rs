@@ -36,6 +36,9 @@ const ZERO_COPY_KEEPS: Duration = Duration::from_millis(1);
 const REPORT_USAGE: u16 = 1 << 3;
 const COPIED: u32 = 1 << 31;
 
+/// `IORING_RECVSEND_POLL_FIRST`: to wait for the socket before asking it.
+pub(super) const POLL_FIRST: u16 = 1;
+
 /// Vectored writes of one chain.
 pub(super) const CHAIN: usize = 4;
 

@@ -292,7 +292,7 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        ring::lock(&self.state)
+        lock(&self.state)
     }
 
     /// Taken before the other lock.
@@ -338,6 +338,12 @@ impl Shared {
         wakers.drain(..).for_each(Waker::wake);
         more
     }
+}
+
+/// The connections, for a moment.
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    // Nothing that can panic runs in the middle of a change.
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Reaper {

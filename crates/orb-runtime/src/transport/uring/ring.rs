@@ -21,7 +21,7 @@ use std::mem;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -32,9 +32,10 @@ use giop_proto::receive::{HEADER_LEN, PIECE_HEADER_LEN, ReadBuf};
 use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue, types};
 
 use super::conn::{
-    CANCEL, CHAIN, Chain, Conn, HEADER, Header, Index, KIND_BITS, MAX_WRITE, READ, Read, VECTORS, WRITE,
-    Write, ZeroCopy, gone, receive_header, user_data,
+    CANCEL, CHAIN, Chain, Conn, HEADER, Header, Index, KIND_BITS, MAX_WRITE, POLL_FIRST, READ, Read, VECTORS,
+    WRITE, Write, ZeroCopy, gone, receive_header, user_data,
 };
+use super::lock;
 use crate::transport::RingRead;
 
 /// Entries of the submission queue. What finds no place waits in front of it.
@@ -42,9 +43,6 @@ const ENTRIES: u32 = 256;
 
 /// Entries of the completion queue. The kernel keeps what finds no place.
 const COMPLETIONS: u32 = 4096;
-
-/// `IORING_RECVSEND_POLL_FIRST`: to wait for the socket before asking it.
-const POLL_FIRST: u16 = 1;
 
 /// Submissions of one turn.
 const TURNS: usize = 16;
@@ -552,12 +550,6 @@ impl Ring {
             self.free.push(index.0);
         }
     }
-}
-
-/// The connections, for a moment.
-pub(super) fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    // Nothing that can panic runs in the middle of a change.
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Ring {
