@@ -11,8 +11,8 @@ use std::time::Instant;
 use bytes::Bytes;
 use giop_codec::cdr::{CdrDecode, Decoder, Encoder, Seq};
 use giop_codec::giop::{
-    BlockList, ContextId, MIN_BLOCK, MessageType, RequestHeader, RequestId, ResponseFlags,
-    ServiceContext, ServiceContexts, TargetAddress, begin_body, finish_message, put_message_header,
+    BlockList, ContextId, MIN_BLOCK, MessageType, RequestHeader, RequestId, ResponseFlags, ServiceContext,
+    ServiceContexts, TargetAddress, begin_body, finish_message, put_message_header,
 };
 use giop_codec::{ByteOrder, DecodeError, Version};
 use giop_proto::{BufferPool, Config, Connection, Event, Limits, Role};
@@ -91,7 +91,10 @@ fn converse(message: &[u8], mut most: impl FnMut(usize) -> usize, times: usize) 
                 let token = request.token();
                 let arguments = request.take_arguments(&mut bytes::BytesMut::new()).expect("it is large");
                 let again = arguments.decode(&pool, |mut d| Vec::<Bytes>::decode(&mut d));
-                assert_eq!(format!("{:?}", again.map(short)), told.last().expect("pushed").lines().next().unwrap_or(""));
+                assert_eq!(
+                    format!("{:?}", again.map(short)),
+                    told.last().expect("pushed").lines().next().unwrap_or("")
+                );
                 conn.finish_request(token);
             }
             if rest.is_empty() {
