@@ -102,7 +102,8 @@ pub struct Diagnostics {
     sources: Rc<Sources>,
 }
 
-/// Errors beyond this number are counted, not kept: a broken megabyte must not give a megabyte of messages.
+/// Errors beyond this number are counted, not kept, and so are warnings: a broken megabyte must not give a megabyte of
+/// messages, and many warnings hide no error.
 const MAX_KEPT: usize = 200;
 
 impl Diagnostics {
@@ -157,28 +158,30 @@ impl<'a> IntoIterator for &'a Diagnostics {
 pub(crate) struct Collector {
     items: Vec<Diagnostic>,
     errors: usize,
+    /// How many of the items are errors.
+    kept_errors: usize,
 }
 
 impl Collector {
     pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
-        if diagnostic.severity == Severity::Error {
-            self.errors += 1;
-        }
-        if self.items.len() < MAX_KEPT && !self.items.contains(&diagnostic) {
+        let is_error = diagnostic.severity == Severity::Error;
+        self.errors += usize::from(is_error);
+        let kept = if is_error { self.kept_errors } else { self.items.len() - self.kept_errors };
+        if kept < MAX_KEPT && !self.items.contains(&diagnostic) {
             self.items.push(diagnostic);
+            self.kept_errors += usize::from(is_error);
         }
     }
 
     /// Takes over what another one has.
     pub(crate) fn absorb(&mut self, other: Collector) {
-        let kept = other.items.iter().filter(|item| item.severity == Severity::Error).count();
-        self.errors += other.errors.saturating_sub(kept);
+        self.errors += other.errors.saturating_sub(other.kept_errors);
         other.items.into_iter().for_each(|item| self.push(item));
     }
 
-    /// No further finding will be kept, so none is worth much work.
+    /// No further error will be kept, so none is worth much work.
     pub(crate) fn is_full(&self) -> bool {
-        self.items.len() >= MAX_KEPT
+        self.kept_errors >= MAX_KEPT
     }
 
     pub(crate) fn errors(&self) -> usize {
@@ -189,5 +192,27 @@ impl Collector {
     pub(crate) fn finish(self, sources: Rc<Sources>) -> Result<Diagnostics, Diagnostics> {
         let all = Diagnostics::new(self.items, sources);
         if self.errors == 0 { Ok(all) } else { Err(all) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_warnings_hide_no_error() {
+        let mut out = Collector::default();
+        for n in 0..3 * MAX_KEPT {
+            out.push(Diagnostic::warning("not-found", Span::START, n.to_string()));
+        }
+        for n in 0..2 * MAX_KEPT {
+            out.push(Diagnostic::error("not-found", Span::START, n.to_string()));
+        }
+        let mut all = Collector::default();
+        all.absorb(out);
+        assert_eq!(all.errors(), 2 * MAX_KEPT);
+        let found = all.finish(Rc::default()).unwrap_err();
+        let errors = found.iter().filter(|item| item.severity == Severity::Error).count();
+        assert_eq!((errors, found.len()), (MAX_KEPT, 2 * MAX_KEPT));
     }
 }

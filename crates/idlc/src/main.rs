@@ -22,7 +22,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             failure.show(args.colour.wanted());
-            failure.code()
+            ExitCode::from(failure.code())
         }
     }
 }
@@ -31,6 +31,8 @@ fn main() -> ExitCode {
 enum Failure {
     /// The IDL is wrong; said already where it is.
     Idl,
+    /// A file can not be read; said already.
+    Unread,
     /// Options do not fit the IDL.
     Options(Vec<String>),
     /// Input or output.
@@ -38,23 +40,24 @@ enum Failure {
 }
 
 impl Failure {
-    fn code(&self) -> ExitCode {
-        ExitCode::from(match self {
+    /// The exit code: the higher, the less the IDL is to blame.
+    fn code(&self) -> u8 {
+        match self {
             Failure::Idl => 1,
             Failure::Options(_) => 2,
-            Failure::Io(_) => 3,
-        })
+            Failure::Unread | Failure::Io(_) => 3,
+        }
     }
 
     fn show(&self, colour: bool) {
         let lines = match self {
-            Failure::Idl => &[][..],
+            Failure::Idl | Failure::Unread => &[][..],
             Failure::Options(lines) => lines,
             Failure::Io(line) => std::slice::from_ref(line),
         };
         let (start, end) = if colour { ("\x1b[1;91m", "\x1b[0m") } else { ("", "") };
         for line in lines {
-            eprintln!("{start}error{end}: {line}");
+            complain(&format!("{start}error{end}: {line}\n"));
         }
     }
 }
@@ -64,11 +67,21 @@ fn run(args: &Args) -> Result<(), Failure> {
     match &args.command {
         Command::Check { input } => {
             // Each by itself, and all of them whatever is wrong with one.
-            let mut good = true;
+            let mut worst: Result<(), Failure> = Ok(());
             for file in &input.files {
-                good &= compile(input, std::slice::from_ref(file), colour).is_ok();
+                let Err(failure) = compile(input, std::slice::from_ref(file), colour) else { continue };
+                worst = match worst {
+                    Err(worse) if worse.code() >= failure.code() => {
+                        failure.show(colour);
+                        Err(worse)
+                    }
+                    other => {
+                        let _ = other.inspect_err(|less| less.show(colour));
+                        Err(failure)
+                    }
+                };
             }
-            if good { Ok(()) } else { Err(Failure::Idl) }
+            worst
         }
         Command::Rust { input, output, mapping } => {
             let model = compile(input, &input.files, colour)?;
@@ -126,7 +139,8 @@ fn compile(input: &Input, files: &[PathBuf], colour: bool) -> Result<Model, Fail
     };
     let model = result.map_err(|errors| {
         show(&errors, colour);
-        Failure::Idl
+        let unread = errors.iter().any(|error| error.code == "cannot-read");
+        if unread { Failure::Unread } else { Failure::Idl }
     })?;
     if !input.no_warnings {
         show(model.warnings(), colour);
@@ -135,7 +149,12 @@ fn compile(input: &Input, files: &[PathBuf], colour: bool) -> Result<Model, Fail
 }
 
 fn show(messages: &Diagnostics, colour: bool) {
-    eprint!("{}", messages.render(colour));
+    complain(&messages.render(colour));
+}
+
+/// Writes to standard error. Who reads that may stop early.
+fn complain(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
 /// The Rust of a model, laid out for readers.

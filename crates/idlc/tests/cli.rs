@@ -83,7 +83,7 @@ fn check_is_silent_where_all_is_well() {
 fn check_reports_every_file() {
     let folder = folder();
     let run = idlc(folder.path(), &["check", "bad.idl", "absent.idl", "warn.idl", "bank.idl"], "");
-    assert_eq!((run.code, run.out.as_str()), (1, ""));
+    assert_eq!((run.code, run.out.as_str()), (3, ""));
     insta::assert_snapshot!("check", run.err);
     let run = idlc(folder.path(), &["check", "--no-warnings", "warn.idl"], "");
     assert_eq!((run.code, run.err.as_str()), (0, ""));

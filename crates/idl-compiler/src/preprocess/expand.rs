@@ -9,6 +9,10 @@ use super::macros::{Builtin, Macro, MacroKind, Part, PartToken};
 use super::scan::Cursor;
 use super::text::{Kind, Piece};
 use super::{MAX_EXPANDED, Preprocessor};
+
+/// Octets of text made by macros that count as one token.
+const OCTETS: usize = 16;
+
 use crate::diagnostic::Diagnostic;
 
 /// Calls in arguments of calls may nest this deep.
@@ -131,9 +135,10 @@ impl Preprocessor<'_> {
         let (file, at) = open.map_or((0, 0), |open| (open.cursor.file, open.cursor.at));
         let (kind, text) = match builtin {
             Builtin::File => {
-                let name = self.sources.file(file).map_or("", |file| file.line(at).0);
-                let name = name.replace('\\', "\\\\").replace('"', "\\\"");
-                (Kind::Quoted, format!("\"{name}\""))
+                let name = self.sources.file(file).map_or("", |file| file.name_at(at));
+                let name = format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""));
+                self.charge(name.len() / OCTETS, used);
+                (Kind::Quoted, name)
             }
             Builtin::Line => {
                 let line = open.map_or(1, |open| open.numbers.line(open.cursor.line));
@@ -365,6 +370,10 @@ impl Preprocessor<'_> {
         }
         let text: Rc<str> = format!("{}{}", &*left.text, &*right.text).into();
         let span = left.span;
+        // What is joined again and again is copied again and again.
+        if !self.charge(text.len() / OCTETS, &left) {
+            return out.push(left);
+        }
         if DOUBLE.contains(&&*text) {
             out.extend([left, Piece { spaced: false, ..right.clone() }]);
             return;

@@ -146,6 +146,9 @@ impl Preprocessor<'_> {
     }
 }
 
+/// More parameters than C++ asks compilers for: each word of a body is looked up among them.
+const MAX_PARAMETERS: usize = 256;
+
 /// Parameters from behind the opening parenthesis, and what follows the closing one.
 fn parameters<'p>(line: &'p [Piece], open: &Piece) -> Result<(Params, &'p [Piece]), Diagnostic> {
     let mut params = Params::default();
@@ -171,6 +174,9 @@ fn parameters<'p>(line: &'p [Piece], open: &Piece) -> Result<(Params, &'p [Piece
             }
             if params.names.contains(&name.text) {
                 return Err(bad(format!("a second parameter `{}`", &*name.text), Some(name)));
+            }
+            if params.names.len() == MAX_PARAMETERS {
+                return Err(bad(format!("a macro has at most {MAX_PARAMETERS} parameters"), Some(name)));
             }
             params.names.push(name.text.clone());
             // `args...`, as GNU has it.

@@ -24,12 +24,21 @@ impl std::fmt::Display for Position {
 impl File {
     /// Name of the file and number of the line in which an octet stands, as `#line` says.
     pub(crate) fn line(&self, offset: usize) -> (&str, usize) {
-        let mark = self.marks.partition_point(|mark| mark.offset as usize <= offset).checked_sub(1);
-        let mark = mark.and_then(|at| self.marks.get(at));
+        let mark = self.mark(offset);
         let (from, first) = mark.map_or((0, self.first_line), |mark| (mark.offset as usize, mark.line));
         let between = self.text.as_bytes().get(from..offset.min(self.text.len())).unwrap_or(&[]);
         let lines = between.iter().filter(|octet| **octet == b'\n').count();
         (mark.and_then(|mark| mark.name.as_deref()).unwrap_or(&self.name), first + lines)
+    }
+
+    /// The name alone, without counting lines.
+    pub(crate) fn name_at(&self, offset: usize) -> &str {
+        self.mark(offset).and_then(|mark| mark.name.as_deref()).unwrap_or(&self.name)
+    }
+
+    fn mark(&self, offset: usize) -> Option<&LineMark> {
+        let mark = self.marks.partition_point(|mark| mark.offset as usize <= offset).checked_sub(1)?;
+        self.marks.get(mark)
     }
 
     /// The name that holds at the end of what was read so far.
