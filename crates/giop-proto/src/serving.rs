@@ -82,6 +82,18 @@ impl Serving {
         awaited
     }
 
+    /// The reply that was awaited goes out, the request goes on. Says whether it was awaited.
+    #[cold]
+    pub(crate) fn acknowledge(&mut self, token: ServeToken) -> bool {
+        match self.slots.get_mut(token.index()) {
+            Some(slot) if slot.generation == token.generation && slot.state == State::Awaited => {
+                slot.state = State::Unawaited;
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Gives up the reply of a request; `None` if none of that id is awaited.
     ///
     /// This walks the table, whose length `Limits::max_requests` bounds.
@@ -110,6 +122,18 @@ mod tests {
         assert_eq!(serving.len(), 1);
         assert!(serving.finish(second));
         assert_eq!(serving.len(), 0);
+    }
+
+    #[test]
+    fn an_acknowledged_request_is_served_until_it_is_finished() {
+        let mut serving = Serving::default();
+        let token = serving.insert(RequestId(2), true);
+        assert!(serving.acknowledge(token));
+        assert!(!serving.acknowledge(token));
+        assert_eq!(serving.len(), 1);
+        assert!(!serving.finish(token));
+        assert_eq!(serving.len(), 0);
+        assert!(!serving.acknowledge(token));
     }
 
     #[test]

@@ -258,6 +258,57 @@ fn between_pieces_other_messages_come_and_a_cancel_ends_the_stream() {
 }
 
 #[test]
+fn a_second_stream_begins_when_the_end_of_the_first_was_taken() {
+    let first = fragmented(&ask(2, 100_000).octets(), 20_000, 20_000);
+    let second = fragmented(&ask(6, 100_000).octets(), 20_000, 20_000);
+    let mut pair = pair(Cut::Whole);
+    pair.server.inject(&first[0]);
+    pair.drive();
+    let request = pair.request();
+    pair.server.conn.open_stream(request.token(), 90_000);
+    pair.server.conn.lend(request.token(), loan(50_000), pair.now).unwrap();
+    pair.drive();
+    // In one read.
+    pair.server.inject(&[cancel(Version::V1_2, 2), second[0].clone()].concat());
+    pair.drive();
+    assert_eq!(pair.server.cancelled, [request.token()]);
+    assert!(pair.server.conn.has_chunk(), "whoever takes the first one is told");
+    assert!(pair.server.requests.is_empty() && !pair.server.conn.wants_read());
+    let Returned::Loan(_) = pair.server.conn.take_loan() else { panic!() };
+    assert_eq!(pair.server.conn.take_chunk(request.token(), pair.now), Chunk::Lost);
+    pair.drive();
+    let later = pair.request();
+    pair.server.conn.open_stream(later.token(), 90_000);
+    assert!(!pair.server.conn.has_chunk());
+    assert_eq!(pair.server.conn.take_chunk(later.token(), pair.now), Chunk::Pending);
+    pair.server.inject(&second[1]);
+    pair.drive();
+    let Chunk::Octets(octets) = pair.server.conn.take_chunk(later.token(), pair.now) else { panic!() };
+    assert_eq!(octets.len(), 20_000);
+}
+
+#[test]
+fn a_stream_goes_on_among_more_requests_than_may_be_served() {
+    let mut limits = Limits::default();
+    limits.max_requests = 2;
+    let pieces = fragmented(&ask(2, 100_000).octets(), 20_000, 20_000);
+    let mut pair = pair_of(Cut::Whole, limits);
+    pair.server.inject(&pieces[0]);
+    pair.drive();
+    let request = pair.request();
+    pair.server.conn.open_stream(request.token(), 90_000);
+    assert_eq!(pair.server.conn.take_chunk(request.token(), pair.now), Chunk::Pending);
+    for id in [4, 6, 8] {
+        pair.server.inject(&ask(id, 10).octets());
+    }
+    pair.server.inject(&pieces[1]);
+    pair.drive();
+    assert_eq!(pair.server.conn.serving(), 2);
+    let Chunk::Octets(octets) = pair.server.conn.take_chunk(request.token(), pair.now) else { panic!() };
+    assert_eq!(octets.len(), 20_000);
+}
+
+#[test]
 fn fragments_that_lie_end_the_connection_or_the_stream() {
     let ask = ask(2, 100_000);
     let pieces = fragmented(&ask.octets(), 20_000, 20_000);

@@ -26,6 +26,7 @@ impl Connection {
                     && !self.is_held()
                     && !self.rx.is_starved()
                     && !self.rx.awaits_taker()
+                    && !self.awaits_end()
             }
             Phase::Finishing { eof, .. } => !eof,
             Phase::Lingering { .. } => true,
@@ -129,7 +130,15 @@ impl Connection {
     /// Whether the peer has to wait. Whoever awaits replies never stops reading.
     #[inline]
     pub(super) fn is_held(&self) -> bool {
-        self.is_over_budget() && self.calls.waiting() == 0
+        // What is served may wait for the rest of its payload, which stands between other requests.
+        let feeds = self.rx.has_stream() && !self.rx.awaits_taker();
+        self.is_over_budget() && self.calls.waiting() == 0 && !feeds
+    }
+
+    /// Whether the payload that was under way ended and its taker does not know yet: until then nothing else is handed out.
+    #[inline]
+    fn awaits_end(&self) -> bool {
+        self.streamed.is_some() && !self.rx.has_stream()
     }
 
     #[inline]
@@ -163,6 +172,7 @@ impl Connection {
             // A streamed request has the connection for itself until its payload is taken.
             let held = self.streamed.is_some() && self.rx.holds_messages();
             match if held { Ok(None) } else { self.rx.peek() } {
+                Ok(Some(_)) if self.awaits_end() => break,
                 Ok(Some(header)) => {
                     self.clock.header();
                     self.stats.messages_in += 1;

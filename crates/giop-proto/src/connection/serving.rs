@@ -23,7 +23,7 @@ impl Connection {
     /// Tells the sender of a oneway that the request is there, by a reply as for [`send_reply`](Self::send_reply). The request goes on,
     /// its payload too, and has to be ended by [`finish_request`](Self::finish_request).
     pub fn acknowledge(&mut self, token: ServeToken, message: &mut Encoder) {
-        if self.serving.finish(token) && self.is_serving_phase() {
+        if self.serving.acknowledge(token) && self.is_serving_phase() {
             self.queue(message, false);
         } else {
             message.reset(message.order(), message.version());

@@ -24,7 +24,8 @@ use crate::pool::{BASE_ALIGN, Buffer, BufferPool};
 /// until a method of the target is called next, or it is dropped.
 pub trait DepositTarget: Send + 'static {
     /// Where the octets behind the first `at` ones go, `left` of which are still to come: at least one octet of memory; more than
-    /// `left` are not used. It is asked again, mostly with the same `at`, and then gives the same memory.
+    /// `left` are not used. It is asked again, mostly with the same `at`, and then gives the same memory. It is asked where the
+    /// connection is read, over an io_uring under its lock, so it must be quick and not wait for whoever uses the connection.
     ///
     /// # Errors
     /// The stream is refused, or can not go on. No memory at all is such an error as well.

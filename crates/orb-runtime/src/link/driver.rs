@@ -1,5 +1,6 @@
 //! The task of a connection: it reads where no caller does, serves requests in place, finishes writes and keeps time.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, MutexGuard};
@@ -49,7 +50,7 @@ pub(crate) struct Driver {
     /// Requests that wait for `Orb::accept`.
     held: Vec<IncomingRequest>,
     /// Requests that are to be served together, and what came of them. Empty but for their memory.
-    together: Vec<IncomingRequest>,
+    together: VecDeque<IncomingRequest>,
     outcomes: Vec<Outcome>,
     finished: Vec<ServeToken>,
 }
@@ -67,7 +68,7 @@ impl Driver {
             timer: None,
             moved: false,
             held: Vec::new(),
-            together: Vec::new(),
+            together: VecDeque::new(),
             outcomes: Vec::new(),
             finished: Vec::new(),
         }
@@ -75,7 +76,8 @@ impl Driver {
 
     /// Starts a request. Called without the lock: a servant's code runs here.
     fn serve(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) -> Option<Outcome> {
-        if self.orb.is_holding(cx) {
+        // Behind one that waits, all wait.
+        if !self.held.is_empty() || self.orb.is_holding(cx) {
             self.held.push(incoming);
             return None;
         }
@@ -165,10 +167,23 @@ impl Driver {
     ) -> (MutexGuard<'a, State>, usize) {
         let mut served = 0;
         loop {
+            let left = self.together.len();
+            if left > 0 {
+                // Their replies would be too much before; who waits for replies never stops reading.
+                if !state.machine.has_room() && state.machine.calls_waiting() == 0 {
+                    state.stalled = true;
+                    break;
+                }
+                drop(state);
+                state = self.serve_together(link, cx);
+                served += left - self.together.len();
+                continue;
+            }
+            state.stalled = false;
             let mut event = state.machine.poll_event();
             if let Some(Event::Request(incoming)) = event {
-                served += 1;
                 if !state.machine.has_more_input() {
+                    served += 1;
                     drop(state);
                     let outcome = self.serve(cx, incoming);
                     state = link.lock();
@@ -177,19 +192,20 @@ impl Driver {
                     }
                     continue;
                 }
-                self.together.push(incoming);
+                self.together.push_back(incoming);
                 event = loop {
                     if self.together.len() >= TOGETHER || !state.machine.may_hand_out() {
                         break None;
                     }
                     match state.machine.poll_event() {
-                        Some(Event::Request(incoming)) => self.together.push(incoming),
+                        Some(Event::Request(incoming)) => self.together.push_back(incoming),
                         other => break other,
                     }
                 };
-                served += self.together.len() - 1;
+                let together = self.together.len();
                 drop(state);
                 state = self.serve_together(link, cx);
+                served += together - self.together.len();
                 if event.is_none() {
                     continue;
                 }
@@ -197,7 +213,7 @@ impl Driver {
             match event {
                 None => break,
                 // The loop above takes them all.
-                Some(Event::Request(incoming)) => self.together.push(incoming),
+                Some(Event::Request(incoming)) => self.together.push_back(incoming),
                 Some(Event::Locate(locate)) => {
                     drop(state);
                     self.locate(&locate);
@@ -217,12 +233,11 @@ impl Driver {
         (state, served)
     }
 
-    /// Serves the requests taken together, and queues their replies.
+    /// Serves the requests taken together, and queues their replies. Those whose replies would be too much for the socket stay.
     fn serve_together<'a>(&mut self, link: &'a Link, cx: &mut Context<'_>) -> MutexGuard<'a, State> {
-        let mut together = std::mem::take(&mut self.together);
         self.running.gather();
         let mut octets = 0;
-        for incoming in together.drain(..) {
+        while let Some(incoming) = self.together.pop_front() {
             match self.serve(cx, incoming) {
                 None => {}
                 // The next request takes the same encoder.
@@ -235,12 +250,13 @@ impl Driver {
                     self.outcomes.push(outcome);
                     if octets >= REPLIES {
                         octets = 0;
-                        drop(self.answer_all(link, link.lock()));
+                        if !self.answer_all(link, link.lock()).machine.has_room() {
+                            break;
+                        }
                     }
                 }
             }
         }
-        self.together = together;
         self.running.rest();
         self.answer_all(link, link.lock())
     }
@@ -312,7 +328,8 @@ impl Driver {
         let started = state.clock;
         let mut served = 0;
         // A driver is mostly woken because something came: then nothing is looked at before it is read.
-        if state.driver_reads && !state.reading && self.running.is_idle() && state.machine.wants_read() {
+        let idle = self.running.is_idle() && self.together.is_empty();
+        if state.driver_reads && !state.reading && idle && state.machine.wants_read() {
             match link.socket.poll_read_ready(cx) {
                 Poll::Ready(Ok(())) => (state, _) = link.read(state, Duration::ZERO),
                 // Said again below, with all that belongs to it.
@@ -320,9 +337,9 @@ impl Driver {
             }
         }
         if !self.held.is_empty() && !self.orb.is_holding(cx) {
-            self.together.append(&mut self.held);
-            drop(state);
-            state = self.serve_together(&link, cx);
+            for incoming in self.held.drain(..).rev() {
+                self.together.push_front(incoming);
+            }
         }
         loop {
             state = link.settle(state, cx);
@@ -354,7 +371,13 @@ impl Driver {
                 }
                 (state, _) = link.flush(state);
             }
-            (state, _) = self.events(&link, state, cx);
+            let more;
+            (state, more) = self.events(&link, state, cx);
+            if more > 0 {
+                // Served now that there is room for their replies, which leave at once.
+                served += more;
+                continue;
+            }
             // Pieces of a stream are cut with the messages around them.
             state.wake_stream();
             if state.machine.is_closed() {
@@ -374,7 +397,8 @@ impl Driver {
             }
             state.driver_awake = false;
             let caller_reads = link.client_only && !state.driver_reads && state.machine.calls_waiting() <= 1;
-            if state.reading || caller_reads || !state.machine.wants_read() {
+            let stalled = !self.together.is_empty();
+            if state.reading || caller_reads || stalled || !state.machine.wants_read() {
                 return Poll::Pending;
             }
             if served >= BURST && state.clock.saturating_duration_since(started) > SLICE {

@@ -130,6 +130,8 @@ struct State {
     shares: bool,
     /// The servant that waits for a chunk of its request's payload.
     stream: Option<Waker>,
+    /// The driver has requests that it serves when more of what is queued is written.
+    stalled: bool,
     /// The write side of the socket is shut down.
     shut_down: bool,
     /// When the driver's timer fires.
@@ -166,6 +168,7 @@ impl Link {
             headers: Headers::default(),
             shares,
             stream: None,
+            stalled: false,
             shut_down: false,
             armed: None,
         };
@@ -295,6 +298,9 @@ impl Link {
             state.writing = false;
             if state.machine.backlog() < BACKLOG {
                 state.wake_room();
+                if state.stalled {
+                    state.wake_driver();
+                }
             }
             return (state, progress);
         }

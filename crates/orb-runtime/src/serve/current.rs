@@ -112,6 +112,10 @@ impl Request {
         let arguments = incoming.take_arguments(&mut info.headers);
         info.target = Some(Target { entry, source: Source::Wire(incoming) });
         *info.cancelled.get_mut() = false;
+        if std::mem::take(info.has_reply_contexts.get_mut()) {
+            // Of a request that had no reply to put them into.
+            info.reply_contexts.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+        }
         arguments
     }
 

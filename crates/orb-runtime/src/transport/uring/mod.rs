@@ -170,13 +170,16 @@ impl UringSocket {
     /// Looks at once what is complete, instead of at the reaper's next turn.
     pub(crate) fn look(&self) {
         let mut wakers = Vec::new();
-        if self.is_here() {
-            self.shared.turn(&mut wakers, Queues::look);
+        let more = if self.is_here() {
+            self.shared.turn(&mut wakers, Queues::look)
         } else {
             // What came while its thread slept is complete already.
-            self.shared.turn(&mut wakers, Queues::take_completions);
-        }
+            self.shared.turn(&mut wakers, Queues::take_completions)
+        };
         self.shared.lock().ring.keep(wakers);
+        if more {
+            self.shared.rouse();
+        }
     }
 
     /// Submits what waits, and asks the ring again and again for up to `longest` whether something became of the connection's
@@ -189,13 +192,17 @@ impl UringSocket {
         let own = self.shared.lock().ring.swap_waker(self.index, None);
         let mut wakers = Vec::new();
         loop {
-            self.shared.turn(&mut wakers, Queues::poll);
+            let more = self.shared.turn(&mut wakers, Queues::poll);
             let mut state = self.shared.lock();
             state.ring.keep(std::mem::take(&mut wakers));
             let news = state.ring.has_news(self.index);
             if news || begun.elapsed() >= longest {
                 // Under the lock: nothing completes unheard in between.
                 state.ring.swap_waker(self.index, own);
+                drop(state);
+                if more {
+                    self.shared.rouse();
+                }
                 return news;
             }
             drop(state);
@@ -314,6 +321,15 @@ impl Shared {
         drop_lent(dead);
         // A waker may run anything: not under the lock.
         reaper.into_iter().chain(others).for_each(Waker::wake);
+    }
+
+    /// Has the reaper submit what a turn left.
+    #[cold]
+    fn rouse(&self) {
+        let mut state = self.lock();
+        let reaper = if std::mem::replace(&mut state.asked, true) { None } else { state.reaper.clone() };
+        drop(state);
+        reaper.into_iter().for_each(Waker::wake);
     }
 
     /// Submits and completes, then wakes whom it concerns. Says whether there is more to submit.
