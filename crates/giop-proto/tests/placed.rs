@@ -10,43 +10,14 @@ use giop_codec::giop::RequestId;
 use giop_codec::{ByteOrder, Version};
 use giop_proto::receive::{CHUNK, STREAM_START};
 use giop_proto::{
-    AlignedBuffer, BufferPool, Chunk, CloseReason, Config, IncomingRequest, Limits, Loan, ProtocolError,
-    Returned, Role, SlowPeer, Streams,
+    AlignedBuffer, BufferPool, Chunk, CloseReason, IncomingRequest, Limits, Loan, ProtocolError, Returned,
+    SlowPeer,
 };
 use util::messages::{Ask, cancel, fragmented};
+use util::streamed::{body, pair, pair_of};
 use util::{Cut, Pair};
 
 const MIB: usize = 1 << 20;
-
-/// Streams `ping` of the object `streamed`.
-#[derive(Debug)]
-struct Table;
-
-impl Streams for Table {
-    fn any(&self) -> bool {
-        true
-    }
-
-    fn streams(&self, key: &[u8], operation: &[u8]) -> bool {
-        key == b"streamed" && operation == b"ping"
-    }
-}
-
-fn pair_of(cut: Cut, limits: Limits) -> Pair {
-    let pool = Arc::new(BufferPool::new(64 << 20));
-    let config = |role| Config::new(role, Arc::new(limits.clone()), Arc::clone(&pool));
-    let mut server = config(Role::Server);
-    server.streams = Some(Arc::new(Table));
-    Pair::with_configs(cut, config(Role::Client), server)
-}
-
-fn pair(cut: Cut) -> Pair {
-    pair_of(cut, Limits::default())
-}
-
-fn body(len: usize) -> Vec<u8> {
-    (0..len).map(|i| (i * 31 + i / 251) as u8).collect()
-}
 
 fn ask(id: u32, len: usize) -> Ask {
     Ask { id, key: b"streamed".to_vec(), body: body(len), ..Ask::default() }

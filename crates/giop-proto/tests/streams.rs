@@ -4,49 +4,19 @@
 mod util;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use giop_codec::giop::RequestId;
 use giop_proto::pool::WINDOW;
 use giop_proto::receive::{CHUNK, STREAM_START};
 use giop_proto::{
-    BufferPool, Chunk, CloseReason, Config, IncomingRequest, Limits, Role, ServeToken, SlowPeer, Streams,
+    BufferPool, Chunk, CloseReason, Config, IncomingRequest, Limits, Role, ServeToken, SlowPeer,
 };
 use util::messages::Ask;
+use util::streamed::{Table, body, pair, pair_of};
 use util::{Cut, Pair};
 
 const MIB: usize = 1 << 20;
-
-/// Streams `ping` of the object `streamed`.
-#[derive(Debug, Default)]
-struct Table(AtomicBool);
-
-impl Streams for Table {
-    fn any(&self) -> bool {
-        !self.0.load(Ordering::Relaxed)
-    }
-
-    fn streams(&self, key: &[u8], operation: &[u8]) -> bool {
-        key == b"streamed" && operation == b"ping"
-    }
-}
-
-fn pair_of(cut: Cut, limits: Limits) -> Pair {
-    let pool = Arc::new(BufferPool::new(64 << 20));
-    let config = |role| Config::new(role, Arc::new(limits.clone()), Arc::clone(&pool));
-    let mut server = config(Role::Server);
-    server.streams = Some(Arc::new(Table::default()));
-    Pair::with_configs(cut, config(Role::Client), server)
-}
-
-fn pair(cut: Cut) -> Pair {
-    pair_of(cut, Limits::default())
-}
-
-fn body(len: usize) -> Vec<u8> {
-    (0..len).map(|i| (i * 31 + i / 251) as u8).collect()
-}
 
 fn ask(key: &[u8], id: u32, len: usize) -> Ask {
     Ask { id, key: key.to_vec(), body: body(len), ..Ask::default() }
@@ -292,7 +262,7 @@ fn without_memory_a_stream_goes_on_in_small_steps() {
     let pool = Arc::new(BufferPool::new(WINDOW));
     let config = |role| Config::new(role, Arc::new(Limits::default()), Arc::clone(&pool));
     let mut server = config(Role::Server);
-    server.streams = Some(Arc::new(Table::default()));
+    server.streams = Some(Arc::new(Table));
     let mut pair = Pair::with_configs(Cut::Whole, config(Role::Client), server);
     let ask = ask(b"streamed", 2, 300_000);
     pair.server.inject(&ask.octets());

@@ -153,12 +153,6 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Words after `#` that the C++ preprocessor knows.
-const DIRECTIVES: &[&str] = &[
-    "include", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "line", "error",
-    "warning",
-];
-
 /// Lines of a documentation comment: the common decoration of block comments and one blank after the marker removed,
 /// empty lines at both ends dropped.
 pub(crate) fn clean_comment(text: &str) -> Vec<String> {

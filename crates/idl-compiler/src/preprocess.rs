@@ -18,6 +18,7 @@ mod scan;
 mod tests;
 mod text;
 
+pub(crate) use directive::DIRECTIVES;
 pub use files::{Disk, Files, Memory, NoFiles};
 pub(crate) use text::{Kind, Piece};
 

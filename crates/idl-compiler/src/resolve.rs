@@ -340,6 +340,14 @@ impl DefKind {
     /// What a message calls it.
     pub(crate) fn what(&self) -> &'static str {
         match self {
+            DefKind::Const(_) => "constant",
+            other => other.keyword(),
+        }
+    }
+
+    /// Its word in IDL; `operation` for what has none.
+    pub fn keyword(&self) -> &'static str {
+        match self {
             DefKind::Module(_) => "module",
             DefKind::Interface(_) => "interface",
             DefKind::Operation(_) => "operation",
@@ -349,7 +357,7 @@ impl DefKind {
             DefKind::Union(_) => "union",
             DefKind::Enum(_) => "enum",
             DefKind::Typedef(_) => "typedef",
-            DefKind::Const(_) => "constant",
+            DefKind::Const(_) => "const",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use idl_compiler::Model;
 use idl_compiler::model::{
-    AnnotationValue, Annotations, ConstValue, Def, DefId, DefKind, Direction, Docs, Member, Primitive, Type,
+    AnnotationValue, Annotations, ConstValue, DefId, DefKind, Direction, Docs, Member, Primitive, Type,
     TypeId, Union,
 };
 use serde_json::{Map, Value, json};
@@ -42,7 +42,7 @@ impl Writer<'_> {
         let mut put = |key: &str, value: Value| {
             object.insert(key.to_owned(), value);
         };
-        put("kind", json!(kind(def)));
+        put("kind", json!(def.kind.keyword()));
         put("name", json!(def.name));
         put("scoped_name", json!(self.model.scoped_name(id)));
         put("repository_id", json!(def.repository_id));
@@ -197,20 +197,5 @@ impl Writer<'_> {
                 json!({ "enum": self.model.scoped_name(*def), "name": name.map(|e| &e.name), "ordinal": ordinal })
             }
         }
-    }
-}
-
-fn kind(def: &Def) -> &'static str {
-    match def.kind {
-        DefKind::Module(_) => "module",
-        DefKind::Interface(_) => "interface",
-        DefKind::Operation(_) => "operation",
-        DefKind::Attribute(_) => "attribute",
-        DefKind::Struct(_) => "struct",
-        DefKind::Exception(_) => "exception",
-        DefKind::Union(_) => "union",
-        DefKind::Enum(_) => "enum",
-        DefKind::Typedef(_) => "typedef",
-        DefKind::Const(_) => "const",
     }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // each test file uses its part
 
 pub mod messages;
+pub mod streamed;
 
 use std::collections::VecDeque;
 use std::io::IoSlice;

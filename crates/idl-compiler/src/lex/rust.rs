@@ -2,8 +2,9 @@
 
 use proc_macro2::{Delimiter, Group, Spacing, TokenStream, TokenTree};
 
-use super::{DIRECTIVES, Lexed, Output};
+use super::{Lexed, Output};
 use crate::diagnostic::{Collector, Diagnostic};
+use crate::preprocess::DIRECTIVES;
 use crate::source::{Sources, Span, TokenText};
 use crate::token::{Punct, TokenKind, Wideness};
 

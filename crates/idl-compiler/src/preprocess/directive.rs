@@ -12,7 +12,7 @@ use crate::source::Span;
 use crate::suggest::closest;
 
 /// Words after `#`.
-const DIRECTIVES: &[&str] = &[
+pub(crate) const DIRECTIVES: &[&str] = &[
     "include", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "line", "pragma",
     "error", "warning", "ident",
 ];

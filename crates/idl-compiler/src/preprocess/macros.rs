@@ -153,8 +153,7 @@ const MAX_PARAMETERS: usize = 256;
 fn parameters<'p>(line: &'p [Piece], open: &Piece) -> Result<(Params, &'p [Piece]), Diagnostic> {
     let mut params = Params::default();
     let mut rest = line;
-    if let Some((first, after)) = rest.split_first().filter(|(first, _)| first.is(")")) {
-        debug_assert!(first.is(")"));
+    if let Some((_, after)) = rest.split_first().filter(|(first, _)| first.is(")")) {
         return Ok((params, after));
     }
     loop {

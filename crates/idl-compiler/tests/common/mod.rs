@@ -2,7 +2,7 @@
 
 use idl_compiler::Model;
 use idl_compiler::model::{
-    Annotations, Attribute, ConstValue, Def, DefId, DefKind, Docs, Member, Operation, TypeId, Union,
+    Annotations, Attribute, ConstValue, DefId, DefKind, Docs, Member, Operation, TypeId, Union,
 };
 
 /// Everything in the model but spans, one line a thing.
@@ -55,7 +55,7 @@ impl Dump<'_> {
         self.docs(&def.docs);
         self.annotations(&def.annotations);
         let recursive = if self.model.is_recursive(id) { " recursive" } else { "" };
-        self.line(format!("{} {} \"{}\"{recursive}", kind(&def), def.name, def.repository_id));
+        self.line(format!("{} {} \"{}\"{recursive}", def.kind.keyword(), def.name, def.repository_id));
         self.depth += 1;
         for child in self.model.children(id) {
             self.def(*child);
@@ -135,20 +135,5 @@ impl Dump<'_> {
             ConstValue::LongDouble(bits) => format!("LongDouble({bits:032x})"),
             other => format!("{other:?}"),
         }
-    }
-}
-
-fn kind(def: &Def) -> &'static str {
-    match def.kind {
-        DefKind::Module(_) => "module",
-        DefKind::Interface(_) => "interface",
-        DefKind::Operation(_) => "operation",
-        DefKind::Attribute(_) => "attribute",
-        DefKind::Struct(_) => "struct",
-        DefKind::Exception(_) => "exception",
-        DefKind::Union(_) => "union",
-        DefKind::Enum(_) => "enum",
-        DefKind::Typedef(_) => "typedef",
-        DefKind::Const(_) => "const",
     }
 }
