@@ -134,7 +134,7 @@ fn story(d: &mut Decoder<'_>) -> String {
 }
 
 fn short(list: Vec<Bytes>) -> (usize, u64) {
-    (list.len(), list.iter().map(|octets| sum(octets)).sum())
+    (list.len(), list.iter().map(|octets| sum(octets)).fold(0, u64::wrapping_add))
 }
 
 fn sum(octets: &[u8]) -> u64 {
