@@ -54,6 +54,8 @@ pub struct Decoder<'a> {
     /// Of the next octet in `data`.
     pub(super) position: usize,
     pub(super) base: usize,
+    /// Of the alignment origin in the outermost stream: 0 but in encapsulations.
+    origin: usize,
     pub(super) split: Split<'a>,
     /// Where the octets end that values are read from: the next joint of a message in pieces, else the end.
     pub(super) seen: usize,
@@ -98,6 +100,7 @@ impl<'a> Decoder<'a> {
             data,
             position: 0,
             base: 0,
+            origin: 0,
             split: Split::default(),
             seen: data.len(),
             pieces: Pieces::default(),
@@ -181,6 +184,13 @@ impl<'a> Decoder<'a> {
     #[inline]
     pub fn position(&self) -> usize {
         self.position + self.base
+    }
+
+    /// Offset of the next octet in the outermost stream, through all encapsulations that it is in: what indirections count
+    /// in. The counterpart of [`Encoder::len`](super::Encoder::len), of which differences are such distances too.
+    #[inline]
+    pub fn stream_position(&self) -> usize {
+        self.origin + self.position()
     }
 
     /// Octets left.
@@ -542,6 +552,7 @@ impl<'a> Decoder<'a> {
             return Err(self.error(DecodeErrorKind::EndOfData));
         };
         let start = self.position - len;
+        let origin = self.stream_position() - len;
         // All encapsulations of a message together get no more than the message itself would.
         let alloc = self.alloc.min(len.saturating_mul(8));
         self.alloc -= alloc;
@@ -550,6 +561,7 @@ impl<'a> Decoder<'a> {
             data,
             position: 1,
             base: 0,
+            origin,
             split: Split::default(),
             seen: data.len(),
             pieces: Pieces::default(),

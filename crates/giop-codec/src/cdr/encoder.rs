@@ -514,7 +514,8 @@ impl Encoder {
         self.copied += end - part.end;
     }
 
-    /// Octets encoded since the last drain or reset, chunks included, whatever the origin.
+    /// Octets encoded since the last drain or reset, chunks included, whatever the origin: two places of a message are as far
+    /// apart as this differs, also where one is in an encapsulation and the other is not.
     #[inline]
     pub fn len(&self) -> usize {
         self.head.len() + self.chunk_octets
