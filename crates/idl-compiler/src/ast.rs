@@ -1,6 +1,6 @@
 //! The syntax tree: what the parser saw, names not yet bound.
 
-use crate::model::{Direction, Docs, Primitive};
+use crate::model::{Direction, Docs, Flavour, Primitive, ValueModifier, Visibility};
 use crate::source::Span;
 use crate::token::Wideness;
 
@@ -55,11 +55,31 @@ pub(crate) enum ItemKind {
         items: Vec<Item>,
     },
     Interface {
+        flavour: Flavour,
         name: Ident,
         bases: Vec<Name>,
         items: Vec<Item>,
     },
-    ForwardInterface(Ident),
+    ForwardInterface {
+        flavour: Flavour,
+        name: Ident,
+    },
+    /// `valuetype` or `eventtype` with a body.
+    Value(Box<Value>),
+    ValueForward {
+        is_abstract: bool,
+        is_event: bool,
+        name: Ident,
+    },
+    ValueBox {
+        name: Ident,
+        ty: TypeSpec,
+    },
+    /// In a value type: `public long a, b[2];`.
+    State(State),
+    /// In a value type or home: `factory make(in long a) raises (E);`.
+    Factory(Factory),
+    Native(Ident),
     Type(TypeSpec),
     ForwardStruct(Ident),
     ForwardUnion(Ident),
@@ -87,9 +107,151 @@ pub(crate) enum ItemKind {
         prefix: StringArg,
     },
     Pragma(Pragma),
+    Import(Import),
+    Bitset(Bitset),
+    Bitmask(Bitmask),
+    /// `@annotation name { ... };`
+    AnnotationDef(AnnotationDef),
+    Component(Component),
+    /// `component C;`
+    ForwardComponent(Ident),
+    Home(Home),
+    PortType {
+        name: Ident,
+        items: Vec<Item>,
+    },
+    /// `porttype P;`
+    ForwardPortType(Ident),
+    Connector {
+        name: Ident,
+        base: Option<Name>,
+        items: Vec<Item>,
+    },
+    /// In a component, port type or connector.
+    Port(Port),
+    /// In a home: `finder find(in long a) raises (E);`.
+    Finder(Factory),
     /// A construct that has been reported as not supported; a name it would have declared is known, so that uses of it
     /// are not reported as well.
     Unsupported(Option<Ident>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Value {
+    pub(crate) modifier: ValueModifier,
+    /// The word that says the modifier.
+    pub(crate) modifier_span: Option<Span>,
+    /// `eventtype`.
+    pub(crate) is_event: bool,
+    pub(crate) name: Ident,
+    /// `truncatable`, before the first base.
+    pub(crate) truncatable: Option<Span>,
+    pub(crate) bases: Vec<Name>,
+    pub(crate) supports: Vec<Name>,
+    pub(crate) items: Vec<Item>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    pub(crate) visibility: Visibility,
+    pub(crate) ty: TypeSpec,
+    pub(crate) declarators: Vec<Declarator>,
+}
+
+/// `factory` or `finder`.
+#[derive(Clone, Debug)]
+pub(crate) struct Factory {
+    pub(crate) name: Ident,
+    pub(crate) params: Vec<Param>,
+    pub(crate) raises: Option<Raises>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Import {
+    Name(Name),
+    /// A file, or the repository id of a scope.
+    Text(StringArg),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Bitset {
+    pub(crate) name: Ident,
+    pub(crate) base: Option<Name>,
+    pub(crate) fields: Vec<BitField>,
+}
+
+/// `bitfield<width, type> a, b;`
+#[derive(Clone, Debug)]
+pub(crate) struct BitField {
+    pub(crate) head: Head,
+    pub(crate) width: Expr,
+    pub(crate) ty: Option<TypeSpec>,
+    /// None for bits that are only left out.
+    pub(crate) names: Vec<Ident>,
+    pub(crate) span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Bitmask {
+    pub(crate) name: Ident,
+    pub(crate) flags: Vec<Enumerator>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct AnnotationDef {
+    pub(crate) name: Ident,
+    pub(crate) members: Vec<AnnotationMember>,
+    /// Enums, constants and typedefs declared inside.
+    pub(crate) items: Vec<Item>,
+}
+
+/// `long a default 5;` in an `@annotation`.
+#[derive(Clone, Debug)]
+pub(crate) struct AnnotationMember {
+    pub(crate) ty: TypeSpec,
+    pub(crate) name: Ident,
+    pub(crate) default: Option<Expr>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Component {
+    pub(crate) name: Ident,
+    pub(crate) base: Option<Name>,
+    pub(crate) supports: Vec<Name>,
+    /// Ports and attributes.
+    pub(crate) items: Vec<Item>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Home {
+    pub(crate) name: Ident,
+    pub(crate) base: Option<Name>,
+    pub(crate) supports: Vec<Name>,
+    pub(crate) manages: Name,
+    pub(crate) primary_key: Option<Name>,
+    /// Exports, factories and finders.
+    pub(crate) items: Vec<Item>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Port {
+    pub(crate) kind: PortKind,
+    /// `Object` where the interface is not said.
+    pub(crate) ty: TypeSpec,
+    pub(crate) name: Ident,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PortKind {
+    Provides,
+    Uses,
+    UsesMultiple,
+    Emits,
+    Publishes,
+    Consumes,
+    /// `port P p;`
+    Port,
+    MirrorPort,
 }
 
 #[derive(Clone, Debug)]
@@ -129,10 +291,20 @@ pub(crate) enum TypeKind {
     },
     Name(Name),
     Object,
+    Any,
+    ValueBase,
+    /// `fixed<digits, scale>`; `fixed` alone is the type of a constant.
+    Fixed(Option<Box<(Expr, Expr)>>),
+    Map {
+        key: Box<TypeSpec>,
+        value: Box<TypeSpec>,
+        bound: Option<Expr>,
+    },
     Void,
     /// Declared in place.
     Struct {
         name: Ident,
+        base: Option<Name>,
         members: Vec<Member>,
     },
     Union(Box<Union>),
@@ -192,6 +364,8 @@ pub(crate) struct Operation {
     pub(crate) name: Ident,
     pub(crate) params: Vec<Param>,
     pub(crate) raises: Option<Raises>,
+    /// Patterns under `context`, in order.
+    pub(crate) context: Vec<StringArg>,
 }
 
 /// A `raises`, `getraises` or `setraises` clause.
@@ -231,6 +405,8 @@ pub(crate) struct Expr {
 pub(crate) enum ExprKind {
     Integer(u64),
     Float(String),
+    /// The digits as written, without the `d`.
+    Fixed(String),
     Char {
         code: u32,
         wide: Wideness,

@@ -7,6 +7,7 @@
 //! [`Type::Named`] with the typedef's `DefId`, and [`Model::strip`] walks the chain. A model is handed out only when no
 //! error was found, so nothing in it dangles: every base, exception and member type is a complete definition.
 
+mod bits;
 mod layout;
 mod query;
 mod types;
@@ -93,9 +94,9 @@ pub enum DefKind {
     Module(Module),
     /// `interface`.
     Interface(Interface),
-    /// An operation; its parent is an interface.
+    /// An operation; its parent is an interface or value type.
     Operation(Operation),
-    /// An attribute; its parent is an interface. `attribute long a, b;` gives two.
+    /// An attribute; its parent is an interface or value type. `attribute long a, b;` gives two.
     Attribute(Attribute),
     /// `struct`.
     Struct(Struct),
@@ -109,6 +110,16 @@ pub enum DefKind {
     Typedef(Typedef),
     /// `const`.
     Const(Const),
+    /// `valuetype` or `eventtype` with state, operations or neither.
+    Value(Value),
+    /// `valuetype V T;`: a value that holds one `T`.
+    ValueBox(ValueBox),
+    /// `native`: a type that the mapping gives, which never leaves the process.
+    Native,
+    /// `bitset`.
+    Bitset(Bitset),
+    /// `bitmask`.
+    Bitmask(Bitmask),
 }
 
 /// A module.
@@ -121,10 +132,150 @@ pub struct Module {
 /// An interface. Use [`Model::all_operations`] and its siblings for inherited members.
 #[derive(Clone, Debug, Default)]
 pub struct Interface {
+    /// Plain, `abstract` or `local`.
+    pub flavour: Flavour,
     /// Direct bases as listed.
     pub bases: Vec<DefId>,
     /// Operations, attributes, types, constants and exceptions declared inside, in source order.
     pub members: Vec<DefId>,
+}
+
+/// What can stand behind a reference to an interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Flavour {
+    /// An object, here or elsewhere.
+    #[default]
+    Plain,
+    /// `abstract`: an object, or a value of a type that supports the interface.
+    Abstract,
+    /// `local`: an object of this process, a reference to which never leaves it.
+    Local,
+}
+
+/// A value type. Use [`Model::all_bases`] and its siblings for what is inherited.
+#[derive(Clone, Debug, Default)]
+pub struct Value {
+    /// Plain, `abstract` or `custom`.
+    pub modifier: ValueModifier,
+    /// Declared as `eventtype`.
+    pub is_event: bool,
+    /// The first base is `truncatable`: a receiver that knows only the base takes that part.
+    pub truncatable: bool,
+    /// Direct base value types as listed; the one with state, if there is one, is the first.
+    pub bases: Vec<DefId>,
+    /// Supported interfaces as listed; the one that is not abstract, if there is one, is the first.
+    pub supports: Vec<DefId>,
+    /// State members in order, those of bases not included; `public long a, b;` gives two.
+    pub state: Vec<StateMember>,
+    /// Factories in order; they are not inherited.
+    pub factories: Vec<Factory>,
+    /// Operations, attributes, types, constants and exceptions declared inside, in source order.
+    pub members: Vec<DefId>,
+}
+
+/// What is special about a value type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ValueModifier {
+    /// Nothing.
+    #[default]
+    Plain,
+    /// `abstract`: no state, never instantiated.
+    Abstract,
+    /// `custom`: the program marshals its state.
+    Custom,
+}
+
+/// A state member of a value type.
+#[derive(Clone, Debug)]
+pub struct StateMember {
+    /// Who may use it.
+    pub visibility: Visibility,
+    /// The member.
+    pub member: Member,
+}
+
+/// Who may use a state member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Visibility {
+    /// `private`: the implementation of the value type.
+    Private,
+    /// `public`: everybody.
+    Public,
+}
+
+/// A factory of a value type.
+#[derive(Clone, Debug)]
+pub struct Factory {
+    /// IDL name, unescaped.
+    pub name: String,
+    /// Parameters in order, all `in`.
+    pub params: Vec<Param>,
+    /// Exceptions listed under `raises`, in order, without repetition.
+    pub raises: Vec<DefId>,
+    /// Documentation comments.
+    pub docs: Docs,
+    /// Annotations.
+    pub annotations: Annotations,
+    /// The name.
+    pub span: Span,
+}
+
+/// A value box.
+#[derive(Clone, Debug)]
+pub struct ValueBox {
+    /// What is in it; no value type.
+    pub ty: TypeId,
+}
+
+/// A bitset: an integer whose bits are shared out to fields, the first at the least significant bits.
+#[derive(Clone, Debug, Default)]
+pub struct Bitset {
+    /// The bitset whose fields come first.
+    pub base: Option<DefId>,
+    /// Fields in order, those of bases not included; `bitfield<3> a, b;` gives two.
+    pub fields: Vec<BitField>,
+}
+
+/// A field of a bitset.
+#[derive(Clone, Debug)]
+pub struct BitField {
+    /// IDL name, unescaped; `None` for bits that are left out.
+    pub name: Option<String>,
+    /// Bits, 1 to 64.
+    pub width: u8,
+    /// Type of the value in the field.
+    pub ty: Primitive,
+    /// Documentation comments.
+    pub docs: Docs,
+    /// Annotations.
+    pub annotations: Annotations,
+    /// The name, or the word `bitfield`.
+    pub span: Span,
+}
+
+/// A bitmask: a set of flags.
+#[derive(Clone, Debug)]
+pub struct Bitmask {
+    /// Bits in the value, 1 to 64: 32, or what `@bit_bound` says. On the wire it is the least unsigned integer that has
+    /// so many.
+    pub bit_bound: u8,
+    /// Flags in order.
+    pub flags: Vec<Flag>,
+}
+
+/// A flag of a bitmask.
+#[derive(Clone, Debug)]
+pub struct Flag {
+    /// IDL name, unescaped.
+    pub name: String,
+    /// Its bit, counted from the least significant; below the mask's `bit_bound`.
+    pub position: u8,
+    /// Documentation comments.
+    pub docs: Docs,
+    /// Annotations.
+    pub annotations: Annotations,
+    /// The name.
+    pub span: Span,
 }
 
 /// An operation.
@@ -138,9 +289,11 @@ pub struct Operation {
     pub params: Vec<Param>,
     /// Exceptions listed under `raises`, in order, without repetition.
     pub raises: Vec<DefId>,
+    /// Patterns listed under `context`, in order: names of properties, each perhaps with a `*` at its end.
+    pub context: Vec<String>,
 }
 
-/// A parameter of an operation.
+/// A parameter of an operation or factory.
 #[derive(Clone, Debug)]
 pub struct Param {
     /// IDL name, unescaped.
@@ -184,7 +337,9 @@ pub struct Attribute {
 /// A struct, or the body of an exception.
 #[derive(Clone, Debug, Default)]
 pub struct Struct {
-    /// Members in order; `long a, b;` gives two.
+    /// The struct whose members come first.
+    pub base: Option<DefId>,
+    /// Members in order, those of the base not included; `long a, b;` gives two.
     pub members: Vec<Member>,
     /// Types declared inside (`struct S { enum E { A } kind; };`), in source order.
     pub nested: Vec<DefId>,

@@ -115,9 +115,12 @@ impl Resolver<'_> {
         let head = item.head;
         match item.kind {
             ItemKind::Module { name, items } => self.module(head, &name, items, scope),
-            ItemKind::Interface { name, bases, items } => self.interface(head, &name, &bases, items, scope),
-            ItemKind::ForwardInterface(name) => {
-                self.forward(&name, DefKind::Interface(Interface::default()), scope)
+            ItemKind::Interface { flavour, name, bases, items } => {
+                self.interface(head, flavour, &name, &bases, items, scope);
+            }
+            ItemKind::ForwardInterface { flavour, name } => {
+                let body = Interface { flavour, ..Interface::default() };
+                self.forward(&name, DefKind::Interface(body), scope);
             }
             ItemKind::ForwardStruct(name) => self.forward(&name, DefKind::Struct(Struct::default()), scope),
             ItemKind::ForwardUnion(name) => {
@@ -142,7 +145,31 @@ impl Resolver<'_> {
             ItemKind::Unsupported(Some(name)) => {
                 self.declare(scope, &name, Entity::Bad, "unsupported definition");
             }
-            ItemKind::Unsupported(None) => {}
+            ItemKind::Native(name) => {
+                let id = self.new_def(&head, &name, DefKind::Native, scope);
+                if self.declare(scope, &name, Entity::Def(id), "native type") {
+                    self.add_child(id, scope);
+                }
+            }
+            // The parser does not make these yet.
+            ItemKind::Value(_)
+            | ItemKind::ValueForward { .. }
+            | ItemKind::ValueBox { .. }
+            | ItemKind::State(_)
+            | ItemKind::Factory(_)
+            | ItemKind::Import(_)
+            | ItemKind::Bitset(_)
+            | ItemKind::Bitmask(_)
+            | ItemKind::AnnotationDef(_)
+            | ItemKind::Component(_)
+            | ItemKind::ForwardComponent(_)
+            | ItemKind::Home(_)
+            | ItemKind::PortType { .. }
+            | ItemKind::ForwardPortType(_)
+            | ItemKind::Connector { .. }
+            | ItemKind::Port(_)
+            | ItemKind::Finder(_)
+            | ItemKind::Unsupported(None) => {}
         }
     }
 
@@ -308,6 +335,7 @@ impl Resolver<'_> {
         match &mut self.model.defs[parent.index()].kind {
             DefKind::Module(module) => module.members.push(id),
             DefKind::Interface(interface) => interface.members.push(id),
+            DefKind::Value(value) => value.members.push(id),
             DefKind::Struct(body) | DefKind::Exception(body) => body.nested.push(id),
             DefKind::Union(union) => union.nested.push(id),
             _ => {}
@@ -327,7 +355,7 @@ impl Resolver<'_> {
     /// A type declared in place, alone or as the type of a typedef or member.
     fn constructed(&mut self, head: Head, ty: TypeSpec, scope: ScopeId) -> Option<TypeId> {
         let id = match ty.kind {
-            TypeKind::Struct { name, members } => self.structure(head, &name, members, scope),
+            TypeKind::Struct { name, base: _, members } => self.structure(head, &name, members, scope),
             TypeKind::Union(union) => self.union(head, *union, scope),
             TypeKind::Enum { name, enumerators } => self.enumeration(head, &name, enumerators, scope),
             _ => None,
@@ -341,6 +369,10 @@ impl DefKind {
     pub(crate) fn what(&self) -> &'static str {
         match self {
             DefKind::Const(_) => "constant",
+            DefKind::Value(value) if value.is_event => "event type",
+            DefKind::Value(_) => "value type",
+            DefKind::ValueBox(_) => "value box",
+            DefKind::Native => "native type",
             other => other.keyword(),
         }
     }
@@ -358,6 +390,11 @@ impl DefKind {
             DefKind::Enum(_) => "enum",
             DefKind::Typedef(_) => "typedef",
             DefKind::Const(_) => "const",
+            DefKind::Value(value) if value.is_event => "eventtype",
+            DefKind::Value(_) | DefKind::ValueBox(_) => "valuetype",
+            DefKind::Native => "native",
+            DefKind::Bitset(_) => "bitset",
+            DefKind::Bitmask(_) => "bitmask",
         }
     }
 }

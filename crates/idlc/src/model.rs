@@ -2,8 +2,8 @@
 
 use idl_compiler::Model;
 use idl_compiler::model::{
-    AnnotationValue, Annotations, ConstValue, DefId, DefKind, Direction, Docs, Member, Primitive, Type,
-    TypeId, Union,
+    AnnotationValue, Annotations, ConstValue, DefId, DefKind, Direction, Docs, Flavour, Member, Param,
+    Primitive, Type, TypeId, Union, ValueModifier, Visibility,
 };
 use serde_json::{Map, Value, json};
 
@@ -51,28 +51,46 @@ impl Writer<'_> {
         self.head(&mut put, &def.docs, &def.annotations);
         match &def.kind {
             DefKind::Module(_) => {}
-            DefKind::Interface(interface) => put("bases", json!(self.names(&interface.bases))),
+            DefKind::Interface(interface) => {
+                match interface.flavour {
+                    Flavour::Plain => {}
+                    Flavour::Abstract => put("abstract", json!(true)),
+                    Flavour::Local => put("local", json!(true)),
+                }
+                put("bases", json!(self.names(&interface.bases)));
+            }
+            DefKind::Value(value) => self.value_type(&mut put, value),
+            DefKind::ValueBox(boxed) => put("boxed", self.ty(boxed.ty)),
+            DefKind::Native => {}
+            DefKind::Bitset(bitset) => {
+                put("base", json!(bitset.base.map(|base| self.model.scoped_name(base))));
+                let fields = bitset.fields.iter().map(|field| {
+                    let mut object = Map::new();
+                    object.insert("name".to_owned(), json!(field.name));
+                    object.insert("width".to_owned(), json!(field.width));
+                    object.insert("type".to_owned(), json!(field.ty.idl_name()));
+                    self.with_head(object, &field.docs, &field.annotations)
+                });
+                put("fields", fields.collect());
+            }
+            DefKind::Bitmask(bitmask) => {
+                put("bit_bound", json!(bitmask.bit_bound));
+                let flags = bitmask.flags.iter().map(|flag| {
+                    let mut object = Map::new();
+                    object.insert("name".to_owned(), json!(flag.name));
+                    object.insert("position".to_owned(), json!(flag.position));
+                    self.with_head(object, &flag.docs, &flag.annotations)
+                });
+                put("flags", flags.collect());
+            }
             DefKind::Operation(operation) => {
                 put("oneway", json!(operation.oneway));
                 put("result", operation.result.map_or(Value::Null, |ty| self.ty(ty)));
-                let params = operation.params.iter().map(|param| {
-                    let mut object = Map::new();
-                    object.insert("name".to_owned(), json!(param.name));
-                    let direction = match param.direction {
-                        Direction::In => "in",
-                        Direction::Out => "out",
-                        Direction::InOut => "inout",
-                    };
-                    object.insert("direction".to_owned(), json!(direction));
-                    object.insert("type".to_owned(), self.ty(param.ty));
-                    let mut put = |key: &str, value: Value| {
-                        object.insert(key.to_owned(), value);
-                    };
-                    self.head(&mut put, &param.docs, &param.annotations);
-                    Value::Object(object)
-                });
-                put("params", params.collect());
+                put("params", self.params(&operation.params));
                 put("raises", json!(self.names(&operation.raises)));
+                if !operation.context.is_empty() {
+                    put("context", json!(operation.context));
+                }
             }
             DefKind::Attribute(attribute) => {
                 put("readonly", json!(attribute.readonly));
@@ -81,6 +99,9 @@ impl Writer<'_> {
                 put("set_raises", json!(self.names(&attribute.set_raises)));
             }
             DefKind::Struct(body) | DefKind::Exception(body) => {
+                if let Some(base) = body.base {
+                    put("base", json!(self.model.scoped_name(base)));
+                }
                 put("members", body.members.iter().map(|member| self.member(member)).collect());
             }
             DefKind::Union(union) => self.union(&mut put, union),
@@ -129,6 +150,58 @@ impl Writer<'_> {
         }
     }
 
+    /// An object with the comments and annotations of what it tells.
+    fn with_head(&self, mut object: Map<String, Value>, docs: &Docs, annotations: &Annotations) -> Value {
+        let mut put = |key: &str, value: Value| {
+            object.insert(key.to_owned(), value);
+        };
+        self.head(&mut put, docs, annotations);
+        Value::Object(object)
+    }
+
+    fn params(&self, params: &[Param]) -> Value {
+        let params = params.iter().map(|param| {
+            let mut object = Map::new();
+            object.insert("name".to_owned(), json!(param.name));
+            let direction = match param.direction {
+                Direction::In => "in",
+                Direction::Out => "out",
+                Direction::InOut => "inout",
+            };
+            object.insert("direction".to_owned(), json!(direction));
+            object.insert("type".to_owned(), self.ty(param.ty));
+            self.with_head(object, &param.docs, &param.annotations)
+        });
+        params.collect()
+    }
+
+    fn value_type(&self, put: &mut impl FnMut(&str, Value), value: &idl_compiler::model::Value) {
+        match value.modifier {
+            ValueModifier::Plain => {}
+            ValueModifier::Abstract => put("abstract", json!(true)),
+            ValueModifier::Custom => put("custom", json!(true)),
+        }
+        put("truncatable", json!(value.truncatable));
+        put("bases", json!(self.names(&value.bases)));
+        put("supports", json!(self.names(&value.supports)));
+        let state = value.state.iter().map(|state| {
+            let mut member = self.member(&state.member);
+            if let Value::Object(object) = &mut member {
+                object.insert("public".to_owned(), json!(state.visibility == Visibility::Public));
+            }
+            member
+        });
+        put("state", state.collect());
+        let factories = value.factories.iter().map(|factory| {
+            let mut object = Map::new();
+            object.insert("name".to_owned(), json!(factory.name));
+            object.insert("params".to_owned(), self.params(&factory.params));
+            object.insert("raises".to_owned(), json!(self.names(&factory.raises)));
+            self.with_head(object, &factory.docs, &factory.annotations)
+        });
+        put("factories", factories.collect());
+    }
+
     fn member(&self, member: &Member) -> Value {
         let mut object = Map::new();
         object.insert("name".to_owned(), json!(member.name));
@@ -172,6 +245,13 @@ impl Writer<'_> {
             }
             Type::Named(def) => json!({ "name": self.model.scoped_name(*def) }),
             Type::Object => json!("Object"),
+            Type::Any => json!("any"),
+            Type::TypeCode => json!("CORBA::TypeCode"),
+            Type::ValueBase => json!("ValueBase"),
+            Type::Fixed { digits, scale } => json!({ "fixed": { "digits": digits, "scale": scale } }),
+            Type::Map { key, value, bound } => {
+                json!({ "map": { "key": self.ty(*key), "value": self.ty(*value), "bound": bound } })
+            }
         }
     }
 
@@ -191,6 +271,9 @@ impl Writer<'_> {
             ConstValue::WChar(unit) => json!({ "wchar": unit }),
             ConstValue::String(text) => json!({ "string": text }),
             ConstValue::WString(text) => json!({ "wstring": text }),
+            ConstValue::Fixed { unscaled, scale } => {
+                json!({ "fixed": { "unscaled": unscaled.to_string(), "scale": scale } })
+            }
             ConstValue::Enum { def, ordinal } => {
                 let name =
                     self.model.enumeration(*def).and_then(|body| body.enumerators.get(*ordinal as usize));

@@ -137,9 +137,18 @@ fn used(model: &Model, id: DefId) -> Vec<DefId> {
                 used.push(def);
             }
         }
-        // A reference has the operations of its bases too.
-        DefKind::Interface(_) => {
+        DefKind::Struct(_) => used.extend(model.struct_bases(id)),
+        DefKind::Bitset(bitset) => used.extend(bitset.base),
+        // A reference has the operations of its bases too, a value the state of its bases.
+        DefKind::Interface(_) | DefKind::Value(_) => {
             used.extend(model.all_bases(id));
+            for base in model.all_bases(id) {
+                types.extend(model.value(base).map(|_| model.member_types(base)).unwrap_or_default());
+            }
+            for factory in model.value(id).map_or(&[][..], |value| &value.factories) {
+                types.extend(factory.params.iter().map(|param| param.ty));
+                used.extend(&factory.raises);
+            }
             for def in model.all_members(id) {
                 match &def.kind {
                     DefKind::Operation(operation) => {
@@ -160,6 +169,7 @@ fn used(model: &Model, id: DefId) -> Vec<DefId> {
     while let Some(ty) = types.pop() {
         match model.ty(ty) {
             Type::Sequence { element, .. } | Type::Array { element, .. } => types.push(*element),
+            Type::Map { key, value, .. } => types.extend([*key, *value]),
             Type::Named(def) => {
                 used.push(*def);
                 types.extend(model.typedef(*def).map(|alias| alias.ty));

@@ -70,6 +70,12 @@ impl Cx<'_> {
             DefKind::Enum(body) => self.enumeration(depth, def, body),
             DefKind::Typedef(_) => self.typedef(depth, def),
             DefKind::Const(constant) => self.constant(depth, def, constant),
+            // Refused before anything is written.
+            DefKind::Value(_)
+            | DefKind::ValueBox(_)
+            | DefKind::Native
+            | DefKind::Bitset(_)
+            | DefKind::Bitmask(_) => return TokenStream::new(),
         };
         let inside = self.items(depth + 1, self.model.children(def.id));
         let scope = self.scope_module(def, inside);

@@ -190,7 +190,15 @@ impl Namer<'_> {
                 }
                 names.setter = RustName::verbatim(&format!("set_{stem}"));
             }
-            DefKind::Enum(_) | DefKind::Const(_) => {}
+            DefKind::Value(_) => {
+                names.module = taken.derive(RustName::convert(&stem, Case::Snake).as_str(), None);
+            }
+            DefKind::Enum(_)
+            | DefKind::Const(_)
+            | DefKind::ValueBox(_)
+            | DefKind::Native
+            | DefKind::Bitset(_)
+            | DefKind::Bitmask(_) => {}
         }
     }
 
@@ -207,6 +215,18 @@ impl Namer<'_> {
             DefKind::Union(u) => {
                 let members = u.cases.iter().map(|case| &case.member);
                 (Case::Camel, members.map(|m| Part(&m.name, &m.annotations, m.span)).collect())
+            }
+            DefKind::Value(v) => {
+                let members = v.state.iter().map(|state| &state.member);
+                (Case::Snake, members.map(|m| Part(&m.name, &m.annotations, m.span)).collect())
+            }
+            DefKind::Bitset(b) => {
+                let named =
+                    b.fields.iter().filter_map(|m| Some(Part(m.name.as_deref()?, &m.annotations, m.span)));
+                (Case::Snake, named.collect())
+            }
+            DefKind::Bitmask(b) => {
+                (Case::Shouty, b.flags.iter().map(|m| Part(&m.name, &m.annotations, m.span)).collect())
             }
             DefKind::Operation(o) => {
                 (Case::Snake, o.params.iter().map(|m| Part(&m.name, &m.annotations, m.span)).collect())
@@ -356,6 +376,12 @@ pub(super) fn renamable(model: &Model) -> HashSet<String> {
             DefKind::Enum(e) => e.enumerators.iter().map(|m| m.name.as_str()).collect(),
             DefKind::Union(u) => u.cases.iter().map(|case| case.member.name.as_str()).collect(),
             DefKind::Operation(o) => o.params.iter().map(|m| m.name.as_str()).collect(),
+            DefKind::Value(v) => {
+                let state = v.state.iter().map(|state| state.member.name.as_str());
+                state.chain(v.factories.iter().map(|factory| factory.name.as_str())).collect()
+            }
+            DefKind::Bitset(b) => b.fields.iter().filter_map(|field| field.name.as_deref()).collect(),
+            DefKind::Bitmask(b) => b.flags.iter().map(|flag| flag.name.as_str()).collect(),
             _ => Vec::new(),
         };
         known.extend(parts.into_iter().map(|part| format!("{scoped}::{part}")));

@@ -100,6 +100,10 @@ impl Cx<'_> {
                 }
             }
             Type::Object => optional(quote!(#v1::ObjectRef), u.non_nil),
+            // Refused before anything is written.
+            Type::Any | Type::TypeCode | Type::ValueBase | Type::Fixed { .. } | Type::Map { .. } => {
+                TokenStream::new()
+            }
             Type::Named(def) if self.model.is_reference(u.ty) => {
                 let alias =
                     self.model.typedef(*def).is_some() && alias_of_interface(self.model, *def).is_none();
@@ -185,8 +189,8 @@ impl Cx<'_> {
 
     /// The layout of a plain struct whose elements are viewed where they were received: memory is as CDR has it.
     pub(super) fn viewed(&self, id: DefId) -> Option<ZeroCopyLayout> {
-        let DefKind::Struct(body) = &self.model.def(id).kind else { return None };
-        let fixed = body.members.iter().all(|member| self.is_fixed(member.ty));
+        let DefKind::Struct(_) = &self.model.def(id).kind else { return None };
+        let fixed = self.model.all_struct_members(id).iter().all(|member| self.is_fixed(member.ty));
         if fixed && !self.is_zero_copy(id) { self.model.equal_layout(id) } else { None }
     }
 
@@ -225,6 +229,9 @@ impl Cx<'_> {
         match self.model.stripped(ty) {
             Type::Primitive(primitive) => primitive.size() as u64,
             Type::String(_) | Type::WString(_) | Type::Sequence { .. } | Type::Object => HANDLE,
+            Type::Any | Type::TypeCode | Type::ValueBase | Type::Map { .. } => HANDLE,
+            // The octets of its digits and the sign.
+            Type::Fixed { digits, .. } => u64::from(*digits) / 2 + 1,
             Type::Array { element, dims } if self.array_form(ty) == ArrayForm::Inline => {
                 dims.iter().fold(self.size(*element), |size, dim| size.saturating_mul(u64::from(*dim)))
             }
@@ -233,11 +240,13 @@ impl Cx<'_> {
                 self.model.zero_copy_layout(*def).map_or(HANDLE, |layout| layout.size as u64)
             }
             Type::Named(def) => {
-                let sizes = self.model.member_types(*def).into_iter().map(|ty| self.size(ty));
+                // Not of values, which may hold themselves.
+                let sizes = || self.model.member_types(*def).into_iter().map(|ty| self.size(ty));
                 match &self.model.def(*def).kind {
                     DefKind::Enum(_) => 4,
-                    DefKind::Struct(_) => sizes.fold(0, u64::saturating_add),
-                    DefKind::Union(_) => sizes.max().unwrap_or(0).saturating_add(8),
+                    DefKind::Struct(_) => sizes().fold(0, u64::saturating_add),
+                    DefKind::Union(_) => sizes().max().unwrap_or(0).saturating_add(8),
+                    DefKind::Bitset(_) | DefKind::Bitmask(_) => self.model.bits(*def).size() as u64,
                     _ => HANDLE,
                 }
             }
@@ -254,7 +263,11 @@ impl Cx<'_> {
             Type::Named(def) => match &self.model.def(*def).kind {
                 DefKind::Enum(_) => true,
                 DefKind::Struct(_) if self.is_zero_copy(*def) => true,
-                DefKind::Struct(s) => s.members.iter().all(|member| self.is_fixed(member.ty)),
+                DefKind::Struct(_) => {
+                    let members = self.model.all_struct_members(*def);
+                    !members.is_empty() && members.iter().all(|member| self.is_fixed(member.ty))
+                }
+                DefKind::Bitset(_) | DefKind::Bitmask(_) => true,
                 _ => false,
             },
             _ => false,
@@ -277,7 +290,9 @@ impl Cx<'_> {
         match &self.model.def(id).kind {
             DefKind::Struct(s) | DefKind::Exception(s) => {
                 s.members.iter().all(|member| self.has_default(self.member(id, member)))
+                    && s.base.is_none_or(|base| self.def_has_default(base))
             }
+            DefKind::Native => false,
             DefKind::Union(u) => {
                 u.cases.first().is_none_or(|case| self.has_default(self.member(id, &case.member)))
             }
@@ -369,6 +384,8 @@ impl Cx<'_> {
                 quote!(#v1::WChar(#unit))
             }
             ConstValue::String(text) | ConstValue::WString(text) => quote!(#text),
+            // Refused before anything is written.
+            ConstValue::Fixed { .. } => TokenStream::new(),
             ConstValue::Enum { def, ordinal } => {
                 let item = self.item(depth, *def);
                 let variant = &self.names[*def].members[*ordinal as usize];

@@ -16,7 +16,7 @@ pub struct ZeroCopyLayout {
     pub size: usize,
     /// Alignment in octets: 1, 2, 4 or 8.
     pub align: usize,
-    /// One entry a member, in order.
+    /// One entry a member, those of bases first, in order.
     pub fields: Vec<ZeroCopyField>,
 }
 
@@ -87,10 +87,11 @@ impl Model {
         id: DefId,
         known: &mut Known,
     ) -> Result<(ZeroCopyLayout, usize), ZeroCopyProblem> {
-        let DefKind::Struct(body) = &self.def(id).kind else { return Err(ZeroCopyProblem::NotAStruct) };
-        let mut layout = ZeroCopyLayout { size: 0, align: 1, fields: Vec::with_capacity(body.members.len()) };
+        let DefKind::Struct(_) = &self.def(id).kind else { return Err(ZeroCopyProblem::NotAStruct) };
+        let members = self.all_struct_members(id);
+        let mut layout = ZeroCopyLayout { size: 0, align: 1, fields: Vec::with_capacity(members.len()) };
         let mut first = None;
-        for (index, member) in body.members.iter().enumerate() {
+        for (index, member) in members.into_iter().enumerate() {
             let problem = ZeroCopyProblem::Member { index, span: member.span };
             let part = self.zero_copy_part(member.ty, known).ok_or(problem)?;
             first.get_or_insert(part.first);

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::{
-    Attribute, Const, Def, DefId, DefKind, Docs, Enum, Interface, Model, Operation, Primitive, Struct, Type,
-    TypeId, Typedef, Union, VendorPragma,
+    Attribute, Bitmask, Bitset, Const, Def, DefId, DefKind, Docs, Enum, Flavour, Interface, Member, Model,
+    Operation, Primitive, Struct, Type, TypeId, Typedef, Union, Value, ValueBox, VendorPragma,
 };
 use crate::diagnostic::Diagnostics;
 use crate::source::{Sources, Span};
@@ -73,6 +73,7 @@ impl Model {
         match &self.def(id).kind {
             DefKind::Module(m) => &m.members,
             DefKind::Interface(i) => &i.members,
+            DefKind::Value(v) => &v.members,
             DefKind::Struct(s) | DefKind::Exception(s) => &s.nested,
             DefKind::Union(u) => &u.nested,
             _ => &[],
@@ -120,11 +121,21 @@ impl Model {
         self.ty(self.strip(id))
     }
 
-    /// The type is an object reference: an interface or `Object`, possibly through typedefs.
+    /// The type is an object reference: an interface that is not abstract or `Object`, possibly through typedefs.
     pub fn is_reference(&self, id: TypeId) -> bool {
         match self.stripped(id) {
             Type::Object => true,
-            Type::Named(def) => matches!(self.def(*def).kind, DefKind::Interface(_)),
+            Type::Named(def) => self.interface(*def).is_some_and(|i| i.flavour != Flavour::Abstract),
+            _ => false,
+        }
+    }
+
+    /// The type is a value that may be shared and null, possibly through typedefs: a value type, a value box or
+    /// `ValueBase`. An abstract interface, which may hold one, is none.
+    pub fn is_value(&self, id: TypeId) -> bool {
+        match self.stripped(id) {
+            Type::ValueBase => true,
+            Type::Named(def) => matches!(self.def(*def).kind, DefKind::Value(_) | DefKind::ValueBox(_)),
             _ => false,
         }
     }
@@ -169,16 +180,48 @@ impl Model {
         if let DefKind::Const(c) = &self.def(id).kind { Some(c) } else { None }
     }
 
+    /// The value type, if this is one.
+    pub fn value(&self, id: DefId) -> Option<&Value> {
+        if let DefKind::Value(v) = &self.def(id).kind { Some(v) } else { None }
+    }
+
+    /// The value box, if this is one.
+    pub fn value_box(&self, id: DefId) -> Option<&ValueBox> {
+        if let DefKind::ValueBox(b) = &self.def(id).kind { Some(b) } else { None }
+    }
+
+    /// The bitset, if this is one.
+    pub fn bitset(&self, id: DefId) -> Option<&Bitset> {
+        if let DefKind::Bitset(b) = &self.def(id).kind { Some(b) } else { None }
+    }
+
+    /// The bitmask, if this is one.
+    pub fn bitmask(&self, id: DefId) -> Option<&Bitmask> {
+        if let DefKind::Bitmask(b) = &self.def(id).kind { Some(b) } else { None }
+    }
+
+    /// What a definition inherits names from, directly: bases of an interface; bases of a value type, then what it
+    /// supports; empty for all others.
+    pub fn direct_bases(&self, id: DefId) -> impl Iterator<Item = DefId> + '_ {
+        let (bases, supports) = match &self.def(id).kind {
+            DefKind::Interface(i) => (&i.bases[..], &[][..]),
+            DefKind::Value(v) => (&v.bases[..], &v.supports[..]),
+            _ => (&[][..], &[][..]),
+        };
+        bases.iter().chain(supports).copied()
+    }
+
     /// All interfaces this one inherits from, directly or not, each once: depth first, bases in the order listed, a
-    /// base after its own bases. The interface itself is not among them.
-    pub fn all_bases(&self, interface: DefId) -> Vec<DefId> {
+    /// base after its own bases. The interface itself is not among them. Of a value type: its bases and what it and they
+    /// support, alike.
+    pub fn all_bases(&self, id: DefId) -> Vec<DefId> {
         let mut order = Vec::new();
-        self.add_bases(interface, &mut HashSet::new(), &mut order);
+        self.add_bases(id, &mut HashSet::new(), &mut order);
         order
     }
 
-    fn add_bases(&self, interface: DefId, seen: &mut HashSet<DefId>, order: &mut Vec<DefId>) {
-        for &base in self.interface(interface).map_or(&[][..], |i| &i.bases) {
+    fn add_bases(&self, id: DefId, seen: &mut HashSet<DefId>, order: &mut Vec<DefId>) {
+        for base in self.direct_bases(id) {
             if seen.insert(base) {
                 self.add_bases(base, seen, order);
                 order.push(base);
@@ -186,7 +229,24 @@ impl Model {
         }
     }
 
-    /// Operations and attributes of the interface, inherited ones first in the order of [`Model::all_bases`], then its
+    /// The base structs of a struct from the outermost base down to the direct one; the struct itself is not among them.
+    pub fn struct_bases(&self, id: DefId) -> Vec<DefId> {
+        let base = |id: DefId| self.structure(id).and_then(|body| body.base);
+        // A base is defined before what is derived from it, so its id is smaller: this ends.
+        let mut bases: Vec<DefId> =
+            std::iter::successors(base(id), |at| base(*at).filter(|next| next < at)).collect();
+        bases.reverse();
+        bases
+    }
+
+    /// All members of a struct or exception, those of its bases first; empty for other definitions.
+    pub fn all_struct_members(&self, id: DefId) -> Vec<&Member> {
+        let mut owners = self.struct_bases(id);
+        owners.push(id);
+        owners.into_iter().filter_map(|owner| self.structure(owner)).flat_map(|body| &body.members).collect()
+    }
+
+    /// Operations and attributes of the interface or value type, inherited ones first in the order of [`Model::all_bases`], then its
     /// own, each once. The owner is the definition's `parent`.
     pub fn all_members(&self, interface: DefId) -> impl Iterator<Item = &Def> + '_ {
         let mut owners = self.all_bases(interface);
@@ -214,41 +274,66 @@ impl Model {
         })
     }
 
-    /// The struct, union or typedef contains itself through a sequence.
+    /// The struct, union or typedef contains itself through a sequence or a value, the value type or box itself through
+    /// its state.
     pub fn is_recursive(&self, def: DefId) -> bool {
         self.recursive.get(def.index()).copied().unwrap_or(false)
     }
 
     /// Every value of the type has the same CDR size but for alignment: basic types (not `wchar`, whose size depends
-    /// on the GIOP version), enums, and arrays, structs and typedefs of those. `boolean` and enums count, though not
-    /// every bit pattern is a value of them.
+    /// on the GIOP version), enums, bitsets, bitmasks, and arrays, structs and typedefs of those. `boolean` and enums
+    /// count, though not every bit pattern is a value of them; a struct without members does not, and neither does
+    /// `fixed`, of which some ORBs send fewer octets than its digits need.
     pub fn is_fixed_size(&self, id: TypeId) -> bool {
         self.every_part(id, |ty| match ty {
             Type::Primitive(p) => *p != Primitive::WChar,
             Type::Array { .. } => true,
-            Type::Named(def) => !matches!(self.def(*def).kind, DefKind::Union(_) | DefKind::Interface(_)),
-            Type::String(_) | Type::WString(_) | Type::Sequence { .. } | Type::Object => false,
+            Type::Named(def) => match &self.def(*def).kind {
+                DefKind::Struct(_) => !self.all_struct_members(*def).is_empty(),
+                DefKind::Enum(_) | DefKind::Typedef(_) | DefKind::Bitset(_) | DefKind::Bitmask(_) => true,
+                _ => false,
+            },
+            Type::String(_)
+            | Type::WString(_)
+            | Type::Sequence { .. }
+            | Type::Object
+            | Type::Any
+            | Type::TypeCode
+            | Type::ValueBase
+            | Type::Fixed { .. }
+            | Type::Map { .. } => false,
         })
     }
 
-    /// A `float`, `double` or `long double` is reachable from the type through members, elements and typedefs.
+    /// A `float`, `double` or `long double` is reachable from the type through members, elements, state and typedefs. What
+    /// an `any` or a value of a derived type holds is not known and not counted.
     pub fn contains_float(&self, id: TypeId) -> bool {
         !self.every_part(id, |ty| !matches!(ty, Type::Primitive(p) if p.is_float()))
     }
 
-    /// An object reference is reachable from the type through members, elements and typedefs.
+    /// An object reference may be reachable from the type through members, elements, state and typedefs: there is one, or
+    /// something that may hold one, an `any`, an abstract interface, a value.
     pub fn contains_reference(&self, id: TypeId) -> bool {
         !self.every_part(id, |ty| match ty {
-            Type::Object => false,
-            Type::Named(def) => !matches!(self.def(*def).kind, DefKind::Interface(_)),
+            Type::Object | Type::Any | Type::ValueBase => false,
+            Type::Named(def) => !matches!(self.def(*def).kind, DefKind::Interface(_) | DefKind::Value(_)),
             _ => true,
         })
     }
 
-    /// The type can be compared for equality and hashed: no floating type is reachable. (`any` and value types, which
-    /// forbid it too, are not part of the language yet.)
+    /// The type can be compared for equality and hashed: no floating type, `any`, value, abstract interface or native
+    /// type is reachable.
     pub fn is_hashable(&self, id: TypeId) -> bool {
-        !self.contains_float(id)
+        self.every_part(id, |ty| match ty {
+            Type::Primitive(p) => !p.is_float(),
+            Type::Any | Type::ValueBase => false,
+            Type::Named(def) => match &self.def(*def).kind {
+                DefKind::Interface(i) => i.flavour != Flavour::Abstract,
+                DefKind::Value(_) | DefKind::ValueBox(_) | DefKind::Native => false,
+                _ => true,
+            },
+            _ => true,
+        })
     }
 
     /// The members of this struct, exception or union have types which all can be hashed.
@@ -256,13 +341,35 @@ impl Model {
         self.member_types(id).into_iter().all(|ty| self.is_hashable(ty))
     }
 
-    /// Types of the members of a struct, exception or union in order (a union's discriminator not included), or the
-    /// type a typedef names; empty for other definitions.
+    /// Types of all members of a struct or exception, those of its bases first; of the members of a union in order (its
+    /// discriminator not included); of a value type's own state in order; the type in a value box; the type a typedef
+    /// names; empty for other definitions.
     pub fn member_types(&self, id: DefId) -> Vec<TypeId> {
         match &self.def(id).kind {
-            DefKind::Struct(s) | DefKind::Exception(s) => s.members.iter().map(|m| m.ty).collect(),
+            DefKind::Struct(_) | DefKind::Exception(_) => {
+                self.all_struct_members(id).into_iter().map(|m| m.ty).collect()
+            }
             DefKind::Union(u) => u.cases.iter().map(|c| c.member.ty).collect(),
             DefKind::Typedef(t) => vec![t.ty],
+            DefKind::Value(v) => v.state.iter().map(|s| s.member.ty).collect(),
+            DefKind::ValueBox(b) => vec![b.ty],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The types that a type is built of, one level down. State of a value type's bases counts as its own.
+    pub(crate) fn parts(&self, ty: &Type) -> Vec<TypeId> {
+        match ty {
+            Type::Sequence { element, .. } | Type::Array { element, .. } => vec![*element],
+            Type::Map { key, value, .. } => vec![*key, *value],
+            Type::Named(def) => match &self.def(*def).kind {
+                DefKind::Value(_) => {
+                    let mut owners = self.all_bases(*def);
+                    owners.push(*def);
+                    owners.into_iter().flat_map(|owner| self.member_types(owner)).collect()
+                }
+                _ => self.member_types(*def),
+            },
             _ => Vec::new(),
         }
     }
@@ -276,12 +383,7 @@ impl Model {
             if !test(ty) {
                 return false;
             }
-            let parts = match ty {
-                Type::Sequence { element, .. } | Type::Array { element, .. } => vec![*element],
-                Type::Named(def) => self.member_types(*def),
-                _ => Vec::new(),
-            };
-            todo.extend(parts.into_iter().filter(|part| seen.insert(*part)));
+            todo.extend(self.parts(ty).into_iter().filter(|part| seen.insert(*part)));
         }
         true
     }
@@ -306,6 +408,17 @@ impl Model {
             }
             Type::Named(def) => self.scoped_name(*def),
             Type::Object => "Object".to_owned(),
+            Type::Any => "any".to_owned(),
+            Type::TypeCode => "CORBA::TypeCode".to_owned(),
+            Type::ValueBase => "ValueBase".to_owned(),
+            Type::Fixed { digits, scale } => format!("fixed<{digits}, {scale}>"),
+            Type::Map { key, value, bound } => {
+                let (key, value) = (self.describe(*key), self.describe(*value));
+                match bound {
+                    Some(n) => format!("map<{key}, {value}, {n}>"),
+                    None => format!("map<{key}, {value}>"),
+                }
+            }
         }
     }
 }

@@ -25,10 +25,33 @@ pub enum Type {
         /// Dimensions in order, outermost first, at least one, each at least 1.
         dims: Vec<u32>,
     },
-    /// A struct, union, enum, interface (a reference to it) or typedef, by name.
+    /// A struct, union, enum, interface (a reference to it), value type, value box, native type, bitset, bitmask or
+    /// typedef, by name.
     Named(DefId),
     /// `Object`: a reference to an object of any interface.
     Object,
+    /// `any`: a value of any type, with that type.
+    Any,
+    /// `CORBA::TypeCode`: a type as a value.
+    TypeCode,
+    /// `ValueBase`: a value of any value type, or null.
+    ValueBase,
+    /// `fixed<digits, scale>`: a decimal number. Of a constant, the digits and scale of its value.
+    Fixed {
+        /// Decimal digits in all, 1 to 31.
+        digits: u8,
+        /// Digits behind the point, at most `digits`.
+        scale: u8,
+    },
+    /// `map<K, V>` or `map<K, V, N>`.
+    Map {
+        /// Key type.
+        key: TypeId,
+        /// Value type.
+        value: TypeId,
+        /// Most entries allowed, at least 1.
+        bound: Option<u32>,
+    },
 }
 
 /// A basic IDL type.
@@ -140,6 +163,13 @@ pub enum ConstValue {
     String(String),
     /// `wstring`; no character is NUL.
     WString(String),
+    /// `fixed`: the number is `unscaled` divided by ten to the power of `scale`, without zeros at the end of the fraction.
+    Fixed {
+        /// All digits as one integer, at most 31 of them.
+        unscaled: i128,
+        /// How many of them stand behind the point, at most 31.
+        scale: u8,
+    },
     /// An enumerator.
     Enum {
         /// The enum.

@@ -4,7 +4,7 @@ use super::item::Place;
 use super::{Parse, Parser, Reported};
 use crate::ast::{Attribute, Head, Ident, Item, ItemKind, Operation, Param, Raises, TypeKind, TypeSpec};
 use crate::diagnostic::Diagnostic;
-use crate::model::Direction;
+use crate::model::{Direction, Flavour};
 use crate::token::{Punct, TokenKind};
 
 impl Parser<'_> {
@@ -13,7 +13,7 @@ impl Parser<'_> {
         self.advance();
         let name = self.new_ident("the name of the interface")?;
         if self.take_punct(Punct::Semicolon) {
-            return Ok(Item { head, kind: ItemKind::ForwardInterface(name) });
+            return Ok(Item { head, kind: ItemKind::ForwardInterface { flavour: Flavour::Plain, name } });
         }
         let bases = if self.take_punct(Punct::Colon) { self.names("a base interface")? } else { Vec::new() };
         if !self.at_punct(Punct::BraceOpen) {
@@ -21,7 +21,7 @@ impl Parser<'_> {
             return self.expected(wanted);
         }
         let items = self.scope(Place::Interface, &mut head, &name.text, "interface")?;
-        Ok(Item { head, kind: ItemKind::Interface { name, bases, items } })
+        Ok(Item { head, kind: ItemKind::Interface { flavour: Flavour::Plain, name, bases, items } })
     }
 
     /// An operation or attribute.
@@ -121,7 +121,7 @@ impl Parser<'_> {
             self.advance();
             self.skip_parens();
         }
-        Ok(Operation { oneway, result, name, params, raises })
+        Ok(Operation { oneway, result, name, params, raises, context: Vec::new() })
     }
 
     fn param(&mut self) -> Parse<Param> {

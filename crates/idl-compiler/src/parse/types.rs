@@ -207,7 +207,7 @@ impl Parser<'_> {
             let message = format!("struct `{}` has no members", name.text);
             self.report(Diagnostic::error("empty", name.span, message));
         }
-        Ok(TypeKind::Struct { name, members })
+        Ok(TypeKind::Struct { name, base: None, members })
     }
 
     /// Members up to the `}`, which is left. A broken member is reported and left out.

@@ -20,7 +20,14 @@ impl Resolver<'_> {
             Type::String(bound) => self.text(expr, false, bound, scope),
             Type::WString(bound) => self.text(expr, true, bound, scope),
             Type::Named(def) => self.enumerator(expr, def, scope),
-            Type::Sequence { .. } | Type::Array { .. } | Type::Object => None,
+            Type::Sequence { .. }
+            | Type::Array { .. }
+            | Type::Object
+            | Type::Any
+            | Type::TypeCode
+            | Type::ValueBase
+            | Type::Fixed { .. }
+            | Type::Map { .. } => None,
         }
     }
 
@@ -149,6 +156,7 @@ impl Resolver<'_> {
             ExprKind::Bad => return None,
             ExprKind::Integer(_) => "an integer".to_owned(),
             ExprKind::Float(_) => "a floating-point number".to_owned(),
+            ExprKind::Fixed(_) => "a fixed-point number".to_owned(),
             ExprKind::Char { wide: Wideness::Wide, .. } => "a wide character".to_owned(),
             ExprKind::Char { .. } => "a character".to_owned(),
             ExprKind::Text { wide: Wideness::Wide, .. } => "a wide string".to_owned(),
@@ -213,6 +221,12 @@ impl Resolver<'_> {
             ConstValue::Float(value) => value.to_string(),
             ConstValue::LongDouble(_) => "a long double".to_owned(),
             ConstValue::String(text) | ConstValue::WString(text) => format!("{text:?}"),
+            ConstValue::Fixed { unscaled, scale } => {
+                let digits = format!("{:0>width$}", unscaled.unsigned_abs(), width = usize::from(*scale) + 1);
+                let (whole, fraction) = digits.split_at(digits.len() - usize::from(*scale));
+                let (sign, point) = (if *unscaled < 0 { "-" } else { "" }, if *scale > 0 { "." } else { "" });
+                format!("{sign}{whole}{point}{fraction}d")
+            }
         }
     }
 }

@@ -39,10 +39,7 @@ impl Resolver<'_> {
         }
         for index in 0..count {
             let id = DefId(index as u32);
-            if self.model.structure(id).is_some()
-                || self.model.union(id).is_some()
-                || self.model.typedef(id).is_some()
-            {
+            if !self.model.member_types(id).is_empty() {
                 self.model.recursive[index] = self.reaches_itself(id);
             }
         }
@@ -50,16 +47,14 @@ impl Resolver<'_> {
 
     fn reaches_itself(&self, start: DefId) -> bool {
         let mut seen = vec![false; self.model.types.len()];
-        let mut todo: Vec<TypeId> = self.model.member_types(start);
+        let mut todo: Vec<TypeId> = self.model.parts(&Type::Named(start));
         while let Some(ty) = todo.pop() {
             if std::mem::replace(&mut seen[ty.index()], true) {
                 continue;
             }
             match self.model.ty(ty) {
                 Type::Named(def) if *def == start => return true,
-                Type::Named(def) => todo.extend(self.model.member_types(*def)),
-                Type::Sequence { element, .. } | Type::Array { element, .. } => todo.push(*element),
-                _ => {}
+                ty => todo.extend(self.model.parts(ty)),
             }
         }
         false

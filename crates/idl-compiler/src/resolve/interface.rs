@@ -6,12 +6,13 @@ use super::scope::{Entity, Entry, ScopeId};
 use super::{Progress, Resolver};
 use crate::ast::{self, Head, Ident, Item, Name, Raises, TypeKind};
 use crate::diagnostic::Diagnostic;
-use crate::model::{Attribute, DefId, DefKind, Direction, Interface, Operation, Param, Type};
+use crate::model::{Attribute, DefId, DefKind, Direction, Flavour, Interface, Operation, Param, Type};
 
 impl Resolver<'_> {
     pub(super) fn interface(
         &mut self,
         head: Head,
+        flavour: Flavour,
         name: &Ident,
         bases: &[Name],
         items: Vec<Item>,
@@ -19,7 +20,8 @@ impl Resolver<'_> {
     ) {
         // Bases are looked up around the interface, before its own name counts as defined.
         let bases = self.bases(bases, name, scope);
-        let (id, _) = self.begin(&head, name, DefKind::Interface(Interface::default()), scope);
+        let body = Interface { flavour, ..Interface::default() };
+        let (id, _) = self.begin(&head, name, DefKind::Interface(body), scope);
         if let DefKind::Interface(interface) = &mut self.model.defs[id.index()].kind {
             interface.bases = bases;
         }
@@ -114,6 +116,7 @@ impl Resolver<'_> {
             result: None,
             params: Vec::new(),
             raises: Vec::new(),
+            context: operation.context.iter().map(|pattern| pattern.text.clone()).collect(),
         };
         let id = self.new_def(&head, &operation.name, DefKind::Operation(body), scope);
         if self.declare_local(scope, &operation.name, Entity::Def(id), "operation") {

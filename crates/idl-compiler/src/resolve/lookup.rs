@@ -105,8 +105,8 @@ impl Resolver<'_> {
         seen: &mut HashSet<DefId>,
         found: &mut Vec<(DefId, Entry)>,
     ) {
-        for base in self.model.interface(interface).map_or(&[][..], |interface| &interface.bases) {
-            if !seen.insert(*base) {
+        for base in self.model.direct_bases(interface) {
+            if !seen.insert(base) {
                 continue;
             }
             let Some(inside) = self.states[base.index()].scope.map(|scope| self.scope(scope)) else {
@@ -116,10 +116,10 @@ impl Resolver<'_> {
             match local.or(inside.name(lower).filter(|entry| !entry.used)) {
                 Some(entry) => {
                     if found.iter().all(|(_, other)| other.entity != entry.entity) {
-                        found.push((*base, entry.clone()));
+                        found.push((base, entry.clone()));
                     }
                 }
-                None => self.search_bases(*base, name, lower, seen, found),
+                None => self.search_bases(base, name, lower, seen, found),
             }
         }
     }
@@ -242,9 +242,18 @@ pub(super) fn declarations(items: &[Item]) -> HashMap<String, Span> {
                     todo.push(items);
                     vec![name]
                 }
+                ItemKind::Value(value) => {
+                    todo.push(&value.items);
+                    vec![&value.name]
+                }
+                ItemKind::Bitset(bitset) => vec![&bitset.name],
+                ItemKind::Bitmask(bitmask) => vec![&bitmask.name],
                 ItemKind::Const { name, .. }
                 | ItemKind::Exception { name, .. }
-                | ItemKind::ForwardInterface(name) => vec![name],
+                | ItemKind::ForwardInterface { name, .. }
+                | ItemKind::ValueForward { name, .. }
+                | ItemKind::ValueBox { name, .. }
+                | ItemKind::Native(name) => vec![name],
                 ItemKind::Type(ty) => match &ty.kind {
                     TypeKind::Struct { name, .. } | TypeKind::Enum { name, .. } => vec![name],
                     TypeKind::Union(union) => vec![&union.name],

@@ -42,7 +42,15 @@ impl Resolver<'_> {
                 self.check_complete(def, name.span)?;
                 Type::Named(def)
             }
-            TypeKind::Void
+            TypeKind::Any => Type::Any,
+            TypeKind::ValueBase => Type::ValueBase,
+            TypeKind::Map { key, value, bound } => {
+                let (key, value) = (self.simple_type(key, scope), self.element_type(value, scope));
+                let bound = self.bound(bound.as_ref(), scope);
+                Type::Map { key: key?, value: value?, bound: bound? }
+            }
+            TypeKind::Fixed(_)
+            | TypeKind::Void
             | TypeKind::Bad
             | TypeKind::Struct { .. }
             | TypeKind::Union(_)
@@ -74,6 +82,11 @@ impl Resolver<'_> {
                     | DefKind::Enum(_)
                     | DefKind::Interface(_)
                     | DefKind::Typedef(_)
+                    | DefKind::Value(_)
+                    | DefKind::ValueBox(_)
+                    | DefKind::Native
+                    | DefKind::Bitset(_)
+                    | DefKind::Bitmask(_)
             ) {
                 return Some(def);
             }
@@ -190,7 +203,14 @@ impl Resolver<'_> {
         let fits = match self.model.stripped(id) {
             Type::Primitive(_) | Type::String(_) | Type::WString(_) => true,
             Type::Named(def) => matches!(self.model.def(*def).kind, DefKind::Enum(_)),
-            Type::Sequence { .. } | Type::Array { .. } | Type::Object => false,
+            Type::Fixed { .. } => true,
+            Type::Sequence { .. }
+            | Type::Array { .. }
+            | Type::Object
+            | Type::Any
+            | Type::TypeCode
+            | Type::ValueBase
+            | Type::Map { .. } => false,
         };
         if fits {
             return Some(id);
@@ -203,8 +223,8 @@ impl Resolver<'_> {
 
     /// Notes how deep a finished definition is built, and refuses what is too deep.
     pub(super) fn set_depth(&mut self, id: DefId) {
-        let bases = self.model.interface(id).map_or(&[][..], |interface| &interface.bases);
-        let of_bases = bases.iter().map(|base| self.states[base.index()].depth);
+        let of_bases = self.model.direct_bases(id).chain(self.model.structure(id).and_then(|body| body.base));
+        let of_bases = of_bases.map(|base| self.states[base.index()].depth);
         let parts = self.model.member_types(id);
         let depth = 1 + of_bases.chain(parts.into_iter().map(|ty| self.type_depth(ty))).max().unwrap_or(0);
         self.states[id.index()].depth = depth;
@@ -224,7 +244,17 @@ impl Resolver<'_> {
         let stand_in = self.intern(Type::Object);
         match &mut self.model.defs[id.index()].kind {
             DefKind::Interface(interface) => interface.bases.clear(),
-            DefKind::Struct(body) | DefKind::Exception(body) => body.members.clear(),
+            DefKind::Value(value) => {
+                value.bases.clear();
+                value.supports.clear();
+                value.state.clear();
+            }
+            DefKind::ValueBox(boxed) => boxed.ty = stand_in,
+            DefKind::Bitset(bitset) => bitset.base = None,
+            DefKind::Struct(body) | DefKind::Exception(body) => {
+                body.base = None;
+                body.members.clear();
+            }
             DefKind::Union(union) => union.cases.clear(),
             DefKind::Typedef(alias) => alias.ty = stand_in,
             _ => {}
@@ -234,7 +264,11 @@ impl Resolver<'_> {
     fn type_depth(&self, ty: TypeId) -> usize {
         match self.model.ty(ty) {
             Type::Sequence { element, .. } | Type::Array { element, .. } => 1 + self.type_depth(*element),
-            Type::Named(def) if self.model.interface(*def).is_none() => self.states[def.index()].depth,
+            Type::Map { key, value, .. } => 1 + self.type_depth(*key).max(self.type_depth(*value)),
+            // References and values are held by name: nobody walks through them by recursion.
+            Type::Named(def) if self.model.interface(*def).is_none() && self.model.value(*def).is_none() => {
+                self.states[def.index()].depth
+            }
             _ => 0,
         }
     }

@@ -177,7 +177,11 @@ fn label_key(value: &ConstValue) -> Option<i128> {
         ConstValue::Char(code) => i128::from(*code),
         ConstValue::WChar(code) => i128::from(*code),
         ConstValue::Enum { ordinal, .. } => i128::from(*ordinal),
-        ConstValue::Float(_) | ConstValue::LongDouble(_) | ConstValue::String(_) | ConstValue::WString(_) => {
+        ConstValue::Float(_)
+        | ConstValue::LongDouble(_)
+        | ConstValue::String(_)
+        | ConstValue::WString(_)
+        | ConstValue::Fixed { .. } => {
             return None;
         }
     })

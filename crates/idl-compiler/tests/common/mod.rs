@@ -2,7 +2,8 @@
 
 use idl_compiler::Model;
 use idl_compiler::model::{
-    Annotations, Attribute, ConstValue, DefId, DefKind, Docs, Member, Operation, TypeId, Union,
+    Annotations, Attribute, ConstValue, DefId, DefKind, Docs, Flavour, Member, Operation, Param, TypeId,
+    Union, Value,
 };
 
 /// Everything in the model but spans, one line a thing.
@@ -64,6 +65,9 @@ impl Dump<'_> {
             DefKind::Module(_) => {}
             DefKind::Interface(interface) => {
                 let bases = self.names(&interface.bases);
+                if interface.flavour != Flavour::Plain {
+                    self.line(format!("{:?}", interface.flavour));
+                }
                 self.line(format!("bases: {bases}"));
                 let all: Vec<String> = self.model.all_members(id).map(|def| def.name.clone()).collect();
                 self.line(format!("all: {}", all.join(", ")));
@@ -71,6 +75,9 @@ impl Dump<'_> {
             DefKind::Operation(operation) => self.operation(operation),
             DefKind::Attribute(attribute) => self.attribute(attribute),
             DefKind::Struct(body) | DefKind::Exception(body) => {
+                if let Some(base) = body.base {
+                    self.line(format!("base: {}", self.model.scoped_name(base)));
+                }
                 body.members.iter().for_each(|member| self.member("member", member));
             }
             DefKind::Union(union) => self.union(union),
@@ -86,8 +93,53 @@ impl Dump<'_> {
                 let value = self.value(&constant.value);
                 self.line(format!("{} = {value}", self.ty(constant.ty)));
             }
+            DefKind::Value(value) => self.value_type(id, value),
+            DefKind::ValueBox(boxed) => self.line(format!("boxes {}", self.ty(boxed.ty))),
+            DefKind::Native => {}
+            DefKind::Bitset(bitset) => {
+                let base = bitset.base.map(|base| self.model.scoped_name(base));
+                self.line(format!("base: {base:?}, in {}", self.model.bits(id).idl_name()));
+                for field in &bitset.fields {
+                    self.docs(&field.docs);
+                    self.annotations(&field.annotations);
+                    self.line(format!("{} {:?}: {}", field.ty.idl_name(), field.name, field.width));
+                }
+            }
+            DefKind::Bitmask(bitmask) => {
+                self.line(format!("bound: {}, in {}", bitmask.bit_bound, self.model.bits(id).idl_name()));
+                for flag in &bitmask.flags {
+                    self.docs(&flag.docs);
+                    self.annotations(&flag.annotations);
+                    self.line(format!("{} at {}", flag.name, flag.position));
+                }
+            }
         }
         self.depth -= 1;
+    }
+
+    fn value_type(&mut self, id: DefId, value: &Value) {
+        let (bases, supports) = (self.names(&value.bases), self.names(&value.supports));
+        self.line(format!(
+            "{:?}, truncatable: {}, bases: {bases}, supports: {supports}",
+            value.modifier, value.truncatable
+        ));
+        let all: Vec<String> = self.model.all_members(id).map(|def| def.name.clone()).collect();
+        self.line(format!("all: {}", all.join(", ")));
+        for state in &value.state {
+            self.member(&format!("{:?}", state.visibility), &state.member);
+        }
+        for factory in &value.factories {
+            self.docs(&factory.docs);
+            self.annotations(&factory.annotations);
+            self.line(format!("factory {}, raises: {}", factory.name, self.names(&factory.raises)));
+            factory.params.iter().for_each(|param| self.param(param));
+        }
+    }
+
+    fn param(&mut self, param: &Param) {
+        self.docs(&param.docs);
+        self.annotations(&param.annotations);
+        self.line(format!("{:?} {} {}", param.direction, self.ty(param.ty), param.name));
     }
 
     fn operation(&mut self, operation: &Operation) {
@@ -97,11 +149,10 @@ impl Dump<'_> {
             operation.oneway,
             self.names(&operation.raises)
         ));
-        for param in &operation.params {
-            self.docs(&param.docs);
-            self.annotations(&param.annotations);
-            self.line(format!("{:?} {} {}", param.direction, self.ty(param.ty), param.name));
+        if !operation.context.is_empty() {
+            self.line(format!("context: {:?}", operation.context));
         }
+        operation.params.iter().for_each(|param| self.param(param));
     }
 
     fn attribute(&mut self, attribute: &Attribute) {

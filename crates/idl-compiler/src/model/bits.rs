@@ -1,0 +1,33 @@
+//! What bitsets and bitmasks are made of.
+
+use super::{BitField, DefId, DefKind, Model, Primitive};
+
+impl Model {
+    /// All fields of a bitset, those of its bases first; empty for other definitions.
+    pub fn all_bit_fields(&self, id: DefId) -> Vec<&BitField> {
+        let base = |id: DefId| self.bitset(id).and_then(|body| body.base);
+        // A base is defined before what is derived from it, so its id is smaller: this ends.
+        let owners = std::iter::successors(Some(id), |at| base(*at).filter(|next| next < at));
+        let mut owners: Vec<DefId> = owners.collect();
+        owners.reverse();
+        owners.into_iter().filter_map(|owner| self.bitset(owner)).flat_map(|body| &body.fields).collect()
+    }
+
+    /// The integer that holds a bitset or bitmask, here and on the wire: the least unsigned one with as many bits.
+    /// `uint8` for other definitions.
+    pub fn bits(&self, id: DefId) -> Primitive {
+        let bits = match &self.def(id).kind {
+            DefKind::Bitset(_) => {
+                self.all_bit_fields(id).into_iter().map(|field| u32::from(field.width)).sum()
+            }
+            DefKind::Bitmask(body) => u32::from(body.bit_bound),
+            _ => 0,
+        };
+        match bits {
+            0..=8 => Primitive::UInt8,
+            9..=16 => Primitive::UShort,
+            17..=32 => Primitive::ULong,
+            _ => Primitive::ULongLong,
+        }
+    }
+}
