@@ -39,7 +39,8 @@ pub use orb_runtime::{
 
 /// Types of the IDL mapping that Rust itself does not have.
 pub use orb_runtime::types::{
-    BoundError, Bounded, Bytes, Char, FixedSeq, LongDouble, Pad, Seq, WChar, WString,
+    BoundError, Bounded, Bytes, Char, Fixed, FixedError, FixedSeq, LongDouble, Pad, Rounding, Seq, WChar,
+    WString,
 };
 
 /// What the wire carries: references, service contexts, versions.
@@ -52,7 +53,7 @@ pub mod prelude {
     pub use std::time::Duration;
 
     pub use crate::{
-        Bounded, Bytes, Char, CompletionStatus, LongDouble, ObjectRef, Orb, Reference, ResultExt, Seq,
+        Bounded, Bytes, Char, CompletionStatus, Fixed, LongDouble, ObjectRef, Orb, Reference, ResultExt, Seq,
         SystemException, SystemExceptionKind, WChar, WString,
     };
 }

@@ -7,8 +7,8 @@ use std::fmt::Debug;
 
 use bytes::Bytes;
 use giop_codec::cdr::{
-    Bounded, CdrDecode, CdrEncode, Char, CharSet, CodeSets, Decoder, Encoder, FixedSeq, LongDouble, Seq,
-    WChar, WCharSet, WString,
+    Bounded, CdrDecode, CdrEncode, Char, CharSet, CodeSets, Decoder, Encoder, Fixed, FixedSeq, LongDouble,
+    Seq, WChar, WCharSet, WString,
 };
 use giop_codec::code_set::{CodeSetComponentInfo, CodeSetContext};
 use giop_codec::exception::SystemException;
@@ -64,6 +64,10 @@ fn all(input: &Input<'_>) {
     one::<f32>(input);
     one::<f64>(input);
     one::<LongDouble>(input);
+    one::<Fixed<1, 0>>(input);
+    one::<Fixed<4, 2>>(input);
+    one::<Fixed<31, 31>>(input);
+    one::<Vec<Fixed<5, 2>>>(input);
     one::<Char>(input);
     one::<WChar>(input);
     one::<String>(input);

@@ -140,6 +140,8 @@ pub enum DecodeErrorKind {
     InvalidDiscriminator,
     /// A bounded string or sequence is longer than its bound.
     BoundExceeded,
+    /// A fixed-point number with half an octet that is no digit, without a sign, or with more digits than its type.
+    InvalidFixed,
     /// Wide text in GIOP 1.0 (`MARSHAL` minor OMG 5 in a request, 6 in a reply).
     WideInGiop10,
     /// Wide text without a negotiated wide code set (`BAD_PARAM` minor OMG 23 in a request, `INV_OBJREF`
@@ -171,6 +173,7 @@ impl DecodeErrorKind {
             DecodeErrorKind::InvalidEnum => "enum ordinal is out of range",
             DecodeErrorKind::InvalidDiscriminator => "union discriminator matches no member",
             DecodeErrorKind::BoundExceeded => "value is longer than the bound of its IDL type",
+            DecodeErrorKind::InvalidFixed => "octets are not a fixed-point number of its IDL type",
             DecodeErrorKind::WideInGiop10 => "wchar and wstring do not exist in GIOP 1.0",
             DecodeErrorKind::NoWideCodeSet => "wide text arrived but no code set for it was negotiated",
             DecodeErrorKind::NilReference => "object reference is nil where nil is not allowed",

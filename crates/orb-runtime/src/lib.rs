@@ -33,7 +33,10 @@ pub use transport::{Peer, Transport, TransportStats};
 /// Types of the IDL mapping that Rust itself does not have.
 pub mod types {
     pub use bytes::Bytes;
-    pub use giop_codec::cdr::{BoundError, Bounded, Char, FixedSeq, LongDouble, Pad, Seq, WChar, WString};
+    pub use giop_codec::cdr::{
+        BoundError, Bounded, Char, Fixed, FixedError, FixedSeq, LongDouble, Pad, Rounding, Seq, WChar,
+        WString,
+    };
 }
 
 /// What the wire carries: references, service contexts, versions.

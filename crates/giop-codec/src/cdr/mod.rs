@@ -7,6 +7,7 @@
 //! bounds check a run.
 
 mod bounded;
+mod decimal;
 mod decoder;
 mod elements;
 mod encoder;
@@ -27,6 +28,7 @@ mod text;
 mod traits;
 
 pub use bounded::{BoundError, Bounded, BoundedContent, check_bound};
+pub use decimal::{Fixed, FixedError, Rounding};
 pub use decoder::{DecodeLimits, Decoder};
 pub use elements::{Elements, Viewed};
 pub use encoder::{Encoder, Mark};

@@ -1,0 +1,242 @@
+//! [`Fixed`]: decimal numbers with a fixed number of digits.
+
+mod convert;
+mod magnitude;
+mod operators;
+
+use core::cmp::Ordering;
+use core::fmt;
+
+use super::decoder::Decoder;
+use super::encoder::Encoder;
+use super::traits::{CdrDecode, CdrEncode};
+use crate::{DecodeError, DecodeErrorKind, EncodeError};
+
+/// An IDL `fixed<DIGITS, SCALE>`: a decimal number of at most `DIGITS` digits, `SCALE` of them behind the point.
+///
+/// `DIGITS` is 1 to 31 and `SCALE` 0 to `DIGITS`; other types do not compile once a value is made. The value is exact: an
+/// integer, its *unscaled* value, times 10 to the power of -`SCALE`. Values of one type compare, order and hash by value.
+///
+/// Sums are exact. The operators `*` and `/` have the type of their left operand and cut off what it has no digits for, as
+/// IDL says for constants; [`mul_to`](Fixed::mul_to), [`div_to`](Fixed::div_to) and [`rescale`](Fixed::rescale) give any
+/// type by any [`Rounding`]. Operators panic where the result has too many digits before the point, as those of integers do
+/// in debug builds; the `checked` methods do not.
+///
+/// ```
+/// use giop_codec::cdr::{Fixed, Rounding};
+///
+/// let price: Fixed<7, 2> = "19.90".parse()?;
+/// let rate: Fixed<5, 4> = "0.0825".parse()?;
+/// let tax: Fixed<7, 2> = price.mul_to(rate, Rounding::HalfEven)?;
+/// assert_eq!((price + tax).to_string(), "21.54");
+/// assert_eq!((price * rate).to_string(), "1.64");
+/// assert!("100000".parse::<Fixed<7, 2>>().is_err());
+/// # Ok::<(), giop_codec::cdr::FixedError>(())
+/// ```
+#[doc(alias = "CORBA::Fixed")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fixed<const DIGITS: u32, const SCALE: u32>(
+    /// Always of less than 10 to the power of `DIGITS`, either sign.
+    i128,
+);
+
+/// Most digits of a fixed-point number.
+const MAX_DIGITS: u32 = 31;
+
+impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
+    /// First magnitude with too many digits. Every way to make a value passes here, so a wrong type does not compile.
+    const LIMIT: u128 = {
+        assert!(DIGITS >= 1 && DIGITS <= MAX_DIGITS, "a fixed has 1 to 31 digits");
+        assert!(SCALE <= DIGITS, "a fixed has no more digits behind the point than it has digits");
+        10_u128.pow(DIGITS)
+    };
+
+    /// Octets of an encoding.
+    const OCTETS: usize = DIGITS as usize / 2 + 1;
+
+    /// Zero.
+    pub const ZERO: Self = Self::checked_constant(0);
+
+    /// The greatest value: `DIGITS` nines.
+    pub const MAX: Self = Self::checked_constant(Self::LIMIT.cast_signed() - 1);
+
+    /// The least value, `-MAX`.
+    pub const MIN: Self = Self::checked_constant(1 - Self::LIMIT.cast_signed());
+
+    /// The value of these digits, the last `SCALE` of them behind the point; none if they are more than `DIGITS`.
+    ///
+    /// ```
+    /// use giop_codec::cdr::Fixed;
+    /// assert_eq!(Fixed::<5, 2>::from_unscaled(12345).unwrap().to_string(), "123.45");
+    /// assert!(Fixed::<5, 2>::from_unscaled(123456).is_none());
+    /// ```
+    #[inline]
+    pub const fn from_unscaled(unscaled: i128) -> Option<Self> {
+        if unscaled.unsigned_abs() < Self::LIMIT { Some(Fixed(unscaled)) } else { None }
+    }
+
+    /// For constants of generated code: too many digits do not compile there.
+    #[doc(hidden)]
+    pub const fn checked_constant(unscaled: i128) -> Self {
+        assert!(unscaled.unsigned_abs() < Self::LIMIT, "a constant has more digits than its type");
+        Fixed(unscaled)
+    }
+
+    /// The digits as an integer: the value times 10 to the power of `SCALE`.
+    #[inline]
+    pub const fn unscaled(self) -> i128 {
+        self.0
+    }
+
+    /// Whether this is zero.
+    #[inline]
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether this is less than zero.
+    #[inline]
+    pub const fn is_negative(self) -> bool {
+        self.0 < 0
+    }
+
+    /// The value without its sign.
+    #[inline]
+    pub const fn abs(self) -> Self {
+        Fixed(self.0.abs())
+    }
+
+    /// -1, 0 or 1, by the sign.
+    #[inline]
+    pub const fn signum(self) -> i32 {
+        self.0.signum() as i32
+    }
+
+    /// Compares with a value that has another number of digits.
+    pub fn cmp_value<const D: u32, const S: u32>(self, other: Fixed<D, S>) -> Ordering {
+        // The power fits: scales differ by at most 31. So does the greater of two products that are not both in range.
+        let (a, b) = (self.0, other.0);
+        let scaled = |value: i128, by: u32| value.saturating_mul(10_i128.pow(by));
+        scaled(a, S.saturating_sub(SCALE)).cmp(&scaled(b, SCALE.saturating_sub(S)))
+    }
+
+    /// What is `magnitude`, if there is one, and has that sign.
+    fn from_magnitude(negative: bool, magnitude: Option<u128>) -> Result<Self, FixedError> {
+        match magnitude {
+            Some(magnitude) if magnitude < Self::LIMIT => {
+                let unscaled = magnitude.cast_signed();
+                Ok(Fixed(if negative { -unscaled } else { unscaled }))
+            }
+            _ => Err(FixedError::OutOfRange),
+        }
+    }
+}
+
+impl<const DIGITS: u32, const SCALE: u32> Default for Fixed<DIGITS, SCALE> {
+    /// Zero.
+    fn default() -> Self {
+        Self::ZERO
+    }
+}
+
+/// What becomes of digits that a result has no place for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Rounding {
+    /// They are cut off: towards zero.
+    #[default]
+    Truncate,
+    /// To the nearest value; from the middle away from zero: 2.5 becomes 3.
+    HalfAwayFromZero,
+    /// To the nearest value; from the middle to the even digit: 2.5 becomes 2.
+    HalfEven,
+    /// Towards negative infinity.
+    Floor,
+    /// Towards positive infinity.
+    Ceiling,
+    /// They must be zeros, else it is [`FixedError::Inexact`].
+    Exact,
+}
+
+/// Why there is no such [`Fixed`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FixedError {
+    /// The number has more digits before the point than the type.
+    OutOfRange,
+    /// The number has more digits behind the point than the type.
+    Inexact,
+    /// Division by zero.
+    DivisionByZero,
+    /// Text that is no decimal number, or a float that is no number.
+    NotANumber,
+}
+
+impl fmt::Display for FixedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FixedError::OutOfRange => "number has too many digits before the point for its type",
+            FixedError::Inexact => "number has too many digits behind the point for its type",
+            FixedError::DivisionByZero => "division by zero",
+            FixedError::NotANumber => "not a decimal number",
+        })
+    }
+}
+
+impl std::error::Error for FixedError {}
+
+/// Last half octets, for the sign.
+const PLUS: u8 = 0xC;
+const MINUS: u8 = 0xD;
+/// A plus that packed decimals of other origin have.
+const UNSIGNED: u8 = 0xF;
+
+impl<const DIGITS: u32, const SCALE: u32> CdrEncode for Fixed<DIGITS, SCALE> {
+    /// Half an octet a digit, the first one first, then the sign; a zero before an even number of digits. Unaligned, and the
+    /// same in both byte orders ("Fixed-Point Decimal Type").
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        let mut octets = [0; MAX_DIGITS as usize / 2 + 1];
+        let mut left = self.0.unsigned_abs();
+        let mut low = if self.0 < 0 { MINUS } else { PLUS };
+        for octet in octets.iter_mut().rev().take(Self::OCTETS) {
+            *octet = low | ((left % 10) as u8) << 4;
+            low = (left / 10 % 10) as u8;
+            left /= 100;
+        }
+        e.put_raw(octets.get(octets.len() - Self::OCTETS..).unwrap_or_default());
+        Ok(())
+    }
+}
+
+impl<const DIGITS: u32, const SCALE: u32> CdrDecode for Fixed<DIGITS, SCALE> {
+    /// JacORB leaves out leading octets that are zero: the sign is the end.
+    const MIN_SIZE: usize = 1;
+
+    /// Reads up to the sign.
+    ///
+    /// # Errors
+    /// [`InvalidFixed`](DecodeErrorKind::InvalidFixed) (`MARSHAL`): a half octet is no digit, or there is no sign behind
+    /// `DIGITS` digits.
+    fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let start = d.position();
+        let mut magnitude = 0_u128;
+        for _ in 0..Self::OCTETS {
+            let octet = d.read_u8()?;
+            let (high, low) = (octet >> 4, octet & 0xF);
+            if high > 9 {
+                break;
+            }
+            // No more than 32 digits.
+            magnitude = magnitude * 10 + u128::from(high);
+            match low {
+                0..=9 => magnitude = magnitude * 10 + u128::from(low),
+                PLUS | MINUS | UNSIGNED if magnitude < Self::LIMIT => {
+                    let unscaled = magnitude.cast_signed();
+                    return Ok(Fixed(if low == MINUS { -unscaled } else { unscaled }));
+                }
+                _ => break,
+            }
+        }
+        Err(DecodeError::new(DecodeErrorKind::InvalidFixed, start))
+    }
+}

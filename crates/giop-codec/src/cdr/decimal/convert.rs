@@ -1,0 +1,181 @@
+//! Text, integers and floats to [`Fixed`] and back.
+
+use core::fmt;
+use core::str::FromStr;
+
+use super::operators::finish;
+use super::{Fixed, FixedError, Rounding, magnitude};
+
+/// Room for 31 digits, a zero before the point, and the point.
+const TEXT: usize = 34;
+
+/// The digits of a number without a sign, the last `scale` of them behind a point, and at least one before it.
+fn text(magnitude: u128, scale: u32, room: &mut [u8; TEXT]) -> &str {
+    let (mut left, mut written) = (magnitude, 0);
+    let mut places = room.iter_mut().rev();
+    let mut put = |octet| {
+        if let Some(place) = places.next() {
+            *place = octet;
+            written += 1;
+        }
+    };
+    let mut digits = 0;
+    while left != 0 || digits <= scale {
+        if digits == scale && scale != 0 {
+            put(b'.');
+        }
+        put(b'0' + (left % 10) as u8);
+        left /= 10;
+        digits += 1;
+    }
+    let start = TEXT - written;
+    // Digits and a point are text.
+    room.get(start..).and_then(|octets| core::str::from_utf8(octets).ok()).unwrap_or_default()
+}
+
+impl<const DIGITS: u32, const SCALE: u32> fmt::Display for Fixed<DIGITS, SCALE> {
+    /// All digits behind the point, and at least one before it: `0.50`. A precision rounds half to even, or adds zeros, as for
+    /// floats; width, fill and sign are as for integers.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut room = [0; TEXT];
+        let magnitude = self.0.unsigned_abs();
+        let places = f.precision().unwrap_or(SCALE as usize);
+        let Ok(cut @ 1..) = u32::try_from(SCALE as usize - places.min(SCALE as usize)) else {
+            let digits = text(magnitude, SCALE, &mut room);
+            let zeros = places - SCALE as usize;
+            if zeros == 0 {
+                return f.pad_integral(!self.is_negative(), "", digits);
+            }
+            let point = if SCALE == 0 { "." } else { "" };
+            return f.pad_integral(!self.is_negative(), "", &format!("{digits}{point}{:0<zeros$}", ""));
+        };
+        let kept = magnitude::cut(magnitude, cut);
+        // Cannot fail: a rounding to even has a result for everything.
+        let kept = magnitude::rounded(self.is_negative(), kept, Rounding::HalfEven);
+        let kept = kept.ok().flatten().unwrap_or_default();
+        f.pad_integral(!self.is_negative(), "", text(kept, SCALE - cut, &mut room))
+    }
+}
+
+impl<const DIGITS: u32, const SCALE: u32> fmt::Debug for Fixed<DIGITS, SCALE> {
+    /// As [`Display`](fmt::Display).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl<const DIGITS: u32, const SCALE: u32> FromStr for Fixed<DIGITS, SCALE> {
+    type Err = FixedError;
+
+    /// Digits with a point or without, after `+` or `-` or none; as in IDL, `d` or `D` may end them.
+    ///
+    /// # Errors
+    /// [`NotANumber`](FixedError::NotANumber), [`OutOfRange`](FixedError::OutOfRange),
+    /// [`Inexact`](FixedError::Inexact).
+    fn from_str(text: &str) -> Result<Self, FixedError> {
+        let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+        let digits = unsigned.strip_suffix(['d', 'D']).unwrap_or(unsigned);
+        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+        let is_digits = |part: &str| part.bytes().all(|octet| octet.is_ascii_digit());
+        if !is_digits(whole) || !is_digits(fraction) || whole.len() + fraction.len() == 0 {
+            return Err(FixedError::NotANumber);
+        }
+        let (kept, lost) = fraction.split_at(fraction.len().min(SCALE as usize));
+        if lost.bytes().any(|digit| digit != b'0') {
+            return Err(FixedError::Inexact);
+        }
+        let zeros = core::iter::repeat_n(b'0', SCALE as usize - kept.len());
+        let magnitude = whole.bytes().chain(kept.bytes()).chain(zeros).try_fold(0_u128, |all, digit| {
+            all.checked_mul(10).and_then(|all| all.checked_add(u128::from(digit - b'0')))
+        });
+        Self::from_magnitude(text.starts_with('-'), magnitude)
+    }
+}
+
+impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
+    /// The number, rounded to an integer.
+    ///
+    /// # Errors
+    /// [`Inexact`](FixedError::Inexact) where the rounding is [`Exact`](Rounding::Exact).
+    pub fn to_integer(self, rounding: Rounding) -> Result<i128, FixedError> {
+        let cut = magnitude::cut(self.0.unsigned_abs(), SCALE);
+        let magnitude = magnitude::rounded(self.is_negative(), cut, rounding)?.unwrap_or_default();
+        Ok(magnitude.cast_signed() * self.0.signum())
+    }
+
+    /// The nearest `f64`, ties to even.
+    pub fn to_f64(self) -> f64 {
+        let mut room = [0; TEXT];
+        let magnitude: f64 = text(self.0.unsigned_abs(), SCALE, &mut room).parse().unwrap_or_default();
+        if self.is_negative() { -magnitude } else { magnitude }
+    }
+
+    /// The exact value of a float, rounded. `0.1` is a little more than a tenth: a rounding to the nearest is what gives `0.1`
+    /// again.
+    ///
+    /// ```
+    /// use giop_codec::cdr::{Fixed, FixedError, Rounding};
+    /// assert_eq!(Fixed::<3, 1>::from_f64(0.1, Rounding::HalfEven)?.to_string(), "0.1");
+    /// assert_eq!(Fixed::<3, 1>::from_f64(0.1, Rounding::Exact), Err(FixedError::Inexact));
+    /// # Ok::<(), FixedError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`NotANumber`](FixedError::NotANumber), [`OutOfRange`](FixedError::OutOfRange), and
+    /// [`Inexact`](FixedError::Inexact) where the rounding is [`Exact`](Rounding::Exact).
+    pub fn from_f64(value: f64, rounding: Rounding) -> Result<Self, FixedError> {
+        if value.is_nan() {
+            return Err(FixedError::NotANumber);
+        }
+        if value.is_infinite() {
+            return Err(FixedError::OutOfRange);
+        }
+        let bits = value.to_bits();
+        let (exponent, fraction) = ((bits >> 52) as u32 & 0x7FF, u128::from(bits & ((1 << 52) - 1)));
+        // The value is `odd` times 2 to the power of `power`.
+        let (odd, power) = match exponent {
+            0 => (fraction, -1074),
+            _ => (fraction | 1 << 52, exponent.cast_signed() - 1075),
+        };
+        // Ten is five times two; 53 bits and 5 to the power of 31 are 125 bits.
+        let scaled = odd * 5_u128.pow(SCALE);
+        let power = power + SCALE.cast_signed();
+        let cut = match u32::try_from(power) {
+            Ok(bits) if scaled.leading_zeros() >= bits => Some((scaled << bits, magnitude::Rest::Nothing)),
+            Ok(_) => None,
+            Err(_) => Some(magnitude::cut_bits(scaled, power.unsigned_abs())),
+        };
+        finish(value.is_sign_negative(), cut, rounding)
+    }
+}
+
+impl<const DIGITS: u32, const SCALE: u32> From<Fixed<DIGITS, SCALE>> for f64 {
+    /// The nearest `f64`, ties to even.
+    fn from(value: Fixed<DIGITS, SCALE>) -> f64 {
+        value.to_f64()
+    }
+}
+
+macro_rules! integers {
+    ($($integer:ty)*) => {$(
+        impl<const DIGITS: u32, const SCALE: u32> TryFrom<$integer> for Fixed<DIGITS, SCALE> {
+            type Error = FixedError;
+
+            fn try_from(value: $integer) -> Result<Self, FixedError> {
+                let value = i128::try_from(value).map_err(|_| FixedError::OutOfRange)?;
+                finish(value < 0, magnitude::moved(value.unsigned_abs(), 0, SCALE), Rounding::Exact)
+            }
+        }
+
+        impl<const DIGITS: u32, const SCALE: u32> TryFrom<Fixed<DIGITS, SCALE>> for $integer {
+            type Error = FixedError;
+
+            /// The same number: digits behind the point must be zeros. See [`to_integer`](Fixed::to_integer).
+            fn try_from(value: Fixed<DIGITS, SCALE>) -> Result<$integer, FixedError> {
+                value.to_integer(Rounding::Exact)?.try_into().map_err(|_| FixedError::OutOfRange)
+            }
+        }
+    )*};
+}
+
+integers!(i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize);
