@@ -349,3 +349,20 @@ fn no_receive_buffer_is_lost_between_bulk_and_small_messages() {
     let later = run(200);
     assert!(later <= most, "the pools grow to {later}, over {most}");
 }
+
+#[test]
+fn large_messages_one_after_the_other_go_through_one_buffer() {
+    let octets = Bytes::from(vec![1; 3 << 20]);
+    let bench = Bench::new();
+    bench.runtime.block_on(async {
+        for _ in 0..20 {
+            for _ in 0..5 {
+                bench.meter.octets(octets.clone()).await.unwrap();
+            }
+            assert_eq!(bench.meter.seen().await.unwrap(), 5 * (3 << 20));
+        }
+    });
+    // The processor's cache has the one; a second one would be cold.
+    let held = bench.server.pool_stats().held;
+    assert!(held < 6 << 20, "{held} octets are held for messages of {}", 3 << 20);
+}

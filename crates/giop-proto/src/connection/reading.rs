@@ -146,11 +146,12 @@ impl Connection {
         self.serving.len() >= self.limits.max_requests || self.tx.backlog() > self.limits.max_backlog
     }
 
-    /// Whether something stands behind the event that was polled last.
+    /// Whether a whole message may stand behind the event that was polled last. If not, the request that came is best served
+    /// before the next event is polled: a large message behind it then gets the buffer that it leaves.
     #[inline]
     #[must_use]
     pub fn has_more_input(&self) -> bool {
-        self.rx.is_mid_message()
+        self.rx.may_hold_another()
     }
 
     /// Whether another request may be handed out before one is finished.

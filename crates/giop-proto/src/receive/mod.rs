@@ -251,6 +251,23 @@ impl Receiver {
         }
     }
 
+    /// Whether a further whole message may stand in front. Where none does, whatever was taken last is served before the next
+    /// message gets its buffer: that is then the buffer of the last one, which the processor's cache still has.
+    #[inline]
+    #[must_use]
+    pub fn may_hold_another(&self) -> bool {
+        if !matches!(self.state, State::Window) {
+            return !matches!(self.state, State::Early { .. });
+        }
+        let Some(window) = &self.window else { return false };
+        let rest = window.buffer.octets().get(self.from..self.to).unwrap_or_default();
+        match rest.first_chunk().map(MessageHeader::decode) {
+            None => false,
+            Some(Ok(header)) => (header.size as usize).saturating_add(HEADER_LEN) <= rest.len(),
+            Some(Err(_)) => true,
+        }
+    }
+
     /// The size of the message that is incomplete, as far as it is known; 0 before that.
     #[must_use]
     pub fn announced(&self) -> usize {
