@@ -78,7 +78,8 @@ pub struct Compiler {
 impl Compiler {
     /// Whether it is an error, as the OMG text has it, or only a warning, the default, that a parameter, member, operation
     /// or attribute has the name of a type used in the same scope (`attribute Color color;`), or but for case that of the
-    /// scope around it (`struct Right { string right; };`). Much IDL in use does it, and it is not ambiguous.
+    /// scope around it (`struct Right { string right; };`), that any name is but for case a keyword (`interface Factory
+    /// { };`), or that an interface is declared and never defined. Much IDL in use does it, and it is not ambiguous.
     pub fn strict_names(mut self, strict: bool) -> Self {
         self.strict_names = strict;
         self
@@ -135,7 +136,7 @@ impl Compiler {
         let mut sources = Sources::default();
         let lexed = lex(&mut sources, &mut collector);
         let sources = Rc::new(sources);
-        let parsed = parse::parse(lexed.tokens, &mut collector);
+        let parsed = parse::parse(lexed.tokens, self.strict_names, &mut collector);
         // After an error the parser leaves declarations out, so names may be missing for no fault of their users.
         let incomplete = lexed.incomplete || collector.errors() > 0;
         let conditions = resolve::Conditions { strict_names: self.strict_names, incomplete };

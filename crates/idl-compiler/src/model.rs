@@ -134,6 +134,8 @@ pub struct Module {
 pub struct Interface {
     /// Plain, `abstract` or `local`.
     pub flavour: Flavour,
+    /// The text declares it and never defines it: what it has is not known.
+    pub only_declared: bool,
     /// Direct bases as listed.
     pub bases: Vec<DefId>,
     /// Operations, attributes, types, constants and exceptions declared inside, in source order.

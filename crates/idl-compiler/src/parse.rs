@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use crate::ast::{Ident, Item, Name};
-use crate::diagnostic::{Collector, Diagnostic};
+use crate::diagnostic::{Collector, Diagnostic, Severity};
 use crate::lex::clean_comment;
 use crate::model::Docs;
 use crate::source::Span;
@@ -54,9 +54,19 @@ pub(crate) struct Parsed {
 }
 
 /// Parses the tokens; what is wrong goes to the collector, what is right comes back.
-pub(crate) fn parse(tokens: Vec<Token>, out: &mut Collector) -> Parsed {
-    let mut parser =
-        Parser { tokens, at: 0, depth: 0, in_angle: false, declared: HashSet::new(), gave_up: false, out };
+///
+/// `strict_names`: a name that differs from a keyword in case only is an error, else a warning.
+pub(crate) fn parse(tokens: Vec<Token>, strict_names: bool, out: &mut Collector) -> Parsed {
+    let mut parser = Parser {
+        tokens,
+        at: 0,
+        depth: 0,
+        in_angle: false,
+        declared: HashSet::new(),
+        strict_names,
+        gave_up: false,
+        out,
+    };
     let mut docs = Docs::default();
     let items = parser.items(item::Place::File, &mut docs);
     Parsed { items, docs }
@@ -77,6 +87,7 @@ struct Parser<'o> {
     /// Words of newer language versions that this text uses as names (`port`, `map`): from the declaration on they
     /// are names only.
     declared: HashSet<String>,
+    strict_names: bool,
     /// The text nests too deep: one error, and no more.
     gave_up: bool,
     out: &'o mut Collector,
@@ -212,17 +223,20 @@ impl Parser<'_> {
         }
     }
 
-    /// An identifier that is being declared. It must not look like a keyword; uses need not be escaped.
+    /// An identifier that is being declared. It should not look like a keyword; uses need not be escaped.
     fn new_ident(&mut self, what: &str) -> Parse<Ident> {
         let escaped = matches!(self.kind(), TokenKind::Ident { escaped: true, .. });
         let ident = self.ident(what)?;
         if let (false, Some(keyword)) = (escaped, keyword(&ident.text)) {
             let text = &ident.text;
             let message = format!("`{text}` collides with the keyword `{keyword}`");
-            let error = Diagnostic::error("keyword-collision", ident.span, message);
-            let error = error.note("a name must differ from every keyword in more than case");
+            let mut found = Diagnostic::error("keyword-collision", ident.span, message);
+            if !self.strict_names {
+                found.severity = Severity::Warning;
+            }
+            let found = found.note("a name must differ from every keyword in more than case");
             self.report(
-                error.help(format!("choose another name, or escape it: `_{text}` is named `{text}`")),
+                found.help(format!("choose another name, or escape it: `_{text}` is named `{text}`")),
             );
         }
         self.declared.insert(ident.text.clone());

@@ -6,7 +6,8 @@
 //! Two rules of the OMG text are relaxed, since thirty years of IDL break them and nothing is ambiguous: a parameter,
 //! member, operation or attribute may have the name of a type used in the same scope, spelled alike or not (`readonly
 //! attribute Color color;`; later uses of the name are checked), and a member, operation or attribute may differ in case
-//! only from the scope around it (`struct Right { string right; };`). [`crate::Compiler::strict_names`] restores both.
+//! only from the scope around it (`struct Right { string right; };`). [`crate::Compiler::strict_names`] restores both. (It
+//! does so for a third, names that are keywords but for case, which is the parser's.)
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -331,14 +332,33 @@ impl Resolver<'_> {
 
     /// Lists a definition under its parent, in source order.
     fn add_child(&mut self, id: DefId, scope: ScopeId) {
-        let Some(parent) = self.scope(scope).owner else { return self.model.roots.push(id) };
+        debug_assert_eq!(self.model.def(id).parent, self.scope(scope).owner, "declared in this scope");
+        if let Some(siblings) = self.siblings(id) {
+            siblings.push(id);
+        }
+    }
+
+    /// The same for a definition that is not the last of its scope.
+    fn insert_child(&mut self, id: DefId) {
+        let mut siblings = self.siblings(id).map(std::mem::take).unwrap_or_default();
+        let span = self.model.def(id).span;
+        let after = siblings.iter().position(|sibling| self.model.def(*sibling).span > span);
+        siblings.insert(after.unwrap_or(siblings.len()), id);
+        if let Some(place) = self.siblings(id) {
+            *place = siblings;
+        }
+    }
+
+    /// What is declared directly in the scope around a definition.
+    fn siblings(&mut self, id: DefId) -> Option<&mut Vec<DefId>> {
+        let Some(parent) = self.model.def(id).parent else { return Some(&mut self.model.roots) };
         match &mut self.model.defs[parent.index()].kind {
-            DefKind::Module(module) => module.members.push(id),
-            DefKind::Interface(interface) => interface.members.push(id),
-            DefKind::Value(value) => value.members.push(id),
-            DefKind::Struct(body) | DefKind::Exception(body) => body.nested.push(id),
-            DefKind::Union(union) => union.nested.push(id),
-            _ => {}
+            DefKind::Module(module) => Some(&mut module.members),
+            DefKind::Interface(interface) => Some(&mut interface.members),
+            DefKind::Value(value) => Some(&mut value.members),
+            DefKind::Struct(body) | DefKind::Exception(body) => Some(&mut body.nested),
+            DefKind::Union(union) => Some(&mut union.nested),
+            _ => None,
         }
     }
 

@@ -22,6 +22,20 @@ fn value(model: &Model, name: &str) -> ConstValue {
 }
 
 #[test]
+fn an_interface_that_is_only_declared_stands_in_its_place() {
+    let model = model(
+        "module M { struct A { long x; }; interface I; struct B { I i; }; interface J; interface I; };",
+    );
+    let names: Vec<&str> =
+        model.children(find(&model, "M")).iter().map(|id| model.def(*id).name.as_str()).collect();
+    assert_eq!(names, ["A", "I", "B", "J"]);
+    let declared = |name: &str| model.interface(find(&model, name)).map(|interface| interface.only_declared);
+    assert_eq!((declared("M::I"), declared("M::J")), (Some(true), Some(true)));
+    assert_eq!(model.def(find(&model, "M::I")).repository_id, "IDL:M/I:1.0");
+    assert_eq!(model.warnings().iter().filter(|warning| warning.code == "never-defined").count(), 2);
+}
+
+#[test]
 fn repository_ids_take_prefix_scope_and_version() {
     let model = model(
         "typedef long None;
@@ -154,6 +168,26 @@ fn size_and_float_questions_look_through_everything() {
     );
     let references = |name: &str| member(name).iter().any(|ty| model.contains_reference(*ty));
     assert_eq!(["Ref", "Fixed", "Tree"].map(references), [true, false, false]);
+}
+
+#[test]
+fn types_without_a_name_know_what_they_can_hold() {
+    let model = model(
+        "struct S { any a; CORBA::TypeCode t; ValueBase v; }; typedef sequence<any> As; struct T { As a; };
+         typedef CORBA::TypeCode Code; struct C { Code c[2]; };",
+    );
+    let shown: Vec<String> =
+        model.member_types(find(&model, "S")).iter().map(|ty| model.describe(*ty)).collect();
+    assert_eq!(shown, ["any", "CORBA::TypeCode", "ValueBase"]);
+    let each = |test: &dyn Fn(idl_compiler::model::TypeId) -> bool| -> Vec<bool> {
+        let types = ["S", "T", "C"].into_iter().flat_map(|name| model.member_types(find(&model, name)));
+        types.map(test).collect()
+    };
+    assert_eq!(each(&|ty| model.is_fixed_size(ty)), [false; 5]);
+    assert_eq!(each(&|ty| model.is_hashable(ty)), [false, true, false, false, true]);
+    assert_eq!(each(&|ty| model.contains_reference(ty)), [true, false, true, true, false]);
+    assert_eq!(each(&|ty| model.is_value(ty)), [false, false, true, false, false]);
+    assert_eq!(each(&|ty| model.is_reference(ty)), [false; 5]);
 }
 
 #[test]

@@ -31,6 +31,10 @@ const PIECES: &[&str] = &[
     "octet",
     "Object",
     "any",
+    "ValueBase",
+    "CORBA",
+    "TypeCode",
+    "Factory",
     "void",
     "oneway",
     "readonly",
@@ -153,6 +157,10 @@ const DECLARATIONS: &[&str] = &[
     "typeid A \"IDL:x:1.0\";",
     "union A;",
     "typedef string<a> E;",
+    "struct Any { any a; CORBA::TypeCode b; sequence<ValueBase> c; };",
+    "interface Values { any f(in any a) context (\"a\", \"b*\"); };",
+    "module CORBA { typedef TypeCode A; };",
+    "module CORBA { interface TypeCode; };",
     "@zero_copy struct B { octet o[a]; A a2; };",
 ];
 

@@ -57,6 +57,9 @@ impl Writer<'_> {
                     Flavour::Abstract => put("abstract", json!(true)),
                     Flavour::Local => put("local", json!(true)),
                 }
+                if interface.only_declared {
+                    put("only_declared", json!(true));
+                }
                 put("bases", json!(self.names(&interface.bases)));
             }
             DefKind::Value(value) => self.value_type(&mut put, value),

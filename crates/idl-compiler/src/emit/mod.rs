@@ -19,6 +19,7 @@ mod method;
 mod names;
 mod passing;
 mod reference;
+mod refused;
 mod servant;
 mod structs;
 #[cfg(test)]
@@ -104,13 +105,15 @@ impl Options {
 ///
 /// # Errors
 /// Names that are the same in Rust though they differ in IDL, each clash with both places and the way out; `@zero_copy`
-/// structs of more than 64 KiB; included definitions that are needed and of which nothing says where they are.
+/// structs of more than 64 KiB; included definitions that are needed and of which nothing says where they are; constructs
+/// that have no mapping yet.
 pub fn emit(model: &Model, options: &Options) -> Result<TokenStream, Diagnostics> {
     let mut problems = Vec::new();
     let external = External::new(model, options);
     let names = Names::new(model, options, &external, &mut problems);
     structs::refuse_large(model, &mut problems);
     external.check(model, &mut problems);
+    refused::report(model, &external, &mut problems);
     if !problems.is_empty() {
         return Err(Diagnostics::new(problems, Rc::clone(&model.sources)));
     }

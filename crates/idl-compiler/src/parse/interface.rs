@@ -2,7 +2,9 @@
 
 use super::item::Place;
 use super::{Parse, Parser, Reported};
-use crate::ast::{Attribute, Head, Ident, Item, ItemKind, Operation, Param, Raises, TypeKind, TypeSpec};
+use crate::ast::{
+    Attribute, Head, Ident, Item, ItemKind, Operation, Param, Raises, StringArg, TypeKind, TypeSpec,
+};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Direction, Flavour};
 use crate::token::{Punct, TokenKind};
@@ -115,13 +117,20 @@ impl Parser<'_> {
             return self.expected("`,` or `)` after a parameter");
         }
         let raises = if self.at_keyword("raises") { Some(self.raises()?) } else { None };
-        if self.at_keyword("context") {
-            let span = self.span();
-            self.unsupported(span, "`context`");
-            self.advance();
-            self.skip_parens();
+        let context = if self.at_keyword("context") { self.context()? } else { Vec::new() };
+        Ok(Operation { oneway, result, name, params, raises, context })
+    }
+
+    /// `context ("name", "name.*")`.
+    fn context(&mut self) -> Parse<Vec<StringArg>> {
+        self.advance();
+        self.expect_punct(Punct::ParenOpen)?;
+        let mut patterns = vec![self.string_arg("the name of a property in quotes")?];
+        while self.take_punct(Punct::Comma) {
+            patterns.push(self.string_arg("the name of a property in quotes")?);
         }
-        Ok(Operation { oneway, result, name, params, raises, context: Vec::new() })
+        self.expect_punct(Punct::ParenClose)?;
+        Ok(patterns)
     }
 
     fn param(&mut self) -> Parse<Param> {

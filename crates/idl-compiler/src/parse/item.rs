@@ -188,7 +188,7 @@ impl Parser<'_> {
         Ok(ItemKind::TypePrefix { name, prefix: self.string_arg("the prefix in quotes")? })
     }
 
-    fn string_arg(&mut self, what: &str) -> Parse<StringArg> {
+    pub(super) fn string_arg(&mut self, what: &str) -> Parse<StringArg> {
         match self.kind() {
             TokenKind::Text { text, .. } => {
                 let arg = StringArg { text: text.clone(), span: self.span() };

@@ -38,8 +38,16 @@ impl Parser<'_> {
                 self.advance();
                 TypeKind::Object
             }
-            TokenKind::Keyword(word @ ("any" | "ValueBase" | "fixed")) => {
-                self.unsupported(start, &format!("`{word}`"));
+            TokenKind::Keyword("any") => {
+                self.advance();
+                TypeKind::Any
+            }
+            TokenKind::Keyword("ValueBase") => {
+                self.advance();
+                TypeKind::ValueBase
+            }
+            TokenKind::Keyword("fixed") => {
+                self.unsupported(start, "`fixed`");
                 self.advance();
                 self.skip_angles();
                 TypeKind::Bad

@@ -65,11 +65,6 @@ impl Parser<'_> {
         self.skip_between(Punct::Less, Punct::Greater);
     }
 
-    /// Skips `(...)`, if it is here.
-    pub(super) fn skip_parens(&mut self) {
-        self.skip_between(Punct::ParenOpen, Punct::ParenClose);
-    }
-
     fn skip_between(&mut self, open: Punct, close: Punct) {
         if !self.at_punct(open) {
             return;

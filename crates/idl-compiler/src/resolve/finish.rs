@@ -1,8 +1,8 @@
 //! What can be said only when everything is known.
 
 use super::{Progress, Resolver};
-use crate::diagnostic::Diagnostic;
-use crate::model::{DefId, Type, TypeId};
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::model::{DefId, DefKind, Type, TypeId};
 
 impl Resolver<'_> {
     pub(super) fn finish(&mut self) {
@@ -16,18 +16,32 @@ impl Resolver<'_> {
         self.mark_recursive();
     }
 
-    /// Forward declarations must be followed by definitions.
+    /// Forward declarations must be followed by definitions. An interface may do without unless names are strict: a file
+    /// of the OMG's own that is compiled alone often declares what another defines, and references need no more.
     fn report_undefined(&mut self) {
-        let mut errors = Vec::new();
+        let (mut found, mut only_declared) = (Vec::new(), Vec::new());
         for (def, state) in self.model.defs.iter().zip(&self.states) {
             if let Progress::Forward(span) = state.progress {
                 let what = def.kind.what();
                 let message = format!("{what} `{}` is declared but never defined", def.name);
                 let help = format!("define it in the same scope: `{what} {} {{ ... }};`", def.name);
-                errors.push(Diagnostic::error("never-defined", span, message).help(help));
+                let mut diagnostic = Diagnostic::error("never-defined", span, message);
+                if matches!(def.kind, DefKind::Interface(_)) && !self.conditions.strict_names {
+                    diagnostic.severity = Severity::Warning;
+                    diagnostic = diagnostic.note("references to it have no operations");
+                    only_declared.push(def.id);
+                }
+                found.push(diagnostic.help(help));
             }
         }
-        errors.into_iter().for_each(|error| self.report_unless_incomplete(error));
+        found.into_iter().for_each(|diagnostic| self.report_unless_incomplete(diagnostic));
+        for id in only_declared {
+            self.states[id.index()].progress = Progress::Complete;
+            if let DefKind::Interface(interface) = &mut self.model.defs[id.index()].kind {
+                interface.only_declared = true;
+            }
+            self.insert_child(id);
+        }
     }
 
     /// Finds the definitions that reach themselves. Only sequences of incomplete types can close such a circle.

@@ -30,8 +30,10 @@ impl Resolver<'_> {
             self.accept(answer, name, 0, ScopeId::FILE)?
         } else {
             let found = self.lookup_first(name, first, scope)?;
-            let used = Entry { name: first.text.clone(), span: first.span, ..found.clone() };
-            self.scope_mut(scope).introduce(used);
+            if !found.entity.is_predeclared() {
+                let used = Entry { name: first.text.clone(), span: first.span, ..found.clone() };
+                self.scope_mut(scope).introduce(used);
+            }
             found
         };
         for index in 1..=rest.len() {
@@ -39,12 +41,19 @@ impl Resolver<'_> {
                 return None;
             }
             let part = name.parts.get(index)?;
+            if found.entity == Entity::Corba {
+                found = self.in_unopened_corba(part)?;
+                continue;
+            }
             let Some(inside) = self.scope_of(found.entity) else {
                 let outer = name.parts.get(index - 1)?;
                 let message =
                     format!("`{}` is {}, which has no names inside", outer.text, article(found.what));
                 let error = Diagnostic::error("not-a-scope", outer.span, message);
-                let error = error.and(found.span, "declared here");
+                let error = match found.entity.is_predeclared() {
+                    true => error,
+                    false => error.and(found.span, "declared here"),
+                };
                 self.report(match found.what {
                     "enum" => error.help("enumerators belong to the scope around their enum"),
                     _ => error,
@@ -81,6 +90,9 @@ impl Resolver<'_> {
             let entry = entry.clone();
             return if entry.name == name { Answer::Found(entry) } else { Answer::OtherCase(entry) };
         }
+        if let Some(entity) = self.predeclared(scope, name) {
+            return Answer::Found(predeclared_entry(entity));
+        }
         let Some(owner) = inside.owner else { return Answer::Missing };
         let (mut seen, mut inherited) = (HashSet::new(), Vec::new());
         self.search_bases(owner, name, &lower, &mut seen, &mut inherited);
@@ -94,6 +106,33 @@ impl Resolver<'_> {
             }
             _ => Answer::Ambiguous(inherited),
         }
+    }
+
+    /// What every text knows without declaring it: `CORBA::TypeCode`.
+    fn predeclared(&self, scope: ScopeId, name: &str) -> Option<Entity> {
+        match self.scope(scope).owner.map(|owner| self.model.def(owner)) {
+            None if name == "CORBA" && scope == ScopeId::FILE => Some(Entity::Corba),
+            Some(def) if name == "TypeCode" && def.name == "CORBA" && def.parent.is_none() => {
+                matches!(def.kind, DefKind::Module(_)).then_some(Entity::TypeCode)
+            }
+            _ => None,
+        }
+    }
+
+    /// A name behind `CORBA::` where the text does not open that module.
+    fn in_unopened_corba(&mut self, part: &Ident) -> Option<Entry> {
+        if part.text == "TypeCode" {
+            return Some(predeclared_entry(Entity::TypeCode));
+        }
+        if !self.conditions.incomplete {
+            let message = format!("`{}` is not declared in `CORBA`", part.text);
+            let error = Diagnostic::error("not-found", part.span, message);
+            self.report(match part.text.eq_ignore_ascii_case("TypeCode") {
+                true => error.help("did you mean `TypeCode`?"),
+                false => error.help(missing_include("orb.idl")),
+            });
+        }
+        None
     }
 
     /// Collects what the bases of an interface know by this name, the same thing once, a base hiding its own bases.
@@ -190,9 +229,8 @@ impl Resolver<'_> {
             return error.help(format!("did you mean `{nearest}`?"));
         }
         match text {
-            "CORBA" | "CosNaming" | "CosEventComm" | "PortableServer" => {
-                error.help("definitions of the OMG's own files are not supported yet; declare what you need in this text")
-            }
+            "PortableServer" if index == 0 => error.help(missing_include("poa.idl")),
+            _ if index == 0 && text.starts_with("Cos") => error.help(missing_include(&format!("{text}.idl"))),
             _ if index == 0 => error.note("IDL names must be declared before they are used"),
             _ => error,
         }
@@ -229,6 +267,16 @@ impl Resolver<'_> {
             self.full_name(Entity::Enumerator(def.id, u32::try_from(ordinal).ok()?))
         })
     }
+}
+
+fn predeclared_entry(entity: Entity) -> Entry {
+    let (name, what) = if entity == Entity::Corba { ("CORBA", "module") } else { ("TypeCode", "type") };
+    Entry { name: name.to_owned(), span: Span::START, entity, what, used: false }
+}
+
+/// Where definitions of the OMG's own modules are.
+fn missing_include(file: &str) -> String {
+    format!("include the OMG's file, `#include <{file}>`, or declare what you need in this text")
 }
 
 /// Where each name is declared first, to tell a name that comes too late from one that never comes.

@@ -25,6 +25,17 @@ pub(super) enum Entity {
     Member,
     /// Its declaration was reported; uses are not.
     Bad,
+    /// `CORBA` where the text opens no module of this name.
+    Corba,
+    /// `CORBA::TypeCode` where the text does not declare it.
+    TypeCode,
+}
+
+impl Entity {
+    /// Known without a declaration. Using it takes no name: the text may declare its own later.
+    pub(super) fn is_predeclared(self) -> bool {
+        matches!(self, Entity::Corba | Entity::TypeCode)
+    }
 }
 
 /// A scope: the file, a module, an interface, a struct, union or exception, or the parameters of an operation.
@@ -281,7 +292,8 @@ impl Resolver<'_> {
                     self.model.def(def).parent.map(|parent| format!("::{}", self.model.scoped_name(parent)));
                 Some(format!("{}::{}", scope.unwrap_or_default(), enumerator.name))
             }
-            Entity::Member | Entity::Bad => None,
+            Entity::TypeCode => Some("::CORBA::TypeCode".to_owned()),
+            Entity::Member | Entity::Bad | Entity::Corba => None,
         }
     }
 }

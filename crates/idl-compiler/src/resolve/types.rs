@@ -38,9 +38,11 @@ impl Resolver<'_> {
                 Type::Sequence { element: element?, bound: bound? }
             }
             TypeKind::Name(name) => {
-                let def = self.named_type(name, scope)?;
-                self.check_complete(def, name.span)?;
-                Type::Named(def)
+                let ty = self.named_type(name, scope)?;
+                if let Type::Named(def) = ty {
+                    self.check_complete(def, name.span)?;
+                }
+                ty
             }
             TypeKind::Any => Type::Any,
             TypeKind::ValueBase => Type::ValueBase,
@@ -64,15 +66,20 @@ impl Resolver<'_> {
     /// The type of a sequence's elements: a struct or union may be incomplete, which makes types recursive.
     fn element_type(&mut self, ty: &TypeSpec, scope: ScopeId) -> Option<TypeId> {
         let TypeKind::Name(name) = &ty.kind else { return self.simple_type(ty, scope) };
-        let def = self.named_type(name, scope)?;
-        if self.states[def.index()].progress != Progress::Complete {
+        let ty = self.named_type(name, scope)?;
+        if let Type::Named(def) = ty
+            && self.states[def.index()].progress != Progress::Complete
+        {
             self.recursion_possible = true;
         }
-        Some(self.intern(Type::Named(def)))
+        Some(self.intern(ty))
     }
 
-    fn named_type(&mut self, name: &Name, scope: ScopeId) -> Option<DefId> {
+    fn named_type(&mut self, name: &Name, scope: ScopeId) -> Option<Type> {
         let entity = self.lookup(name, scope)?;
+        if entity == Entity::TypeCode {
+            return Some(Type::TypeCode);
+        }
         if let Entity::Def(def) = entity {
             let kind = &self.model.def(def).kind;
             if matches!(
@@ -88,7 +95,7 @@ impl Resolver<'_> {
                     | DefKind::Bitset(_)
                     | DefKind::Bitmask(_)
             ) {
-                return Some(def);
+                return Some(Type::Named(def));
             }
         }
         let error = self.wrong_kind(entity, name, "not-a-type", "a type");
@@ -118,6 +125,8 @@ impl Resolver<'_> {
                 let body = self.model.enumeration(def);
                 ("enumerator", body.and_then(|body| body.enumerators.get(ordinal as usize)).map(|e| e.span))
             }
+            Entity::Corba => ("module", None),
+            Entity::TypeCode => ("type", None),
             Entity::Member | Entity::Bad => ("member or parameter", None),
         };
         let error = Diagnostic::error(

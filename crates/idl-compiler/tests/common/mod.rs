@@ -68,6 +68,9 @@ impl Dump<'_> {
                 if interface.flavour != Flavour::Plain {
                     self.line(format!("{:?}", interface.flavour));
                 }
+                if interface.only_declared {
+                    self.line("only declared");
+                }
                 self.line(format!("bases: {bases}"));
                 let all: Vec<String> = self.model.all_members(id).map(|def| def.name.clone()).collect();
                 self.line(format!("all: {}", all.join(", ")));

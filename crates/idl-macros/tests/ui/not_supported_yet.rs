@@ -1,8 +1,15 @@
 idl_macros::idl! {
     valuetype V { public long x; };
-    struct S { any a; };
     struct T { map<long, string> m; };
     local interface L { };
+}
+
+idl_macros::idl! {
+    typedef sequence<any> Anys;
+    struct S { any a; CORBA::TypeCode b; };
+    interface I {
+        any f(in any x) context ("user");
+    };
 }
 
 fn main() {}

@@ -1,0 +1,230 @@
+//! Constructs that have a model but no Rust yet: reported where they are declared or used, so that nothing is left out
+//! silently. Only what is written counts; what an included file defines elsewhere may have them.
+//!
+//! Who maps one of them takes its line out of [`definition`], [`interface`], [`operation`], [`structure`] or [`named`].
+
+use super::external::External;
+use crate::diagnostic::Diagnostic;
+use crate::model::{
+    ConstValue, Def, DefId, DefKind, Flavour, Interface, Model, Operation, Param, Struct, Type, TypeId,
+};
+use crate::source::Span;
+
+/// Reports all of them in what is written.
+pub(super) fn report(model: &Model, external: &External, problems: &mut Vec<Diagnostic>) {
+    let mut walk = Walk { model, external, problems };
+    for def in model.defs().iter().filter(|def| external.emitted(def.id)) {
+        walk.definition(def);
+    }
+}
+
+/// A definition that has no mapping, whatever is in it.
+fn definition(kind: &DefKind) -> Option<&'static str> {
+    match kind {
+        DefKind::Value(value) if value.is_event => Some("`eventtype`"),
+        DefKind::Value(_) => Some("`valuetype`"),
+        DefKind::ValueBox(_) => Some("a value box"),
+        DefKind::Native => Some("`native`"),
+        DefKind::Bitset(_) => Some("`bitset`"),
+        DefKind::Bitmask(_) => Some("`bitmask`"),
+        DefKind::Interface(body) => interface(body),
+        DefKind::Struct(body) => structure(body),
+        DefKind::Const(constant) => {
+            matches!(constant.value, ConstValue::Fixed { .. }).then_some("a fixed-point constant")
+        }
+        _ => None,
+    }
+}
+
+fn interface(body: &Interface) -> Option<&'static str> {
+    match body.flavour {
+        Flavour::Plain => None,
+        Flavour::Abstract => Some("`abstract interface`"),
+        Flavour::Local => Some("`local interface`"),
+    }
+}
+
+fn operation(body: &Operation) -> Option<&'static str> {
+    (!body.context.is_empty()).then_some("`context`")
+}
+
+fn structure(body: &Struct) -> Option<&'static str> {
+    if body.base.is_some() {
+        return Some("inheritance of structs");
+    }
+    body.members.is_empty().then_some("a struct without members")
+}
+
+/// A type that has no name of its own, where it is used.
+fn named(ty: &Type) -> Option<&'static str> {
+    match ty {
+        Type::Any => Some("`any`"),
+        Type::TypeCode => Some("`CORBA::TypeCode`"),
+        Type::ValueBase => Some("`ValueBase`"),
+        Type::Fixed { .. } => Some("`fixed`"),
+        Type::Map { .. } => Some("`map`"),
+        _ => None,
+    }
+}
+
+struct Walk<'a> {
+    model: &'a Model,
+    external: &'a External,
+    problems: &'a mut Vec<Diagnostic>,
+}
+
+impl Walk<'_> {
+    fn refuse(&mut self, what: &str, span: Span) {
+        self.problems.push(Diagnostic::error("unsupported", span, format!("{what} is not supported yet")));
+    }
+
+    fn definition(&mut self, def: &Def) {
+        if let Some(what) = definition(&def.kind) {
+            return self.refuse(what, def.span);
+        }
+        match &def.kind {
+            DefKind::Interface(_) => {
+                // Bases and their members become methods here, wherever they are declared.
+                for member in self.model.all_members(def.id) {
+                    if member.parent.is_some_and(|owner| owner == def.id || self.external.emitted(owner)) {
+                        continue;
+                    }
+                    self.member_of_interface(member, def.span);
+                }
+            }
+            DefKind::Operation(_) | DefKind::Attribute(_) => self.member_of_interface(def, def.span),
+            DefKind::Struct(body) | DefKind::Exception(body) => {
+                body.members.iter().for_each(|member| self.place(member.ty, member.span));
+            }
+            DefKind::Union(body) => {
+                body.cases.iter().for_each(|case| self.place(case.member.ty, case.member.span));
+            }
+            DefKind::Typedef(alias) => self.place(alias.ty, def.span),
+            DefKind::Const(constant) => self.place(constant.ty, def.span),
+            _ => {}
+        }
+    }
+
+    /// An operation or attribute; what is wrong with a parameter of an inherited one is said at the interface.
+    fn member_of_interface(&mut self, def: &Def, span: Span) {
+        let own = span == def.span;
+        match &def.kind {
+            DefKind::Operation(body) => {
+                if let Some(what) = operation(body) {
+                    self.refuse(what, span);
+                }
+                if let Some(result) = body.result {
+                    self.place(result, span);
+                }
+                for Param { ty, span: param, .. } in &body.params {
+                    self.place(*ty, if own { *param } else { span });
+                }
+            }
+            DefKind::Attribute(body) => self.place(body.ty, span),
+            _ => {}
+        }
+    }
+
+    /// A type where it is used. What has a name and is written is reported where it is declared.
+    fn place(&mut self, ty: TypeId, span: Span) {
+        if let Some(what) = self.refused(ty) {
+            self.refuse(what, span);
+        }
+    }
+
+    fn refused(&self, ty: TypeId) -> Option<&'static str> {
+        match self.model.ty(ty) {
+            Type::Sequence { element, .. } | Type::Array { element, .. } => self.refused(*element),
+            Type::Named(def) if self.external.emitted(*def) => None,
+            Type::Named(def) => self.refused_elsewhere(*def),
+            other => named(other),
+        }
+    }
+
+    /// What stands elsewhere under a name has a mapping there, which uses of it still need here.
+    fn refused_elsewhere(&self, id: DefId) -> Option<&'static str> {
+        match &self.model.def(id).kind {
+            DefKind::Typedef(alias) => self.refused(alias.ty),
+            // Plain types wherever they are.
+            DefKind::Struct(_) => None,
+            kind => definition(kind),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proc_macro2::TokenStream;
+
+    use crate::emit::{IncludePolicy, Options, emit};
+    use crate::{Compiler, Memory};
+
+    /// What is said about `shop.idl`, which may include `base.idl`: line and text.
+    fn refused(base: &str, shop: &str, options: &Options) -> Vec<String> {
+        let files = Memory::from_iter([("base.idl", base), ("shop.idl", shop)]);
+        let model = Compiler::default().files(files).compile_files(["shop.idl"]);
+        let model = model.unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+        let Err(errors) = emit(&model, options) else { return Vec::new() };
+        let said = |error: &crate::Diagnostic| {
+            let position = model.sources().position(error.span().expect("a place"));
+            format!("{}:{}:{} {}", position.file, position.line, position.column, error.message)
+        };
+        errors.iter().map(said).collect()
+    }
+
+    #[test]
+    fn each_use_of_an_unmapped_type_is_an_error() {
+        let idl = "typedef any A;\n\
+            typedef sequence<CORBA::TypeCode, 3> T[2];\n\
+            struct S { long a; any b[2], c; A d; sequence<T> e; };\n\
+            exception E { ValueBase b; };\n\
+            union U switch (boolean) { case TRUE: any x; };\n\
+            interface I {\n\
+                A ok(in A a);\n\
+                any f(in any a, out CORBA::TypeCode b);\n\
+                attribute any g;\n\
+                void h() context (\"user\");\n\
+            };\n\
+            interface J : I { };";
+        assert_eq!(
+            refused("", idl, &Options::default()),
+            [
+                "shop.idl:1:13 `any` is not supported yet",
+                "shop.idl:2:38 `CORBA::TypeCode` is not supported yet",
+                "shop.idl:3:24 `any` is not supported yet",
+                "shop.idl:3:30 `any` is not supported yet",
+                "shop.idl:4:25 `ValueBase` is not supported yet",
+                "shop.idl:5:43 `any` is not supported yet",
+                "shop.idl:8:5 `any` is not supported yet",
+                "shop.idl:8:14 `any` is not supported yet",
+                "shop.idl:8:37 `CORBA::TypeCode` is not supported yet",
+                "shop.idl:9:15 `any` is not supported yet",
+                "shop.idl:10:6 `context` is not supported yet",
+            ]
+        );
+    }
+
+    #[test]
+    fn only_what_is_written_counts() {
+        let base = "module B { typedef any A; struct S { any a; }; \
+            interface I { void plain(); }; interface J { any f(); void g() context (\"user\"); }; };";
+        let path: TokenStream = "crate::b".parse().expect("a path");
+        let elsewhere = Options { external: vec![("::B".to_owned(), path)], ..Options::default() };
+        let shop = |text: &str| format!("#include \"base.idl\"\n{text}");
+        let plain = shop("struct T { B::S s; }; interface K : B::I { B::J other(); };");
+        assert_eq!(refused(base, &plain, &elsewhere), [""; 0]);
+        let unused = Options { include_policy: IncludePolicy::Extern, ..Options::default() };
+        assert_eq!(refused(base, &shop("struct T { long a; };"), &unused), [""; 0]);
+        // The same files compiled as one: what is included is written too.
+        assert_eq!(refused(base, &plain, &Options::default()).len(), 4);
+        // A name that stands elsewhere, and methods that a base brings, are needed here.
+        assert_eq!(
+            refused(base, &shop("struct T { B::A a; };\ninterface K : B::J { };"), &elsewhere),
+            [
+                "shop.idl:2:17 `any` is not supported yet",
+                "shop.idl:3:11 `any` is not supported yet",
+                "shop.idl:3:11 `context` is not supported yet",
+            ]
+        );
+    }
+}
