@@ -153,6 +153,8 @@ pub enum DecodeErrorKind {
     LimitExceeded,
     /// An object reference where there is no ORB to make it (`INITIALIZE`).
     NoOrb,
+    /// A type code of an unknown kind, that refers to none before it, or of a type that can not be.
+    InvalidTypeCode,
     /// Octets that break another rule of the format being read.
     Malformed,
 }
@@ -179,6 +181,7 @@ impl DecodeErrorKind {
             DecodeErrorKind::NilReference => "object reference is nil where nil is not allowed",
             DecodeErrorKind::LimitExceeded => "there is more of this than an endpoint takes",
             DecodeErrorKind::NoOrb => "an object reference can only be decoded by an ORB",
+            DecodeErrorKind::InvalidTypeCode => "type code is of no type that there can be",
             DecodeErrorKind::Malformed => "malformed data",
         }
     }

@@ -9,6 +9,7 @@ pub mod exception;
 pub mod giop;
 pub mod ior;
 mod order;
+pub mod typecode;
 pub mod url;
 
 pub use error::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};

@@ -1,4 +1,5 @@
 //! Positions in the outermost stream, through encapsulations.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
 use bytes::Bytes;
 use giop_codec::cdr::{Decoder, Encoder};

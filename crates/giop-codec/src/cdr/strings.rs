@@ -40,7 +40,7 @@ impl Encoder {
     }
 
     #[cold]
-    fn put_latin1(&mut self, text: &str) -> Result<(), EncodeError> {
+    pub(crate) fn put_latin1(&mut self, text: &str) -> Result<(), EncodeError> {
         self.put_len(text.chars().count() + 1)?;
         for c in text.chars() {
             match u8::try_from(c) {

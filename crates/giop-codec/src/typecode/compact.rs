@@ -1,0 +1,41 @@
+//! Type codes without names ("TypeCodes", `get_compact_typecode`).
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::TypeCode;
+use super::node::{Body, Builder, Named, Node, Nodes};
+
+impl TypeCode {
+    /// The same type without the names of types, members and enumerators, which take most of its octets; ids and aliases
+    /// stay. Equivalent to this one, and not equal.
+    #[doc(alias = "get_compact_typecode")]
+    pub fn compact(&self) -> TypeCode {
+        if let Nodes::Static(_) = self.nodes
+            && !matches!(self.node(), Node::Named(_))
+        {
+            return self.clone();
+        }
+        let mut builder = Builder::default();
+        let root = builder.adopt(&self.nodes, self.root);
+        let Some(nodes) = builder.finish() else { return self.clone() };
+        let nodes: Arc<[Node]> = nodes.all().iter().cloned().map(without_names).collect();
+        TypeCode::new(Nodes::Shared(nodes), root)
+    }
+}
+
+const NONE: Cow<'static, str> = Cow::Borrowed("");
+
+fn without_names(mut node: Node) -> Node {
+    if let Node::Named(Named { name, body, .. }) = &mut node {
+        *name = NONE;
+        match body {
+            Body::Members(members) => members.iter_mut().for_each(|member| member.name = NONE),
+            Body::Union(union) => union.members.iter_mut().for_each(|member| member.name = NONE),
+            Body::Value(value) => value.members.iter_mut().for_each(|member| member.name = NONE),
+            Body::Enumerators(names) => names.fill(NONE),
+            Body::Opaque | Body::Content(_) => {}
+        }
+    }
+    node
+}

@@ -1,0 +1,166 @@
+//! Whether two type codes are of the same type ("TypeCodes", `equal` and `equivalent`).
+
+use std::collections::HashSet;
+
+use super::TypeCode;
+use super::node::{Body, Index, Member, Named, Node, Nodes, Union, Value};
+
+/// Pairs of types that are looked at before two codes count as different: more than any two whose nodes are within the limits
+/// need, if one is shaped like the other.
+const MAX_PAIRS: usize = 1 << 15;
+
+impl TypeCode {
+    /// Whether the two are the same in all: kinds, ids, names, members, bounds, aliases.
+    ///
+    /// Two codes that are the same but for how far they are spelled out are equal; more than 32768 different pairs of
+    /// types in it, and they are not.
+    pub fn equal(&self, other: &TypeCode) -> bool {
+        Comparison { a: &self.nodes, b: &other.nodes, exact: true, pairs: Vec::new() }
+            .run(self.root, other.root)
+    }
+
+    /// Whether a value of the one type can be taken for one of the other: aliases are looked through, names and visibility
+    /// do not matter, and where both types have a repository id it decides.
+    ///
+    /// More than 32768 different pairs of types in it, and they are not.
+    pub fn equivalent(&self, other: &TypeCode) -> bool {
+        Comparison { a: &self.nodes, b: &other.nodes, exact: false, pairs: Vec::new() }
+            .run(self.root, other.root)
+    }
+}
+
+struct Comparison<'a> {
+    a: &'a Nodes,
+    b: &'a Nodes,
+    exact: bool,
+    /// Still to be compared.
+    pairs: Vec<(Index, Index)>,
+}
+
+impl Comparison<'_> {
+    /// A pair that was met before is equal if all others are, so it is passed over: recursive types end.
+    fn run(&mut self, a: Index, b: Index) -> bool {
+        let mut met = HashSet::new();
+        self.pairs.push((a, b));
+        while let Some((mut a, mut b)) = self.pairs.pop() {
+            if !self.exact {
+                (a, b) = (self.a.unaliased(a), self.b.unaliased(b));
+            }
+            if a == b && self.a.same(self.b) {
+                continue;
+            }
+            let (one, other) = (self.a.at(a), self.b.at(b));
+            if let (Node::Basic(a), Node::Basic(b)) = (one, other) {
+                if a != b {
+                    return false;
+                }
+                continue;
+            }
+            if !met.insert((a, b)) {
+                continue;
+            }
+            if met.len() > MAX_PAIRS || !self.nodes(one, other) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Compares all but the types that these two are made of, which are left to be compared.
+    fn nodes(&mut self, a: &Node, b: &Node) -> bool {
+        match (a, b) {
+            (Node::Text { wide: a, bound: x }, Node::Text { wide: b, bound: y }) => a == b && x == y,
+            (Node::Fixed { digits: a, scale: x }, Node::Fixed { digits: b, scale: y }) => a == b && x == y,
+            (Node::Sequence { element: a, bound: x }, Node::Sequence { element: b, bound: y })
+            | (Node::Array { element: a, length: x }, Node::Array { element: b, length: y }) => {
+                self.pairs.push((*a, *b));
+                x == y
+            }
+            (Node::Named(a), Node::Named(b)) => self.named(a, b),
+            _ => false,
+        }
+    }
+
+    fn named(&mut self, a: &Named, b: &Named) -> bool {
+        if a.kind != b.kind {
+            return false;
+        }
+        if self.exact {
+            return a.id == b.id && a.name == b.name && self.bodies(&a.body, &b.body);
+        }
+        match (&*a.id, &*b.id) {
+            ("", _) | (_, "") => self.bodies(&a.body, &b.body),
+            (a, b) => a == b,
+        }
+    }
+
+    fn bodies(&mut self, a: &Body, b: &Body) -> bool {
+        match (a, b) {
+            (Body::Opaque, Body::Opaque) => true,
+            (Body::Content(a), Body::Content(b)) => {
+                self.pairs.push((*a, *b));
+                true
+            }
+            (Body::Members(a), Body::Members(b)) => self.members(a, b, false),
+            (Body::Enumerators(a), Body::Enumerators(b)) => {
+                if self.exact {
+                    a == b
+                } else {
+                    a.len() == b.len()
+                }
+            }
+            (Body::Union(a), Body::Union(b)) => self.unions(a, b),
+            (Body::Value(a), Body::Value(b)) => self.values(a, b),
+            _ => false,
+        }
+    }
+
+    fn members(&mut self, a: &[Member], b: &[Member], labels: bool) -> bool {
+        if a.len() != b.len() {
+            return false;
+        }
+        for (a, b) in a.iter().zip(b) {
+            if (self.exact && a.name != b.name) || ((labels || self.exact) && a.label != b.label) {
+                return false;
+            }
+            self.pairs.push((a.kind, b.kind));
+        }
+        true
+    }
+
+    fn unions(&mut self, a: &Union, b: &Union) -> bool {
+        self.pairs.push((a.discriminator, b.discriminator));
+        // The label of a default member is 0: whatever came over the wire was not kept.
+        a.default == b.default && self.members(&a.members, &b.members, true)
+    }
+
+    fn values(&mut self, a: &Value, b: &Value) -> bool {
+        match (a.base, b.base) {
+            (Some(a), Some(b)) => self.pairs.push((a, b)),
+            (None, None) => {}
+            _ => return false,
+        }
+        // omniORB has visibilities the wrong way round: they matter only where all does.
+        a.modifier == b.modifier && self.members(&a.members, &b.members, false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::typecode::{TcKind, TypeCode, Typed};
+
+    #[test]
+    fn aliases_are_seen_by_equal_and_looked_through_by_equivalent() {
+        let long = TypeCode::LONG;
+        let list = TypeCode::sequence(&long, 0);
+        assert!(list.equal(&Vec::<i32>::type_code()) && list == Vec::<i32>::type_code());
+        assert!(!list.equivalent(&Vec::<u32>::type_code()));
+        assert!(!list.equivalent(&TypeCode::sequence(&long, 3)));
+        assert!(!list.equivalent(&TypeCode::array(&long, 0)));
+        assert!(!TypeCode::string(3).equivalent(&TypeCode::STRING));
+        assert!(!TypeCode::string(0).equivalent(&TypeCode::WSTRING));
+        assert!(TypeCode::string(0).equal(&TypeCode::STRING));
+        assert!(!TypeCode::NULL.equal(&TypeCode::VOID));
+        assert_eq!(TypeCode::OBJECT.kind(), TcKind::ObjRef);
+    }
+}

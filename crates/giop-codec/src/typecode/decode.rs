@@ -1,0 +1,291 @@
+//! Type codes from octets ("TypeCode", in "CDR Transfer Syntax / Pseudo-Object Types").
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::TypeCode;
+use super::kind::{TcKind, ValueModifier};
+use super::node::{Body, Builder, Index, Member, Name, Named, Node, Union, Value};
+use crate::cdr::{CdrDecode, Decoder};
+use crate::ior::MAX_REPOSITORY_ID;
+use crate::{DecodeError, DecodeErrorKind};
+
+/// Types that one type code from the network may be made of. The basic ones count once each.
+pub const MAX_NODES: usize = 4096;
+
+/// Levels of encapsulations in one type code.
+pub const MAX_LEVELS: usize = 32;
+
+/// What stands in a kind's place where another type of the same code is referred to.
+pub(super) const INDIRECTION: u32 = 0xFFFF_FFFF;
+
+impl CdrDecode for TypeCode {
+    /// A kind without parameters.
+    const MIN_SIZE: usize = 4;
+
+    /// At most [`MAX_NODES`] types in [`MAX_LEVELS`] levels. Names are copied: a type code outlives the message it came in.
+    fn decode(d: &mut Decoder<'_>) -> Result<TypeCode, DecodeError> {
+        // Most are of one kind and nothing else.
+        let kind = d.read_u32()?;
+        if let Some(basic) = TcKind::from_number(kind).and_then(TypeCode::basic) {
+            return Ok(basic);
+        }
+        let mut reader = Reader { builder: Builder::default(), places: HashMap::new(), open: Vec::new() };
+        let root = reader.of_kind(d, kind)?;
+        match reader.builder.finish() {
+            Some(nodes) => Ok(TypeCode::new(nodes, root)),
+            None => Err(d.error(DecodeErrorKind::InvalidTypeCode)),
+        }
+    }
+}
+
+struct Reader {
+    builder: Builder,
+    /// The types with parameters read or begun so far, by the position of their kind in the outermost stream. A basic type
+    /// takes less than a reference to it, so none is made.
+    places: HashMap<usize, Index>,
+    /// Those that are read just now, the innermost last, and whether values of a type that contains itself through them
+    /// can end: not those of a sequence that is its own element.
+    open: Vec<(Index, bool)>,
+}
+
+impl Reader {
+    fn kind(&mut self, d: &mut Decoder<'_>) -> Result<Index, DecodeError> {
+        let kind = d.read_u32()?;
+        self.of_kind(d, kind)
+    }
+
+    /// The type whose kind was read just now.
+    fn of_kind(&mut self, d: &mut Decoder<'_>, kind: u32) -> Result<Index, DecodeError> {
+        let at = d.stream_position() - 4;
+        if kind == INDIRECTION {
+            return self.indirection(d);
+        }
+        let Some(kind) = TcKind::from_number(kind) else { return Err(invalid(d, 4)) };
+        if kind.is_basic() {
+            return Ok(self.builder.basic(kind));
+        }
+        if self.builder.len() >= MAX_NODES {
+            return Err(d.error(DecodeErrorKind::LimitExceeded));
+        }
+        d.charge(size_of::<Node>())?;
+        let index = self.builder.reserve();
+        self.places.insert(at, index);
+        let node = match kind {
+            TcKind::String | TcKind::WString => {
+                Node::Text { wide: kind == TcKind::WString, bound: d.read_u32()? }
+            }
+            TcKind::Fixed => {
+                let (digits, scale) = (d.read_u16()?, d.read_i16()?);
+                if !(1..=31).contains(&digits) {
+                    return Err(invalid(d, 4));
+                }
+                Node::Fixed { digits, scale }
+            }
+            _ => {
+                if self.open.len() >= MAX_LEVELS {
+                    return Err(d.error(DecodeErrorKind::DepthLimit));
+                }
+                let mut inner = d.encapsulation()?;
+                let ends = !matches!(kind, TcKind::Sequence | TcKind::Array | TcKind::Alias);
+                self.open.push((index, ends));
+                let node = self.complex(&mut inner, kind)?;
+                self.open.pop();
+                node
+            }
+        };
+        self.builder.set(index, node);
+        Ok(index)
+    }
+
+    /// Refers to a type that was begun before, by the distance of its kind from the distance itself.
+    fn indirection(&mut self, d: &mut Decoder<'_>) -> Result<Index, DecodeError> {
+        let offset = d.read_i32()?;
+        let from = d.stream_position() - 4;
+        // The nearest place is that of this indirection itself, 4 octets back.
+        let to = (offset < -4).then(|| from.checked_sub(offset.unsigned_abs() as usize)).flatten();
+        let Some(index) = to.and_then(|to| self.places.get(&to).copied()) else { return Err(invalid(d, 4)) };
+        let around = self.open.iter().position(|(open, _)| *open == index);
+        if let Some(around) = around
+            && !self.open.iter().skip(around).any(|(_, ends)| *ends)
+        {
+            return Err(invalid(d, 4));
+        }
+        Ok(index)
+    }
+
+    fn complex(&mut self, d: &mut Decoder<'_>, kind: TcKind) -> Result<Node, DecodeError> {
+        match kind {
+            TcKind::Sequence => {
+                let element = self.kind(d)?;
+                return Ok(Node::Sequence { element, bound: d.read_u32()? });
+            }
+            TcKind::Array => {
+                let element = self.kind(d)?;
+                return Ok(Node::Array { element, length: d.read_u32()? });
+            }
+            _ => {}
+        }
+        let at = d.position();
+        let id = name(d)?;
+        if id.len() > MAX_REPOSITORY_ID {
+            return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
+        }
+        let name = name(d)?;
+        let body = match kind {
+            TcKind::Struct | TcKind::Except => Body::Members(self.members(d, |_| Ok(0))?),
+            TcKind::Enum => Body::Enumerators(enumerators(d)?),
+            TcKind::Union => Body::Union(Box::new(self.union(d)?)),
+            TcKind::Alias | TcKind::ValueBox => Body::Content(self.kind(d)?),
+            TcKind::Value | TcKind::Event => Body::Value(Box::new(self.value(d)?)),
+            _ => Body::Opaque,
+        };
+        Ok(Node::Named(Named { kind, id, name, body }))
+    }
+
+    /// A count, then of each member its name, its type, and what `visibility` reads.
+    fn members(
+        &mut self,
+        d: &mut Decoder<'_>,
+        visibility: impl Fn(&mut Decoder<'_>) -> Result<i64, DecodeError>,
+    ) -> Result<Box<[Member]>, DecodeError> {
+        let count = d.read_len(MIN_MEMBER)?;
+        let mut members = d.new_vec(count)?;
+        for _ in 0..count {
+            let name = name(d)?;
+            let kind = self.kind(d)?;
+            members.push(Member { name, kind, label: visibility(d)? });
+        }
+        Ok(members.into())
+    }
+
+    fn union(&mut self, d: &mut Decoder<'_>) -> Result<Union, DecodeError> {
+        let discriminator = self.kind(d)?;
+        let Some(labels) = self.labels(discriminator) else { return Err(invalid(d, 4)) };
+        let default = d.read_i32()?;
+        let count = d.read_len(MIN_MEMBER)?;
+        let default = match u32::try_from(default) {
+            Ok(index) if (index as usize) < count => Some(index),
+            Err(_) if default == -1 => None,
+            _ => return Err(invalid(d, 8)),
+        };
+        let mut members = d.new_vec(count)?;
+        for index in 0..count {
+            let label = labels.read(d, default == Some(index as u32))?;
+            let name = name(d)?;
+            members.push(Member { name, kind: self.kind(d)?, label });
+        }
+        Ok(Union { discriminator, default, members: members.into() })
+    }
+
+    /// How labels of a discriminator are encoded; `None` where no union has such a discriminator.
+    fn labels(&self, mut discriminator: Index) -> Option<Labels> {
+        // An alias that is not known yet, or one that would be its own, ends the way.
+        while let Node::Named(Named { kind: TcKind::Alias, body: Body::Content(content), .. }) =
+            self.builder.get(discriminator)?
+        {
+            discriminator = *content;
+        }
+        match self.builder.get(discriminator)? {
+            Node::Basic(kind) => Labels::of_basic(*kind),
+            Node::Named(Named { body: Body::Enumerators(names), .. }) => {
+                Some(Labels::Enum(u32::try_from(names.len()).ok()?))
+            }
+            _ => None,
+        }
+    }
+
+    fn value(&mut self, d: &mut Decoder<'_>) -> Result<Value, DecodeError> {
+        let modifier = d.read_i16()?;
+        let Some(modifier) = ValueModifier::from_number(modifier) else { return Err(invalid(d, 2)) };
+        let base = self.kind(d)?;
+        let base = match self.builder.get(base) {
+            Some(Node::Basic(TcKind::Null)) => None,
+            Some(Node::Named(Named { kind: TcKind::Value | TcKind::Event, .. })) => Some(base),
+            // A base that is not known yet would be its own.
+            _ => return Err(invalid(d, 4)),
+        };
+        let members = self.members(d, |d| d.read_i16().map(i64::from))?;
+        Ok(Value { modifier, base, members })
+    }
+}
+
+/// An empty name and a kind, without the padding between them.
+const MIN_MEMBER: usize = 9;
+
+/// An error at the item of `size` octets that was read just now.
+#[cold]
+fn invalid(d: &Decoder<'_>, size: usize) -> DecodeError {
+    DecodeError::new(DecodeErrorKind::InvalidTypeCode, d.position().saturating_sub(size))
+}
+
+/// A name: ISO 8859-1 whatever the code sets are.
+fn name(d: &mut Decoder<'_>) -> Result<Name, DecodeError> {
+    let octets = d.read_octet_str()?;
+    if octets.is_empty() {
+        return Ok(Cow::Borrowed(""));
+    }
+    let chars = octets.iter().map(|octet| char::from(*octet));
+    d.charge(chars.clone().map(char::len_utf8).sum())?;
+    Ok(Cow::Owned(chars.collect()))
+}
+
+fn enumerators(d: &mut Decoder<'_>) -> Result<Box<[Name]>, DecodeError> {
+    let count = d.read_len(5)?;
+    let mut names = d.new_vec(count)?;
+    for _ in 0..count {
+        names.push(name(d)?);
+    }
+    Ok(names.into())
+}
+
+/// How the labels of a union are encoded: as values of its discriminator.
+#[derive(Clone, Copy)]
+pub(crate) enum Labels {
+    Boolean,
+    Octet,
+    Short,
+    UShort,
+    Long,
+    ULong,
+    LongLong,
+    ULongLong,
+    WChar,
+    /// With so many enumerators.
+    Enum(u32),
+}
+
+impl Labels {
+    pub(crate) fn of_basic(kind: TcKind) -> Option<Labels> {
+        Some(match kind {
+            TcKind::Boolean => Labels::Boolean,
+            TcKind::Octet | TcKind::Char => Labels::Octet,
+            TcKind::Short => Labels::Short,
+            TcKind::UShort => Labels::UShort,
+            TcKind::Long => Labels::Long,
+            TcKind::ULong => Labels::ULong,
+            TcKind::LongLong => Labels::LongLong,
+            TcKind::ULongLong => Labels::ULongLong,
+            TcKind::WChar => Labels::WChar,
+            _ => return None,
+        })
+    }
+
+    /// The bits of a label, extended to 64. That of a default member may be anything, and is 0.
+    pub(crate) fn read(self, d: &mut Decoder<'_>, default: bool) -> Result<i64, DecodeError> {
+        let label = match self {
+            Labels::Boolean => i64::from(d.read_bool()?),
+            Labels::Octet => d.read_u8()?.into(),
+            Labels::Short => d.read_i16()?.into(),
+            Labels::UShort => d.read_u16()?.into(),
+            Labels::Long => d.read_i32()?.into(),
+            Labels::ULong => d.read_u32()?.into(),
+            Labels::LongLong => d.read_i64()?,
+            Labels::ULongLong => d.read_u64()?.cast_signed(),
+            Labels::WChar => d.read_wchar()?.0.into(),
+            Labels::Enum(_) if default => d.read_u32()?.into(),
+            Labels::Enum(count) => d.read_enum(count)?.into(),
+        };
+        Ok(if default { 0 } else { label })
+    }
+}

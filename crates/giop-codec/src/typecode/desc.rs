@@ -1,0 +1,264 @@
+//! [`TypeDesc`]: types as constant data, which become type codes when they are asked for.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use super::TypeCode;
+use super::kind::{TcKind, ValueModifier, Visibility};
+use super::node::{Body, Builder, Index, Member, Named, Node, Union, Value};
+
+/// A type as constant data, from which its [`TypeCode`] is made once, when somebody asks for it.
+///
+/// Types without a name are written down where they stand; those with one are a [`Definition`], a `static` that is reached
+/// by a function, so that types may name each other in circles, through generic ones as well.
+///
+/// What generated code has for a type of the IDL, here `struct Node { long v; NodeSeq kids; };` with `typedef
+/// sequence<Node> NodeSeq;`:
+///
+/// ```
+/// use giop_codec::typecode::{Definition, Shape, TcKind, TypeCode, TypeDesc, Typed};
+///
+/// struct Node {
+///     v: i32,
+///     kids: Vec<Node>,
+/// }
+///
+/// // A type of its own, so the trait can tell.
+/// impl Typed for Node {
+///     const DESC: &'static TypeDesc = &TypeDesc::Defined(|| {
+///         static DEFINITION: Definition = Definition::new(
+///             "IDL:Node:1.0",
+///             "Node",
+///             Shape::Struct(&[("v", <i32 as Typed>::DESC), ("kids", NODE_SEQ)]),
+///         );
+///         &DEFINITION
+///     });
+/// }
+///
+/// // An alias, which Rust has not as a type: members and signatures name this constant.
+/// const NODE_SEQ: &TypeDesc = &TypeDesc::Defined(|| {
+///     static DEFINITION: Definition =
+///         Definition::new("IDL:NodeSeq:1.0", "NodeSeq", Shape::Alias(<Vec<Node> as Typed>::DESC));
+///     &DEFINITION
+/// });
+///
+/// // What the user sees of it.
+/// fn node_seq_type_code() -> TypeCode {
+///     TypeCode::of_desc(NODE_SEQ)
+/// }
+///
+/// assert_eq!(Node::type_code().to_string(), "struct Node { long v; NodeSeq kids; }");
+/// assert_eq!(Node::type_code().member_type(1), Ok(node_seq_type_code()));
+/// ```
+///
+/// The other shapes: `Shape::Except(members)`, `Shape::Enum(&["red", "green"])`,
+/// `Shape::Union { discriminator, default: Some(1), members: &[(label, name, desc), ...] }` with a member for each label,
+/// `Shape::Opaque(TcKind::ObjRef)` for interfaces of all kinds and `native`, `Shape::ValueBox(content)`,
+/// `Shape::Value { kind, modifier, base, members }`. Arrays of several dimensions are arrays of arrays.
+#[derive(Clone, Copy, Debug)]
+pub enum TypeDesc {
+    /// A type that its kind says all of: see [`TcKind::is_basic`].
+    Basic(TcKind),
+    /// `string`; a bound of 0 is none.
+    String {
+        /// Greatest number of characters.
+        bound: u32,
+    },
+    /// `wstring`; a bound of 0 is none.
+    WString {
+        /// Greatest number of UTF-16 units.
+        bound: u32,
+    },
+    /// `fixed`.
+    Fixed {
+        /// Decimal digits, 1 to 31.
+        digits: u16,
+        /// How many of them are behind the point.
+        scale: i16,
+    },
+    /// `sequence`; a bound of 0 is none.
+    Sequence {
+        /// Of each element.
+        element: &'static TypeDesc,
+        /// Greatest number of elements.
+        bound: u32,
+    },
+    /// An array of one dimension.
+    Array {
+        /// Of each element.
+        element: &'static TypeDesc,
+        /// Number of elements.
+        length: u32,
+    },
+    /// A type with a repository id.
+    Defined(fn() -> &'static Definition),
+}
+
+/// A type with a repository id, and its type code once it was asked for.
+#[derive(Debug)]
+pub struct Definition {
+    id: &'static str,
+    name: &'static str,
+    shape: Shape,
+    code: OnceLock<TypeCode>,
+}
+
+impl Definition {
+    /// A type with this repository id, and this name without its scope.
+    pub const fn new(id: &'static str, name: &'static str, shape: Shape) -> Definition {
+        Definition { id, name, shape, code: OnceLock::new() }
+    }
+}
+
+/// A member: its name and its type.
+pub type MemberDesc = (&'static str, &'static TypeDesc);
+
+/// A union's member for one label: the label as a number, an `unsigned long long` by its bits; its name and its type.
+pub type UnionMemberDesc = (i64, &'static str, &'static TypeDesc);
+
+/// A value's member: its name, its type, and who sees it.
+pub type ValueMemberDesc = (&'static str, &'static TypeDesc, Visibility);
+
+/// What is behind the name of a type.
+#[derive(Clone, Copy, Debug)]
+pub enum Shape {
+    /// An interface, abstract or local interface, component, home, or a `native` type.
+    Opaque(TcKind),
+    /// A struct.
+    Struct(&'static [MemberDesc]),
+    /// An exception.
+    Except(&'static [MemberDesc]),
+    /// An enum.
+    Enum(&'static [&'static str]),
+    /// A union.
+    Union {
+        /// Its discriminator: an integer, `char`, `wchar`, `boolean`, `octet`, an enum, or an alias of one.
+        discriminator: &'static TypeDesc,
+        /// The number of the default member. Its label is not looked at.
+        default: Option<u32>,
+        /// One for each label.
+        members: &'static [UnionMemberDesc],
+    },
+    /// A `typedef`.
+    Alias(&'static TypeDesc),
+    /// A value box.
+    ValueBox(&'static TypeDesc),
+    /// A value type, or an event type.
+    Value {
+        /// [`TcKind::Value`] or [`TcKind::Event`].
+        kind: TcKind,
+        /// Custom, abstract, truncatable, or none of it.
+        modifier: ValueModifier,
+        /// The base that it has its first members of.
+        base: Option<&'static TypeDesc>,
+        /// Its own members.
+        members: &'static [ValueMemberDesc],
+    },
+}
+
+impl TypeCode {
+    /// The type code of a description. Takes memory only for one without a name, or when it is asked for first.
+    pub fn of_desc(desc: &TypeDesc) -> TypeCode {
+        match desc {
+            TypeDesc::Basic(kind) => TypeCode::basic(*kind).unwrap_or(TypeCode::NULL),
+            TypeDesc::String { bound: 0 } => TypeCode::STRING,
+            TypeDesc::WString { bound: 0 } => TypeCode::WSTRING,
+            TypeDesc::Defined(definition) => {
+                let definition = definition();
+                definition.code.get_or_init(|| build(desc)).clone()
+            }
+            _ => build(desc),
+        }
+    }
+}
+
+fn build(desc: &TypeDesc) -> TypeCode {
+    let mut describer = Describer::default();
+    let root = describer.add(desc);
+    describer.builder.finish().map_or(TypeCode::NULL, |nodes| TypeCode::new(nodes, root))
+}
+
+#[derive(Default)]
+struct Describer {
+    builder: Builder,
+    /// Where the types are that were begun, by the address of their definition.
+    known: HashMap<usize, Index>,
+}
+
+impl Describer {
+    fn add(&mut self, desc: &TypeDesc) -> Index {
+        let node = match *desc {
+            TypeDesc::Basic(kind) => return self.builder.basic(kind),
+            TypeDesc::String { bound } => Node::Text { wide: false, bound },
+            TypeDesc::WString { bound } => Node::Text { wide: true, bound },
+            TypeDesc::Fixed { digits, scale } => Node::Fixed { digits, scale },
+            TypeDesc::Sequence { element, bound } => {
+                let index = self.builder.reserve();
+                let element = self.add(element);
+                self.builder.set(index, Node::Sequence { element, bound });
+                return index;
+            }
+            TypeDesc::Array { element, length } => {
+                let index = self.builder.reserve();
+                let element = self.add(element);
+                self.builder.set(index, Node::Array { element, length });
+                return index;
+            }
+            TypeDesc::Defined(definition) => return self.definition(definition()),
+        };
+        self.builder.push(node)
+    }
+
+    fn definition(&mut self, definition: &'static Definition) -> Index {
+        let address = std::ptr::from_ref(definition).addr();
+        if let Some(index) = self.known.get(&address) {
+            return *index;
+        }
+        let index = self.builder.reserve();
+        self.known.insert(address, index);
+        let (kind, body) = self.shape(&definition.shape);
+        let (id, name) = (Cow::Borrowed(definition.id), Cow::Borrowed(definition.name));
+        self.builder.set(index, Node::Named(Named { kind, id, name, body }));
+        index
+    }
+
+    fn shape(&mut self, shape: &Shape) -> (TcKind, Body) {
+        match *shape {
+            Shape::Opaque(kind) => (kind, Body::Opaque),
+            Shape::Struct(members) => (TcKind::Struct, Body::Members(self.members(members))),
+            Shape::Except(members) => (TcKind::Except, Body::Members(self.members(members))),
+            Shape::Enum(names) => {
+                (TcKind::Enum, Body::Enumerators(names.iter().map(|name| Cow::Borrowed(*name)).collect()))
+            }
+            Shape::Union { discriminator, default, members } => {
+                let discriminator = self.add(discriminator);
+                let member = |(index, (label, name, desc)): (usize, &UnionMemberDesc)| Member {
+                    name: Cow::Borrowed(*name),
+                    kind: self.add(desc),
+                    label: if default.is_some_and(|default| default as usize == index) { 0 } else { *label },
+                };
+                let members = members.iter().enumerate().map(member).collect();
+                (TcKind::Union, Body::Union(Box::new(Union { discriminator, default, members })))
+            }
+            Shape::Alias(content) => (TcKind::Alias, Body::Content(self.add(content))),
+            Shape::ValueBox(content) => (TcKind::ValueBox, Body::Content(self.add(content))),
+            Shape::Value { kind, modifier, base, members } => {
+                let base = base.map(|base| self.add(base));
+                let member = |(name, desc, visibility): &ValueMemberDesc| Member {
+                    name: Cow::Borrowed(*name),
+                    kind: self.add(desc),
+                    label: *visibility as i64,
+                };
+                let members = members.iter().map(member).collect();
+                (kind, Body::Value(Box::new(Value { modifier, base, members })))
+            }
+        }
+    }
+
+    fn members(&mut self, members: &[MemberDesc]) -> Box<[Member]> {
+        let member =
+            |(name, desc): &MemberDesc| Member { name: Cow::Borrowed(*name), kind: self.add(desc), label: 0 };
+        members.iter().map(member).collect()
+    }
+}

@@ -1,0 +1,180 @@
+//! Type codes as IDL: types with a name are spelled out once, and named below.
+
+use core::fmt::{self, Display, Formatter, Write as _};
+
+use super::TypeCode;
+use super::kind::{TcKind, ValueModifier};
+use super::node::{Body, Index, Member, Named, Node, Nodes, Union, Value};
+
+/// Sequences in sequences that are shown.
+const MAX_SHOWN: usize = 16;
+
+impl Display for TypeCode {
+    /// The type as IDL has it, in one line, such as `struct S { long a; sequence<M::T> b; }`.
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.node() {
+            Node::Named(named) => definition(&self.nodes, named, f),
+            _ => used(&self.nodes, self.root, MAX_SHOWN, f),
+        }
+    }
+}
+
+impl fmt::Debug for TypeCode {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "TypeCode({self})")
+    }
+}
+
+/// What to call it: its name with its scopes as far as its id says them, else its name.
+struct Scoped<'a>(&'a Named);
+
+impl Display for Scoped<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Scoped(Named { id, name, .. }) = self;
+        match idl_path(id) {
+            Some(path) => {
+                let mut scopes = path.split('/').filter(|scope| !scope.contains('.'));
+                f.write_str(scopes.next().unwrap_or(path))?;
+                scopes.try_for_each(|scope| write!(f, "::{scope}"))
+            }
+            None if name.is_empty() => f.write_str(if id.is_empty() { "_" } else { id }),
+            None => f.write_str(name),
+        }
+    }
+}
+
+/// What stands between `IDL:` and the version.
+fn idl_path(id: &str) -> Option<&str> {
+    let (path, _) = id.strip_prefix("IDL:")?.rsplit_once(':')?;
+    let last = path.rsplit('/').next()?;
+    (!last.is_empty() && !last.contains('.')).then_some(path)
+}
+
+/// A type where it is used.
+fn used(nodes: &Nodes, index: Index, depth: usize, f: &mut Formatter<'_>) -> fmt::Result {
+    let Some(depth) = depth.checked_sub(1) else { return f.write_str("...") };
+    match nodes.at(index) {
+        Node::Basic(kind) => f.write_str(kind.keyword()),
+        Node::Text { wide, bound } => {
+            f.write_str(if *wide { "wstring" } else { "string" })?;
+            if *bound == 0 { Ok(()) } else { write!(f, "<{bound}>") }
+        }
+        Node::Fixed { digits, scale } => write!(f, "fixed<{digits}, {scale}>"),
+        Node::Sequence { element, bound } => {
+            f.write_str("sequence<")?;
+            used(nodes, *element, depth, f)?;
+            if *bound == 0 { f.write_char('>') } else { write!(f, ", {bound}>") }
+        }
+        Node::Array { .. } => {
+            let (mut element, mut lengths) = (index, Vec::new());
+            // An array is of something else at last, but may be of another many times.
+            while let (Node::Array { element: next, length }, true) =
+                (nodes.at(element), lengths.len() < MAX_SHOWN)
+            {
+                lengths.push(*length);
+                element = *next;
+            }
+            used(nodes, element, depth, f)?;
+            lengths.iter().try_for_each(|length| write!(f, "[{length}]"))
+        }
+        Node::Named(named) => Scoped(named).fmt(f),
+    }
+}
+
+fn definition(nodes: &Nodes, named: &Named, f: &mut Formatter<'_>) -> fmt::Result {
+    if let Body::Value(value) = &named.body {
+        f.write_str(match value.modifier {
+            ValueModifier::Custom => "custom ",
+            ValueModifier::Abstract => "abstract ",
+            ValueModifier::None | ValueModifier::Truncatable => "",
+        })?;
+    }
+    let keyword = named.kind.keyword();
+    match &named.body {
+        Body::Opaque => write!(f, "{keyword} {}", Scoped(named)),
+        Body::Content(content) if named.kind == TcKind::Alias => {
+            write!(f, "{keyword} ")?;
+            used(nodes, *content, MAX_SHOWN, f)?;
+            write!(f, " {}", Scoped(named))
+        }
+        Body::Content(content) => {
+            write!(f, "{keyword} {} ", Scoped(named))?;
+            used(nodes, *content, MAX_SHOWN, f)
+        }
+        Body::Members(members) => {
+            write!(f, "{keyword} {} {{ ", Scoped(named))?;
+            members.iter().try_for_each(|member| self::member(nodes, member, f))?;
+            f.write_char('}')
+        }
+        Body::Enumerators(names) => {
+            write!(f, "{keyword} {} {{ ", Scoped(named))?;
+            for (index, name) in names.iter().enumerate() {
+                write!(f, "{}{name}", if index == 0 { "" } else { ", " })?;
+            }
+            f.write_str(" }")
+        }
+        Body::Union(union) => {
+            write!(f, "{keyword} {} switch (", Scoped(named))?;
+            used(nodes, union.discriminator, MAX_SHOWN, f)?;
+            f.write_str(") { ")?;
+            cases(nodes, union, f)?;
+            f.write_char('}')
+        }
+        Body::Value(value) => {
+            write!(f, "{keyword} {} ", Scoped(named))?;
+            state(nodes, value, f)
+        }
+    }
+}
+
+fn member(nodes: &Nodes, member: &Member, f: &mut Formatter<'_>) -> fmt::Result {
+    used(nodes, member.kind, MAX_SHOWN, f)?;
+    write!(f, " {}; ", member.name)
+}
+
+fn cases(nodes: &Nodes, union: &Union, f: &mut Formatter<'_>) -> fmt::Result {
+    for (index, member) in union.members.iter().enumerate() {
+        if union.default.map(|default| default as usize) == Some(index) {
+            f.write_str("default: ")?;
+        } else {
+            f.write_str("case ")?;
+            label(nodes, union.discriminator, member.label, f)?;
+            f.write_str(": ")?;
+        }
+        self::member(nodes, member, f)?;
+    }
+    Ok(())
+}
+
+fn label(nodes: &Nodes, discriminator: Index, label: i64, f: &mut Formatter<'_>) -> fmt::Result {
+    match nodes.at(nodes.unaliased(discriminator)) {
+        Node::Basic(TcKind::Boolean) => f.write_str(if label == 0 { "FALSE" } else { "TRUE" }),
+        Node::Basic(TcKind::Char | TcKind::WChar) => match u32::try_from(label).ok().and_then(char::from_u32)
+        {
+            Some(c) => write!(f, "{c:?}"),
+            None => write!(f, "{label:#x}"),
+        },
+        Node::Basic(TcKind::ULongLong) => write!(f, "{}", label.cast_unsigned()),
+        Node::Named(Named { body: Body::Enumerators(names), .. }) => {
+            match usize::try_from(label).ok().and_then(|label| names.get(label)) {
+                Some(name) => f.write_str(name),
+                None => write!(f, "{label}"),
+            }
+        }
+        _ => write!(f, "{label}"),
+    }
+}
+
+fn state(nodes: &Nodes, value: &Value, f: &mut Formatter<'_>) -> fmt::Result {
+    if let Some(base) = value.base {
+        f.write_str(if value.modifier == ValueModifier::Truncatable { ": truncatable " } else { ": " })?;
+        used(nodes, base, MAX_SHOWN, f)?;
+        f.write_char(' ')?;
+    }
+    f.write_str("{ ")?;
+    for member in &value.members {
+        f.write_str(if member.label == 0 { "private " } else { "public " })?;
+        self::member(nodes, member, f)?;
+    }
+    f.write_char('}')
+}

@@ -1,0 +1,166 @@
+//! Type codes to octets ("TypeCode", in "CDR Transfer Syntax / Pseudo-Object Types").
+
+use super::TypeCode;
+use super::decode::{INDIRECTION, Labels, MAX_LEVELS};
+use super::kind::TcKind;
+use super::node::{Body, Index, Member, Named, Node, Nodes, Union, Value};
+use crate::cdr::{CdrEncode, Encoder, WChar};
+use crate::{EncodeError, EncodeErrorKind};
+
+impl CdrEncode for TypeCode {
+    /// A type that was written before in the same code, whether it is around this place or not, is referred to.
+    ///
+    /// # Errors
+    /// [`Unrepresentable`](EncodeErrorKind::Unrepresentable) if the code takes more levels of encapsulations than a peer
+    /// reads, [`MAX_LEVELS`](super::MAX_LEVELS); [`CharNotInCodeSet`](EncodeErrorKind::CharNotInCodeSet) for a name that is
+    /// not ISO 8859-1.
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        if let Node::Basic(kind) = self.node() {
+            e.put_u32(kind.number());
+            return Ok(());
+        }
+        let written = vec![None; self.nodes.all().len()];
+        Writer { nodes: &self.nodes, written, level: 0 }.node(e, self.root)
+    }
+}
+
+struct Writer<'a> {
+    nodes: &'a Nodes,
+    /// Where the kinds of the types with parameters of their own are that were written or begun so far.
+    written: Vec<Option<usize>>,
+    level: usize,
+}
+
+impl Writer<'_> {
+    fn node(&mut self, e: &mut Encoder, index: Index) -> Result<(), EncodeError> {
+        let node = self.nodes.at(index);
+        e.align(4);
+        match node {
+            Node::Basic(kind) => {
+                e.put_u32(kind.number());
+                return Ok(());
+            }
+            Node::Text { bound, .. } => {
+                e.put_u32(node.kind().number());
+                e.put_u32(*bound);
+                return Ok(());
+            }
+            Node::Fixed { digits, scale } => {
+                e.put_u32(TcKind::Fixed.number());
+                e.put_u16(*digits);
+                e.put_i16(*scale);
+                return Ok(());
+            }
+            Node::Sequence { .. } | Node::Array { .. } | Node::Named(_) => {}
+        }
+        let Some(place) = self.written.get_mut(index as usize) else {
+            return Err(EncodeErrorKind::Unrepresentable.into());
+        };
+        if let Some(place) = *place {
+            e.put_u32(INDIRECTION);
+            let back = i32::try_from(e.len() - place).map_err(|_| EncodeErrorKind::TooLong)?;
+            e.put_i32(-back);
+            return Ok(());
+        }
+        if self.level >= MAX_LEVELS {
+            return Err(EncodeErrorKind::Unrepresentable.into());
+        }
+        *place = Some(e.len());
+        e.put_u32(node.kind().number());
+        self.level += 1;
+        e.encapsulate(|e| self.parameters(e, node))?;
+        self.level -= 1;
+        Ok(())
+    }
+
+    fn parameters(&mut self, e: &mut Encoder, node: &Node) -> Result<(), EncodeError> {
+        match node {
+            Node::Sequence { element, bound: count } | Node::Array { element, length: count } => {
+                self.node(e, *element)?;
+                e.put_u32(*count);
+                Ok(())
+            }
+            Node::Named(Named { id, name, body, .. }) => {
+                put_name(e, id)?;
+                put_name(e, name)?;
+                self.body(e, body)
+            }
+            Node::Basic(_) | Node::Text { .. } | Node::Fixed { .. } => Ok(()),
+        }
+    }
+
+    fn body(&mut self, e: &mut Encoder, body: &Body) -> Result<(), EncodeError> {
+        match body {
+            Body::Opaque => Ok(()),
+            Body::Content(content) => self.node(e, *content),
+            Body::Members(members) => {
+                e.put_len(members.len())?;
+                members.iter().try_for_each(|member| self.member(e, member))
+            }
+            Body::Enumerators(names) => {
+                e.put_len(names.len())?;
+                names.iter().try_for_each(|name| put_name(e, name))
+            }
+            Body::Union(union) => self.union(e, union),
+            Body::Value(value) => self.value(e, value),
+        }
+    }
+
+    fn member(&mut self, e: &mut Encoder, member: &Member) -> Result<(), EncodeError> {
+        put_name(e, &member.name)?;
+        self.node(e, member.kind)
+    }
+
+    fn union(&mut self, e: &mut Encoder, union: &Union) -> Result<(), EncodeError> {
+        self.node(e, union.discriminator)?;
+        let labels = match self.nodes.at(self.nodes.unaliased(union.discriminator)) {
+            Node::Basic(kind) => Labels::of_basic(*kind),
+            _ => Some(Labels::Enum(u32::MAX)),
+        };
+        let labels = labels.ok_or(EncodeErrorKind::Unrepresentable)?;
+        e.put_i32(match union.default {
+            Some(index) => i32::try_from(index).map_err(|_| EncodeErrorKind::TooLong)?,
+            None => -1,
+        });
+        e.put_len(union.members.len())?;
+        for member in &union.members {
+            labels.write(e, member.label)?;
+            self.member(e, member)?;
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, e: &mut Encoder, value: &Value) -> Result<(), EncodeError> {
+        e.put_i16(value.modifier as i16);
+        match value.base {
+            Some(base) => self.node(e, base)?,
+            None => e.put_u32(TcKind::Null.number()),
+        }
+        e.put_len(value.members.len())?;
+        for member in &value.members {
+            self.member(e, member)?;
+            e.put_i16(member.label as i16);
+        }
+        Ok(())
+    }
+}
+
+/// Writes a name: ISO 8859-1 whatever the code sets are.
+fn put_name(e: &mut Encoder, name: &str) -> Result<(), EncodeError> {
+    if name.is_ascii() { e.put_ascii(name) } else { e.put_latin1(name) }
+}
+
+impl Labels {
+    /// Writes a label, of which the lowest bits are taken.
+    pub(crate) fn write(self, e: &mut Encoder, label: i64) -> Result<(), EncodeError> {
+        match self {
+            Labels::Boolean => e.put_bool(label != 0),
+            Labels::Octet => e.put_u8(label as u8),
+            Labels::Short | Labels::UShort => e.put_u16(label as u16),
+            Labels::Long | Labels::ULong | Labels::Enum(_) => e.put_u32(label as u32),
+            Labels::LongLong | Labels::ULongLong => e.put_u64(label.cast_unsigned()),
+            Labels::WChar => return e.put_wchar(WChar(label as u16)),
+        }
+        Ok(())
+    }
+}

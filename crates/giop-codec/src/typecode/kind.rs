@@ -1,0 +1,162 @@
+//! [`TcKind`]: the kinds of types, and what else type codes are made of.
+
+use core::fmt;
+
+macro_rules! kinds {
+    ($($variant:ident = $number:literal, $omg:literal, $idl:literal;)*) => {
+        /// The kind of a type.
+        ///
+        /// Source clause: "TypeCodes / The TypeCode Interface" (`CORBA::TCKind`).
+        #[doc(alias = "TCKind")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u32)]
+        #[non_exhaustive]
+        pub enum TcKind {
+            $(#[doc = concat!("`", $omg, "`.")] $variant = $number,)*
+        }
+
+        impl TcKind {
+            /// All kinds, in the order of their numbers, which begin at 0 and have no gaps.
+            pub const ALL: &'static [TcKind] = &[$(TcKind::$variant),*];
+
+            /// The name that the OMG gives it, such as `tk_struct`.
+            pub const fn omg_name(self) -> &'static str {
+                match self { $(TcKind::$variant => $omg,)* }
+            }
+
+            /// The keyword, or keywords, of the type in IDL.
+            pub const fn keyword(self) -> &'static str {
+                match self { $(TcKind::$variant => $idl,)* }
+            }
+        }
+    };
+}
+
+kinds! {
+    Null = 0, "tk_null", "null";
+    Void = 1, "tk_void", "void";
+    Short = 2, "tk_short", "short";
+    Long = 3, "tk_long", "long";
+    UShort = 4, "tk_ushort", "unsigned short";
+    ULong = 5, "tk_ulong", "unsigned long";
+    Float = 6, "tk_float", "float";
+    Double = 7, "tk_double", "double";
+    Boolean = 8, "tk_boolean", "boolean";
+    Char = 9, "tk_char", "char";
+    Octet = 10, "tk_octet", "octet";
+    Any = 11, "tk_any", "any";
+    TypeCode = 12, "tk_TypeCode", "CORBA::TypeCode";
+    Principal = 13, "tk_Principal", "CORBA::Principal";
+    ObjRef = 14, "tk_objref", "interface";
+    Struct = 15, "tk_struct", "struct";
+    Union = 16, "tk_union", "union";
+    Enum = 17, "tk_enum", "enum";
+    String = 18, "tk_string", "string";
+    Sequence = 19, "tk_sequence", "sequence";
+    Array = 20, "tk_array", "array";
+    Alias = 21, "tk_alias", "typedef";
+    Except = 22, "tk_except", "exception";
+    LongLong = 23, "tk_longlong", "long long";
+    ULongLong = 24, "tk_ulonglong", "unsigned long long";
+    LongDouble = 25, "tk_longdouble", "long double";
+    WChar = 26, "tk_wchar", "wchar";
+    WString = 27, "tk_wstring", "wstring";
+    Fixed = 28, "tk_fixed", "fixed";
+    Value = 29, "tk_value", "valuetype";
+    ValueBox = 30, "tk_value_box", "valuetype";
+    Native = 31, "tk_native", "native";
+    AbstractInterface = 32, "tk_abstract_interface", "abstract interface";
+    LocalInterface = 33, "tk_local_interface", "local interface";
+    Component = 34, "tk_component", "component";
+    Home = 35, "tk_home", "home";
+    Event = 36, "tk_event", "eventtype";
+}
+
+impl TcKind {
+    /// The kind with this number.
+    pub fn from_number(number: u32) -> Option<TcKind> {
+        TcKind::ALL.get(usize::try_from(number).ok()?).copied()
+    }
+
+    /// Its number.
+    pub const fn number(self) -> u32 {
+        self as u32
+    }
+
+    /// Whether the kind is all of the type: numbers, characters, `any`, `CORBA::TypeCode` and the like.
+    pub const fn is_basic(self) -> bool {
+        matches!(self.number(), 0..=13 | 23..=26)
+    }
+
+    /// Whether the type has a repository id and a name.
+    pub const fn is_named(self) -> bool {
+        matches!(self.number(), 14..=17 | 21 | 22 | 29..=36)
+    }
+}
+
+impl fmt::Display for TcKind {
+    /// The name that the OMG gives it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.omg_name())
+    }
+}
+
+/// What the declaration of a value type says of it ("TypeCodes", `CORBA::ValueModifier`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(i16)]
+pub enum ValueModifier {
+    /// `VM_NONE`.
+    #[default]
+    None = 0,
+    /// `VM_CUSTOM`: marshalled by its user.
+    Custom = 1,
+    /// `VM_ABSTRACT`: no state, no instances.
+    Abstract = 2,
+    /// `VM_TRUNCATABLE`: may be received as its concrete base.
+    Truncatable = 3,
+}
+
+impl ValueModifier {
+    pub(super) fn from_number(number: i16) -> Option<ValueModifier> {
+        Some(match number {
+            0 => ValueModifier::None,
+            1 => ValueModifier::Custom,
+            2 => ValueModifier::Abstract,
+            3 => ValueModifier::Truncatable,
+            _ => return None,
+        })
+    }
+}
+
+/// Who sees a member of a value type ("TypeCodes", `CORBA::Visibility`).
+///
+/// The stubs of omniORB have the two the wrong way round, so nothing is decided by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(i16)]
+pub enum Visibility {
+    /// `PRIVATE_MEMBER`.
+    #[default]
+    Private = 0,
+    /// `PUBLIC_MEMBER`.
+    Public = 1,
+}
+
+/// A question that a type code of its kind has no answer to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TypeCodeError {
+    /// Types of this kind have no such property (`CORBA::TypeCode::BadKind`).
+    BadKind,
+    /// There is no member of that number (`CORBA::TypeCode::Bounds`).
+    Bounds,
+}
+
+impl fmt::Display for TypeCodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TypeCodeError::BadKind => "types of this kind have no such property",
+            TypeCodeError::Bounds => "the type has no member of that number",
+        })
+    }
+}
+
+impl std::error::Error for TypeCodeError {}

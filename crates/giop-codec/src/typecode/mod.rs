@@ -1,0 +1,361 @@
+//! Type codes: types as values, to compare, to look into, and to send ("TypeCodes").
+//!
+//! [`TypeCode`] is the value, [`Typed`] the trait of Rust types that have one, [`TypeDesc`] what generated code says of its
+//! types. A recursive type is a graph without a cycle of owners, so nothing leaks; what comes from the network is at most
+//! [`MAX_NODES`] types in [`MAX_LEVELS`] levels.
+
+mod compact;
+mod compare;
+mod decode;
+mod desc;
+mod display;
+mod encode;
+mod kind;
+mod node;
+mod typed;
+
+use std::borrow::Cow;
+use std::hash::{Hash, Hasher};
+
+pub use decode::{MAX_LEVELS, MAX_NODES};
+pub use desc::{Definition, MemberDesc, Shape, TypeDesc, UnionMemberDesc, ValueMemberDesc};
+pub use kind::{TcKind, TypeCodeError, ValueModifier, Visibility};
+pub use typed::Typed;
+
+pub(crate) use node::{Body, Builder, Index, Member, Named, Node, Nodes, Union, Value};
+
+/// A type as a value.
+///
+/// A clone counts a reference; the codes of basic types take no memory. What another type code was taken out of, by
+/// [`member_type`](TypeCode::member_type) or the like, stays in memory as long as it does.
+///
+/// `==` is [`equal`](TypeCode::equal); whether values of the one type can be taken for the other is asked by
+/// [`equivalent`](TypeCode::equivalent). `Display` is the type as IDL has it.
+///
+/// ```
+/// use giop_codec::typecode::{TcKind, TypeCode, TypeCodeError, Typed};
+///
+/// let lists = Vec::<Vec<i32>>::type_code();
+/// assert_eq!(lists.kind(), TcKind::Sequence);
+/// assert_eq!(lists.content_type()?.content_type()?, TypeCode::LONG);
+/// assert_eq!(lists.to_string(), "sequence<sequence<long>>");
+/// assert_eq!(lists.member_count(), Err(TypeCodeError::BadKind));
+/// # Ok::<(), TypeCodeError>(())
+/// ```
+#[doc(alias = "CORBA::TypeCode")]
+#[derive(Clone)]
+pub struct TypeCode {
+    pub(crate) nodes: Nodes,
+    pub(crate) root: Index,
+}
+
+macro_rules! constants {
+    ($($at:literal $name:ident = $node:expr, $doc:literal;)*) => {
+        static CONSTANTS: [Node; [$($at),*].len()] = [$($node),*];
+
+        impl TypeCode {
+            $(#[doc = $doc] pub const $name: TypeCode = TypeCode { nodes: Nodes::Static(&CONSTANTS), root: $at };)*
+        }
+    };
+}
+
+constants! {
+    0 NULL = Node::Basic(TcKind::Null), "Of an any without a value.";
+    1 VOID = Node::Basic(TcKind::Void), "Of results that are none.";
+    2 SHORT = Node::Basic(TcKind::Short), "`short`.";
+    3 LONG = Node::Basic(TcKind::Long), "`long`.";
+    4 USHORT = Node::Basic(TcKind::UShort), "`unsigned short`.";
+    5 ULONG = Node::Basic(TcKind::ULong), "`unsigned long`.";
+    6 FLOAT = Node::Basic(TcKind::Float), "`float`.";
+    7 DOUBLE = Node::Basic(TcKind::Double), "`double`.";
+    8 BOOLEAN = Node::Basic(TcKind::Boolean), "`boolean`.";
+    9 CHAR = Node::Basic(TcKind::Char), "`char`.";
+    10 OCTET = Node::Basic(TcKind::Octet), "`octet`; also `int8` and `uint8`, which have no code of their own.";
+    11 ANY = Node::Basic(TcKind::Any), "`any`.";
+    12 TYPE_CODE = Node::Basic(TcKind::TypeCode), "`CORBA::TypeCode`.";
+    13 PRINCIPAL = Node::Basic(TcKind::Principal), "`CORBA::Principal`, which old peers know.";
+    14 LONGLONG = Node::Basic(TcKind::LongLong), "`long long`.";
+    15 ULONGLONG = Node::Basic(TcKind::ULongLong), "`unsigned long long`.";
+    16 LONGDOUBLE = Node::Basic(TcKind::LongDouble), "`long double`.";
+    17 WCHAR = Node::Basic(TcKind::WChar), "`wchar`.";
+    18 STRING = Node::Text { wide: false, bound: 0 }, "`string` without a bound.";
+    19 WSTRING = Node::Text { wide: true, bound: 0 }, "`wstring` without a bound.";
+    20 OBJECT = Node::Named(Named {
+        kind: TcKind::ObjRef,
+        id: Cow::Borrowed("IDL:omg.org/CORBA/Object:1.0"),
+        name: Cow::Borrowed("Object"),
+        body: Body::Opaque,
+    }), "`Object`, of which every interface is.";
+}
+
+impl TypeCode {
+    pub(crate) fn new(nodes: Nodes, root: Index) -> TypeCode {
+        TypeCode { nodes, root }
+    }
+
+    /// The code of a type that its kind says all of; `None` for other kinds.
+    pub fn basic(kind: TcKind) -> Option<TypeCode> {
+        let root = CONSTANTS.iter().position(|node| node.kind() == kind)?;
+        kind.is_basic().then_some(TypeCode { nodes: Nodes::Static(&CONSTANTS), root: root as Index })
+    }
+
+    /// `string<bound>`; a bound of 0 is none.
+    pub fn string(bound: u32) -> TypeCode {
+        TypeCode::leaf(Node::Text { wide: false, bound })
+    }
+
+    /// `wstring<bound>`, which counts UTF-16 units; a bound of 0 is none.
+    pub fn wstring(bound: u32) -> TypeCode {
+        TypeCode::leaf(Node::Text { wide: true, bound })
+    }
+
+    /// `sequence<element, bound>`; a bound of 0 is none. Copies what the element's code is made of.
+    pub fn sequence(element: &TypeCode, bound: u32) -> TypeCode {
+        TypeCode::around(element, |element| Node::Sequence { element, bound })
+    }
+
+    /// An array of `length` elements; one of several dimensions is an array of arrays. Copies what the element's code is
+    /// made of.
+    pub fn array(element: &TypeCode, length: u32) -> TypeCode {
+        TypeCode::around(element, |element| Node::Array { element, length })
+    }
+
+    fn leaf(node: Node) -> TypeCode {
+        TypeCode { nodes: Nodes::Shared([node].into()), root: 0 }
+    }
+
+    fn around(content: &TypeCode, node: impl FnOnce(Index) -> Node) -> TypeCode {
+        let mut builder = Builder::default();
+        let root = builder.reserve();
+        let content = builder.adopt(&content.nodes, content.root);
+        builder.set(root, node(content));
+        builder.finish().map_or(TypeCode::NULL, |nodes| TypeCode { nodes, root })
+    }
+
+    pub(crate) fn node(&self) -> &Node {
+        self.nodes.at(self.root)
+    }
+
+    /// The code of another type of the same arena.
+    pub(crate) fn of(&self, root: Index) -> TypeCode {
+        TypeCode { nodes: self.nodes.clone(), root }
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> TcKind {
+        self.node().kind()
+    }
+
+    fn named(&self) -> Result<&Named, TypeCodeError> {
+        match self.node() {
+            Node::Named(named) => Ok(named),
+            _ => Err(TypeCodeError::BadKind),
+        }
+    }
+
+    /// The repository id, of kinds that have one ([`TcKind::is_named`]). May be empty where a peer left it out.
+    ///
+    /// # Errors
+    /// [`BadKind`](TypeCodeError::BadKind).
+    pub fn id(&self) -> Result<&str, TypeCodeError> {
+        self.named().map(|named| &*named.id)
+    }
+
+    /// The name without its scope, of kinds that have an id. May be empty where a peer left it out.
+    ///
+    /// # Errors
+    /// [`BadKind`](TypeCodeError::BadKind).
+    pub fn name(&self) -> Result<&str, TypeCodeError> {
+        self.named().map(|named| &*named.name)
+    }
+
+    fn members(&self) -> Result<&[Member], TypeCodeError> {
+        match &self.named()?.body {
+            Body::Members(_) | Body::Union(_) | Body::Value(_) => Ok(self.node().members()),
+            Body::Opaque | Body::Content(_) | Body::Enumerators(_) => Err(TypeCodeError::BadKind),
+        }
+    }
+
+    pub(crate) fn member(&self, index: usize) -> Result<&Member, TypeCodeError> {
+        self.members()?.get(index).ok_or(TypeCodeError::Bounds)
+    }
+
+    /// How many members a struct, exception, union or value has, not counting those of a value's bases, or how many
+    /// enumerators an enum. A member of a union counts once for each of its labels.
+    ///
+    /// # Errors
+    /// [`BadKind`](TypeCodeError::BadKind).
+    pub fn member_count(&self) -> Result<usize, TypeCodeError> {
+        match &self.named()?.body {
+            Body::Enumerators(names) => Ok(names.len()),
+            _ => self.members().map(<[Member]>::len),
+        }
+    }
+
+    /// The name of a member or enumerator. May be empty where a peer left it out.
+    ///
+    /// # Errors
+    /// [`BadKind`](TypeCodeError::BadKind), [`Bounds`](TypeCodeError::Bounds).
+    pub fn member_name(&self, index: usize) -> Result<&str, TypeCodeError> {
+        match &self.named()?.body {
+            Body::Enumerators(names) => names.get(index).map(|name| &**name).ok_or(TypeCodeError::Bounds),
+            _ => self.member(index).map(|member| &*member.name),
+        }
+    }
+
+    /// The type of a member of a struct, exception, union or value.
+    ///
+    /// # Errors
+    /// [`BadKind`](TypeCodeError::BadKind), [`Bounds`](TypeCodeError::Bounds).
+    pub fn member_type(&self, index: usize) -> Result<TypeCode, TypeCodeError> {
+        self.member(index).map(|member| self.of(member.kind))
+    }
+
+    pub(crate) fn union(&self) -> Result<&Union, TypeCodeError> {
+        match &self.named()?.body {
+            Body::Union(union) => Ok(union),
+            _ => Err(TypeCodeError::BadKind),
+        }
+    }
+
+    /// The label of a union's member as a number: the value of an integer (an `unsigned long long` by its bits), the ordinal
+    /// of an enumerator, the code of a character, 0 or 1 for a boolean; `None` for the default member.
+    ///
+    /// # Errors
+    /// [`BadKind`](TypeCodeError::BadKind), [`Bounds`](TypeCodeError::Bounds).
+    pub fn member_discriminator(&self, index: usize) -> Result<Option<i64>, TypeCodeError> {
+        let union = self.union()?;
+        let member = union.members.get(index).ok_or(TypeCodeError::Bounds)?;
+        Ok((union.default.map(|default| default as usize) != Some(index)).then_some(member.label))
+    }
+
+    /// The type of a union's discriminator.
+    ///
+    /// # Errors
+    /// [`BadKind`](TypeCodeError::BadKind).
+    pub fn discriminator_type(&self) -> Result<TypeCode, TypeCodeError> {
+        self.union().map(|union| self.of(union.discriminator))
+    }
+
+    /// The number of a union's default member, if it has one.
+    ///
+    /// # Errors
+    /// [`BadKind`](TypeCodeError::BadKind).
+    pub fn default_index(&self) -> Result<Option<usize>, TypeCodeError> {
+        self.union().map(|union| union.default.map(|index| index as usize))
+    }
+
+    /// The bound of a string, wide string or sequence, 0 where there is none; the length of an array.
+    ///
+    /// # Errors
+    /// [`BadKind`](TypeCodeError::BadKind).
+    pub fn length(&self) -> Result<u32, TypeCodeError> {
+        match self.node() {
+            Node::Text { bound, .. } | Node::Sequence { bound, .. } => Ok(*bound),
+            Node::Array { length, .. } => Ok(*length),
+            _ => Err(TypeCodeError::BadKind),
+        }
+    }
+
+    /// What a sequence or array has for elements, an alias stands for, or a value box holds.
+    ///
+    /// # Errors
+    /// [`BadKind`](TypeCodeError::BadKind).
+    pub fn content_type(&self) -> Result<TypeCode, TypeCodeError> {
+        match self.node() {
+            Node::Sequence { element: content, .. }
+            | Node::Array { element: content, .. }
+            | Node::Named(Named { body: Body::Content(content), .. }) => Ok(self.of(*content)),
+            _ => Err(TypeCodeError::BadKind),
+        }
+    }
+
+    /// The decimal digits of a `fixed`.
+    ///
+    /// # Errors
+    /// [`BadKind`](TypeCodeError::BadKind).
+    pub fn fixed_digits(&self) -> Result<u16, TypeCodeError> {
+        match self.node() {
+            Node::Fixed { digits, .. } => Ok(*digits),
+            _ => Err(TypeCodeError::BadKind),
+        }
+    }
+
+    /// The digits of a `fixed` behind its point.
+    ///
+    /// # Errors
+    /// [`BadKind`](TypeCodeError::BadKind).
+    pub fn fixed_scale(&self) -> Result<i16, TypeCodeError> {
+        match self.node() {
+            Node::Fixed { scale, .. } => Ok(*scale),
+            _ => Err(TypeCodeError::BadKind),
+        }
+    }
+
+    fn value(&self) -> Result<&Value, TypeCodeError> {
+        match &self.named()?.body {
+            Body::Value(value) => Ok(value),
+            _ => Err(TypeCodeError::BadKind),
+        }
+    }
+
+    /// Who sees a member of a value.
+    ///
+    /// # Errors
+    /// [`BadKind`](TypeCodeError::BadKind), [`Bounds`](TypeCodeError::Bounds).
+    pub fn member_visibility(&self, index: usize) -> Result<Visibility, TypeCodeError> {
+        match self.value()?.members.get(index).ok_or(TypeCodeError::Bounds)?.label {
+            0 => Ok(Visibility::Private),
+            _ => Ok(Visibility::Public),
+        }
+    }
+
+    /// Whether a value is custom, abstract or truncatable.
+    ///
+    /// # Errors
+    /// [`BadKind`](TypeCodeError::BadKind).
+    pub fn type_modifier(&self) -> Result<ValueModifier, TypeCodeError> {
+        self.value().map(|value| value.modifier)
+    }
+
+    /// The base that a value has its first members of, if there is one.
+    ///
+    /// # Errors
+    /// [`BadKind`](TypeCodeError::BadKind).
+    pub fn concrete_base_type(&self) -> Result<Option<TypeCode>, TypeCodeError> {
+        self.value().map(|value| value.base.map(|base| self.of(base)))
+    }
+
+    /// The type behind all aliases.
+    pub fn unaliased(&self) -> TypeCode {
+        self.of(self.nodes.unaliased(self.root))
+    }
+}
+
+impl Default for TypeCode {
+    /// [`TypeCode::NULL`].
+    fn default() -> TypeCode {
+        TypeCode::NULL
+    }
+}
+
+impl PartialEq for TypeCode {
+    fn eq(&self, other: &TypeCode) -> bool {
+        self.equal(other)
+    }
+}
+
+impl Eq for TypeCode {}
+
+impl Hash for TypeCode {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.kind().hash(state);
+        match self.node() {
+            Node::Basic(_) => {}
+            Node::Text { bound, .. } | Node::Sequence { bound, .. } => bound.hash(state),
+            Node::Array { length, .. } => length.hash(state),
+            Node::Fixed { digits, scale } => (digits, scale).hash(state),
+            Node::Named(named) => (&named.id, &named.name).hash(state),
+        }
+    }
+}

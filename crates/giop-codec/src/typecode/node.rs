@@ -1,0 +1,255 @@
+//! The arena of a type code: nodes that name each other by index, so that recursion is no cycle of owners.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::kind::{TcKind, ValueModifier};
+
+/// A name or repository id: the program's own, or one that came over the wire.
+pub(crate) type Name = Cow<'static, str>;
+
+/// A node's place in its arena.
+pub(crate) type Index = u32;
+
+/// One type.
+#[derive(Clone, Debug)]
+pub(crate) enum Node {
+    /// A type that its kind says all of.
+    Basic(TcKind),
+    /// `string`, `wstring`; a bound of 0 is none.
+    Text { wide: bool, bound: u32 },
+    /// `fixed`.
+    Fixed { digits: u16, scale: i16 },
+    /// `sequence`; a bound of 0 is none.
+    Sequence { element: Index, bound: u32 },
+    /// One dimension of an array.
+    Array { element: Index, length: u32 },
+    /// All that have a repository id.
+    Named(Named),
+}
+
+/// A type with a repository id.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    pub(crate) kind: TcKind,
+    pub(crate) id: Name,
+    pub(crate) name: Name,
+    pub(crate) body: Body,
+}
+
+/// What is behind the name.
+#[derive(Clone, Debug)]
+pub(crate) enum Body {
+    /// Nothing: interfaces and `native`.
+    Opaque,
+    /// Of aliases and value boxes.
+    Content(Index),
+    /// Of structs and exceptions.
+    Members(Box<[Member]>),
+    /// Of enums.
+    Enumerators(Box<[Name]>),
+    Union(Box<Union>),
+    Value(Box<Value>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    pub(crate) name: Name,
+    pub(crate) kind: Index,
+    /// Of a union's member the label, as the bits of the discriminator extended to 64; of a value's member the visibility.
+    pub(crate) label: i64,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Union {
+    pub(crate) discriminator: Index,
+    /// The member that is selected by all values that no label has.
+    pub(crate) default: Option<u32>,
+    /// One for each label.
+    pub(crate) members: Box<[Member]>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Value {
+    pub(crate) modifier: ValueModifier,
+    pub(crate) base: Option<Index>,
+    pub(crate) members: Box<[Member]>,
+}
+
+// What a nested type takes of memory is less than what its octets are granted, eight times their number.
+const _: () = assert!(size_of::<Node>() <= 96 && size_of::<Member>() <= 48);
+
+impl Node {
+    pub(crate) fn kind(&self) -> TcKind {
+        match self {
+            Node::Basic(kind) => *kind,
+            Node::Text { wide: false, .. } => TcKind::String,
+            Node::Text { wide: true, .. } => TcKind::WString,
+            Node::Fixed { .. } => TcKind::Fixed,
+            Node::Sequence { .. } => TcKind::Sequence,
+            Node::Array { .. } => TcKind::Array,
+            Node::Named(named) => named.kind,
+        }
+    }
+
+    /// Members of structs, exceptions, unions and values; none of other kinds.
+    pub(crate) fn members(&self) -> &[Member] {
+        match self {
+            Node::Named(Named { body, .. }) => match body {
+                Body::Members(members) => members,
+                Body::Union(union) => &union.members,
+                Body::Value(value) => &value.members,
+                Body::Opaque | Body::Content(_) | Body::Enumerators(_) => &[],
+            },
+            _ => &[],
+        }
+    }
+}
+
+/// Nodes, owned by whoever has a type code of them.
+#[derive(Clone, Debug)]
+pub(crate) enum Nodes {
+    Static(&'static [Node]),
+    Shared(Arc<[Node]>),
+}
+
+impl Nodes {
+    pub(crate) fn all(&self) -> &[Node] {
+        match self {
+            Nodes::Static(nodes) => nodes,
+            Nodes::Shared(nodes) => nodes,
+        }
+    }
+
+    /// The node there; every index that a node has is one of its arena.
+    pub(crate) fn at(&self, index: Index) -> &Node {
+        self.all().get(index as usize).unwrap_or(const { &Node::Basic(TcKind::Null) })
+    }
+
+    /// The node of the type behind all aliases. They are no circle.
+    pub(crate) fn unaliased(&self, mut index: Index) -> Index {
+        while let Node::Named(Named { kind: TcKind::Alias, body: Body::Content(content), .. }) =
+            self.at(index)
+        {
+            index = *content;
+        }
+        index
+    }
+
+    pub(crate) fn same(&self, other: &Nodes) -> bool {
+        std::ptr::eq(self.all(), other.all())
+    }
+}
+
+/// Nodes that come to be.
+#[derive(Debug)]
+pub(crate) struct Builder {
+    nodes: Vec<Option<Node>>,
+    /// Where the basic types are that there are already: one of each is enough.
+    basic: [Option<Index>; TcKind::ALL.len()],
+}
+
+impl Default for Builder {
+    fn default() -> Builder {
+        Builder { nodes: Vec::new(), basic: [None; TcKind::ALL.len()] }
+    }
+}
+
+impl Builder {
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// A place whose node is not known yet.
+    pub(crate) fn reserve(&mut self) -> Index {
+        self.nodes.push(None);
+        (self.nodes.len() - 1) as Index
+    }
+
+    pub(crate) fn set(&mut self, index: Index, node: Node) {
+        if let Some(place) = self.nodes.get_mut(index as usize) {
+            *place = Some(node);
+        }
+    }
+
+    pub(crate) fn push(&mut self, node: Node) -> Index {
+        let index = self.reserve();
+        self.set(index, node);
+        index
+    }
+
+    pub(crate) fn basic(&mut self, kind: TcKind) -> Index {
+        if let Some(Some(index)) = self.basic.get(kind.number() as usize) {
+            return *index;
+        }
+        let index = self.push(Node::Basic(kind));
+        if let Some(place) = self.basic.get_mut(kind.number() as usize) {
+            *place = Some(index);
+        }
+        index
+    }
+
+    /// The node there, if it is known.
+    pub(crate) fn get(&self, index: Index) -> Option<&Node> {
+        self.nodes.get(index as usize)?.as_ref()
+    }
+
+    /// Copies what is reachable from a node of another arena; returns where it is now.
+    pub(crate) fn adopt(&mut self, nodes: &Nodes, root: Index) -> Index {
+        let mut places = vec![None; nodes.all().len()];
+        let mut waiting = Vec::new();
+        let place = self.place(nodes, root, &mut places, &mut waiting);
+        while let Some((from, to)) = waiting.pop() {
+            let mut node = nodes.at(from).clone();
+            node.each_index(|index| *index = self.place(nodes, *index, &mut places, &mut waiting));
+            self.set(to, node);
+        }
+        place
+    }
+
+    fn place(
+        &mut self,
+        nodes: &Nodes,
+        index: Index,
+        places: &mut [Option<Index>],
+        waiting: &mut Vec<(Index, Index)>,
+    ) -> Index {
+        if let Node::Basic(kind) = nodes.at(index) {
+            return self.basic(*kind);
+        }
+        let Some(place) = places.get_mut(index as usize) else { return self.basic(TcKind::Null) };
+        *place.get_or_insert_with(|| {
+            let to = self.reserve();
+            waiting.push((index, to));
+            to
+        })
+    }
+
+    /// All of them, if all are known.
+    pub(crate) fn finish(self) -> Option<Nodes> {
+        self.nodes.into_iter().collect::<Option<Arc<[Node]>>>().map(Nodes::Shared)
+    }
+}
+
+impl Node {
+    /// Every index of another node in this one.
+    pub(crate) fn each_index(&mut self, mut f: impl FnMut(&mut Index)) {
+        match self {
+            Node::Sequence { element, .. } | Node::Array { element, .. } => f(element),
+            Node::Named(Named { body, .. }) => match body {
+                Body::Content(content) => f(content),
+                Body::Members(members) => members.iter_mut().for_each(|member| f(&mut member.kind)),
+                Body::Union(union) => {
+                    f(&mut union.discriminator);
+                    union.members.iter_mut().for_each(|member| f(&mut member.kind));
+                }
+                Body::Value(value) => {
+                    value.base.iter_mut().for_each(&mut f);
+                    value.members.iter_mut().for_each(|member| f(&mut member.kind));
+                }
+                Body::Opaque | Body::Enumerators(_) => {}
+            },
+            Node::Basic(_) | Node::Text { .. } | Node::Fixed { .. } => {}
+        }
+    }
+}

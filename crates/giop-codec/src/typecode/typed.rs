@@ -1,0 +1,92 @@
+//! [`Typed`]: Rust types that stand for types of the IDL.
+
+use bytes::Bytes;
+
+use super::TypeCode;
+use super::desc::TypeDesc;
+use super::kind::TcKind;
+use crate::cdr::{Bounded, Char, Element, FixedSeq, LongDouble, Nilable, Seq, WChar, WStr, WString};
+
+/// A type that stands for a type of the IDL, and so can be put into an any and taken out of it.
+///
+/// The Rust type says all but aliases: a `typedef` has the type code of what it stands for here, and one of its own beside it,
+/// that generated code has for it.
+///
+/// ```
+/// use giop_codec::typecode::{TypeCode, Typed};
+///
+/// assert_eq!(f64::type_code(), TypeCode::DOUBLE);
+/// assert_eq!(<[[i32; 3]; 2]>::type_code().to_string(), "long[2][3]");
+/// ```
+pub trait Typed {
+    /// The type as constant data: see [`TypeDesc`].
+    const DESC: &'static TypeDesc;
+
+    /// The type code. Made when it is asked for first; then a reference is counted, but types without a name that are no
+    /// basic ones, such as sequences, are made each time.
+    fn type_code() -> TypeCode {
+        TypeCode::of_desc(Self::DESC)
+    }
+}
+
+macro_rules! basic {
+    ($($type:ty, $kind:ident;)*) => {$(
+        impl Typed for $type {
+            const DESC: &'static TypeDesc = &TypeDesc::Basic(TcKind::$kind);
+        }
+    )*};
+}
+
+basic! {
+    (), Void;
+    bool, Boolean;
+    u8, Octet;
+    i8, Octet;
+    i16, Short;
+    u16, UShort;
+    i32, Long;
+    u32, ULong;
+    i64, LongLong;
+    u64, ULongLong;
+    f32, Float;
+    f64, Double;
+    LongDouble, LongDouble;
+    Char, Char;
+    WChar, WChar;
+    TypeCode, TypeCode;
+}
+
+macro_rules! described {
+    ($([$($generic:tt)*] $type:ty = $desc:expr;)*) => {$(
+        impl<$($generic)*> Typed for $type {
+            const DESC: &'static TypeDesc = &{ $desc };
+        }
+    )*};
+}
+
+described! {
+    [] str = TypeDesc::String { bound: 0 };
+    [] String = TypeDesc::String { bound: 0 };
+    [const N: usize] Bounded<String, N> = TypeDesc::String { bound: bound(N) };
+    [] WStr<'_> = TypeDesc::WString { bound: 0 };
+    [] WString = TypeDesc::WString { bound: 0 };
+    [const N: usize] Bounded<WString, N> = TypeDesc::WString { bound: bound(N) };
+    [] Bytes = TypeDesc::Sequence { element: u8::DESC, bound: 0 };
+    [const N: usize] Bounded<Bytes, N> = TypeDesc::Sequence { element: u8::DESC, bound: bound(N) };
+    [T: Typed] [T] = TypeDesc::Sequence { element: T::DESC, bound: 0 };
+    [T: Typed] Vec<T> = TypeDesc::Sequence { element: T::DESC, bound: 0 };
+    [T: Typed, const N: usize] Bounded<Vec<T>, N> = TypeDesc::Sequence { element: T::DESC, bound: bound(N) };
+    [T: Typed] Seq<T> = TypeDesc::Sequence { element: T::DESC, bound: 0 };
+    [T: Typed, const N: usize] Bounded<Seq<T>, N> = TypeDesc::Sequence { element: T::DESC, bound: bound(N) };
+    [T: Typed, const N: usize] [T; N] = TypeDesc::Array { element: T::DESC, length: bound(N) };
+    [T: Typed + Element, const N: usize] FixedSeq<T, N> = TypeDesc::Array { element: T::DESC, length: bound(N) };
+    [T: Typed + ?Sized] Box<T> = *T::DESC;
+    [T: Typed + ?Sized] &T = *T::DESC;
+    [T: Typed + Nilable] Option<T> = *T::DESC;
+}
+
+/// A bound as IDL has it.
+const fn bound(n: usize) -> u32 {
+    assert!(n <= u32::MAX as usize, "a bound of IDL is an unsigned long");
+    n as u32
+}
