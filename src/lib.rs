@@ -19,6 +19,11 @@
 
 pub use idl_macros::idl;
 
+/// The examples of the mapping's description are compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/IDL-MAPPING.md")]
+mod idl_mapping {}
+
 /// The Rust that a build script made of IDL by the crate `zorb-build`: `zorb::include_idl!("bank")` for `bank.idl`.
 ///
 /// It is what `zorb::idl!("bank.idl")` would stand for, and may stand in a module or at the top of a crate.

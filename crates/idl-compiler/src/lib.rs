@@ -22,6 +22,7 @@
     reason = "the tree has places for all of the language, the parser does not fill all of them yet"
 )]
 mod ast;
+mod decimal;
 mod lex;
 mod parse;
 mod preprocess;

@@ -25,6 +25,7 @@ mod constant;
 mod constructed;
 mod expr;
 mod finish;
+mod fixed;
 mod interface;
 mod lookup;
 mod real;
@@ -294,8 +295,12 @@ impl Resolver<'_> {
         value: &crate::ast::Expr,
         scope: ScopeId,
     ) {
-        let value =
-            self.constant_type(ty, scope).and_then(|ty| Some((ty, self.constant_value(value, ty, scope)?)));
+        let value = match ty.kind {
+            TypeKind::Fixed(None) => self.unbounded_fixed(value, scope),
+            _ => self
+                .constant_type(ty, scope)
+                .and_then(|ty| Some((ty, self.constant_value(value, ty, scope)?))),
+        };
         let Some((ty, value)) = value else {
             self.declare(scope, name, Entity::Bad, "constant");
             return;

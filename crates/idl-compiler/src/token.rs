@@ -35,8 +35,8 @@ pub(crate) enum TokenKind {
     Integer(u64),
     /// Digits, point and exponent as written.
     Float(String),
-    /// A fixed-point literal; not part of the language yet.
-    Fixed,
+    /// Digits and point of a fixed-point literal as written, without the `d`.
+    Fixed(String),
     Char {
         /// Code of the character; a UTF-16 code unit if wide, where only escapes give surrogates.
         code: u32,
@@ -178,7 +178,7 @@ impl TokenKind {
             TokenKind::Ident { text, escaped: false } => format!("`{text}`"),
             TokenKind::Ident { text, escaped: true } => format!("`_{text}`"),
             TokenKind::Keyword(word) => format!("`{word}`"),
-            TokenKind::Integer(_) | TokenKind::Float(_) | TokenKind::Fixed => "a number".to_owned(),
+            TokenKind::Integer(_) | TokenKind::Float(_) | TokenKind::Fixed(_) => "a number".to_owned(),
             TokenKind::Char { .. } => "a character literal".to_owned(),
             TokenKind::Text { .. } => "a string literal".to_owned(),
             TokenKind::BadLiteral => "a malformed literal".to_owned(),

@@ -224,7 +224,7 @@ proptest! {
 
     #[test]
     fn any_number_is_answered(number in "[0-9.eEdDxX_+-]{1,12}") {
-        check(&format!("const double A = {number}; const long double B = {number}; const long C = {number};"));
+        check(&format!("const double A = {number}; const long double B = {number}; const long C = {number}; const fixed D = {number};"));
     }
 }
 

@@ -98,14 +98,14 @@ fn numbers_survive_the_cuts_of_rusts_lexer() {
 }
 
 #[test]
-fn fixed_point_literals_are_recognised_in_both_sources() {
-    for number in ["1.5d", "1d", "1.5D", ".5d", "5.d"] {
+fn fixed_point_literals_are_put_together_from_both_sources() {
+    for (number, unscaled, scale) in
+        [("1.5d", 15, 1), ("1d", 1, 0), ("01.50D", 15, 1), (".5d", 5, 1), ("5.d", 5, 0), ("100.D", 100, 0)]
+    {
         let idl = format!("const fixed X = {number};");
-        let codes = |result: Result<Model, Diagnostics>| {
-            result.expect_err("not supported").iter().map(|finding| finding.code).collect::<Vec<_>>()
-        };
-        assert_eq!(codes(from_text(&idl)), ["unsupported", "unsupported"], "{number}");
-        assert_eq!(codes(from_tokens(&idl)), ["unsupported", "unsupported"], "{number}");
+        let expected = ConstValue::Fixed { unscaled, scale };
+        assert_eq!(value(&good(from_text(&idl)), "X"), expected, "{number}");
+        assert_eq!(value(&good(from_tokens(&idl)), "X"), expected, "{number}");
     }
 }
 

@@ -1,13 +1,13 @@
 //! The frame: the hidden module, modules of scopes, typedefs, constants, re-exports.
 
-use proc_macro2::{Ident, Literal, TokenStream};
+use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use super::Cx;
 use super::docs::{doc, doc_after};
 use super::names::alias_of_interface;
 use super::types::Use;
-use crate::model::{Const, ConstValue, Def, DefId, DefKind, Docs, Primitive, Type};
+use crate::model::{Const, Def, DefId, DefKind, Docs, Type};
 
 impl Cx<'_> {
     /// The whole output.
@@ -248,13 +248,7 @@ impl Cx<'_> {
             Type::String(_) | Type::WString(_) => quote!(&'static ::core::primitive::str),
             _ => self.ty(depth, Use { ty: constant.ty, non_nil: false }),
         };
-        let value = match (&constant.value, self.model.stripped(constant.ty)) {
-            (ConstValue::Float(value), Type::Primitive(Primitive::Float)) => {
-                let bits = Literal::u32_unsuffixed((*value as f32).to_bits());
-                quote!(::core::primitive::f32::from_bits(#bits))
-            }
-            (value, _) => self.value(depth, value),
-        };
+        let value = self.typed_value(depth, constant.ty, &constant.value);
         let docs = self.item_docs(def, "constant");
         quote!(#docs pub const #item: #ty = #value;)
     }

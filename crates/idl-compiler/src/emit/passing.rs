@@ -54,7 +54,7 @@ impl Cx<'_> {
     pub(super) fn passing(&self, u: Use) -> Passing {
         let plain = |form| Passing { form, bound: None };
         match self.model.stripped(u.ty) {
-            Type::Primitive(_) => plain(Form::Value),
+            Type::Primitive(_) | Type::Fixed { .. } => plain(Form::Value),
             Type::String(bound) => Passing { form: Form::Str, bound: *bound },
             Type::WString(bound) => Passing { form: Form::WStr, bound: *bound },
             Type::Sequence { element, bound } => {
@@ -65,9 +65,7 @@ impl Cx<'_> {
             Type::Array { .. } => plain(Form::Borrow),
             Type::Object => plain(Form::Reference),
             // Refused before anything is written.
-            Type::Any | Type::TypeCode | Type::ValueBase | Type::Fixed { .. } | Type::Map { .. } => {
-                plain(Form::Borrow)
-            }
+            Type::Any | Type::TypeCode | Type::ValueBase | Type::Map { .. } => plain(Form::Borrow),
             Type::Named(def) => match self.model.def(*def).kind {
                 DefKind::Enum(_) => plain(Form::Value),
                 DefKind::Interface(_) => plain(Form::Reference),

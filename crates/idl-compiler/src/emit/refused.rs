@@ -5,9 +5,7 @@
 
 use super::external::External;
 use crate::diagnostic::Diagnostic;
-use crate::model::{
-    ConstValue, Def, DefId, DefKind, Flavour, Interface, Model, Operation, Param, Struct, Type, TypeId,
-};
+use crate::model::{Def, DefId, DefKind, Flavour, Interface, Model, Operation, Param, Struct, Type, TypeId};
 use crate::source::Span;
 
 /// Reports all of them in what is written.
@@ -29,9 +27,6 @@ fn definition(kind: &DefKind) -> Option<&'static str> {
         DefKind::Bitmask(_) => Some("`bitmask`"),
         DefKind::Interface(body) => interface(body),
         DefKind::Struct(body) => structure(body),
-        DefKind::Const(constant) => {
-            matches!(constant.value, ConstValue::Fixed { .. }).then_some("a fixed-point constant")
-        }
         _ => None,
     }
 }
@@ -61,7 +56,6 @@ fn named(ty: &Type) -> Option<&'static str> {
         Type::Any => Some("`any`"),
         Type::TypeCode => Some("`CORBA::TypeCode`"),
         Type::ValueBase => Some("`ValueBase`"),
-        Type::Fixed { .. } => Some("`fixed`"),
         Type::Map { .. } => Some("`map`"),
         _ => None,
     }

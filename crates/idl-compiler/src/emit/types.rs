@@ -101,8 +101,10 @@ impl Cx<'_> {
             }
             Type::Object => optional(quote!(#v1::ObjectRef), u.non_nil),
             // Refused before anything is written.
-            Type::Any | Type::TypeCode | Type::ValueBase | Type::Fixed { .. } | Type::Map { .. } => {
-                TokenStream::new()
+            Type::Any | Type::TypeCode | Type::ValueBase | Type::Map { .. } => TokenStream::new(),
+            Type::Fixed { digits, scale } => {
+                let (digits, scale) = (Literal::u8_unsuffixed(*digits), Literal::u8_unsuffixed(*scale));
+                quote!(#v1::Fixed<#digits, #scale>)
             }
             Type::Named(def) if self.model.is_reference(u.ty) => {
                 let alias =
@@ -230,8 +232,7 @@ impl Cx<'_> {
             Type::Primitive(primitive) => primitive.size() as u64,
             Type::String(_) | Type::WString(_) | Type::Sequence { .. } | Type::Object => HANDLE,
             Type::Any | Type::TypeCode | Type::ValueBase | Type::Map { .. } => HANDLE,
-            // The octets of its digits and the sign.
-            Type::Fixed { digits, .. } => u64::from(*digits) / 2 + 1,
+            Type::Fixed { .. } => 16,
             Type::Array { element, dims } if self.array_form(ty) == ArrayForm::Inline => {
                 dims.iter().fold(self.size(*element), |size, dim| size.saturating_mul(u64::from(*dim)))
             }
@@ -357,6 +358,22 @@ impl Cx<'_> {
         self.place(member.ty, &member.annotations, &scoped)
     }
 
+    /// A constant of this type as an expression.
+    pub(super) fn typed_value(&self, depth: usize, ty: TypeId, value: &ConstValue) -> TokenStream {
+        match (value, self.model.stripped(ty)) {
+            (ConstValue::Float(value), Type::Primitive(Primitive::Float)) => {
+                let bits = Literal::u32_unsuffixed((*value as f32).to_bits());
+                quote!(::core::primitive::f32::from_bits(#bits))
+            }
+            (ConstValue::Fixed { unscaled, scale }, Type::Fixed { scale: places, .. }) => {
+                // Fits: the value was checked against the type.
+                let zeros = 10_i128.pow(u32::from(places.saturating_sub(*scale)));
+                fixed(&self.v1, unscaled.saturating_mul(zeros))
+            }
+            (value, _) => self.value(depth, value),
+        }
+    }
+
     /// A constant or label as an expression, which is a pattern as well.
     pub(super) fn value(&self, depth: usize, value: &ConstValue) -> TokenStream {
         let v1 = &self.v1;
@@ -384,8 +401,8 @@ impl Cx<'_> {
                 quote!(#v1::WChar(#unit))
             }
             ConstValue::String(text) | ConstValue::WString(text) => quote!(#text),
-            // Refused before anything is written.
-            ConstValue::Fixed { .. } => TokenStream::new(),
+            // Of the type `fixed` itself, which has as many digits behind the point as the value.
+            ConstValue::Fixed { unscaled, .. } => fixed(v1, *unscaled),
             ConstValue::Enum { def, ordinal } => {
                 let item = self.item(depth, *def);
                 let variant = &self.names[*def].members[*ordinal as usize];
@@ -393,6 +410,13 @@ impl Cx<'_> {
             }
         }
     }
+}
+
+/// A `fixed` of these digits, in the type that is asked for.
+fn fixed(v1: &TokenStream, unscaled: i128) -> TokenStream {
+    let digits = Literal::u128_unsuffixed(unscaled.unsigned_abs());
+    let sign = (unscaled < 0).then(|| quote!(-));
+    quote!(#v1::Fixed::checked_constant(#sign #digits))
 }
 
 /// `[[T; M]; N]`.

@@ -1,5 +1,6 @@
 //! Numbers, from their text.
 
+use crate::decimal::{self, Decimal};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::token::TokenKind;
@@ -31,7 +32,14 @@ pub(super) fn number(text: &str, span: Span) -> Result<TokenKind, Diagnostic> {
             && digits_only(parts.next())
             && digits_only(parts.next())
         {
-            return Ok(TokenKind::Fixed);
+            if Decimal::parse(digits).is_none() {
+                let most = decimal::MAX_DIGITS;
+                let error = bad(format!("a fixed-point number of more than {most} digits"));
+                return Err(
+                    error.note("zeros at the start and behind the last digit of the fraction do not count")
+                );
+            }
+            return Ok(TokenKind::Fixed(text.trim_end_matches(['d', 'D']).to_owned()));
         }
     }
     if is_float(text) {

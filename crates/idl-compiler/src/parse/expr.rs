@@ -71,10 +71,7 @@ impl Parser<'_> {
             TokenKind::Keyword("TRUE") => ExprKind::Bool(true),
             TokenKind::Keyword("FALSE") => ExprKind::Bool(false),
             TokenKind::BadLiteral => ExprKind::Bad,
-            TokenKind::Fixed => {
-                self.unsupported(span, "a fixed-point literal");
-                ExprKind::Bad
-            }
+            TokenKind::Fixed(digits) => ExprKind::Fixed(digits.clone()),
             TokenKind::Text { .. } => return self.strings(),
             TokenKind::Ident { .. } | TokenKind::Punct(Punct::Scope) => {
                 let name = self.name("a constant")?;

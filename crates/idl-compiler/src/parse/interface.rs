@@ -172,6 +172,8 @@ impl Parser<'_> {
         let ty = self.type_spec(what)?;
         let anonymous = match ty.kind {
             TypeKind::Sequence { .. } => "a sequence type",
+            TypeKind::Map { .. } => "a map type",
+            TypeKind::Fixed(Some(_)) => "a fixed-point type",
             TypeKind::Struct { .. } => "a struct",
             TypeKind::Union(_) => "a union",
             TypeKind::Enum { .. } => "an enum",
@@ -183,7 +185,9 @@ impl Parser<'_> {
             format!("{anonymous} must have a name to be used here"),
         );
         let help = match ty.kind {
-            TypeKind::Sequence { .. } => "declare it with a typedef before the interface and use the name",
+            TypeKind::Sequence { .. } | TypeKind::Map { .. } | TypeKind::Fixed(_) => {
+                "declare it with a typedef before the interface and use the name"
+            }
             _ => "declare it before and use the name",
         };
         self.report(error.help(help));

@@ -46,12 +46,7 @@ impl Parser<'_> {
                 self.advance();
                 TypeKind::ValueBase
             }
-            TokenKind::Keyword("fixed") => {
-                self.unsupported(start, "`fixed`");
-                self.advance();
-                self.skip_angles();
-                TypeKind::Bad
-            }
+            TokenKind::Keyword("fixed") => self.fixed()?,
             TokenKind::Keyword("void") => {
                 let error = Diagnostic::error(
                     "not-a-type",
@@ -168,6 +163,21 @@ impl Parser<'_> {
             return Err(Reported);
         }
         self.simple_type("the type of the elements")
+    }
+
+    /// `fixed<digits, scale>`, or `fixed` alone.
+    fn fixed(&mut self) -> Parse<TypeKind> {
+        self.advance();
+        if !self.take_punct(Punct::Less) {
+            return Ok(TypeKind::Fixed(None));
+        }
+        let parts = self.with_angle(true, |parser| {
+            let digits = parser.expr("the number of digits")?;
+            parser.expect_punct(Punct::Comma)?;
+            Ok((digits, parser.expr("the number of digits behind the point")?))
+        })?;
+        self.expect_punct(Punct::Greater)?;
+        Ok(TypeKind::Fixed(Some(Box::new(parts))))
     }
 
     /// `<n>`, if it is here.

@@ -20,13 +20,13 @@ impl Resolver<'_> {
             Type::String(bound) => self.text(expr, false, bound, scope),
             Type::WString(bound) => self.text(expr, true, bound, scope),
             Type::Named(def) => self.enumerator(expr, def, scope),
+            Type::Fixed { digits, scale } => self.fixed(expr, digits, scale, scope),
             Type::Sequence { .. }
             | Type::Array { .. }
             | Type::Object
             | Type::Any
             | Type::TypeCode
             | Type::ValueBase
-            | Type::Fixed { .. }
             | Type::Map { .. } => None,
         }
     }
@@ -172,6 +172,14 @@ impl Resolver<'_> {
             Diagnostic::error("type-mismatch", expr.span, format!("expected {wanted}, found {found}"));
         let help = match &expr.kind {
             ExprKind::Integer(value) if wanted == FLOATING => Some(format!("write `{value}.0`")),
+            ExprKind::Fixed(digits) if wanted == FLOATING && digits.contains('.') => {
+                Some(format!("write `{digits}`"))
+            }
+            ExprKind::Fixed(digits) if wanted == FLOATING => Some(format!("write `{digits}.0`")),
+            ExprKind::Integer(value) if wanted == FIXED => Some(format!("write `{value}d`")),
+            ExprKind::Float(text) if wanted == FIXED && !text.contains(['e', 'E']) => {
+                Some(format!("write `{text}d`"))
+            }
             ExprKind::Text { .. } if wanted == "a wide string" => Some("write `L\"...\"`".to_owned()),
             ExprKind::Char { .. } if wanted == "a wide character" => Some("write `L'...'`".to_owned()),
             _ => None,
@@ -196,7 +204,12 @@ impl Resolver<'_> {
             ExprKind::Text { text, .. } => Some(ConstValue::String(text.clone())),
             ExprKind::Name(name) => self.named_value(name, ScopeId::FILE).map(|(_, value)| value),
             ExprKind::Bad => None,
-            _ if has_float(expr) => self.float(expr, Primitive::Double, ScopeId::FILE),
+            _ if has(expr, &|kind| matches!(kind, ExprKind::Fixed(_))) => {
+                self.unbounded_fixed(expr, ScopeId::FILE).map(|(_, value)| value)
+            }
+            _ if has(expr, &|kind| matches!(kind, ExprKind::Float(_))) => {
+                self.float(expr, Primitive::Double, ScopeId::FILE)
+            }
             _ => self.wide_integer(expr, ScopeId::FILE).map(ConstValue::Integer),
         }
     }
@@ -234,6 +247,9 @@ impl Resolver<'_> {
 /// How messages call a floating type's value.
 pub(super) const FLOATING: &str = "a floating-point number";
 
+/// And one of a fixed-point type.
+pub(super) const FIXED: &str = "a fixed-point number";
+
 fn fits(literal: Wideness, wide: bool) -> bool {
     match literal {
         Wideness::Narrow => !wide,
@@ -242,13 +258,13 @@ fn fits(literal: Wideness, wide: bool) -> bool {
     }
 }
 
-fn has_float(expr: &Expr) -> bool {
+/// Some operand of the expression is of this kind.
+fn has(expr: &Expr, wanted: &impl Fn(&ExprKind) -> bool) -> bool {
     match &expr.kind {
-        ExprKind::Float(_) => true,
-        ExprKind::Unary(_, operand) => has_float(operand),
+        ExprKind::Unary(_, operand) => has(operand, wanted),
         ExprKind::Binary(first, rest) => {
-            has_float(first) || rest.iter().any(|(_, operand)| has_float(operand))
+            has(first, wanted) || rest.iter().any(|(_, operand)| has(operand, wanted))
         }
-        _ => false,
+        kind => wanted(kind),
     }
 }

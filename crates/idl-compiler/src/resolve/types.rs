@@ -51,8 +51,19 @@ impl Resolver<'_> {
                 let bound = self.bound(bound.as_ref(), scope);
                 Type::Map { key: key?, value: value?, bound: bound? }
             }
-            TypeKind::Fixed(_)
-            | TypeKind::Void
+            TypeKind::Fixed(Some(parts)) => self.fixed_type(&parts.0, &parts.1, scope)?,
+            TypeKind::Fixed(None) => {
+                let error = Diagnostic::error(
+                    "bad-fixed",
+                    ty.span,
+                    "`fixed` without its digits is only the type of a constant",
+                );
+                self.report(error.help(
+                    "write how many digits it has, and how many of them behind the point: `fixed<9, 2>`",
+                ));
+                return None;
+            }
+            TypeKind::Void
             | TypeKind::Bad
             | TypeKind::Struct { .. }
             | TypeKind::Union(_)
@@ -208,6 +219,14 @@ impl Resolver<'_> {
 
     /// The type of a constant.
     pub(super) fn constant_type(&mut self, ty: &TypeSpec, scope: ScopeId) -> Option<TypeId> {
+        if let TypeKind::Fixed(Some(_)) = ty.kind {
+            let message = "a constant is of type `fixed`, without digits and scale";
+            let error = Diagnostic::error("anonymous-type", ty.span, message);
+            self.report(
+                error.help("write `fixed`, which has the digits of the value, or the name of a typedef"),
+            );
+            return None;
+        }
         let id = self.simple_type(ty, scope)?;
         let fits = match self.model.stripped(id) {
             Type::Primitive(_) | Type::String(_) | Type::WString(_) => true,
