@@ -19,6 +19,7 @@ mod interface;
 mod item;
 mod types;
 mod unsupported;
+mod value;
 
 /// Brackets, scopes and operators may nest this deep; deeper text is an attack or a mistake, and recursion is bounded.
 const MAX_DEPTH: usize = 64;
@@ -36,6 +37,8 @@ const STARTERS: &[&str] = &[
     "valuetype",
     "abstract",
     "custom",
+    "public",
+    "private",
     "local",
     "native",
     "oneway",
@@ -227,7 +230,9 @@ impl Parser<'_> {
     fn new_ident(&mut self, what: &str) -> Parse<Ident> {
         let escaped = matches!(self.kind(), TokenKind::Ident { escaped: true, .. });
         let ident = self.ident(what)?;
-        if let (false, Some(keyword)) = (escaped, keyword(&ident.text)) {
+        // A keyword of the OMG's, though here it is one only where a factory can be declared.
+        let factory = || ident.text.eq_ignore_ascii_case("factory").then_some("factory");
+        if let (false, Some(keyword)) = (escaped, keyword(&ident.text).or_else(factory)) {
             let text = &ident.text;
             let message = format!("`{text}` collides with the keyword `{keyword}`");
             let mut found = Diagnostic::error("keyword-collision", ident.span, message);

@@ -33,6 +33,7 @@ mod repository_id;
 mod scope;
 mod types;
 mod union;
+mod value;
 
 use repository_id::IdState;
 use scope::{Entity, Scope, ScopeId};
@@ -153,13 +154,15 @@ impl Resolver<'_> {
                     self.add_child(id, scope);
                 }
             }
+            ItemKind::Value(value) => self.value(head, *value, scope),
+            ItemKind::ValueForward { is_abstract, is_event, name } => {
+                self.forward_value(&name, is_abstract, is_event, scope);
+            }
+            ItemKind::ValueBox { name, ty } => self.value_box(head, &name, ty, scope),
+            ItemKind::State(state) => self.state(&head, state, scope),
+            ItemKind::Factory(factory) => self.factory(head, factory, scope),
             // The parser does not make these yet.
-            ItemKind::Value(_)
-            | ItemKind::ValueForward { .. }
-            | ItemKind::ValueBox { .. }
-            | ItemKind::State(_)
-            | ItemKind::Factory(_)
-            | ItemKind::Import(_)
+            ItemKind::Import(_)
             | ItemKind::Bitset(_)
             | ItemKind::Bitmask(_)
             | ItemKind::AnnotationDef(_)

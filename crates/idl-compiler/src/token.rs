@@ -125,7 +125,6 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "double",
     "enum",
     "exception",
-    "factory",
     "FALSE",
     "fixed",
     "float",

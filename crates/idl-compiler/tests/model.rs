@@ -2,7 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
-use idl_compiler::model::{ConstValue, DefId, ZeroCopyField, ZeroCopyProblem};
+use idl_compiler::model::{ConstValue, DefId, ValueModifier, Visibility, ZeroCopyField, ZeroCopyProblem};
 use idl_compiler::{Model, Source, compile};
 
 fn model(idl: &str) -> Model {
@@ -144,6 +144,79 @@ fn recursion_through_sequences_is_found_and_nothing_else() {
     let recursive: Vec<&str> =
         model.defs().iter().filter(|def| model.is_recursive(def.id)).map(|def| def.name.as_str()).collect();
     assert_eq!(recursive, ["Tree", "Even", "Evens", "Odd", "Expr"]);
+}
+
+#[test]
+fn recursion_through_values_is_found_and_nothing_else() {
+    let model = model(
+        "valuetype Node { public long x; private Node next; };
+        valuetype Leaf { public Node node; };
+        valuetype Other;
+        struct Holder { Other other; };
+        typedef Holder Alias;
+        valuetype Other { public Alias holder; };
+        valuetype Derived : Node { public string s; };
+        valuetype Boxed sequence<Node>;
+        valuetype First;
+        valuetype Box sequence<First>;
+        valuetype First { public Box box; };        valuetype Later;
+        valuetype Base { public Later later; };
+        valuetype Later : Base { };",
+    );
+    let recursive = |name: &str| model.is_recursive(find(&model, name));
+    let names =
+        ["Node", "Leaf", "Holder", "Alias", "Other", "Derived", "Boxed", "First", "Box", "Base", "Later"];
+    let found: Vec<&str> = names.into_iter().filter(|name| recursive(name)).collect();
+    assert_eq!(found, ["Node", "Holder", "Alias", "Other", "First", "Box", "Later"]);
+}
+
+#[test]
+fn a_value_type_knows_what_it_inherits_and_supports() {
+    let model = model(
+        "#pragma prefix \"acme.com\"
+        interface I { void i(); };
+        exception X { };
+        module M {
+            abstract valuetype A { void a(); };
+            valuetype B { public long x; factory make(); };
+            /// Docs.
+            @own custom valuetype D : B, A supports I {
+                struct S { long y; };
+                /// Both.
+                private S m, t[2];
+                readonly attribute long r;
+                factory make(in S s) raises (X);
+            };
+            valuetype T : truncatable B { };
+            valuetype Box string<7>;
+        };",
+    );
+    let value = |name: &str| model.value(find(&model, name)).expect("a value type").clone();
+    let derived = value("M::D");
+    assert_eq!(derived.modifier, ValueModifier::Custom);
+    assert_eq!(derived.bases, [find(&model, "M::B"), find(&model, "M::A")]);
+    assert_eq!(derived.supports, [find(&model, "I")]);
+    let state = derived.state.iter().map(|state| {
+        let member = &state.member;
+        (member.name.as_str(), model.describe(member.ty), member.docs.text(), state.visibility)
+    });
+    let docs = || "Both.".to_owned();
+    let expected = [
+        ("m", "M::D::S".to_owned(), docs(), Visibility::Private),
+        ("t", "M::D::S[2]".to_owned(), docs(), Visibility::Private),
+    ];
+    assert_eq!(state.collect::<Vec<_>>(), expected);
+    let factory = derived.factories.first().expect("a factory");
+    assert_eq!((factory.name.as_str(), factory.params.len()), ("make", 1));
+    assert_eq!(factory.raises, [find(&model, "X")]);
+    let all: Vec<&str> = model.all_members(find(&model, "M::D")).map(|def| def.name.as_str()).collect();
+    assert_eq!(all, ["a", "i", "r"]);
+    assert!(value("M::T").truncatable && !derived.truncatable);
+    let ids = ["M::D", "M::D::S", "M::D::r", "M::Box"].map(|name| id(&model, name));
+    let expected = ["M/D", "M/D/S", "M/D/r", "M/Box"].map(|path| format!("IDL:acme.com/{path}:1.0"));
+    assert_eq!(ids, expected.each_ref().map(String::as_str));
+    let boxed = model.value_box(find(&model, "M::Box")).expect("a box");
+    assert_eq!(model.describe(boxed.ty), "string<7>");
 }
 
 #[test]

@@ -54,6 +54,13 @@ const PIECES: &[&str] = &[
     "typeid",
     "typeprefix",
     "valuetype",
+    "custom",
+    "truncatable",
+    "supports",
+    "public",
+    "private",
+    "factory",
+    "ValueBase",
     "abstract",
     "local",
     "fixed",
@@ -156,6 +163,14 @@ const DECLARATIONS: &[&str] = &[
     "typeprefix M \"p\";",
     "typeid A \"IDL:x:1.0\";",
     "union A;",
+    "valuetype A;",
+    "abstract valuetype A;",
+    "valuetype A : truncatable B, I supports E { public A a; private long b; factory f(in A a) raises (E); };",
+    "valuetype B supports I { typedef sequence<B> L; public L l; B g(inout A a); };",
+    "abstract valuetype I : A { attribute A a; };",
+    "custom valuetype E : A { private B x[2]; };",
+    "valuetype M sequence<A>;",
+    "valuetype B struct C { A a; M m; };",
     "typedef string<a> E;",
     "struct Any { any a; CORBA::TypeCode b; sequence<ValueBase> c; };",
     "interface Values { any f(in any a) context (\"a\", \"b*\"); };",
@@ -265,6 +280,14 @@ fn deep_and_long_texts_are_answered_once_and_soon() {
             )
         }),
         chain("typedef long T0;", |i| format!("typedef T{} T{i};", i - 1)),
+        chain("valuetype V0 { public V0 v; };", |i| {
+            format!(
+                "valuetype V{i} : truncatable V{} {{ public V{i} m{i}; public sequence<V0> n{i}; }};",
+                i - 1
+            )
+        }),
+        chain("valuetype V0;", |i| format!("valuetype V{i} {{ public V{} a; public V0 b; }};", i - 1)),
+        chain("valuetype V0 { public long x; };", |i| format!("valuetype V{i} sequence<V{}>;", i - 1)),
         chain("@zero_copy struct S0 { octet o; };", |i| {
             format!("@zero_copy struct S{i} {{ S{0} a; S{0} b; }};", i - 1)
         }),

@@ -159,6 +159,11 @@ fn the_model_is_json() {
     let run = idlc(folder.path(), &["model", "--json", "-"], &text);
     assert_eq!((run.code, run.err.as_str()), (0, ""));
     insta::assert_snapshot!("model_of_values", run.out);
+    let value_types = "abstract valuetype A { void f(); };\nvaluetype B { public long x; factory make(in long x); };\n\
+        custom valuetype C : B, A { private A next[2]; };\nvaluetype D : truncatable B { };\nvaluetype E string;\n";
+    let run = idlc(folder.path(), &["model", "--json", "-"], value_types);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    insta::assert_snapshot!("model_of_value_types", run.out);
 }
 
 #[test]

@@ -133,7 +133,7 @@ impl Parser<'_> {
         Ok(patterns)
     }
 
-    fn param(&mut self) -> Parse<Param> {
+    pub(super) fn param(&mut self) -> Parse<Param> {
         let head = self.head()?;
         let direction_span = self.span();
         let direction = match self.kind() {
@@ -158,7 +158,7 @@ impl Parser<'_> {
     }
 
     /// The keyword, then names in parentheses.
-    fn raises(&mut self) -> Parse<Raises> {
+    pub(super) fn raises(&mut self) -> Parse<Raises> {
         let span = self.span();
         self.advance();
         self.expect_punct(Punct::ParenOpen)?;

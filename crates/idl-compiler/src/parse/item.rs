@@ -1,4 +1,4 @@
-//! Definitions: what stands in a file, a module or an interface.
+//! Definitions: what stands in a file, a module, an interface or a value type.
 
 use super::{Parse, Parser, Reported, STARTERS};
 use crate::ast::{Head, Item, ItemKind, Pragma, StringArg, TypeKind};
@@ -14,6 +14,7 @@ pub(super) enum Place {
     File,
     Module,
     Interface,
+    Value,
 }
 
 impl Parser<'_> {
@@ -58,11 +59,14 @@ impl Parser<'_> {
         if let Some(item) = self.unsupported_item(place)? {
             return Ok(Item { head, kind: item });
         }
+        let inside = matches!(place, Place::Interface | Place::Value);
         let (kind, what) = match *self.kind() {
-            TokenKind::Keyword("module") if place != Place::Interface => return self.module(head),
-            TokenKind::Keyword("interface") if place != Place::Interface => return self.interface(head),
-            TokenKind::Keyword("module" | "interface") => {
-                let message = format!("{} cannot stand inside an interface", self.kind().describe());
+            TokenKind::Keyword("module") if !inside => return self.module(head),
+            TokenKind::Keyword("interface") if !inside => return self.interface(head),
+            _ if !inside && self.at_value() => return self.value(head, false),
+            TokenKind::Keyword("module" | "interface" | "valuetype" | "abstract" | "custom") if inside => {
+                let around = if place == Place::Value { "a value type" } else { "an interface" };
+                let message = format!("{} cannot stand inside {around}", self.kind().describe());
                 let error = Diagnostic::error("syntax", self.span(), message);
                 self.report(error);
                 return Err(Reported);
@@ -73,6 +77,10 @@ impl Parser<'_> {
             TokenKind::Keyword("struct" | "union" | "enum") => (self.constructed()?, "this type"),
             TokenKind::Ident { .. } if self.at_new_word("typeid") => (self.type_id()?, "this repository id"),
             TokenKind::Ident { .. } if self.at_new_word("typeprefix") => (self.type_prefix()?, "this prefix"),
+            _ if place == Place::Value => match self.value_element()? {
+                Some(element) => element,
+                None => self.export()?,
+            },
             _ if place == Place::Interface => self.export()?,
             _ => return self.no_definition(),
         };

@@ -34,17 +34,19 @@ impl Parser<'_> {
                 self.advance();
                 "@annotation".to_owned()
             }
-            TokenKind::Keyword(word @ ("valuetype" | "native")) => (*word).to_owned(),
+            TokenKind::Keyword("native") => "native".to_owned(),
             TokenKind::Keyword(word @ ("abstract" | "custom" | "local")) => match self.kind_at(1) {
-                TokenKind::Keyword(next @ ("interface" | "valuetype")) => format!("{word} {next}"),
+                TokenKind::Keyword(next @ "interface") => format!("{word} {next}"),
                 TokenKind::Ident { text, escaped: false } if text == "eventtype" => format!("{word} {text}"),
                 _ => return Ok(None),
             },
             // `component x;` in an interface would be `component` as a type.
-            TokenKind::Ident { .. } if place != Place::Interface => match self.new_word() {
-                Some(word) if NEW_DEFINITIONS.contains(&word) => word.to_owned(),
-                _ => return Ok(None),
-            },
+            TokenKind::Ident { .. } if !matches!(place, Place::Interface | Place::Value) => {
+                match self.new_word() {
+                    Some(word) if NEW_DEFINITIONS.contains(&word) => word.to_owned(),
+                    _ => return Ok(None),
+                }
+            }
             TokenKind::Ident { .. } => match self.new_word() {
                 Some(word @ ("bitset" | "bitmask")) => word.to_owned(),
                 _ => return Ok(None),

@@ -2,7 +2,7 @@
 
 use super::{Progress, Resolver};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::model::{DefId, DefKind, Type, TypeId};
+use crate::model::{DefId, DefKind, Model, Type, TypeId};
 
 impl Resolver<'_> {
     pub(super) fn finish(&mut self) {
@@ -24,7 +24,8 @@ impl Resolver<'_> {
             if let Progress::Forward(span) = state.progress {
                 let what = def.kind.what();
                 let message = format!("{what} `{}` is declared but never defined", def.name);
-                let help = format!("define it in the same scope: `{what} {} {{ ... }};`", def.name);
+                let word = def.kind.keyword();
+                let help = format!("define it in the same scope: `{word} {} {{ ... }};`", def.name);
                 let mut diagnostic = Diagnostic::error("never-defined", span, message);
                 if matches!(def.kind, DefKind::Interface(_)) && !self.conditions.strict_names {
                     diagnostic.severity = Severity::Warning;
@@ -44,33 +45,83 @@ impl Resolver<'_> {
         }
     }
 
-    /// Finds the definitions that reach themselves. Only sequences of incomplete types can close such a circle.
+    /// Finds the definitions that reach themselves. Only sequences of incomplete types and values can close such a circle.
     fn mark_recursive(&mut self) {
-        let count = self.model.defs.len();
-        self.model.recursive = vec![false; count];
+        self.model.recursive = vec![false; self.model.defs.len()];
         if !self.recursion_possible {
             return;
         }
-        for index in 0..count {
-            let id = DefId(index as u32);
-            if !self.model.member_types(id).is_empty() {
-                self.model.recursive[index] = self.reaches_itself(id);
+        let mut circles = Circles::new(&self.model);
+        for index in 0..self.model.types.len() {
+            circles.visit(TypeId(index as u32));
+        }
+        for ty in circles.found {
+            if let Type::Named(def) = *self.model.ty(ty) {
+                self.model.recursive[def.index()] = true;
+            }
+        }
+    }
+}
+
+/// Types that reach themselves: the strongly connected components of the graph of types and their parts, by Tarjan's
+/// algorithm, in one pass and without recursion.
+struct Circles<'m> {
+    model: &'m Model,
+    /// When a type was first seen, from 1; 0 if not yet.
+    seen: Vec<u32>,
+    /// The earliest type on the stack that the type reaches, as far as known; `u32::MAX` once its component is done.
+    low: Vec<u32>,
+    next: u32,
+    /// Types whose component is not done.
+    open: Vec<TypeId>,
+    found: Vec<TypeId>,
+}
+
+impl<'m> Circles<'m> {
+    fn new(model: &'m Model) -> Self {
+        let none = vec![0; model.types.len()];
+        Circles { model, seen: none.clone(), low: none, next: 0, open: Vec::new(), found: Vec::new() }
+    }
+
+    fn visit(&mut self, start: TypeId) {
+        if self.seen[start.index()] != 0 {
+            return;
+        }
+        // The way from the start to the type at hand: each with its parts, and those of them that are to be visited.
+        let mut way = vec![self.enter(start)];
+        while let Some((ty, parts, done)) = way.last_mut() {
+            let ty = *ty;
+            if let Some(part) = parts.get(*done).copied() {
+                *done += 1;
+                if self.seen[part.index()] == 0 {
+                    way.push(self.enter(part));
+                } else if self.low[part.index()] != u32::MAX {
+                    self.low[ty.index()] = self.low[ty.index()].min(self.seen[part.index()]);
+                }
+                continue;
+            }
+            let of_itself = parts.contains(&ty);
+            way.pop();
+            let low = self.low[ty.index()];
+            if let Some((before, ..)) = way.last() {
+                self.low[before.index()] = self.low[before.index()].min(low);
+            }
+            if low == self.seen[ty.index()] {
+                let at = self.open.iter().rposition(|open| *open == ty).unwrap_or(0);
+                let component = self.open.split_off(at);
+                component.iter().for_each(|ty| self.low[ty.index()] = u32::MAX);
+                if component.len() > 1 || of_itself {
+                    self.found.extend(component);
+                }
             }
         }
     }
 
-    fn reaches_itself(&self, start: DefId) -> bool {
-        let mut seen = vec![false; self.model.types.len()];
-        let mut todo: Vec<TypeId> = self.model.parts(&Type::Named(start));
-        while let Some(ty) = todo.pop() {
-            if std::mem::replace(&mut seen[ty.index()], true) {
-                continue;
-            }
-            match self.model.ty(ty) {
-                Type::Named(def) if *def == start => return true,
-                ty => todo.extend(self.model.parts(ty)),
-            }
-        }
-        false
+    fn enter(&mut self, ty: TypeId) -> (TypeId, Vec<TypeId>, usize) {
+        self.next += 1;
+        self.seen[ty.index()] = self.next;
+        self.low[ty.index()] = self.next;
+        self.open.push(ty);
+        (ty, self.model.parts(self.model.ty(ty)), 0)
     }
 }

@@ -19,7 +19,7 @@ impl Resolver<'_> {
         scope: ScopeId,
     ) {
         // Bases are looked up around the interface, before its own name counts as defined.
-        let bases = self.bases(bases, name, scope);
+        let bases = self.bases(bases, name, "base", scope);
         let body = Interface { flavour, ..Interface::default() };
         let (id, _) = self.begin(&head, name, DefKind::Interface(body), scope);
         if let DefKind::Interface(interface) = &mut self.model.defs[id.index()].kind {
@@ -33,7 +33,14 @@ impl Resolver<'_> {
         self.states[id.index()].progress = Progress::Complete;
     }
 
-    fn bases(&mut self, names: &[Name], interface: &Ident, scope: ScopeId) -> Vec<DefId> {
+    /// The interfaces that are defined and listed once; `role` is `base` or `supported`.
+    pub(super) fn bases(
+        &mut self,
+        names: &[Name],
+        derived: &Ident,
+        role: &str,
+        scope: ScopeId,
+    ) -> Vec<DefId> {
         let mut bases: Vec<DefId> = Vec::new();
         for (index, name) in names.iter().enumerate() {
             let Some(entity) = self.lookup(name, scope) else { continue };
@@ -42,24 +49,11 @@ impl Resolver<'_> {
                 self.report(error);
                 continue;
             };
-            if self.states[base.index()].progress != Progress::Complete {
-                let base = self.model.def(base);
-                let (message, label) = match base.name == interface.text
-                    && base.parent == self.scope(scope).owner
-                {
-                    true => (format!("interface `{}` inherits from itself", interface.text), "declared here"),
-                    false => {
-                        (format!("base interface `{}` is not defined yet", name.text()), "only declared here")
-                    }
-                };
-                let error = Diagnostic::error("incomplete", name.span, message).and(base.span, label);
-                self.report(
-                    error.help("the definition of a base comes before the interfaces derived from it"),
-                );
+            if !self.check_base(base, name, derived, (role, "interface"), scope) {
                 continue;
             }
             if bases.contains(&base) {
-                let message = format!("base interface `{}` is listed twice", name.text());
+                let message = format!("{role} interface `{}` is listed twice", name.text());
                 let mut error = Diagnostic::error("duplicate-base", name.span, message);
                 if let Some(first) =
                     names.get(..index).and_then(|before| before.iter().find(|n| n.text() == name.text()))
@@ -84,18 +78,26 @@ impl Resolver<'_> {
         }
     }
 
-    /// Two bases must not bring different operations or attributes of one name.
-    fn check_inherited(&mut self, id: DefId, name: &Ident) {
+    /// Two bases must not bring different operations, attributes or state members of one name.
+    pub(super) fn check_inherited(&mut self, id: DefId, name: &Ident) {
         let mut seen: HashMap<String, (DefId, Entry)> = HashMap::new();
         let mut errors = Vec::new();
-        for member in self.model.all_members(id).filter(|def| def.parent != Some(id)) {
-            let Some(owner) = member.parent else { continue };
+        let inheritable = match self.model.value(id) {
+            Some(_) => "operations, attributes or state members",
+            None => "operations or attributes",
+        };
+        let operations = self.model.all_members(id).filter(|def| def.parent != Some(id));
+        let operations = operations.filter_map(|def| Some((def.parent?, &def.name)));
+        let state = self.model.all_bases(id).into_iter().flat_map(|base| {
+            let state = self.model.value(base).map_or(&[][..], |value| &value.state);
+            state.iter().map(move |state| (base, &state.member.name))
+        });
+        for (owner, name_of_member) in operations.chain(state) {
             let Some(scope) = self.states[owner.index()].scope else { continue };
-            let lower = member.name.to_ascii_lowercase();
+            let lower = name_of_member.to_ascii_lowercase();
             let Some(entry) = self.scope(scope).local(&lower) else { continue };
             if let Some((first, earlier)) = seen.get(&lower).filter(|(first, _)| *first != owner) {
-                let message =
-                    format!("`{}` inherits two operations or attributes named `{}`", name.text, entry.name);
+                let message = format!("`{}` inherits two {} named `{}`", name.text, inheritable, entry.name);
                 let error = Diagnostic::error("inheritance-clash", name.span, message);
                 let error = error.and(earlier.span, format!("one from `{}`", self.model.scoped_name(*first)));
                 errors.push(error.and(entry.span, format!("one from `{}`", self.model.scoped_name(owner))));
@@ -133,7 +135,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn param(&mut self, param: ast::Param, scope: ScopeId) -> Option<Param> {
+    pub(super) fn param(&mut self, param: ast::Param, scope: ScopeId) -> Option<Param> {
         let ty = self.simple_type(&param.ty, scope);
         let declared = self.declare_local(scope, &param.name, Entity::Member, "parameter");
         let annotations = self.annotations(&param.head);
@@ -187,7 +189,7 @@ impl Resolver<'_> {
     }
 
     /// The exceptions of a clause, each once.
-    fn raises(&mut self, raises: Option<&Raises>, scope: ScopeId) -> Vec<DefId> {
+    pub(super) fn raises(&mut self, raises: Option<&Raises>, scope: ScopeId) -> Vec<DefId> {
         let mut exceptions = Vec::new();
         for name in raises.map_or(&[][..], |raises| &raises.names) {
             let Some(entity) = self.lookup(name, scope) else { continue };

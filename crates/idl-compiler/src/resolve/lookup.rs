@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::scope::{Entity, Entry, ScopeId};
+use super::value::FACTORY;
 use super::{Resolver, article};
 use crate::ast::{Ident, Item, ItemKind, Name, TypeKind};
 use crate::diagnostic::Diagnostic;
@@ -79,7 +80,7 @@ impl Resolver<'_> {
         self.accept(Answer::Missing, name, 0, scope)
     }
 
-    /// Looks into one scope, with the bases of an interface but not around it.
+    /// Looks into one scope, with the bases of an interface or value type but not around it.
     fn search(&self, scope: ScopeId, name: &str, used: bool) -> Answer {
         let lower = name.to_ascii_lowercase();
         let inside = self.scope(scope);
@@ -135,7 +136,8 @@ impl Resolver<'_> {
         None
     }
 
-    /// Collects what the bases of an interface know by this name, the same thing once, a base hiding its own bases.
+    /// Collects what the bases of an interface or value type know by this name, the same thing once, a base hiding its
+    /// own bases.
     fn search_bases(
         &self,
         interface: DefId,
@@ -151,7 +153,7 @@ impl Resolver<'_> {
             let Some(inside) = self.states[base.index()].scope.map(|scope| self.scope(scope)) else {
                 continue;
             };
-            let local = inside.local(lower).filter(|entry| entry.name == name);
+            let local = inside.local(lower).filter(|entry| entry.name == name && entry.what != FACTORY);
             match local.or(inside.name(lower).filter(|entry| !entry.used)) {
                 Some(entry) => {
                     if found.iter().all(|(_, other)| other.entity != entry.entity) {

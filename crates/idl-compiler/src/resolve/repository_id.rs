@@ -138,7 +138,9 @@ impl Resolver<'_> {
             let message = format!("`{}` is not a scope", name.text());
             let error = Diagnostic::error("repository-id", name.span, message);
             let error = error.and(self.model.def(def).span, "declared here");
-            self.report(error.note("`typeprefix` names a module, interface, struct, union or exception"));
+            self.report(
+                error.note("`typeprefix` names a module, interface, value type, struct, union or exception"),
+            );
             return;
         };
         let Some(text) = self.checked_prefix(prefix) else { return };

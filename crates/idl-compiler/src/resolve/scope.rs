@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::value::FACTORY;
 use super::{Progress, Resolver, article};
 use crate::ast::Ident;
 use crate::diagnostic::{Diagnostic, Severity};
@@ -38,7 +39,7 @@ impl Entity {
     }
 }
 
-/// A scope: the file, a module, an interface, a struct, union or exception, or the parameters of an operation.
+/// A scope: the file, a module, an interface, a value type, a struct, union or exception, or the parameters of an operation.
 #[derive(Debug)]
 pub(super) struct Scope {
     pub(super) owner: Option<DefId>,
@@ -253,13 +254,13 @@ impl Resolver<'_> {
         strict
     }
 
-    /// Operations and attributes of base interfaces cannot be declared again, as anything.
+    /// Operations, attributes and state of bases cannot be declared again, as anything.
     fn clashes_with_inherited(&mut self, scope: ScopeId, new: &Entry) -> bool {
         let Some(owner) = self.scope(scope).owner else { return false };
         let inherited = self.model.all_bases(owner).into_iter().find_map(|base| {
             let inside = self.scope(self.states[base.index()].scope?);
             let entry = inside.local(&new.name.to_ascii_lowercase())?;
-            Some((base, entry.clone()))
+            (entry.what != FACTORY).then(|| (base, entry.clone()))
         });
         let Some((base, entry)) = inherited else { return false };
         let base = self.model.scoped_name(base);

@@ -156,6 +156,11 @@ impl Resolver<'_> {
         let what = match self.model.def(def).kind {
             DefKind::Struct(_) => "struct",
             DefKind::Union(_) => "union",
+            // Values are held by name, and may hold themselves.
+            DefKind::Value(_) => {
+                self.recursion_possible |= self.states[def.index()].progress != Progress::Complete;
+                return Some(());
+            }
             _ => return Some(()),
         };
         let name = self.model.scoped_name(def);

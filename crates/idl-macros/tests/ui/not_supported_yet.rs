@@ -1,5 +1,4 @@
 idl_macros::idl! {
-    valuetype V { public long x; };
     struct T { map<long, string> m; };
     local interface L { };
 }

@@ -1,0 +1,168 @@
+//! Value types: their bodies, forward declarations and boxes.
+
+use super::item::Place;
+use super::{Parse, Parser, Reported};
+use crate::ast::{Factory, Head, Ident, Item, ItemKind, Param, State, Value};
+use crate::diagnostic::Diagnostic;
+use crate::model::{Direction, ValueModifier, Visibility};
+use crate::source::Span;
+use crate::token::{Punct, TokenKind};
+
+impl Parser<'_> {
+    /// A value type starts here: `valuetype`, or `abstract` or `custom` before it.
+    pub(super) fn at_value(&self) -> bool {
+        self.at_keyword("valuetype")
+            || matches!(self.kind(), TokenKind::Keyword("abstract" | "custom"))
+                && matches!(self.kind_at(1), TokenKind::Keyword("valuetype"))
+    }
+
+    /// A value type, its forward declaration, or a value box; from its modifier on. The word behind that, `valuetype` or
+    /// `eventtype`, is taken unseen.
+    pub(super) fn value(&mut self, mut head: Head, is_event: bool) -> Parse<Item> {
+        let modifier_span = self.span();
+        let modifier = match self.kind() {
+            TokenKind::Keyword("abstract") => ValueModifier::Abstract,
+            TokenKind::Keyword("custom") => ValueModifier::Custom,
+            _ => ValueModifier::Plain,
+        };
+        let modifier_span = (modifier != ValueModifier::Plain).then_some(modifier_span);
+        if modifier_span.is_some() {
+            self.advance();
+        }
+        self.advance();
+        let what = if is_event { "event type" } else { "value type" };
+        let name = self.new_ident(&format!("the name of the {what}"))?;
+        if self.take_punct(Punct::Semicolon) {
+            let is_abstract = modifier == ValueModifier::Abstract;
+            return Ok(Item { head, kind: ItemKind::ValueForward { is_abstract, is_event, name } });
+        }
+        let inherits = matches!(self.kind(), TokenKind::Punct(Punct::Colon | Punct::BraceOpen))
+            || self.at_keyword("supports");
+        if !inherits && !is_event {
+            return self.value_box(head, name, modifier_span);
+        }
+        let mut truncatable = None;
+        let bases = if self.take_punct(Punct::Colon) {
+            truncatable = self.take_keyword("truncatable").then(|| self.last_span());
+            self.value_bases()?
+        } else {
+            Vec::new()
+        };
+        let supports =
+            if self.take_keyword("supports") { self.names("a supported interface")? } else { Vec::new() };
+        if !self.at_punct(Punct::BraceOpen) {
+            return self.expected(match (bases.is_empty(), supports.is_empty()) {
+                (true, true) => "`:`, `supports`, `{` or `;`",
+                (false, true) => "`,`, `supports` or `{`",
+                (_, false) => "`,` or `{`",
+            });
+        }
+        let items = self.scope(Place::Value, &mut head, &name.text, what)?;
+        let value = Value { modifier, modifier_span, is_event, name, truncatable, bases, supports, items };
+        Ok(Item { head, kind: ItemKind::Value(Box::new(value)) })
+    }
+
+    /// The bases of a value type; `truncatable` can stand only before all of them.
+    fn value_bases(&mut self) -> Parse<Vec<crate::ast::Name>> {
+        let mut bases = vec![self.name("a base value type")?];
+        while self.take_punct(Punct::Comma) {
+            if self.take_keyword("truncatable") {
+                let span = self.last_span();
+                let error = Diagnostic::error(
+                    "truncatable",
+                    span,
+                    "`truncatable` before a base that is not the first",
+                );
+                self.report(error.note(
+                    "only the base with state can be what is left of a value, and that is the first one",
+                ));
+            }
+            bases.push(self.name("a base value type")?);
+        }
+        Ok(bases)
+    }
+
+    /// The type in a box, and the `;`.
+    fn value_box(&mut self, head: Head, name: Ident, modifier: Option<Span>) -> Parse<Item> {
+        let ty = self.type_spec("`:`, `supports`, `{`, `;` or the type in a value box")?;
+        if let Some(span) = modifier {
+            let message = format!("value box `{}` cannot be abstract or custom", name.text);
+            self.report(Diagnostic::error("syntax", span, message).help("remove the word"));
+        }
+        if self.at_punct(Punct::BracketOpen) {
+            let error = Diagnostic::error(
+                "anonymous-type",
+                self.span(),
+                "a value box cannot be declared as an array",
+            );
+            self.report(error.help("name the array type with a typedef and use the name"));
+            return Err(Reported);
+        }
+        self.semicolon("this value box")?;
+        Ok(Item { head, kind: ItemKind::ValueBox { name, ty } })
+    }
+
+    /// What can stand in a value type beside what can stand in an interface; `None`, and nothing taken, if it is neither.
+    pub(super) fn value_element(&mut self) -> Parse<Option<(ItemKind, &'static str)>> {
+        Ok(match self.kind() {
+            TokenKind::Keyword("public" | "private") => {
+                Some((ItemKind::State(self.state()?), "this state member"))
+            }
+            _ if self.at_factory() => Some((ItemKind::Factory(self.factory()?), "this factory")),
+            _ => None,
+        })
+    }
+
+    /// `factory` is a word only here, and even here it can be a scope: `factory::T`.
+    fn at_factory(&self) -> bool {
+        matches!(self.kind(), TokenKind::Ident { text, escaped: false } if text == "factory")
+            && *self.kind_at(1) != TokenKind::Punct(Punct::Scope)
+    }
+
+    fn state(&mut self) -> Parse<State> {
+        let (visibility, word) = match self.at_keyword("public") {
+            true => (Visibility::Public, "public"),
+            false => (Visibility::Private, "private"),
+        };
+        let start = self.span();
+        self.advance();
+        let is_void = self.at_keyword("void");
+        let ty = if is_void { None } else { Some(self.type_spec("the type of the state member")?) };
+        let is_operation = *self.kind_at(1) == TokenKind::Punct(Punct::ParenOpen);
+        match ty {
+            Some(ty) if !is_operation => Ok(State { visibility, ty, declarators: self.declarators()? }),
+            _ => {
+                let error = Diagnostic::error("syntax", start, format!("`{word}` before an operation"));
+                let error = error.note("only state has a visibility; operations are all public");
+                self.report(error.help("remove the word"));
+                Err(Reported)
+            }
+        }
+    }
+
+    /// From `factory` on.
+    pub(super) fn factory(&mut self) -> Parse<Factory> {
+        self.advance();
+        let name = self.new_ident("the name of the factory")?;
+        self.expect_punct(Punct::ParenOpen)?;
+        let mut params: Vec<Param> = Vec::new();
+        if !self.at_punct(Punct::ParenClose) {
+            loop {
+                params.push(self.param()?);
+                if !self.take_punct(Punct::Comma) {
+                    break;
+                }
+            }
+        }
+        if !self.take_punct(Punct::ParenClose) {
+            return self.expected("`,` or `)` after a parameter");
+        }
+        for param in params.iter().filter(|param| param.direction != Direction::In) {
+            let message = format!("parameter `{}` of a factory is not `in`", param.name.text);
+            let error = Diagnostic::error("syntax", param.direction_span, message);
+            self.report(error.note("a factory gives back the value that it makes, and nothing else"));
+        }
+        let raises = if self.at_keyword("raises") { Some(self.raises()?) } else { None };
+        Ok(Factory { name, params, raises })
+    }
+}
