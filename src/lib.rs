@@ -44,8 +44,8 @@ pub use orb_runtime::{
 
 /// Types of the IDL mapping that Rust itself does not have.
 pub use orb_runtime::types::{
-    BoundError, Bounded, Bytes, Char, Fixed, FixedError, FixedSeq, LongDouble, Pad, Rounding, Seq, WChar,
-    WString,
+    Any, AnyError, BoundError, Bounded, Bytes, Char, Fixed, FixedError, FixedSeq, LongDouble, Pad, Rounding,
+    Seq, TcKind, TypeCode, TypeCodeError, Typed, ValueModifier, Visibility, WChar, WString,
 };
 
 /// What the wire carries: references, service contexts, versions.
@@ -58,8 +58,8 @@ pub mod prelude {
     pub use std::time::Duration;
 
     pub use crate::{
-        Bounded, Bytes, Char, CompletionStatus, Fixed, LongDouble, ObjectRef, Orb, Reference, ResultExt, Seq,
-        SystemException, SystemExceptionKind, WChar, WString,
+        Any, Bounded, Bytes, Char, CompletionStatus, Fixed, LongDouble, ObjectRef, Orb, Reference, ResultExt,
+        Seq, SystemException, SystemExceptionKind, TypeCode, Typed, WChar, WString,
     };
 }
 

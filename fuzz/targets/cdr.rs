@@ -6,6 +6,7 @@
 use std::fmt::Debug;
 
 use bytes::Bytes;
+use giop_codec::any::Any;
 use giop_codec::cdr::{
     Bounded, CdrDecode, CdrEncode, Char, CharSet, CodeSets, Decoder, Encoder, Fixed, FixedSeq, LongDouble,
     Seq, WChar, WCharSet, WString,
@@ -14,6 +15,7 @@ use giop_codec::code_set::{CodeSetComponentInfo, CodeSetContext};
 use giop_codec::exception::SystemException;
 use giop_codec::giop::ServiceContext;
 use giop_codec::ior::{Ior, TaggedComponent, TaggedProfile};
+use giop_codec::typecode::TypeCode;
 use giop_codec::{ByteOrder, Version};
 use libfuzzer_sys::fuzz_target;
 
@@ -101,6 +103,9 @@ fn all(input: &Input<'_>) {
     one::<fuzz::C>(input);
     one::<fuzz::Bad>(input);
     one::<fuzz::Large>(input);
+    one::<TypeCode>(input);
+    one::<Any>(input);
+    one::<Vec<Any>>(input);
     one::<Ior>(input);
     one::<TaggedProfile>(input);
     one::<TaggedComponent>(input);

@@ -155,6 +155,8 @@ pub enum DecodeErrorKind {
     NoOrb,
     /// A type code of an unknown kind, that refers to none before it, or of a type that can not be.
     InvalidTypeCode,
+    /// A value in an any of a type that no any can hold: local, native, or a value type that is not null.
+    NotInAny,
     /// Octets that break another rule of the format being read.
     Malformed,
 }
@@ -182,6 +184,7 @@ impl DecodeErrorKind {
             DecodeErrorKind::LimitExceeded => "there is more of this than an endpoint takes",
             DecodeErrorKind::NoOrb => "an object reference can only be decoded by an ORB",
             DecodeErrorKind::InvalidTypeCode => "type code is of no type that there can be",
+            DecodeErrorKind::NotInAny => "no any can hold a value of this type",
             DecodeErrorKind::Malformed => "malformed data",
         }
     }

@@ -2,6 +2,7 @@
 //! clocks or locks.
 #![forbid(unsafe_code)]
 
+pub mod any;
 pub mod cdr;
 pub mod code_set;
 mod error;

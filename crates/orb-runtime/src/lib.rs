@@ -33,10 +33,12 @@ pub use transport::{Peer, Transport, TransportStats};
 /// Types of the IDL mapping that Rust itself does not have.
 pub mod types {
     pub use bytes::Bytes;
+    pub use giop_codec::any::{Any, AnyError};
     pub use giop_codec::cdr::{
         BoundError, Bounded, Char, Fixed, FixedError, FixedSeq, LongDouble, Pad, Rounding, Seq, WChar,
         WString,
     };
+    pub use giop_codec::typecode::{TcKind, TypeCode, TypeCodeError, Typed, ValueModifier, Visibility};
 }
 
 /// What the wire carries: references, service contexts, versions.
@@ -71,8 +73,12 @@ where
 #[doc(hidden)]
 pub mod private {
     pub use bytes::Bytes;
+    pub use giop_codec::any::Any;
     pub use giop_codec::cdr::*;
     pub use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+    pub use giop_codec::typecode::{
+        Definition, Shape, TcKind, TypeCode, TypeDesc, Typed, ValueModifier, Visibility,
+    };
     pub use giop_codec::{
         __zerocopy as zerocopy, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind,
     };

@@ -1,8 +1,8 @@
 //! [`Decoder`]: octets to values, every read checked against the data, the memory limit and the depth limit.
 
 use bytes::Bytes;
-use core::any::Any;
 
+use super::context::Context;
 use super::elements::Viewed;
 use super::fixed::{FixedReader, read_strided};
 use super::layout::{FixedLayout, padding};
@@ -68,13 +68,10 @@ pub struct Decoder<'a> {
     alloc: usize,
     /// The buffer that `data` lies in, from the given index on.
     pub(super) owner: Option<(&'a Bytes, usize)>,
-    context: Option<&'a Context>,
+    pub(super) context: Option<&'a dyn Context>,
     /// What may be rewritten in `data`; nothing in an encapsulation, whose offsets are others.
     pub(super) rewrites: Option<&'a Rewrites>,
 }
-
-/// Something of the caller's that types find while they are decoded.
-type Context = dyn Any + Send + Sync;
 
 macro_rules! read_methods {
     ($($read:ident $ty:ty, $size:literal;)*) => {$(
@@ -130,20 +127,6 @@ impl<'a> Decoder<'a> {
             self.position = position.min(self.data.len());
         }
         self
-    }
-
-    /// The same decoder with a context: what types that need more than octets look for, such as object references
-    /// for their ORB.
-    #[inline]
-    pub fn with_context<C: Any + Send + Sync>(mut self, context: &'a C) -> Decoder<'a> {
-        self.context = Some(context);
-        self
-    }
-
-    /// The context, if it is of that type.
-    #[inline]
-    pub fn context<C: Any>(&self) -> Option<&'a C> {
-        self.context.and_then(|context| context.downcast_ref())
     }
 
     /// Sets the transmission code sets for strings and wide strings.

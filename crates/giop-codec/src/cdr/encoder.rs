@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 
+use super::context::Keeping;
 use super::fixed::{FixedWriter, write_strided};
 use super::layout::{FixedLayout, padding};
 use super::text::CodeSets;
@@ -63,6 +64,7 @@ pub struct Encoder {
     copied: usize,
     /// Handles of the memory of large runs, each free when it is the only one.
     blocks: Vec<Bytes>,
+    pub(super) keeping: Keeping,
 }
 
 /// Octets that are shared, not copied.
@@ -127,6 +129,7 @@ impl Encoder {
             chunk_octets: 0,
             copied: 0,
             blocks: Vec::new(),
+            keeping: Keeping::Nothing,
         }
     }
 
@@ -307,7 +310,7 @@ impl Encoder {
     }
 
     /// [`put_shared`](Encoder::put_shared) of octets that are not the whole of a sequence.
-    pub(super) fn put_shared_part(&mut self, octets: Bytes) {
+    pub(crate) fn put_shared_part(&mut self, octets: Bytes) {
         if octets.len() < self.chunk_threshold {
             self.put_shared(octets);
         } else {

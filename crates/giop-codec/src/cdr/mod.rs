@@ -7,6 +7,7 @@
 //! bounds check a run.
 
 mod bounded;
+mod context;
 mod decimal;
 mod decoder;
 mod elements;
@@ -28,6 +29,7 @@ mod text;
 mod traits;
 
 pub use bounded::{BoundError, Bounded, BoundedContent, check_bound};
+pub(crate) use context::Context;
 pub use decimal::{Fixed, FixedError, Rounding};
 pub use decoder::{DecodeLimits, Decoder};
 pub use elements::{Elements, Viewed};

@@ -170,12 +170,13 @@ impl Reader {
             _ => return Err(invalid(d, 8)),
         };
         let mut members = d.new_vec(count)?;
+        d.charge(size_of::<u32>().saturating_mul(count))?;
         for index in 0..count {
             let label = labels.read(d, default == Some(index as u32))?;
             let name = name(d)?;
             members.push(Member { name, kind: self.kind(d)?, label });
         }
-        Ok(Union { discriminator, default, members: members.into() })
+        Ok(Union::new(discriminator, default, members.into()))
     }
 
     /// How labels of a discriminator are encoded; `None` where no union has such a discriminator.

@@ -239,7 +239,7 @@ impl Describer {
                     label: if default.is_some_and(|default| default as usize == index) { 0 } else { *label },
                 };
                 let members = members.iter().enumerate().map(member).collect();
-                (TcKind::Union, Body::Union(Box::new(Union { discriminator, default, members })))
+                (TcKind::Union, Body::Union(Box::new(Union::new(discriminator, default, members))))
             }
             Shape::Alias(content) => (TcKind::Alias, Body::Content(self.add(content))),
             Shape::ValueBox(content) => (TcKind::ValueBox, Body::Content(self.add(content))),

@@ -22,6 +22,7 @@ pub use desc::{Definition, MemberDesc, Shape, TypeDesc, UnionMemberDesc, ValueMe
 pub use kind::{TcKind, TypeCodeError, ValueModifier, Visibility};
 pub use typed::Typed;
 
+pub(crate) use decode::Labels;
 pub(crate) use node::{Body, Builder, Index, Member, Named, Node, Nodes, Union, Value};
 
 /// A type as a value.

@@ -67,6 +67,27 @@ pub(crate) struct Union {
     pub(crate) default: Option<u32>,
     /// One for each label.
     pub(crate) members: Box<[Member]>,
+    /// All but the default member, by their labels.
+    by_label: Box<[u32]>,
+}
+
+impl Union {
+    pub(crate) fn new(discriminator: Index, default: Option<u32>, members: Box<[Member]>) -> Union {
+        let label = |index: &u32| members.get(*index as usize).map(|member| member.label);
+        let mut by_label: Box<[u32]> =
+            (0..members.len() as u32).filter(|index| Some(*index) != default).collect();
+        by_label.sort_by_key(label);
+        Union { discriminator, default, members, by_label }
+    }
+
+    /// The member that a discriminator selects, if it selects one.
+    pub(crate) fn selected(&self, discriminator: i64) -> Option<&Member> {
+        let member = |index: &u32| self.members.get(*index as usize);
+        let at =
+            self.by_label.partition_point(|index| member(index).is_some_and(|m| m.label < discriminator));
+        let found = self.by_label.get(at).and_then(member).filter(|member| member.label == discriminator);
+        found.or_else(|| member(&self.default?))
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -5,7 +5,8 @@ use bytes::Bytes;
 use super::TypeCode;
 use super::desc::TypeDesc;
 use super::kind::TcKind;
-use crate::cdr::{Bounded, Char, Element, FixedSeq, LongDouble, Nilable, Seq, WChar, WStr, WString};
+use crate::any::Any;
+use crate::cdr::{Bounded, Char, Element, Fixed, FixedSeq, LongDouble, Nilable, Seq, WChar, WStr, WString};
 
 /// A type that stands for a type of the IDL, and so can be put into an any and taken out of it.
 ///
@@ -54,6 +55,7 @@ basic! {
     Char, Char;
     WChar, WChar;
     TypeCode, TypeCode;
+    Any, Any;
 }
 
 macro_rules! described {
@@ -80,6 +82,7 @@ described! {
     [T: Typed, const N: usize] Bounded<Seq<T>, N> = TypeDesc::Sequence { element: T::DESC, bound: bound(N) };
     [T: Typed, const N: usize] [T; N] = TypeDesc::Array { element: T::DESC, length: bound(N) };
     [T: Typed + Element, const N: usize] FixedSeq<T, N> = TypeDesc::Array { element: T::DESC, length: bound(N) };
+    [const D: u32, const S: u32] Fixed<D, S> = TypeDesc::Fixed { digits: D as u16, scale: S as i16 };
     [T: Typed + ?Sized] Box<T> = *T::DESC;
     [T: Typed + ?Sized] &T = *T::DESC;
     [T: Typed + Nilable] Option<T> = *T::DESC;

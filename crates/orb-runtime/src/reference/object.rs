@@ -10,6 +10,7 @@ use giop_codec::cdr::{CdrDecode, CdrEncode, CodeSets, Decoder, Encoder, Nilable}
 use giop_codec::code_set::CodeSetComponentInfo;
 use giop_codec::giop::{ObjectKey, ServiceContext};
 use giop_codec::ior::{IiopProfile, Ior, TaggedComponent};
+use giop_codec::typecode::{Definition, Shape, TcKind, TypeDesc, Typed};
 use giop_codec::{DecodeError, DecodeErrorKind, EncodeError, Version};
 
 use super::{CallOptions, Reference};
@@ -330,6 +331,7 @@ impl Hash for ObjectRef {
 
 impl CdrEncode for ObjectRef {
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        e.note_context(self.orb());
         self.core.ior.encode(e)
     }
 }
@@ -341,6 +343,14 @@ impl CdrDecode for ObjectRef {
         let at = d.position();
         Self::decode_nilable(d)?.ok_or_else(|| DecodeError::new(DecodeErrorKind::NilReference, at))
     }
+}
+
+impl Typed for ObjectRef {
+    const DESC: &'static TypeDesc = &TypeDesc::Defined(|| {
+        static OBJECT: Definition =
+            Definition::new("IDL:omg.org/CORBA/Object:1.0", "Object", Shape::Opaque(TcKind::ObjRef));
+        &OBJECT
+    });
 }
 
 impl Nilable for ObjectRef {

@@ -1,0 +1,93 @@
+//! What types find beside the octets while they are decoded, and what values that are not decoded yet keep of it.
+
+use core::any::Any;
+use core::fmt;
+use std::sync::Arc;
+
+use super::decoder::Decoder;
+use super::encoder::Encoder;
+
+/// Something of the caller's that types find while they are decoded, and that can be kept for later.
+pub(crate) trait Context: Any + Send + Sync {
+    /// The same for as long as somebody has it.
+    fn keep(&self) -> Arc<dyn Context>;
+}
+
+impl<C: Any + Clone + Send + Sync> Context for C {
+    fn keep(&self) -> Arc<dyn Context> {
+        Arc::new(self.clone())
+    }
+}
+
+impl fmt::Debug for dyn Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Context")
+    }
+}
+
+/// What an encoder does about contexts: nothing, but where values are put aside to be decoded again later.
+#[derive(Debug, Default)]
+pub(super) enum Keeping {
+    #[default]
+    Nothing,
+    Wanted,
+    Kept(Arc<dyn Context>),
+}
+
+impl<'a> Decoder<'a> {
+    /// The same decoder with a context: what types that need more than octets look for, such as object references
+    /// for their ORB. Values that are decoded later, such as what is in an any, keep a clone.
+    #[inline]
+    pub fn with_context<C: Any + Clone + Send + Sync>(mut self, context: &'a C) -> Decoder<'a> {
+        self.context = Some(context);
+        self
+    }
+
+    /// The context, if it is of that type.
+    #[inline]
+    pub fn context<C: Any>(&self) -> Option<&'a C> {
+        self.context.and_then(|context| (context as &dyn Any).downcast_ref())
+    }
+
+    /// The same decoder with a context that was kept.
+    pub(crate) fn with_kept_context(mut self, context: Option<&'a Arc<dyn Context>>) -> Decoder<'a> {
+        self.context = context.map(|context| &**context);
+        self
+    }
+
+    /// The context, to have it later.
+    pub(crate) fn keep_context(&self) -> Option<Arc<dyn Context>> {
+        self.context.map(Context::keep)
+    }
+}
+
+impl Encoder {
+    /// Notes what `context` is for whoever decodes this value again, in the same process: where the encoder is for an any.
+    /// Types that look for a context when they are decoded call it when they are encoded.
+    #[inline]
+    pub fn note_context<C: Any + Clone + Send + Sync>(&mut self, context: &C) {
+        if let Keeping::Wanted = self.keeping {
+            self.keeping = Keeping::Kept(context.keep());
+        }
+    }
+
+    /// The same of one that was kept.
+    pub(crate) fn note_kept_context(&mut self, context: &Arc<dyn Context>) {
+        if let Keeping::Wanted = self.keeping {
+            self.keeping = Keeping::Kept(Arc::clone(context));
+        }
+    }
+
+    /// Keeps the first context that is noted.
+    pub(crate) fn want_context(&mut self) {
+        self.keeping = Keeping::Wanted;
+    }
+
+    /// The context that was noted.
+    pub(crate) fn take_context(&mut self) -> Option<Arc<dyn Context>> {
+        match core::mem::take(&mut self.keeping) {
+            Keeping::Kept(context) => Some(context),
+            Keeping::Nothing | Keeping::Wanted => None,
+        }
+    }
+}
