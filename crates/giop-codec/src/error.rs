@@ -26,6 +26,8 @@ pub enum EncodeErrorKind {
     NoWideCodeSet,
     /// A local object, interface or value cannot leave its process (`MARSHAL` minor OMG 4).
     LocalObject,
+    /// Values in members of values that are nested more than 64 deep, which no receiver takes (`MARSHAL`).
+    DepthLimit,
     /// A value that has no representation on the wire for another reason (`MARSHAL`).
     Unrepresentable,
 }
@@ -44,6 +46,7 @@ impl EncodeErrorKind {
                 "no code set for wchar and wstring was negotiated with the peer"
             }
             EncodeErrorKind::LocalObject => "local object cannot be marshalled",
+            EncodeErrorKind::DepthLimit => "values are nested deeper than a receiver takes",
             EncodeErrorKind::Unrepresentable => "value has no CDR representation",
         }
     }
@@ -83,7 +86,7 @@ impl EncodeError {
             EncodeErrorKind::WideInGiop10 => wide_in_giop_1_0(request),
             EncodeErrorKind::NoWideCodeSet => no_wide_code_set(request),
             EncodeErrorKind::LocalObject => (SystemExceptionKind::Marshal, minor::MARSHAL_LOCAL_OBJECT),
-            EncodeErrorKind::TooLong | EncodeErrorKind::Unrepresentable => {
+            EncodeErrorKind::TooLong | EncodeErrorKind::DepthLimit | EncodeErrorKind::Unrepresentable => {
                 (SystemExceptionKind::Marshal, MinorCode::NONE)
             }
         };
@@ -157,6 +160,8 @@ pub enum DecodeErrorKind {
     InvalidTypeCode,
     /// A value in an any of a type that no any can hold: local, native, or a value type that is not null.
     NotInAny,
+    /// A value of a type for which there is no factory (`MARSHAL` minor OMG 1).
+    NoValueFactory,
     /// Octets that break another rule of the format being read.
     Malformed,
 }
@@ -185,6 +190,7 @@ impl DecodeErrorKind {
             DecodeErrorKind::NoOrb => "an object reference can only be decoded by an ORB",
             DecodeErrorKind::InvalidTypeCode => "type code is of no type that there can be",
             DecodeErrorKind::NotInAny => "no any can hold a value of this type",
+            DecodeErrorKind::NoValueFactory => "value of a type that is not registered, nor one of its bases",
             DecodeErrorKind::Malformed => "malformed data",
         }
     }
@@ -222,6 +228,9 @@ impl DecodeError {
             // The decoding side of a request is the encoding side of its reply.
             DecodeErrorKind::NoWideCodeSet => no_wide_code_set(!request),
             DecodeErrorKind::NilReference => (SystemExceptionKind::InvObjref, MinorCode::NONE),
+            DecodeErrorKind::NoValueFactory => {
+                (SystemExceptionKind::Marshal, minor::MARSHAL_NO_VALUE_FACTORY)
+            }
             DecodeErrorKind::NoOrb => (SystemExceptionKind::Initialize, MinorCode::NONE),
             _ => (SystemExceptionKind::Marshal, MinorCode::NONE),
         };

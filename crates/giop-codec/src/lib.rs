@@ -12,6 +12,7 @@ pub mod ior;
 mod order;
 pub mod typecode;
 pub mod url;
+pub mod value;
 
 pub use error::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 pub use order::{ByteOrder, Version};

@@ -6,16 +6,44 @@ use std::sync::Arc;
 
 use super::decoder::Decoder;
 use super::encoder::Encoder;
+use crate::value::Factories;
 
-/// Something of the caller's that types find while they are decoded, and that can be kept for later.
+/// Something of the caller's that types find while they are decoded: object references look for their ORB, values for the
+/// types that the program knows.
+pub trait DecodeContext: Any + Send + Sync {
+    /// The value types that a peer may send where a base of theirs is expected.
+    fn factories(&self) -> Option<&Factories> {
+        None
+    }
+}
+
+impl<T: DecodeContext> DecodeContext for Arc<T> {
+    fn factories(&self) -> Option<&Factories> {
+        (**self).factories()
+    }
+}
+
+impl DecodeContext for Factories {
+    fn factories(&self) -> Option<&Factories> {
+        Some(self)
+    }
+}
+
+/// The same where its type is not known, and that can be kept for later.
 pub(crate) trait Context: Any + Send + Sync {
     /// The same for as long as somebody has it.
     fn keep(&self) -> Arc<dyn Context>;
+
+    fn known_factories(&self) -> Option<&Factories>;
 }
 
-impl<C: Any + Clone + Send + Sync> Context for C {
+impl<C: DecodeContext + Clone> Context for C {
     fn keep(&self) -> Arc<dyn Context> {
         Arc::new(self.clone())
+    }
+
+    fn known_factories(&self) -> Option<&Factories> {
+        self.factories()
     }
 }
 
@@ -38,7 +66,7 @@ impl<'a> Decoder<'a> {
     /// The same decoder with a context: what types that need more than octets look for, such as object references
     /// for their ORB. Values that are decoded later, such as what is in an any, keep a clone.
     #[inline]
-    pub fn with_context<C: Any + Clone + Send + Sync>(mut self, context: &'a C) -> Decoder<'a> {
+    pub fn with_context<C: DecodeContext + Clone>(mut self, context: &'a C) -> Decoder<'a> {
         self.context = Some(context);
         self
     }
@@ -55,6 +83,11 @@ impl<'a> Decoder<'a> {
         self
     }
 
+    /// The value types that the context knows.
+    pub(crate) fn factories(&self) -> Option<&'a Factories> {
+        self.context.and_then(|context| context.known_factories())
+    }
+
     /// The context, to have it later.
     pub(crate) fn keep_context(&self) -> Option<Arc<dyn Context>> {
         self.context.map(Context::keep)
@@ -65,7 +98,7 @@ impl Encoder {
     /// Notes what `context` is for whoever decodes this value again, in the same process: where the encoder is for an any.
     /// Types that look for a context when they are decoded call it when they are encoded.
     #[inline]
-    pub fn note_context<C: Any + Clone + Send + Sync>(&mut self, context: &C) {
+    pub fn note_context<C: DecodeContext + Clone>(&mut self, context: &C) {
         if let Keeping::Wanted = self.keeping {
             self.keeping = Keeping::Kept(context.keep());
         }

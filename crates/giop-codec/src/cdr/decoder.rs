@@ -11,6 +11,7 @@ use super::rewrite::Rewrites;
 use super::segments::Split;
 use super::seq::{Element, Seq};
 use super::text::CodeSets;
+use crate::value::Reading;
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, Version};
 
 /// What a decoder grants to data from the network.
@@ -70,7 +71,9 @@ pub struct Decoder<'a> {
     pub(super) owner: Option<(&'a Bytes, usize)>,
     pub(super) context: Option<&'a dyn Context>,
     /// What may be rewritten in `data`; nothing in an encapsulation, whose offsets are others.
-    pub(super) rewrites: Option<&'a Rewrites>,
+    pub(crate) rewrites: Option<&'a Rewrites>,
+    /// The values that were read; `None` before the first one.
+    pub(crate) values: Option<Box<Reading<'a>>>,
 }
 
 macro_rules! read_methods {
@@ -110,6 +113,7 @@ impl<'a> Decoder<'a> {
             owner: None,
             context: None,
             rewrites: None,
+            values: None,
         }
     }
 
@@ -202,7 +206,7 @@ impl<'a> Decoder<'a> {
     pub fn align(&mut self, n: usize) -> Result<(), DecodeError> {
         let pad = padding(self.position + self.pieces.shift, n);
         if pad > self.data.len() - self.position {
-            return self.skip_behind(pad);
+            return self.skip_behind(pad, n);
         }
         self.position += pad;
         Ok(())
@@ -226,7 +230,11 @@ impl<'a> Decoder<'a> {
         if self.is_segmented() {
             return self.octets_over_joint::<N>();
         }
-        if self.next_piece() { self.octets::<N>() } else { Err(self.error(DecodeErrorKind::EndOfData)) }
+        if self.next_piece() || self.next_chunk(N)? {
+            self.octets::<N>()
+        } else {
+            Err(self.error(DecodeErrorKind::EndOfData))
+        }
     }
 
     /// Whether numbers are swapped.
@@ -457,6 +465,7 @@ impl<'a> Decoder<'a> {
         }
         let before = out.len();
         if T::NUMBERS
+            && !self.in_chunks()
             && let Some(pad) = <T as FixedLayout>::LAYOUT.lead(self.phase())
         {
             // One run of octets, in whose middle nothing is aligned anew.
@@ -557,6 +566,7 @@ impl<'a> Decoder<'a> {
             owner: self.owner.map(|(owner, origin)| (owner, origin + start)),
             context: self.context,
             rewrites: None,
+            values: None,
         })
     }
 

@@ -9,6 +9,7 @@ use super::context::Keeping;
 use super::fixed::{FixedWriter, write_strided};
 use super::layout::{FixedLayout, padding};
 use super::text::CodeSets;
+use crate::value::Writing;
 use crate::{ByteOrder, EncodeError, EncodeErrorKind, Version};
 
 /// Pieces handed to [`Encoder::put_shared`] that are shorter than this are copied: gathering many small
@@ -23,9 +24,6 @@ const BLOCK: usize = 8192;
 /// Runs of structs from this length on are written to a block of their own, whose memory is used again as it is: nothing has
 /// to be zeroed before it is written to.
 const LARGE_RUN: usize = 32 * 1024;
-
-/// Octets of blocks kept for the next runs, more only for two: while some wait for the socket, another one is filled.
-const BLOCKS: usize = 2 << 20;
 
 /// Encodes values as CDR ("CDR Transfer Syntax").
 ///
@@ -63,7 +61,9 @@ pub struct Encoder {
     /// Octets handed to `put_shared` that were copied.
     copied: usize,
     /// Handles of the memory of large runs, each free when it is the only one.
-    blocks: Vec<Bytes>,
+    pub(super) blocks: Vec<Bytes>,
+    /// The values that were written; `None` before the first one.
+    pub(crate) values: Option<Box<Writing>>,
     pub(super) keeping: Keeping,
 }
 
@@ -130,6 +130,7 @@ impl Encoder {
             copied: 0,
             blocks: Vec::new(),
             keeping: Keeping::Nothing,
+            values: None,
         }
     }
 
@@ -145,6 +146,7 @@ impl Encoder {
         self.order = order;
         self.version = version;
         self.code_sets = CodeSets::default_for(version);
+        self.values = None;
         self.reclaim();
     }
 
@@ -156,6 +158,7 @@ impl Encoder {
         self.order = order;
         self.version = version;
         self.code_sets = CodeSets::default_for(version);
+        self.values = None;
     }
 
     /// Sets the transmission code sets for strings and wide strings.
@@ -329,7 +332,7 @@ impl Encoder {
         }
     }
 
-    fn push_chunk(&mut self, octets: Bytes, whole: bool) {
+    pub(super) fn push_chunk(&mut self, octets: Bytes, whole: bool) {
         if octets.is_empty() {
             return;
         }
@@ -404,37 +407,6 @@ impl Encoder {
         }
     }
 
-    /// Writes elements, all at the phase at which elements end, into the first `len` octets of a block, which is a chunk then.
-    fn put_block<T: FixedLayout>(&mut self, items: &[T], mut block: BytesMut, len: usize, whole: bool) {
-        write_strided(block.get_mut(..len).unwrap_or_default(), items, self.swap);
-        let block = block.freeze();
-        self.push_chunk(block.slice(..len), whole);
-        self.blocks.push(block);
-    }
-
-    fn block_octets(&self) -> usize {
-        self.blocks.iter().map(Bytes::len).sum()
-    }
-
-    /// A block of at least `len` octets; `None` when all are held by who sends them.
-    fn free_block(&mut self, len: usize) -> Option<BytesMut> {
-        // The shortest that is long enough, else the shortest at all, to make place for a longer one.
-        let free = self.blocks.iter().enumerate().filter(|(_, block)| block.is_unique());
-        let best = free
-            .min_by_key(|(_, block)| (block.len() < len, block.len()))
-            .map(|(at, block)| (at, block.len()));
-        match best {
-            Some((at, found)) if found >= len => return self.blocks.swap_remove(at).try_into_mut().ok(),
-            _ if self.blocks.len() < 2 || self.block_octets() + len <= BLOCKS => {}
-            Some((at, _)) => drop(self.blocks.swap_remove(at)),
-            None => return None,
-        }
-        // Splitting makes it reference counted from the start: freezing it allocates nothing, ever.
-        let mut block = BytesMut::zeroed(len + 1);
-        drop(block.split_off(len));
-        Some(block)
-    }
-
     /// Writes a `sequence<octet>` that holds an encapsulation ("Encapsulation"): its length, the octet of the
     /// byte order, and what `f` writes, aligned from that octet on. Inside, the version is 1.2 and wide text is
     /// UTF-16, whatever holds outside.
@@ -450,6 +422,7 @@ impl Encoder {
         let outer_base = self.base;
         let chunks_before = self.chunk_octets;
         let (version, code_sets, enclosed) = (self.version, self.code_sets, self.enclosed);
+        let values = self.values.take();
         self.enclosed = true;
         self.base = self.head.len().wrapping_neg();
         self.version = Version::V1_2;
@@ -461,6 +434,7 @@ impl Encoder {
         self.version = version;
         self.code_sets = code_sets;
         self.enclosed = enclosed;
+        self.values = values;
         result?;
         let length = u32::try_from(length).map_err(|_| EncodeErrorKind::TooLong)?;
         self.patch_u32(length_at, length);
@@ -553,6 +527,15 @@ impl Encoder {
         self.chunks.truncate(mark.chunks);
         self.chunk_octets = mark.chunk_octets;
         self.base = mark.base;
+        let position = self.position();
+        if let Some(values) = &mut self.values {
+            values.forget_from(position);
+        }
+    }
+
+    /// Takes back what was put into the head since it had this length, before any chunk.
+    pub(crate) fn truncate_head(&mut self, len: usize) {
+        self.head.truncate(len);
     }
 
     /// Moves the octets out, in order, as pieces of the head and chunks, none of them copied. The encoder is

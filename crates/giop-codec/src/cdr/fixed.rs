@@ -1,7 +1,6 @@
 //! [`FixedWriter`] and [`FixedReader`]: the members of fixed-layout types, without a check a member.
 
 use super::layout::{FixedLayout, padding};
-use super::pieces::FRAGMENT_PHASE;
 
 /// Writes fixed-layout members into a region that is exactly as long as their layout says, padding included.
 ///
@@ -166,8 +165,8 @@ pub struct FixedReader<'a> {
     phase: usize,
     swap: bool,
     bad: bool,
-    /// What follows behind a joint: see `pieces`.
-    behind: Option<&'a [u8]>,
+    /// What follows behind a joint, and its phase: see `pieces`, `chunked`.
+    behind: Option<(&'a [u8], usize)>,
     crossed: bool,
 }
 
@@ -189,9 +188,9 @@ impl<'a> FixedReader<'a> {
         FixedReader { buf, at: 0, phase, swap, bad: false, behind: None, crossed: false }
     }
 
-    /// Lets the reader go on in another region, which is a fragment's, once something does not fit in this one.
-    pub(crate) fn continue_in(&mut self, behind: &'a [u8]) {
-        self.behind = Some(behind);
+    /// Lets the reader go on in another region, which begins at `phase`, once something does not fit in this one.
+    pub(crate) fn continue_in(&mut self, behind: &'a [u8], phase: usize) {
+        self.behind = Some((behind, phase));
     }
 
     /// Whether it went on in the other region, and how many octets of the one it is in were read.
@@ -203,9 +202,9 @@ impl<'a> FixedReader<'a> {
     #[cold]
     #[inline(never)]
     fn octets_behind<const N: usize>(&mut self, align: usize) -> [u8; N] {
-        if let Some(behind) = self.behind.take() {
-            (self.buf, self.phase, self.crossed) = (behind, FRAGMENT_PHASE, true);
-            let start = padding(FRAGMENT_PHASE, align);
+        if let Some((behind, phase)) = self.behind.take() {
+            (self.buf, self.phase, self.crossed) = (behind, phase, true);
+            let start = padding(phase, align);
             self.at = start + N;
             if let Some(octets) = behind.get(start..).and_then(|octets| octets.first_chunk::<N>()) {
                 return *octets;

@@ -7,6 +7,7 @@
 //! bounds check a run.
 
 mod bounded;
+mod chunked;
 mod context;
 mod decimal;
 mod decoder;
@@ -21,6 +22,7 @@ mod nilable;
 mod pad;
 mod pieces;
 mod rewrite;
+mod run_blocks;
 mod scalar;
 mod segments;
 mod seq;
@@ -29,7 +31,9 @@ mod text;
 mod traits;
 
 pub use bounded::{BoundError, Bounded, BoundedContent, check_bound};
+pub(crate) use chunked::Chunks;
 pub(crate) use context::Context;
+pub use context::DecodeContext;
 pub use decimal::{Fixed, FixedError, Rounding};
 pub use decoder::{DecodeLimits, Decoder};
 pub use elements::{Elements, Viewed};

@@ -45,7 +45,7 @@ impl<'a> Decoder<'a> {
     /// Whether `n` octets from here on are of one piece.
     #[inline(always)]
     pub(super) fn in_piece(&self, n: usize) -> bool {
-        self.seen - self.position >= n || !(self.is_piecewise() || self.is_segmented())
+        self.seen - self.position >= n || !(self.is_piecewise() || self.is_segmented() || self.in_chunks())
     }
 
     /// Goes on behind the joint, if there is one: what comes next did not fit before it.
@@ -53,6 +53,9 @@ impl<'a> Decoder<'a> {
     pub(super) fn next_piece(&mut self) -> bool {
         let Some((start, rest)) = self.pieces.starts.split_first() else { return false };
         let start = *start as usize;
+        if start > self.data.len() {
+            return false;
+        }
         self.pieces.starts = rest;
         self.pieces.shift = FRAGMENT_PHASE.wrapping_sub(start) % 8;
         self.position = self.position.max(start).min(self.data.len());
@@ -68,7 +71,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn next_joint(&self) -> usize {
+    pub(super) fn next_joint(&self) -> usize {
         self.pieces.starts.first().map_or(self.data.len(), |start| (*start as usize).min(self.data.len()))
     }
 
@@ -77,6 +80,9 @@ impl<'a> Decoder<'a> {
     pub(super) fn read_fixed_across<T: FixedLayout>(&mut self) -> Result<T, DecodeError> {
         if self.is_segmented() {
             return self.read_one_over_joint();
+        }
+        if self.in_chunks() && self.seen == self.data.len() {
+            return self.read_one_over_chunk();
         }
         let start = self.position;
         let phase = (start + self.pieces.shift) % 8;
@@ -89,7 +95,7 @@ impl<'a> Decoder<'a> {
         let before = self.data.get(start..joint).unwrap_or_default();
         let behind = self.data.get(joint..).unwrap_or_default();
         let mut r = FixedReader::new(before, phase, self.is_foreign());
-        r.continue_in(behind);
+        r.continue_in(behind, FRAGMENT_PHASE);
         let value = T::get(&mut r);
         let (crossed, read) = r.reached();
         if r.failed() {

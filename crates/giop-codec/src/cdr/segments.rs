@@ -194,7 +194,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Reads on in a copy of the whole message: a value lies on both sides of a joint.
-    fn join(&mut self) -> Result<(), DecodeError> {
+    pub(super) fn join(&mut self) -> Result<(), DecodeError> {
         let Some((control, segments)) = self.split.segments else { return Ok(()) };
         let position = self.position();
         let Some(whole) = segments.whole(control) else {
@@ -227,7 +227,10 @@ impl<'a> Decoder<'a> {
 
     /// Skips padding that ends behind the segment, if there is anything behind it.
     #[cold]
-    pub(super) fn skip_behind(&mut self, pad: usize) -> Result<(), DecodeError> {
+    pub(super) fn skip_behind(&mut self, pad: usize, n: usize) -> Result<(), DecodeError> {
+        if self.next_chunk(n)? {
+            return self.align(n);
+        }
         if pad > self.remaining() {
             return Err(self.error(DecodeErrorKind::EndOfData));
         }
@@ -238,6 +241,9 @@ impl<'a> Decoder<'a> {
     /// The next `n` octets, which are not all in what is left of the segment, if the data has segments at all.
     #[cold]
     pub(super) fn take_over_joint(&mut self, n: usize) -> Result<&'a [u8], DecodeError> {
+        if self.next_chunk(1)? {
+            return self.take(n);
+        }
         self.gather(n)?;
         let octets = self.rest().get(..n).ok_or(self.error(DecodeErrorKind::EndOfData))?;
         self.position += n;
@@ -299,7 +305,10 @@ impl<'a> Decoder<'a> {
         if size.saturating_add(pad) > self.remaining() {
             return Err(self.error(DecodeErrorKind::EndOfData));
         }
+        // Values that were read are of no matter here, and may be many.
+        let values = self.values.take();
         let before = self.clone();
+        self.values = values;
         self.seek(self.position() + pad);
         if let Some((owner, origin)) = self.owner
             && self.in_segment(size)
@@ -309,7 +318,9 @@ impl<'a> Decoder<'a> {
                 return Ok(Some(owner.slice(first..first + size)));
             }
         }
+        let values = self.values.take();
         *self = before;
+        self.values = values;
         Ok(None)
     }
 }

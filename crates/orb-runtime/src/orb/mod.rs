@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
+use giop_codec::cdr::DecodeContext;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::ObjectKey;
 use giop_proto::pool::{BufferPool, PoolStats};
@@ -74,6 +75,9 @@ pub(crate) struct OrbCore {
     metrics: metrics::Metrics,
     guard: Mutex<Weak<Guard>>,
 }
+
+/// What is decoded finds its ORB.
+impl DecodeContext for OrbCore {}
 
 /// What the builder decided.
 #[derive(Debug, Clone)]

@@ -1,0 +1,49 @@
+//! Long runs of structs, written to blocks of their own that are used again and again.
+
+use bytes::{Bytes, BytesMut};
+
+use super::encoder::Encoder;
+use super::fixed::write_strided;
+use super::layout::FixedLayout;
+
+/// Octets of blocks kept for the next runs, more only for two: while some wait for the socket, another one is filled.
+const BLOCKS: usize = 2 << 20;
+
+impl Encoder {
+    /// Writes elements, all at the phase at which elements end, into the first `len` octets of a block, which is a chunk then.
+    pub(super) fn put_block<T: FixedLayout>(
+        &mut self,
+        items: &[T],
+        mut block: BytesMut,
+        len: usize,
+        whole: bool,
+    ) {
+        write_strided(block.get_mut(..len).unwrap_or_default(), items, self.is_foreign());
+        let block = block.freeze();
+        self.push_chunk(block.slice(..len), whole);
+        self.blocks.push(block);
+    }
+
+    pub(super) fn block_octets(&self) -> usize {
+        self.blocks.iter().map(Bytes::len).sum()
+    }
+
+    /// A block of at least `len` octets; `None` when all are held by who sends them.
+    pub(super) fn free_block(&mut self, len: usize) -> Option<BytesMut> {
+        // The shortest that is long enough, else the shortest at all, to make place for a longer one.
+        let free = self.blocks.iter().enumerate().filter(|(_, block)| block.is_unique());
+        let best = free
+            .min_by_key(|(_, block)| (block.len() < len, block.len()))
+            .map(|(at, block)| (at, block.len()));
+        match best {
+            Some((at, found)) if found >= len => return self.blocks.swap_remove(at).try_into_mut().ok(),
+            _ if self.blocks.len() < 2 || self.block_octets() + len <= BLOCKS => {}
+            Some((at, _)) => drop(self.blocks.swap_remove(at)),
+            None => return None,
+        }
+        // Splitting makes it reference counted from the start: freezing it allocates nothing, ever.
+        let mut block = BytesMut::zeroed(len + 1);
+        drop(block.split_off(len));
+        Some(block)
+    }
+}

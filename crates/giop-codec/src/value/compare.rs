@@ -1,0 +1,76 @@
+//! `==` of values: whether two graphs look the same from two nodes on.
+
+use core::cell::RefCell;
+use core::mem::ManuallyDrop;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::Value;
+use super::graph::Graph;
+
+type Place = (Arc<Graph>, u32);
+
+/// Pairs of nodes that are equal if no difference is found.
+#[derive(Default)]
+struct Comparison {
+    assumed: HashSet<(usize, u32, usize, u32)>,
+    to_do: Vec<(Place, Place)>,
+}
+
+impl Comparison {
+    fn assume(&mut self, a: Place, b: Place) {
+        if self.assumed.insert((Arc::as_ptr(&a.0).addr(), a.1, Arc::as_ptr(&b.0).addr(), b.1)) {
+            self.to_do.push((a, b));
+        }
+    }
+}
+
+thread_local! {
+    /// The comparison under way. States compare their fields, which comes back here for each value in them: it is only noted,
+    /// so that neither cycles nor long chains are a matter.
+    static UNDER_WAY: RefCell<ManuallyDrop<Option<Comparison>>> =
+        const { RefCell::new(ManuallyDrop::new(None)) };
+}
+
+/// Ends the comparison also where a state's `==` panics.
+struct End;
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let ended = UNDER_WAY.with(|comparison| comparison.borrow_mut().take());
+        drop(ended);
+    }
+}
+
+/// Equal are values of one type whose fields are equal, pairs that are being compared taken to be so. Whether fields share a value or
+/// have two equal ones makes no difference: [`Value::is_same`] tells.
+impl<V> PartialEq for Value<V> {
+    fn eq(&self, other: &Value<V>) -> bool {
+        if self.is_same(other) {
+            return true;
+        }
+        let (Some(a), Some(b)) = (self.link.graph(), other.link.graph()) else { return false };
+        let (a, b) = ((a, self.index), (b, other.index));
+        let noted = UNDER_WAY.with(|comparison| {
+            let mut comparison = comparison.borrow_mut();
+            let noted = comparison.is_some();
+            comparison.get_or_insert_default().assume(a, b);
+            noted
+        });
+        if noted {
+            return true;
+        }
+        let _end = End;
+        let next = || UNDER_WAY.with(|comparison| comparison.borrow_mut().as_mut()?.to_do.pop());
+        while let Some((a, b)) = next() {
+            let equal = match (a.0.node(a.1), b.0.node(b.1)) {
+                (Some(a), Some(b)) => a.is_equal(b),
+                _ => false,
+            };
+            if !equal {
+                return false;
+            }
+        }
+        true
+    }
+}

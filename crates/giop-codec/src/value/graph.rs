@@ -1,0 +1,296 @@
+//! [`Value`]: a handle to a node of a graph.
+
+use core::any::Any;
+use core::cell::RefCell;
+use core::fmt;
+use core::marker::PhantomData;
+use core::mem::ManuallyDrop;
+use core::ops::Deref;
+use std::sync::{Arc, OnceLock, Weak};
+
+use super::factory::CastFn;
+use super::{Extends, Factory, Flow, Progress, ValueForm, ValueType};
+use crate::cdr::{Decoder, Encoder};
+use crate::{DecodeError, EncodeError};
+
+/// A state of whatever type.
+pub(super) trait Node: Any + Send + Sync {
+    fn factory(&self) -> &'static Factory;
+    fn parts(&self) -> u32;
+    fn encode_part(&self, part: u32, e: &mut Encoder, at: &mut Progress) -> Result<Flow, EncodeError>;
+    fn decode_part(&mut self, part: u32, d: &mut Decoder<'_>, at: &mut Progress)
+    -> Result<Flow, DecodeError>;
+    fn is_equal(&self, other: &dyn Node) -> bool;
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+}
+
+impl<V: ValueType> Node for V {
+    fn factory(&self) -> &'static Factory {
+        V::MAKER
+    }
+
+    fn parts(&self) -> u32 {
+        V::PARTS
+    }
+
+    fn encode_part(&self, part: u32, e: &mut Encoder, at: &mut Progress) -> Result<Flow, EncodeError> {
+        ValueType::encode_part(self, part, e, at)
+    }
+
+    fn decode_part(
+        &mut self,
+        part: u32,
+        d: &mut Decoder<'_>,
+        at: &mut Progress,
+    ) -> Result<Flow, DecodeError> {
+        ValueType::decode_part(self, part, d, at)
+    }
+
+    fn is_equal(&self, other: &dyn Node) -> bool {
+        (other as &dyn Any).downcast_ref::<V>().is_some_and(|other| self == other)
+    }
+
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+pub(super) type Nodes = Vec<Box<dyn Node>>;
+
+/// States that came together. Unset while they are gathered, then never changed.
+#[derive(Default)]
+pub(super) struct Graph {
+    nodes: OnceLock<Nodes>,
+}
+
+impl Graph {
+    pub(super) fn node(&self, index: u32) -> Option<&dyn Node> {
+        self.nodes.get()?.get(index as usize).map(|node| &**node)
+    }
+
+    pub(super) fn is_whole(&self) -> bool {
+        self.nodes.get().is_some()
+    }
+
+    /// Makes it whole. Does nothing if it is.
+    pub(super) fn fill(&self, nodes: Nodes) {
+        let _ = self.nodes.set(nodes);
+    }
+}
+
+thread_local! {
+    /// The nodes of graphs that fell while another one was dropped; `None` while none is. Nothing runs when the thread ends, so
+    /// that values in other thread-locals can fall after it.
+    static FALLEN: RefCell<ManuallyDrop<Option<Vec<Nodes>>>> = const { RefCell::new(ManuallyDrop::new(None)) };
+}
+
+/// Drops what only this graph held one after the other, however long the chain of graphs is.
+impl Drop for Graph {
+    fn drop(&mut self) {
+        let Some(nodes) = self.nodes.take() else { return };
+        let first = FALLEN.with(|fallen| match &mut **fallen.borrow_mut() {
+            Some(fallen) => {
+                fallen.push(nodes);
+                None
+            }
+            none => {
+                *none = Some(Vec::new());
+                Some(nodes)
+            }
+        });
+        let mut next = first;
+        while let Some(nodes) = next {
+            drop(nodes);
+            next = FALLEN.with(|fallen| {
+                let mut fallen = fallen.borrow_mut();
+                let next = fallen.as_mut().and_then(Vec::pop);
+                if next.is_none() {
+                    **fallen = None;
+                }
+                next
+            });
+        }
+    }
+}
+
+/// A handle to a value: a node of a graph. See the [module](super).
+///
+/// ```
+/// use giop_codec::value::{Casts, Flow, Progress, Value, ValuePart, ValueType};
+/// # use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
+/// # use giop_codec::{DecodeError, EncodeError};
+///
+/// // valuetype Node { public long v; public Node next; };
+/// #[derive(Clone, Debug, Default, PartialEq)]
+/// struct Node { v: i32, next: Option<Value<Node>> }
+/// # impl ValueType for Node {
+/// #     const REPOSITORY_ID: &'static str = "IDL:Node:1.0";
+/// #     const PARTS: u32 = 2;
+/// #     fn casts(to: &mut Casts<'_>) { to.offer::<Self>(|v| v.downcast_ref()); }
+/// #     fn encode_part(&self, part: u32, e: &mut Encoder, at: &mut Progress) -> Result<Flow, EncodeError> {
+/// #         match part { 0 => self.v.encode(e).map(|()| Flow::Next), _ => self.next.encode_part(e, at) }
+/// #     }
+/// #     fn decode_part(&mut self, part: u32, d: &mut Decoder<'_>, at: &mut Progress) -> Result<Flow, DecodeError> {
+/// #         match part { 0 => { self.v = i32::decode(d)?; Ok(Flow::Next) } _ => self.next.decode_part(d, at) }
+/// #     }
+/// # }
+///
+/// let list = Value::new(Node { v: 1, next: Some(Value::new(Node { v: 2, next: None })) });
+/// let mut sum = 0;
+/// let mut next = Some(list);
+/// while let Some(node) = next {
+///     let node = node.get();
+///     sum += node.v;
+///     next = node.next.clone();
+/// }
+/// assert_eq!(sum, 3);
+/// ```
+pub struct Value<V> {
+    pub(super) link: Link,
+    pub(super) index: u32,
+    marker: PhantomData<fn() -> V>,
+}
+
+#[derive(Clone)]
+pub(super) enum Link {
+    Strong(Arc<Graph>),
+    /// From inside of the graph itself, or while it is not whole.
+    Weak(Weak<Graph>),
+}
+
+impl Link {
+    /// The graph, unless it is gone.
+    pub(super) fn graph(&self) -> Option<Arc<Graph>> {
+        match self {
+            Link::Strong(graph) => Some(Arc::clone(graph)),
+            Link::Weak(graph) => graph.upgrade(),
+        }
+    }
+
+    fn address(&self) -> *const Graph {
+        match self {
+            Link::Strong(graph) => Arc::as_ptr(graph),
+            Link::Weak(graph) => graph.as_ptr(),
+        }
+    }
+}
+
+impl<V: ValueType> Value<V> {
+    /// A value with this state, in a graph of its own. Values in its fields stay shared with whoever has them.
+    pub fn new(state: V) -> Value<V> {
+        let graph = Graph::default();
+        graph.fill(vec![Box::new(state)]);
+        Value::from_link(Link::Strong(Arc::new(graph)), 0)
+    }
+}
+
+impl<V> Value<V> {
+    pub(super) fn from_link(link: Link, index: u32) -> Value<V> {
+        Value { link, index, marker: PhantomData }
+    }
+
+    /// Whether both are the same value, not only equal ones.
+    pub fn is_same<W>(&self, other: &Value<W>) -> bool {
+        self.index == other.index && core::ptr::eq(self.link.address(), other.link.address())
+    }
+}
+
+impl<V: ValueForm> Value<V> {
+    /// The value's state, which stays there as long as the result does.
+    ///
+    /// A handle out of a graph that is not whole, or that is gone (which takes a [`GraphBuilder`](super::GraphBuilder) or a
+    /// [`CustomMarshal`](super::CustomMarshal) to get hold of), shows the default state of its type.
+    pub fn get(&self) -> ValueRef<V> {
+        let place = self.link.graph().and_then(|graph| {
+            let cast = graph.node(self.index)?.factory().cast::<V>()?;
+            Some(Place::Node { graph, index: self.index, cast })
+        });
+        ValueRef(place.unwrap_or_else(|| Place::Missing(Box::default())))
+    }
+
+    /// The same value as one of the type `D`, if it is one: its own type, a base of that or an abstract base.
+    pub fn downcast<D: ValueForm>(&self) -> Option<Value<D>> {
+        self.factory()?.cast::<D>()?;
+        let Value { link, index, .. } = self.clone();
+        Some(Value::from_link(link, index))
+    }
+
+    /// The same value as one of a base type.
+    pub fn upcast<B: ValueForm>(&self) -> Value<B>
+    where
+        V: Extends<B>,
+    {
+        let Value { link, index, .. } = self.clone();
+        Value::from_link(link, index)
+    }
+
+    /// The repository id of the value's own type, which may be derived from `V`.
+    pub fn repository_id(&self) -> &'static str {
+        self.factory().map_or(V::REPOSITORY_ID, |factory| factory.repository_id)
+    }
+
+    fn factory(&self) -> Option<&'static Factory> {
+        Some(self.link.graph()?.node(self.index)?.factory())
+    }
+}
+
+/// A clone of a handle keeps the graph alive, unless that is still being made.
+impl<V> Clone for Value<V> {
+    fn clone(&self) -> Value<V> {
+        let link = match &self.link {
+            Link::Weak(weak) => match weak.upgrade().filter(|graph| graph.is_whole()) {
+                Some(graph) => Link::Strong(graph),
+                None => Link::Weak(Weak::clone(weak)),
+            },
+            strong => strong.clone(),
+        };
+        Value::from_link(link, self.index)
+    }
+}
+
+impl<V: ValueType> From<V> for Value<V> {
+    fn from(state: V) -> Value<V> {
+        Value::new(state)
+    }
+}
+
+/// The state of a [`Value`], kept alive.
+pub struct ValueRef<V>(Place<V>);
+
+enum Place<V> {
+    Node { graph: Arc<Graph>, index: u32, cast: CastFn<V> },
+    Missing(Box<V>),
+}
+
+impl<V> Deref for ValueRef<V> {
+    type Target = V;
+
+    fn deref(&self) -> &V {
+        match &self.0 {
+            Place::Node { graph, index, cast } => graph
+                .node(*index)
+                .and_then(|node| cast(node))
+                .unwrap_or_else(|| unreachable!("`Value::get` saw it, and graphs do not change")),
+            Place::Missing(state) => state,
+        }
+    }
+}
+
+impl<V: ValueForm> ValueRef<V> {
+    /// The operations of the value's own type, as those of a trait that it [offers](super::Casts::offer).
+    pub fn operations<O: ?Sized + 'static>(&self) -> Option<&O> {
+        match &self.0 {
+            Place::Node { graph, index, .. } => {
+                let node = graph.node(*index)?;
+                node.factory().cast::<O>()?(node)
+            }
+            Place::Missing(state) => V::FACTORY?.cast::<O>()?(&**state),
+        }
+    }
+}
+
+impl<V: fmt::Debug> fmt::Debug for ValueRef<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

@@ -1,0 +1,31 @@
+//! The first octets of a value: its tag, and what it says of the value's type ("Value Encoding").
+
+/// Null.
+pub(super) const NULL: u32 = 0;
+/// An offset follows, to the tag of an earlier value (or to an earlier repository id, list of them, or URL).
+pub(super) const INDIRECTION: u32 = 0xFFFF_FFFF;
+/// Value tags are these 24 bits, and flags.
+pub(super) const VALUE: u32 = 0x7FFF_FF00;
+/// A URL of code follows.
+pub(super) const CODEBASE: u32 = 0x01;
+/// Which repository ids follow: none, one, or a list.
+pub(super) const TYPE_INFO: u32 = 0x06;
+pub(super) const ONE_ID: u32 = 0x02;
+pub(super) const ID_LIST: u32 = 0x06;
+/// The state is in chunks.
+pub(super) const CHUNKED: u32 = 0x08;
+
+/// Whether it begins a value, and has no flag that does not exist.
+pub(super) const fn is_header(tag: u32) -> bool {
+    tag & !0xFF == VALUE && tag & !(VALUE | CODEBASE | TYPE_INFO | CHUNKED) == 0 && tag & TYPE_INFO != 0x04
+}
+
+/// Whether it is the length of a chunk.
+pub(super) const fn is_chunk(tag: u32) -> bool {
+    0 < tag && tag < VALUE
+}
+
+/// Repository ids that are always written out.
+pub(super) fn is_explicit(repository_id: &str) -> bool {
+    repository_id.starts_with("RMI:")
+}

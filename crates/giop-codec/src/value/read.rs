@@ -1,0 +1,414 @@
+//! Octets to values.
+
+use core::fmt;
+use core::ops::Range;
+use std::sync::Arc;
+
+use super::graph::{Graph, Link, Node};
+use super::header::{CHUNKED, CODEBASE, ID_LIST, INDIRECTION, NULL, ONE_ID, TYPE_INFO, is_chunk, is_header};
+use super::{Factory, Flow, Progress, Value, ValueForm};
+use crate::cdr::{Chunks, Decoder};
+use crate::{DecodeError, DecodeErrorKind};
+
+/// Octets of a repository id.
+const MAX_ID: usize = 1024;
+/// Repository ids in a list.
+const MAX_IDS: usize = 64;
+
+/// What a decoder knows of the values in its message; positions are from the alignment origin, and rise in each list.
+#[derive(Default)]
+pub(crate) struct Reading<'a> {
+    pub(crate) chunks: Chunks<'a>,
+    /// Chunked values around what is read.
+    level: u32,
+    /// Values from this level on have ended, by an end tag read before their turn.
+    ended: Option<u32>,
+    values: Vec<(usize, Found)>,
+    /// Of a repository id the index in `names`.
+    ids: Vec<(usize, usize)>,
+    lists: Vec<(usize, Range<usize>)>,
+    urls: Vec<usize>,
+    names: Vec<&'a str>,
+    graphs: Vec<Arc<Graph>>,
+    /// The graph that is being read: the last of `graphs`. A node that is filled is out.
+    nodes: Option<Vec<Option<Box<dyn Node>>>>,
+    frames: Vec<Frame>,
+}
+
+/// A value that was begun.
+#[derive(Clone, Copy)]
+struct Found {
+    graph: usize,
+    node: u32,
+    factory: &'static Factory,
+}
+
+/// A value whose state is being read.
+#[derive(Clone, Copy)]
+struct Frame {
+    node: u32,
+    part: u32,
+    at: Progress,
+    chunked: bool,
+    /// There may be more than is read.
+    skips: bool,
+    /// Where the chunk ends in which it began.
+    around: Option<usize>,
+}
+
+/// A clone knows the values that are whole, but does not go on with those that are being read.
+impl Clone for Reading<'_> {
+    fn clone(&self) -> Self {
+        Reading {
+            chunks: self.chunks.clone(),
+            level: self.level,
+            ended: self.ended,
+            values: self.values.clone(),
+            ids: self.ids.clone(),
+            lists: self.lists.clone(),
+            urls: self.urls.clone(),
+            names: self.names.clone(),
+            graphs: self.graphs.clone(),
+            nodes: None,
+            frames: Vec::new(),
+        }
+    }
+}
+
+impl fmt::Debug for Reading<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reading").field("values", &self.values.len()).finish_non_exhaustive()
+    }
+}
+
+/// What began at a position.
+fn find<T>(table: &[(usize, T)], position: usize) -> Option<&T> {
+    let index = table.binary_search_by_key(&position, |(at, _)| *at).ok()?;
+    table.get(index).map(|(_, found)| found)
+}
+
+impl<'a> Decoder<'a> {
+    fn reading(&mut self) -> &mut Reading<'a> {
+        self.values.get_or_insert_default()
+    }
+
+    fn malformed(&self, at: usize) -> DecodeError {
+        DecodeError::new(DecodeErrorKind::Malformed, at)
+    }
+
+    /// Reads a value with all values in it, or null, or a value that was read before.
+    pub(super) fn read_value<V: ValueForm>(&mut self) -> Result<Option<Value<V>>, DecodeError> {
+        let floor = self.reading().frames.len();
+        if self.reading().nodes.is_some() {
+            // Inside of a member of a value: the stack holds what is around it.
+            let (value, is_new) = self.begin_value()?;
+            if is_new {
+                self.nested(|d| d.read_states(floor))?;
+            }
+            return Ok(value);
+        }
+        // First elements of sequences are rewritten only outside of values: chunks part counts and elements.
+        let rewrites = self.rewrites.take();
+        let (value, is_new) = self.begin_value()?;
+        if is_new {
+            self.read_states(floor)?;
+            let reading = self.reading();
+            let nodes = reading.nodes.take().unwrap_or_default();
+            if let Some(graph) = reading.graphs.last() {
+                graph.fill(nodes.into_iter().flatten().collect());
+            }
+        }
+        self.rewrites = rewrites;
+        // From now on it keeps its graph.
+        Ok(value.clone())
+    }
+
+    /// Reads null, an indirection, or the header of a value whose state comes next: then it is `true`.
+    pub(super) fn begin_value<V: ValueForm>(&mut self) -> Result<(Option<Value<V>>, bool), DecodeError> {
+        let (tag, around) = self.value_tag()?;
+        let at = self.position() - 4;
+        if tag == NULL {
+            return Ok((None, false));
+        }
+        if tag == INDIRECTION {
+            let target = self.indirection_target()?;
+            let reading = self.reading();
+            let found = find(&reading.values, target).copied();
+            let found = found.filter(|found| found.factory.cast::<V>().is_some());
+            let Some(found) = found else { return Err(self.malformed(at)) };
+            return Ok((self.reading().handle(found), false));
+        }
+        if !is_header(tag) {
+            return Err(self.malformed(at));
+        }
+        let chunked = tag & CHUNKED != 0;
+        if self.reading().level > 0 && !chunked {
+            return Err(self.malformed(at));
+        }
+        let ids = self.read_type_info(tag)?;
+        let (factory, truncated) = self.choose::<V>(ids, at)?;
+        if truncated && !chunked {
+            return Err(DecodeError::new(DecodeErrorKind::NoValueFactory, at));
+        }
+        self.charge(factory.size.saturating_add(size_of::<Found>() + size_of::<Frame>() + 48))?;
+        let reading = self.reading();
+        if reading.nodes.is_none() {
+            reading.nodes = Some(Vec::new());
+            reading.graphs.push(Arc::default());
+        }
+        let nodes = reading.nodes.get_or_insert_default();
+        let node = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
+        nodes.push(Some((factory.new)()));
+        let found = Found { graph: reading.graphs.len() - 1, node, factory };
+        reading.values.push((at, found));
+        let skips = truncated || factory.custom;
+        reading.frames.push(Frame { node, part: 0, at: Progress::default(), chunked, skips, around });
+        let value = reading.handle(found);
+        if chunked {
+            reading.level += 1;
+            if reading.level == 1 {
+                self.begin_chunks()?;
+            }
+            self.await_chunk();
+        }
+        Ok((value, true))
+    }
+
+    /// The tag of a value that comes next; in a chunked value that is null or an indirection in a chunk, or a header between two.
+    /// TAO leaves the chunk around a header open: then its end is given too.
+    fn value_tag(&mut self) -> Result<(u32, Option<usize>), DecodeError> {
+        while self.in_chunks() && !self.has_in_chunk(4) {
+            if self.reading().ended.is_some() {
+                return Err(self.error(DecodeErrorKind::Malformed));
+            }
+            self.leave_chunk();
+            let tag = self.read_u32()?;
+            if !is_chunk(tag) {
+                let at = self.position() - 4;
+                let expected = is_header(tag) || tag == NULL;
+                return if expected { Ok((tag, None)) } else { Err(self.malformed(at)) };
+            }
+            self.enter_chunk(tag as usize)?;
+        }
+        let tag = self.read_u32()?;
+        let around = (self.in_chunks() && is_header(tag)).then(|| self.interrupt_chunk());
+        Ok((tag, around))
+    }
+
+    /// Reads the offset of an indirection: the position that it leads to.
+    fn indirection_target(&mut self) -> Result<usize, DecodeError> {
+        let offset = self.read_i32()?;
+        let at = self.position() - 4;
+        // -4 is the indirection itself.
+        let back = usize::try_from(offset.unsigned_abs()).ok().filter(|_| offset < -4);
+        back.and_then(|back| at.checked_sub(back)).ok_or_else(|| self.malformed(at))
+    }
+
+    /// Reads what a header says of the type: which of `names` the value has.
+    fn read_type_info(&mut self, tag: u32) -> Result<Range<usize>, DecodeError> {
+        if tag & CODEBASE != 0 {
+            self.skip_url()?;
+        }
+        match tag & TYPE_INFO {
+            ONE_ID => self.read_id().map(|name| name..name + 1),
+            ID_LIST => self.read_id_list(),
+            _ => Ok(0..0),
+        }
+    }
+
+    /// Reads the octets of a `string` and where they began; of an indirection `None` and where it leads to.
+    fn read_text(&mut self) -> Result<(usize, Option<&'a [u8]>), DecodeError> {
+        let len = self.read_u32()?;
+        let at = self.position() - 4;
+        if len == INDIRECTION {
+            return Ok((self.indirection_target()?, None));
+        }
+        self.charge(size_of::<(usize, usize)>() + size_of::<&str>())?;
+        match self.take(len as usize)?.split_last() {
+            Some((0, text)) if !text.contains(&0) => Ok((at, Some(text))),
+            _ => Err(DecodeError::new(DecodeErrorKind::StringNotTerminated, at)),
+        }
+    }
+
+    /// Reads a repository id: its index in `names`.
+    fn read_id(&mut self) -> Result<usize, DecodeError> {
+        let (at, text) = self.read_text()?;
+        let reading = self.reading();
+        match text {
+            Some(text) if text.len() > MAX_ID => Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at)),
+            Some(text) => {
+                let index = reading.names.len();
+                let text = core::str::from_utf8(text);
+                reading.names.push(text.map_err(|_| DecodeError::new(DecodeErrorKind::InvalidText, at))?);
+                reading.ids.push((at, index));
+                Ok(index)
+            }
+            None => find(&reading.ids, at).copied().ok_or_else(|| self.malformed(at)),
+        }
+    }
+
+    fn read_id_list(&mut self) -> Result<Range<usize>, DecodeError> {
+        let count = self.read_u32()?;
+        let at = self.position() - 4;
+        if count == INDIRECTION {
+            let target = self.indirection_target()?;
+            return find(&self.reading().lists, target).cloned().ok_or_else(|| self.malformed(at));
+        }
+        if count as usize > MAX_IDS {
+            return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
+        }
+        self.charge(size_of::<(usize, Range<usize>)>() + count as usize * size_of::<&str>())?;
+        let mut listed = Vec::with_capacity(count as usize);
+        for _ in 0..count {
+            let index = self.read_id()?;
+            listed.extend(self.reading().names.get(index).copied());
+        }
+        let reading = self.reading();
+        let first = reading.names.len();
+        reading.names.extend(listed);
+        let list = first..reading.names.len();
+        reading.lists.push((at, list.clone()));
+        Ok(list)
+    }
+
+    fn skip_url(&mut self) -> Result<(), DecodeError> {
+        let (at, text) = self.read_text()?;
+        let reading = self.reading();
+        match text {
+            Some(_) => reading.urls.push(at),
+            None if reading.urls.binary_search(&at).is_err() => return Err(self.malformed(at)),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// What makes a value with these ids in a place of type `V`, and whether it is cut to a base.
+    fn choose<V: ValueForm>(
+        &mut self,
+        ids: Range<usize>,
+        at: usize,
+    ) -> Result<(&'static Factory, bool), DecodeError> {
+        let unknown = DecodeError::new(DecodeErrorKind::NoValueFactory, at);
+        if ids.is_empty() {
+            return V::FACTORY.map(|factory| (factory, false)).ok_or(unknown);
+        }
+        let factories = self.factories();
+        let ids = self.reading().names.get(ids).unwrap_or_default();
+        ids.iter()
+            .enumerate()
+            .find_map(|(index, id)| {
+                let own = V::FACTORY.filter(|own| own.repository_id == *id);
+                let factory = own.or_else(|| factories?.find(id))?;
+                factory.cast::<V>()?;
+                Some((factory, index > 0))
+            })
+            .ok_or(unknown)
+    }
+
+    /// Reads the states of the values that were begun, from the frame `floor` on.
+    fn read_states(&mut self, floor: usize) -> Result<(), DecodeError> {
+        loop {
+            let reading = self.reading();
+            let index = reading.frames.len().wrapping_sub(1);
+            let Some(frame) = reading.frames.last().copied().filter(|_| index >= floor) else {
+                return Ok(());
+            };
+            let Some(mut node) = reading.node(frame.node).and_then(Option::take) else {
+                return Err(self.error(DecodeErrorKind::Malformed));
+            };
+            if frame.part == node.parts() {
+                reading.frames.pop();
+                if let Some(place) = reading.node(frame.node) {
+                    *place = Some(node);
+                }
+                if frame.chunked {
+                    self.end_chunked(frame.skips)?;
+                    if let Some(end) = frame.around {
+                        self.resume_chunk(end)?;
+                    }
+                }
+                continue;
+            }
+            let mut at = frame.at;
+            let flow = node.decode_part(frame.part, self, &mut at)?;
+            let reading = self.reading();
+            if let Some(place) = reading.node(frame.node) {
+                *place = Some(node);
+            }
+            if let Some(frame) = reading.frames.get_mut(index) {
+                match flow {
+                    Flow::Next => (frame.part, frame.at) = (frame.part + 1, Progress::default()),
+                    Flow::Again => frame.at = at,
+                }
+            }
+        }
+    }
+
+    /// Goes behind the end of the innermost chunked value, whose state was read as far as it is known.
+    fn end_chunked(&mut self, skips: bool) -> Result<(), DecodeError> {
+        let level = self.reading().level;
+        if self.has_in_chunk(1) && !skips {
+            return Err(self.error(DecodeErrorKind::Malformed));
+        }
+        if self.reading().ended.is_none() {
+            self.skip_to_end(level, skips)?;
+        }
+        let reading = self.reading();
+        reading.ended = reading.ended.filter(|ended| *ended < level);
+        reading.level = level.saturating_sub(1);
+        if reading.level == 0 {
+            self.end_chunks();
+        } else {
+            self.await_chunk();
+        }
+        Ok(())
+    }
+
+    /// Reads the end tag of the value at `level`, and what is before it.
+    fn skip_to_end(&mut self, level: u32, skips: bool) -> Result<(), DecodeError> {
+        self.leave_chunk();
+        let mut deep = level;
+        loop {
+            let tag = self.read_u32()?;
+            let at = self.position() - 4;
+            let end = tag.wrapping_neg();
+            if tag >= 0x8000_0000 && end <= deep {
+                if end <= level {
+                    self.reading().ended = Some(end);
+                    return Ok(());
+                }
+                deep = end - 1;
+            } else if is_chunk(tag) && skips {
+                self.take(tag as usize)?;
+            } else if is_header(tag) && tag & CHUNKED != 0 && skips {
+                // What is in it is gone, but others may refer to its ids.
+                self.read_type_info(tag)?;
+                deep += 1;
+            } else {
+                return Err(self.malformed(at));
+            }
+        }
+    }
+}
+
+impl Reading<'_> {
+    /// Whether the value that is read has ended already, by the end tag of one inside of it.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    fn node(&mut self, index: u32) -> Option<&mut Option<Box<dyn Node>>> {
+        self.nodes.as_mut()?.get_mut(index as usize)
+    }
+
+    /// A handle to a value. Weak: it may end up in the graph that it leads to. A clone that leaves the graph is not.
+    fn handle<V>(&self, found: Found) -> Option<Value<V>> {
+        let graph = self.graphs.get(found.graph)?;
+        let link = if graph.is_whole() {
+            Link::Strong(Arc::clone(graph))
+        } else {
+            Link::Weak(Arc::downgrade(graph))
+        };
+        Some(Value::from_link(link, found.node))
+    }
+}

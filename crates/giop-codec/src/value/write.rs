@@ -1,0 +1,284 @@
+//! Values to octets.
+
+use core::fmt;
+use core::hash::{Hash, Hasher};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::graph::Graph;
+use super::header::{CHUNKED, ID_LIST, INDIRECTION, NULL, ONE_ID, VALUE, is_explicit};
+use super::{Factory, Flow, Progress, Value, ValueForm};
+use crate::cdr::{Encoder, Nilable};
+use crate::{EncodeError, EncodeErrorKind};
+
+/// Values in members of values that are not [parts](super::ValuePart), one inside of the other: a receiver takes no more.
+const DEPTH: usize = 64;
+
+/// What an encoder knows of the values in its message; positions are from the alignment origin.
+#[derive(Default)]
+pub(crate) struct Writing {
+    values: HashMap<Place, usize>,
+    ids: HashMap<&'static str, usize>,
+    /// By the first id.
+    lists: HashMap<&'static str, usize>,
+    frames: Vec<Frame>,
+    depth: usize,
+    /// Chunked values around.
+    level: u32,
+    chunk: Option<Chunk>,
+    /// The last end tag: where in the head, and the position behind it.
+    end: Option<(usize, usize)>,
+}
+
+#[derive(Clone)]
+struct Place {
+    graph: Arc<Graph>,
+    index: u32,
+}
+
+impl PartialEq for Place {
+    fn eq(&self, other: &Place) -> bool {
+        self.index == other.index && Arc::ptr_eq(&self.graph, &other.graph)
+    }
+}
+
+impl Eq for Place {}
+
+impl Hash for Place {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (Arc::as_ptr(&self.graph).addr(), self.index).hash(state);
+    }
+}
+
+/// A value whose state is being written.
+struct Frame {
+    place: Place,
+    part: u32,
+    at: Progress,
+    chunked: bool,
+}
+
+/// A chunk that is open.
+struct Chunk {
+    /// The head's length before its padding.
+    before: usize,
+    /// Of its length in the head.
+    length_at: usize,
+    /// The position of its first octet.
+    start: usize,
+}
+
+impl Writing {
+    /// Forgets what was written from a position on.
+    pub(crate) fn forget_from(&mut self, position: usize) {
+        self.values.retain(|_, at| *at < position);
+        self.ids.retain(|_, at| *at < position);
+        self.lists.retain(|_, at| *at < position);
+        self.end = None;
+    }
+}
+
+impl fmt::Debug for Writing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writing").field("values", &self.values.len()).finish_non_exhaustive()
+    }
+}
+
+impl Encoder {
+    fn writing(&mut self) -> &mut Writing {
+        self.values.get_or_insert_default()
+    }
+
+    /// Writes null, an indirection, or the header of a value whose state is still to be written: then it is `true`.
+    pub(super) fn begin_value<V: ValueForm>(
+        &mut self,
+        value: Option<&Value<V>>,
+    ) -> Result<bool, EncodeError> {
+        let Some(value) = value else {
+            self.put_u32(NULL);
+            return Ok(false);
+        };
+        let gone = EncodeErrorKind::Unrepresentable;
+        let place = Place { graph: value.link.graph().ok_or(gone)?, index: value.index };
+        let factory = place.graph.node(place.index).ok_or(gone)?.factory();
+        if let Some(at) = self.writing().values.get(&place).copied() {
+            self.put_indirection(at)?;
+            return Ok(false);
+        }
+        self.put_header::<V>(place, factory)?;
+        Ok(true)
+    }
+
+    fn put_header<V: ValueForm>(
+        &mut self,
+        place: Place,
+        factory: &'static Factory,
+    ) -> Result<(), EncodeError> {
+        let exact = V::FACTORY.is_some_and(|own| own.repository_id == factory.repository_id);
+        let inside = self.writing().level > 0;
+        // Who truncates the value around must still know what this one is.
+        let type_info = match (exact, factory.truncatable.is_empty()) {
+            (true, _) if !inside => 0,
+            (false, false) => ID_LIST,
+            _ => ONE_ID,
+        };
+        let chunked = inside || factory.custom || type_info == ID_LIST;
+        if inside {
+            self.close_chunk()?;
+        }
+        self.put_u32(VALUE | type_info | if chunked { CHUNKED } else { 0 });
+        let at = self.position() - 4;
+        self.writing().values.insert(place.clone(), at);
+        match type_info {
+            ID_LIST => self.put_id_list(factory)?,
+            ONE_ID => self.put_id(factory.repository_id)?,
+            _ => {}
+        }
+        let writing = self.writing();
+        writing.frames.push(Frame { place, part: 0, at: Progress::default(), chunked });
+        if chunked {
+            writing.level += 1;
+            self.open_chunk();
+        }
+        Ok(())
+    }
+
+    /// Refers to a place before this one.
+    fn put_indirection(&mut self, to: usize) -> Result<(), EncodeError> {
+        self.put_u32(INDIRECTION);
+        let offset = i64::try_from(self.position() - to).ok().and_then(|back| i32::try_from(-back).ok());
+        self.put_i32(offset.ok_or(EncodeErrorKind::TooLong)?);
+        Ok(())
+    }
+
+    fn put_id(&mut self, repository_id: &'static str) -> Result<(), EncodeError> {
+        if let Some(at) = self.writing().ids.get(repository_id).copied() {
+            return self.put_indirection(at);
+        }
+        self.align(4);
+        let at = self.position();
+        if !is_explicit(repository_id) {
+            self.writing().ids.insert(repository_id, at);
+        }
+        self.put_ascii(repository_id)
+    }
+
+    fn put_id_list(&mut self, factory: &'static Factory) -> Result<(), EncodeError> {
+        if let Some(at) = self.writing().lists.get(factory.repository_id).copied() {
+            return self.put_indirection(at);
+        }
+        self.align(4);
+        let at = self.position();
+        if !is_explicit(factory.repository_id) {
+            self.writing().lists.insert(factory.repository_id, at);
+        }
+        self.put_len(factory.truncatable.len() + 1)?;
+        self.put_ascii(factory.repository_id)?;
+        factory.truncatable.iter().try_for_each(|id| self.put_ascii(id))
+    }
+
+    /// Writes the states of the values that were begun, from the frame `floor` on.
+    fn put_states(&mut self, floor: usize) -> Result<(), EncodeError> {
+        let lost = EncodeErrorKind::Unrepresentable;
+        loop {
+            let frames = &mut self.writing().frames;
+            let index = frames.len().wrapping_sub(1);
+            let Some(frame) = frames.last_mut().filter(|_| index >= floor) else { return Ok(()) };
+            let (place, part, mut at) = (frame.place.clone(), frame.part, frame.at);
+            let node = place.graph.node(place.index).ok_or(lost)?;
+            if part == node.parts() {
+                let chunked = frame.chunked;
+                frames.pop();
+                if chunked {
+                    self.end_chunked()?;
+                }
+                continue;
+            }
+            let flow = node.encode_part(part, self, &mut at)?;
+            let frame = self.writing().frames.get_mut(index).ok_or(lost)?;
+            match flow {
+                Flow::Next => (frame.part, frame.at) = (part + 1, Progress::default()),
+                Flow::Again => frame.at = at,
+            }
+        }
+    }
+
+    fn put_value<V: ValueForm>(&mut self, value: &Value<V>) -> Result<(), EncodeError> {
+        let writing = self.writing();
+        let floor = writing.frames.len();
+        if writing.depth == DEPTH {
+            return Err(EncodeErrorKind::DepthLimit.into());
+        }
+        writing.depth += 1;
+        let result = match self.begin_value(Some(value)) {
+            Ok(true) => self.put_states(floor),
+            other => other.map(|_| ()),
+        };
+        match &mut self.values {
+            Some(writing) if result.is_ok() => writing.depth -= 1,
+            // Half a value: nothing of it must be referred to.
+            values => *values = None,
+        }
+        result
+    }
+
+    /// Makes room for the length of a chunk.
+    fn open_chunk(&mut self) {
+        let before = self.head().len();
+        self.put_u32(0);
+        let chunk = Chunk { before, length_at: self.head().len() - 4, start: self.position() };
+        self.writing().chunk = Some(chunk);
+    }
+
+    /// Ends the open chunk; one without octets never was.
+    fn close_chunk(&mut self) -> Result<(), EncodeError> {
+        let Some(Chunk { before, length_at, start }) = self.writing().chunk.take() else { return Ok(()) };
+        let length = self.position() - start;
+        if length == 0 {
+            self.truncate_head(before);
+            return Ok(());
+        }
+        let length = u32::try_from(length).ok().filter(|length| *length < VALUE);
+        self.patch_u32(length_at, length.ok_or(EncodeErrorKind::TooLong)?);
+        Ok(())
+    }
+
+    /// Ends the innermost chunked value. Where the one inside of it ended last, that end is theirs.
+    fn end_chunked(&mut self) -> Result<(), EncodeError> {
+        self.close_chunk()?;
+        let position = self.position();
+        let writing = self.writing();
+        let level = writing.level;
+        writing.level = level.saturating_sub(1);
+        let tag = level.wrapping_neg();
+        match writing.end {
+            Some((at, behind)) if behind == position => self.patch_u32(at, tag),
+            _ => {
+                self.put_u32(tag);
+                let end = (self.head().len() - 4, self.position());
+                self.writing().end = Some(end);
+            }
+        }
+        if level > 1 {
+            self.open_chunk();
+        }
+        Ok(())
+    }
+}
+
+impl<V: ValueForm> Nilable for Value<V> {
+    const MIN_SIZE: usize = 4;
+
+    fn encode_some(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        e.put_value(self)
+    }
+
+    fn encode_nil(e: &mut Encoder) -> Result<(), EncodeError> {
+        e.put_u32(NULL);
+        Ok(())
+    }
+
+    fn decode_nilable(d: &mut crate::cdr::Decoder<'_>) -> Result<Option<Value<V>>, crate::DecodeError> {
+        d.read_value()
+    }
+}

@@ -1,0 +1,290 @@
+//! Value types as the IDL compiler writes them.
+#![allow(dead_code, unreachable_pub)] // each test uses some
+
+use bytes::Bytes;
+use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder, Seq};
+use giop_codec::value::{
+    Casts, CustomMarshal, Extends, Factories, Flow, Progress, Value, ValueBase, ValueForm, ValuePart,
+    ValueType,
+};
+use giop_codec::{ByteOrder, DecodeError, EncodeError, Version};
+
+/// One part that is no value.
+macro_rules! plain {
+    (put $e:ident, $($member:expr),*) => {{ $(CdrEncode::encode(&$member, $e)?;)* Ok(Flow::Next) }};
+    (get $d:ident, $($member:expr),*) => {{ $($member = CdrDecode::decode($d)?;)* Ok(Flow::Next) }};
+}
+
+/// `valuetype $name [: $base] { $parts };`, each part given by how it is written and read.
+macro_rules! value {
+    ($name:ty, $id:literal, parts $parts:expr, casts [$($to:ty = $cast:expr),*], $(const $c:ident: $ct:ty = $cv:expr;)*
+        put |$v:ident, $e:ident, $at:ident| { $($n:pat => $put:expr,)* }
+        get |$w:ident, $d:ident, $dat:ident| { $($m:pat => $get:expr,)* }
+    ) => {
+        impl ValueType for $name {
+            const REPOSITORY_ID: &'static str = $id;
+            const PARTS: u32 = $parts;
+            $(const $c: $ct = $cv;)*
+
+            fn casts(to: &mut Casts<'_>) {
+                to.offer::<Self>(|v| v.downcast_ref());
+                $(to.offer::<$to>($cast);)*
+            }
+
+            fn encode_part(&self, part: u32, $e: &mut Encoder, $at: &mut Progress) -> Result<Flow, EncodeError> {
+                let $v = self;
+                let _ = &$at;
+                match part { $($n => $put,)* }
+            }
+
+            fn decode_part(&mut self, part: u32, $d: &mut Decoder<'_>, $dat: &mut Progress) -> Result<Flow, DecodeError> {
+                let $w = self;
+                let _ = &$dat;
+                match part { $($m => $get,)* }
+            }
+        }
+    };
+}
+
+/// `valuetype Base { public short b; };`
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Base {
+    pub b: i16,
+}
+
+value! { Base, "IDL:T/Base:1.0", parts 1, casts [],
+    put |v, e, at| { _ => plain!(put e, v.b), }
+    get |v, d, at| { _ => plain!(get d, v.b), }
+}
+
+/// `valuetype Derived : truncatable Base { public long d; };`
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Derived {
+    pub base: Base,
+    pub d: i32,
+}
+
+value! { Derived, "IDL:T/Derived:1.0", parts Base::PARTS + 1,
+    casts [Base = |v| v.downcast_ref::<Self>().map(|v| &v.base)],
+    const TRUNCATABLE: &'static [&'static str] = &["IDL:T/Base:1.0"];
+    put |v, e, at| { 0 => ValueType::encode_part(&v.base, 0, e, at), _ => plain!(put e, v.d), }
+    get |v, d, at| { 0 => ValueType::decode_part(&mut v.base, 0, d, at), _ => plain!(get d, v.d), }
+}
+
+impl Extends<Base> for Derived {}
+
+/// `valuetype VB2 : Base { public long d; };`
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Vb2 {
+    pub base: Base,
+    pub d: i32,
+}
+
+value! { Vb2, "IDL:T/VB2:1.0", parts 2, casts [Base = |v| v.downcast_ref::<Self>().map(|v| &v.base)],
+    put |v, e, at| { 0 => ValueType::encode_part(&v.base, 0, e, at), _ => plain!(put e, v.d), }
+    get |v, d, at| { 0 => ValueType::decode_part(&mut v.base, 0, d, at), _ => plain!(get d, v.d), }
+}
+
+impl Extends<Base> for Vb2 {}
+
+/// `valuetype LNode { public long v; public LNode next; };`
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LNode {
+    pub v: i32,
+    pub next: Option<Value<LNode>>,
+}
+
+value! { LNode, "IDL:T/LNode:1.0", parts 2, casts [],
+    put |v, e, at| { 0 => plain!(put e, v.v), _ => v.next.encode_part(e, at), }
+    get |v, d, at| { 0 => plain!(get d, v.v), _ => v.next.decode_part(d, at), }
+}
+
+/// `valuetype Hdr { public long h; };`
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Hdr {
+    pub h: i32,
+}
+
+value! { Hdr, "IDL:T/Hdr:1.0", parts 1, casts [],
+    put |v, e, at| { _ => plain!(put e, v.h), }
+    get |v, d, at| { _ => plain!(get d, v.h), }
+}
+
+/// `valuetype TP : truncatable Hdr { public LNode a; public long mid; public LNode z; };`
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tp {
+    pub base: Hdr,
+    pub a: Option<Value<LNode>>,
+    pub mid: i32,
+    pub z: Option<Value<LNode>>,
+}
+
+value! { Tp, "IDL:T/TP:1.0", parts 4, casts [Hdr = |v| v.downcast_ref::<Self>().map(|v| &v.base)],
+    const TRUNCATABLE: &'static [&'static str] = &["IDL:T/Hdr:1.0"];
+    put |v, e, at| {
+        0 => ValueType::encode_part(&v.base, 0, e, at),
+        1 => v.a.encode_part(e, at),
+        2 => plain!(put e, v.mid),
+        _ => v.z.encode_part(e, at),
+    }
+    get |v, d, at| {
+        0 => ValueType::decode_part(&mut v.base, 0, d, at),
+        1 => v.a.decode_part(d, at),
+        2 => plain!(get d, v.mid),
+        _ => v.z.decode_part(d, at),
+    }
+}
+
+impl Extends<Hdr> for Tp {}
+
+/// `valuetype Tree { public string name; public sequence<Tree> kids; public sequence<Pair> pairs; public ValueBase any; };`
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tree {
+    pub name: String,
+    pub kids: Vec<Option<Value<Tree>>>,
+    pub pairs: Vec<Pair>,
+    pub any: Option<Value<ValueBase>>,
+}
+
+value! { Tree, "IDL:T/Tree:1.0", parts 4, casts [Named = |_| Some(&Named)],
+    put |v, e, at| {
+        0 => plain!(put e, v.name),
+        1 => v.kids.encode_part(e, at),
+        2 => plain!(put e, v.pairs),
+        _ => v.any.encode_part(e, at),
+    }
+    get |v, d, at| {
+        0 => plain!(get d, v.name),
+        1 => v.kids.decode_part(d, at),
+        2 => plain!(get d, v.pairs),
+        _ => v.any.decode_part(d, at),
+    }
+}
+
+impl Extends<Named> for Tree {}
+
+/// `struct Pair { Tree left; octet o; Base right; };`
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pair {
+    pub left: Option<Value<Tree>>,
+    pub o: u8,
+    pub right: Option<Value<Base>>,
+}
+
+impl CdrEncode for Pair {
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        self.left.encode(e)?;
+        self.o.encode(e)?;
+        self.right.encode(e)
+    }
+}
+
+impl CdrDecode for Pair {
+    const MIN_SIZE: usize = 9;
+
+    fn decode(d: &mut Decoder<'_>) -> Result<Pair, DecodeError> {
+        Ok(Pair { left: CdrDecode::decode(d)?, o: CdrDecode::decode(d)?, right: CdrDecode::decode(d)? })
+    }
+}
+
+/// `abstract valuetype Named { ... };`
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Named;
+
+impl ValueForm for Named {
+    const REPOSITORY_ID: &'static str = "IDL:T/Named:1.0";
+}
+
+/// `custom valuetype Raw : truncatable Base {};`, whose author writes more than it reads.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Raw {
+    pub base: Base,
+    pub text: String,
+    pub inner: Option<Value<LNode>>,
+}
+
+impl CustomMarshal for Raw {
+    fn marshal(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        self.text.encode(e)?;
+        self.inner.encode(e)?;
+        self.base.b.encode(e)?;
+        e.put_u64(0x5A5A);
+        Some(Value::new(LNode { v: 77, next: None })).encode(e)
+    }
+
+    fn unmarshal(&mut self, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
+        self.text = CdrDecode::decode(d)?;
+        self.inner = CdrDecode::decode(d)?;
+        self.base.b = CdrDecode::decode(d)?;
+        Ok(())
+    }
+}
+
+value! { Raw, "IDL:T/Raw:1.0", parts 1, casts [Base = |v| v.downcast_ref::<Self>().map(|v| &v.base)],
+    const CUSTOM: bool = true;
+    put |v, e, at| { _ => v.marshal(e).map(|()| Flow::Next), }
+    get |v, d, at| { _ => v.unmarshal(d).map(|()| Flow::Next), }
+}
+
+impl Extends<Base> for Raw {}
+
+/// `valuetype Wrap : truncatable Hdr { public Tree tree; public sequence<octet> data; public sequence<double> numbers; public long tail; };`
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wrap {
+    pub base: Hdr,
+    pub tree: Option<Value<Tree>>,
+    pub data: Bytes,
+    pub numbers: Seq<f64>,
+    pub tail: i32,
+}
+
+value! { Wrap, "IDL:T/Wrap:1.0", parts 3, casts [Hdr = |v| v.downcast_ref::<Self>().map(|v| &v.base)],
+    const TRUNCATABLE: &'static [&'static str] = &["IDL:T/Hdr:1.0"];
+    put |v, e, at| {
+        0 => ValueType::encode_part(&v.base, 0, e, at),
+        1 => v.tree.encode_part(e, at),
+        _ => plain!(put e, v.data, v.numbers, v.tail),
+    }
+    get |v, d, at| {
+        0 => ValueType::decode_part(&mut v.base, 0, d, at),
+        1 => v.tree.decode_part(d, at),
+        _ => plain!(get d, v.data, v.numbers, v.tail),
+    }
+}
+
+impl Extends<Hdr> for Wrap {}
+
+/// `valuetype BoxStr string;`
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BoxStr(pub String);
+
+value! { BoxStr, "IDL:T/BoxStr:1.0", parts 1, casts [],
+    put |v, e, at| { _ => plain!(put e, v.0), }
+    get |v, d, at| { _ => plain!(get d, v.0), }
+}
+
+pub fn hex(text: &str) -> Vec<u8> {
+    let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
+}
+
+pub fn encoded(order: ByteOrder, f: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>) -> Vec<u8> {
+    let mut e = Encoder::new(order, Version::V1_2);
+    f(&mut e).unwrap();
+    e.into_bytes().to_vec()
+}
+
+pub fn all() -> Factories {
+    let mut factories = Factories::default();
+    factories.register::<Base>();
+    factories.register::<Derived>();
+    factories.register::<Vb2>();
+    factories.register::<LNode>();
+    factories.register::<Hdr>();
+    factories.register::<Tp>();
+    factories.register::<Tree>();
+    factories.register::<Raw>();
+    factories.register::<Wrap>();
+    factories.register::<BoxStr>();
+    factories
+}
