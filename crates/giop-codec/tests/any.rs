@@ -8,8 +8,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use giop_codec::any::{Any, AnyError, MAX_ANYS};
 use giop_codec::cdr::{
-    Bounded, CdrDecode, CdrEncode, Char, CharSet, CodeSets, Decoder, Encoder, Fixed, LongDouble, Seq, WChar,
-    WCharSet, WString,
+    Bounded, CdrDecode, CdrEncode, Char, CharSet, CodeSets, DecodeContext, Decoder, Encoder, Fixed,
+    LongDouble, Seq, WChar, WCharSet, WString,
 };
 use giop_codec::exception::{SystemException, SystemExceptionKind};
 use giop_codec::ior::Ior;
