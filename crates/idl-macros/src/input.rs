@@ -14,6 +14,12 @@ pub(crate) struct Input {
     pub(crate) rename_spans: Vec<(Span, Span)>,
     /// Of each entry of `extern`, the place of the IDL name.
     pub(crate) extern_spans: Vec<Span>,
+    /// Of each entry of `derive`, the place of the IDL name, or of the option.
+    pub(crate) derive_spans: Vec<Span>,
+    /// Of each entry of `default_bodies`, the same.
+    pub(crate) bodies_spans: Vec<Span>,
+    /// The place of `crate`'s path.
+    pub(crate) crate_span: Option<Span>,
     /// Folders in which `#include` looks.
     pub(crate) include: Vec<String>,
     /// Macros, as behind `-D`.
@@ -61,7 +67,7 @@ impl Input {
                 }
                 reader.finish(Some(idl), TokenStream::new())
             }
-            (Some(TokenTree::Ident(_)), Some(second)) if is_option_mark(&second) => {
+            (Some(TokenTree::Ident(first)), Some(second)) if is_option_mark(&first, &second) => {
                 let mut reader = Reader::default();
                 let mut rest = TokenStream::new();
                 let parse = |input: ParseStream<'_>| {
@@ -87,6 +93,9 @@ struct Reader {
     options: Options,
     rename_spans: Vec<(Span, Span)>,
     extern_spans: Vec<Span>,
+    derive_spans: Vec<Span>,
+    bodies_spans: Vec<Span>,
+    crate_span: Option<Span>,
     include: Vec<String>,
     define: Vec<String>,
     /// The name of the first option that only the preprocessor obeys.
@@ -100,7 +109,11 @@ impl Reader {
     /// Options separated by commas, up to the end or a semicolon.
     fn options(&mut self, input: ParseStream<'_>) -> syn::Result<()> {
         while !input.is_empty() && !input.peek(Token![;]) {
-            if let Err(error) = self.option(input) {
+            let mut result = self.option(input);
+            if result.is_ok() && !(input.is_empty() || input.peek(Token![,]) || input.peek(Token![;])) {
+                result = Err(input.error("expected `,`"));
+            }
+            if let Err(error) = result {
                 self.fail(error);
                 while !input.is_empty() && !input.peek(Token![,]) && !input.peek(Token![;]) {
                     input.parse::<TokenTree>()?;
@@ -157,7 +170,9 @@ impl Reader {
             }
             "crate" => {
                 input.parse::<Token![=]>()?;
-                self.options.runtime = syn::Path::parse_mod_style(input)?.to_token_stream();
+                let path = syn::Path::parse_mod_style(input)?;
+                self.crate_span = path.segments.first().map(|first| first.ident.span());
+                self.options.runtime = path.into_token_stream();
             }
             "rename" => {
                 for (idl, rust) in in_parentheses(input, |input| {
@@ -173,14 +188,31 @@ impl Reader {
                 let patterns: Vec<LitStr> = in_parentheses(input, |input| input.parse())?;
                 self.options.non_nil.extend(patterns.iter().map(LitStr::value));
             }
-            "derive" | "default_bodies" => {
-                return Err(syn::Error::new(
-                    name.span(),
-                    format!("the option `{text}` is not supported yet"),
-                ));
+            "derive" => {
+                for (pattern, path) in in_parentheses(input, |input| {
+                    let pattern: Option<LitStr> =
+                        if input.peek(LitStr) { Some(input.parse()?) } else { None };
+                    if pattern.is_some() {
+                        input.parse::<Token![=]>()?;
+                    }
+                    Ok((pattern, syn::Path::parse_mod_style(input)?))
+                })? {
+                    self.derive_spans.push(pattern.as_ref().map_or(name.span(), LitStr::span));
+                    let pattern = pattern.map_or("*".to_owned(), |pattern| pattern.value());
+                    self.options.derive.push((pattern, path.into_token_stream()));
+                }
+            }
+            "default_bodies" if input.peek(syn::token::Paren) => {
+                let patterns: Vec<LitStr> = in_parentheses(input, |input| input.parse())?;
+                self.bodies_spans.extend(patterns.iter().map(LitStr::span));
+                self.options.default_bodies.extend(patterns.iter().map(LitStr::value));
+            }
+            "default_bodies" => {
+                self.bodies_spans.push(name.span());
+                self.options.default_bodies.push("*".to_owned());
             }
             _ => {
-                let known = "`file`, `include`, `define`, `extern`, `include_policy`, `rename`, `non_nil` and `crate`";
+                let known = "`file`, `include`, `define`, `extern`, `include_policy`, `rename`, `non_nil`, `derive`, `default_bodies` and `crate`";
                 return Err(syn::Error::new(
                     name.span(),
                     format!("there is no option `{text}`; there are {known}"),
@@ -224,6 +256,9 @@ impl Reader {
                 options: self.options,
                 rename_spans: self.rename_spans,
                 extern_spans: self.extern_spans,
+                derive_spans: self.derive_spans,
+                bodies_spans: self.bodies_spans,
+                crate_span: self.crate_span,
                 include: self.include,
                 define: self.define,
             }),
@@ -248,7 +283,12 @@ fn in_parentheses<T>(
 ) -> syn::Result<Vec<T>> {
     let content;
     syn::parenthesized!(content in input);
-    Ok(content.parse_terminated(item, Token![,])?.into_iter().collect())
+    let items = content.parse_terminated(item, Token![,]);
+    if items.is_err() {
+        // What is left would be reported as well.
+        content.parse::<TokenStream>()?;
+    }
+    Ok(items?.into_iter().collect())
 }
 
 fn is_string(literal: &Literal) -> bool {
@@ -261,8 +301,10 @@ fn is_idl(second: Option<&TokenTree>) -> bool {
 }
 
 /// What follows the name of an option, and never the first word of IDL.
-fn is_option_mark(second: &TokenTree) -> bool {
+fn is_option_mark(first: &Ident, second: &TokenTree) -> bool {
     match second {
+        // The one option without a value.
+        TokenTree::Punct(punct) if punct.as_char() == ';' => first == "default_bodies",
         TokenTree::Punct(punct) => matches!(punct.as_char(), '=' | ','),
         TokenTree::Group(group) => group.delimiter() == Delimiter::Parenthesis,
         _ => false,

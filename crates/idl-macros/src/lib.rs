@@ -36,6 +36,8 @@ use input::{Idl, Input};
 /// | `include_policy = extern` | included definitions are not generated at all; `compile` is the default |
 /// | `rename("M::I::op" = "name", ...)` | Rust names in place of the converted ones; members, enumerators and parameters are named through what they belong to |
 /// | `non_nil("M::*", ...)` | places where references are never nil: `IRef` in place of `Option<IRef>` |
+/// | `derive(PartialOrd, serde::Serialize, "M::*" = Ord, ...)` | traits that all structs, exceptions, unions and enums, or those named, derive as well |
+/// | `default_bodies`, `default_bodies("M::I", "M::I::op", ...)` | what servants need not implement, of all or of these: `NO_IMPLEMENT` is answered |
 /// | `crate = ::path` | where the crate `zorb` is |
 ///
 /// # Errors
@@ -108,6 +110,20 @@ fn option_error(input: &Input, problem: OptionProblem) -> TokenStream {
             let name = input.options.external.get(index).map_or("", |(name, _)| name);
             let span = input.extern_spans.get(index).copied().unwrap_or(proc_macro2::Span::call_site());
             return error_at(span, &format!("no included file defines `{name}`"));
+        }
+        OptionProblem::NothingDerives(index) => {
+            let name = input.options.derive.get(index).map_or("", |(name, _)| name);
+            let span = input.derive_spans.get(index).copied().unwrap_or(proc_macro2::Span::call_site());
+            return error_at(span, &format!("`{name}` names no struct, exception, union or enum"));
+        }
+        OptionProblem::NoBodies(index) => {
+            let name = input.options.default_bodies.get(index).map_or("", String::as_str);
+            let span = input.bodies_spans.get(index).copied().unwrap_or(proc_macro2::Span::call_site());
+            return error_at(span, &format!("`{name}` names no interface, operation or attribute"));
+        }
+        OptionProblem::RelativeRuntime => {
+            let span = input.crate_span.unwrap_or(proc_macro2::Span::call_site());
+            return error_at(span, "the path of the crate starts with `::` or `crate`");
         }
     };
     let spans = input.rename_spans.get(index).copied();

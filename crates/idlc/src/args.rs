@@ -119,6 +119,12 @@ pub(crate) struct Mapping {
     /// Where references are never nil: scoped names, or beginnings of names and `*`
     #[arg(long, value_name = "PATTERN")]
     non_nil: Vec<String>,
+    /// A trait that structs, exceptions, unions and enums derive: all, or those of a scoped name or beginning and `*`
+    #[arg(long, value_name = "[IDL=]PATH")]
+    derive: Vec<String>,
+    /// Servants need not implement this: a scoped name, or a beginning of names and `*`; all if not said
+    #[arg(long, value_name = "PATTERN", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
+    default_bodies: Vec<String>,
     /// Where the crate zorb is
     #[arg(long = "crate", value_name = "PATH", default_value = "::zorb")]
     runtime: String,
@@ -138,19 +144,33 @@ impl Mapping {
     pub(crate) fn options(&self) -> Result<Options, String> {
         let path = |text: &str| {
             let tokens: Option<proc_macro2::TokenStream> = text.parse().ok();
-            let path = tokens.filter(|tokens| syn::parse2::<syn::Path>(tokens.clone()).is_ok());
-            path.ok_or_else(|| format!("`{text}` is not a Rust path"))
+            let is_path = |tokens: &proc_macro2::TokenStream| {
+                syn::parse::Parser::parse2(syn::Path::parse_mod_style, tokens.clone()).is_ok()
+            };
+            tokens.filter(is_path).ok_or_else(|| format!("`{text}` is not a Rust path"))
         };
         let mut external = Vec::new();
         for (idl, rust) in &self.external {
             external.push((idl.clone(), path(rust)?));
         }
+        let mut derive = Vec::new();
+        for text in &self.derive {
+            let (pattern, rust) = text.split_once('=').unwrap_or(("*", text));
+            derive.push((pattern.trim().to_owned(), path(rust.trim())?));
+        }
         let include_policy = match self.include_policy {
             Policy::Compile => IncludePolicy::Compile,
             Policy::Extern => IncludePolicy::Extern,
         };
-        let (rename, non_nil) = (self.rename.clone(), self.non_nil.clone());
-        Ok(Options { runtime: path(&self.runtime)?, rename, non_nil, external, include_policy })
+        Ok(Options {
+            runtime: path(&self.runtime)?,
+            rename: self.rename.clone(),
+            non_nil: self.non_nil.clone(),
+            external,
+            include_policy,
+            derive,
+            default_bodies: self.default_bodies.clone(),
+        })
     }
 }
 

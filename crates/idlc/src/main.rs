@@ -187,6 +187,17 @@ fn explained(options: &Options, problem: OptionProblem) -> String {
             let idl = options.external.get(index).map_or("", |(idl, _)| idl);
             format!("--extern: no included file defines `{idl}`")
         }
+        OptionProblem::NothingDerives(index) => {
+            let idl = options.derive.get(index).map_or("", |(idl, _)| idl);
+            format!("--derive: `{idl}` names no struct, exception, union or enum")
+        }
+        OptionProblem::NoBodies(index) => {
+            let idl = options.default_bodies.get(index).map_or("", String::as_str);
+            format!("--default-bodies: `{idl}` names no interface, operation or attribute")
+        }
+        OptionProblem::RelativeRuntime => {
+            "--crate: the path of the crate starts with `::` or `crate`".to_owned()
+        }
     }
 }
 

@@ -139,6 +139,15 @@ fn options_that_fit_nothing_are_errors() {
     let run = idlc(folder.path(), &args, "");
     assert_eq!((run.code, run.out.as_str()), (2, ""));
     insta::assert_snapshot!("options", run.err);
+    let args = ["--derive", "Bank::Account=Eq", "--default-bodies=Bank::Row", "--crate", "super::zorb"];
+    let run = idlc(folder.path(), &[&["rust", "-I", "inc", "bank.idl"][..], &args].concat(), "");
+    assert_eq!((run.code, run.out.as_str(), run.err.lines().count()), (2, "", 3), "{}", run.err);
+    let args = ["--derive", "serde::Serialize", "--derive", "Bank::Row=Eq", "--default-bodies"];
+    let run = idlc(folder.path(), &[&["rust", "-I", "inc", "bank.idl"][..], &args].concat(), "");
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    assert_eq!(run.out.matches("#[derive(serde::Serialize").count(), 4, "{}", run.out);
+    assert!(run.out.contains("#[derive(serde::Serialize, ::core::cmp::Eq)]"), "{}", run.out);
+    assert_eq!(run.out.matches("::NoImplement").count(), 3);
     let run = idlc(folder.path(), &["rust", "-I", "inc", "bank.idl", "--include-policy", "extern"], "");
     assert_eq!(run.code, 1);
     insta::assert_snapshot!("extern_is_missing", run.err);

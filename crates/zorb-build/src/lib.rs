@@ -35,6 +35,7 @@ pub struct Config {
     folder: Option<PathBuf>,
     output: Option<String>,
     paths: Vec<(String, String)>,
+    derive: Vec<(String, String)>,
 }
 
 impl Config {
@@ -79,6 +80,31 @@ impl Config {
         self
     }
 
+    /// Lets all structs, exceptions, unions and enums derive a trait: the path of its derive macro, `"serde::Serialize"`.
+    /// What a type has anyway is not derived again.
+    pub fn derive(self, path: impl Into<String>) -> Self {
+        self.derive_for("*", path)
+    }
+
+    /// Lets some types derive a trait: a scoped name, or a beginning of such names followed by `*`.
+    pub fn derive_for(mut self, pattern: impl Into<String>, path: impl Into<String>) -> Self {
+        self.derive.push((pattern.into(), path.into()));
+        self
+    }
+
+    /// Servants need not implement operations and attributes: what they leave out answers `NO_IMPLEMENT`, so that a new
+    /// operation breaks no server.
+    pub fn default_bodies(self) -> Self {
+        self.default_bodies_of("*")
+    }
+
+    /// The same for some of them: the scoped name of an interface, operation or attribute, or a beginning of such names
+    /// followed by `*`.
+    pub fn default_bodies_of(mut self, pattern: impl Into<String>) -> Self {
+        self.options.default_bodies.push(pattern.into());
+        self
+    }
+
     /// Says where the Rust of an included module or definition is: `("::CosNaming", "::zorb::cos_naming")`. It is not
     /// generated again.
     pub fn external(mut self, idl: impl Into<String>, rust: impl Into<String>) -> Self {
@@ -92,7 +118,7 @@ impl Config {
         self
     }
 
-    /// Makes it an error that a member or parameter has the name of a type used in the same scope; by default a warning.
+    /// Makes names that only the letter of the standard forbids errors; by default they are warnings.
     pub fn strict_names(mut self, strict: bool) -> Self {
         self.compiler = self.compiler.strict_names(strict);
         self
@@ -145,12 +171,11 @@ impl Config {
     /// Those of [`Config::compile`], but for writing.
     pub fn generate(mut self) -> Result<Output, Error> {
         let name = self.name()?;
+        for (idl, rust) in std::mem::take(&mut self.derive) {
+            self.options.derive.push((idl, path(&rust)?));
+        }
         for (idl, rust) in std::mem::take(&mut self.paths) {
-            let path = rust
-                .parse()
-                .ok()
-                .filter(|tokens: &proc_macro2::TokenStream| syn::parse2::<syn::Path>(tokens.clone()).is_ok())
-                .ok_or_else(|| Error::new(format!("`{rust}` is not a Rust path")))?;
+            let path = path(&rust)?;
             match idl.is_empty() {
                 true => self.options.runtime = path,
                 false => self.options.external.push((idl, path)),
@@ -217,6 +242,15 @@ pub struct Output {
     pub cargo: Vec<String>,
 }
 
+/// A path as tokens, without generic arguments.
+fn path(text: &str) -> Result<proc_macro2::TokenStream, Error> {
+    let tokens: Option<proc_macro2::TokenStream> = text.parse().ok();
+    let is_path = |tokens: &proc_macro2::TokenStream| {
+        syn::parse::Parser::parse2(syn::Path::parse_mod_style, tokens.clone()).is_ok()
+    };
+    tokens.filter(is_path).ok_or_else(|| Error::new(format!("`{text}` is not a Rust path")))
+}
+
 fn rerun(path: &Path) -> String {
     format!("cargo:rerun-if-changed={}", path.display())
 }
@@ -244,6 +278,17 @@ fn problem(options: &Options, problem: OptionProblem) -> String {
         OptionProblem::NothingExternal(index) => {
             let idl = options.external.get(index).map_or("", |(idl, _)| idl);
             format!("`external`: no included file defines `{idl}`")
+        }
+        OptionProblem::NothingDerives(index) => {
+            let idl = options.derive.get(index).map_or("", |(idl, _)| idl);
+            format!("`derive_for`: `{idl}` names no struct, exception, union or enum")
+        }
+        OptionProblem::NoBodies(index) => {
+            let idl = options.default_bodies.get(index).map_or("", String::as_str);
+            format!("`default_bodies_of`: `{idl}` names no interface, operation or attribute")
+        }
+        OptionProblem::RelativeRuntime => {
+            "`runtime`: the path of the crate starts with `::` or `crate`".to_owned()
         }
     }
 }

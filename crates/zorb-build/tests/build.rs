@@ -81,6 +81,33 @@ fn included_definitions_can_be_elsewhere() {
 }
 
 #[test]
+fn types_derive_more_and_servants_need_less() {
+    let folder =
+        folder(&[("a.idl", "struct A { long x; }; struct B { A a; }; interface I { void f(); void g(); };")]);
+    let config = Config::new().file(folder.path().join("a.idl"));
+    let output = config
+        .clone()
+        .derive("serde::Serialize")
+        .derive_for("B", "Ord")
+        .default_bodies_of("I::g")
+        .generate()
+        .unwrap();
+    assert_eq!(output.rust.matches("#[derive(serde::Serialize").count(), 2, "{}", output.rust);
+    assert!(output.rust.contains("#[derive(serde::Serialize, ::core::cmp::Ord)]"), "{}", output.rust);
+    assert_eq!(output.rust.matches("SystemExceptionKind::NoImplement").count(), 1);
+    let output = config.clone().default_bodies().generate().unwrap();
+    assert_eq!(output.rust.matches("SystemExceptionKind::NoImplement").count(), 2);
+    let message = |config: Config| config.generate().unwrap_err().to_string();
+    assert_eq!(message(config.clone().derive("a b")), "`a b` is not a Rust path");
+    assert_eq!(
+        message(config.clone().derive_for("C", "Eq").default_bodies_of("A").runtime("self::orb")),
+        "`derive_for`: `C` names no struct, exception, union or enum\n\
+         `default_bodies_of`: `A` names no interface, operation or attribute\n\
+         `runtime`: the path of the crate starts with `::` or `crate`"
+    );
+}
+
+#[test]
 fn errors_are_drawn_for_people() {
     let folder =
         folder(&[("a.idl", "#include \"b.idl\"\nstruct A { Nope x; };"), ("b.idl", "struct A { long x; };")]);

@@ -25,8 +25,12 @@ impl Cx<'_> {
             .map(|enumerator| doc(&enumerator.docs, &format!("Enumerator `{}`.", enumerator.name)));
         let Some(first) = variants.first() else { return TokenStream::new() };
         let cdr = self.cdr_by_layout(&path);
+        const HAS: &[&str] =
+            &["Clone", "Copy", "Debug", "PartialEq", "Eq", "PartialOrd", "Ord", "Hash", "Default"];
+        let derives = self.derives(depth, def, HAS);
         quote! {
             #docs
+            #derives
             #[derive(
                 ::core::clone::Clone,
                 ::core::marker::Copy,

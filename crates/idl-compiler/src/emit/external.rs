@@ -4,6 +4,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::names::Names;
+use super::options::placed;
 use super::{IncludePolicy, OptionProblem, Options};
 use crate::diagnostic::Diagnostic;
 use crate::model::{ConstValue, DefId, DefKind, Model, Type, TypeId};
@@ -12,12 +13,15 @@ use crate::model::{ConstValue, DefId, DefKind, Model, Type, TypeId};
 pub(super) struct External {
     /// By definition: the path of an outer module, and how many modules of the definition's own scope it stands for.
     places: Vec<Option<(TokenStream, usize)>>,
+    /// By definition: the last part of the path of an entry that names it.
+    names: Vec<Option<String>>,
     emitted: Vec<bool>,
 }
 
 impl External {
     pub(super) fn new(model: &Model, options: &Options) -> Self {
         let mut places = vec![None; model.defs().len()];
+        let mut names = vec![None; model.defs().len()];
         let mut emitted = vec![true; model.defs().len()];
         for def in model.defs() {
             if let Some((entry, named)) = cover(model, options, def.id) {
@@ -27,6 +31,9 @@ impl External {
                     Some(id) if is_module(model, id) => (entry.clone(), model.path(id).len()),
                     Some(id) => (outer(entry), model.path(id).len() - 1),
                 };
+                if named == Some(def.id) && !is_module(model, def.id) {
+                    names[def.id.index()] = last(entry);
+                }
                 places[def.id.index()] = Some((path, depth));
             }
             let included = model.is_included(def.id);
@@ -37,7 +44,7 @@ impl External {
         for def in model.defs().iter().rev().filter(|def| is_module(model, def.id)) {
             emitted[def.id.index()] = model.children(def.id).iter().any(|child| emitted[child.index()]);
         }
-        External { places, emitted }
+        External { places, names, emitted }
     }
 
     /// The definition is part of the output.
@@ -45,11 +52,16 @@ impl External {
         self.emitted[id.index()]
     }
 
-    /// The path of the module in which a definition lies that is elsewhere.
-    pub(super) fn scope(&self, id: DefId, names: &Names) -> Option<TokenStream> {
-        let (path, depth) = self.places[id.index()].as_ref().filter(|_| !self.emitted(id))?;
-        let scope = names[id].scope.iter().skip(*depth);
+    /// The path of the module in which a definition lies that is elsewhere, from `depth` modules below the hidden root.
+    pub(super) fn scope(&self, depth: usize, id: DefId, names: &Names) -> Option<TokenStream> {
+        let (path, levels) = self.places[id.index()].as_ref().filter(|_| !self.emitted(id))?;
+        let (path, scope) = (placed(path, depth), names[id].scope.iter().skip(*levels));
         Some(quote!(#path #(::#scope)*))
+    }
+
+    /// The Rust name that the path of an entry gives the definition itself.
+    pub(super) fn name(&self, id: DefId) -> Option<&str> {
+        self.names[id.index()].as_deref().filter(|_| !self.emitted(id))
     }
 
     /// Reports definitions that the output needs and that are nowhere.
@@ -111,6 +123,14 @@ fn entry_covers(model: &Model, idl: &str, id: DefId) -> Option<Option<DefId>> {
 
 fn is_module(model: &Model, id: DefId) -> bool {
     matches!(model.def(id).kind, DefKind::Module(_))
+}
+
+/// The last part of a path.
+fn last(path: &TokenStream) -> Option<String> {
+    match path.clone().into_iter().last() {
+        Some(proc_macro2::TokenTree::Ident(word)) => Some(word.to_string()),
+        _ => None,
+    }
 }
 
 /// A path without its last part.

@@ -153,7 +153,7 @@ impl Cx<'_> {
 
     /// Path of the module in which a definition's items lie.
     pub(super) fn scope_path(&self, depth: usize, id: DefId) -> TokenStream {
-        if let Some(path) = self.external.scope(id, &self.names) {
+        if let Some(path) = self.external.scope(depth, id, &self.names) {
             return path;
         }
         let root = self.root(depth);

@@ -17,6 +17,7 @@ mod ident;
 mod items;
 mod method;
 mod names;
+mod options;
 mod passing;
 mod reference;
 mod refused;
@@ -33,73 +34,14 @@ use std::rc::Rc;
 use proc_macro2::TokenStream;
 use quote::quote;
 
+pub use options::{IncludePolicy, OptionProblem, Options};
+
 use crate::diagnostic::Diagnostics;
 use crate::model::{DefId, DefKind, Model};
 
 use external::External;
 use method::Method;
 use names::Names;
-
-/// What can be chosen about the output.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Path of the runtime crate, `::zorb` by default.
-    pub runtime: TokenStream,
-    /// Rust names in place of the converted ones: scoped IDL name, Rust name. Members, enumerators and parameters are
-    /// named through what they belong to (`M::S::member`, `M::I::op::parameter`).
-    pub rename: Vec<(String, String)>,
-    /// Where references are never nil: scoped names of members, parameters, operations, attributes and typedefs, or
-    /// beginnings of such names followed by `*`.
-    pub non_nil: Vec<String>,
-    /// Where the Rust of included definitions is: scoped name of a module or definition (`::` for all), and its Rust path.
-    /// They are not written again, whatever [`Options::include_policy`] says.
-    pub external: Vec<(String, TokenStream)>,
-    /// What becomes of other included definitions.
-    pub include_policy: IncludePolicy,
-}
-
-/// What becomes of definitions in files that are included and not among those that the compiler was given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum IncludePolicy {
-    /// They are written like all others.
-    #[default]
-    Compile,
-    /// They are not written. Those that others use need an entry of [`Options::external`].
-    Extern,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        let (rename, non_nil, external) = (Vec::new(), Vec::new(), Vec::new());
-        Options { runtime: quote!(::zorb), rename, non_nil, external, include_policy: IncludePolicy::Compile }
-    }
-}
-
-/// Why an option cannot be obeyed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OptionProblem {
-    /// The entry of [`Options::rename`] at this position names nothing in the IDL.
-    UnknownName(usize),
-    /// The Rust name of the entry at this position is no identifier.
-    NotAnIdentifier(usize),
-    /// The entry of [`Options::external`] at this position covers no included definition.
-    NothingExternal(usize),
-}
-
-impl Options {
-    /// What is wrong with these options for this model, in the order of the entries.
-    pub fn check(&self, model: &Model) -> Vec<OptionProblem> {
-        let known = names::renamable(model);
-        let check = |(index, (idl, rust)): (usize, &(String, String))| {
-            if !known.contains(idl.trim_start_matches("::")) {
-                return Some(OptionProblem::UnknownName(index));
-            }
-            (!ident::is_identifier(rust)).then_some(OptionProblem::NotAnIdentifier(index))
-        };
-        let external = (0..self.external.len()).filter_map(|index| external::problem(model, self, index));
-        self.rename.iter().enumerate().filter_map(check).chain(external).collect()
-    }
-}
 
 /// Rust for all that a model defines.
 ///

@@ -125,7 +125,10 @@ impl Namer<'_> {
                 DefKind::Const(_) => Case::Shouty,
                 _ => Case::Camel,
             };
-            let item = self.rename(&model.scoped_name(id), &def.name, case, &def.annotations);
+            let item = match self.external.name(id) {
+                Some(name) => RustName::verbatim(name.trim_start_matches("r#")),
+                None => self.rename(&model.scoped_name(id), &def.name, case, &def.annotations),
+            };
             for space in spaces(def) {
                 self.claim(taken, *space, &item, def.span, &model.scoped_name(id));
             }

@@ -36,7 +36,11 @@ impl Cx<'_> {
             let parameters = self.parameters(depth, method, Side::Servant);
             let future = self.future(depth, method);
             // The whole signature is located at the name: rustc shows it for missing and wrong methods.
-            quote_spanned!(name.span()=> #docs fn #name(&self, #(#parameters),*) -> #future;)
+            let body = match self.has_default_body(method) {
+                true => self.default_body(method),
+                false => quote_spanned!(name.span()=> ;),
+            };
+            quote_spanned!(name.span()=> #docs fn #name(&self, #(#parameters),*) -> #future #body)
         });
         let forwards = methods.iter().map(|method| {
             let name = &method.name;
@@ -63,6 +67,26 @@ impl Cx<'_> {
                 fn skeleton(__zorb_servant: S) -> ::std::sync::Arc<dyn #v1::Skeleton> {
                     ::std::sync::Arc::new(#hidden::Skeleton { servant: __zorb_servant })
                 }
+            }
+        }
+    }
+
+    /// The body of a method that the servant need not implement.
+    fn default_body(&self, method: &Method) -> TokenStream {
+        let v1 = &self.v1;
+        let arguments = method.sent().map(|param| &param.name);
+        let why = format!("this servant does not implement `{}`", method.wire);
+        quote! {
+            {
+                let _ = (#(#arguments,)*);
+                ::core::future::ready(::core::result::Result::Err(::core::convert::From::from(
+                    #v1::SystemException::new(
+                        #v1::SystemExceptionKind::NoImplement,
+                        #v1::MinorCode::NONE,
+                        #v1::CompletionStatus::No,
+                    )
+                    .because(#why)
+                )))
             }
         }
     }

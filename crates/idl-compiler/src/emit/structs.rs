@@ -33,7 +33,7 @@ impl Cx<'_> {
             fields = self.with_padding(def, fields, layout);
         }
         let viewed = self.viewed(def.id);
-        let declaration = self.struct_declaration(def, body, &fields, zero_copy, viewed.is_some());
+        let declaration = self.struct_declaration(depth, def, body, &fields, zero_copy, viewed.is_some());
         let default = self.struct_default(depth, def, &fields);
         let fixed = zero_copy
             || body.members.iter().all(|member| self.is_fixed(member.ty)) && !body.members.is_empty();
@@ -100,6 +100,7 @@ impl Cx<'_> {
 
     fn struct_declaration(
         &self,
+        depth: usize,
         def: &Def,
         body: &Struct,
         fields: &[Field],
@@ -114,6 +115,7 @@ impl Cx<'_> {
             .model
             .is_hashable_def(def.id)
             .then(|| quote!(#[derive(::core::cmp::Eq, ::core::hash::Hash)]));
+        let derives = self.derives(depth, def, self.derived(def.id));
         let memory = (zero_copy || viewed).then(|| {
             let path = format!("{}::zerocopy", v1.to_string().replace(' ', ""));
             let sent = zero_copy.then(|| quote!(#[derive(#v1::zerocopy::IntoBytes)]));
@@ -128,6 +130,7 @@ impl Cx<'_> {
             #docs
             #[derive(::core::clone::Clone, ::core::fmt::Debug, ::core::cmp::PartialEq)]
             #hash
+            #derives
             #memory
         };
         if body.members.is_empty() {

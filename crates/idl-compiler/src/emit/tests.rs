@@ -326,6 +326,24 @@ fn options_that_cannot_be_obeyed_are_found() {
     let options = options(&[("Bank::Account", "Konto"), ("Bank::Acount", "X"), ("Bank::Poor", "a-b")], &[]);
     let problems = options.check(&model(BANK));
     assert_eq!(problems, [OptionProblem::UnknownName(1), OptionProblem::NotAnIdentifier(2)]);
+    let path = |text: &str| text.parse().expect("a path");
+    let derive = ["*", "Bank::*", "::Bank::Poor", "Bank::Account", "Poor*"];
+    let bodies = ["*", "Bank::Account", "Bank::Account::owner", "Bank", "Account"];
+    let options = Options {
+        derive: derive.iter().map(|pattern| ((*pattern).to_owned(), path("Eq"))).collect(),
+        default_bodies: bodies.iter().map(|pattern| (*pattern).to_owned()).collect(),
+        runtime: path("super::zorb"),
+        ..Options::default()
+    };
+    let expected = [
+        OptionProblem::NothingDerives(3),
+        OptionProblem::NothingDerives(4),
+        OptionProblem::NoBodies(3),
+        OptionProblem::NoBodies(4),
+        OptionProblem::RelativeRuntime,
+    ];
+    assert_eq!(options.check(&model(BANK)), expected);
+    assert_eq!(Options { runtime: path("::zorb"), ..options }.check(&model("interface I { };")).len(), 8);
 }
 
 #[test]

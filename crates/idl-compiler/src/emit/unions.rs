@@ -45,6 +45,7 @@ impl Cx<'_> {
             .model
             .is_hashable_def(def.id)
             .then(|| quote!(#[derive(::core::cmp::Eq, ::core::hash::Hash)]));
+        let derives = self.derives(depth, def, self.derived(def.id));
         let disc = self.discriminator(depth, body.discriminator);
         let variants = body.cases.iter().zip(&names.members).map(|(case, name)| {
             let name = name.at(self.model.rust_span(case.member.span));
@@ -68,6 +69,7 @@ impl Cx<'_> {
         quote! {
             #docs
             #[derive(::core::clone::Clone, ::core::fmt::Debug, ::core::cmp::PartialEq)]
+            #derives
             #hash
             pub enum #item {
                 #(#variants)*

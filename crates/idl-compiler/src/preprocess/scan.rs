@@ -52,6 +52,10 @@ impl Cursor {
                 '/' => {
                     self.bump();
                     match self.peek() {
+                        Some('/') if self.at_annotation() => {
+                            self.bump();
+                            self.spaced = true;
+                        }
                         Some('/') => {
                             if let Some(doc) = self.line_comment(start) {
                                 return Some(doc);
@@ -200,6 +204,14 @@ impl Cursor {
             }
         }
         self.token(Kind::Quoted, start)
+    }
+
+    /// Behind the first `/` of `//@rust_name` and its like: zorb's own annotations, which other compilers shall not see,
+    /// stand in comments and count all the same.
+    fn at_annotation(&self) -> bool {
+        let Some(rest) = self.rest().strip_prefix("/@") else { return false };
+        let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+        matches!(rest.get(..end), Some("rust_name" | "non_nil" | "zero_copy" | "stream"))
     }
 
     fn line_comment(&mut self, start: usize) -> Option<Piece> {

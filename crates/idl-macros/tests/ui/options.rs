@@ -1,6 +1,6 @@
-// Options that do not exist or are not supported yet, each at its name.
+// Options that do not exist or are malformed, each at its name.
 idl_macros::idl! {
-    colour = "red", include = ["x"], define = 5, include_policy = both, derive(Clone), rename("A" = "B"), rename("C" = "D");
+    colour = "red", include = ["x"], define = 5, include_policy = both, derive("A" Clone), default_bodies = 5, rename("A" = "B"), rename("C" = "D");
     struct A { long x; };
 }
 
@@ -18,5 +18,12 @@ idl_macros::idl! { include = ["idl"]; struct H { long x; }; }
 
 // Nothing that is included.
 idl_macros::idl!("struct J { long x; };", extern("::J" = ::elsewhere));
+
+// Nothing that derives, nothing with a body, a path that means something else in each module.
+idl_macros::idl! {
+    derive("K::*" = Clone, "L" = Clone, Clone), default_bodies("K", "L"), crate = self::zorb;
+    interface K { };
+    struct M { long x; };
+}
 
 fn main() {}
