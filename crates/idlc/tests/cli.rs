@@ -227,14 +227,21 @@ fn the_files_of_omniorb_need_only_what_is_not_supported_yet() {
     for file in files {
         let name = file.to_string_lossy().into_owned();
         let folders = ["/usr/share/idl/omniORB", "/usr/share/idl/omniORB/COS"];
-        let run = idlc(root, &["check", "--no-warnings", "-I", folders[0], "-I", folders[1], &name], "");
+        // Without it, `orb.idl` leaves the interface repository out, which some files use.
+        let repository = "ENABLE_CLIENT_IR_SUPPORT";
+        let [first, second] = folders;
+        let args = ["check", "--no-warnings", "-D", repository, "-I", first, "-I", second, &name];
+        let run = idlc(root, &args, "");
         good += usize::from(run.code == 0);
         for line in run.err.lines().filter(|line| line.starts_with("error")) {
             let known = line.starts_with("error[unsupported]")
-                // The package itself does not have it.
-                || line == "error[include]: there is no file `IOP.idl`";
+                // The package itself does not have these, and omniidl says so too.
+                || line == "error[include]: there is no file `IOP.idl`"
+                || ["Environment", "Current", "PolicyType", "Policy", "ServiceDetailType", "ServiceOption"]
+                    .iter()
+                    .any(|name| line == format!("error[not-found]: `{name}` is not declared in `CORBA`"));
             assert!(known, "{name}: {line}");
         }
     }
-    assert!(good >= 36, "{good} files compile");
+    assert!(good >= 55, "{good} files compile");
 }
