@@ -48,6 +48,13 @@ pub use orb_runtime::types::{
     Seq, TcKind, TypeCode, TypeCodeError, Typed, ValueModifier, Visibility, WChar, WString,
 };
 
+/// Value types: graphs that travel by value, with sharing, cycles and null.
+pub mod values {
+    pub use orb_runtime::values::*;
+}
+
+pub use orb_runtime::values::{GraphBuilder, Value, ValueBase, ValueRef};
+
 /// What the wire carries: references, service contexts, versions.
 pub mod wire {
     pub use orb_runtime::wire::*;
@@ -59,7 +66,7 @@ pub mod prelude {
 
     pub use crate::{
         Any, Bounded, Bytes, Char, CompletionStatus, Fixed, LongDouble, ObjectRef, Orb, Reference, ResultExt,
-        Seq, SystemException, SystemExceptionKind, TypeCode, Typed, WChar, WString,
+        Seq, SystemException, SystemExceptionKind, TypeCode, Typed, Value, ValueBase, WChar, WString,
     };
 }
 

@@ -41,6 +41,18 @@ pub mod types {
     pub use giop_codec::typecode::{TcKind, TypeCode, TypeCodeError, Typed, ValueModifier, Visibility};
 }
 
+/// Value types: graphs that travel by value, with sharing, cycles and null.
+pub mod values {
+    pub use giop_codec::value::{
+        CustomMarshal, Extends, GraphBuilder, Value, ValueBase, ValueForm, ValueRef, ValueType,
+    };
+    /// What custom value types are written to and read from.
+    pub use giop_codec::{
+        DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind,
+        cdr::{CdrDecode, CdrEncode, Decoder, Encoder},
+    };
+}
+
 /// What the wire carries: references, service contexts, versions.
 pub mod wire {
     pub use giop_codec::giop::{ContextId, ObjectKey, ServiceContext, ServiceContexts};
@@ -78,6 +90,10 @@ pub mod private {
     pub use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
     pub use giop_codec::typecode::{
         Definition, Shape, TcKind, TypeCode, TypeDesc, Typed, ValueModifier, Visibility,
+    };
+    pub use giop_codec::value::{
+        Casts, CustomMarshal, Extends, Flow, Progress, Value, ValueBase, ValueForm, ValuePart, ValueRef,
+        ValueType,
     };
     pub use giop_codec::{
         __zerocopy as zerocopy, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind,

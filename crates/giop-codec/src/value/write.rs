@@ -11,8 +11,9 @@ use super::{Factory, Flow, Progress, Value, ValueForm};
 use crate::cdr::{Encoder, Nilable};
 use crate::{EncodeError, EncodeErrorKind};
 
-/// Values in members of values that are not [parts](super::ValuePart), one inside of the other: a receiver takes no more.
-const DEPTH: usize = 64;
+/// Values in members of values that are not [parts](super::ValuePart), one inside of the other, and the outermost one: a receiver takes
+/// no more.
+const DEPTH: usize = 65;
 
 /// What an encoder knows of the values in its message; positions are from the alignment origin.
 #[derive(Default)]

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use giop_codec::Version;
+use giop_codec::value::{Factories, ValueType};
 use giop_proto::Limits;
 use giop_proto::pool::BufferPool;
 use tokio::net::TcpListener;
@@ -92,6 +93,7 @@ impl OrbBuilder {
             latency: Latency::Park,
             low_water: true,
             deposit: true,
+            values: Factories::default(),
         };
         Self {
             listen: Vec::new(),
@@ -216,6 +218,15 @@ impl OrbBuilder {
     /// are copied out of that. What goes over the wire is the same.
     pub fn deposit(mut self, deposit: bool) -> Self {
         self.parts.config.deposit = deposit;
+        self
+    }
+
+    /// Lets peers send values of the type `V` where a base of it is expected, or any value. May be called again for further types.
+    ///
+    /// A value of a type that is not registered is taken as the nearest of its bases to which it may be truncated and which
+    /// is registered, or expected there; else it is `MARSHAL` minor OMG 1. Types that are expected as they are need no entry.
+    pub fn value<V: ValueType>(mut self) -> Self {
+        self.parts.config.values.register::<V>();
         self
     }
 

@@ -20,6 +20,7 @@ use std::time::Duration;
 use giop_codec::cdr::DecodeContext;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::ObjectKey;
+use giop_codec::value::Factories;
 use giop_proto::pool::{BufferPool, PoolStats};
 use giop_proto::{Limits, Stats};
 use tokio::sync::Notify;
@@ -76,8 +77,12 @@ pub(crate) struct OrbCore {
     guard: Mutex<Weak<Guard>>,
 }
 
-/// What is decoded finds its ORB.
-impl DecodeContext for OrbCore {}
+/// What is decoded finds its ORB, and the value types that are registered with it.
+impl DecodeContext for OrbCore {
+    fn factories(&self) -> Option<&Factories> {
+        Some(&self.config.values)
+    }
+}
 
 /// What the builder decided.
 #[derive(Debug, Clone)]
@@ -96,6 +101,7 @@ pub(crate) struct Config {
     pub(crate) low_water: bool,
     pub(crate) deposit: bool,
     pub(crate) transport: Transport,
+    pub(crate) values: Factories,
     /// Hosts that are reached by in-memory pipes, in tests.
     pub(crate) memory: Option<Arc<crate::testing::Network>>,
 }
