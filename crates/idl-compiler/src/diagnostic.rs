@@ -118,6 +118,12 @@ impl Diagnostics {
         self.items.iter()
     }
 
+    /// The errors alone.
+    pub fn without_warnings(mut self) -> Self {
+        self.items.retain(|item| item.severity == Severity::Error);
+        self
+    }
+
     /// There are none.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()

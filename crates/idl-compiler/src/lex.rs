@@ -13,6 +13,8 @@ mod number;
 mod rust;
 mod text;
 
+pub(crate) use text::MAX_TOKENS;
+
 /// What lexing found.
 pub(crate) struct Lexed {
     /// All tokens; the last is [`TokenKind::End`].

@@ -24,6 +24,7 @@
 mod ast;
 mod decimal;
 mod lex;
+mod output;
 mod parse;
 mod preprocess;
 mod resolve;
@@ -37,6 +38,7 @@ pub mod source;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Label, Severity};
 pub use model::Model;
+pub use output::write_whole;
 pub use preprocess::{Disk, Files, Memory, NoFiles};
 pub use source::{Position, Source, Sources, Span};
 

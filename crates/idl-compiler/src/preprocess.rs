@@ -4,8 +4,8 @@
 //! Parts: `text` (what a token is), `scan` (text to tokens), `files` (where includes come from), `macros` and `expand`
 //! (definitions and their uses), `condition` (expressions of `#if`), `directive` and `include` (lines that start with `#`).
 //!
-//! Hostile input ends in an error: includes nest [`MAX_NESTED`] deep, all files together have [`MAX_FILES`] openings and
-//! [`MAX_OCTETS`] octets, all macros together expand to [`MAX_EXPANDED`] tokens.
+//! Hostile input ends in an error: includes nest [`MAX_NESTED`] deep, all files together have [`MAX_FILES`] openings,
+//! [`MAX_OCTETS`] octets and [`MAX_DIRECTIVES`] lines with `#`, all macros together expand to [`MAX_EXPANDED`] tokens.
 
 mod condition;
 mod directive;
@@ -27,6 +27,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use crate::diagnostic::{Collector, Diagnostic};
+use crate::lex::MAX_TOKENS;
 use crate::model::VendorPragma;
 use crate::source::{Opened, Sources, Span};
 use expand::Context;
@@ -42,6 +43,8 @@ pub(crate) const MAX_FILES: usize = 10_000;
 pub(crate) const MAX_OCTETS: usize = 64 << 20;
 /// Tokens that macros may give in all.
 pub(crate) const MAX_EXPANDED: usize = 1 << 20;
+/// Lines with `#` that may be obeyed in all: each may leave something in memory.
+pub(crate) const MAX_DIRECTIVES: usize = 1 << 18;
 /// Octets of one file.
 pub(crate) const MAX_FILE: u64 = 32 << 20;
 
@@ -76,11 +79,20 @@ pub(crate) enum Item {
     Doc {
         text: Text,
         inner: bool,
-        /// Number of the text in which it stands.
-        file: u32,
+        span: Span,
     },
     /// `#pragma` with a meaning in IDL: the place of the line's beginning, and its tokens.
     Pragma(Span, Vec<Piece>),
+}
+
+impl Item {
+    /// Where it stands.
+    pub(crate) fn span(&self) -> Span {
+        match self {
+            Item::Token(piece) => piece.span,
+            Item::Doc { span, .. } | Item::Pragma(span, _) => *span,
+        }
+    }
 }
 
 /// A file being read.
@@ -95,6 +107,28 @@ struct Open {
     /// Texts that line marks of another preprocessor have interrupted.
     interrupted: Vec<u32>,
     numbers: Numbers,
+    guard: Guard,
+}
+
+/// Whether all of a file stands in one `#ifndef NAME`, so that it need not be read again while the name is defined.
+#[derive(Debug)]
+enum Guard {
+    /// Nothing but comments so far.
+    Unread,
+    /// The `#ifndef` is open.
+    Open(Text),
+    /// Its `#endif` was the last that was read.
+    Closed(Text),
+    No,
+}
+
+impl Guard {
+    /// Something stands here that is no comment and no line with `#`.
+    fn token(&mut self) {
+        if matches!(self, Guard::Unread | Guard::Closed(_)) {
+            *self = Guard::No;
+        }
+    }
 }
 
 /// How lines are counted: from some line on from some number, as `#line` says.
@@ -141,6 +175,8 @@ pub(crate) struct Preprocessor<'a> {
     /// Files that were opened.
     seen: HashSet<PathBuf>,
     once: HashSet<PathBuf>,
+    /// Names that guard whole files.
+    guards: HashMap<PathBuf, Text>,
     /// Texts by identity, so that a file is read once.
     cache: HashMap<PathBuf, Rc<str>>,
     macros: HashMap<Text, Rc<Macro>>,
@@ -157,6 +193,9 @@ pub(crate) struct Preprocessor<'a> {
     opened: usize,
     octets: usize,
     expanded: usize,
+    directives: usize,
+    /// The line of the `#` that is being obeyed, whose end was read already.
+    directive_line: Option<usize>,
 }
 
 impl<'a> Preprocessor<'a> {
@@ -175,6 +214,7 @@ impl<'a> Preprocessor<'a> {
             given: HashSet::new(),
             seen: HashSet::new(),
             once: HashSet::new(),
+            guards: HashMap::new(),
             cache: HashMap::new(),
             macros: HashMap::new(),
             contexts: Vec::new(),
@@ -186,6 +226,8 @@ impl<'a> Preprocessor<'a> {
             opened: 0,
             octets: 0,
             expanded: 0,
+            directives: 0,
+            directive_line: None,
         };
         for (name, builtin) in Builtin::ALL {
             preprocessor.macros.insert(Text::from(*name), Rc::new(Macro::builtin(name, *builtin)));
@@ -221,7 +263,11 @@ impl<'a> Preprocessor<'a> {
     fn command_line(&mut self) {
         let mut text = String::new();
         for define in &self.settings.defines {
-            let one_line = |text: &str| text.replace(['\n', '\r', '\\'], " ");
+            // What would swallow the lines behind it ends here.
+            let one_line = |text: &str| {
+                let open = text.contains("/*") || text.trim_end().ends_with('\\');
+                text.replace(['\n', '\r'], " ") + if open { " /**/" } else { "" }
+            };
             match define {
                 Define::Undefine(name) => text.push_str(&format!("#undef {}\n", one_line(name))),
                 Define::Define(define) => {
@@ -243,7 +289,8 @@ impl<'a> Preprocessor<'a> {
         let (conditions, interrupted) = (Vec::new(), Vec::new());
         let number = self.sources.file(file).map_or(1, |file| file.first_line);
         let numbers = Numbers { passed: 0, number };
-        self.stack.push(Open { cursor, folder, identity, conditions, interrupted, numbers });
+        let guard = Guard::Unread;
+        self.stack.push(Open { cursor, folder, identity, conditions, interrupted, numbers, guard });
     }
 
     /// The next token, comment or pragma; `None` at the end of everything.
@@ -285,9 +332,14 @@ impl<'a> Preprocessor<'a> {
             match piece.kind {
                 Kind::Newline => {}
                 Kind::Doc { inner } => {
-                    self.queue.push_back(Item::Doc { text: piece.text, inner, file: piece.span.file })
+                    self.queue.push_back(Item::Doc { text: piece.text, inner, span: piece.span })
                 }
-                _ => return Some(piece),
+                _ => {
+                    if self.collecting > 0 || !(piece.line_start && piece.is("#")) {
+                        open.guard.token();
+                    }
+                    return Some(piece);
+                }
             }
         }
     }
@@ -295,6 +347,9 @@ impl<'a> Preprocessor<'a> {
     /// The end of a file.
     fn close(&mut self) {
         let Some(open) = self.stack.pop() else { return };
+        if let (Guard::Closed(name), Some(identity)) = (open.guard, open.identity) {
+            self.guards.insert(identity, name);
+        }
         let end = open.cursor.text.len();
         self.end = Span::new(open.cursor.file, end..end);
         if let Some(span) = open.cursor.open_comment {
@@ -315,6 +370,12 @@ impl<'a> Preprocessor<'a> {
 
     fn error(&mut self, code: &'static str, span: Span, message: impl Into<String>) {
         self.report(Diagnostic::error(code, span, message));
+    }
+
+    /// The text has more tokens than are held.
+    pub(crate) fn too_many_tokens(&mut self, span: Span) {
+        let message = format!("this text has more than {MAX_TOKENS} tokens");
+        self.give_up(Diagnostic::error("too-large", span, message).label("this is one too many"));
     }
 
     /// Reports input that would never end and reads no further.

@@ -143,6 +143,7 @@ pub(crate) struct File {
     /// Characters that stand before the text in its first line.
     pub(crate) first_column: usize,
     origin: Origin,
+    lines: place::Lines,
 }
 
 /// How octets of a text map to Rust spans.
@@ -163,7 +164,8 @@ impl Sources {
     /// Adds a text and returns its number.
     pub(crate) fn add_text(&mut self, name: String, text: Rc<str>, opened: Opened) -> u32 {
         let (first_line, first_column, origin) = (1, 0, Origin::File);
-        self.add(File { name, text, opened, marks: Vec::new(), first_line, first_column, origin })
+        let (marks, lines) = (Vec::new(), place::Lines::default());
+        self.add(File { name, text, opened, marks, first_line, first_column, origin, lines })
     }
 
     pub(crate) fn add_literal(&mut self, literal: Literal, text: Rc<str>) -> u32 {
@@ -181,6 +183,7 @@ impl Sources {
             first_line,
             first_column,
             origin: Origin::Literal { literal, offset, exact },
+            lines: place::Lines::default(),
         })
     }
 
@@ -195,6 +198,7 @@ impl Sources {
             first_line,
             first_column,
             origin: Origin::Tokens(tokens.spans),
+            lines: place::Lines::default(),
         })
     }
 

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use idl_compiler::emit::{Options, emit};
+use idl_compiler::model::ConstValue;
 use idl_compiler::{Compiler, Diagnostics, Disk, Memory, Model, Source};
 
 fn files(files: &[(&str, &str)]) -> Compiler {
@@ -194,6 +195,62 @@ fn messages_say_where_something_is_used_and_where_it_comes_from() {
             ("a.idl", "struct A { long x; };"),
         ])
     );
+}
+
+#[test]
+fn a_file_that_its_guard_leaves_out_is_not_opened_again() {
+    let many = |line: &str| format!("{line}\n").repeat(10_050);
+    let guard =
+        "/* a comment */\n#ifndef G\n#define G\n#include <inner.idl>\nstruct A { I i; };\n#endif // G\n";
+    let inner = (
+        "inc/inner.idl",
+        "#ifndef I_IDL\n# define I_IDL\n#if 1\nstruct I { long x; };\n#else\n#endif\n#endif",
+    );
+    good(compile(&[("main.idl", &many("#include \"g.idl\"")), ("g.idl", guard), inner]));
+    // The name is looked at each time, and nothing may stand beside the condition.
+    let again = |guarded: &str| {
+        let main = "#include \"g.idl\"\n#define G\n#include \"g.idl\"\n#undef G\n#include \"g.idl\"";
+        let model = good(compile(&[("main.idl", main), ("g.idl", guarded)]));
+        let names = ["A1", "A2", "B1", "B2"];
+        names.into_iter().filter(|name| model.find(name).is_some()).collect::<Vec<_>>().join(" ")
+    };
+    let counted = |name: &str| {
+        format!(
+            "#ifdef ONCE_{name}\nstruct {name}2 {{ long x; }};\n#else\n#define ONCE_{name}\nstruct {name}1 {{ long x; }};\n#endif\n"
+        )
+    };
+    let (a, b) = (counted("A"), counted("B"));
+    assert_eq!(again(&format!("#ifndef G\n{a}#endif\n")), "A1 A2");
+    assert_eq!(again(&format!("#ifndef G\n#define G\n{a}#else\n#undef G\n{b}#endif\n")), "A1 A2 B1");
+    assert_eq!(again(&format!("#ifndef G\n{a}#endif\n#ifdef G\n{b}#endif\n")), "A1 A2 B1");
+    assert_eq!(again(&format!("#ifdef G\n{b}#endif\n#ifndef G\n{a}#endif\n")), "A1 A2 B1");
+    assert_eq!(again(&format!("#ifndef G\n{a}#elif defined G\n{b}#endif\n")), "A1 A2 B1");
+    // Without a guard each opening counts.
+    assert!(
+        errors(&[("main.idl", &many("#include \"g.idl\"")), ("g.idl", "")]).contains("more than 10000 files")
+    );
+}
+
+#[test]
+fn what_stands_in_a_macro_of_the_command_line_stays() {
+    let compiler = files(&[("m.idl", "const char C = TAB; const string S = TEXT; const long L = LAST;")]);
+    let compiler = compiler.define("BAD=1 \\").define("OPEN=/*").define("SLASHES=//").define("TAB='\\t'");
+    let compiler = compiler.define("TEXT=\"a\\\\b\\\"\"").undefine("NONE\\").define("LAST=7");
+    let model = good(compiler.compile_files(["m.idl"]));
+    let value = |name: &str| model.constant(model.find(name).expect(name)).expect("a constant").value.clone();
+    assert_eq!(value("C"), ConstValue::Char(b'\t'));
+    assert_eq!(value("S"), ConstValue::String("a\\b\"".into()));
+    assert_eq!(value("L"), ConstValue::Integer(7));
+}
+
+#[test]
+fn more_tokens_than_are_held_are_one_error() {
+    for piece in [";", "/// doc\n"] {
+        let text = piece.repeat((1 << 20) + 3);
+        let errors = Compiler::default().compile(Source::text("much.idl", text)).expect_err("too much");
+        let codes: Vec<&str> = errors.iter().map(|error| error.code).collect();
+        assert_eq!(codes, ["too-large"], "{piece}");
+    }
 }
 
 #[test]

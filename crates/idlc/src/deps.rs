@@ -12,7 +12,11 @@ pub(crate) fn make(target: Option<&str>, first: Option<&Path>, paths: &[&Path]) 
     let default = || first.map(|path| path.with_extension("rs").display().to_string()).unwrap_or_default();
     let target = target.map_or_else(default, str::to_owned);
     let names: Vec<String> = paths.iter().map(|path| escaped(&path.display().to_string())).collect();
-    let mut text = format!("{}: {}\n", escaped(&target), names.join(" \\\n  "));
+    let mut text = format!("{}:", escaped(&target));
+    if !names.is_empty() {
+        text.push_str(&format!(" {}", names.join(" \\\n  ")));
+    }
+    text.push('\n');
     for name in &names {
         text.push_str(&format!("\n{name}:\n"));
     }

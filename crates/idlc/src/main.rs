@@ -96,19 +96,39 @@ fn run(args: &Args) -> Result<(), Failure> {
             write(output.as_deref(), &format!("{text}\n"))
         }
         Command::Deps { input, output, make, target } => {
-            let model = compile(input, &input.files, colour)?;
-            let paths = model.sources().paths();
+            let first = input.files.first().map(PathBuf::as_path);
+            if *make && target.is_none() && first.is_some_and(is_standard_input) {
+                let wrong = "`--make` of standard input: say what the rule makes with --target".to_owned();
+                return Err(Failure::Options(vec![wrong]));
+            }
+            // What was read is known also where the IDL is wrong, and a build must look again when it changes.
+            let result = read(input, &input.files)?;
+            let sources = match &result {
+                Ok(model) => model.sources(),
+                Err(errors) => errors.sources(),
+            };
+            let paths = sources.paths();
             let text = match make {
-                true => deps::make(target.as_deref(), input.files.first().map(PathBuf::as_path), &paths),
+                true => deps::make(target.as_deref(), first, &paths),
                 false => deps::list(&paths),
             };
-            write(output.as_deref(), &text)
+            write(output.as_deref(), &text)?;
+            checked(input, result, colour).map(|_| ())
         }
     }
 }
 
+fn is_standard_input(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
 /// Compiles files as one text, or standard input; messages go to standard error.
 fn compile(input: &Input, files: &[PathBuf], colour: bool) -> Result<Model, Failure> {
+    checked(input, read(input, files)?, colour)
+}
+
+/// Compiles without a word.
+fn read(input: &Input, files: &[PathBuf]) -> Result<Result<Model, Diagnostics>, Failure> {
     let mut compiler = Compiler::default().files(Disk::new()).strict_names(input.strict_names);
     for folder in &input.include {
         compiler = compiler.include(folder);
@@ -119,8 +139,8 @@ fn compile(input: &Input, files: &[PathBuf], colour: bool) -> Result<Model, Fail
     for name in &input.undefine {
         compiler = compiler.undefine(name);
     }
-    let result = match files {
-        [only] if only.as_os_str() == "-" => {
+    Ok(match files {
+        [only] if is_standard_input(only) => {
             let mut octets = Vec::new();
             let limit = 64 << 20;
             io::stdin()
@@ -132,12 +152,17 @@ fn compile(input: &Input, files: &[PathBuf], colour: bool) -> Result<Model, Fail
             }
             compiler.compile(Source::octets("<stdin>", octets))
         }
-        files if files.iter().any(|file| file.as_os_str() == "-") => {
+        files if files.iter().any(|file| is_standard_input(file)) => {
             return Err(Failure::Options(vec!["`-` stands alone: standard input is one text".to_owned()]));
         }
         files => compiler.compile_files(files),
-    };
+    })
+}
+
+/// Shows the messages of a compilation.
+fn checked(input: &Input, result: Result<Model, Diagnostics>, colour: bool) -> Result<Model, Failure> {
     let model = result.map_err(|errors| {
+        let errors = if input.no_warnings { errors.without_warnings() } else { errors };
         show(&errors, colour);
         let unread = errors.iter().any(|error| error.code == "cannot-read");
         if unread { Failure::Unread } else { Failure::Idl }
@@ -204,7 +229,7 @@ fn explained(options: &Options, problem: OptionProblem) -> String {
 /// Writes to a file or to standard output. Who reads that may stop early.
 fn write(path: Option<&Path>, text: &str) -> Result<(), Failure> {
     match path {
-        Some(path) => std::fs::write(path, text)
+        Some(path) => idl_compiler::write_whole(path, text)
             .map_err(|error| Failure::Io(format!("cannot write {}: {error}", path.display()))),
         None => match io::stdout().lock().write_all(text.as_bytes()) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -87,6 +87,11 @@ fn check_reports_every_file() {
     insta::assert_snapshot!("check", run.err);
     let run = idlc(folder.path(), &["check", "--no-warnings", "warn.idl"], "");
     assert_eq!((run.code, run.err.as_str()), (0, ""));
+    // Beside errors as well.
+    let both = "#warning soon\nstruct S { Nope n; };";
+    assert!(idlc(folder.path(), &["check", "-"], both).err.contains("warning"));
+    let run = idlc(folder.path(), &["check", "--no-warnings", "-"], both);
+    assert!(run.err.contains("error[not-found]") && !run.err.contains("warning"), "{}", run.err);
 }
 
 #[test]
@@ -185,6 +190,19 @@ fn every_file_that_is_read_is_listed() {
     assert_eq!((run.code, run.out.as_str()), (0, rule));
     let run = idlc(folder.path(), &["deps", "--make", "--target", "x$.rs", "a b.idl"], "");
     assert!(run.out.starts_with("x$$.rs: a\\ b.idl\n"), "{}", run.out);
+    // What was read of wrong IDL; the exit code still says that it is wrong.
+    let run = idlc(folder.path(), &["deps", "-I", "inc", "-"], "#include <money.idl>\ntypedef Nope T;");
+    assert_eq!((run.code, run.out.as_str()), (1, "inc/money.idl\n"));
+    assert!(run.err.contains("`Nope` is not declared"), "{}", run.err);
+    let run = idlc(folder.path(), &["deps", "bad.idl", "-o", "bad.d"], "");
+    assert_eq!((run.code, run.out.as_str()), (1, ""));
+    assert_eq!(std::fs::read_to_string(folder.path().join("bad.d")).unwrap(), "bad.idl\n");
+    // Standard input has no name to make one of.
+    let run = idlc(folder.path(), &["deps", "--make", "-"], "struct S { long x; };");
+    assert_eq!((run.code, run.out.as_str()), (2, ""));
+    assert!(run.err.contains("--target"), "{}", run.err);
+    let run = idlc(folder.path(), &["deps", "--make", "--target", "x.rs", "-"], "struct S { long x; };");
+    assert_eq!((run.code, run.out.as_str()), (0, "x.rs:\n"));
 }
 
 #[test]

@@ -298,5 +298,5 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
     if std::fs::read(path).is_ok_and(|before| before == text.as_bytes()) {
         return Ok(());
     }
-    std::fs::write(path, text)
+    idl_compiler::write_whole(path, text)
 }

@@ -4,13 +4,21 @@ use super::{Lexed, Output, number::number};
 use crate::diagnostic::Diagnostic;
 use crate::preprocess::{Item, Kind, Piece, Preprocessor};
 use crate::source::Span;
-use crate::token::{Punct, TokenKind, Wideness};
+use crate::token::{Comments, Punct, TokenKind, Wideness};
 
 mod literal;
 
+/// Tokens and documentation comments of one compilation: a text of nothing but `;` is not worth its memory.
+pub(crate) const MAX_TOKENS: usize = 1 << 20;
+
 pub(super) fn lex(mut preprocessor: Preprocessor<'_>, mut output: Output<'_>) -> Lexed {
-    let (mut stray, mut documented) = (None, 0);
+    let (mut stray, mut documented, mut documents) = (None, 0, 0);
     while let Some(item) = preprocessor.next() {
+        if output.tokens.len() + documents > MAX_TOKENS {
+            preprocessor.too_many_tokens(item.span());
+            break;
+        }
+        documents += usize::from(matches!(item, Item::Doc { .. }));
         match item {
             Item::Token(piece) => {
                 // What stands before an `#include` does not belong to the first that the file declares.
@@ -19,11 +27,11 @@ pub(super) fn lex(mut preprocessor: Preprocessor<'_>, mut output: Output<'_>) ->
                 }
                 token(&piece, &mut stray, &mut output);
             }
-            Item::Doc { text, inner, file } => {
-                if documented != file {
+            Item::Doc { text, inner, span } => {
+                if documented != span.file {
                     output.comments.outer.clear();
                 }
-                documented = file;
+                documented = span.file;
                 let comments = &mut output.comments;
                 let list = if inner { &mut comments.inner } else { &mut comments.outer };
                 list.push(text.to_string());
@@ -40,7 +48,8 @@ pub(super) fn lex(mut preprocessor: Preprocessor<'_>, mut output: Output<'_>) ->
     output.pragmas = std::mem::take(&mut preprocessor.pragmas);
     if preprocessor.gave_up {
         // A part of an endless text means nothing.
-        output.tokens.clear();
+        output.tokens = Vec::new();
+        output.comments = Comments::default();
     }
     output.out.absorb(preprocessor.found);
     output.finish(preprocessor.end)

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::scan::unspliced;
 use super::text::{Kind, Piece};
-use super::{Conditional, Item, Numbers, Preprocessor};
+use super::{Conditional, Guard, Item, MAX_DIRECTIVES, Numbers, Preprocessor};
 use crate::diagnostic::Diagnostic;
 use crate::model::VendorPragma;
 use crate::source::Span;
@@ -23,6 +23,17 @@ const PRAGMAS: &[&str] = &["prefix", "ID", "version", "once"];
 impl Preprocessor<'_> {
     /// A line from behind its `#`.
     pub(super) fn directive(&mut self, hash: &Piece) {
+        self.directives += 1;
+        if self.directives > MAX_DIRECTIVES {
+            let message = format!("more than {MAX_DIRECTIVES} lines start with `#`");
+            return self.give_up(Diagnostic::error("too-large", hash.span, message));
+        }
+        self.directive_line = self.stack.last().map(|open| open.cursor.line);
+        self.obey(hash);
+        self.directive_line = None;
+    }
+
+    fn obey(&mut self, hash: &Piece) {
         let Some(open) = self.stack.last_mut() else { return };
         let before = open.cursor.at;
         let mut line = open.cursor.rest_of_line();
@@ -40,6 +51,15 @@ impl Preprocessor<'_> {
         let text = open.cursor.text.get(from..open.cursor.at).unwrap_or("");
         let text = unspliced(text).unwrap_or_else(|| text.to_owned());
         let text = text.trim();
+        let first = matches!(open.guard, Guard::Unread);
+        // What follows its `#endif` is not guarded, and another branch is not left out.
+        let in_guard = open.conditions.len() == 1 && matches!(&*word.text, "else" | "elif");
+        if first || in_guard || matches!(open.guard, Guard::Closed(_)) {
+            open.guard = match line.as_slice() {
+                [name] if first && word.is("ifndef") && name.is_word() => Guard::Open(name.text.clone()),
+                _ => Guard::No,
+            };
+        }
         match &*word.text {
             "include" => self.include(span, line),
             "define" => self.define(span, line),
@@ -134,8 +154,12 @@ impl Preprocessor<'_> {
 
     fn end_conditional(&mut self, span: Span, line: &[Piece]) {
         self.no_more(line, "#endif");
-        if self.stack.last_mut().and_then(|open| open.conditions.pop()).is_none() {
-            self.error("conditional", span, "`#endif` without an `#if` before it");
+        let Some(open) = self.stack.last_mut() else { return };
+        if open.conditions.pop().is_none() {
+            return self.error("conditional", span, "`#endif` without an `#if` before it");
+        }
+        if let (Guard::Open(name), true) = (&open.guard, open.conditions.is_empty()) {
+            open.guard = Guard::Closed(name.clone());
         }
     }
 
@@ -148,6 +172,7 @@ impl Preprocessor<'_> {
                 return; // the end of the file reports what is open
             }
             let hash = open.cursor.at.saturating_sub(1);
+            self.directive_line = Some(open.cursor.line);
             let mut line = open.cursor.rest_of_line();
             if line.is_empty() {
                 continue;
@@ -160,6 +185,9 @@ impl Preprocessor<'_> {
                 "endif" if depth > 0 => depth -= 1,
                 "endif" => return self.end_conditional(span, &line),
                 name @ ("else" | "elif") if depth == 0 => {
+                    if let Some(open) = self.stack.last_mut().filter(|open| open.conditions.len() == 1) {
+                        open.guard = Guard::No;
+                    }
                     self.branch(span, name);
                     let taken = self
                         .stack

@@ -141,7 +141,8 @@ impl Preprocessor<'_> {
                 (Kind::Quoted, name)
             }
             Builtin::Line => {
-                let line = open.map_or(1, |open| open.numbers.line(open.cursor.line));
+                let line =
+                    open.map_or(1, |open| open.numbers.line(self.directive_line.unwrap_or(open.cursor.line)));
                 (Kind::Number, line.to_string())
             }
             Builtin::IncludeLevel => (Kind::Number, self.stack.len().saturating_sub(1).to_string()),

@@ -131,7 +131,8 @@ impl Preprocessor<'_> {
 
     fn open_text(&mut self, path: PathBuf, text: Rc<str>, from: Option<Span>) {
         let identity = self.settings.files.identity(&path);
-        if self.once.contains(&identity) || self.was_given(&identity) {
+        let guarded = self.guards.get(&identity).is_some_and(|name| self.macros.contains_key(name));
+        if guarded || self.once.contains(&identity) || self.was_given(&identity) {
             return;
         }
         if let (Some(span), true) = (from, self.stack.len() >= MAX_NESTED) {
@@ -166,7 +167,7 @@ impl Preprocessor<'_> {
             Some(span) => Diagnostic::error("too-large", span, what),
             None => Diagnostic::without_place("too-large", what),
         };
-        self.give_up(error.note("a file that was included before counts again"));
+        self.give_up(error.note("a file that is included again counts again, unless `#pragma once` or an include guard leaves all of it out"));
         false
     }
 

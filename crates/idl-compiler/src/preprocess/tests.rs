@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::rc::Rc;
 
 use super::scan::Cursor;
-use super::{Item, Kind, Preprocessor, Settings};
+use super::{Item, Kind, MAX_DIRECTIVES, Preprocessor, Settings};
 use crate::source::{Opened, Sources};
 
 /// The tokens that come out, with one blank between two, `!` before each kind of error.
@@ -185,6 +185,10 @@ const TABLE: &[(&str, &str)] = &[
     ("#nonsense\n", "!"),
     ("__LINE__\n__LINE__ \\\n__LINE__\n__LINE__", "1 2 3 4"),
     ("\n\n#line 70\n__LINE__\n__LINE__", "70 71"),
+    ("\n#if __LINE__ == 2\nx\n#endif\n#line __LINE__\n__LINE__", "x 5"),
+    ("#if 0\n#elif __LINE__ == 2\nx\n#elif __LINE__ == 4\ny\n#endif", "x"),
+    ("#line 7\n#if 0\nz\n#elif __LINE__ == 9 && \\\n 1\nx\n#endif __LINE__\n__LINE__", "x 13"),
+    ("#define L __LINE__\n#if L == 2\nx\n#endif\nL", "x 5"),
     ("#define N 5\n#line N \"f\\\\g\"\n__LINE__ __FILE__", "5 \"f\\\\g\""),
     ("#define F(x) __LINE__\n\nF(1)", "3"),
     ("# 33 \"x.idl\"\n__LINE__ __FILE__", "33 \"x.idl\""),
@@ -305,6 +309,10 @@ fn bombs_end_in_an_error() {
     assert_eq!(run(&format!("{chain}A4999")), "A0");
     let line = "x ".repeat(100_000);
     assert_eq!(run(&format!("#define X {line}\nX")).len(), line.len() - 1);
+    for lines in ["#line 5", "#pragma vendor", "#if 1", "#ident"] {
+        let many = format!("{lines}\n").repeat(MAX_DIRECTIVES + 1);
+        assert!(run(&many).ends_with("!too-large"), "{lines}");
+    }
 }
 
 #[test]

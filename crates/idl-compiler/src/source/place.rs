@@ -1,8 +1,20 @@
 //! Places as people count them: lines and columns, `#line`, includes and macros.
 
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 
 use super::{Expansion, File, LineMark, MACRO, Sources, Span, clamp};
+
+/// Where the lines of a text end, found when first asked for: a model has many places, which people count from the
+/// start.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    /// Octets of the line ends, in order.
+    ends: OnceCell<Vec<u32>>,
+    /// The last octet of which the column was asked, and characters before it in its line: the next is near it most
+    /// often, and a line may be long.
+    last: Cell<(usize, usize)>,
+}
 
 /// A place in a text as people count it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,9 +38,31 @@ impl File {
     pub(crate) fn line(&self, offset: usize) -> (&str, usize) {
         let mark = self.mark(offset);
         let (from, first) = mark.map_or((0, self.first_line), |mark| (mark.offset as usize, mark.line));
-        let between = self.text.as_bytes().get(from..offset.min(self.text.len())).unwrap_or(&[]);
-        let lines = between.iter().filter(|octet| **octet == b'\n').count();
+        let lines = self.ends_before(offset).saturating_sub(self.ends_before(from));
         (mark.and_then(|mark| mark.name.as_deref()).unwrap_or(&self.name), first + lines)
+    }
+
+    /// How many lines end before an octet.
+    fn ends_before(&self, offset: usize) -> usize {
+        self.line_ends().partition_point(|end| (*end as usize) < offset)
+    }
+
+    fn line_ends(&self) -> &[u32] {
+        self.lines.ends.get_or_init(|| {
+            let octets = self.text.bytes().enumerate();
+            octets.filter(|(_, octet)| *octet == b'\n').map(|(at, _)| clamp(at)).collect()
+        })
+    }
+
+    /// Characters before an octet in its line, and whether that is the first.
+    fn column(&self, offset: usize) -> (usize, bool) {
+        let line = self.ends_before(offset).checked_sub(1).and_then(|last| self.line_ends().get(last));
+        let start = line.map_or(0, |end| *end as usize + 1);
+        let (known, count) = self.lines.last.get();
+        let (from, count) = if (start..=offset).contains(&known) { (known, count) } else { (start, 0) };
+        let count = count + self.text.get(from..offset).map_or(0, |text| text.chars().count());
+        self.lines.last.set((offset, count));
+        (count, line.is_none())
     }
 
     /// The name alone, without counting lines.
@@ -54,10 +88,13 @@ impl Sources {
         let Some(file) = self.file(span.file) else {
             return Position { file: MACRO.to_owned(), line: 1, column: 1 };
         };
-        let before = file.text.get(..span.start as usize).unwrap_or(&file.text);
-        let in_line = before.rsplit('\n').next().unwrap_or("").chars().count();
-        let column = if before.contains('\n') { in_line } else { file.first_column + in_line };
-        let (name, line) = file.line(before.len());
+        let offset = match file.text.is_char_boundary(span.start as usize) {
+            true => span.start as usize,
+            false => file.text.len(),
+        };
+        let (column, is_first) = file.column(offset);
+        let column = if is_first { file.first_column + column } else { column };
+        let (name, line) = file.line(offset);
         Position { file: name.to_owned(), line, column: column + 1 }
     }
 
@@ -94,5 +131,37 @@ impl Sources {
         let text = self.file(base).map_or_else(|| Rc::from(""), |file| Rc::clone(&file.text));
         let opened = super::Opened { path: None, from: Some(from), included: true };
         self.add_text(name, text, opened)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use super::super::{Opened, Sources, Span};
+
+    #[test]
+    fn places_are_counted_from_any_side() {
+        let text = "ab\n\nçd é\r\n\u{1f600}x";
+        let mut sources = Sources::default();
+        let file = sources.add_text("t".to_owned(), Rc::from(text), Opened::default());
+        let marked = sources.add_text("u".to_owned(), Rc::from("1\n2\n3\n4"), Opened::default());
+        sources.mark_line(marked, 4, 70, Some(Rc::from("v")));
+        let at = |offset: usize| {
+            let position = sources.position(Span::new(file, offset..offset));
+            (position.line, position.column)
+        };
+        let counted = |offset: usize| {
+            let before = &text[..offset];
+            let line = before.matches('\n').count() + 1;
+            (line, before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1)
+        };
+        let places: Vec<usize> = (0..=text.len()).filter(|at| text.is_char_boundary(*at)).collect();
+        for at_once in [places.clone(), places.iter().rev().copied().collect()] {
+            at_once.iter().for_each(|offset| assert_eq!(at(*offset), counted(*offset), "{offset}"));
+        }
+        assert_eq!(at(1000), counted(text.len()), "behind the end");
+        let shown = |offset: usize| sources.position(Span::new(marked, offset..offset)).to_string();
+        assert_eq!([shown(0), shown(2), shown(4), shown(6)], ["u:1:1", "u:2:1", "v:70:1", "v:71:1"]);
     }
 }

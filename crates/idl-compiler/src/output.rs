@@ -1,0 +1,85 @@
+//! Writing results.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Writes a file whole: who reads it, or stops this in the middle, sees what was there before or all of the new text.
+/// The text goes to a file beside it, which then takes its place; a symbolic link stays and what it leads to is
+/// replaced. What is no regular file, `/dev/stdout` or a pipe, is written in place.
+///
+/// # Errors
+/// Those of the file system; then the file is as it was.
+pub fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    let before = std::fs::metadata(path);
+    if before.as_ref().is_ok_and(|meta| !meta.is_file()) {
+        return std::fs::write(path, text);
+    }
+    let place = if before.is_ok() { path.canonicalize()? } else { path.to_owned() };
+    let beside = beside(&place)?;
+    let written = std::fs::write(&beside, text).and_then(|()| {
+        if let Ok(meta) = before {
+            std::fs::set_permissions(&beside, meta.permissions())?;
+        }
+        std::fs::rename(&beside, &place)
+    });
+    if written.is_err() {
+        let _ = std::fs::remove_file(&beside);
+    }
+    written
+}
+
+/// A name that nobody else uses, in the same folder, so that renaming is one step.
+fn beside(path: &Path) -> io::Result<PathBuf> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut hidden = std::ffi::OsString::from(".");
+    hidden.push(name);
+    hidden.push(format!(".{}.tmp", std::process::id()));
+    Ok(path.with_file_name(hidden))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::write_whole;
+
+    fn names(folder: &std::path::Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).expect("a folder");
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        write_whole(&at("new"), "one").expect("written");
+        write_whole(&at("new"), "two").expect("written again");
+        assert_eq!(std::fs::read_to_string(at("new")).expect("the file"), "two");
+        assert!(write_whole(&at("no/such"), "x").is_err());
+        assert!(write_whole(&at(""), "x").is_err(), "a folder");
+        assert_eq!(names(folder.path()), ["new"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_and_permissions_stay() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir(at("far")).expect("a folder");
+        std::fs::write(at("far/real"), "one").expect("written");
+        std::fs::set_permissions(at("far/real"), std::fs::Permissions::from_mode(0o640)).expect("set");
+        symlink("far/real", at("link")).expect("a link");
+        write_whole(&at("link"), "two").expect("written");
+        assert_eq!(std::fs::read_to_string(at("far/real")).expect("the file"), "two");
+        assert!(std::fs::symlink_metadata(at("link")).expect("a link").is_symlink());
+        let mode = std::fs::metadata(at("far/real")).expect("the file").permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
+        assert_eq!(names(&at("far")), ["real"]);
+        // What is no file keeps its place.
+        write_whole(std::path::Path::new("/dev/null"), "x").expect("written in place");
+        assert!(!std::fs::metadata("/dev/null").expect("the device").is_file());
+    }
+}
