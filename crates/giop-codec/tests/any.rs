@@ -362,6 +362,7 @@ fn values_that_break_their_type_are_refused() {
         (TypeCode::sequence(&TypeCode::LONG, 1), words(&[2, 1, 1]), DecodeErrorKind::BoundExceeded),
         (TypeCode::sequence(&TypeCode::DOUBLE, 0), words(&[2, 1, 1]), DecodeErrorKind::LengthBeyondData),
         (TypeCode::array(&TypeCode::DOUBLE, u32::MAX), words(&[2, 1, 1]), DecodeErrorKind::EndOfData),
+        (TypeCode::sequence(&TypeCode::NULL, 0), words(&[1, 0, 0]), DecodeErrorKind::NotInAny),
         (of(LNODE), words(&[0x7FFF_FF02]), DecodeErrorKind::NotInAny),
         (of(BOX_STR), words(&[0x7FFF_FF00]), DecodeErrorKind::NotInAny),
         (of(LOCAL), words(&[0]), DecodeErrorKind::NotInAny),

@@ -25,7 +25,8 @@ const CODE_SETS: CodeSets = CodeSets { char: CharSet::Utf8, wchar: Some(WCharSet
 /// needs no Rust type for what it just passes on. Receiving copies the value once; what is taken out by [`get`](Any::get)
 /// may be a view of the any's memory, which it keeps alive. A clone counts references.
 ///
-/// Values of value types other than null, and those of local interfaces and `native` types, can not be in an any.
+/// Values of value types other than null, those of local interfaces and `native` types, and sequences of elements that take
+/// no octets can not be in an any.
 ///
 /// Equal are anys of [`equal`](TypeCode::equal) types whose values have the same octets, so a NaN is equal to itself.
 ///

@@ -82,7 +82,12 @@ impl Walker<'_> {
                     return Err(DecodeError::new(DecodeErrorKind::BoundExceeded, d.position() - 4));
                 }
                 self.put(d, |e| e.put_len(count))?;
+                let first = d.position();
                 self.elements(d, nodes, *element, count)?;
+                if count != 0 && d.position() == first {
+                    // Nothing would stand behind such a count where the value is kept, and no reader believes it there.
+                    return Err(DecodeError::new(DecodeErrorKind::NotInAny, first));
+                }
             }
             Node::Array { element, length } => self.elements(d, nodes, *element, *length as usize)?,
             Node::Named(named) => self.named(d, nodes, named)?,

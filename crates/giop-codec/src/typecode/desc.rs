@@ -95,6 +95,44 @@ pub enum TypeDesc {
     Defined(fn() -> &'static Definition),
 }
 
+macro_rules! constants {
+    ($($name:ident $kind:ident;)*) => {
+        impl TypeDesc {
+            $(
+                #[doc = concat!("`", stringify!($kind), "`.")]
+                pub const $name: &'static TypeDesc = &TypeDesc::Basic(TcKind::$kind);
+            )*
+        }
+    };
+}
+
+constants! {
+    NULL Null; VOID Void; SHORT Short; LONG Long; USHORT UShort; ULONG ULong; FLOAT Float; DOUBLE Double; BOOLEAN Boolean;
+    CHAR Char; OCTET Octet; ANY Any; TYPE_CODE TypeCode; LONGLONG LongLong; ULONGLONG ULongLong; LONGDOUBLE LongDouble;
+    WCHAR WChar;
+}
+
+impl TypeDesc {
+    /// `string` without a bound.
+    pub const STRING: &'static TypeDesc = &TypeDesc::String { bound: 0 };
+    /// `wstring` without a bound.
+    pub const WSTRING: &'static TypeDesc = &TypeDesc::WString { bound: 0 };
+    /// `Object`.
+    pub const OBJECT: &'static TypeDesc = &TypeDesc::Defined(|| {
+        static OBJECT: Definition =
+            Definition::new("IDL:omg.org/CORBA/Object:1.0", "Object", Shape::Opaque(TcKind::ObjRef));
+        &OBJECT
+    });
+    /// `ValueBase`.
+    pub const VALUE_BASE: &'static TypeDesc = &TypeDesc::Defined(|| {
+        const SHAPE: Shape =
+            Shape::Value { kind: TcKind::Value, modifier: ValueModifier::None, base: None, members: &[] };
+        static VALUE_BASE: Definition =
+            Definition::new("IDL:omg.org/CORBA/ValueBase:1.0", "ValueBase", SHAPE);
+        &VALUE_BASE
+    });
+}
+
 /// A type with a repository id, and its type code once it was asked for.
 #[derive(Debug)]
 pub struct Definition {

@@ -21,7 +21,7 @@ impl Cx<'_> {
         let items = self.items(0, &roots);
         let names = roots.iter().flat_map(|id| self.exported(*id));
         let (private, public): (Vec<Ident>, Vec<Ident>) =
-            names.partition(|name| name.to_string().starts_with("__zorb_"));
+            names.partition(|name| name.to_string().to_lowercase().starts_with("__zorb_"));
         let private = (!private.is_empty()).then(|| {
             quote! {
                 #[doc(hidden)]
@@ -77,9 +77,10 @@ impl Cx<'_> {
             | DefKind::Bitset(_)
             | DefKind::Bitmask(_) => return TokenStream::new(),
         };
+        let typed = self.typed(depth, def);
         let inside = self.items(depth + 1, self.model.children(def.id));
         let scope = self.scope_module(def, inside);
-        quote!(#item #scope)
+        quote!(#item #typed #scope)
     }
 
     /// `pub mod` for what is declared inside of a type, if anything is.
@@ -105,6 +106,7 @@ impl Cx<'_> {
         let mut lineage = self.model.all_bases(def.id);
         lineage.push(def.id);
         let reference = self.reference_type(depth, def);
+        let typed = self.typed(depth, def);
         let inherent = self.inherent_methods(depth, def, &lineage);
         let client_trait = self.client_trait(depth, def);
         let client_impls = self.client_impls(depth, def, &lineage);
@@ -118,7 +120,7 @@ impl Cx<'_> {
         }
         inside.push(self.inherited(depth + 1, def));
         let scope = self.scope_module(def, inside);
-        quote!(#reference #inherent #client_trait #client_impls #servant #scope #hidden)
+        quote!(#reference #typed #inherent #client_trait #client_impls #servant #scope #hidden)
     }
 
     /// Names of the bases' modules that are names of this interface's as well: IDL scoping finds them there.
@@ -173,16 +175,19 @@ impl Cx<'_> {
                 exported.extend([names.item.at(at), names.reference.at(at), names.servant.at(at)]);
                 exported.push(self.hidden(id).ident());
             }
-            DefKind::Typedef(_) => match alias_of_interface(self.model, id) {
-                Some(interface) => {
-                    exported.extend([names.item.at(at), names.reference.at(at), names.servant.at(at)]);
-                    if self.has_module(interface) {
-                        exported.push(names.module.at(at));
+            DefKind::Typedef(_) => {
+                exported.extend([names.type_code.ident(), self.alias_desc(id).ident()]);
+                match alias_of_interface(self.model, id) {
+                    Some(interface) => {
+                        exported.extend([names.item.at(at), names.reference.at(at), names.servant.at(at)]);
+                        if self.has_module(interface) {
+                            exported.push(names.module.at(at));
+                        }
+                        return exported;
                     }
-                    return exported;
+                    None => exported.push(names.item.at(at)),
                 }
-                None => exported.push(names.item.at(at)),
-            },
+            }
             DefKind::Module(_) => return vec![names.module.at(at)],
             _ => exported.push(names.item.at(at)),
         }

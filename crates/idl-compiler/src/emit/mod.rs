@@ -5,7 +5,7 @@
 //! alike. Every path in it is absolute or leads through that module's root, every local name begins with `__zorb_`, which
 //! no IDL name can, and no name of the prelude is used, so that the IDL may call its types `Option` or `Result`.
 //!
-//! Parts: `ident` and `names` (what things are called), `types` and `passing` (what they are), then one file for each kind
+//! Parts: `ident` and `names` (what things are called), `types`, `passing` and `typed` (what they are), then one file for each kind
 //! of item.
 
 mod client;
@@ -25,6 +25,7 @@ mod servant;
 mod structs;
 #[cfg(test)]
 mod tests;
+mod typed;
 mod types;
 mod unions;
 

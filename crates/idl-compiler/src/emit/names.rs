@@ -32,6 +32,8 @@ pub(super) struct DefNames {
     pub(super) set_error: RustName,
     /// Of an operation: the struct of its results.
     pub(super) reply: RustName,
+    /// Of a typedef: the function that returns its type code.
+    pub(super) type_code: RustName,
     /// Of an attribute: the method that sets it.
     pub(super) setter: RustName,
     /// Members, enumerators, cases or parameters in order.
@@ -72,6 +74,7 @@ impl Names {
             error: RustName::verbatim(""),
             set_error: RustName::verbatim(""),
             reply: RustName::verbatim(""),
+            type_code: RustName::verbatim(""),
             setter: RustName::verbatim(""),
             members: Vec::new(),
             other: RustName::verbatim(""),
@@ -166,6 +169,8 @@ impl Namer<'_> {
             }
             // An alias of an interface has its names as well, for re-export.
             DefKind::Typedef(_) => {
+                let function = format!("{}_type_code", RustName::convert(&stem, Case::Snake).as_str());
+                names.type_code = taken.derive_in(Space::Values, &function, None);
                 if alias_of_interface(self.model, def.id).is_some() {
                     names.reference = taken.derive(&format!("{stem}Ref"), None);
                     names.servant = taken.derive(&format!("{stem}Servant"), None);
@@ -334,19 +339,23 @@ impl Namer<'_> {
 impl Taken {
     /// Takes a derived type or module name: `name` if it is free, else `second`, else with underscores.
     fn derive(&mut self, name: &str, second: Option<&str>) -> RustName {
+        self.derive_in(Space::Types, name, second)
+    }
+
+    fn derive_in(&mut self, space: Space, name: &str, second: Option<&str>) -> RustName {
         let mut name = RustName::verbatim(name);
-        if let (Some(second), true) = (second, self.has(&name)) {
+        if let (Some(second), true) = (second, self.has(space, &name)) {
             name = RustName::verbatim(second);
         }
-        while self.has(&name) {
+        while self.has(space, &name) {
             name = name.underscored();
         }
-        self.names.insert((Space::Types, name.clone()), None);
+        self.names.insert((space, name.clone()), None);
         name
     }
 
-    fn has(&self, name: &RustName) -> bool {
-        self.names.contains_key(&(Space::Types, name.clone()))
+    fn has(&self, space: Space, name: &RustName) -> bool {
+        self.names.contains_key(&(space, name.clone()))
     }
 }
 

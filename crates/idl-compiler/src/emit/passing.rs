@@ -64,8 +64,9 @@ impl Cx<'_> {
             Type::Array { .. } if self.array_form(u.ty) == ArrayForm::Boxed => plain(Form::Boxed),
             Type::Array { .. } => plain(Form::Borrow),
             Type::Object => plain(Form::Reference),
+            Type::Any | Type::TypeCode => plain(Form::Borrow),
             // Refused before anything is written.
-            Type::Any | Type::TypeCode | Type::ValueBase | Type::Map { .. } => plain(Form::Borrow),
+            Type::ValueBase | Type::Map { .. } => plain(Form::Borrow),
             Type::Named(def) => match self.model.def(*def).kind {
                 DefKind::Enum(_) => plain(Form::Value),
                 DefKind::Interface(_) => plain(Form::Reference),

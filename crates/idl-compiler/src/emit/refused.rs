@@ -53,8 +53,6 @@ fn structure(body: &Struct) -> Option<&'static str> {
 /// A type that has no name of its own, where it is used.
 fn named(ty: &Type) -> Option<&'static str> {
     match ty {
-        Type::Any => Some("`any`"),
-        Type::TypeCode => Some("`CORBA::TypeCode`"),
         Type::ValueBase => Some("`ValueBase`"),
         Type::Map { .. } => Some("`map`"),
         _ => None,
@@ -168,31 +166,31 @@ mod tests {
 
     #[test]
     fn each_use_of_an_unmapped_type_is_an_error() {
-        let idl = "typedef any A;\n\
-            typedef sequence<CORBA::TypeCode, 3> T[2];\n\
-            struct S { long a; any b[2], c; A d; sequence<T> e; };\n\
+        let idl = "typedef ValueBase A;\n\
+            typedef sequence<ValueBase, 3> T[2];\n\
+            struct S { long a; ValueBase b[2], c; A d; sequence<T> e; any f; };\n\
             exception E { ValueBase b; };\n\
-            union U switch (boolean) { case TRUE: any x; };\n\
+            union U switch (boolean) { case TRUE: ValueBase x; };\n\
             interface I {\n\
-                A ok(in A a);\n\
-                any f(in any a, out CORBA::TypeCode b);\n\
-                attribute any g;\n\
+                A ok(in A a, in any b);\n\
+                ValueBase f(in ValueBase a, out ValueBase b);\n\
+                attribute ValueBase g;\n\
                 void h() context (\"user\");\n\
             };\n\
             interface J : I { };";
         assert_eq!(
             refused("", idl, &Options::default()),
             [
-                "shop.idl:1:13 `any` is not supported yet",
-                "shop.idl:2:38 `CORBA::TypeCode` is not supported yet",
-                "shop.idl:3:24 `any` is not supported yet",
-                "shop.idl:3:30 `any` is not supported yet",
+                "shop.idl:1:19 `ValueBase` is not supported yet",
+                "shop.idl:2:32 `ValueBase` is not supported yet",
+                "shop.idl:3:30 `ValueBase` is not supported yet",
+                "shop.idl:3:36 `ValueBase` is not supported yet",
                 "shop.idl:4:25 `ValueBase` is not supported yet",
-                "shop.idl:5:43 `any` is not supported yet",
-                "shop.idl:8:5 `any` is not supported yet",
-                "shop.idl:8:14 `any` is not supported yet",
-                "shop.idl:8:37 `CORBA::TypeCode` is not supported yet",
-                "shop.idl:9:15 `any` is not supported yet",
+                "shop.idl:5:49 `ValueBase` is not supported yet",
+                "shop.idl:8:11 `ValueBase` is not supported yet",
+                "shop.idl:8:26 `ValueBase` is not supported yet",
+                "shop.idl:8:43 `ValueBase` is not supported yet",
+                "shop.idl:9:21 `ValueBase` is not supported yet",
                 "shop.idl:10:6 `context` is not supported yet",
             ]
         );
@@ -200,8 +198,8 @@ mod tests {
 
     #[test]
     fn only_what_is_written_counts() {
-        let base = "module B { typedef any A; struct S { any a; }; \
-            interface I { void plain(); }; interface J { any f(); void g() context (\"user\"); }; };";
+        let base = "module B { typedef ValueBase A; struct S { ValueBase a; }; \
+            interface I { void plain(); }; interface J { ValueBase f(); void g() context (\"user\"); }; };";
         let path: TokenStream = "crate::b".parse().expect("a path");
         let elsewhere = Options { external: vec![("::B".to_owned(), path)], ..Options::default() };
         let shop = |text: &str| format!("#include \"base.idl\"\n{text}");
@@ -215,8 +213,8 @@ mod tests {
         assert_eq!(
             refused(base, &shop("struct T { B::A a; };\ninterface K : B::J { };"), &elsewhere),
             [
-                "shop.idl:2:17 `any` is not supported yet",
-                "shop.idl:3:11 `any` is not supported yet",
+                "shop.idl:2:17 `ValueBase` is not supported yet",
+                "shop.idl:3:11 `ValueBase` is not supported yet",
                 "shop.idl:3:11 `context` is not supported yet",
             ]
         );

@@ -101,7 +101,9 @@ impl Cx<'_> {
             }
             Type::Object => optional(quote!(#v1::ObjectRef), u.non_nil),
             // Refused before anything is written.
-            Type::Any | Type::TypeCode | Type::ValueBase | Type::Map { .. } => TokenStream::new(),
+            Type::ValueBase | Type::Map { .. } => TokenStream::new(),
+            Type::Any => quote!(#v1::Any),
+            Type::TypeCode => quote!(#v1::TypeCode),
             Type::Fixed { digits, scale } => {
                 let (digits, scale) = (Literal::u8_unsuffixed(*digits), Literal::u8_unsuffixed(*scale));
                 quote!(#v1::Fixed<#digits, #scale>)

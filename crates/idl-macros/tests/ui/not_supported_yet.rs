@@ -4,10 +4,10 @@ idl_macros::idl! {
 }
 
 idl_macros::idl! {
-    typedef sequence<any> Anys;
-    struct S { any a; CORBA::TypeCode b; };
+    typedef sequence<ValueBase> Values;
+    struct S { ValueBase a; any b; };
     interface I {
-        any f(in any x) context ("user");
+        any f(in ValueBase x) context ("user");
     };
 }
 

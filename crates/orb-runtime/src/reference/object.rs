@@ -10,7 +10,7 @@ use giop_codec::cdr::{CdrDecode, CdrEncode, CodeSets, Decoder, Encoder, Nilable}
 use giop_codec::code_set::CodeSetComponentInfo;
 use giop_codec::giop::{ObjectKey, ServiceContext};
 use giop_codec::ior::{IiopProfile, Ior, TaggedComponent};
-use giop_codec::typecode::{Definition, Shape, TcKind, TypeDesc, Typed};
+use giop_codec::typecode::{TypeDesc, Typed};
 use giop_codec::{DecodeError, DecodeErrorKind, EncodeError, Version};
 
 use super::{CallOptions, Reference};
@@ -346,11 +346,7 @@ impl CdrDecode for ObjectRef {
 }
 
 impl Typed for ObjectRef {
-    const DESC: &'static TypeDesc = &TypeDesc::Defined(|| {
-        static OBJECT: Definition =
-            Definition::new("IDL:omg.org/CORBA/Object:1.0", "Object", Shape::Opaque(TcKind::ObjRef));
-        &OBJECT
-    });
+    const DESC: &'static TypeDesc = TypeDesc::OBJECT;
 }
 
 impl Nilable for ObjectRef {

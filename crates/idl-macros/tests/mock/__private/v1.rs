@@ -1,6 +1,5 @@
 //! The private runtime API, in memory.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
@@ -9,8 +8,13 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 pub use bytes::Bytes;
 pub use giop_codec::__zerocopy as zerocopy;
+pub use giop_codec::any::Any;
 pub use giop_codec::cdr::*;
 pub use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+use giop_codec::ior::{Ior, ProfileTag, TaggedProfile};
+pub use giop_codec::typecode::{
+    Definition, Shape, TcKind, TypeCode, TypeDesc, Typed, ValueModifier, Visibility,
+};
 pub use giop_codec::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -41,20 +45,28 @@ impl fmt::Display for ObjectRef {
     }
 }
 
+impl Typed for ObjectRef {
+    const DESC: &'static TypeDesc = TypeDesc::OBJECT;
+}
+
 impl Nilable for ObjectRef {
     const MIN_SIZE: usize = 8;
 
     fn encode_some(&self, e: &mut Encoder) -> Result<(), EncodeError> {
-        self.id.encode(e)
+        let data = Bytes::copy_from_slice(&self.id.to_be_bytes());
+        let profiles = vec![TaggedProfile { tag: ProfileTag::INTERNET_IOP, data }];
+        Ior { type_id: String::new(), profiles }.encode(e)
     }
 
     fn encode_nil(e: &mut Encoder) -> Result<(), EncodeError> {
-        0_u64.encode(e)
+        Ior::nil().encode(e)
     }
 
     fn decode_nilable(d: &mut Decoder<'_>) -> Result<Option<Self>, DecodeError> {
-        let id = d.read_u64()?;
-        Ok(if id == 0 { None } else { Some(ObjectRef { id, collocated: false }) })
+        let ior = Ior::decode(d)?;
+        let Some(profile) = ior.profiles.first() else { return Ok(None) };
+        let id = profile.data.first_chunk().ok_or_else(|| d.error(DecodeErrorKind::Malformed))?;
+        Ok(Some(ObjectRef { id: u64::from_be_bytes(*id), collocated: false }))
     }
 }
 
@@ -205,7 +217,7 @@ pub struct Outcome(Answer);
 pub trait Skeleton: Send + Sync + 'static {
     fn repository_ids(&self) -> &'static [&'static str];
     fn dispatch(self: Arc<Self>, request: ServerRequest, slot: &mut DispatchSlot);
-    fn local(self: Arc<Self>, out: &mut dyn Any);
+    fn local(self: Arc<Self>, out: &mut dyn std::any::Any);
 }
 
 pub trait Serves<S>: Reference {

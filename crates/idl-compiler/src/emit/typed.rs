@@ -1,0 +1,208 @@
+//! What each type says of itself: `Typed` for all that Rust has as a type, and a constant and a function for each typedef.
+//!
+//! Descriptions come from the IDL, not from the Rust types, which know no typedefs. What has a name is named by its
+//! constant, so a description is flat, whatever it is of.
+
+use proc_macro2::{Literal, TokenStream};
+use quote::quote;
+
+use super::Cx;
+use super::docs::doc;
+use super::ident::RustName;
+use crate::model::{ConstValue, Def, DefId, DefKind, Docs, Flavour, Member, Primitive, Type, TypeId, Union};
+
+impl Cx<'_> {
+    /// The type code of a definition: an implementation of `Typed`, or what a typedef has in its place.
+    pub(super) fn typed(&self, depth: usize, def: &Def) -> TokenStream {
+        let v1 = &self.v1;
+        if let DefKind::Typedef(_) = def.kind {
+            return self.typed_alias(depth, def);
+        }
+        let Some(shape) = self.shape(depth, def) else { return TokenStream::new() };
+        let path = match def.kind {
+            DefKind::Interface(_) => self.reference(depth, def.id),
+            _ => self.item(depth, def.id),
+        };
+        let defined = self.defined(def, &shape);
+        quote! {
+            impl #v1::Typed for #path {
+                const DESC: &'static #v1::TypeDesc = #defined;
+            }
+        }
+    }
+
+    fn typed_alias(&self, depth: usize, def: &Def) -> TokenStream {
+        let v1 = &self.v1;
+        let Some(alias) = self.model.typedef(def.id) else { return TokenStream::new() };
+        let desc = self.desc(depth, alias.ty);
+        let defined = self.defined(def, &quote!(Alias(#desc)));
+        let constant = self.alias_desc(def.id);
+        let function = &self.names[def.id].type_code;
+        let text =
+            format!("The type code of `{}` (`{}`).", self.model.scoped_name(def.id), def.repository_id);
+        let docs = doc(&Docs::default(), &text);
+        quote! {
+            #[doc(hidden)]
+            pub const #constant: &#v1::TypeDesc = #defined;
+
+            #docs
+            pub fn #function() -> #v1::TypeCode {
+                #v1::TypeCode::of_desc(#constant)
+            }
+        }
+    }
+
+    /// The constant that describes a typedef.
+    pub(super) fn alias_desc(&self, id: DefId) -> RustName {
+        let function = self.names[id].type_code.as_str().to_uppercase();
+        RustName::verbatim(&format!("__ZORB_{function}"))
+    }
+
+    /// A description of a definition with this shape.
+    fn defined(&self, def: &Def, shape: &TokenStream) -> TokenStream {
+        let v1 = &self.v1;
+        let (id, name) = (&def.repository_id, &def.name);
+        quote! {
+            &#v1::TypeDesc::Defined(|| {
+                static __ZORB_DEFINITION: #v1::Definition =
+                    #v1::Definition::new(#id, #name, #v1::Shape::#shape);
+                &__ZORB_DEFINITION
+            })
+        }
+    }
+
+    fn shape(&self, depth: usize, def: &Def) -> Option<TokenStream> {
+        let v1 = &self.v1;
+        Some(match &def.kind {
+            DefKind::Interface(interface) => {
+                let kind = match interface.flavour {
+                    Flavour::Plain => quote!(ObjRef),
+                    Flavour::Abstract => quote!(AbstractInterface),
+                    Flavour::Local => quote!(LocalInterface),
+                };
+                quote!(Opaque(#v1::TcKind::#kind))
+            }
+            DefKind::Struct(_) => {
+                let members = self.described(depth, &self.model.all_struct_members(def.id));
+                quote!(Struct(#members))
+            }
+            DefKind::Exception(_) => {
+                let members = self.described(depth, &self.model.all_struct_members(def.id));
+                quote!(Except(#members))
+            }
+            DefKind::Enum(body) => {
+                let names = body.enumerators.iter().map(|enumerator| &enumerator.name);
+                quote!(Enum(&[#(#names),*]))
+            }
+            DefKind::Union(body) => self.union_shape(depth, body),
+            _ => return None,
+        })
+    }
+
+    fn described(&self, depth: usize, members: &[&Member]) -> TokenStream {
+        let member = |member: &&Member| {
+            let (name, desc) = (&member.name, self.desc(depth, member.ty));
+            quote!((#name, #desc))
+        };
+        let members = members.iter().map(member);
+        quote!(&[#(#members),*])
+    }
+
+    fn union_shape(&self, depth: usize, body: &Union) -> TokenStream {
+        let discriminator = self.desc(depth, body.discriminator);
+        let mut default = quote!(::core::option::Option::None);
+        let mut members = Vec::new();
+        for case in &body.cases {
+            let (name, desc) = (&case.member.name, self.desc(depth, case.member.ty));
+            for value in case.labels.iter().map(|label| label_bits(&label.value)) {
+                members.push(quote!((#value, #name, #desc)));
+            }
+            if case.is_default {
+                let index = Literal::usize_unsuffixed(members.len());
+                default = quote!(::core::option::Option::Some(#index));
+                members.push(quote!((0, #name, #desc)));
+            }
+        }
+        quote!(Union { discriminator: #discriminator, default: #default, members: &[#(#members),*] })
+    }
+
+    /// The description of a type where it is used, as a constant expression.
+    pub(super) fn desc(&self, depth: usize, ty: TypeId) -> TokenStream {
+        let v1 = &self.v1;
+        match self.model.ty(ty) {
+            Type::Primitive(primitive) => {
+                let constant = basic(*primitive);
+                quote!(#v1::TypeDesc::#constant)
+            }
+            Type::String(None) => quote!(#v1::TypeDesc::STRING),
+            Type::String(Some(bound)) => quote!(&#v1::TypeDesc::String { bound: #bound }),
+            Type::WString(None) => quote!(#v1::TypeDesc::WSTRING),
+            Type::WString(Some(bound)) => quote!(&#v1::TypeDesc::WString { bound: #bound }),
+            Type::Sequence { element, bound } => {
+                let (element, bound) = (self.desc(depth, *element), bound.unwrap_or(0));
+                quote!(&#v1::TypeDesc::Sequence { element: #element, bound: #bound })
+            }
+            Type::Array { element, dims } => {
+                let element = self.desc(depth, *element);
+                dims.iter().rev().fold(
+                    element,
+                    |element, length| quote!(&#v1::TypeDesc::Array { element: #element, length: #length }),
+                )
+            }
+            Type::Object => quote!(#v1::TypeDesc::OBJECT),
+            Type::Any => quote!(#v1::TypeDesc::ANY),
+            Type::TypeCode => quote!(#v1::TypeDesc::TYPE_CODE),
+            Type::ValueBase => quote!(#v1::TypeDesc::VALUE_BASE),
+            Type::Fixed { digits, scale } => {
+                let (digits, scale) = (Literal::u8_unsuffixed(*digits), Literal::u8_unsuffixed(*scale));
+                quote!(&#v1::TypeDesc::Fixed { digits: #digits, scale: #scale })
+            }
+            // No type code has such a kind; what is on the wire is a sequence of pairs. Refused before anything is written.
+            Type::Map { .. } => quote!(#v1::TypeDesc::NULL),
+            Type::Named(def) if self.model.typedef(*def).is_some() => {
+                self.path(depth, *def, &self.alias_desc(*def))
+            }
+            Type::Named(def) => {
+                let path = match self.model.interface(*def) {
+                    Some(_) => self.reference(depth, *def),
+                    None => self.item(depth, *def),
+                };
+                quote!(<#path as #v1::Typed>::DESC)
+            }
+        }
+    }
+}
+
+/// The constant that describes a basic type; those of eight bits have one kind.
+fn basic(primitive: Primitive) -> TokenStream {
+    match primitive {
+        Primitive::Boolean => quote!(BOOLEAN),
+        Primitive::Octet | Primitive::Int8 | Primitive::UInt8 => quote!(OCTET),
+        Primitive::Char => quote!(CHAR),
+        Primitive::WChar => quote!(WCHAR),
+        Primitive::Short => quote!(SHORT),
+        Primitive::UShort => quote!(USHORT),
+        Primitive::Long => quote!(LONG),
+        Primitive::ULong => quote!(ULONG),
+        Primitive::LongLong => quote!(LONGLONG),
+        Primitive::ULongLong => quote!(ULONGLONG),
+        Primitive::Float => quote!(FLOAT),
+        Primitive::Double => quote!(DOUBLE),
+        Primitive::LongDouble => quote!(LONGDOUBLE),
+    }
+}
+
+/// A label as a number, an `unsigned long long` by its bits.
+fn label_bits(value: &ConstValue) -> TokenStream {
+    let bits = match value {
+        ConstValue::Integer(value) => *value as i64,
+        ConstValue::Bool(value) => i64::from(*value),
+        ConstValue::Char(octet) => i64::from(*octet),
+        ConstValue::WChar(unit) => i64::from(*unit),
+        ConstValue::Enum { ordinal, .. } => i64::from(*ordinal),
+        // No discriminators.
+        _ => 0,
+    };
+    let digits = Literal::u64_unsuffixed(bits.unsigned_abs());
+    if bits < 0 { quote!(-#digits) } else { quote!(#digits) }
+}
