@@ -4,6 +4,7 @@
 # is given. Only what is out of date is built again. JacORB's jars come by Maven, once.
 #
 #   omniorb/{peer,bench}-{server,client}    programs
+#   omniorb/any-peer                        program, server and client
 #   jacorb/{peer,bench}-{server,client}     programs (shell, which starts java)
 #
 # A peer whose tools or jars are missing is skipped, loudly; with CI=true that is a failure.
@@ -47,15 +48,18 @@ omniorb() {
   local flags=(-std=c++17 -O2 -Wall -Wno-switch-bool -I"$dir/gen" -I"$src/omniorb")
   local libs=(-lomniORB4 -lomnithread -lomniCodeSets4 -pthread)
   mkdir -p "$dir/gen" "$dir/obj"
-  for unit in types extras bench; do
+  for unit in types extras bench anys; do
+    local any=()
+    [ "$unit" = anys ] && any=(-Wba)   # with anys and type codes
     if newer "$dir/gen/$unit.hh" "$src/idl/$unit.idl"; then
       rm -f "$dir/gen/$unit.hh"
       mkdir -p "$dir/gen.new"   # made beside, so that a failure leaves nothing behind
-      omniidl -bcxx -C"$dir/gen.new" "$src/idl/$unit.idl"
-      mv "$dir/gen.new/${unit}SK.cc" "$dir/gen.new/$unit.hh" "$dir/gen/"
+      omniidl -bcxx "${any[@]}" -C"$dir/gen.new" "$src/idl/$unit.idl"
+      mv "$dir/gen.new/$unit"*SK.cc "$dir/gen.new/$unit.hh" "$dir/gen/"
     fi
     compile "$dir/obj/${unit}SK.o" "$dir/gen/${unit}SK.cc" "$dir/gen/$unit.hh"
   done
+  compile "$dir/obj/anysDynSK.o" "$dir/gen/anysDynSK.cc" "$dir/gen/anys.hh"
   local headers=("$src"/omniorb/*.h "$dir"/gen/*.hh)
   for unit in "$src"/omniorb/*.cc; do
     compile "$dir/obj/$(basename "$unit" .cc).o" "$unit" "${headers[@]}"
@@ -64,6 +68,8 @@ omniorb() {
   link peer-client peer_client peer record probes checks_echo checks_calls checks_references typesSK extrasSK
   link bench-server bench_server benchSK
   link bench-client bench_client benchSK
+  libs=(-lomniDynamic4 "${libs[@]}")
+  link any-peer any_peer anysSK anysDynSK
 }
 compile() {   # object, source, headers...
   newer "$@" || return 0

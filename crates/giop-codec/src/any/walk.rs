@@ -198,8 +198,12 @@ impl Walker<'_> {
     fn named(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, named: &Named) -> Done {
         match (&named.body, named.kind) {
             (Body::Members(members), TcKind::Except) => {
-                let id = d.read_str_ascii()?;
-                self.put(d, |e| e.put_ascii(id))?;
+                // omniORB leaves out the id, which the type code says anyway.
+                let id = d.clone().read_octet_str();
+                if named.id.is_empty() || id.is_ok_and(|id| id == named.id.as_bytes()) {
+                    d.read_octet_str()?;
+                }
+                self.put(d, |e| e.put_ascii(&named.id))?;
                 self.members(d, nodes, members)
             }
             (Body::Members(members), _) => self.members(d, nodes, members),
