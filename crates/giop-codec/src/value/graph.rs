@@ -254,6 +254,13 @@ impl<V: ValueType> From<V> for Value<V> {
     }
 }
 
+/// For whoever takes `impl Into<Option<Value<V>>>`: the same value.
+impl<V> From<&Value<V>> for Option<Value<V>> {
+    fn from(value: &Value<V>) -> Option<Value<V>> {
+        Some(value.clone())
+    }
+}
+
 /// The state of a [`Value`], kept alive.
 pub struct ValueRef<V>(Place<V>);
 
