@@ -16,6 +16,7 @@ mod source;
 pub mod testing;
 mod trace;
 mod transport;
+pub mod values;
 
 pub use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 pub use giop_proto::DepositTarget;
@@ -39,18 +40,6 @@ pub mod types {
         WString,
     };
     pub use giop_codec::typecode::{TcKind, TypeCode, TypeCodeError, Typed, ValueModifier, Visibility};
-}
-
-/// Value types: graphs that travel by value, with sharing, cycles and null.
-pub mod values {
-    pub use giop_codec::value::{
-        CustomMarshal, Extends, GraphBuilder, Value, ValueBase, ValueForm, ValueRef, ValueType,
-    };
-    /// What custom value types are written to and read from.
-    pub use giop_codec::{
-        DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind,
-        cdr::{CdrDecode, CdrEncode, Decoder, Encoder},
-    };
 }
 
 /// What the wire carries: references, service contexts, versions.
@@ -108,4 +97,5 @@ pub mod private {
         UserException, unknown_user_exception,
     };
     pub use crate::source::ByteSource;
+    pub use crate::values::Abstract;
 }
