@@ -15,7 +15,7 @@ use std::rc::Rc;
 use crate::ast::{Declarator, Head, Ident, Item, ItemKind, TypeKind, TypeSpec};
 use crate::diagnostic::{Collector, Diagnostic, Diagnostics};
 use crate::model::{
-    Const, Def, DefId, DefKind, Interface, Model, Module, Struct, Type, TypeId, Typedef, Union,
+    Const, Def, DefId, DefKind, Flavour, Interface, Model, Module, Struct, Type, TypeId, Typedef, Union,
 };
 use crate::parse::Parsed;
 use crate::source::{Sources, Span};
@@ -26,6 +26,7 @@ mod constructed;
 mod expr;
 mod finish;
 mod fixed;
+mod flavour;
 mod interface;
 mod lookup;
 mod real;
@@ -233,6 +234,7 @@ impl Resolver<'_> {
         if let Some(Entity::Def(id)) = self.declared(scope, &name.text) {
             let def = self.model.def(id);
             if std::mem::discriminant(&def.kind) == std::mem::discriminant(&kind) && def.name == name.text {
+                self.check_same_flavour(id, name, &kind);
                 return self.check_forward_prefix(id, name, scope);
             }
         }
@@ -251,10 +253,12 @@ impl Resolver<'_> {
             let same =
                 std::mem::discriminant(&def.kind) == std::mem::discriminant(&kind) && def.name == name.text;
             if same && matches!(self.states[id.index()].progress, Progress::Forward(_)) {
+                self.check_same_flavour(id, name, &kind);
                 self.check_forward_prefix(id, name, scope);
                 let annotations = self.annotations(head);
                 if let Some(def) = self.model.defs.get_mut(id.index()) {
                     (def.docs, def.annotations, def.span) = (head.docs.clone(), annotations, name.span);
+                    def.kind = kind;
                 }
                 self.move_declaration(scope, name);
                 self.states[id.index()].progress = Progress::Open;
@@ -397,6 +401,11 @@ impl DefKind {
     pub(crate) fn what(&self) -> &'static str {
         match self {
             DefKind::Const(_) => "constant",
+            DefKind::Interface(interface) => match interface.flavour {
+                Flavour::Plain => "interface",
+                Flavour::Abstract => "abstract interface",
+                Flavour::Local => "local interface",
+            },
             DefKind::Value(value) if value.is_event => "event type",
             DefKind::Value(_) => "value type",
             DefKind::ValueBox(_) => "value box",

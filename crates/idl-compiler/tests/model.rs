@@ -2,7 +2,9 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
-use idl_compiler::model::{ConstValue, DefId, ValueModifier, Visibility, ZeroCopyField, ZeroCopyProblem};
+use idl_compiler::model::{
+    ConstValue, DefId, Flavour, ValueModifier, Visibility, ZeroCopyField, ZeroCopyProblem,
+};
 use idl_compiler::{Model, Source, compile};
 
 fn model(idl: &str) -> Model {
@@ -392,4 +394,27 @@ fn latin_1_octets_are_understood() {
         compile(Source::octets("latin.idl", idl)).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
     assert_eq!(value(&model, "S"), ConstValue::String("café".to_owned()));
     assert_eq!(value(&model, "C"), ConstValue::Char(0xe9));
+}
+
+#[test]
+fn the_flavour_of_an_interface_is_that_of_all_its_declarations() {
+    let model = model(
+        "abstract interface A; local interface L; interface P { void f() context (\"a\", \"b.*\"); };
+         abstract interface A { }; local interface L : P, A { native N; N g(in N n); };
+         typedef L M; struct S { sequence<M> ls; }; struct T { P p; };",
+    );
+    let flavour = |name: &str| model.interface(find(&model, name)).map(|interface| interface.flavour);
+    assert_eq!(flavour("A"), Some(Flavour::Abstract));
+    assert_eq!(flavour("L"), Some(Flavour::Local));
+    assert_eq!(flavour("P"), Some(Flavour::Plain));
+    let operation = model.all_operations(find(&model, "L")).next().expect("an operation").1;
+    assert_eq!(operation.context, ["a", "b.*"]);
+    assert_eq!(id(&model, "L::N"), "IDL:L/N:1.0");
+    let local = |name: &str| {
+        let types = model.member_types(find(&model, name));
+        types.into_iter().find_map(|ty| model.local_part(ty))
+    };
+    assert_eq!(local("S"), Some(find(&model, "L")));
+    assert_eq!(local("M"), Some(find(&model, "L")));
+    assert_eq!(local("T"), None);
 }

@@ -63,6 +63,9 @@ const PIECES: &[&str] = &[
     "ValueBase",
     "abstract",
     "local",
+    "local interface",
+    "abstract interface",
+    "native",
     "fixed",
     "import",
     "component",
@@ -177,6 +180,12 @@ const DECLARATIONS: &[&str] = &[
     "module CORBA { typedef TypeCode A; };",
     "module CORBA { interface TypeCode; };",
     "@zero_copy struct B { octet o[a]; A a2; };",
+    "local interface I;",
+    "local interface I { I f(in E a) raises (E); };",
+    "abstract interface A : I { attribute B b; };",
+    "local interface E : A, I { void g(inout M m) context (\"a\", \"b*\"); };",
+    "native E;",
+    "exception E { I i; sequence<M> m; };",
 ];
 
 fn check(text: &str) {

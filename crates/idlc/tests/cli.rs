@@ -178,6 +178,10 @@ fn the_model_is_json() {
     let run = idlc(folder.path(), &["model", "--json", "-"], value_types);
     assert_eq!((run.code, run.err.as_str()), (0, ""));
     insta::assert_snapshot!("model_of_value_types", run.out);
+    let text = "abstract interface A { }; local interface L : A { native N; void f(in N x); };\n";
+    let run = idlc(folder.path(), &["model", "--json", "-"], text);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    insta::assert_snapshot!("model_of_local", run.out);
 }
 
 #[test]

@@ -321,6 +321,21 @@ impl Model {
         })
     }
 
+    /// A local interface that is reachable from the type through members, elements, state and typedefs: then values of the
+    /// type never leave the process.
+    pub fn local_part(&self, id: TypeId) -> Option<DefId> {
+        let local = std::cell::Cell::new(None);
+        self.every_part(id, |ty| {
+            if let Type::Named(def) = ty
+                && self.interface(*def).is_some_and(|interface| interface.flavour == Flavour::Local)
+            {
+                local.set(Some(*def));
+            }
+            local.get().is_none()
+        });
+        local.get()
+    }
+
     /// The type can be compared for equality and hashed: no floating type, `any`, value, abstract interface or native
     /// type is reachable.
     pub fn is_hashable(&self, id: TypeId) -> bool {

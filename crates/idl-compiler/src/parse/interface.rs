@@ -10,12 +10,23 @@ use crate::model::{Direction, Flavour};
 use crate::token::{Punct, TokenKind};
 
 impl Parser<'_> {
+    /// `abstract` or `local` before `interface`.
+    pub(super) fn at_flavoured_interface(&self) -> bool {
+        matches!(self.kind(), TokenKind::Keyword("abstract" | "local"))
+            && *self.kind_at(1) == TokenKind::Keyword("interface")
+    }
+
     /// An interface or its forward declaration.
     pub(super) fn interface(&mut self, mut head: Head) -> Parse<Item> {
+        let flavour = match () {
+            () if self.take_keyword("abstract") => Flavour::Abstract,
+            () if self.take_keyword("local") => Flavour::Local,
+            () => Flavour::Plain,
+        };
         self.advance();
         let name = self.new_ident("the name of the interface")?;
         if self.take_punct(Punct::Semicolon) {
-            return Ok(Item { head, kind: ItemKind::ForwardInterface { flavour: Flavour::Plain, name } });
+            return Ok(Item { head, kind: ItemKind::ForwardInterface { flavour, name } });
         }
         let bases = if self.take_punct(Punct::Colon) { self.names("a base interface")? } else { Vec::new() };
         if !self.at_punct(Punct::BraceOpen) {
@@ -23,7 +34,13 @@ impl Parser<'_> {
             return self.expected(wanted);
         }
         let items = self.scope(Place::Interface, &mut head, &name.text, "interface")?;
-        Ok(Item { head, kind: ItemKind::Interface { flavour: Flavour::Plain, name, bases, items } })
+        Ok(Item { head, kind: ItemKind::Interface { flavour, name, bases, items } })
+    }
+
+    /// `native Name`
+    pub(super) fn native(&mut self) -> Parse<ItemKind> {
+        self.advance();
+        Ok(ItemKind::Native(self.new_ident("the name of the native type")?))
     }
 
     /// An operation or attribute.

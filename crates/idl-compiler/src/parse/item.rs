@@ -63,14 +63,22 @@ impl Parser<'_> {
         let (kind, what) = match *self.kind() {
             TokenKind::Keyword("module") if !inside => return self.module(head),
             TokenKind::Keyword("interface") if !inside => return self.interface(head),
+            _ if !inside && self.at_flavoured_interface() => return self.interface(head),
             _ if !inside && self.at_value() => return self.value(head, false),
-            TokenKind::Keyword("module" | "interface" | "valuetype" | "abstract" | "custom") if inside => {
+            TokenKind::Keyword("module" | "interface" | "valuetype" | "abstract" | "custom" | "local")
+                if inside =>
+            {
                 let around = if place == Place::Value { "a value type" } else { "an interface" };
                 let message = format!("{} cannot stand inside {around}", self.kind().describe());
                 let error = Diagnostic::error("syntax", self.span(), message);
                 self.report(error);
                 return Err(Reported);
             }
+            TokenKind::Keyword("local") => {
+                self.advance();
+                return self.expected("`interface` after `local`");
+            }
+            TokenKind::Keyword("native") => (self.native()?, "this native type"),
             TokenKind::Keyword("typedef") => (self.typedef()?, "this typedef"),
             TokenKind::Keyword("const") => (self.constant()?, "this constant"),
             TokenKind::Keyword("exception") => (self.exception()?, "this exception"),

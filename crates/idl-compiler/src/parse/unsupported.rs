@@ -34,9 +34,7 @@ impl Parser<'_> {
                 self.advance();
                 "@annotation".to_owned()
             }
-            TokenKind::Keyword("native") => "native".to_owned(),
-            TokenKind::Keyword(word @ ("abstract" | "custom" | "local")) => match self.kind_at(1) {
-                TokenKind::Keyword(next @ "interface") => format!("{word} {next}"),
+            TokenKind::Keyword(word @ ("abstract" | "custom")) => match self.kind_at(1) {
                 TokenKind::Ident { text, escaped: false } if text == "eventtype" => format!("{word} {text}"),
                 _ => return Ok(None),
             },

@@ -7,6 +7,7 @@ use crate::model::{DefId, DefKind, Model, Type, TypeId};
 impl Resolver<'_> {
     pub(super) fn finish(&mut self) {
         self.report_undefined();
+        self.check_local_types();
         for index in 0..self.model.defs.len() {
             let id = DefId(index as u32);
             self.check_definition(id);

@@ -14,12 +14,13 @@ impl Resolver<'_> {
         head: Head,
         flavour: Flavour,
         name: &Ident,
-        bases: &[Name],
+        names: &[Name],
         items: Vec<Item>,
         scope: ScopeId,
     ) {
         // Bases are looked up around the interface, before its own name counts as defined.
-        let bases = self.bases(bases, name, "base", scope);
+        let bases = self.bases(names, name, "base", scope);
+        self.check_base_flavours(flavour, name, names, &bases);
         let body = Interface { flavour, ..Interface::default() };
         let (id, _) = self.begin(&head, name, DefKind::Interface(body), scope);
         if let DefKind::Interface(interface) = &mut self.model.defs[id.index()].kind {
@@ -126,6 +127,7 @@ impl Resolver<'_> {
         }
         let inside = self.inner_scope(None, scope);
         self.check_oneway(&operation);
+        self.check_context(&operation);
         let params: Vec<_> =
             operation.params.into_iter().filter_map(|param| self.param(param, inside)).collect();
         self.check_streams(&params);
@@ -163,6 +165,37 @@ impl Resolver<'_> {
         for (span, message) in wrong {
             let error = Diagnostic::error("oneway", span, message).and(oneway, "declared oneway here");
             self.report(error.note("a oneway operation has no reply that could carry anything back"));
+        }
+    }
+
+    /// Patterns under `context` are names of properties, or their beginnings with a `*` behind.
+    fn check_context(&mut self, operation: &ast::Operation) {
+        let streamed = || operation.params.iter().flat_map(|param| &param.head.annotations);
+        if let (Some(first), Some(stream)) =
+            (operation.context.first(), streamed().find(|annotation| annotation.name == "stream"))
+        {
+            let message = format!("`@stream` in operation `{}`, which sends a context", operation.name.text);
+            let error = Diagnostic::error("bad-annotation", stream.span, message);
+            let error = error.and(first.span, "the context follows the arguments");
+            self.report(error.note("what comes behind a stream could be read only after all of it"));
+        }
+        for (index, pattern) in operation.context.iter().enumerate() {
+            let name = pattern.text.strip_suffix('*').unwrap_or(&pattern.text);
+            let fits = name.starts_with(|c: char| c.is_ascii_alphabetic())
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'));
+            if !fits {
+                let message = format!("`{}` is not the name of a property", pattern.text);
+                let error = Diagnostic::error("bad-context", pattern.span, message);
+                self.report(error.note(
+                    "a letter, then letters, digits, `_` and `.`; with a `*` at the end, the beginning of names",
+                ));
+            }
+            let earlier = operation.context.iter().take(index).find(|earlier| earlier.text == pattern.text);
+            if let Some(earlier) = earlier {
+                let message = format!("property `{}` is listed twice", pattern.text);
+                let warning = Diagnostic::warning("bad-context", pattern.span, message);
+                self.report(warning.and(earlier.span, "the first is here"));
+            }
         }
     }
 

@@ -1,6 +1,5 @@
 idl_macros::idl! {
     struct T { map<long, string> m; };
-    local interface L { };
 }
 
 idl_macros::idl! {
