@@ -36,10 +36,10 @@ macro_rules! include_idl {
 
 pub use orb_runtime::{
     ActivateError, Activation, ArgsError, BuildError, ByteSource, ByteStream, CompletionStatus, DepositError,
-    DepositTarget, InvalidName, Latency, Limits, MinorCode, NarrowError, ObjectRef, Orb, OrbBuilder, Peer,
-    PoolStats, Reference, ReplyInfo, Request, ResolveError, ResultExt, Retry, Servant, Serves,
-    ShutdownReport, Stats, SyncScope, SystemException, SystemExceptionKind, Transport, TransportStats,
-    blocking, minor, request, testing, try_request,
+    DepositTarget, InvalidName, Latency, Limits, LocalReference, MinorCode, NarrowError, ObjectRef, Orb,
+    OrbBuilder, Peer, PoolStats, Reference, ReplyInfo, Request, ResolveError, ResultExt, Retry, Servant,
+    Serves, ServesLocally, ShutdownReport, Stats, SyncScope, SystemException, SystemExceptionKind, Transport,
+    TransportStats, blocking, minor, request, testing, try_request,
 };
 
 /// Types of the IDL mapping that Rust itself does not have.
@@ -65,7 +65,7 @@ pub mod prelude {
     pub use std::time::Duration;
 
     pub use crate::{
-        Any, Bounded, Bytes, Char, CompletionStatus, Fixed, LongDouble, ObjectRef, Orb, Reference, ResultExt,
+        Any, Bounded, Bytes, Char, CompletionStatus, Fixed, LocalReference, LongDouble, ObjectRef, Orb, Reference, ResultExt,
         Seq, SystemException, SystemExceptionKind, TypeCode, Typed, Value, ValueBase, WChar, WString,
     };
 }

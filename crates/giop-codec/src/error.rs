@@ -163,6 +163,8 @@ pub enum DecodeErrorKind {
     NotInAny,
     /// A value of a type for which there is no factory (`MARSHAL` minor OMG 1).
     NoValueFactory,
+    /// A local object or a value of a native type, which no message can hold (`MARSHAL` minor OMG 4).
+    LocalObject,
     /// Octets that break another rule of the format being read.
     Malformed,
 }
@@ -192,6 +194,7 @@ impl DecodeErrorKind {
             DecodeErrorKind::InvalidTypeCode => "type code is of no type that there can be",
             DecodeErrorKind::NotInAny => "no any can hold a value of this type",
             DecodeErrorKind::NoValueFactory => "value of a type that is not registered, nor one of its bases",
+            DecodeErrorKind::LocalObject => "a local object cannot come in a message",
             DecodeErrorKind::Malformed => "malformed data",
         }
     }
@@ -233,6 +236,7 @@ impl DecodeError {
                 (SystemExceptionKind::Marshal, minor::MARSHAL_NO_VALUE_FACTORY)
             }
             DecodeErrorKind::NoOrb => (SystemExceptionKind::Initialize, MinorCode::NONE),
+            DecodeErrorKind::LocalObject => (SystemExceptionKind::Marshal, minor::MARSHAL_LOCAL_OBJECT),
             _ => (SystemExceptionKind::Marshal, MinorCode::NONE),
         };
         SystemException::new(kind, minor, completed).with_source(self)

@@ -25,7 +25,8 @@ pub use giop_proto::Stats;
 pub use giop_proto::pool::PoolStats;
 pub use orb::{ActivateError, Activation, ArgsError, BuildError, Latency, Orb, OrbBuilder, ShutdownReport};
 pub use reference::{
-    InvalidName, NarrowError, ObjectRef, Reference, ReplyInfo, ResolveError, Retry, SyncScope,
+    InvalidName, LocalReference, NarrowError, ObjectRef, Reference, ReplyInfo, ResolveError, Retry,
+    ServesLocally, SyncScope,
 };
 pub use serve::{ByteStream, DepositError, Request, Servant, Serves, request, try_request};
 pub use source::ByteSource;
@@ -91,7 +92,9 @@ pub mod private {
     pub use crate::invoke::{
         LocalFuture, LocalServant, Operation, invoke, invoke_from, local, send_oneway, send_oneway_from,
     };
-    pub use crate::reference::{ObjectRef, Reference};
+    pub use crate::reference::{
+        LocalObject, LocalReference, Native, ObjectRef, Reference, ServesLocally, not_received, not_sent,
+    };
     pub use crate::serve::{
         ByteStream, DispatchSlot, OpTable, Outcome, ServerRequest, Serves, Skeleton, StreamStart,
         UserException, unknown_user_exception,

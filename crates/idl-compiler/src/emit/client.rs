@@ -17,7 +17,7 @@ impl Cx<'_> {
             let (docs, name) = (method.docs(), method.ident());
             let parameters = self.parameters(depth, method, Side::Client);
             let output = self.output(depth, method);
-            let call = self.call(depth, method);
+            let call = self.call(depth, def, method);
             quote! {
                 #docs
                 pub async fn #name(&self, #(#parameters),*) -> #output {
@@ -62,7 +62,7 @@ impl Cx<'_> {
                 let name = &method.name;
                 let parameters = self.parameters(depth, method, Side::Client);
                 let future = self.future(depth, method);
-                let call = self.call(depth, method);
+                let call = self.call(depth, def, method);
                 quote!(fn #name(&self, #(#parameters),*) -> #future { #call })
             });
             quote!(impl #item for #path { #(#methods)* })
@@ -78,8 +78,10 @@ impl Cx<'_> {
     }
 
     /// The call of the function behind a method, from inside of the method.
-    fn call(&self, depth: usize, method: &Method) -> TokenStream {
-        let hidden = self.hidden_path(depth, method.owner);
+    fn call(&self, depth: usize, def: &Def, method: &Method) -> TokenStream {
+        // A local object has calls of its own for what it inherits too.
+        let local = self.is_local(def.id);
+        let hidden = self.hidden_path(depth, if local { def.id } else { method.owner });
         let function = method.call_name();
         let arguments = method.sent().map(|param| {
             let name = &param.name;
@@ -89,7 +91,8 @@ impl Cx<'_> {
                 quote!(#name)
             }
         });
-        quote!(#hidden::#function(&self.object, #(#arguments),*))
+        let target = if local { quote!(&*self.object) } else { quote!(&self.object) };
+        quote!(#hidden::#function(#target, #(#arguments),*))
     }
 
     /// The function that makes the call: to a servant of the same process, or by a message.
@@ -102,10 +105,7 @@ impl Cx<'_> {
         let kind = if method.oneway { quote!(oneway) } else { quote!(twoway) };
         let streamed = method.params.iter().any(|param| param.stream).then(|| quote!(.streamed()));
         let checks = self.bound_checks(method);
-        let arguments = method.sent().map(|param| {
-            let name = &param.name;
-            if param.stream { quote!(#v1::ByteStream::from(#name)) } else { quote!(#name) }
-        });
+        let arguments = self.local_arguments(method);
         let name = &method.name;
         let encode = self.encode_arguments(method);
         // A stream is the last argument: what encodes the others does not know of it.
@@ -138,8 +138,18 @@ impl Cx<'_> {
         }
     }
 
+    /// What a local servant is called with.
+    pub(super) fn local_arguments(&self, method: &Method) -> Vec<TokenStream> {
+        let v1 = &self.v1;
+        let argument = |param: &super::method::Parameter| {
+            let name = &param.name;
+            if param.stream { quote!(#v1::ByteStream::from(#name)) } else { quote!(#name) }
+        };
+        method.sent().map(argument).collect()
+    }
+
     /// Bounded arguments come in as plain ones: too long ones are refused before anything is sent.
-    fn bound_checks(&self, method: &Method) -> TokenStream {
+    pub(super) fn bound_checks(&self, method: &Method) -> TokenStream {
         let v1 = &self.v1;
         let sent = method.sent().filter(|param| !param.is_inout());
         let checks = sent.filter_map(|param| {
@@ -183,7 +193,10 @@ impl Cx<'_> {
             .iter()
             .map(|result| {
                 let ty = self.ty(depth, result.ty);
-                quote!(<#ty as #v1::CdrDecode>::decode(__zorb_d))
+                match self.is_native(result.ty) {
+                    true => quote!(<#v1::Native<#ty> as #v1::CdrDecode>::decode(__zorb_d).map(|__zorb_n| __zorb_n.0)),
+                    false => quote!(<#ty as #v1::CdrDecode>::decode(__zorb_d)),
+                }
             })
             .collect();
         if let Some(reply) = &method.reply {

@@ -1,5 +1,7 @@
 //! Definitions of included files whose Rust is elsewhere: what is left out, and the paths that lead there.
 
+use std::collections::HashMap;
+
 use proc_macro2::TokenStream;
 use quote::quote;
 
@@ -16,6 +18,8 @@ pub(super) struct External {
     /// By definition: the last part of the path of an entry that names it.
     names: Vec<Option<String>>,
     emitted: Vec<bool>,
+    /// The Rust types that entries give native types, by definition.
+    natives: HashMap<DefId, TokenStream>,
 }
 
 impl External {
@@ -40,16 +44,29 @@ impl External {
             let compiled = options.include_policy == IncludePolicy::Compile;
             emitted[def.id.index()] = !included || compiled && places[def.id.index()].is_none();
         }
+        // What an entry says of a native type by its own name is the type, not where its alias is.
+        let mut natives = HashMap::new();
+        for def in model.defs().iter().filter(|def| matches!(def.kind, DefKind::Native)) {
+            if let Some(path) = native(model, options, def.id) {
+                natives.insert(def.id, path.clone());
+                emitted[def.id.index()] = true;
+            }
+        }
         // A module is written if anything in it is. Children come after their parents.
         for def in model.defs().iter().rev().filter(|def| is_module(model, def.id)) {
             emitted[def.id.index()] = model.children(def.id).iter().any(|child| emitted[child.index()]);
         }
-        External { places, names, emitted }
+        External { places, names, emitted, natives }
     }
 
     /// The definition is part of the output.
     pub(super) fn emitted(&self, id: DefId) -> bool {
         self.emitted[id.index()]
+    }
+
+    /// The Rust type of a native type, where an entry says so, from `depth` modules below the hidden root.
+    pub(super) fn native(&self, depth: usize, id: DefId) -> Option<TokenStream> {
+        self.natives.get(&id).map(|path| placed(path, depth))
     }
 
     /// The path of the module in which a definition lies that is elsewhere, from `depth` modules below the hidden root.
@@ -68,6 +85,13 @@ impl External {
     pub(super) fn check(&self, model: &Model, problems: &mut Vec<Diagnostic>) {
         let mut reported = vec![false; model.defs().len()];
         for def in model.defs().iter().filter(|def| self.emitted(def.id)) {
+            if matches!(def.kind, DefKind::Native) && !self.natives.contains_key(&def.id) {
+                let name = model.scoped_name(def.id);
+                let message = format!("nothing says which Rust type the native type `{name}` is");
+                let error = Diagnostic::error("no-extern", def.span, message);
+                let help = format!("say it with `extern(\"::{name}\" = ::path::Type)`");
+                problems.push(error.help(help));
+            }
             for used in used(model, def.id) {
                 let missing = !self.emitted(used) && self.places[used.index()].is_none();
                 if !missing || std::mem::replace(&mut reported[used.index()], true) {
@@ -92,11 +116,20 @@ impl External {
 /// What is wrong with the entry of [`Options::external`] at a position.
 pub(super) fn problem(model: &Model, options: &Options, index: usize) -> Option<OptionProblem> {
     let (idl, _) = options.external.get(index)?;
-    let covers = model
-        .defs()
-        .iter()
-        .any(|def| model.is_included(def.id) && entry_covers(model, idl, def.id).is_some());
+    let wanted = idl.trim_start_matches("::");
+    let is_native =
+        |id: DefId| matches!(model.def(id).kind, DefKind::Native) && model.scoped_name(id) == wanted;
+    let covers = model.defs().iter().any(|def| {
+        is_native(def.id) || model.is_included(def.id) && entry_covers(model, idl, def.id).is_some()
+    });
     (!covers).then_some(OptionProblem::NothingExternal(index))
+}
+
+/// The Rust type that an entry gives a native type by its own name.
+fn native<'o>(model: &Model, options: &'o Options, id: DefId) -> Option<&'o TokenStream> {
+    let name = model.scoped_name(id);
+    let entry = options.external.iter().find(|(idl, _)| idl.trim_start_matches("::") == name);
+    entry.map(|(_, path)| path)
 }
 
 /// The entry that says where the Rust of a definition is, the longest that fits, and what it names; `None` for all.

@@ -70,12 +70,11 @@ impl Cx<'_> {
             DefKind::Enum(body) => self.enumeration(depth, def, body),
             DefKind::Typedef(_) => self.typedef(depth, def),
             DefKind::Const(constant) => self.constant(depth, def, constant),
+            DefKind::Native => self.native(depth, def),
             // Refused before anything is written.
-            DefKind::Value(_)
-            | DefKind::ValueBox(_)
-            | DefKind::Native
-            | DefKind::Bitset(_)
-            | DefKind::Bitmask(_) => return TokenStream::new(),
+            DefKind::Value(_) | DefKind::ValueBox(_) | DefKind::Bitset(_) | DefKind::Bitmask(_) => {
+                return TokenStream::new();
+            }
         };
         let typed = self.typed(depth, def);
         let inside = self.items(depth + 1, self.model.children(def.id));
@@ -105,13 +104,15 @@ impl Cx<'_> {
         // Bases first, each after its own; the interface last.
         let mut lineage = self.model.all_bases(def.id);
         lineage.push(def.id);
-        let reference = self.reference_type(depth, def);
+        let (reference, hidden) = match self.is_local(def.id) {
+            true => (self.local_reference(depth, def), self.hidden_local_module(depth + 1, def, &lineage)),
+            false => (self.reference_type(depth, def), self.hidden_module(depth + 1, def, &lineage)),
+        };
         let typed = self.typed(depth, def);
         let inherent = self.inherent_methods(depth, def, &lineage);
         let client_trait = self.client_trait(depth, def);
         let client_impls = self.client_impls(depth, def, &lineage);
         let servant = self.servant_trait(depth, def);
-        let hidden = self.hidden_module(depth + 1, def, &lineage);
 
         let mut inside = self.items(depth + 1, self.model.children(def.id));
         for method in &self.methods[&def.id] {

@@ -15,6 +15,7 @@ mod errors;
 mod external;
 mod ident;
 mod items;
+mod local;
 mod method;
 mod names;
 mod options;

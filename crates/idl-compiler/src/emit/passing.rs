@@ -68,10 +68,18 @@ impl Cx<'_> {
             // Refused before anything is written.
             Type::ValueBase | Type::Map { .. } => plain(Form::Borrow),
             Type::Named(def) => match self.model.def(*def).kind {
-                DefKind::Enum(_) => plain(Form::Value),
+                DefKind::Enum(_) | DefKind::Native => plain(Form::Value),
                 DefKind::Interface(_) => plain(Form::Reference),
                 _ => plain(Form::Borrow),
             },
+        }
+    }
+
+    /// The type is native: it has no form in a message.
+    pub(super) fn is_native(&self, u: Use) -> bool {
+        match self.model.stripped(u.ty) {
+            Type::Named(def) => matches!(self.model.def(*def).kind, DefKind::Native),
+            _ => false,
         }
     }
 
@@ -143,6 +151,9 @@ impl Cx<'_> {
     /// The statement that encodes an `in` parameter, or an `inout` one, which is owned.
     pub(super) fn encode_argument(&self, u: Use, inout: bool, name: &TokenStream) -> TokenStream {
         let v1 = &self.v1;
+        if self.is_native(u) {
+            return quote!(#v1::CdrEncode::encode(&#v1::Native(&#name), __zorb_e)?;);
+        }
         match self.passing(u).form {
             Form::WStr if !inout => quote!(#v1::CdrEncode::encode(&#v1::WStr(#name), __zorb_e)?;),
             Form::Str | Form::Slice | Form::Borrow | Form::Boxed if !inout => {
@@ -157,6 +168,10 @@ impl Cx<'_> {
         let v1 = &self.v1;
         let Passing { form, bound } = self.passing(u);
         let (stripped, non_nil) = self.strip(u);
+        if self.is_native(u) {
+            let ty = self.ty(depth, u);
+            return quote!(#v1::Native<#ty>);
+        }
         if form == Form::Slice
             && bound.is_none()
             && !inout
@@ -174,6 +189,7 @@ impl Cx<'_> {
     pub(super) fn to_servant(&self, u: Use, name: &TokenStream) -> TokenStream {
         let Passing { form, bound } = self.passing(u);
         match form {
+            _ if self.is_native(u) => quote!(#name.0),
             Form::Value | Form::Reference => quote!(#name),
             Form::Shared if bound.is_some() => quote!(#name.into_inner()),
             Form::Shared => quote!(#name),

@@ -22,7 +22,6 @@ fn definition(kind: &DefKind) -> Option<&'static str> {
         DefKind::Value(value) if value.is_event => Some("`eventtype`"),
         DefKind::Value(_) => Some("`valuetype`"),
         DefKind::ValueBox(_) => Some("a value box"),
-        DefKind::Native => Some("`native`"),
         DefKind::Bitset(_) => Some("`bitset`"),
         DefKind::Bitmask(_) => Some("`bitmask`"),
         DefKind::Interface(body) => interface(body),
@@ -33,9 +32,8 @@ fn definition(kind: &DefKind) -> Option<&'static str> {
 
 fn interface(body: &Interface) -> Option<&'static str> {
     match body.flavour {
-        Flavour::Plain => None,
+        Flavour::Plain | Flavour::Local => None,
         Flavour::Abstract => Some("`abstract interface`"),
-        Flavour::Local => Some("`local interface`"),
     }
 }
 

@@ -14,7 +14,7 @@ const GROUP: usize = 32;
 
 impl Cx<'_> {
     /// Path of an interface's servant trait.
-    fn servant(&self, depth: usize, id: DefId) -> TokenStream {
+    pub(super) fn servant(&self, depth: usize, id: DefId) -> TokenStream {
         self.path(depth, id, &self.names[id].servant)
     }
 
@@ -53,6 +53,23 @@ impl Cx<'_> {
                 }
             }
         });
+        let skeleton = quote!(::std::sync::Arc::new(#hidden::Skeleton { servant: __zorb_servant }));
+        let serves = match self.is_local(def.id) {
+            false => quote! {
+                impl<S: #path> #v1::Serves<S> for #reference {
+                    fn skeleton(__zorb_servant: S) -> ::std::sync::Arc<dyn #v1::Skeleton> {
+                        #skeleton
+                    }
+                }
+            },
+            true => quote! {
+                impl<S: #path> #v1::ServesLocally<S> for #reference {
+                    fn serve(__zorb_servant: S) -> Self {
+                        <Self as #v1::LocalReference>::from_local(#skeleton)
+                    }
+                }
+            },
+        };
         quote! {
             #docs
             pub trait #item: #supers ::core::marker::Send + ::core::marker::Sync + 'static {
@@ -63,11 +80,7 @@ impl Cx<'_> {
                 #(#forwards)*
             }
 
-            impl<S: #path> #v1::Serves<S> for #reference {
-                fn skeleton(__zorb_servant: S) -> ::std::sync::Arc<dyn #v1::Skeleton> {
-                    ::std::sync::Arc::new(#hidden::Skeleton { servant: __zorb_servant })
-                }
-            }
+            #serves
         }
     }
 
@@ -168,7 +181,7 @@ impl Cx<'_> {
     }
 
     /// Path of the local trait of `of` from inside the hidden module of `def`.
-    fn local_path(&self, depth: usize, def: &Def, of: DefId) -> TokenStream {
+    pub(super) fn local_path(&self, depth: usize, def: &Def, of: DefId) -> TokenStream {
         if of == def.id {
             return quote!(Local);
         }
@@ -177,14 +190,16 @@ impl Cx<'_> {
     }
 
     /// The object-safe form of the servant trait, through which calls inside of a process go.
-    fn local_trait(&self, depth: usize, def: &Def) -> TokenStream {
+    pub(super) fn local_trait(&self, depth: usize, def: &Def) -> TokenStream {
+        let v1 = &self.v1;
         let supers = self.super_traits(def, |base| self.local_path(depth, def, base));
         let methods = self.methods[&def.id].iter().map(|method| {
             let signature = self.local_signature(depth, method);
             quote!(#signature;)
         });
+        let object = self.is_local(def.id).then(|| quote!(#v1::LocalObject +));
         quote! {
-            pub trait Local: #supers ::core::marker::Send + ::core::marker::Sync + 'static {
+            pub trait Local: #supers #object ::core::marker::Send + ::core::marker::Sync + 'static {
                 #(#methods)*
             }
         }
@@ -199,7 +214,7 @@ impl Cx<'_> {
     }
 
     /// The skeleton is a local object of its interface and of all bases.
-    fn local_impls(&self, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
+    pub(super) fn local_impls(&self, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
         let servant = self.servant(depth, def.id);
         let impls = lineage.iter().map(|owner| {
             let local = self.local_path(depth, def, *owner);
@@ -369,9 +384,12 @@ impl Cx<'_> {
         let variables: Vec<_> =
             (0..method.results.len()).map(|index| format_ident!("__zorb_r{index}")).collect();
         let encode = |values: &[TokenStream]| {
+            let values = values.iter().zip(&method.results).map(|(value, result)| {
+                if self.is_native(result.ty) { quote!(&#v1::Native(&#value)) } else { quote!(&#value) }
+            });
             quote! {
                 |__zorb_e| {
-                    #(#v1::CdrEncode::encode(&#values, __zorb_e)?;)*
+                    #(#v1::CdrEncode::encode(#values, __zorb_e)?;)*
                     ::core::result::Result::Ok(())
                 }
             }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use syn::visit::{self, Visit};
 
 use super::{OptionProblem, Options, emit};
-use crate::{Model, Source, compile};
+use crate::{Compiler, Memory, Model, Source, compile};
 
 fn model(idl: &str) -> Model {
     compile(Source::text("test.idl", idl)).unwrap_or_else(|errors| panic!("{}", errors.render(false)))
@@ -388,4 +388,62 @@ fn the_path_of_the_runtime_can_be_chosen() {
     let options = Options { runtime: quote::quote!(crate::mine), ..Options::default() };
     let code = emit(&model(BANK), &options).expect("code").to_string();
     assert!(code.contains("crate :: mine :: __private :: v1") && !code.contains(":: zorb"));
+}
+
+/// Includes `base.idl`, which has a local interface and a native type.
+fn with_base(base: &str, shop: &str, options: &Options) -> Result<String, String> {
+    let files = Memory::from_iter([("base.idl", base), ("shop.idl", shop)]);
+    let model = Compiler::default().files(files).compile_files(["shop.idl"]);
+    let model = model.unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+    assert_eq!(options.check(&model), []);
+    let tokens = emit(&model, options).map_err(|errors| errors.render(false))?;
+    syn::parse2::<syn::File>(tokens.clone()).expect("generated code parses");
+    Ok(tokens.to_string().replace(' ', ""))
+}
+
+fn external(entries: &[(&str, &str)]) -> Options {
+    let entries = entries.iter().map(|(idl, path)| ((*idl).to_owned(), path.parse().expect("a path")));
+    Options { external: entries.collect(), ..Options::default() }
+}
+
+#[test]
+fn a_native_type_is_what_the_options_name_wherever_it_is_declared() {
+    let base = "module B { native N; local interface L { N f(in N n); }; };";
+    let shop = "#include \"base.idl\"\nmodule S { native M; local interface K : B::L { void g(in B::N n, in M m); }; };";
+    let text = with_base(base, shop, &external(&[("::B::N", "crate::Own"), ("S::M", "::other::Type")]));
+    let text = text.expect("code");
+    assert!(text.contains("pubtypeN=crate::Own;") && text.contains("pubtypeM=::other::Type;"), "{text}");
+    // The module is elsewhere, and has the alias.
+    let text = with_base(base, shop, &external(&[("::B", "::base::b"), ("::S::M", "crate::M")]));
+    let text = text.expect("code");
+    assert!(!text.contains("pubtypeN="), "{text}");
+    assert!(text.contains("::base::b::N") && text.contains("::base::b::LRef"), "{text}");
+    // Both: the user's type is what counts here.
+    let both = external(&[("::B", "::base::b"), ("::B::N", "crate::Own"), ("::S::M", "crate::M")]);
+    let text = with_base(base, shop, &both).expect("code");
+    assert!(text.contains("pubtypeN=crate::Own;") && text.contains("::base::b::LRef"), "{text}");
+
+    let errors = with_base(base, shop, &external(&[("::S::M", "crate::M")])).expect_err("an error");
+    assert_eq!(errors.matches("error[no-extern]").count(), 1, "{errors}");
+    assert!(errors.contains("extern(\"::B::N\" = ::path::Type)"), "{errors}");
+    let problems = external(&[("::S::K", "crate::K")]);
+    let model = model("module S { native M; local interface K { }; };");
+    assert_eq!(problems.check(&model), [OptionProblem::NothingExternal(0)]);
+}
+
+#[test]
+fn a_local_interface_has_the_items_of_others() {
+    let idl = "exception E { }; local interface L { void f() raises (E); attribute long a; };
+        interface P { void p(); }; local interface M : L, P { };";
+    assert_names(
+        idl,
+        &Options::default(),
+        &["L::f", "L::set_a", "LRef", "LServant::a", "l::FError::E", "MRef", "M", "MServant"],
+    );
+    let text = emit(&model(idl), &Options::default()).expect("code").to_string().replace(' ', "");
+    assert!(text.contains("From<self::MRef>forself::LRef"), "{text}");
+    assert!(
+        !text.contains("From<self::MRef>forself::PRef")
+            && !text.contains("From<self::MRef>for::zorb::__private::v1::ObjectRef")
+    );
 }

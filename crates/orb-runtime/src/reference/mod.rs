@@ -1,5 +1,6 @@
 //! Object references.
 
+mod local;
 mod object;
 mod operations;
 mod resolve;
@@ -15,6 +16,7 @@ use giop_codec::ior::Ior;
 
 use bytes::Bytes;
 
+pub use local::{LocalObject, LocalReference, Native, ServesLocally, not_received, not_sent};
 pub(crate) use object::Binding;
 pub use object::{ObjectRef, ReplyInfo, Retry, SyncScope};
 pub use resolve::{InvalidName, NarrowError, ResolveError};
