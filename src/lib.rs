@@ -35,11 +35,11 @@ macro_rules! include_idl {
 }
 
 pub use orb_runtime::{
-    ActivateError, Activation, ArgsError, BuildError, ByteSource, ByteStream, CompletionStatus, DepositError,
-    DepositTarget, InvalidName, Latency, Limits, LocalReference, MinorCode, NarrowError, ObjectRef, Orb,
-    OrbBuilder, Peer, PoolStats, Reference, ReplyInfo, Request, ResolveError, ResultExt, Retry, Servant,
-    Serves, ServesLocally, ShutdownReport, Stats, SyncScope, SystemException, SystemExceptionKind, Transport,
-    TransportStats, blocking, minor, request, testing, try_request,
+    ActivateError, Activation, ArgsError, BuildError, ByteSource, ByteStream, CompletionStatus, Context,
+    DepositError, DepositTarget, InvalidName, Latency, Limits, LocalReference, MinorCode, NarrowError,
+    ObjectRef, Orb, OrbBuilder, Peer, PoolStats, Reference, ReplyInfo, Request, ResolveError, ResultExt,
+    Retry, Servant, Serves, ServesLocally, ShutdownReport, Stats, SyncScope, SystemException,
+    SystemExceptionKind, Transport, TransportStats, blocking, minor, request, testing, try_request,
 };
 
 /// Types of the IDL mapping that Rust itself does not have.

@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 
 pub mod blocking;
+mod context;
 mod invoke;
 mod link;
 mod naming;
@@ -18,6 +19,7 @@ mod trace;
 mod transport;
 pub mod values;
 
+pub use context::Context;
 pub use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 pub use giop_proto::DepositTarget;
 pub use giop_proto::Limits;
@@ -89,6 +91,7 @@ pub mod private {
         __zerocopy as zerocopy, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind,
     };
 
+    pub use crate::context::Context;
     pub use crate::invoke::{
         LocalFuture, LocalServant, Operation, invoke, invoke_from, local, send_oneway, send_oneway_from,
     };

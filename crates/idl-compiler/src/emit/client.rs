@@ -91,6 +91,7 @@ impl Cx<'_> {
                 quote!(#name)
             }
         });
+        let arguments = arguments.chain(method.context_name().map(|context| quote!(#context)));
         let target = if local { quote!(&*self.object) } else { quote!(&self.object) };
         quote!(#hidden::#function(#target, #(#arguments),*))
     }
@@ -105,6 +106,7 @@ impl Cx<'_> {
         let kind = if method.oneway { quote!(oneway) } else { quote!(twoway) };
         let streamed = method.params.iter().any(|param| param.stream).then(|| quote!(.streamed()));
         let checks = self.bound_checks(method);
+        let named = self.named_properties(method);
         let arguments = self.local_arguments(method);
         let name = &method.name;
         let encode = self.encode_arguments(method);
@@ -126,6 +128,7 @@ impl Cx<'_> {
             pub async fn #function(__zorb_target: &#v1::ObjectRef, #(#parameters),*) -> #output {
                 static __ZORB_OPERATION: #v1::Operation = #v1::Operation::#kind(#wire)#streamed;
                 #checks
+                #named
                 if let ::core::option::Option::Some(__zorb_local) = #v1::local::<dyn Local>(__zorb_target) {
                     return __zorb_local
                         .call(__zorb_target, &__ZORB_OPERATION, move |__zorb_servant| {
@@ -145,7 +148,7 @@ impl Cx<'_> {
             let name = &param.name;
             if param.stream { quote!(#v1::ByteStream::from(#name)) } else { quote!(#name) }
         };
-        method.sent().map(argument).collect()
+        method.sent().map(argument).chain(method.context_name().map(|context| quote!(#context))).collect()
     }
 
     /// Bounded arguments come in as plain ones: too long ones are refused before anything is sent.
@@ -166,7 +169,17 @@ impl Cx<'_> {
         }
     }
 
+    /// Keeps only those properties of the context that the operation names.
+    pub(super) fn named_properties(&self, method: &Method) -> Option<TokenStream> {
+        let v1 = &self.v1;
+        let (context, patterns) = (method.context_name()?, &method.context);
+        Some(quote!(let #context = &#v1::Context::matching(#context, &[#(#patterns),*]);))
+    }
+
     fn encode_arguments(&self, method: &Method) -> TokenStream {
+        let v1 = &self.v1;
+        let context =
+            method.context_name().map(|context| quote!(#v1::CdrEncode::encode(#context, __zorb_e)?;));
         let arguments: Vec<_> = method
             .sent()
             .filter(|param| !param.stream)
@@ -174,6 +187,7 @@ impl Cx<'_> {
                 let name = &param.name;
                 self.encode_argument(param.ty, param.is_inout(), &quote!(#name))
             })
+            .chain(context)
             .collect();
         if arguments.is_empty() {
             return quote!(|_| ::core::result::Result::Ok(()));

@@ -205,12 +205,14 @@ impl Cx<'_> {
         let parameters = self.parameters(depth, method, Side::Call);
         let output = self.output(depth, method);
         let checks = self.bound_checks(method);
+        let named = self.named_properties(method);
         let local = self.local_path(depth, def, method.owner);
         let arguments = self.local_arguments(method);
         let name = &method.name;
         quote! {
             pub async fn #function(__zorb_target: &dyn Local, #(#parameters),*) -> #output {
                 #checks
+                #named
                 #local::#name(__zorb_target, #(#arguments),*).await
             }
         }

@@ -26,6 +26,8 @@ pub(super) struct Method {
     pub(super) oneway: bool,
     pub(super) params: Vec<Parameter>,
     pub(super) results: Vec<ResultValue>,
+    /// Patterns of the properties that are sent behind the arguments, if there are any.
+    pub(super) context: Vec<String>,
     /// Exceptions in order.
     pub(super) raises: Vec<DefId>,
     /// Name of the error type in the owner's module, if there are exceptions.
@@ -88,6 +90,20 @@ impl Method {
         self.params.iter().filter(|param| param.is_sent())
     }
 
+    /// The parameter behind all others, if a context is sent.
+    pub(super) fn context_name(&self) -> Option<RustName> {
+        let mut name = RustName::verbatim("context");
+        while self.params.iter().any(|param| param.name == name) {
+            name = name.underscored();
+        }
+        (!self.context.is_empty()).then_some(name)
+    }
+
+    /// Names of the parameters of a method of a trait, in order.
+    pub(super) fn arguments(&self) -> Vec<RustName> {
+        self.sent().map(|param| param.name.clone()).chain(self.context_name()).collect()
+    }
+
     /// Documentation: the IDL's comment, and the declaration.
     pub(super) fn docs(&self) -> TokenStream {
         doc_and(&self.docs, &format!("Operation `{}`.", self.wire), &format!("IDL: `{}`", self.idl))
@@ -123,6 +139,7 @@ impl Cx<'_> {
                     oneway: false,
                     params: Vec::new(),
                     results: Vec::new(),
+                    context: Vec::new(),
                     raises: raises.to_vec(),
                     error: (!raises.is_empty()).then(|| error.clone()),
                     reply: None,
@@ -194,6 +211,7 @@ impl Cx<'_> {
             reply: (results.len() > MAX_TUPLE).then(|| names.reply.clone()),
             params,
             results,
+            context: operation.context.clone(),
             docs: def.docs.clone(),
             idl: self.idl_of(def, operation),
         }
@@ -219,11 +237,17 @@ impl Cx<'_> {
         let raises: Vec<String> = operation.raises.iter().map(|id| self.model.scoped_name(*id)).collect();
         let raises =
             if raises.is_empty() { String::new() } else { format!(" raises ({})", raises.join(", ")) };
-        format!("{oneway}{result} {}({}){raises}", def.name, params.join(", "))
+        let context: Vec<String> = operation.context.iter().map(|name| format!("\"{name}\"")).collect();
+        let context =
+            if context.is_empty() { String::new() } else { format!(" context ({})", context.join(", ")) };
+        format!("{oneway}{result} {}({}){raises}{context}", def.name, params.join(", "))
     }
 
     /// The parameters of a method as `name: Type`.
     pub(super) fn parameters(&self, depth: usize, method: &Method, side: Side) -> Vec<TokenStream> {
+        let v1 = &self.v1;
+        let lifetime = (side == Side::Local).then(|| quote!('l));
+        let context = method.context_name().map(|name| quote!(#name: &#lifetime #v1::Context));
         method
             .sent()
             .map(|param| {
@@ -237,6 +261,7 @@ impl Cx<'_> {
                 };
                 quote!(#name: #ty)
             })
+            .chain(context)
             .collect()
     }
 

@@ -1,11 +1,11 @@
 //! Constructs that have a model but no Rust yet: reported where they are declared or used, so that nothing is left out
 //! silently. Only what is written counts; what an included file defines elsewhere may have them.
 //!
-//! Who maps one of them takes its line out of [`definition`], [`interface`], [`operation`], [`structure`] or [`named`].
+//! Who maps one of them takes its line out of [`definition`], [`interface`], [`structure`] or [`named`].
 
 use super::external::External;
 use crate::diagnostic::Diagnostic;
-use crate::model::{Def, DefId, DefKind, Flavour, Interface, Model, Operation, Param, Struct, Type, TypeId};
+use crate::model::{Def, DefId, DefKind, Flavour, Interface, Model, Param, Struct, Type, TypeId};
 use crate::source::Span;
 
 /// Reports all of them in what is written.
@@ -35,10 +35,6 @@ fn interface(body: &Interface) -> Option<&'static str> {
         Flavour::Plain | Flavour::Local => None,
         Flavour::Abstract => Some("`abstract interface`"),
     }
-}
-
-fn operation(body: &Operation) -> Option<&'static str> {
-    (!body.context.is_empty()).then_some("`context`")
 }
 
 fn structure(body: &Struct) -> Option<&'static str> {
@@ -100,9 +96,6 @@ impl Walk<'_> {
         let own = span == def.span;
         match &def.kind {
             DefKind::Operation(body) => {
-                if let Some(what) = operation(body) {
-                    self.refuse(what, span);
-                }
                 if let Some(result) = body.result {
                     self.place(result, span);
                 }
@@ -189,7 +182,6 @@ mod tests {
                 "shop.idl:8:26 `ValueBase` is not supported yet",
                 "shop.idl:8:43 `ValueBase` is not supported yet",
                 "shop.idl:9:21 `ValueBase` is not supported yet",
-                "shop.idl:10:6 `context` is not supported yet",
             ]
         );
     }
@@ -213,7 +205,6 @@ mod tests {
             [
                 "shop.idl:2:17 `ValueBase` is not supported yet",
                 "shop.idl:3:11 `ValueBase` is not supported yet",
-                "shop.idl:3:11 `context` is not supported yet",
             ]
         );
     }

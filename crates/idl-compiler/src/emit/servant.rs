@@ -46,7 +46,7 @@ impl Cx<'_> {
             let name = &method.name;
             let parameters = self.parameters(depth, method, Side::Servant);
             let future = self.future(depth, method);
-            let arguments = method.sent().map(|param| &param.name);
+            let arguments = method.arguments();
             quote! {
                 fn #name(&self, #(#parameters),*) -> #future {
                     <S as #path>::#name(&**self, #(#arguments),*)
@@ -87,15 +87,19 @@ impl Cx<'_> {
     /// The body of a method that the servant need not implement.
     fn default_body(&self, method: &Method) -> TokenStream {
         let v1 = &self.v1;
-        let arguments = method.sent().map(|param| &param.name);
+        let arguments = method.arguments();
         let why = format!("this servant does not implement `{}`", method.wire);
+        let minor = match self.is_local(method.owner) {
+            true => quote!(#v1::MinorCode::omg(8)),
+            false => quote!(#v1::MinorCode::NONE),
+        };
         quote! {
             {
                 let _ = (#(#arguments,)*);
                 ::core::future::ready(::core::result::Result::Err(::core::convert::From::from(
                     #v1::SystemException::new(
                         #v1::SystemExceptionKind::NoImplement,
-                        #v1::MinorCode::NONE,
+                        #minor,
                         #v1::CompletionStatus::No,
                     )
                     .because(#why)
@@ -222,7 +226,7 @@ impl Cx<'_> {
             let methods = self.methods[owner].iter().map(|method| {
                 let signature = self.local_signature(depth, method);
                 let name = &method.name;
-                let arguments = method.sent().map(|param| &param.name);
+                let arguments = method.arguments();
                 quote! {
                     #signature {
                         ::std::boxed::Box::pin(<S as #owner_servant>::#name(&self.servant, #(#arguments),*))
@@ -242,7 +246,7 @@ impl Cx<'_> {
         let methods: Vec<&Method> = lineage.iter().flat_map(|owner| &self.methods[owner]).collect();
         // Decoding changes the request.
         let head = |name: Ident, served: &[&Method], more: TokenStream| {
-            let decodes = served.iter().any(|method| method.sent().next().is_some());
+            let decodes = served.iter().any(|method| !method.arguments().is_empty());
             let mutable = decodes.then(|| quote!(mut));
             quote! {
                 async fn #name<S: #servant>(
@@ -321,6 +325,7 @@ impl Cx<'_> {
                 self.to_servant(param.ty, &quote!(#name))
             }
         });
+        let arguments = arguments.chain(method.context_name().map(|context| quote!(&#context)));
         let (values, encode) = self.encode_results(method);
         let failures = match &method.error {
             None => quote! {
@@ -353,7 +358,7 @@ impl Cx<'_> {
     /// Decodes the arguments into variables of their names.
     fn decode_arguments(&self, depth: usize, method: &Method) -> TokenStream {
         let v1 = &self.v1;
-        let names: Vec<_> = method.sent().map(|param| &param.name).collect();
+        let names = method.arguments();
         if names.is_empty() {
             return TokenStream::new();
         }
@@ -361,6 +366,7 @@ impl Cx<'_> {
             true => quote!(#v1::StreamStart),
             false => self.decoded(depth, param.ty, param.is_inout()),
         });
+        let types = types.chain(method.context_name().map(|_| quote!(#v1::Context)));
         let streams = method.sent().filter(|param| param.stream).map(|param| &param.name);
         quote! {
             let (#(#names,)*) = match __zorb_request.decode(|__zorb_d| {

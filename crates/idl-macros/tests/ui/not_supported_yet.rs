@@ -6,7 +6,7 @@ idl_macros::idl! {
     typedef sequence<ValueBase> Values;
     struct S { ValueBase a; any b; };
     interface I {
-        any f(in ValueBase x) context ("user");
+        any f(in ValueBase x);
     };
 }
 
