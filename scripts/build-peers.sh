@@ -46,7 +46,7 @@ newer() {
 omniorb() {
   local dir=$out/omniorb unit
   local flags=(-std=c++17 -O2 -Wall -Wno-switch-bool -I"$dir/gen" -I"$src/omniorb")
-  local libs=(-lomniORB4 -lomnithread -lomniCodeSets4 -pthread)
+  local libs=(-lomniORB4 -lomniDynamic4 -lomnithread -lomniCodeSets4 -pthread)
   mkdir -p "$dir/gen" "$dir/obj"
   for unit in types extras bench anys; do
     local any=()

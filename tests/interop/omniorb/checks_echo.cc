@@ -294,6 +294,32 @@ void extras(std::vector<Check>& all) {
     }});
 }
 
+// Properties of a context: those that the clause lists, by name and by beginning, and of a parent.
+void properties(Context& x) {
+  if (CORBA::is_nil(x.extras)) throw Skipped("the server has no extras.idl");
+  if (x.recorder) throw Skipped("not recorded");
+  CORBA::Context_var all, own;
+  x.orb->get_default_context(all);
+  all->create_child("own", own);
+  auto set = [](CORBA::Context_ptr to, const char* name, const char* value) {
+    CORBA::Any any;
+    any <<= value;
+    to->set_one_value(name, any);
+  };
+  CORBA::Long count = -1;
+  CORBA::String_var none = x.extras->properties("none ", count, own);
+  expect_text(none, "none ", "without properties");
+  expect(count == 0, "some came: " + std::to_string(count));
+  set(all, "user", "ann");
+  set(own, "net.host", "h");
+  set(own, "net.port", "7");
+  set(own, "nets", "no");
+  set(own, "other", "no");
+  CORBA::String_var some = x.extras->properties("", count, own);
+  expect_text(some, "net.host=h;net.port=7;user=ann;", "the properties");
+  expect(count == 3, "not 3 came: " + std::to_string(count));
+}
+
 // Discriminators that select the default, or no member, are values of their own.
 void discriminators(Context& x) {
   if (x.server == "JacORB") throw Skipped("known defect of JacORB: it forgets discriminators of default members and of no member");
@@ -322,6 +348,7 @@ std::vector<Check> echo_checks() {
   arrays(checks);
   sequences(checks);
   extras(checks);
+  checks.push_back({"properties", properties});
   checks.push_back({"discriminators", discriminators});
   return checks;
 }

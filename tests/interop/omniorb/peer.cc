@@ -306,4 +306,23 @@ void BottomServant::motto(const char* text) {
   words = text;
 }
 
+char* ExtrasServant::properties(const char* before, CORBA::Long& count, CORBA::Context_ptr context) {
+  std::map<std::string, std::string> found;
+  CORBA::NVList_var values;
+  try {
+    if (!CORBA::is_nil(context)) context->get_values("", 0, "*", values);
+  } catch (CORBA::BAD_CONTEXT&) {   // there is none
+  }
+  for (CORBA::ULong i = 0; !CORBA::is_nil(values) && i < values->count(); i++) {
+    CORBA::NamedValue_ptr one = values->item(i);
+    const char* value = "";
+    *one->value() >>= value;
+    found[one->name()] = value;
+  }
+  std::string out = before;
+  for (auto& [name, value] : found) out += name + '=' + value + ';';
+  count = found.size();
+  return CORBA::string_dup(out.c_str());
+}
+
 PortableServer::Servant make_peer(PortableServer::POA_ptr poa) { return new PeerServant(poa); }

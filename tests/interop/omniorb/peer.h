@@ -50,6 +50,7 @@ public:
   ECHO_VARIABLE(echo_far_ulonglong, Interop::FarULongLong)
   ECHO_VARIABLE(echo_far_ulong, Interop::FarULong)
   ECHO_VARIABLE(echo_far_longlong, Interop::FarLongLong)
+  char* properties(const char* before, CORBA::Long& count, CORBA::Context_ptr context) override;
 };
 
 PortableServer::Servant make_peer(PortableServer::POA_ptr poa);

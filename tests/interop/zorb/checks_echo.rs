@@ -2,7 +2,7 @@
 
 use zorb::prelude::*;
 
-use super::checks::{Check, Context, Failure, Outcome, each_pair};
+use super::checks::{Check, Context, Failure, Outcome, each_pair, expect};
 use super::extras::interop::{FarLongLong, FarULong, FarULongLong, FarUShort};
 use super::types::interop::names::{self, Words};
 use super::types::interop::*;
@@ -47,6 +47,7 @@ pub fn checks() -> Vec<Check> {
     arrays(&mut checks);
     sequences(&mut checks);
     extras(&mut checks);
+    checks.push(Check::new("properties", properties));
     checks.push(Check::new("discriminators", discriminators));
     checks
 }
@@ -191,6 +192,18 @@ fn extras(checks: &mut Vec<Check>) {
         echo_far_longlong: FarLongLong::Before(-7), FarLongLong::After(0.5), FarLongLong::Between(-1, "Between".to_owned());
         echo_far_ulonglong: FarULongLong::Last("Last".to_owned()), FarULongLong::Middle(9);
     }
+}
+
+/// Properties of a context: those that the clause lists, by name and by beginning.
+async fn properties(x: Context) -> Outcome {
+    let Some(extras) = x.extras else {
+        return Err(Failure::Skipped("the server has no extras.idl".to_owned()));
+    };
+    let none = extras.properties("none ", &::zorb::Context::new()).await?;
+    expect(none == ("none ".to_owned(), 0), || format!("without properties: {none:?}"))?;
+    let context = [("user", "ann"), ("net.host", "h"), ("net.port", "7"), ("nets", "no"), ("other", "no")];
+    let some = extras.properties("", &context.into_iter().collect()).await?;
+    expect(some == ("net.host=h;net.port=7;user=ann;".to_owned(), 3), || format!("the properties: {some:?}"))
 }
 
 /// Discriminators that select the default, or no member, are values of their own.

@@ -1,5 +1,6 @@
 //! The echo operations: the result and `c` are `a`; `b` comes back transformed.
 
+use zorb::Context;
 use zorb::prelude::*;
 
 use super::extras::interop as extras;
@@ -269,5 +270,10 @@ impl extras::ExtrasServant for ExtrasServer {
         echo_far_ulong: extras::FarULong => extras::FarULong,
         echo_far_longlong: extras::FarLongLong => extras::FarLongLong,
         echo_far_ulonglong: extras::FarULongLong => extras::FarULongLong,
+    }
+
+    async fn properties(&self, before: &str, context: &Context) -> Result<(String, i32), SystemException> {
+        let text: String = context.iter().map(|(name, value)| format!("{name}={value};")).collect();
+        Ok((format!("{before}{text}"), context.len() as i32))
     }
 }
