@@ -65,8 +65,9 @@ pub mod prelude {
     pub use std::time::Duration;
 
     pub use crate::{
-        Any, Bounded, Bytes, Char, CompletionStatus, Fixed, LocalReference, LongDouble, ObjectRef, Orb, Reference, ResultExt,
-        Seq, SystemException, SystemExceptionKind, TypeCode, Typed, Value, ValueBase, WChar, WString,
+        Any, Bounded, Bytes, Char, CompletionStatus, Fixed, LocalReference, LongDouble, ObjectRef, Orb,
+        Reference, ResultExt, Seq, SystemException, SystemExceptionKind, TypeCode, Typed, Value, ValueBase,
+        WChar, WString,
     };
 }
 

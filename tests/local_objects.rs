@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
-use zorb::minor;
 use zorb::prelude::*;
 use zorb::testing;
 use zorb::wire::{ByteOrder, Version};
+use zorb::{TcKind, minor};
 
 /// Native types need be nothing but `Send`.
 #[derive(Debug, PartialEq)]
@@ -232,6 +232,19 @@ fn nothing_that_holds_one_is_marshalled() {
     let mut d = Decoder::new(&octets, ByteOrder::Big, Version::V1_2);
     let error = zip::Entry::decode(&mut d).unwrap_err().system(CompletionStatus::Yes);
     assert_eq!((error.kind, error.minor), (SystemExceptionKind::Marshal, minor::MARSHAL_LOCAL_OBJECT));
+}
+
+#[test]
+fn type_codes_say_that_a_type_is_local_or_native() {
+    let biscuit = zip::biscuit_type_code();
+    assert_eq!((biscuit.kind(), biscuit.id()), (TcKind::Alias, Ok("IDL:Zip/Biscuit:1.0")));
+    let cookie = biscuit.content_type().unwrap();
+    assert_eq!((cookie.kind(), cookie.id()), (TcKind::Native, Ok("IDL:Zip/Cookie:1.0")));
+    let factory = zip::FactoryRef::type_code();
+    assert_eq!((factory.kind(), factory.id()), (TcKind::LocalInterface, Ok("IDL:Zip/Factory:1.0")));
+    let member = zip::Entry::type_code().member_type(1).unwrap();
+    assert_eq!(member, factory);
+    Any::new(zip::Entry::default()).map(drop).unwrap_err();
 }
 
 #[derive(Default)]

@@ -148,7 +148,7 @@ impl Cx<'_> {
             let name = &param.name;
             if param.stream { quote!(#v1::ByteStream::from(#name)) } else { quote!(#name) }
         };
-        method.sent().map(argument).chain(method.context_name().map(|context| quote!(#context))).collect()
+        method.sent().map(argument).chain(method.context_name().map(|_| quote!(__zorb_context))).collect()
     }
 
     /// Bounded arguments come in as plain ones: too long ones are refused before anything is sent.
@@ -173,13 +173,13 @@ impl Cx<'_> {
     pub(super) fn named_properties(&self, method: &Method) -> Option<TokenStream> {
         let v1 = &self.v1;
         let (context, patterns) = (method.context_name()?, &method.context);
-        Some(quote!(let #context = &#v1::Context::matching(#context, &[#(#patterns),*]);))
+        Some(quote!(let __zorb_context = &#v1::Context::matching(#context, &[#(#patterns),*]);))
     }
 
     fn encode_arguments(&self, method: &Method) -> TokenStream {
         let v1 = &self.v1;
         let context =
-            method.context_name().map(|context| quote!(#v1::CdrEncode::encode(#context, __zorb_e)?;));
+            method.context_name().map(|_| quote!(#v1::CdrEncode::encode(__zorb_context, __zorb_e)?;));
         let arguments: Vec<_> = method
             .sent()
             .filter(|param| !param.stream)

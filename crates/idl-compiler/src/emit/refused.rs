@@ -198,7 +198,7 @@ mod tests {
         let unused = Options { include_policy: IncludePolicy::Extern, ..Options::default() };
         assert_eq!(refused(base, &shop("struct T { long a; };"), &unused), [""; 0]);
         // The same files compiled as one: what is included is written too.
-        assert_eq!(refused(base, &plain, &Options::default()).len(), 4);
+        assert_eq!(refused(base, &plain, &Options::default()).len(), 3);
         // A name that stands elsewhere, and methods that a base brings, are needed here.
         assert_eq!(
             refused(base, &shop("struct T { B::A a; };\ninterface K : B::J { };"), &elsewhere),

@@ -162,6 +162,10 @@ impl Cx<'_> {
             Type::Named(def) if self.model.typedef(*def).is_some() => {
                 self.path(depth, *def, &self.alias_desc(*def))
             }
+            // The Rust type behind a native one is the user's, and says nothing of itself.
+            Type::Named(def) if matches!(self.model.def(*def).kind, DefKind::Native) => {
+                self.defined(self.model.def(*def), &quote!(Opaque(#v1::TcKind::Native)))
+            }
             Type::Named(def) => {
                 let path = match self.model.interface(*def) {
                     Some(_) => self.reference(depth, *def),
