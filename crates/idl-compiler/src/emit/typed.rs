@@ -9,7 +9,10 @@ use quote::quote;
 use super::Cx;
 use super::docs::doc;
 use super::ident::RustName;
-use crate::model::{ConstValue, Def, DefId, DefKind, Docs, Flavour, Member, Primitive, Type, TypeId, Union};
+use crate::model::{
+    ConstValue, Def, DefId, DefKind, Docs, Flavour, Member, Primitive, Type, TypeId, Union, Value,
+    ValueModifier, Visibility,
+};
 
 impl Cx<'_> {
     /// The type code of a definition: an implementation of `Typed`, or what a typedef has in its place.
@@ -18,12 +21,16 @@ impl Cx<'_> {
         if let DefKind::Typedef(_) = def.kind {
             return self.typed_alias(depth, def);
         }
-        let Some(shape) = self.shape(depth, def) else { return TokenStream::new() };
         let path = match def.kind {
             DefKind::Interface(_) => self.reference(depth, def.id),
             _ => self.item(depth, def.id),
         };
-        let defined = self.defined(def, &shape);
+        let defined = match (self.shape(depth, def), &def.kind) {
+            (Some(shape), _) => self.defined(def, &shape),
+            // What they are on the wire: no type code has such a kind.
+            (None, DefKind::Bitset(_) | DefKind::Bitmask(_)) => self.basic(self.model.bits(def.id)),
+            (None, _) => return TokenStream::new(),
+        };
         quote! {
             impl #v1::Typed for #path {
                 const DESC: &'static #v1::TypeDesc = #defined;
@@ -95,8 +102,19 @@ impl Cx<'_> {
                 quote!(Enum(&[#(#names),*]))
             }
             DefKind::Union(body) => self.union_shape(depth, body),
+            DefKind::Value(body) => self.value_shape(depth, body),
+            DefKind::ValueBox(body) => {
+                let desc = self.desc(depth, body.ty);
+                quote!(ValueBox(#desc))
+            }
+            DefKind::Native => quote!(Opaque(#v1::TcKind::Native)),
             _ => return None,
         })
+    }
+
+    fn basic(&self, primitive: Primitive) -> TokenStream {
+        let (v1, constant) = (&self.v1, basic(primitive));
+        quote!(#v1::TypeDesc::#constant)
     }
 
     fn described(&self, depth: usize, members: &[&Member]) -> TokenStream {
@@ -126,14 +144,48 @@ impl Cx<'_> {
         quote!(Union { discriminator: #discriminator, default: #default, members: &[#(#members),*] })
     }
 
+    fn value_shape(&self, depth: usize, body: &Value) -> TokenStream {
+        let v1 = &self.v1;
+        let kind = if body.is_event { quote!(Event) } else { quote!(Value) };
+        let modifier = match body.modifier {
+            ValueModifier::Abstract => quote!(Abstract),
+            ValueModifier::Custom => quote!(Custom),
+            ValueModifier::Plain if body.truncatable => quote!(Truncatable),
+            ValueModifier::Plain => quote!(None),
+        };
+        let concrete = |base: &&DefId| {
+            self.model.value(**base).is_some_and(|base| base.modifier != ValueModifier::Abstract)
+        };
+        let base = match body.bases.first().filter(concrete) {
+            Some(base) => {
+                let path = self.item(depth, *base);
+                quote!(::core::option::Option::Some(<#path as #v1::Typed>::DESC))
+            }
+            None => quote!(::core::option::Option::None),
+        };
+        let members = body.state.iter().map(|state| {
+            let (name, desc) = (&state.member.name, self.desc(depth, state.member.ty));
+            let visibility = match state.visibility {
+                Visibility::Private => quote!(Private),
+                Visibility::Public => quote!(Public),
+            };
+            quote!((#name, #desc, #v1::Visibility::#visibility))
+        });
+        quote! {
+            Value {
+                kind: #v1::TcKind::#kind,
+                modifier: #v1::ValueModifier::#modifier,
+                base: #base,
+                members: &[#(#members),*],
+            }
+        }
+    }
+
     /// The description of a type where it is used, as a constant expression.
     pub(super) fn desc(&self, depth: usize, ty: TypeId) -> TokenStream {
         let v1 = &self.v1;
         match self.model.ty(ty) {
-            Type::Primitive(primitive) => {
-                let constant = basic(*primitive);
-                quote!(#v1::TypeDesc::#constant)
-            }
+            Type::Primitive(primitive) => self.basic(*primitive),
             Type::String(None) => quote!(#v1::TypeDesc::STRING),
             Type::String(Some(bound)) => quote!(&#v1::TypeDesc::String { bound: #bound }),
             Type::WString(None) => quote!(#v1::TypeDesc::WSTRING),
@@ -209,4 +261,71 @@ fn label_bits(value: &ConstValue) -> TokenStream {
     };
     let digits = Literal::u64_unsuffixed(bits.unsigned_abs());
     if bits < 0 { quote!(-#digits) } else { quote!(#digits) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use quote::quote;
+
+    use crate::emit::external::External;
+    use crate::emit::names::Names;
+    use crate::emit::{Cx, IncludePolicy, Options};
+    use crate::{Compiler, Memory};
+
+    /// What a definition says of its type, without blanks; also of what is not written yet.
+    fn typed(base: &str, idl: &str, name: &str, options: &Options) -> String {
+        let files = Memory::from_iter([("base.idl", base), ("test.idl", idl)]);
+        let model = Compiler::default().files(files).compile_files(["test.idl"]);
+        let model = model.unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+        let external = External::new(&model, options);
+        let names = Names::new(&model, options, &external, &mut Vec::new());
+        let cx = Cx { model: &model, options, names, external, v1: quote!(v1), methods: HashMap::new() };
+        let def = model.def(model.find(name).expect("a definition"));
+        cx.typed(0, def).to_string().replace(' ', "")
+    }
+
+    #[test]
+    fn values_say_their_base_state_and_modifier() {
+        let idl = "abstract valuetype A { };\n\
+            valuetype B : A { public short m; };\n\
+            valuetype D : truncatable B, A { private B next; public long n; };\n\
+            custom valuetype C { };\n\
+            valuetype Box sequence<D>;";
+        for (name, shape) in [
+            (
+                "A",
+                "Value{kind:v1::TcKind::Value,modifier:v1::ValueModifier::Abstract,base:::core::option::Option::None,members:&[],}",
+            ),
+            (
+                "B",
+                "Value{kind:v1::TcKind::Value,modifier:v1::ValueModifier::None,base:::core::option::Option::None,members:&[(\"m\",v1::TypeDesc::SHORT,v1::Visibility::Public)],}",
+            ),
+            (
+                "D",
+                "Value{kind:v1::TcKind::Value,modifier:v1::ValueModifier::Truncatable,base:::core::option::Option::Some(<self::Basv1::Typed>::DESC),members:&[(\"next\",<self::Basv1::Typed>::DESC,v1::Visibility::Private),(\"n\",v1::TypeDesc::LONG,v1::Visibility::Public)],}",
+            ),
+            ("C", "modifier:v1::ValueModifier::Custom"),
+            ("Box", "ValueBox(&v1::TypeDesc::Sequence{element:<self::Dasv1::Typed>::DESC,bound:0u32})"),
+        ] {
+            let found = typed("", idl, name, &Options::default());
+            assert!(found.contains(shape), "{name}: {found}");
+        }
+    }
+
+    #[test]
+    fn what_is_elsewhere_is_named() {
+        let options = Options {
+            external: vec![("::B".to_owned(), quote!(crate::b))],
+            include_policy: IncludePolicy::Extern,
+            ..Options::default()
+        };
+        let base = "module B { typedef string<3> OneName; enum E { one }; };";
+        let idl = "#include \"base.idl\"\nstruct S { B::OneName a; B::E e; };";
+        let found = typed(base, idl, "S", &options);
+        let members =
+            "Struct(&[(\"a\",crate::b::__ZORB_ONE_NAME_TYPE_CODE),(\"e\",<crate::b::Easv1::Typed>::DESC)])";
+        assert!(found.contains(members), "{found}");
+    }
 }
