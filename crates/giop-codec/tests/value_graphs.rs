@@ -1,4 +1,5 @@
 //! Graphs of values: what is shared stays shared, nothing leaks, and no graph is too deep.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod values;
 

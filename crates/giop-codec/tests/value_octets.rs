@@ -1,4 +1,5 @@
 //! Values octet for octet: what omniORB 4.2.5 sends, in both byte orders.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod values;
 

@@ -45,7 +45,7 @@ fn generated_code_compiles_and_runs_in_all_editions() {
     let text =
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{text}");
-    assert_eq!(text.matches("2 passed").count(), 3, "{text}");
+    assert_eq!(text.matches("3 passed").count(), 3, "{text}");
 }
 
 fn write(path: &Path, text: &str) {

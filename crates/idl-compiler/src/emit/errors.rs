@@ -67,7 +67,7 @@ impl Cx<'_> {
         let Some(name) = &method.error else { return TokenStream::new() };
         let v1 = &self.v1;
         let item = name.at(method.span);
-        let path = self.path(depth, method.def, name);
+        let path = self.type_of(depth, method, name);
         let variants = self.error_variants(method);
         let types: Vec<_> = method.raises.iter().map(|id| self.item(depth, *id)).collect();
         let scoped = self.model.scoped_name(method.owner);

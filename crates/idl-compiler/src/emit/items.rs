@@ -71,13 +71,16 @@ impl Cx<'_> {
             DefKind::Typedef(_) => self.typedef(depth, def),
             DefKind::Const(constant) => self.constant(depth, def, constant),
             DefKind::Native => self.native(depth, def),
+            DefKind::Value(value) => self.value_type(depth, def, value),
+            DefKind::ValueBox(content) => self.value_box(depth, def, content.ty),
             // Refused before anything is written.
-            DefKind::Value(_) | DefKind::ValueBox(_) | DefKind::Bitset(_) | DefKind::Bitmask(_) => {
-                return TokenStream::new();
-            }
+            DefKind::Bitset(_) | DefKind::Bitmask(_) => return TokenStream::new(),
         };
         let typed = self.typed(depth, def);
-        let inside = self.items(depth + 1, self.model.children(def.id));
+        let mut inside = self.items(depth + 1, self.model.children(def.id));
+        if let DefKind::Value(value) = &def.kind {
+            inside.extend(self.operation_types(depth + 1, def, value));
+        }
         let scope = self.scope_module(def, inside);
         quote!(#item #typed #scope)
     }
@@ -189,6 +192,13 @@ impl Cx<'_> {
                     None => exported.push(names.item.at(at)),
                 }
             }
+            DefKind::Value(value) => {
+                exported.push(names.item.at(at));
+                if self.has_operations(id) {
+                    exported.extend([names.ops.at(at), self.hidden(id).ident()]);
+                }
+                exported.extend((!value.factories.is_empty()).then(|| names.init.at(at)));
+            }
             DefKind::Module(_) => return vec![names.module.at(at)],
             _ => exported.push(names.item.at(at)),
         }
@@ -209,6 +219,14 @@ impl Cx<'_> {
                 interface.members.iter().any(is_item)
                     || self.methods[&id].iter().any(|method| method.error.is_some() || method.reply.is_some())
                     || interface.bases.iter().any(|base| self.has_module(*base))
+            }
+            DefKind::Value(value) => {
+                let is_item = |id: &DefId| {
+                    !matches!(self.model.def(*id).kind, DefKind::Operation(_) | DefKind::Attribute(_))
+                };
+                value.members.iter().any(is_item)
+                    || self.methods[&id].iter().any(|method| method.error.is_some() || method.reply.is_some())
+                    || value.factories.iter().any(|factory| !factory.raises.is_empty())
             }
             DefKind::Struct(_) | DefKind::Exception(_) | DefKind::Union(_) => {
                 !self.model.children(id).is_empty()
@@ -242,7 +260,10 @@ impl Cx<'_> {
         let ty = match self.model.ty(u.ty) {
             // Whether a reference can be nil is for each use to say.
             Type::Object => quote!(#v1::ObjectRef),
-            Type::Named(alias) if self.model.is_reference(u.ty) => self.item(depth, *alias),
+            Type::ValueBase => quote!(#v1::ValueBase),
+            Type::Named(alias) if self.model.is_reference(u.ty) || self.model.is_value(u.ty) => {
+                self.item(depth, *alias)
+            }
             _ => self.ty(depth, u),
         };
         quote!(#docs pub type #item = #ty;)

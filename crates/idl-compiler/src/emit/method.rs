@@ -6,16 +6,16 @@ use quote::quote;
 use super::Cx;
 use super::docs::{doc, doc_and};
 use super::ident::RustName;
-use super::names::MAX_TUPLE;
+use super::names::{FactoryNames, MAX_TUPLE};
 use super::passing::Side;
 use super::types::Use;
-use crate::model::{Def, DefId, DefKind, Direction, Docs, Operation};
+use crate::model::{Def, DefId, DefKind, Direction, Docs, Factory, Operation, Param};
 
 /// One method: an operation, or the get or set operation of an attribute.
 pub(super) struct Method {
-    /// The interface that declares it.
+    /// The interface or value type that declares it.
     pub(super) owner: DefId,
-    /// The operation or attribute.
+    /// The operation or attribute; of a factory its owner.
     pub(super) def: DefId,
     /// Name on the wire.
     pub(super) wire: String,
@@ -116,7 +116,7 @@ impl Method {
 }
 
 impl Cx<'_> {
-    /// The operations and attributes that an interface declares itself.
+    /// The operations and attributes that an interface or value type declares itself.
     pub(super) fn methods(&self, interface: DefId) -> Vec<Method> {
         let members = self.model.children(interface).iter().map(|id| self.model.def(*id));
         members.flat_map(|def| self.methods_of(interface, def)).collect()
@@ -217,10 +217,48 @@ impl Cx<'_> {
         }
     }
 
+    /// A factory, without its result.
+    pub(super) fn factory(&self, owner: &Def, factory: &Factory, names: &FactoryNames) -> Method {
+        let scoped = format!("{}::{}", self.model.scoped_name(owner.id), factory.name);
+        let params = (factory.params.iter().zip(&names.params)).map(|(param, name)| Parameter {
+            name: name.clone(),
+            span: self.model.rust_span(param.span),
+            ty: self.place(param.ty, &param.annotations, &format!("{scoped}::{}", param.name)),
+            direction: param.direction,
+            stream: false,
+        });
+        Method {
+            owner: owner.id,
+            def: owner.id,
+            wire: factory.name.clone(),
+            name: names.item.clone(),
+            span: self.model.rust_span(factory.span),
+            oneway: false,
+            raises: factory.raises.clone(),
+            error: (!factory.raises.is_empty()).then(|| names.error.clone()),
+            reply: None,
+            params: params.collect(),
+            results: Vec::new(),
+            context: Vec::new(),
+            docs: factory.docs.clone(),
+            idl: format!("factory {}{}", factory.name, self.idl_of_params(&factory.params, &factory.raises)),
+        }
+    }
+
     /// The declaration of an operation as IDL.
     fn idl_of(&self, def: &Def, operation: &Operation) -> String {
-        let params: Vec<String> = operation
-            .params
+        let oneway = if operation.oneway { "oneway " } else { "" };
+        let result = operation.result.map_or_else(|| "void".to_owned(), |ty| self.model.describe(ty));
+        let context: Vec<String> = operation.context.iter().map(|name| format!("\"{name}\"")).collect();
+        let context =
+            if context.is_empty() { String::new() } else { format!(" context ({})", context.join(", ")) };
+        let params = self.idl_of_params(&operation.params, &operation.raises);
+        format!("{oneway}{result} {}{params}{context}", def.name)
+    }
+
+    /// Parameters and exceptions as IDL.
+    fn idl_of_params(&self, params: &[Param], raises: &[DefId]) -> String {
+        let params: Vec<String> = params
             .iter()
             .map(|param| {
                 let direction = match param.direction {
@@ -232,15 +270,21 @@ impl Cx<'_> {
                 format!("{stream}{direction} {} {}", self.model.describe(param.ty), param.name)
             })
             .collect();
-        let oneway = if operation.oneway { "oneway " } else { "" };
-        let result = operation.result.map_or_else(|| "void".to_owned(), |ty| self.model.describe(ty));
-        let raises: Vec<String> = operation.raises.iter().map(|id| self.model.scoped_name(*id)).collect();
+        let raises: Vec<String> = raises.iter().map(|id| self.model.scoped_name(*id)).collect();
         let raises =
             if raises.is_empty() { String::new() } else { format!(" raises ({})", raises.join(", ")) };
-        let context: Vec<String> = operation.context.iter().map(|name| format!("\"{name}\"")).collect();
-        let context =
-            if context.is_empty() { String::new() } else { format!(" context ({})", context.join(", ")) };
-        format!("{oneway}{result} {}({}){raises}{context}", def.name, params.join(", "))
+        format!("({}){raises}", params.join(", "))
+    }
+
+    /// Path of a type that belongs to a method.
+    pub(super) fn type_of(&self, depth: usize, method: &Method, name: &RustName) -> TokenStream {
+        if method.def != method.owner {
+            return self.path(depth, method.def, name);
+        }
+        // Of a factory, which is no definition: in the module of its value type.
+        let scope = self.scope_path(depth, method.owner);
+        let module = &self.names[method.owner].module;
+        quote!(#scope::#module::#name)
     }
 
     /// The parameters of a method as `name: Type`.
@@ -281,7 +325,7 @@ impl Cx<'_> {
     pub(super) fn error_type(&self, depth: usize, method: &Method) -> TokenStream {
         let v1 = &self.v1;
         match &method.error {
-            Some(error) => self.path(depth, method.def, error),
+            Some(error) => self.type_of(depth, method, error),
             None => quote!(#v1::SystemException),
         }
     }

@@ -29,6 +29,8 @@ mod tests;
 mod typed;
 mod types;
 mod unions;
+mod value;
+mod value_ops;
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -64,8 +66,13 @@ pub fn emit(model: &Model, options: &Options) -> Result<TokenStream, Diagnostics
     let runtime = &options.runtime;
     let v1 = quote!(#runtime::__private::v1);
     let mut cx = Cx { model, options, names, external, v1, methods: HashMap::new() };
-    let interfaces = model.defs().iter().filter(|def| matches!(def.kind, DefKind::Interface(_)));
+    let interfaces =
+        model.defs().iter().filter(|def| matches!(def.kind, DefKind::Interface(_) | DefKind::Value(_)));
     cx.methods = interfaces.map(|def| (def.id, cx.methods(def.id))).collect();
+    cx.refuse_without_default(&mut problems);
+    if !problems.is_empty() {
+        return Err(Diagnostics::new(problems, Rc::clone(&model.sources)));
+    }
     Ok(cx.whole())
 }
 
@@ -77,6 +84,6 @@ struct Cx<'a> {
     external: External,
     /// Path of the private runtime API.
     v1: TokenStream,
-    /// The methods that each interface declares itself.
+    /// The methods that each interface and value type declares itself.
     methods: HashMap<DefId, Vec<Method>>,
 }

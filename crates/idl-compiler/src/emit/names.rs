@@ -26,6 +26,14 @@ pub(super) struct DefNames {
     pub(super) reference: RustName,
     /// Of an interface: the servant trait.
     pub(super) servant: RustName,
+    /// Of a value type: the trait of its operations.
+    pub(super) ops: RustName,
+    /// Of a value type: the trait of its factories.
+    pub(super) init: RustName,
+    /// Of a value type: the field of its base.
+    pub(super) base: RustName,
+    /// Of a value type: its factories in order.
+    pub(super) factories: Vec<FactoryNames>,
     /// Of an operation or attribute: the error type, if it raises anything.
     pub(super) error: RustName,
     /// Of an attribute: the error type of its set operation.
@@ -40,6 +48,15 @@ pub(super) struct DefNames {
     pub(super) members: Vec<RustName>,
     /// Of a union: the variant of the implicit default.
     pub(super) other: RustName,
+}
+
+/// Rust names of a factory.
+#[derive(Clone, Debug)]
+pub(super) struct FactoryNames {
+    pub(super) item: RustName,
+    /// The error type, if it raises anything.
+    pub(super) error: RustName,
+    pub(super) params: Vec<RustName>,
 }
 
 /// All names, by definition.
@@ -71,6 +88,10 @@ impl Names {
             module: RustName::verbatim(""),
             reference: RustName::verbatim(""),
             servant: RustName::verbatim(""),
+            ops: RustName::verbatim(""),
+            init: RustName::verbatim(""),
+            base: RustName::verbatim(""),
+            factories: Vec::new(),
             error: RustName::verbatim(""),
             set_error: RustName::verbatim(""),
             reply: RustName::verbatim(""),
@@ -81,9 +102,9 @@ impl Names {
         };
         let names = vec![blank; model.defs().len()];
         let mut namer = Namer { model, options, external, problems, names };
-        namer.scope(model.roots(), &Rc::from([]));
+        let _ = namer.scope(model.roots(), &Rc::from([]));
         for def in model.defs() {
-            if matches!(def.kind, DefKind::Interface(_)) && external.emitted(def.id) {
+            if matches!(def.kind, DefKind::Interface(_) | DefKind::Value(_)) && external.emitted(def.id) {
                 namer.methods(def);
             }
         }
@@ -116,7 +137,7 @@ struct Namer<'a> {
 
 impl Namer<'_> {
     /// Names what is declared in one IDL scope, which is one Rust module.
-    fn scope(&mut self, ids: &[DefId], path: &Rc<[RustName]>) {
+    fn scope(&mut self, ids: &[DefId], path: &Rc<[RustName]>) -> Taken {
         let model = self.model;
         // What is elsewhere has another module, and its clashes are for that one to report.
         let mut taken = [Taken { quiet: true, ..Taken::default() }, Taken::default()];
@@ -145,12 +166,45 @@ impl Namer<'_> {
         }
         for &id in ids {
             let children = model.children(id);
-            if !children.is_empty() {
+            let factories = model.value(id).is_some_and(|value| !value.factories.is_empty());
+            if !children.is_empty() || factories {
                 let inner: Rc<[RustName]> =
                     path.iter().cloned().chain([self.names[id.index()].module.clone()]).collect();
-                self.scope(children, &inner);
+                let mut taken = self.scope(children, &inner);
+                self.factories(model.def(id), &mut taken);
             }
         }
+        let [_, written] = taken;
+        written
+    }
+
+    /// Names the factories of a value type, whose error types are in its module.
+    fn factories(&mut self, def: &Def, taken: &mut Taken) {
+        let Some(value) = self.model.value(def.id) else { return };
+        let scoped = self.model.scoped_name(def.id);
+        let quiet = !self.external.emitted(def.id);
+        let mut methods = Taken { quiet, ..Taken::default() };
+        let mut all = Vec::with_capacity(value.factories.len());
+        for factory in &value.factories {
+            let full = format!("{scoped}::{}", factory.name);
+            let item = self.rename(&full, &factory.name, Case::Snake, &factory.annotations);
+            self.claim(&mut methods, Space::Values, &item, factory.span, &full);
+            let camel = RustName::convert(item.as_str().trim_end_matches('_'), Case::Camel);
+            let error = match factory.raises.is_empty() {
+                true => RustName::verbatim(""),
+                false => taken.derive(&format!("{camel}Error"), Some(&format!("{camel}Raises"))),
+            };
+            let mut names = Taken { quiet, ..Taken::default() };
+            let mut params = Vec::with_capacity(factory.params.len());
+            for param in &factory.params {
+                let full = format!("{full}::{}", param.name);
+                let name = self.rename(&full, &param.name, Case::Snake, &param.annotations);
+                self.claim(&mut names, Space::Values, &name, param.span, &full);
+                params.push(name);
+            }
+            all.push(FactoryNames { item, error, params });
+        }
+        self.names[def.id.index()].factories = all;
     }
 
     /// Names that follow from a definition's own, moved out of the way of those already there.
@@ -198,8 +252,17 @@ impl Namer<'_> {
                 }
                 names.setter = RustName::verbatim(&format!("set_{stem}"));
             }
-            DefKind::Value(_) => {
+            DefKind::Value(value) => {
+                names.ops = taken.derive(&format!("{stem}Ops"), None);
+                if !value.factories.is_empty() {
+                    names.init = taken.derive(&format!("{stem}Factory"), None);
+                }
                 names.module = taken.derive(RustName::convert(&stem, Case::Snake).as_str(), None);
+                let mut base = RustName::verbatim("base");
+                while names.members.contains(&base) {
+                    base = base.underscored();
+                }
+                names.base = base;
             }
             DefKind::Enum(_)
             | DefKind::Const(_)
@@ -261,7 +324,7 @@ impl Namer<'_> {
         }
     }
 
-    /// Checks that the methods of a reference, inherited ones included, have different names.
+    /// Checks that the methods of a reference or value, inherited ones included, have different names.
     fn methods(&mut self, interface: &Def) {
         let mut taken: HashMap<RustName, (&Def, String)> = HashMap::new();
         for def in self.model.all_members(interface.id) {
@@ -365,6 +428,8 @@ fn spaces(def: &Def) -> &'static [Space] {
         DefKind::Operation(_) | DefKind::Attribute(_) => &[],
         DefKind::Const(_) => &[Space::Values],
         DefKind::Struct(s) | DefKind::Exception(s) if s.members.is_empty() => &[Space::Types, Space::Values],
+        DefKind::Value(v) if v.state.is_empty() => &[Space::Types, Space::Values],
+        DefKind::ValueBox(_) => &[Space::Types, Space::Values],
         _ => &[Space::Types],
     }
 }

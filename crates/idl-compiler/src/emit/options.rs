@@ -6,7 +6,7 @@ use quote::quote;
 use super::method::Method;
 use super::types::matches_name;
 use super::{Cx, external, ident, names};
-use crate::model::{Def, DefId, DefKind, Model};
+use crate::model::{Def, DefId, DefKind, Model, ValueModifier};
 
 /// What can be chosen about the output.
 ///
@@ -68,7 +68,8 @@ pub enum OptionProblem {
     NotAnIdentifier(usize),
     /// The entry of [`Options::external`] at this position covers no included definition.
     NothingExternal(usize),
-    /// The pattern of the entry of [`Options::derive`] at this position covers no struct, exception, union or enum.
+    /// The pattern of the entry of [`Options::derive`] at this position covers no struct, exception, union, enum or state
+    /// of a value.
     NothingDerives(usize),
     /// The entry of [`Options::default_bodies`] at this position covers no operation or attribute.
     NoBodies(usize),
@@ -107,12 +108,18 @@ impl Options {
 
 /// Types on which derives stand.
 fn derives(kind: &DefKind) -> bool {
-    matches!(kind, DefKind::Struct(_) | DefKind::Exception(_) | DefKind::Union(_) | DefKind::Enum(_))
+    match kind {
+        DefKind::Struct(_) | DefKind::Exception(_) | DefKind::Union(_) | DefKind::Enum(_) => true,
+        DefKind::Value(value) => value.modifier != ValueModifier::Abstract,
+        DefKind::ValueBox(_) => true,
+        _ => false,
+    }
 }
 
 /// A pattern names the definition or the one that it is a member of.
 fn covers(model: &Model, pattern: &str, id: DefId) -> bool {
-    let owner = model.def(id).parent.filter(|owner| model.interface(*owner).is_some());
+    let is_owner = |owner: &DefId| model.interface(*owner).is_some() || model.value(*owner).is_some();
+    let owner = model.def(id).parent.filter(is_owner);
     [Some(id), owner].into_iter().flatten().any(|id| matches_name(pattern, &model.scoped_name(id)))
 }
 

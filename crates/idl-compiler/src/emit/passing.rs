@@ -20,7 +20,7 @@ pub(super) enum Form {
     Shared,
     /// `&[T]`.
     Slice,
-    /// An object reference by value.
+    /// An object reference, or a handle to a value, by value.
     Reference,
     /// `&T`.
     Borrow,
@@ -63,13 +63,13 @@ impl Cx<'_> {
             }
             Type::Array { .. } if self.array_form(u.ty) == ArrayForm::Boxed => plain(Form::Boxed),
             Type::Array { .. } => plain(Form::Borrow),
-            Type::Object => plain(Form::Reference),
+            Type::Object | Type::ValueBase => plain(Form::Reference),
             Type::Any | Type::TypeCode => plain(Form::Borrow),
             // Refused before anything is written.
-            Type::ValueBase | Type::Map { .. } => plain(Form::Borrow),
+            Type::Map { .. } => plain(Form::Borrow),
             Type::Named(def) => match self.model.def(*def).kind {
                 DefKind::Enum(_) | DefKind::Native => plain(Form::Value),
-                DefKind::Interface(_) => plain(Form::Reference),
+                DefKind::Interface(_) | DefKind::Value(_) | DefKind::ValueBox(_) => plain(Form::Reference),
                 _ => plain(Form::Borrow),
             },
         }

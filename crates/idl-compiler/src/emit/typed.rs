@@ -102,10 +102,10 @@ impl Cx<'_> {
                 quote!(Enum(&[#(#names),*]))
             }
             DefKind::Union(body) => self.union_shape(depth, body),
-            DefKind::Value(body) => self.value_shape(depth, body),
+            DefKind::Value(body) => self.value_shape(depth, def, body),
             DefKind::ValueBox(body) => {
-                let desc = self.desc(depth, body.ty);
-                quote!(ValueBox(#desc))
+                let content = self.desc(depth, body.ty);
+                quote!(ValueBox(#content))
             }
             DefKind::Native => quote!(Opaque(#v1::TcKind::Native)),
             _ => return None,
@@ -144,7 +144,7 @@ impl Cx<'_> {
         quote!(Union { discriminator: #discriminator, default: #default, members: &[#(#members),*] })
     }
 
-    fn value_shape(&self, depth: usize, body: &Value) -> TokenStream {
+    fn value_shape(&self, depth: usize, def: &Def, body: &Value) -> TokenStream {
         let v1 = &self.v1;
         let kind = if body.is_event { quote!(Event) } else { quote!(Value) };
         let modifier = match body.modifier {
@@ -153,21 +153,18 @@ impl Cx<'_> {
             ValueModifier::Plain if body.truncatable => quote!(Truncatable),
             ValueModifier::Plain => quote!(None),
         };
-        let concrete = |base: &&DefId| {
-            self.model.value(**base).is_some_and(|base| base.modifier != ValueModifier::Abstract)
-        };
-        let base = match body.bases.first().filter(concrete) {
+        let base = match self.model.concrete_base(def.id) {
             Some(base) => {
-                let path = self.item(depth, *base);
-                quote!(::core::option::Option::Some(<#path as #v1::Typed>::DESC))
+                let base = self.item(depth, base);
+                quote!(::core::option::Option::Some(<#base as #v1::Typed>::DESC))
             }
             None => quote!(::core::option::Option::None),
         };
         let members = body.state.iter().map(|state| {
             let (name, desc) = (&state.member.name, self.desc(depth, state.member.ty));
             let visibility = match state.visibility {
-                Visibility::Private => quote!(Private),
                 Visibility::Public => quote!(Public),
+                Visibility::Private => quote!(Private),
             };
             quote!((#name, #desc, #v1::Visibility::#visibility))
         });

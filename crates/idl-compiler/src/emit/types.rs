@@ -101,7 +101,8 @@ impl Cx<'_> {
             }
             Type::Object => optional(quote!(#v1::ObjectRef), u.non_nil),
             // Refused before anything is written.
-            Type::ValueBase | Type::Map { .. } => TokenStream::new(),
+            Type::Map { .. } => TokenStream::new(),
+            Type::ValueBase => optional(quote!(#v1::Value<#v1::ValueBase>), false),
             Type::Any => quote!(#v1::Any),
             Type::TypeCode => quote!(#v1::TypeCode),
             Type::Fixed { digits, scale } => {
@@ -113,6 +114,10 @@ impl Cx<'_> {
                     self.model.typedef(*def).is_some() && alias_of_interface(self.model, *def).is_none();
                 let path = if alias { self.item(depth, *def) } else { self.reference(depth, *def) };
                 optional(path, u.non_nil)
+            }
+            Type::Named(def) if self.model.is_value(u.ty) => {
+                let path = self.item(depth, *def);
+                optional(quote!(#v1::Value<#path>), false)
             }
             Type::Named(def) => self.item(depth, *def),
         }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{
     Attribute, Bitmask, Bitset, Const, Def, DefId, DefKind, Docs, Enum, Flavour, Interface, Member, Model,
-    Operation, Primitive, Struct, Type, TypeId, Typedef, Union, Value, ValueBox, VendorPragma,
+    Operation, Primitive, Struct, Type, TypeId, Typedef, Union, Value, ValueBox, ValueModifier, VendorPragma,
 };
 use crate::diagnostic::Diagnostics;
 use crate::source::{Sources, Span};
@@ -227,6 +227,23 @@ impl Model {
                 order.push(base);
             }
         }
+    }
+
+    /// An abstract value type: it has no state.
+    pub fn is_abstract_value(&self, id: DefId) -> bool {
+        self.value(id).is_some_and(|value| value.modifier == ValueModifier::Abstract)
+    }
+
+    /// The base value type whose state comes first in that of a value type.
+    pub fn concrete_base(&self, id: DefId) -> Option<DefId> {
+        self.value(id)?.bases.first().copied().filter(|base| !self.is_abstract_value(*base))
+    }
+
+    /// The program marshals the state of the value type: it or a base with state is `custom`.
+    pub fn is_custom(&self, id: DefId) -> bool {
+        // A base is defined before what is derived from it: this ends.
+        let mut lineage = std::iter::successors(Some(id), |id| self.concrete_base(*id));
+        lineage.any(|id| self.value(id).is_some_and(|value| value.modifier == ValueModifier::Custom))
     }
 
     /// The base structs of a struct from the outermost base down to the direct one; the struct itself is not among them.

@@ -91,7 +91,8 @@ impl Resolver<'_> {
                 self.report(error);
                 continue;
             }
-            if !self.is_abstract_value(base) && !self.check_concrete(value, name, index, base, &mut concrete)
+            if !self.model.is_abstract_value(base)
+                && !self.check_concrete(value, name, index, base, &mut concrete)
             {
                 continue;
             }
@@ -175,10 +176,6 @@ impl Resolver<'_> {
         }
     }
 
-    fn is_abstract_value(&self, id: DefId) -> bool {
-        self.model.value(id).is_some_and(|value| value.modifier == ValueModifier::Abstract)
-    }
-
     /// `truncatable` says that the first base is what is left for receivers that do not know the value type.
     fn check_truncatable(&mut self, value: &ast::Value, bases: &[DefId]) -> bool {
         let Some(span) = value.truncatable else { return false };
@@ -197,10 +194,16 @@ impl Resolver<'_> {
             let message = format!("`{}` is abstract and truncatable", value.name.text);
             Diagnostic::error("truncatable", span, message)
                 .note("an abstract value type has no state to cut off")
-        } else if bases.first().is_some_and(|base| self.is_abstract_value(*base)) {
+        } else if bases.first().is_some_and(|base| self.model.is_abstract_value(*base)) {
             let message = "`truncatable` before an abstract base";
             Diagnostic::error("truncatable", span, message)
                 .note("only a base with state can be what is left of a value")
+        } else if let Some(base) = bases.first().filter(|base| self.model.is_custom(**base)) {
+            let message = format!("`truncatable` before the custom base `{}`", self.model.scoped_name(*base));
+            Diagnostic::error("truncatable", span, message).and(
+                self.model.def(*base).span,
+                "the program marshals its state, and that of what derives from it",
+            )
         } else {
             return !bases.is_empty();
         };
@@ -341,7 +344,7 @@ impl Resolver<'_> {
 
     /// An abstract value type has neither state nor factories.
     fn check_stateless(&mut self, scope: ScopeId, name: &Ident, what: &str) {
-        let Some(owner) = self.scope(scope).owner.filter(|owner| self.is_abstract_value(*owner)) else {
+        let Some(owner) = self.scope(scope).owner.filter(|owner| self.model.is_abstract_value(*owner)) else {
             return;
         };
         let owner = self.model.def(owner);

@@ -27,6 +27,18 @@ pub mod tricky {
                 void f(in Box a, in _String b, in Vec c);
             };
             interface Ok : Self { oneway void await(in long Err); };
+            valuetype Flow;
+            abstract valuetype Probe { long offer(in string self); attribute boolean Casts; };
+            valuetype Value : Probe {
+                struct Progress { long u32; };
+                public Flow base; public long match, type; private Progress state; public string part[2];
+                Value Implemented(in Value self, out Progress e) raises (Err);
+                factory new(in long self, in Value Value) raises (Result, Err);
+                factory _default();
+            };
+            valuetype Flow : Value, Probe { public sequence<Flow> d; };
+            valuetype Bare { };
+            valuetype Pin string;
             interface S : Ok { void N(in string e, in string d, in string request, in string servant); };
         };
         module u32 { module core { module std {
@@ -44,6 +56,33 @@ pub mod tricky {
         enum std { core };
         struct _Fixed { unsigned long long type; sequence<i32> super; };
     }
+}
+
+impl tricky::r#option::ProbeOps for tricky::r#option::Value {
+    fn offer(&self, self_: &str) -> Result<i32, mock::SystemException> {
+        Ok(self_.len() as i32)
+    }
+
+    fn casts(&self) -> Result<bool, mock::SystemException> {
+        Ok(true)
+    }
+
+    fn set_casts(&self, _: bool) -> Result<(), mock::SystemException> {
+        Ok(())
+    }
+}
+
+#[test]
+fn values_may_be_named_as_rust_does() {
+    use tricky::r#option::{Bare, Flow, Pin, Probe, ProbeOps, Value, ValueOps};
+    let value = Value { r#match: 1, ..Value::default() };
+    let flow = Flow { base: value.clone(), d: vec![Some(Flow::default().into())] };
+    let handle = giop_codec::value::Value::new(value).upcast::<Probe>();
+    assert_eq!(handle.get().operations::<dyn ProbeOps>().unwrap().offer("four").unwrap(), 4);
+    assert!(handle.get().operations::<dyn ValueOps>().is_none());
+    assert_eq!(giop_codec::value::Value::new(flow).upcast::<Value>().get().r#match, 1);
+    assert_ne!(Pin(String::from("x")), Pin::default());
+    assert_eq!(Bare, Bare::default());
 }
 
 /// The very same names as in another invocation beside it.

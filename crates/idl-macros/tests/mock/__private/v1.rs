@@ -15,6 +15,10 @@ use giop_codec::ior::{Ior, ProfileTag, TaggedProfile};
 pub use giop_codec::typecode::{
     Definition, Shape, TcKind, TypeCode, TypeDesc, Typed, ValueModifier, Visibility,
 };
+pub use giop_codec::value::{
+    Casts, CustomMarshal, Extends, Flow, Progress, Value, ValueBase, ValueForm, ValuePart, ValueRef,
+    ValueType,
+};
 pub use giop_codec::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

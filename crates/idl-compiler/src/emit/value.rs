@@ -1,0 +1,410 @@
+//! Value types: the state as a struct, and what makes it travel.
+
+use proc_macro2::{Literal, TokenStream};
+use quote::quote;
+
+use super::Cx;
+use super::docs::doc;
+use super::ident::RustName;
+use super::types::Use;
+use crate::diagnostic::Diagnostic;
+use crate::model::{
+    Def, DefId, DefKind, Docs, Member, Model, Type, TypeId, Value, ValueModifier, Visibility,
+};
+
+/// What every state has without being asked.
+const DERIVED: &[&str] = &["Clone", "Debug", "PartialEq", "Default"];
+
+/// A field of a state.
+pub(super) struct Field {
+    name: TokenStream,
+    ty: TokenStream,
+    /// A value, or a sequence of values: a part of the state by itself.
+    is_part: bool,
+}
+
+impl Cx<'_> {
+    /// A value type with all its implementations, in a module `depth` levels below the hidden root.
+    pub(super) fn value_type(&self, depth: usize, def: &Def, value: &Value) -> TokenStream {
+        let operations = self.operations(depth, def);
+        let factories = self.factory_trait(depth, def, value);
+        let state = match value.modifier {
+            ValueModifier::Abstract => self.abstract_value(depth, def),
+            _ => self.state(depth, def, value),
+        };
+        let extends = self.extends(depth, def.id);
+        quote!(#state #extends #operations #factories)
+    }
+
+    /// An abstract value type: only its name, for handles to values of any type derived from it.
+    fn abstract_value(&self, depth: usize, def: &Def) -> TokenStream {
+        let v1 = &self.v1;
+        let item = self.names[def.id].item.at(self.model.rust_span(def.span));
+        let path = self.item(depth, def.id);
+        let docs = self.item_docs(def, "abstract value type");
+        let id = &def.repository_id;
+        quote! {
+            #docs
+            #[derive(
+                ::core::clone::Clone, ::core::marker::Copy, ::core::fmt::Debug, ::core::default::Default,
+                ::core::cmp::PartialEq, ::core::cmp::Eq
+            )]
+            pub struct #item;
+
+            impl #v1::ValueForm for #path {
+                const REPOSITORY_ID: &'static ::core::primitive::str = #id;
+            }
+        }
+    }
+
+    /// The state of a concrete value type.
+    fn state(&self, depth: usize, def: &Def, value: &Value) -> TokenStream {
+        let names = &self.names[def.id];
+        let base = self.model.concrete_base(def.id);
+        let item = names.item.at(self.model.rust_span(def.span));
+        let docs = self.item_docs(def, "value type");
+        let inherited = base.map(|base| {
+            let (field, ty) = (&names.base, self.item(depth, base));
+            let docs =
+                doc(&Docs::default(), &format!("State of the base `{}`.", self.model.scoped_name(base)));
+            quote!(#docs pub #field: #ty,)
+        });
+        let fields: Vec<Field> = (value.state.iter().zip(&names.members))
+            .map(|(state, name)| self.state_field(depth, def.id, &state.member, name))
+            .collect();
+        let members = fields.iter().zip(&value.state).map(|(field, state)| {
+            let visibility = match state.visibility {
+                Visibility::Public => "State member",
+                Visibility::Private => "Private state member",
+            };
+            let member = &state.member;
+            let text = format!("{visibility} `{}`: IDL `{}`.", member.name, self.model.describe(member.ty));
+            let (docs, Field { name, ty, .. }) = (doc(&member.docs, &text), field);
+            quote!(#docs pub #name: #ty,)
+        });
+        let wanted = self.derives(depth, def, DERIVED);
+        let derives = quote! {
+            #[derive(::core::clone::Clone, ::core::fmt::Debug, ::core::cmp::PartialEq)]
+            #wanted
+        };
+        let declaration = match base.is_none() && fields.is_empty() {
+            true => quote!(#docs #derives pub struct #item;),
+            false => quote!(#docs #derives pub struct #item { #inherited #(#members)* }),
+        };
+        let of_base = base.map(|_| {
+            let field = &names.base;
+            quote!(#field: ::core::default::Default::default(),)
+        });
+        let defaults = fields.iter().zip(&value.state).map(|(Field { name, .. }, state)| {
+            let default = self.default(self.member(def.id, &state.member));
+            quote!(#name: #default,)
+        });
+        let path = self.item(depth, def.id);
+        let implementation = self.value_implementation(depth, def, base, &fields);
+        quote! {
+            #declaration
+
+            impl ::core::default::Default for #path {
+                fn default() -> Self {
+                    Self { #of_base #(#defaults)* }
+                }
+            }
+
+            #implementation
+        }
+    }
+
+    fn state_field(&self, depth: usize, owner: DefId, member: &Member, name: &RustName) -> Field {
+        let name = name.at(self.model.rust_span(member.span));
+        let ty = self.ty(depth, self.member(owner, member));
+        Field { name: quote!(#name), ty, is_part: self.is_part(member.ty) }
+    }
+
+    /// The Rust type is a value or a sequence of values.
+    fn is_part(&self, ty: TypeId) -> bool {
+        match self.model.stripped(ty) {
+            Type::Sequence { element, bound: None } => self.model.is_value(*element),
+            _ => self.model.is_value(ty),
+        }
+    }
+
+    /// A value box: a value whose state is one thing.
+    pub(super) fn value_box(&self, depth: usize, def: &Def, ty: TypeId) -> TokenStream {
+        let item = self.names[def.id].item.at(self.model.rust_span(def.span));
+        let path = self.item(depth, def.id);
+        let docs = self.item_docs(def, "value box");
+        let u = self.boxed(def, ty);
+        let content = self.ty(depth, u);
+        let default = self.default(u);
+        let inside =
+            doc(&Docs::default(), &format!("What is in the box: IDL `{}`.", self.model.describe(ty)));
+        let field = Field { name: quote!(0), ty: content.clone(), is_part: self.is_part(ty) };
+        let implementation = self.value_implementation(depth, def, None, &[field]);
+        let wanted = self.derives(depth, def, DERIVED);
+        quote! {
+            #docs
+            #[derive(::core::clone::Clone, ::core::fmt::Debug, ::core::cmp::PartialEq)]
+            #wanted
+            pub struct #item(#inside pub #content);
+
+            impl ::core::default::Default for #path {
+                fn default() -> Self {
+                    Self(#default)
+                }
+            }
+
+            impl ::core::convert::From<#content> for #path {
+                fn from(__zorb_content: #content) -> Self {
+                    Self(__zorb_content)
+                }
+            }
+
+            #implementation
+        }
+    }
+
+    /// The type of what is in a box.
+    fn boxed(&self, def: &Def, ty: TypeId) -> Use {
+        self.place(ty, &def.annotations, &self.model.scoped_name(def.id))
+    }
+
+    /// What the codec wants of a state.
+    fn value_implementation(
+        &self,
+        depth: usize,
+        def: &Def,
+        base: Option<DefId>,
+        fields: &[Field],
+    ) -> TokenStream {
+        let v1 = &self.v1;
+        let path = self.item(depth, def.id);
+        let id = &def.repository_id;
+        let custom = self.model.is_custom(def.id);
+        let truncatable = truncatable(self.model, def.id);
+        let truncatable = (!truncatable.is_empty()).then(|| {
+            quote! {
+                const TRUNCATABLE: &'static [&'static ::core::primitive::str] = &[#(#truncatable),*];
+            }
+        });
+        let custom_mark = custom.then(|| {
+            quote!(
+                const CUSTOM: ::core::primitive::bool = true;
+            )
+        });
+        let (parts, encode, decode) = match custom {
+            true => (
+                quote!(1),
+                quote!(#v1::CustomMarshal::marshal(self, __zorb_e).map(|()| #v1::Flow::Next)),
+                quote!(#v1::CustomMarshal::unmarshal(self, __zorb_d).map(|()| #v1::Flow::Next)),
+            ),
+            false => self.parts(depth, def, base, fields),
+        };
+        let casts = self.casts(depth, def);
+        let flow = |error: TokenStream| quote!(::core::result::Result<#v1::Flow, #v1::#error>);
+        let (encoded, decoded) = (flow(quote!(EncodeError)), flow(quote!(DecodeError)));
+        quote! {
+            impl #v1::ValueType for #path {
+                const REPOSITORY_ID: &'static ::core::primitive::str = #id;
+                const PARTS: ::core::primitive::u32 = #parts;
+                #truncatable
+                #custom_mark
+
+                fn casts(__zorb_to: &mut #v1::Casts<'_>) {
+                    #casts
+                }
+
+                fn encode_part(
+                    &self,
+                    __zorb_part: ::core::primitive::u32,
+                    __zorb_e: &mut #v1::Encoder,
+                    __zorb_at: &mut #v1::Progress,
+                ) -> #encoded {
+                    #encode
+                }
+
+                fn decode_part(
+                    &mut self,
+                    __zorb_part: ::core::primitive::u32,
+                    __zorb_d: &mut #v1::Decoder<'_>,
+                    __zorb_at: &mut #v1::Progress,
+                ) -> #decoded {
+                    #decode
+                }
+            }
+
+            impl ::core::convert::From<#path> for ::core::option::Option<#v1::Value<#path>> {
+                fn from(__zorb_state: #path) -> Self {
+                    ::core::option::Option::Some(#v1::Value::new(__zorb_state))
+                }
+            }
+        }
+    }
+
+    /// How many parts a state has, and how each is written and read: those of the base, then values by themselves and
+    /// members between them together.
+    fn parts(
+        &self,
+        depth: usize,
+        def: &Def,
+        base: Option<DefId>,
+        fields: &[Field],
+    ) -> (TokenStream, TokenStream, TokenStream) {
+        let v1 = &self.v1;
+        let mut parts: Vec<&[Field]> = Vec::new();
+        let mut rest = fields;
+        while let Some(first) = rest.first() {
+            let plain = rest.iter().take_while(|field| !field.is_part).count();
+            let (part, more) = rest.split_at(if first.is_part { 1 } else { plain });
+            parts.push(part);
+            rest = more;
+        }
+        let count = Literal::usize_unsuffixed(parts.len());
+        let of_base = base.map(|base| {
+            let base = self.item(depth, base);
+            quote!(<#base as #v1::ValueType>::PARTS)
+        });
+        let field = &self.names[def.id].base;
+        // Parts of the base have the first numbers.
+        let whole = |of_base_part: fn(&TokenStream, &RustName) -> TokenStream, arms: Vec<TokenStream>| {
+            let part = match &of_base {
+                Some(of_base) => quote!(__zorb_part - #of_base),
+                None => quote!(__zorb_part),
+            };
+            let numbers = (0..arms.len().saturating_sub(1)).map(Literal::usize_unsuffixed);
+            let own = match arms.split_last() {
+                None => quote!(::core::result::Result::Ok(#v1::Flow::Next)),
+                Some((last, [])) => quote!(#last),
+                Some((last, arms)) => quote!(match #part { #(#numbers => { #arms })* _ => { #last } }),
+            };
+            match of_base.as_ref().map(|of_base| (of_base, of_base_part(v1, field))) {
+                None => own,
+                Some((_, base)) if arms.is_empty() => base,
+                Some((of_base, base)) => quote! {
+                    if __zorb_part < #of_base {
+                        return #base;
+                    }
+                    #own
+                },
+            }
+        };
+        let encode = parts.iter().map(|part| match part {
+            [Field { name, is_part: true, .. }] => {
+                quote!(#v1::ValuePart::encode_part(&self.#name, __zorb_e, __zorb_at))
+            }
+            fields => {
+                let names = fields.iter().map(|field| &field.name);
+                quote! {
+                    #(#v1::CdrEncode::encode(&self.#names, __zorb_e)?;)*
+                    ::core::result::Result::Ok(#v1::Flow::Next)
+                }
+            }
+        });
+        let decode = parts.iter().map(|part| match part {
+            [Field { name, is_part: true, .. }] => {
+                quote!(#v1::ValuePart::decode_part(&mut self.#name, __zorb_d, __zorb_at))
+            }
+            fields => {
+                let (names, types): (Vec<_>, Vec<_>) =
+                    fields.iter().map(|field| (&field.name, &field.ty)).unzip();
+                quote! {
+                    #(self.#names = <#types as #v1::CdrDecode>::decode(__zorb_d)?;)*
+                    ::core::result::Result::Ok(#v1::Flow::Next)
+                }
+            }
+        });
+        let encode = whole(
+            |v1, field| quote!(#v1::ValueType::encode_part(&self.#field, __zorb_part, __zorb_e, __zorb_at)),
+            encode.collect(),
+        );
+        let decode = whole(
+            |v1, field| quote!(#v1::ValueType::decode_part(&mut self.#field, __zorb_part, __zorb_d, __zorb_at)),
+            decode.collect(),
+        );
+        let count = match &of_base {
+            Some(of_base) => quote!(#of_base + #count),
+            None => quote!(#count),
+        };
+        (count, encode, decode)
+    }
+
+    /// The ways from a state to its bases and operations.
+    fn casts(&self, depth: usize, def: &Def) -> TokenStream {
+        let mut state = Vec::new();
+        let (mut at, mut fields) = (def.id, Vec::new());
+        while let Some(base) = self.model.concrete_base(at) {
+            fields.push(&self.names[at].base);
+            let path = self.item(depth, base);
+            state.push(quote! {
+                __zorb_to.offer::<#path>(|__zorb_v| {
+                    __zorb_v.downcast_ref::<Self>().map(|__zorb_v| &__zorb_v #(.#fields)*)
+                });
+            });
+            at = base;
+        }
+        let names =
+            self.value_bases(def.id).into_iter().filter(|base| self.model.is_abstract_value(*base)).map(
+                |base| {
+                    let path = self.item(depth, base);
+                    quote!(__zorb_to.offer::<#path>(|_| ::core::option::Option::Some(&#path));)
+                },
+            );
+        let operations = self.offers(depth, def);
+        quote! {
+            __zorb_to.offer::<Self>(|__zorb_v| __zorb_v.downcast_ref());
+            #(#state)*
+            #(#names)*
+            #operations
+        }
+    }
+
+    /// All value types that one inherits from.
+    fn value_bases(&self, id: DefId) -> Vec<DefId> {
+        self.model.all_bases(id).into_iter().filter(|base| self.model.value(*base).is_some()).collect()
+    }
+
+    /// Handles to a value type are handles to its bases as well.
+    fn extends(&self, depth: usize, id: DefId) -> TokenStream {
+        let v1 = &self.v1;
+        let path = self.item(depth, id);
+        let bases = self.value_bases(id).into_iter().map(|base| self.item(depth, base));
+        quote!(#(impl #v1::Extends<#bases> for #path {})*)
+    }
+
+    /// Reports state that has no default: it is there before it is read.
+    pub(super) fn refuse_without_default(&self, problems: &mut Vec<Diagnostic>) {
+        let mut refuse = |u: Use, span, what: &str| {
+            if self.has_default(u) {
+                return;
+            }
+            let message = format!("{what} holds a reference that is never nil");
+            let error = Diagnostic::error("unsupported", span, message);
+            problems.push(
+                error.note("a state is made before it is read, with references that are nil until then"),
+            );
+        };
+        for def in self.model.defs().iter().filter(|def| self.external.emitted(def.id)) {
+            match &def.kind {
+                DefKind::Value(value) => {
+                    for state in &value.state {
+                        let what = format!("state member `{}`", state.member.name);
+                        refuse(self.member(def.id, &state.member), state.member.span, &what);
+                    }
+                }
+                DefKind::ValueBox(content) => {
+                    refuse(self.boxed(def, content.ty), def.span, &format!("value box `{}`", def.name));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The ids of the bases that are left of a value for those who do not know it, nearest first.
+fn truncatable(model: &Model, id: DefId) -> Vec<String> {
+    let truncated = |id: &DefId| {
+        model.value(*id).filter(|value| value.truncatable)?;
+        model.concrete_base(*id)
+    };
+    let bases = std::iter::successors(truncated(&id), truncated);
+    bases.map(|base| model.def(base).repository_id.clone()).collect()
+}

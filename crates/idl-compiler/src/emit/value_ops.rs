@@ -1,0 +1,176 @@
+//! Operations and factories of value types: traits that the author of a state implements.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+
+use super::Cx;
+use super::docs::doc_after;
+use super::method::Method;
+use super::passing::Side;
+use crate::model::{Def, DefId, DefKind, Flavour, Value};
+
+impl Cx<'_> {
+    /// The value type, or an interface that values can stand for, has a trait of operations.
+    pub(super) fn has_operations(&self, id: DefId) -> bool {
+        match &self.model.def(id).kind {
+            DefKind::Value(_) => {
+                self.methods.get(&id).is_some_and(|methods| !methods.is_empty())
+                    || self.operation_bases(id).next().is_some()
+            }
+            DefKind::Interface(interface) => interface.flavour == Flavour::Abstract,
+            _ => false,
+        }
+    }
+
+    /// The direct bases, and interfaces it supports, whose traits of operations its own one includes.
+    fn operation_bases(&self, id: DefId) -> impl Iterator<Item = DefId> {
+        self.model.direct_bases(id).filter(|base| self.has_operations(*base))
+    }
+
+    /// Path of a trait of operations.
+    fn operations_path(&self, depth: usize, id: DefId) -> TokenStream {
+        self.path(depth, id, &self.names[id].ops)
+    }
+
+    /// The trait of a value type's operations, if it has any.
+    pub(super) fn operations(&self, depth: usize, def: &Def) -> TokenStream {
+        if !self.has_operations(def.id) {
+            return TokenStream::new();
+        }
+        let v1 = &self.v1;
+        let item = self.names[def.id].ops.at(self.model.rust_span(def.span));
+        let (what, scoped) = (def.kind.what(), self.model.scoped_name(def.id));
+        let docs = doc_after(
+            &format!("Operations of {what} `{scoped}`: what the author of a state implements."),
+            &def.docs,
+        );
+        let supers = self.operation_bases(def.id).map(|base| self.operations_path(depth, base));
+        let methods = self.methods[&def.id].iter().map(|method| {
+            let (docs, name) = (method.docs(), method.ident());
+            let parameters = self.parameters(depth, method, Side::Servant);
+            let output = self.output(depth, method);
+            let body = match self.has_default_body(method) {
+                true => self.default_operation(method),
+                false => quote_spanned!(name.span()=> ;),
+            };
+            // The whole signature is located at the name: rustc shows it for missing and wrong methods.
+            quote_spanned!(name.span()=> #docs fn #name(&self, #(#parameters),*) -> #output #body)
+        });
+        let hidden = self.hidden(def.id);
+        // Of two methods of one name rustc takes the one that needs no further borrow, if its bounds hold: so a state
+        // whose author implements the trait is found to do so, and others are not.
+        quote! {
+            #docs
+            pub trait #item: #(#supers +)* ::core::marker::Send + ::core::marker::Sync {
+                #(#methods)*
+            }
+
+            #[doc(hidden)]
+            pub mod #hidden {
+                #[derive(::core::fmt::Debug)]
+                pub struct Probe<S>(pub ::core::marker::PhantomData<S>);
+
+                pub trait Implemented {
+                    fn offer(&self, __zorb_to: &mut #v1::Casts<'_>);
+                }
+
+                impl<S: super::#item + 'static> Implemented for Probe<S> {
+                    fn offer(&self, __zorb_to: &mut #v1::Casts<'_>) {
+                        __zorb_to.offer::<dyn super::#item>(|__zorb_v| {
+                            let __zorb_v: &dyn super::#item = __zorb_v.downcast_ref::<S>()?;
+                            ::core::option::Option::Some(__zorb_v)
+                        });
+                    }
+                }
+
+                pub trait Missing {
+                    fn offer(&self, _: &mut #v1::Casts<'_>) {}
+                }
+
+                impl<S> Missing for &Probe<S> {}
+            }
+        }
+    }
+
+    /// The body of an operation that the author of a state need not implement.
+    fn default_operation(&self, method: &Method) -> TokenStream {
+        let v1 = &self.v1;
+        let arguments = method.sent().map(|param| &param.name);
+        let why = format!("this value does not implement `{}`", method.wire);
+        quote! {
+            {
+                let _ = (#(#arguments,)*);
+                ::core::result::Result::Err(::core::convert::From::from(
+                    #v1::SystemException::new(
+                        #v1::SystemExceptionKind::NoImplement,
+                        #v1::MinorCode::NONE,
+                        #v1::CompletionStatus::No,
+                    )
+                    .because(#why)
+                ))
+            }
+        }
+    }
+
+    /// Statements that offer the operations of a state, as far as its author implements them.
+    pub(super) fn offers(&self, depth: usize, def: &Def) -> TokenStream {
+        let mut lineage = self.model.all_bases(def.id);
+        lineage.push(def.id);
+        let offers = lineage.into_iter().filter(|id| self.has_operations(*id)).map(|id| {
+            let hidden = self.hidden_path(depth, id);
+            quote! {
+                {
+                    use #hidden::*;
+                    let __zorb_probe = &Probe::<Self>(::core::marker::PhantomData);
+                    __zorb_probe.offer(__zorb_to);
+                }
+            }
+        });
+        quote!(#(#offers)*)
+    }
+
+    /// The trait of a value type's factories, if it has any.
+    pub(super) fn factory_trait(&self, depth: usize, def: &Def, value: &Value) -> TokenStream {
+        if value.factories.is_empty() {
+            return TokenStream::new();
+        }
+        let item = self.names[def.id].init.at(self.model.rust_span(def.span));
+        let scoped = self.model.scoped_name(def.id);
+        let docs = doc_after(
+            &format!("Factories of value type `{scoped}`: what the author of its state implements."),
+            &def.docs,
+        );
+        let methods = self.factory_methods(def, value).into_iter().map(|method| {
+            let (docs, name) = (method.docs(), method.ident());
+            let parameters = self.parameters(depth, &method, Side::Servant);
+            let error = self.error_type(depth, &method);
+            quote_spanned! {name.span()=>
+                #docs
+                fn #name(#(#parameters),*) -> ::core::result::Result<Self, #error>;
+            }
+        });
+        quote! {
+            #docs
+            pub trait #item: ::core::marker::Sized {
+                #(#methods)*
+            }
+        }
+    }
+
+    /// The factories of a value type, as operations without results.
+    pub(super) fn factory_methods(&self, def: &Def, value: &Value) -> Vec<Method> {
+        let names = &self.names[def.id].factories;
+        value.factories.iter().zip(names).map(|(factory, names)| self.factory(def, factory, names)).collect()
+    }
+
+    /// The error types of operations and factories, and the structs of results: what is in the module of a value type.
+    pub(super) fn operation_types(&self, depth: usize, def: &Def, value: &Value) -> Vec<TokenStream> {
+        let mut types = Vec::new();
+        for method in &self.methods[&def.id] {
+            types.push(self.error_enum(depth, method));
+            types.push(self.reply_struct(depth, method));
+        }
+        types.extend(self.factory_methods(def, value).iter().map(|method| self.error_enum(depth, method)));
+        types
+    }
+}
