@@ -3,7 +3,7 @@
 # (sources: tests/interop) into the directory, target/interop of this checkout if none
 # is given. Only what is out of date is built again. JacORB's jars come by Maven, once.
 #
-#   omniorb/{peer,bench}-{server,client}    programs
+#   omniorb/{peer,bench}-{server,client}    programs; value-server too
 #   omniorb/any-peer                        program, server and client
 #   jacorb/{peer,bench}-{server,client}     programs (shell, which starts java)
 #
@@ -46,9 +46,9 @@ newer() {
 omniorb() {
   local dir=$out/omniorb unit
   local flags=(-std=c++17 -O2 -Wall -Wno-switch-bool -I"$dir/gen" -I"$src/omniorb")
-  local libs=(-lomniORB4 -lomniDynamic4 -lomnithread -lomniCodeSets4 -pthread)
+  local libs=(-lomniDynamic4 -lomniORB4 -lomnithread -lomniCodeSets4 -pthread)
   mkdir -p "$dir/gen" "$dir/obj"
-  for unit in types extras bench anys; do
+  for unit in types extras bench anys values; do
     local any=()
     [ "$unit" = anys ] && any=(-Wba)   # with anys and type codes
     if newer "$dir/gen/$unit.hh" "$src/idl/$unit.idl"; then
@@ -67,8 +67,8 @@ omniorb() {
   link peer-server peer_server peer typesSK extrasSK
   link peer-client peer_client peer record probes checks_echo checks_calls checks_references typesSK extrasSK
   link bench-server bench_server benchSK
+  link value-server value_server valuesSK
   link bench-client bench_client benchSK
-  libs=(-lomniDynamic4 "${libs[@]}")
   link any-peer any_peer anysSK anysDynSK
 }
 compile() {   # object, source, headers...
@@ -99,11 +99,11 @@ jacorb() {
     mv "$dir/lib.new" "$dir/lib"
     touch "$dir/lib"
   fi
-  if newer "$dir/classes" "$dir/lib" "$src"/idl/{types,guard,bench,bench-java}.idl "$src"/jacorb/src/*.java; then
+  if newer "$dir/classes" "$dir/lib" "$src"/idl/{types,guard,bench,bench-java,values}.idl "$src"/jacorb/src/*.java; then
     echo "build-peers: JacORB's peers"
     rm -rf "$dir/gen" "$dir/classes" "$dir/classes.new"
     mkdir -p "$dir/gen" "$dir/classes.new"
-    for unit in types guard bench-java; do
+    for unit in types guard bench-java values; do
       java -cp "$dir/lib/*" org.jacorb.idl.parser -all -forceOverwrite -I"$src/idl" -d "$dir/gen" "$src/idl/$unit.idl"
     done
     find "$dir/gen" "$src/jacorb/src" -name '*.java' > "$dir/sources"
@@ -114,6 +114,7 @@ jacorb() {
   launcher peer-server PeerServer
   launcher peer-client PeerClient
   launcher bench-server BenchServer
+  launcher value-server ValueServer
   launcher bench-client BenchClient
 }
 launcher() {   # program, class

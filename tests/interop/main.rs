@@ -8,6 +8,7 @@ mod sources;
 mod support;
 #[path = "../transport/mod.rs"]
 mod transport;
+mod values;
 mod zorb;
 
 use std::process::Command;
