@@ -3,9 +3,9 @@
 # (sources: tests/interop) into the directory, target/interop of this checkout if none
 # is given. Only what is out of date is built again. JacORB's jars come by Maven, once.
 #
-#   omniorb/{peer,bench}-{server,client}    programs; value-server too
-#   omniorb/any-peer                        program, server and client
-#   jacorb/{peer,bench}-{server,client}     programs (shell, which starts java)
+#   omniorb/{peer,bench,value}-{server,client}    programs
+#   omniorb/any-peer                              program, server and client
+#   jacorb/{peer,bench,value}-{server,client}     programs (shell, which starts java)
 #
 # A peer whose tools or jars are missing is skipped, loudly; with CI=true that is a failure.
 # What does not compile is a failure always.
@@ -68,6 +68,7 @@ omniorb() {
   link peer-client peer_client peer record probes checks_echo checks_calls checks_references typesSK extrasSK
   link bench-server bench_server benchSK
   link value-server value_server valuesSK
+  link value-client value_client valuesSK
   link bench-client bench_client benchSK
   link any-peer any_peer anysSK anysDynSK
 }
@@ -115,6 +116,7 @@ jacorb() {
   launcher peer-client PeerClient
   launcher bench-server BenchServer
   launcher value-server ValueServer
+  launcher value-client ValueClient
   launcher bench-client BenchClient
 }
 launcher() {   # program, class

@@ -13,7 +13,7 @@ mod types {
     zorb::idl!(file = "tests/interop/idl/values.idl", define = ["NO_ABSTRACT"]);
 }
 
-use types::interop::*;
+use types::interop_values::*;
 
 /// What a peer may send in place of a base.
 fn knowing(builder: OrbBuilder) -> OrbBuilder {
@@ -174,7 +174,7 @@ async fn every_operation(values: &ValuesRef, server: Option<Foreign>) -> Result<
 async fn truncation(values: &ValuesRef, server: Option<Foreign>) -> Result<(), SystemException> {
     let made = values.make_mark(11).await?.expect("a mark");
     assert_eq!(made, point(11, -11));
-    assert_eq!(made.repository_id(), "IDL:Interop/Point:1.0");
+    assert_eq!(made.repository_id(), "IDL:InteropValues/Point:1.0");
     // What comes behind it is read on.
     let (result, b, c) = values.echo_point(mark(12).upcast::<Point>(), point(1, 2)).await?;
     assert_eq!((&result, b), (&Some(point(12, -12)), Some(point(1, 2))));
@@ -324,6 +324,41 @@ impl ValuesServant for ValuesServer {
     async fn refuse(&self, why: Option<Value<Point>>) -> Result<(), values::RefuseError> {
         Err(Refused { why }.into())
     }
+}
+
+/// A client of theirs calls zorb's servant, of an ORB that knows all types and of one that knows none.
+async fn their_client(orb: Foreign) {
+    let Some(program) = orb.program("value-client") else { return };
+    for (builder, options, checks) in
+        [(knowing(transport::builder()), &[][..], 12), (transport::builder(), &["--cut"][..], 3)]
+    {
+        let server = builder.listen("iiop://127.0.0.1:0").build().await.expect("a server");
+        let values: ValuesRef = server.activate(ValuesServer).expect("an object");
+        let scratch = Scratch::new();
+        let path = scratch.path("values.ior");
+        std::fs::write(&path, values.to_string()).expect("the scratch directory can be written");
+        let mut command = Command::new(&program);
+        command.arg("--ior").arg(&path).args(options).args(["--seconds", &CHECKS.as_secs().to_string()]);
+        let client = tokio::task::spawn_blocking(move || {
+            let mut client = Process::start(command, &scratch);
+            let status = client.end(CHECKS);
+            (status, client.output())
+        });
+        let (status, output) = client.await.expect("the client was waited for");
+        assert!(status.is_some_and(|status| status.success()), "{status:?}\n{output}");
+        let passed = output.lines().filter(|line| line.starts_with("ok ")).count();
+        assert!(passed >= checks, "only {passed} checks ran:\n{output}");
+    }
+}
+
+#[tokio::test]
+async fn omniorb_sends_values_to_zorb_and_back() {
+    their_client(Foreign::OmniOrb).await;
+}
+
+#[tokio::test]
+async fn jacorb_sends_values_to_zorb_and_back() {
+    their_client(Foreign::JacOrb).await;
 }
 
 /// zorb against itself, over TCP and inside of one ORB: what fails here is not the peers' fault.

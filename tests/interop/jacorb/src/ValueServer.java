@@ -1,4 +1,4 @@
-import Interop.*;
+import InteropValues.*;
 import java.io.Serializable;
 import java.nio.file.*;
 import java.util.IdentityHashMap;
@@ -7,7 +7,7 @@ import org.omg.PortableServer.*;
 
 /**
  * ValueServer --ior PATH [--port P] [--seconds S] [--unknown]
- * Serves Interop::Values of values.idl on 127.0.0.1 (port: any) until SIGTERM, or for S
+ * Serves InteropValues::Values of values.idl on 127.0.0.1 (port: any) until SIGTERM, or for S
  * seconds (900). Writes the reference to PATH; its plain key is `values`. Prints READY
  * and the IOR. --unknown: does not know Mark, so that its values are cut to a Point.
  */
@@ -16,7 +16,12 @@ public final class ValueServer extends ValuesPOA {
     static final class LinkState extends Link {}
     static final class MarkState extends Mark {}
     static final class SpotState extends Spot {}
-    static final class TreeState extends Tree {}
+    static final class TreeState extends Tree {
+        TreeState() {
+            kids = new Tree[0];
+            pairs = new Pair[0];
+        }
+    }
     static final class LabelState extends Label {
         public String describe() { return "value " + text; }
     }
@@ -39,14 +44,15 @@ public final class ValueServer extends ValuesPOA {
     public Serializable echo_base(Serializable a) { return a; }
     public Describable echo_describable(Describable a) { return a; }
 
-    private static Link link(int number, Link next) {
+    static Link link(int number, Link next) {
         Link made = new LinkState();
         made.number = number;
         made.next = next;
         return made;
     }
 
-    public Link make_ring(int length) {
+    /** A circle of so many links, numbered from 1. */
+    static Link ring(int length) {
         if (length < 1) return null;
         Link last = link(length, null), first = last;
         for (int number = length - 1; number > 0; number--) first = link(number, first);
@@ -54,16 +60,16 @@ public final class ValueServer extends ValuesPOA {
         return first;
     }
 
-    public int ring_length(Link first) {
+    /** How many links there are until one comes again; 0 where there is an end. */
+    static int lengthOf(Link first) {
         IdentityHashMap<Link, Link> seen = new IdentityHashMap<>();
         for (Link at = first; at != null; at = at.next)
             if (seen.put(at, at) != null) return seen.size();
         return 0;
     }
 
-    public boolean is_same(Link a, Link b) { return a == b; }
-
-    public Point make_mark(int x) {
+    /** At x, -x with the trail 1, 2, 3 and a tail that begins with the second of them. */
+    static Mark mark(int x) {
         Link tail = link(2, link(3, null));
         Mark mark = new MarkState();
         mark.x = x;
@@ -74,6 +80,14 @@ public final class ValueServer extends ValuesPOA {
         mark.weight = 0.5;
         return mark;
     }
+
+    public Link make_ring(int length) { return ring(length); }
+
+    public int ring_length(Link first) { return lengthOf(first); }
+
+    public boolean is_same(Link a, Link b) { return a == b; }
+
+    public Point make_mark(int x) { return mark(x); }
 
     public double measure(Point p) {
         if (p == null) return 0;
@@ -105,16 +119,21 @@ public final class ValueServer extends ValuesPOA {
         ((org.omg.CORBA_2_3.ORB) orb).register_value_factory(id, factory);
     }
 
+    /** Makes the types known to the ORB. */
+    static void know(ORB orb, boolean marks) {
+        known(orb, "IDL:InteropValues/Point:1.0", PointState::new);
+        known(orb, "IDL:InteropValues/Link:1.0", LinkState::new);
+        if (marks) known(orb, "IDL:InteropValues/Mark:1.0", MarkState::new);
+        known(orb, "IDL:InteropValues/Spot:1.0", SpotState::new);
+        known(orb, "IDL:InteropValues/Tree:1.0", TreeState::new);
+        known(orb, "IDL:InteropValues/Label:1.0", LabelState::new);
+    }
+
     public static void main(String[] args) throws Exception {
         Options o = new Options(args);
         o.exitAfter("900");
         ORB orb = o.peerOrb("UTF-8", "OAPort", o.get("--port", "0"));
-        known(orb, "IDL:Interop/Point:1.0", PointState::new);
-        known(orb, "IDL:Interop/Link:1.0", LinkState::new);
-        if (!o.flag("--unknown")) known(orb, "IDL:Interop/Mark:1.0", MarkState::new);
-        known(orb, "IDL:Interop/Spot:1.0", SpotState::new);
-        known(orb, "IDL:Interop/Tree:1.0", TreeState::new);
-        known(orb, "IDL:Interop/Label:1.0", LabelState::new);
+        know(orb, !o.flag("--unknown"));
         POA root = POAHelper.narrow(orb.resolve_initial_references("RootPOA"));
         root.the_POAManager().activate();
         org.omg.CORBA.Object ref = root.servant_to_reference(new ValueServer(root));
