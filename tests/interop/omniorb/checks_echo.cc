@@ -158,6 +158,12 @@ const CORBA::LongLong far = std::numeric_limits<CORBA::LongLong>::min();
 #define CHECK(op, T, call, ...) checks.push_back({#op, [](Context& x) { \
     each_pair<T>(x, #op, std::vector<T>{__VA_ARGS__}, [&](const T& a, T& b, std::string& result, std::string& c_text) call); }})
 #define FIXED(op, T, ...) CHECK(op, T, { T c; T r = x.peer->op(a, b, c); result = echo::text(r); c_text = echo::text(c); }, __VA_ARGS__)
+// Known defect of omniORB: a copy of a fixed forgets its digits and cannot be sent; what is assigned keeps its own.
+#define DECIMAL(op, T, ...) CHECK(op, T, { T a2; T b2; T c; a2 = a; b2 = b; T r = x.peer->op(a2, b2, c); b = b2; \
+    result = echo::text(r); c_text = echo::text(c); }, __VA_ARGS__)
+#define DECIMAL_ARRAY(op, A, ...) CHECK(op, Boxed<A>, { Boxed<A> c; A a2; A b2; A##_copy(a2, a.value); A##_copy(b2, b.value); \
+    A##_var r = x.peer->op(a2, b2, c.value); A##_copy(b.value, b2); \
+    result = echo::text(*reinterpret_cast<const A*>(r.in())); c_text = echo::text(c); }, __VA_ARGS__)
 #define VARIABLE_AT(object, op, T, ...) CHECK(op, T, { T::_var_type c; T::_var_type r = x.object->op(a, b, c.out()); \
     result = echo::text(r.in()); c_text = echo::text(c.in()); }, __VA_ARGS__)
 #define VARIABLE(op, T, ...) VARIABLE_AT(peer, op, T, __VA_ARGS__)
@@ -274,6 +280,25 @@ void sequences(std::vector<Check>& checks) {
   VARIABLE(echo_few_codes, FewCodes, seq<FewCodes>("One", "sixteen letters!", ""), FewCodes(), seq<FewCodes>("Two"));
 }
 
+Bill bill(int items, const char* total, const char* share, const char* code) {
+  Bill b;
+  b.items = items;
+  b.total = Money(total);
+  b.number = -items;
+  b.share = Part(share);
+  b.code = Huge(code);
+  return b;
+}
+
+void decimals(std::vector<Check>& checks) {
+  DECIMAL(echo_money, Money, Money("1234567.89"), Money("-0.05"), Money("0.00"), Money("-9999999.99"));
+  DECIMAL(echo_part, Part, Part("0.1234"), Part("-0.0001"), Part("0.9999"));
+  DECIMAL(echo_huge, Huge, Huge("9999999999999999999999999999999"), Huge("-1"), Huge("0"));
+  DECIMAL(echo_bill, Bill, bill(3, "19.90", "0.2500", "1234567890123456789012345678901"), bill(0, "-0.01", "0.0000", "-7"));
+  VARIABLE(echo_money_seq, MoneySeq, seq<MoneySeq>(Money("1.50"), Money("-2.25"), Money("0.00")), MoneySeq(), seq<MoneySeq>(Money("9999999.99")));
+  DECIMAL_ARRAY(echo_part_array, PartArray, array<PartArray>(Part("0.5000"), Part("-0.0625")), array<PartArray>(Part("0.0000"), Part("0.0010")));
+}
+
 // What JacORB cannot have.
 void extras(std::vector<Check>& all) {
   std::vector<Check> checks;
@@ -347,6 +372,7 @@ std::vector<Check> echo_checks() {
   unions(checks);
   arrays(checks);
   sequences(checks);
+  decimals(checks);
   extras(checks);
   checks.push_back({"properties", properties});
   checks.push_back({"discriminators", discriminators});

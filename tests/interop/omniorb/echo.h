@@ -21,6 +21,7 @@ namespace echo {
 
 ECHO_STRUCT(Interop::Point, v.x, v.y)
 ECHO_STRUCT(Interop::Mixed, v.tag, v.weight, v.delta, v.total, v.mark, v.flag, v.ratio, v.port, v.mask, v.stamp, v.tail)
+ECHO_STRUCT(Interop::Bill, v.items, v.total, v.number, v.share, v.code)
 ECHO_STRUCT(Interop::Person, v.name, v.age, v.favourite)
 ECHO_STRUCT(Interop::Team, v.lead, v.members, v.origin, v.goal, v.label, v.scores, v.digest, v.table)
 ECHO_STRUCT(Interop::Caption, v.narrow, v.wide, v.mark)
@@ -66,6 +67,7 @@ template <class T, class = void> struct is_sequence : std::false_type {};
 template <class T> struct is_sequence<T, std::void_t<decltype(std::declval<T&>().maximum()), decltype(std::declval<T&>()[0])>> : std::true_type {};
 template <class T, class = void> struct is_union : std::false_type {};
 template <class T> struct is_union<T, std::void_t<decltype(std::declval<const T&>()._d())>> : std::true_type {};
+template <class T> constexpr bool is_decimal = std::is_base_of_v<CORBA::Fixed, T>;
 template <class T> constexpr bool is_text = std::is_convertible_v<const T&, const char*> && !std::is_arithmetic_v<T>;
 template <class T> constexpr bool is_wide_text = std::is_convertible_v<const T&, const CORBA::WChar*> && !std::is_arithmetic_v<T>;
 // Members and elements of references convert to pointers of CORBA::Object.
@@ -120,7 +122,7 @@ template <class T> void transform(T& v) {
     v ^= 0x20;                           // char is the same C++ type as octet
   } else if constexpr (std::is_integral_v<T>) {
     v = T(~v);
-  } else if constexpr (std::is_floating_point_v<T>) {
+  } else if constexpr (std::is_floating_point_v<T> || is_decimal<T>) {
     v = -v;
   } else if constexpr (std::is_same_v<T, Interop::Color>) {
     v = Interop::Color((v + 1) % 3);
@@ -222,6 +224,9 @@ template <class T> void show(std::ostream& out, const T& v) {
     out << v;
   } else if constexpr (std::is_floating_point_v<T>) {
     bits(out, v);
+  } else if constexpr (is_decimal<T>) {
+    CORBA::String_var digits = v.NP_asString();
+    out << digits.in();
   } else if constexpr (std::is_same_v<T, Interop::Color>) {
     out << (v == Interop::red ? "red" : v == Interop::green ? "green" : v == Interop::blue ? "blue" : "?");
   } else if constexpr (std::is_same_v<T, Interop::Names::Result>) {

@@ -171,4 +171,14 @@ public:
   ECHO_VARIABLE(echo_few_codes, FewCodes)
 };
 
+class DecimalsServant : public virtual POA_Interop::Decimals {
+public:
+  ECHO_RECORD(echo_money, Money)
+  ECHO_RECORD(echo_part, Part)
+  ECHO_RECORD(echo_huge, Huge)
+  ECHO_RECORD(echo_bill, Bill)
+  ECHO_VARIABLE(echo_money_seq, MoneySeq)
+  ECHO_ARRAY(echo_part_array, PartArray)
+};
+
 }  // namespace peer

@@ -46,6 +46,7 @@ pub fn checks() -> Vec<Check> {
     unions(&mut checks);
     arrays(&mut checks);
     sequences(&mut checks);
+    decimals(&mut checks);
     extras(&mut checks);
     checks.push(Check::new("properties", properties));
     checks.push(Check::new("discriminators", discriminators));
@@ -183,6 +184,19 @@ fn sequences(checks: &mut Vec<Check>) {
     }));
 }
 
+fn decimals(checks: &mut Vec<Check>) {
+    by_value! { checks;
+        echo_money: decimal("1234567.89"), decimal("-0.05"), Money::ZERO, Money::MIN;
+        echo_part: decimal("0.1234"), decimal("-0.0001"), Part::MAX;
+        echo_huge: Huge::MAX, decimal("-1"), Huge::ZERO;
+    }
+    by_reference! { checks;
+        echo_bill: bill(3, "19.90", "0.25", "1234567890123456789012345678901"), bill(0, "-0.01", "0", "-7");
+        echo_money_seq: vec![decimal("1.5"), decimal("-2.25"), Money::ZERO], vec![], vec![Money::MAX];
+        echo_part_array: [decimal("0.5"), decimal("-0.0625")], [Part::ZERO, decimal("0.001")];
+    }
+}
+
 /// What JacORB cannot have.
 fn extras(checks: &mut Vec<Check>) {
     extras! { checks;
@@ -237,6 +251,15 @@ fn wide_code(text: &str) -> super::extras::interop::WideCode {
 
 fn few(codes: Vec<Code>) -> FewCodes {
     FewCodes::new(codes).expect("few")
+}
+
+fn decimal<const DIGITS: u32, const SCALE: u32>(text: &str) -> Fixed<DIGITS, SCALE> {
+    text.parse().expect("a decimal number")
+}
+
+fn bill(items: u8, total: &str, share: &str, code: &str) -> Bill {
+    let number = -i32::from(items);
+    Bill { items, total: decimal(total), number, share: decimal(share), code: decimal(code) }
 }
 
 fn wide(text: &str) -> WString {

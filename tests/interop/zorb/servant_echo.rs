@@ -210,6 +210,11 @@ impl ArraysServant for PeerServer {
     }
 }
 
+impl DecimalsServant for PeerServer {
+    by_value! { echo_money: Money, echo_part: Part, echo_huge: Huge }
+    by_reference! { echo_bill: Bill => Bill, echo_money_seq: [Money] => MoneySeq, echo_part_array: PartArray => PartArray }
+}
+
 impl SequencesServant for PeerServer {
     by_value! {
         echo_short_seq: ShortSeq,

@@ -1,7 +1,7 @@
 //! What the servants do to the value of an `inout` parameter ("Transformation" in the README).
 
 use zorb::prelude::*;
-use zorb::{BoundError, FixedSeq};
+use zorb::{BoundError, Fixed, FixedSeq};
 
 use super::extras::interop as extras;
 use super::types::interop::names;
@@ -58,6 +58,12 @@ scalars! {
 /// What a union without a member has in its place.
 impl Transform for () {
     fn transform(&mut self) {}
+}
+
+impl<const DIGITS: u32, const SCALE: u32> Transform for Fixed<DIGITS, SCALE> {
+    fn transform(&mut self) {
+        *self = -*self;
+    }
 }
 
 impl Transform for String {
@@ -146,6 +152,7 @@ macro_rules! structs {
 structs! {
     Point { x, y }
     Mixed { tag, weight, delta, total, mark, flag, ratio, port, mask, stamp, tail }
+    Bill { items, total, number, share, code }
     Person { name, age, favourite }
     Team { lead, members, origin, goal, label, scores, digest, table }
     Caption { narrow, wide, mark }

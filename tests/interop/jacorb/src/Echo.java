@@ -2,6 +2,7 @@ import java.lang.reflect.Array;
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
+import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -65,6 +66,7 @@ final class Echo {
         if (v instanceof Long) return ~(Long) v;
         if (v instanceof Float) return -(Float) v;
         if (v instanceof Double) return -(Double) v;
+        if (v instanceof BigDecimal) return ((BigDecimal) v).negate();
         if (v instanceof String) return swapCase((String) v);
         if (v instanceof Interop.Color) return Interop.Color.from_int((((Interop.Color) v).value() + 1) % 3);
         if (v instanceof Interop.Names.Result) return Interop.Names.Result.from_int((((Interop.Names.Result) v).value() + 1) % 2);
@@ -116,6 +118,7 @@ final class Echo {
         else if (v instanceof Long) out.append(unsigned ? Long.toUnsignedString((Long) v) : v.toString());
         else if (v instanceof Float) out.append(String.format("0x%08x", Float.floatToIntBits((Float) v)));
         else if (v instanceof Double) out.append(String.format("0x%016x", Double.doubleToLongBits((Double) v)));
+        else if (v instanceof BigDecimal) out.append(((BigDecimal) v).toPlainString());
         else if (v instanceof String) {
             out.append('"');
             for (char c : ((String) v).toCharArray()) {

@@ -2,6 +2,7 @@ import Interop.*;
 import Interop.Names.Option;
 import Interop.Names.Result;
 import Interop.Names.Words;
+import java.math.BigDecimal;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.function.Consumer;
@@ -98,6 +99,7 @@ final class Samples {
         unions();
         arrays();
         sequences();
+        decimals();
     }
 
     private static void scalars() {
@@ -174,6 +176,22 @@ final class Samples {
         add("echo_matrix_seq", new double[][][] {matrix(1), matrix(-0.5)}, new double[0][][]);
         add("echo_big_array", bigArray(1), bigArray(-65537));
         add("echo_triple", new int[] {4, 5, 6}, new int[] {0, -1, 1});
+    }
+
+    private static BigDecimal decimal(String digits) { return new BigDecimal(digits); }
+
+    private static Bill bill(int items, String total, String share, String code) {
+        return new Bill((byte) items, decimal(total), -items, decimal(share), decimal(code));
+    }
+
+    private static void decimals() {
+        add("echo_money", decimal("1234567.89"), decimal("-0.05"), decimal("0.00"), decimal("-9999999.99"));
+        add("echo_part", decimal("0.1234"), decimal("-0.0001"), decimal("0.9999"));
+        add("echo_huge", decimal("9999999999999999999999999999999"), decimal("-1"), decimal("0"));
+        add("echo_bill", bill(3, "19.90", "0.2500", "1234567890123456789012345678901"), bill(0, "-0.01", "0.0000", "-7"));
+        add("echo_money_seq", new BigDecimal[] {decimal("1.50"), decimal("-2.25"), decimal("0.00")}, new BigDecimal[0],
+            new BigDecimal[] {decimal("9999999.99")});
+        add("echo_part_array", new BigDecimal[] {decimal("0.5000"), decimal("-0.0625")}, new BigDecimal[] {decimal("0.0000"), decimal("0.0010")});
     }
 
     private static void sequences() {
