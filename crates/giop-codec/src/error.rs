@@ -145,6 +145,10 @@ pub enum DecodeErrorKind {
     BoundExceeded,
     /// A fixed-point number with half an octet that is no digit, without a sign, or with more digits than its type.
     InvalidFixed,
+    /// A map with an entry whose key came before.
+    DuplicateKey,
+    /// A number out of the range that its IDL type has by annotation.
+    OutOfRange,
     /// Wide text in GIOP 1.0 (`MARSHAL` minor OMG 5 in a request, 6 in a reply).
     WideInGiop10,
     /// Wide text without a negotiated wide code set (`BAD_PARAM` minor OMG 23 in a request, `INV_OBJREF`
@@ -186,6 +190,8 @@ impl DecodeErrorKind {
             DecodeErrorKind::InvalidDiscriminator => "union discriminator matches no member",
             DecodeErrorKind::BoundExceeded => "value is longer than the bound of its IDL type",
             DecodeErrorKind::InvalidFixed => "octets are not a fixed-point number of its IDL type",
+            DecodeErrorKind::DuplicateKey => "a map has a key twice",
+            DecodeErrorKind::OutOfRange => "number is out of the range of its IDL type",
             DecodeErrorKind::WideInGiop10 => "wchar and wstring do not exist in GIOP 1.0",
             DecodeErrorKind::NoWideCodeSet => "wide text arrived but no code set for it was negotiated",
             DecodeErrorKind::NilReference => "object reference is nil where nil is not allowed",

@@ -55,6 +55,7 @@ pub struct Model {
     pub(crate) recursive: Vec<bool>,
     pub(crate) warnings: Diagnostics,
     pub(crate) pragmas: Vec<VendorPragma>,
+    pub(crate) annotation_types: Vec<AnnotationType>,
 }
 
 /// A `#pragma` that has no meaning in IDL, kept for those who know one.
@@ -493,11 +494,37 @@ pub struct AnnotationArg {
     pub span: Span,
 }
 
+/// An annotation that the text declares: `@annotation limit { long most default 9; };`.
+#[derive(Clone, Debug)]
+pub struct AnnotationType {
+    /// Scoped name without leading `::` and without `@`.
+    pub name: String,
+    /// Documentation comments.
+    pub docs: Docs,
+    /// Members in order.
+    pub members: Vec<AnnotationMember>,
+    /// The name.
+    pub span: Span,
+}
+
+/// A member of a declared annotation.
+#[derive(Clone, Debug)]
+pub struct AnnotationMember {
+    /// IDL name, unescaped.
+    pub name: String,
+    /// Type, one that constants have; `None` for `any`.
+    pub ty: Option<TypeId>,
+    /// Value where the annotation does not say one; `None` where it must.
+    pub default: Option<ConstValue>,
+    /// The name.
+    pub span: Span,
+}
+
 /// Value of an annotation's argument.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnnotationValue {
     /// A literal or expression of literals, evaluated. Wideness of text follows the literal.
     Const(ConstValue),
-    /// A bare name, kept as written and not resolved (`@extensibility(FINAL)`).
+    /// A bare name whose type is not known, kept as written and not resolved (`@extensibility(FINAL)`).
     Name(String),
 }

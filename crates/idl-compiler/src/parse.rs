@@ -15,6 +15,7 @@ use crate::token::{Punct, Token, TokenKind, keyword};
 
 mod expr;
 mod head;
+mod idl4;
 mod interface;
 mod item;
 mod types;

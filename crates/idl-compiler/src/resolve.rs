@@ -21,6 +21,8 @@ use crate::parse::Parsed;
 use crate::source::{Sources, Span};
 
 mod annotation;
+mod annotation_types;
+mod bits;
 mod constant;
 mod constructed;
 mod expr;
@@ -29,6 +31,7 @@ mod fixed;
 mod flavour;
 mod interface;
 mod lookup;
+mod map;
 mod real;
 mod repository_id;
 mod scope;
@@ -64,10 +67,20 @@ pub(crate) fn resolve(
         docs: parsed.docs,
         recursive: Vec::new(),
         pragmas: Vec::new(),
+        annotation_types: Vec::new(),
     };
     let (states, scopes) = (Vec::new(), vec![Scope::file()]);
     let later = lookup::declarations(&parsed.items);
-    let mut resolver = Resolver { model, states, scopes, conditions, later, recursion_possible: false, out };
+    let mut resolver = Resolver {
+        model,
+        states,
+        scopes,
+        conditions,
+        later,
+        annotation_types: HashMap::new(),
+        recursion_possible: false,
+        out,
+    };
     resolver.items(parsed.items, ScopeId::FILE);
     resolver.finish();
     resolver.model
@@ -81,6 +94,8 @@ struct Resolver<'o> {
     conditions: Conditions,
     /// Where names of the whole text are declared.
     later: HashMap<String, Span>,
+    /// What `@annotation` declares, by scope and lower-case name.
+    annotation_types: HashMap<(ScopeId, String), annotation_types::Declared>,
     /// Some sequence has elements of a type that was not complete there.
     recursion_possible: bool,
     out: &'o mut Collector,
@@ -162,11 +177,11 @@ impl Resolver<'_> {
             ItemKind::ValueBox { name, ty } => self.value_box(head, &name, ty, scope),
             ItemKind::State(state) => self.state(&head, state, scope),
             ItemKind::Factory(factory) => self.factory(head, factory, scope),
+            ItemKind::Bitset(bitset) => self.bitset(head, bitset, scope),
+            ItemKind::Bitmask(bitmask) => self.bitmask(head, bitmask, scope),
+            ItemKind::AnnotationDef(def) => self.annotation_def(&head, def, scope),
             // The parser does not make these yet.
             ItemKind::Import(_)
-            | ItemKind::Bitset(_)
-            | ItemKind::Bitmask(_)
-            | ItemKind::AnnotationDef(_)
             | ItemKind::Component(_)
             | ItemKind::ForwardComponent(_)
             | ItemKind::Home(_)
@@ -212,7 +227,7 @@ impl Resolver<'_> {
 
     /// A further opening of a module.
     fn reopen(&mut self, id: DefId, head: &Head, name: &Ident, scope: ScopeId) {
-        let annotations = self.annotations(head);
+        let annotations = self.annotations(head, scope);
         if let Some(def) = self.model.defs.get_mut(id.index()) {
             if !def.docs.is_empty() && !head.docs.is_empty() {
                 def.docs.lines.push(String::new());
@@ -255,7 +270,7 @@ impl Resolver<'_> {
             if same && matches!(self.states[id.index()].progress, Progress::Forward(_)) {
                 self.check_same_flavour(id, name, &kind);
                 self.check_forward_prefix(id, name, scope);
-                let annotations = self.annotations(head);
+                let annotations = self.annotations(head, scope);
                 if let Some(def) = self.model.defs.get_mut(id.index()) {
                     (def.docs, def.annotations, def.span) = (head.docs.clone(), annotations, name.span);
                     def.kind = kind;
@@ -321,7 +336,7 @@ impl Resolver<'_> {
     /// A definition in the arena; not yet declared in any scope nor listed under its parent.
     fn new_def(&mut self, head: &Head, name: &Ident, kind: DefKind, scope: ScopeId) -> DefId {
         let id = DefId(u32::try_from(self.model.defs.len()).unwrap_or(u32::MAX));
-        let annotations = self.annotations(head);
+        let annotations = self.annotations(head, scope);
         self.model.defs.push(Def {
             id,
             name: name.text.clone(),
@@ -387,7 +402,9 @@ impl Resolver<'_> {
     /// A type declared in place, alone or as the type of a typedef or member.
     fn constructed(&mut self, head: Head, ty: TypeSpec, scope: ScopeId) -> Option<TypeId> {
         let id = match ty.kind {
-            TypeKind::Struct { name, base: _, members } => self.structure(head, &name, members, scope),
+            TypeKind::Struct { name, base, members } => {
+                self.structure(head, &name, base.as_ref(), members, scope)
+            }
             TypeKind::Union(union) => self.union(head, *union, scope),
             TypeKind::Enum { name, enumerators } => self.enumeration(head, &name, enumerators, scope),
             _ => None,

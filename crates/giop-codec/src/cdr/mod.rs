@@ -6,6 +6,7 @@
 //! structs and arrays of them) are [`FixedLayout`] as well, and are then written and read in one pass with one
 //! bounds check a run.
 
+mod bits;
 mod bounded;
 mod chunked;
 mod context;
@@ -18,9 +19,12 @@ mod fixed_seq;
 mod impls;
 mod layout;
 mod long_double;
+mod map;
 mod nilable;
+mod optional;
 mod pad;
 mod pieces;
+mod ranged;
 mod rewrite;
 mod run_blocks;
 mod scalar;
@@ -30,6 +34,9 @@ mod strings;
 mod text;
 mod traits;
 
+pub use bits::{
+    BitsError, bit_field, replace_bit_field, signed_bit_field, with_bit_field, with_signed_bit_field,
+};
 pub use bounded::{BoundError, Bounded, BoundedContent, check_bound};
 pub(crate) use chunked::Chunks;
 pub(crate) use context::Context;
@@ -43,7 +50,9 @@ pub use fixed_seq::{FixedLengthError, FixedSeq};
 pub use layout::{FixedLayout, Layout};
 pub use long_double::LongDouble;
 pub use nilable::Nilable;
+pub use optional::Optional;
 pub use pad::Pad;
+pub use ranged::{Range, RangeError, Ranged};
 pub use rewrite::Rewrites;
 pub use segments::Segments;
 pub use seq::{Element, Seq};

@@ -84,6 +84,15 @@ pub enum TypeDesc {
         /// Greatest number of elements.
         bound: u32,
     },
+    /// `map`, which no type code knows: a sequence of structs without a name, `key` and `value`; a bound of 0 is none.
+    Map {
+        /// Of each key.
+        key: &'static TypeDesc,
+        /// Of each value.
+        value: &'static TypeDesc,
+        /// Greatest number of entries.
+        bound: u32,
+    },
     /// An array of one dimension.
     Array {
         /// Of each element.
@@ -235,6 +244,14 @@ impl Describer {
                 let index = self.builder.reserve();
                 let element = self.add(element);
                 self.builder.set(index, Node::Sequence { element, bound });
+                return index;
+            }
+            TypeDesc::Map { key, value, bound } => {
+                let (index, entry) = (self.builder.reserve(), self.builder.reserve());
+                let body = Body::Members(self.members(&[("key", key), ("value", value)]));
+                let (kind, id, name) = (TcKind::Struct, Cow::Borrowed(""), Cow::Borrowed(""));
+                self.builder.set(entry, Node::Named(Named { kind, id, name, body }));
+                self.builder.set(index, Node::Sequence { element: entry, bound });
                 return index;
             }
             TypeDesc::Array { element, length } => {

@@ -1,12 +1,16 @@
 //! [`Typed`]: Rust types that stand for types of the IDL.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 
 use super::TypeCode;
 use super::desc::TypeDesc;
 use super::kind::TcKind;
 use crate::any::Any;
-use crate::cdr::{Bounded, Char, Element, Fixed, FixedSeq, LongDouble, Nilable, Seq, WChar, WStr, WString};
+use crate::cdr::{
+    Bounded, Char, Element, Fixed, FixedSeq, LongDouble, Nilable, Optional, Ranged, Seq, WChar, WStr, WString,
+};
 
 /// A type that stands for a type of the IDL, and so can be put into an any and taken out of it.
 ///
@@ -82,6 +86,11 @@ described! {
     [T: Typed, const N: usize] Bounded<Seq<T>, N> = TypeDesc::Sequence { element: T::DESC, bound: bound(N) };
     [T: Typed, const N: usize] [T; N] = TypeDesc::Array { element: T::DESC, length: bound(N) };
     [T: Typed + Element, const N: usize] FixedSeq<T, N> = TypeDesc::Array { element: T::DESC, length: bound(N) };
+    [K: Typed, V: Typed] BTreeMap<K, V> = TypeDesc::Map { key: K::DESC, value: V::DESC, bound: 0 };
+    [K: Typed, V: Typed, const N: usize] Bounded<BTreeMap<K, V>, N> =
+        TypeDesc::Map { key: K::DESC, value: V::DESC, bound: bound(N) };
+    [T: Typed] Optional<T> = TypeDesc::Sequence { element: T::DESC, bound: 1 };
+    [T: Typed, R] Ranged<T, R> = *T::DESC;
     [const D: u32, const S: u32] Fixed<D, S> = TypeDesc::Fixed { digits: D as u16, scale: S as i16 };
     [T: Typed + ?Sized] Box<T> = *T::DESC;
     [T: Typed + ?Sized] &T = *T::DESC;

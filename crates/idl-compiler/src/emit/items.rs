@@ -65,7 +65,7 @@ impl Cx<'_> {
             DefKind::Interface(_) => return self.interface(depth, def),
             // Emitted with their interface.
             DefKind::Operation(_) | DefKind::Attribute(_) => return TokenStream::new(),
-            DefKind::Struct(body) | DefKind::Exception(body) => self.structure(depth, def, body),
+            DefKind::Struct(_) | DefKind::Exception(_) => self.structure(depth, def),
             DefKind::Union(body) => self.union(depth, def, body),
             DefKind::Enum(body) => self.enumeration(depth, def, body),
             DefKind::Typedef(_) => self.typedef(depth, def),
@@ -73,8 +73,8 @@ impl Cx<'_> {
             DefKind::Native => self.native(depth, def),
             DefKind::Value(value) => self.value_type(depth, def, value),
             DefKind::ValueBox(content) => self.value_box(depth, def, content.ty),
-            // Refused before anything is written.
-            DefKind::Bitset(_) | DefKind::Bitmask(_) => return TokenStream::new(),
+            DefKind::Bitset(body) => self.bitset(depth, def, body),
+            DefKind::Bitmask(body) => self.bitmask(depth, def, body),
         };
         let typed = self.typed(depth, def);
         let mut inside = self.items(depth + 1, self.model.children(def.id));

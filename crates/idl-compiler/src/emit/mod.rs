@@ -8,6 +8,7 @@
 //! Parts: `ident` and `names` (what things are called), `types`, `passing` and `typed` (what they are), then one file for each kind
 //! of item.
 
+mod bits;
 mod client;
 mod docs;
 mod enums;

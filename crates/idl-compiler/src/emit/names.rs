@@ -306,12 +306,23 @@ impl Namer<'_> {
         };
         let scope = self.model.scoped_name(def.id);
         let mut taken = Taken { quiet: !self.external.emitted(def.id), ..Taken::default() };
+        for base in self.model.struct_bases(def.id) {
+            let base_scope = self.model.scoped_name(base);
+            for member in self.model.structure(base).map_or(&[][..], |body| &body.members) {
+                let full = format!("{base_scope}::{}", member.name);
+                let rust = self.rename(&full, &member.name, case, &member.annotations);
+                self.claim(&mut taken, Space::Values, &rust, member.span, &full);
+            }
+        }
         let mut members = Vec::with_capacity(parts.len());
         for Part(name, annotations, span) in parts {
             let full = format!("{scope}::{name}");
             let rust = self.rename(&full, name, case, annotations);
             self.claim(&mut taken, Space::Values, &rust, span, &full);
             members.push(rust);
+        }
+        if let DefKind::Bitset(_) = def.kind {
+            self.accessors(def, &members);
         }
         let names = &mut self.names[def.id.index()];
         names.members = members;
@@ -321,6 +332,26 @@ impl Namer<'_> {
                 other = other.underscored();
             }
             names.other = other;
+        }
+    }
+
+    /// Checks that no field of a bitset has the name of a method that another one brings.
+    fn accessors(&mut self, def: &Def, members: &[RustName]) {
+        if !self.external.emitted(def.id) {
+            return;
+        }
+        let Some(body) = self.model.bitset(def.id) else { return };
+        let mut taken: HashSet<String> = ["bits", "from_bits"].map(str::to_owned).into();
+        taken.extend(members.iter().flat_map(|name| ["with", "set"].map(|verb| format!("{verb}_{name}"))));
+        let named = body.fields.iter().filter(|field| field.name.is_some());
+        for (field, name) in named.zip(members).filter(|(_, name)| taken.contains(name.as_str())) {
+            let scoped =
+                format!("{}::{}", self.model.scoped_name(def.id), field.name.as_deref().unwrap_or_default());
+            let message = format!(
+                "field `{scoped}` becomes the Rust method `{name}`, which every bitset has or another field brings"
+            );
+            self.problems
+                .push(Diagnostic::error("rust-name-clash", field.span, message).help(rename_help(&scoped)));
         }
     }
 
@@ -427,7 +458,9 @@ fn spaces(def: &Def) -> &'static [Space] {
     match &def.kind {
         DefKind::Operation(_) | DefKind::Attribute(_) => &[],
         DefKind::Const(_) => &[Space::Values],
-        DefKind::Struct(s) | DefKind::Exception(s) if s.members.is_empty() => &[Space::Types, Space::Values],
+        DefKind::Struct(s) | DefKind::Exception(s) if s.members.is_empty() && s.base.is_none() => {
+            &[Space::Types, Space::Values]
+        }
         DefKind::Value(v) if v.state.is_empty() => &[Space::Types, Space::Values],
         DefKind::ValueBox(_) => &[Space::Types, Space::Values],
         _ => &[Space::Types],

@@ -110,6 +110,7 @@ impl Options {
 fn derives(kind: &DefKind) -> bool {
     match kind {
         DefKind::Struct(_) | DefKind::Exception(_) | DefKind::Union(_) | DefKind::Enum(_) => true,
+        DefKind::Bitset(_) | DefKind::Bitmask(_) => true,
         DefKind::Value(value) => value.modifier != ValueModifier::Abstract,
         DefKind::ValueBox(_) => true,
         _ => false,

@@ -64,11 +64,11 @@ impl Cx<'_> {
             Type::Array { .. } if self.array_form(u.ty) == ArrayForm::Boxed => plain(Form::Boxed),
             Type::Array { .. } => plain(Form::Borrow),
             Type::Object | Type::ValueBase => plain(Form::Reference),
-            Type::Any | Type::TypeCode => plain(Form::Borrow),
-            // Refused before anything is written.
-            Type::Map { .. } => plain(Form::Borrow),
+            Type::Any | Type::TypeCode | Type::Map { .. } => plain(Form::Borrow),
             Type::Named(def) => match self.model.def(*def).kind {
-                DefKind::Enum(_) | DefKind::Native => plain(Form::Value),
+                DefKind::Enum(_) | DefKind::Native | DefKind::Bitset(_) | DefKind::Bitmask(_) => {
+                    plain(Form::Value)
+                }
                 DefKind::Interface(_) | DefKind::Value(_) | DefKind::ValueBox(_) => plain(Form::Reference),
                 _ => plain(Form::Borrow),
             },

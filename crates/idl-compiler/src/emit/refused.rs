@@ -1,11 +1,11 @@
 //! Constructs that have a model but no Rust yet: reported where they are declared or used, so that nothing is left out
 //! silently. Only what is written counts; what an included file defines elsewhere may have them.
 //!
-//! Who maps one of them takes its line out of [`definition`], [`interface`], [`structure`] or [`named`].
+//! Who maps one of them takes its line out of [`definition`].
 
 use super::external::External;
 use crate::diagnostic::Diagnostic;
-use crate::model::{Def, DefId, DefKind, Flavour, Interface, Model, Param, Struct, Type, TypeId};
+use crate::model::{Def, DefId, DefKind, Flavour, Model, Param, Type, TypeId};
 use crate::source::Span;
 
 /// Reports all of them in what is written.
@@ -20,32 +20,7 @@ pub(super) fn report(model: &Model, external: &External, problems: &mut Vec<Diag
 fn definition(kind: &DefKind) -> Option<&'static str> {
     match kind {
         DefKind::Value(value) if value.is_event => Some("`eventtype`"),
-        DefKind::Bitset(_) => Some("`bitset`"),
-        DefKind::Bitmask(_) => Some("`bitmask`"),
-        DefKind::Interface(body) => interface(body),
-        DefKind::Struct(body) => structure(body),
-        _ => None,
-    }
-}
-
-fn interface(body: &Interface) -> Option<&'static str> {
-    match body.flavour {
-        Flavour::Plain | Flavour::Local => None,
-        Flavour::Abstract => Some("`abstract interface`"),
-    }
-}
-
-fn structure(body: &Struct) -> Option<&'static str> {
-    if body.base.is_some() {
-        return Some("inheritance of structs");
-    }
-    body.members.is_empty().then_some("a struct without members")
-}
-
-/// A type that has no name of its own, where it is used.
-fn named(ty: &Type) -> Option<&'static str> {
-    match ty {
-        Type::Map { .. } => Some("`map`"),
+        DefKind::Interface(body) if body.flavour == Flavour::Abstract => Some("`abstract interface`"),
         _ => None,
     }
 }
@@ -121,9 +96,10 @@ impl Walk<'_> {
     fn refused(&self, ty: TypeId) -> Option<&'static str> {
         match self.model.ty(ty) {
             Type::Sequence { element, .. } | Type::Array { element, .. } => self.refused(*element),
+            Type::Map { key, value, .. } => self.refused(*key).or(self.refused(*value)),
             Type::Named(def) if self.external.emitted(*def) => None,
             Type::Named(def) => self.refused_elsewhere(*def),
-            other => named(other),
+            _ => None,
         }
     }
 

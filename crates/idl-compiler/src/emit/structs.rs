@@ -8,7 +8,7 @@ use super::docs::doc;
 use super::ident::RustName;
 use super::types::Use;
 use crate::diagnostic::Diagnostic;
-use crate::model::{Def, DefKind, Model, Struct, ZeroCopyLayout};
+use crate::model::{Def, DefKind, Model, ZeroCopyLayout};
 
 /// Octets of the largest `@zero_copy` struct.
 const MAX_ZERO_COPY: usize = 64 * 1024;
@@ -25,18 +25,18 @@ struct Field {
 
 impl Cx<'_> {
     /// A struct or exception with all its implementations, in a module `depth` levels below the hidden root.
-    pub(super) fn structure(&self, depth: usize, def: &Def, body: &Struct) -> TokenStream {
+    pub(super) fn structure(&self, depth: usize, def: &Def) -> TokenStream {
         let zero_copy = self.is_zero_copy(def.id);
         let layout = if zero_copy { self.model.zero_copy_layout(def.id).ok() } else { None };
-        let mut fields = self.fields(depth, def, body);
+        let mut fields = self.fields(depth, def);
         if let Some(layout) = &layout {
             fields = self.with_padding(def, fields, layout);
         }
         let viewed = self.viewed(def.id);
-        let declaration = self.struct_declaration(depth, def, body, &fields, zero_copy, viewed.is_some());
+        let declaration = self.struct_declaration(depth, def, &fields, zero_copy, viewed.is_some());
         let default = self.struct_default(depth, def, &fields);
-        let fixed = zero_copy
-            || body.members.iter().all(|member| self.is_fixed(member.ty)) && !body.members.is_empty();
+        let members = self.model.all_struct_members(def.id);
+        let fixed = zero_copy || !members.is_empty() && members.iter().all(|member| self.is_fixed(member.ty));
         let cdr = if fixed {
             self.fixed_struct(depth, def, &fields, viewed)
         } else {
@@ -44,40 +44,77 @@ impl Cx<'_> {
         };
         let element = layout.map(|layout| self.element(depth, def, &fields, layout.size));
         let exception = matches!(def.kind, DefKind::Exception(_)).then(|| self.exception(depth, def));
-        quote!(#declaration #default #cdr #element #exception)
+        let bases = self.to_bases(depth, def);
+        quote!(#declaration #default #cdr #element #exception #bases)
     }
 
-    fn fields(&self, depth: usize, def: &Def, body: &Struct) -> Vec<Field> {
-        let names = &self.names[def.id].members;
+    /// The members, those of base structs first.
+    fn fields(&self, depth: usize, def: &Def) -> Vec<Field> {
+        let mut owners = self.model.struct_bases(def.id);
+        owners.push(def.id);
         let zero_copy = self.is_zero_copy(def.id);
-        let member = |(index, member): (usize, &crate::model::Member)| {
-            let u: Use = self.member(def.id, member);
-            let name = names[index].at(self.model.rust_span(member.span));
-            Field {
-                name: quote!(#name),
-                ty: if zero_copy { self.in_place(depth, u) } else { self.ty(depth, u) },
-                default: match self.has_default(u) {
-                    true if zero_copy => self.default_in_place(u),
-                    true => self.default(u),
-                    false => TokenStream::new(),
-                },
-                docs: doc(
-                    &member.docs,
-                    &format!("Member `{}`: IDL `{}`.", member.name, self.model.describe(member.ty)),
-                ),
-                offset: None,
+        let mut fields = Vec::new();
+        for owner in owners {
+            let members = self.model.structure(owner).map_or(&[][..], |body| &body.members);
+            for (member, name) in members.iter().zip(&self.names[owner].members) {
+                let u: Use = self.member(owner, member);
+                let name = name.at(self.model.rust_span(member.span));
+                let has_default = self.has_default(u);
+                fields.push(Field {
+                    name: quote!(#name),
+                    ty: if zero_copy { self.in_place(depth, u) } else { self.ty(depth, u) },
+                    default: match has_default {
+                        true if zero_copy => self.default_in_place(u),
+                        true => self.default(u),
+                        false => TokenStream::new(),
+                    },
+                    docs: doc(
+                        &member.docs,
+                        &format!("Member `{}`: IDL `{}`.", member.name, self.model.describe(member.ty)),
+                    ),
+                    offset: None,
+                });
             }
-        };
-        body.members.iter().enumerate().map(member).collect()
+        }
+        fields
+    }
+
+    /// A derived struct is each of its bases with more members.
+    fn to_bases(&self, depth: usize, def: &Def) -> TokenStream {
+        let path = self.item(depth, def.id);
+        let mut members = Vec::new();
+        let to_base = self.model.struct_bases(def.id).into_iter().map(|base| {
+            let of = self.item(depth, base);
+            members.extend(self.names[base].members.iter());
+            if self.is_zero_copy(base) != self.is_zero_copy(def.id) {
+                // Large arrays differ between the two.
+                return TokenStream::new();
+            }
+            let layout = self.model.zero_copy_layout(base).ok().filter(|_| self.is_zero_copy(base));
+            let padded = layout.is_some_and(|layout| layout.fields.iter().any(|field| field.padding > 0));
+            let padding = padded.then(|| quote!(..::core::default::Default::default()));
+            let unused = members.is_empty().then(|| quote!(let _ = __zorb_derived;));
+            quote! {
+                impl ::core::convert::From<#path> for #of {
+                    /// The members of the base.
+                    fn from(__zorb_derived: #path) -> Self {
+                        #unused
+                        Self { #(#members: __zorb_derived.#members,)* #padding }
+                    }
+                }
+            }
+        });
+        to_base.collect()
     }
 
     /// The fields with all padding between them spelled out, so that none is left to the compiler.
     fn with_padding(&self, def: &Def, fields: Vec<Field>, layout: &ZeroCopyLayout) -> Vec<Field> {
         let v1 = &self.v1;
-        let taken = &self.names[def.id].members;
+        let owners = self.model.struct_bases(def.id).into_iter().chain([def.id]);
+        let taken: Vec<&RustName> = owners.flat_map(|owner| &self.names[owner].members).collect();
         // No converted name begins with an underscore, but one given by `@rust_name` may.
         let mut names =
-            (0..).map(|n| RustName::verbatim(&format!("_pad{n}"))).filter(|name| !taken.contains(name));
+            (0..).map(|n| RustName::verbatim(&format!("_pad{n}"))).filter(|name| !taken.contains(&name));
         let mut all = Vec::with_capacity(2 * fields.len());
         for (field, place) in fields.into_iter().zip(&layout.fields) {
             if place.padding > 0
@@ -102,7 +139,6 @@ impl Cx<'_> {
         &self,
         depth: usize,
         def: &Def,
-        body: &Struct,
         fields: &[Field],
         zero_copy: bool,
         viewed: bool,
@@ -133,7 +169,7 @@ impl Cx<'_> {
             #derives
             #memory
         };
-        if body.members.is_empty() {
+        if fields.is_empty() {
             return quote!(#head pub struct #item;);
         }
         let members = fields.iter().map(|Field { name, ty, docs, .. }| quote!(#docs pub #name: #ty,));

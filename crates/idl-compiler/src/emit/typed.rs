@@ -21,16 +21,12 @@ impl Cx<'_> {
         if let DefKind::Typedef(_) = def.kind {
             return self.typed_alias(depth, def);
         }
+        let Some(shape) = self.shape(depth, def) else { return TokenStream::new() };
         let path = match def.kind {
             DefKind::Interface(_) => self.reference(depth, def.id),
             _ => self.item(depth, def.id),
         };
-        let defined = match (self.shape(depth, def), &def.kind) {
-            (Some(shape), _) => self.defined(def, &shape),
-            // What they are on the wire: no type code has such a kind.
-            (None, DefKind::Bitset(_) | DefKind::Bitmask(_)) => self.basic(self.model.bits(def.id)),
-            (None, _) => return TokenStream::new(),
-        };
+        let defined = self.defined(def, &shape);
         quote! {
             impl #v1::Typed for #path {
                 const DESC: &'static #v1::TypeDesc = #defined;
@@ -108,6 +104,11 @@ impl Cx<'_> {
                 quote!(ValueBox(#content))
             }
             DefKind::Native => quote!(Opaque(#v1::TcKind::Native)),
+            // No type code knows them: their integer, under their name.
+            DefKind::Bitset(_) | DefKind::Bitmask(_) => {
+                let integer = self.basic(self.model.bits(def.id));
+                quote!(Alias(#integer))
+            }
             _ => return None,
         })
     }
@@ -206,8 +207,11 @@ impl Cx<'_> {
                 let (digits, scale) = (Literal::u8_unsuffixed(*digits), Literal::u8_unsuffixed(*scale));
                 quote!(&#v1::TypeDesc::Fixed { digits: #digits, scale: #scale })
             }
-            // No type code has such a kind; what is on the wire is a sequence of pairs. Refused before anything is written.
-            Type::Map { .. } => quote!(#v1::TypeDesc::NULL),
+            Type::Map { key, value, bound } => {
+                let (key, value) = (self.desc(depth, *key), self.desc(depth, *value));
+                let bound = bound.unwrap_or(0);
+                quote!(&#v1::TypeDesc::Map { key: #key, value: #value, bound: #bound })
+            }
             Type::Named(def) if self.model.typedef(*def).is_some() => {
                 self.path(depth, *def, &self.alias_desc(*def))
             }

@@ -100,11 +100,14 @@ impl Cx<'_> {
                 }
             }
             Type::Object => optional(quote!(#v1::ObjectRef), u.non_nil),
-            // Refused before anything is written.
-            Type::Map { .. } => TokenStream::new(),
             Type::ValueBase => optional(quote!(#v1::Value<#v1::ValueBase>), false),
             Type::Any => quote!(#v1::Any),
             Type::TypeCode => quote!(#v1::TypeCode),
+            Type::Map { key, value, bound } => {
+                let (key, value) =
+                    (self.ty(depth, Use { ty: *key, ..u }), self.ty(depth, Use { ty: *value, ..u }));
+                self.bounded(quote!(::std::collections::BTreeMap<#key, #value>), *bound)
+            }
             Type::Fixed { digits, scale } => {
                 let (digits, scale) = (Literal::u8_unsuffixed(*digits), Literal::u8_unsuffixed(*scale));
                 quote!(#v1::Fixed<#digits, #scale>)
@@ -124,7 +127,7 @@ impl Cx<'_> {
     }
 
     /// A basic type.
-    fn primitive(&self, primitive: Primitive) -> TokenStream {
+    pub(super) fn primitive(&self, primitive: Primitive) -> TokenStream {
         let v1 = &self.v1;
         match primitive {
             Primitive::Boolean => quote!(::core::primitive::bool),

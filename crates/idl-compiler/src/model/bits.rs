@@ -6,8 +6,8 @@ impl Model {
     /// All fields of a bitset, those of its bases first; empty for other definitions.
     pub fn all_bit_fields(&self, id: DefId) -> Vec<&BitField> {
         let base = |id: DefId| self.bitset(id).and_then(|body| body.base);
-        // A base is defined before what is derived from it, so its id is smaller: this ends.
-        let owners = std::iter::successors(Some(id), |at| base(*at).filter(|next| next < at));
+        // Only what is defined is a base, so this ends.
+        let owners = std::iter::successors(Some(id), |at| base(*at));
         let mut owners: Vec<DefId> = owners.collect();
         owners.reverse();
         owners.into_iter().filter_map(|owner| self.bitset(owner)).flat_map(|body| &body.fields).collect()

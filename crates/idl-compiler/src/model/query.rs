@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use super::{
-    Attribute, Bitmask, Bitset, Const, Def, DefId, DefKind, Docs, Enum, Flavour, Interface, Member, Model,
-    Operation, Primitive, Struct, Type, TypeId, Typedef, Union, Value, ValueBox, ValueModifier, VendorPragma,
+    AnnotationType, Attribute, Bitmask, Bitset, Const, Def, DefId, DefKind, Docs, Enum, Flavour, Interface,
+    Member, Model, Operation, Primitive, Struct, Type, TypeId, Typedef, Union, Value, ValueBox,
+    ValueModifier, VendorPragma,
 };
 use crate::diagnostic::Diagnostics;
 use crate::source::{Sources, Span};
@@ -38,6 +39,11 @@ impl Model {
     /// What the compiler found worth saying though it is no error.
     pub fn warnings(&self) -> &Diagnostics {
         &self.warnings
+    }
+
+    /// Annotations that the text declares, in source order. Those of the standard and of zorb are not among them.
+    pub fn annotation_types(&self) -> &[AnnotationType] {
+        &self.annotation_types
     }
 
     /// `#pragma` lines of vendors, in source order.
@@ -249,9 +255,8 @@ impl Model {
     /// The base structs of a struct from the outermost base down to the direct one; the struct itself is not among them.
     pub fn struct_bases(&self, id: DefId) -> Vec<DefId> {
         let base = |id: DefId| self.structure(id).and_then(|body| body.base);
-        // A base is defined before what is derived from it, so its id is smaller: this ends.
-        let mut bases: Vec<DefId> =
-            std::iter::successors(base(id), |at| base(*at).filter(|next| next < at)).collect();
+        // Only what is defined is a base, so this ends.
+        let mut bases: Vec<DefId> = std::iter::successors(base(id), |at| base(*at)).collect();
         bases.reverse();
         bases
     }

@@ -54,8 +54,13 @@ impl Parser<'_> {
         }
     }
 
-    fn item(&mut self, place: Place) -> Parse<Item> {
+    pub(super) fn item(&mut self, place: Place) -> Parse<Item> {
         let head = self.head()?;
+        if let Some(item) = self.idl4_item() {
+            let (kind, what) = item?;
+            self.semicolon(what)?;
+            return Ok(Item { head, kind });
+        }
         if let Some(item) = self.unsupported_item(place)? {
             return Ok(Item { head, kind: item });
         }

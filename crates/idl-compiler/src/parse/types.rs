@@ -64,10 +64,7 @@ impl Parser<'_> {
             TokenKind::Ident { .. }
                 if self.at_new_word("map") && self.kind_at(1) == &TokenKind::Punct(Punct::Less) =>
             {
-                self.unsupported(start, "`map`");
-                self.advance();
-                self.skip_angles();
-                TypeKind::Bad
+                self.map()?
             }
             TokenKind::Ident { .. } if self.new_primitive().is_some() => {
                 let primitive = self.new_primitive();
@@ -141,7 +138,8 @@ impl Parser<'_> {
         self.advance();
         let open = self.expect_punct(Punct::Less)?;
         let (element, bound) = self.with_angle(true, |parser| {
-            let element = parser.nested(|parser| parser.element_type())?;
+            let element =
+                parser.nested(|parser| parser.element_type("a sequence", "the type of the elements"))?;
             let bound = if parser.take_punct(Punct::Comma) { Some(parser.expr("a bound")?) } else { None };
             Ok((Box::new(element), bound))
         })?;
@@ -155,14 +153,14 @@ impl Parser<'_> {
         Ok(TypeKind::Sequence { element, bound })
     }
 
-    fn element_type(&mut self) -> Parse<TypeSpec> {
+    pub(super) fn element_type(&mut self, container: &str, what: &str) -> Parse<TypeSpec> {
         if matches!(self.kind(), TokenKind::Keyword("struct" | "union" | "enum")) {
-            let message = format!("{} cannot be declared inside a sequence type", self.kind().describe());
+            let message = format!("{} cannot be declared inside {container} type", self.kind().describe());
             let error = Diagnostic::error("syntax", self.span(), message);
             self.report(error.help("declare it before and use the name"));
             return Err(Reported);
         }
-        self.simple_type("the type of the elements")
+        self.simple_type(what)
     }
 
     /// `fixed<digits, scale>`, or `fixed` alone.
@@ -211,21 +209,11 @@ impl Parser<'_> {
     fn structure(&mut self) -> Parse<TypeKind> {
         self.advance();
         let name = self.new_ident("the name of the struct")?;
-        if self.at_punct(Punct::Colon) {
-            let span = self.span();
-            self.unsupported(span, "inheritance of structs");
-            self.advance();
-            self.name("the base struct")?;
-        }
+        let base = if self.take_punct(Punct::Colon) { Some(self.name("the base struct")?) } else { None };
         let open = self.expect_punct(Punct::BraceOpen)?;
-        let errors = self.out.errors();
         let members = self.with_angle(false, Self::members)?;
         self.close(open)?;
-        if members.is_empty() && self.out.errors() == errors {
-            let message = format!("struct `{}` has no members", name.text);
-            self.report(Diagnostic::error("empty", name.span, message));
-        }
-        Ok(TypeKind::Struct { name, base: None, members })
+        Ok(TypeKind::Struct { name, base, members })
     }
 
     /// Members up to the `}`, which is left. A broken member is reported and left out.

@@ -5,21 +5,11 @@ use super::{Parse, Parser};
 use crate::ast::ItemKind;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
-use crate::token::{Punct, TokenKind};
+use crate::token::TokenKind;
 
 /// Words of newer language versions that start a definition.
-const NEW_DEFINITIONS: &[&str] = &[
-    "component",
-    "home",
-    "eventtype",
-    "import",
-    "bitset",
-    "bitmask",
-    "porttype",
-    "connector",
-    "port",
-    "mirrorport",
-];
+const NEW_DEFINITIONS: &[&str] =
+    &["component", "home", "eventtype", "import", "porttype", "connector", "port", "mirrorport"];
 
 impl Parser<'_> {
     pub(super) fn unsupported(&mut self, span: Span, what: &str) {
@@ -30,10 +20,6 @@ impl Parser<'_> {
     pub(super) fn unsupported_item(&mut self, place: Place) -> Parse<Option<ItemKind>> {
         let span = self.span();
         let what = match self.kind() {
-            TokenKind::Punct(Punct::At) => {
-                self.advance();
-                "@annotation".to_owned()
-            }
             TokenKind::Keyword(word @ ("abstract" | "custom")) => match self.kind_at(1) {
                 TokenKind::Ident { text, escaped: false } if text == "eventtype" => format!("{word} {text}"),
                 _ => return Ok(None),
@@ -45,10 +31,6 @@ impl Parser<'_> {
                     _ => return Ok(None),
                 }
             }
-            TokenKind::Ident { .. } => match self.new_word() {
-                Some(word @ ("bitset" | "bitmask")) => word.to_owned(),
-                _ => return Ok(None),
-            },
             _ => return Ok(None),
         };
         self.unsupported(span, &format!("`{what}`"));
@@ -58,32 +40,5 @@ impl Parser<'_> {
         let name = if what == "import" { None } else { self.optional_ident() };
         self.recover();
         Ok(Some(ItemKind::Unsupported(name)))
-    }
-
-    /// Skips `<...>`, if it is here.
-    pub(super) fn skip_angles(&mut self) {
-        self.skip_between(Punct::Less, Punct::Greater);
-    }
-
-    fn skip_between(&mut self, open: Punct, close: Punct) {
-        if !self.at_punct(open) {
-            return;
-        }
-        let mut depth = 0usize;
-        loop {
-            match self.kind() {
-                TokenKind::Punct(punct) if *punct == open => depth += 1,
-                TokenKind::Punct(punct) if *punct == close => depth = depth.saturating_sub(1),
-                TokenKind::Punct(Punct::Semicolon | Punct::BraceOpen | Punct::BraceClose)
-                | TokenKind::End => {
-                    return;
-                }
-                _ => {}
-            }
-            self.advance();
-            if depth == 0 {
-                return;
-            }
-        }
     }
 }

@@ -1,34 +1,22 @@
 //! Annotations: kept all, checked where this compiler gives them a meaning.
 
+use super::scope::ScopeId;
 use super::{Resolver, article};
-use crate::ast::{ExprKind, Head};
+use crate::ast::Head;
 use crate::diagnostic::Diagnostic;
 use crate::model::{
-    Annotation, AnnotationArg, AnnotationValue, Annotations, ConstValue, DefId, DefKind, Direction, Param,
-    Primitive, Type, TypeId, ZeroCopyProblem,
+    Annotation, AnnotationValue, Annotations, ConstValue, DefId, DefKind, Direction, Param, Primitive, Type,
+    TypeId, ZeroCopyProblem,
 };
 
 impl Resolver<'_> {
-    /// The annotations of a head. An argument that cannot be computed is reported and left out.
-    pub(super) fn annotations(&mut self, head: &Head) -> Annotations {
-        let mut annotations = Vec::new();
-        for annotation in &head.annotations {
-            let mut args = Vec::new();
-            for (name, value) in &annotation.args {
-                let evaluated = match &value.kind {
-                    ExprKind::Name(name) => Some(AnnotationValue::Name(name.text())),
-                    _ => self.untyped_value(value).map(AnnotationValue::Const),
-                };
-                let name = name.as_ref().map(|name| name.text.clone());
-                args.extend(evaluated.map(|evaluated| AnnotationArg {
-                    name,
-                    value: evaluated,
-                    span: value.span,
-                }));
-            }
-            annotations.push(Annotation { name: annotation.name.clone(), args, span: annotation.span });
-        }
-        Annotations(annotations)
+    /// The annotations of a head in a scope. An argument that cannot be computed is reported and left out.
+    pub(super) fn annotations(&mut self, head: &Head, scope: ScopeId) -> Annotations {
+        let checked = |annotation: &crate::ast::Annotation| {
+            let args = self.annotation_args(annotation, scope);
+            Annotation { name: annotation.name.clone(), args, span: annotation.span }
+        };
+        Annotations(head.annotations.iter().map(checked).collect())
     }
 
     /// `@non_nil` says that a reference, or each one in a sequence or array, is never nil. `ty` is `None` where that was

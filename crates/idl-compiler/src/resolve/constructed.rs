@@ -2,19 +2,25 @@
 
 use super::scope::{Entity, ScopeId};
 use super::{Progress, Resolver};
-use crate::ast::{self, Head, Ident, MemberKind};
+use crate::ast::{self, Head, Ident, MemberKind, Name};
 use crate::diagnostic::Diagnostic;
-use crate::model::{DefId, DefKind, Enum, Enumerator, Member, Struct};
+use crate::model::{DefId, DefKind, Enum, Enumerator, Member, Struct, Type};
 
 impl Resolver<'_> {
     pub(super) fn structure(
         &mut self,
         head: Head,
         name: &Ident,
+        base: Option<&Name>,
         members: Vec<ast::Member>,
         scope: ScopeId,
     ) -> Option<DefId> {
+        // The base is looked up around the struct, before its own name counts as defined.
+        let base = base.and_then(|base| self.struct_base(base, scope));
         let (id, declared) = self.begin(&head, name, DefKind::Struct(Struct::default()), scope);
+        if let DefKind::Struct(body) = &mut self.model.defs[id.index()].kind {
+            body.base = base;
+        }
         self.members(id, members);
         declared.then_some(id)
     }
@@ -22,6 +28,28 @@ impl Resolver<'_> {
     pub(super) fn exception(&mut self, head: Head, name: &Ident, members: Vec<ast::Member>, scope: ScopeId) {
         let (id, _) = self.begin(&head, name, DefKind::Exception(Struct::default()), scope);
         self.members(id, members);
+    }
+
+    fn struct_base(&mut self, name: &Name, scope: ScopeId) -> Option<DefId> {
+        let entity = self.lookup(name, scope)?;
+        if let Entity::Def(def) = entity {
+            let ty = self.intern(Type::Named(def));
+            if let Type::Named(def) = *self.model.stripped(ty)
+                && matches!(self.model.def(def).kind, DefKind::Struct(_))
+            {
+                if self.states[def.index()].progress == Progress::Complete {
+                    return Some(def);
+                }
+                let message = format!("base struct `{}` is not defined yet", name.text());
+                let error = Diagnostic::error("incomplete", name.span, message);
+                let error = error.and(self.model.def(def).span, "only declared here");
+                self.report(error.help("the definition of a base comes before the structs derived from it"));
+                return None;
+            }
+        }
+        let error = self.wrong_kind(entity, name, "not-a-base", "a struct");
+        self.report(error);
+        None
     }
 
     fn members(&mut self, id: DefId, members: Vec<ast::Member>) {
@@ -39,7 +67,7 @@ impl Resolver<'_> {
                 let ty = base.and_then(|base| self.array(base, &declarator.dims, scope));
                 let declared = self.declare_local(scope, &declarator.name, Entity::Member, "member");
                 let Some(ty) = ty.filter(|_| declared) else { continue };
-                let annotations = self.annotations(&member.head);
+                let annotations = self.annotations(&member.head, scope);
                 self.check_non_nil(&annotations, Some(ty));
                 self.check_no_stream(&annotations);
                 let Ident { text, span } = declarator.name;
@@ -70,7 +98,7 @@ impl Resolver<'_> {
         }
         for (ordinal, enumerator) in (0u32..).zip(enumerators) {
             self.declare(scope, &enumerator.name, Entity::Enumerator(id, ordinal), "enumerator");
-            let annotations = self.annotations(&enumerator.head);
+            let annotations = self.annotations(&enumerator.head, scope);
             self.check_enumerator(&annotations, ordinal);
             let Ident { text, span } = enumerator.name;
             let enumerator = Enumerator { name: text, docs: enumerator.head.docs, annotations, span };

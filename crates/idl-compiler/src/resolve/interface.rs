@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::scope::{Entity, Entry, ScopeId};
 use super::{Progress, Resolver};
-use crate::ast::{self, Head, Ident, Item, Name, Raises, TypeKind};
+use crate::ast::{self, ExprKind, Head, Ident, Item, Name, Raises, TypeKind};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Attribute, DefId, DefKind, Direction, Flavour, Interface, Operation, Param, Type};
 
@@ -109,7 +109,13 @@ impl Resolver<'_> {
         errors.into_iter().for_each(|error| self.report(error));
     }
 
-    pub(super) fn operation(&mut self, head: Head, operation: ast::Operation, scope: ScopeId) {
+    pub(super) fn operation(&mut self, head: Head, mut operation: ast::Operation, scope: ScopeId) {
+        // IDL 4 has an annotation beside the keyword.
+        let annotation = head.annotations.iter().find(|annotation| {
+            annotation.name == "oneway"
+                && annotation.args.iter().all(|(_, value)| !matches!(value.kind, ExprKind::Bool(false)))
+        });
+        operation.oneway = operation.oneway.or(annotation.map(|annotation| annotation.span));
         let result = match operation.result.kind {
             TypeKind::Void => Some(None),
             _ => self.simple_type(&operation.result, scope).map(Some),
@@ -140,7 +146,7 @@ impl Resolver<'_> {
     pub(super) fn param(&mut self, param: ast::Param, scope: ScopeId) -> Option<Param> {
         let ty = self.simple_type(&param.ty, scope);
         let declared = self.declare_local(scope, &param.name, Entity::Member, "parameter");
-        let annotations = self.annotations(&param.head);
+        let annotations = self.annotations(&param.head, scope);
         self.check_non_nil(&annotations, ty);
         let ty = ty.filter(|_| declared)?;
         let Ident { text, span } = param.name;

@@ -254,10 +254,13 @@ impl Resolver<'_> {
         strict
     }
 
-    /// Operations, attributes and state of bases cannot be declared again, as anything.
+    /// Operations, attributes and state of bases cannot be declared again, as anything, nor can members of base structs and
+    /// bitsets.
     fn clashes_with_inherited(&mut self, scope: ScopeId, new: &Entry) -> bool {
         let Some(owner) = self.scope(scope).owner else { return false };
-        let inherited = self.model.all_bases(owner).into_iter().find_map(|base| {
+        let bases = self.model.all_bases(owner).into_iter().chain(self.model.struct_bases(owner));
+        let bit_bases = std::iter::successors(self.bit_base(owner), |base| self.bit_base(*base));
+        let inherited = bases.chain(bit_bases).find_map(|base| {
             let inside = self.scope(self.states[base.index()].scope?);
             let entry = inside.local(&new.name.to_ascii_lowercase())?;
             (entry.what != FACTORY).then(|| (base, entry.clone()))
@@ -271,6 +274,10 @@ impl Resolver<'_> {
         let error = Diagnostic::error("inherited-redefinition", new.span, message);
         self.report(error.and(entry.span, format!("{} of `{base}`", article(entry.what))));
         true
+    }
+
+    fn bit_base(&self, id: DefId) -> Option<DefId> {
+        self.model.bitset(id).and_then(|body| body.base)
     }
 
     /// The scope inside a definition, if it has one that names can be looked up in.

@@ -47,8 +47,10 @@ impl Resolver<'_> {
             TypeKind::Any => Type::Any,
             TypeKind::ValueBase => Type::ValueBase,
             TypeKind::Map { key, value, bound } => {
+                let span = key.span;
                 let (key, value) = (self.simple_type(key, scope), self.element_type(value, scope));
                 let bound = self.bound(bound.as_ref(), scope);
+                self.check_key(key?, span)?;
                 Type::Map { key: key?, value: value?, bound: bound? }
             }
             TypeKind::Fixed(Some(parts)) => self.fixed_type(&parts.0, &parts.1, scope)?,
@@ -257,6 +259,7 @@ impl Resolver<'_> {
     /// Notes how deep a finished definition is built, and refuses what is too deep.
     pub(super) fn set_depth(&mut self, id: DefId) {
         let of_bases = self.model.direct_bases(id).chain(self.model.structure(id).and_then(|body| body.base));
+        let of_bases = of_bases.chain(self.model.bitset(id).and_then(|body| body.base));
         let of_bases = of_bases.map(|base| self.states[base.index()].depth);
         let parts = self.model.member_types(id);
         let depth = 1 + of_bases.chain(parts.into_iter().map(|ty| self.type_depth(ty))).max().unwrap_or(0);

@@ -102,7 +102,7 @@ impl Resolver<'_> {
         let member_type = self.type_spec(case.ty, scope);
         let member_type = member_type.and_then(|ty| self.array(ty, &case.declarator.dims, scope));
         self.declare_local(scope, &case.declarator.name, Entity::Member, "member");
-        let annotations = self.annotations(&case.head);
+        let annotations = self.annotations(&case.head, scope);
         self.check_non_nil(&annotations, member_type);
         self.check_no_stream(&annotations);
         let Ident { text, span } = case.declarator.name;

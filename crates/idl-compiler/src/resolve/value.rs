@@ -311,7 +311,7 @@ impl Resolver<'_> {
                 self.check_stateless(scope, &declarator.name, "state");
             }
             let Some(ty) = ty.filter(|_| declared) else { continue };
-            let annotations = self.annotations(head);
+            let annotations = self.annotations(head, scope);
             self.check_non_nil(&annotations, Some(ty));
             self.check_no_stream(&annotations);
             let member = Member { name: text, ty, docs: head.docs.clone(), annotations, span };
@@ -333,7 +333,7 @@ impl Resolver<'_> {
             self.check_no_stream(&param.annotations);
         }
         let raises = self.raises(raises.as_ref(), inside);
-        let annotations = self.annotations(&head);
+        let annotations = self.annotations(&head, scope);
         self.check_no_stream(&annotations);
         let Ident { text, span } = name;
         let factory = Factory { name: text, params, raises, docs: head.docs, annotations, span };

@@ -1,8 +1,4 @@
 idl_macros::idl! {
-    struct T { map<long, string> m; };
-}
-
-idl_macros::idl! {
     abstract interface A { };
 }
 

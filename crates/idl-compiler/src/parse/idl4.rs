@@ -1,0 +1,164 @@
+//! What IDL 4 adds: bitsets, bitmasks, maps and declarations of annotations. Its words are ordinary names wherever they do
+//! not start one of these.
+
+use super::item::Place;
+use super::{Parse, Parser, Reported};
+use crate::ast::{
+    AnnotationDef, AnnotationMember, BitField, Bitmask, Bitset, Enumerator, ItemKind, TypeKind,
+};
+use crate::diagnostic::Diagnostic;
+use crate::token::{Punct, TokenKind};
+
+impl Parser<'_> {
+    /// A definition that IDL 4 adds, if one starts here, without the `;` behind it; and what it is called in messages.
+    pub(super) fn idl4_item(&mut self) -> Option<Parse<(ItemKind, &'static str)>> {
+        match self.kind() {
+            TokenKind::Punct(Punct::At) => {
+                self.advance();
+                Some(self.annotation_def().map(|def| (ItemKind::AnnotationDef(def), "this annotation")))
+            }
+            TokenKind::Ident { .. } if self.at_definition("bitset", true) => {
+                Some(self.bitset().map(|bitset| (ItemKind::Bitset(bitset), "this bitset")))
+            }
+            TokenKind::Ident { .. } if self.at_definition("bitmask", false) => {
+                Some(self.bitmask().map(|bitmask| (ItemKind::Bitmask(bitmask), "this bitmask")))
+            }
+            _ => None,
+        }
+    }
+
+    /// A word of IDL 4, a name and the start of a body: `bitset B {`, `bitset B : A {`.
+    fn at_definition(&self, word: &str, derives: bool) -> bool {
+        let starts_body = match self.kind_at(2) {
+            TokenKind::Punct(Punct::BraceOpen) => true,
+            TokenKind::Punct(Punct::Colon) => derives,
+            _ => false,
+        };
+        self.at_new_word(word) && matches!(self.kind_at(1), TokenKind::Ident { .. }) && starts_body
+    }
+
+    fn bitset(&mut self) -> Parse<Bitset> {
+        self.advance();
+        let name = self.new_ident("the name of the bitset")?;
+        let base = if self.take_punct(Punct::Colon) { Some(self.name("the base bitset")?) } else { None };
+        let open = self.expect_punct(Punct::BraceOpen)?;
+        let mut fields = Vec::new();
+        while !matches!(self.kind(), TokenKind::Punct(Punct::BraceClose) | TokenKind::End) {
+            let before = self.at;
+            match self.with_angle(false, Self::bit_field) {
+                Ok(field) => fields.push(field),
+                Err(Reported) if self.gave_up => return Err(Reported),
+                Err(Reported) => self.recover_from(before),
+            }
+        }
+        self.close(open)?;
+        Ok(Bitset { name, base, fields })
+    }
+
+    /// `bitfield<3> a, b;`, `bitfield<12, short> c;`, `bitfield<4>;`.
+    fn bit_field(&mut self) -> Parse<BitField> {
+        let head = self.head()?;
+        let span = self.span();
+        match self.kind() {
+            TokenKind::Ident { text, escaped: false } if text == "bitfield" => self.advance(),
+            _ => return self.expected("`bitfield`"),
+        }
+        self.expect_punct(Punct::Less)?;
+        let (width, ty) = self.with_angle(true, |parser| {
+            let width = parser.expr("the number of bits")?;
+            let ty = match parser.take_punct(Punct::Comma) {
+                true => Some(parser.simple_type("the type of the field")?),
+                false => None,
+            };
+            Ok((width, ty))
+        })?;
+        self.expect_punct(Punct::Greater)?;
+        let mut names = Vec::new();
+        if matches!(self.kind(), TokenKind::Ident { .. } | TokenKind::Keyword(_)) {
+            names.push(self.new_ident("the name of the field")?);
+            // The grammar parts them by blanks, texts by commas.
+            while self.take_punct(Punct::Comma) || matches!(self.kind(), TokenKind::Ident { .. }) {
+                names.push(self.new_ident("the name of a field")?);
+            }
+        }
+        self.semicolon("this field")?;
+        Ok(BitField { head, width, ty, names, span })
+    }
+
+    fn bitmask(&mut self) -> Parse<Bitmask> {
+        self.advance();
+        let name = self.new_ident("the name of the bitmask")?;
+        let open = self.expect_punct(Punct::BraceOpen)?;
+        let mut flags = Vec::new();
+        if self.at_punct(Punct::BraceClose) {
+            let message = format!("bitmask `{}` has no flags", name.text);
+            self.report(Diagnostic::error("empty", name.span, message));
+        } else {
+            loop {
+                let head = self.head()?;
+                flags.push(Enumerator { head, name: self.new_ident("a flag")? });
+                if !self.take_punct(Punct::Comma) {
+                    break;
+                }
+                if self.at_punct(Punct::BraceClose) {
+                    let error = Diagnostic::error("syntax", self.last_span(), "a comma after the last flag");
+                    self.report(error.help("remove it"));
+                    break;
+                }
+            }
+        }
+        self.close(open)?;
+        Ok(Bitmask { name, flags })
+    }
+
+    /// `map<K, V>`, `map<K, V, N>`; the word is here.
+    pub(super) fn map(&mut self) -> Parse<TypeKind> {
+        self.advance();
+        self.expect_punct(Punct::Less)?;
+        let kind = self.with_angle(true, |parser| {
+            let key = parser.nested(|parser| parser.element_type("a map", "the type of the keys"))?;
+            parser.expect_punct(Punct::Comma)?;
+            let value = parser.nested(|parser| parser.element_type("a map", "the type of the values"))?;
+            let bound = if parser.take_punct(Punct::Comma) { Some(parser.expr("a bound")?) } else { None };
+            Ok(TypeKind::Map { key: Box::new(key), value: Box::new(value), bound })
+        })?;
+        self.expect_punct(Punct::Greater)?;
+        Ok(kind)
+    }
+
+    /// `@annotation name { ... }` behind the `@`.
+    fn annotation_def(&mut self) -> Parse<AnnotationDef> {
+        self.advance();
+        let name = self.new_ident("the name of the annotation")?;
+        let open = self.expect_punct(Punct::BraceOpen)?;
+        let (mut members, mut items) = (Vec::new(), Vec::new());
+        while !matches!(self.kind(), TokenKind::Punct(Punct::BraceClose) | TokenKind::End) {
+            let before = self.at;
+            let result = match self.kind() {
+                TokenKind::Keyword("enum" | "const" | "typedef") => {
+                    self.nested(|parser| parser.item(Place::File)).map(|item| items.push(item))
+                }
+                _ => self.annotation_member().map(|member| members.push(member)),
+            };
+            match result {
+                Ok(()) => {}
+                Err(Reported) if self.gave_up => return Err(Reported),
+                Err(Reported) => self.recover_from(before),
+            }
+        }
+        self.close(open)?;
+        Ok(AnnotationDef { name, members, items })
+    }
+
+    /// `long value default 5;`.
+    fn annotation_member(&mut self) -> Parse<AnnotationMember> {
+        let ty = self.simple_type("the type of a member")?;
+        let name = self.new_ident("the name of the member")?;
+        let default = match self.take_keyword("default") {
+            true => Some(self.expr("the default value")?),
+            false => None,
+        };
+        self.semicolon("this member")?;
+        Ok(AnnotationMember { ty, name, default })
+    }
+}

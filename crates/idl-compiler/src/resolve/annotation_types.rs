@@ -1,0 +1,375 @@
+//! What annotations there are: those of the standard ("Standardized Annotations"), zorb's own, and those that the text
+//! declares. Uses are checked against them.
+
+use super::Resolver;
+use super::scope::{Entity, ScopeId};
+use crate::ast::{self, AnnotationDef, Expr, ExprKind, Head, Ident};
+use crate::diagnostic::Diagnostic;
+use crate::model::{
+    AnnotationArg, AnnotationMember, AnnotationType, AnnotationValue, DefKind, Primitive, Type,
+};
+use crate::source::Span;
+use crate::suggest::closest;
+
+/// An annotation that the text declares.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Declared {
+    /// Position in the model's list.
+    index: usize,
+    /// Where names in arguments are looked up first.
+    inside: ScopeId,
+}
+
+/// What an argument of a known annotation is.
+#[derive(Clone, Copy)]
+enum Kind {
+    Boolean,
+    Integer,
+    Text,
+    /// Of the type of what is annotated.
+    Any,
+    Word(&'static [&'static str]),
+}
+
+/// An argument of a known annotation: name, kind, and whether it must be given.
+type Parameter = (&'static str, Kind, bool);
+
+const VALUE: &[Parameter] = &[("value", Kind::Any, true)];
+const INTEGER: &[Parameter] = &[("value", Kind::Integer, true)];
+const FLAG: &[Parameter] = &[("value", Kind::Boolean, false)];
+
+/// Annotations that need no declaration.
+const KNOWN: &[(&str, &[Parameter])] = &[
+    ("id", INTEGER),
+    ("autoid", &[("value", Kind::Word(&["SEQUENTIAL", "HASH"]), false)]),
+    ("optional", FLAG),
+    ("position", INTEGER),
+    ("value", VALUE),
+    ("extensibility", &[("value", Kind::Word(&["FINAL", "APPENDABLE", "MUTABLE"]), true)]),
+    ("final", &[]),
+    ("appendable", &[]),
+    ("mutable", &[]),
+    ("key", FLAG),
+    ("must_understand", FLAG),
+    ("default_literal", &[]),
+    ("default", VALUE),
+    ("range", &[("min", Kind::Any, true), ("max", Kind::Any, true)]),
+    ("min", VALUE),
+    ("max", VALUE),
+    ("unit", &[("value", Kind::Text, true)]),
+    ("bit_bound", INTEGER),
+    ("external", FLAG),
+    ("nested", FLAG),
+    (
+        "verbatim",
+        &[
+            ("language", Kind::Text, false),
+            (
+                "placement",
+                Kind::Word(&[
+                    "BEGIN_FILE",
+                    "BEFORE_DECLARATION",
+                    "BEGIN_DECLARATION",
+                    "END_DECLARATION",
+                    "AFTER_DECLARATION",
+                    "END_FILE",
+                ]),
+                false,
+            ),
+            ("text", Kind::Text, true),
+        ],
+    ),
+    ("service", &[("platform", Kind::Text, false)]),
+    ("oneway", FLAG),
+    ("ami", FLAG),
+    ("hashid", &[("value", Kind::Text, false)]),
+    ("topic", &[("name", Kind::Text, false), ("platform", Kind::Text, false)]),
+    ("rust_name", &[("value", Kind::Text, true)]),
+    ("non_nil", &[]),
+    ("stream", &[]),
+    ("zero_copy", &[]),
+];
+
+impl Resolver<'_> {
+    /// `@annotation name { ... }`.
+    pub(super) fn annotation_def(&mut self, head: &Head, def: AnnotationDef, scope: ScopeId) {
+        let owner = self.scope(scope).owner;
+        let inside = self.inner_scope(owner, scope);
+        // Types that an annotation declares are its own: nothing outside can name them.
+        let kept = self.siblings_of(owner).len();
+        self.items(def.items, inside);
+        self.siblings_of(owner).truncate(kept);
+        let mut members: Vec<AnnotationMember> = Vec::new();
+        for member in def.members {
+            let declared = self.declare_local(inside, &member.name, Entity::Member, "member");
+            members.extend(self.annotation_member(member, inside).filter(|_| declared));
+        }
+        let Ident { text, span } = def.name;
+        let scoped = match owner {
+            Some(owner) => format!("{}::{text}", self.model.scoped_name(owner)),
+            None => text.clone(),
+        };
+        let place = (scope, text.to_ascii_lowercase());
+        if let Some(earlier) = self.annotation_types.get(&place).copied() {
+            let message = format!("annotation `{text}` is already declared in this scope");
+            let mut error = Diagnostic::error("redefinition", span, message);
+            if let Some(earlier) = self.model.annotation_types.get(earlier.index) {
+                error = error.and(earlier.span, "declared here");
+            }
+            return self.report(error);
+        }
+        let index = self.model.annotation_types.len();
+        self.annotation_types.insert(place, Declared { index, inside });
+        let docs = head.docs.clone();
+        self.model.annotation_types.push(AnnotationType { name: scoped, docs, members, span });
+    }
+
+    fn annotation_member(
+        &mut self,
+        member: ast::AnnotationMember,
+        scope: ScopeId,
+    ) -> Option<AnnotationMember> {
+        let ty = match member.ty.kind {
+            ast::TypeKind::Any => None,
+            _ => Some(self.constant_type(&member.ty, scope)?),
+        };
+        let default = match (&member.default, ty) {
+            (None, _) => None,
+            (Some(default), Some(ty)) => Some(self.constant_value(default, ty, scope)?),
+            (Some(default), None) => Some(self.untyped_value(default)?),
+        };
+        let Ident { text, span } = member.name;
+        Some(AnnotationMember { name: text, ty, default, span })
+    }
+
+    /// Checks a use of an annotation in a scope, and gives its arguments. What is wrong is reported and left out.
+    pub(super) fn annotation_args(
+        &mut self,
+        annotation: &ast::Annotation,
+        scope: ScopeId,
+    ) -> Vec<AnnotationArg> {
+        if let Some(declared) = self.declared_annotation(&annotation.name, scope) {
+            return self.declared_args(annotation, declared, scope);
+        }
+        let known = KNOWN.iter().find(|(name, _)| *name == annotation.name);
+        let Some((_, parameters)) = known else {
+            self.unknown_annotation(annotation);
+            let args = annotation.args.iter();
+            return args.filter_map(|(name, value)| self.free_arg(name.as_ref(), value)).collect();
+        };
+        let names: Vec<(&str, bool)> = parameters.iter().map(|(name, _, needed)| (*name, *needed)).collect();
+        let mut args = Vec::new();
+        for (index, name, value) in self.matched(annotation, &names) {
+            let Some((_, kind, _)) = parameters.get(index) else { continue };
+            let value = match self.known_arg(*kind, value) {
+                Some(evaluated) => AnnotationArg { name, value: evaluated, span: value.span },
+                None => continue,
+            };
+            args.push(value);
+        }
+        args
+    }
+
+    /// An annotation that nothing declares means nothing here, and may mean something to another tool.
+    fn unknown_annotation(&mut self, annotation: &ast::Annotation) {
+        if annotation.name.contains("::") || self.conditions.incomplete {
+            return;
+        }
+        let message = format!("there is no annotation `@{}`", annotation.name);
+        let warning = Diagnostic::warning("unknown-annotation", annotation.span, message);
+        let declared = self.model.annotation_types.iter().map(|declared| declared.name.as_str());
+        let near = closest(&annotation.name, KNOWN.iter().map(|(name, _)| *name).chain(declared));
+        let help = match near {
+            Some(near) => format!("did you mean `@{near}`?"),
+            None => format!("`@annotation {} {{ ... }};` declares it", annotation.name),
+        };
+        self.report(warning.note("it is kept and means nothing").help(help));
+    }
+
+    fn free_arg(&mut self, name: Option<&Ident>, value: &Expr) -> Option<AnnotationArg> {
+        let name = name.map(|name| name.text.clone());
+        Some(AnnotationArg { name, value: self.free_value_of(value)?, span: value.span })
+    }
+
+    /// A value in the type that its literals have, or a word.
+    fn free_value_of(&mut self, value: &Expr) -> Option<AnnotationValue> {
+        match &value.kind {
+            ExprKind::Name(name) => Some(AnnotationValue::Name(name.text())),
+            _ => self.untyped_value(value).map(AnnotationValue::Const),
+        }
+    }
+
+    fn known_arg(&mut self, kind: Kind, value: &Expr) -> Option<AnnotationValue> {
+        let words = match kind {
+            Kind::Any => return self.free_value_of(value),
+            Kind::Boolean => {
+                return self.typed_arg(value, Type::Primitive(Primitive::Boolean), ScopeId::FILE);
+            }
+            Kind::Integer => return self.typed_arg(value, Type::Primitive(Primitive::ULong), ScopeId::FILE),
+            Kind::Text if matches!(value.kind, ExprKind::Text { .. }) => return self.free_value_of(value),
+            Kind::Text => return self.typed_arg(value, Type::String(None), ScopeId::FILE),
+            Kind::Word(words) => words,
+        };
+        match &value.kind {
+            ExprKind::Name(name) if words.contains(&name.text().as_str()) => {
+                Some(AnnotationValue::Name(name.text()))
+            }
+            ExprKind::Bad => None,
+            _ => {
+                let all: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+                let error =
+                    Diagnostic::error("bad-annotation", value.span, "this is no value of the annotation");
+                self.report(error.note(format!("it is one of {}", all.join(", "))));
+                None
+            }
+        }
+    }
+
+    fn typed_arg(&mut self, value: &Expr, ty: Type, scope: ScopeId) -> Option<AnnotationValue> {
+        let ty = self.intern(ty);
+        self.constant_value(value, ty, scope).map(AnnotationValue::Const)
+    }
+
+    /// The annotation that a name stands for: in this scope, then in those around it.
+    fn declared_annotation(&mut self, name: &str, scope: ScopeId) -> Option<Declared> {
+        if self.annotation_types.is_empty() {
+            return None;
+        }
+        if let Some((_, last)) = name.rsplit_once("::") {
+            let full = name.trim_start_matches("::");
+            let suffix = format!("::{full}");
+            let types = &self.model.annotation_types;
+            let found = types.iter().position(|ty| ty.name == full || ty.name.ends_with(&suffix))?;
+            let lower = last.to_ascii_lowercase();
+            let mut all = self.annotation_types.iter();
+            return all
+                .find(|((_, key), at)| at.index == found && *key == lower)
+                .map(|(_, declared)| *declared);
+        }
+        let lower = name.to_ascii_lowercase();
+        let mut at = Some(scope);
+        while let Some(id) = at {
+            if let Some(declared) = self.annotation_types.get(&(id, lower.clone())) {
+                return Some(*declared);
+            }
+            at = self.scope(id).parent;
+        }
+        None
+    }
+
+    fn declared_args(
+        &mut self,
+        annotation: &ast::Annotation,
+        declared: Declared,
+        scope: ScopeId,
+    ) -> Vec<AnnotationArg> {
+        let Some(ty) = self.model.annotation_types.get(declared.index).cloned() else { return Vec::new() };
+        let names: Vec<(&str, bool)> =
+            ty.members.iter().map(|member| (member.name.as_str(), member.default.is_none())).collect();
+        let mut args = Vec::new();
+        for (index, name, value) in self.matched(annotation, &names) {
+            let member = ty.members.get(index).and_then(|member| member.ty);
+            let evaluated = match member {
+                // What the annotation itself declares, else what is known where it is used.
+                Some(ty) => {
+                    let own = match &value.kind {
+                        ExprKind::Name(name) => name
+                            .parts
+                            .first()
+                            .is_some_and(|part| self.declared(declared.inside, &part.text).is_some()),
+                        _ => false,
+                    };
+                    let at = if own { declared.inside } else { scope };
+                    self.constant_value(value, ty, at).map(AnnotationValue::Const)
+                }
+                None => self.free_value_of(value),
+            };
+            args.extend(evaluated.map(|evaluated| AnnotationArg {
+                name,
+                value: evaluated,
+                span: value.span,
+            }));
+        }
+        args
+    }
+
+    /// The arguments with the positions of the parameters that they are for, and reports of those that fit none.
+    fn matched<'a>(
+        &mut self,
+        annotation: &'a ast::Annotation,
+        parameters: &[(&str, bool)],
+    ) -> Vec<(usize, Option<String>, &'a Expr)> {
+        let mut given: Vec<Option<Span>> = vec![None; parameters.len()];
+        let mut matched = Vec::new();
+        for (name, value) in &annotation.args {
+            let index = match name {
+                Some(name) => match parameters.iter().position(|(known, _)| *known == name.text) {
+                    Some(index) => index,
+                    None => {
+                        let message = format!("`@{}` has no `{}`", annotation.name, name.text);
+                        let error = Diagnostic::error("bad-annotation", name.span, message);
+                        let near = closest(&name.text, parameters.iter().map(|(known, _)| *known));
+                        self.report(match near {
+                            Some(near) => error.help(format!("did you mean `{near}`?")),
+                            None => error.note(all(annotation, parameters)),
+                        });
+                        continue;
+                    }
+                },
+                None if parameters.len() == 1 && annotation.args.len() == 1 => 0,
+                None => {
+                    let message = match parameters {
+                        [] => format!("`@{}` takes nothing", annotation.name),
+                        _ => format!("`@{}` takes its values by name", annotation.name),
+                    };
+                    let error = Diagnostic::error("bad-annotation", value.span, message);
+                    self.report(if parameters.is_empty() {
+                        error
+                    } else {
+                        error.note(all(annotation, parameters))
+                    });
+                    // One error is enough: nothing is missing as well.
+                    return matched;
+                }
+            };
+            if let Some(Some(first)) = given.get(index) {
+                let message = format!("`{}` is given twice", name.as_ref().map_or("", |name| &name.text));
+                let error = Diagnostic::error("bad-annotation", value.span, message);
+                self.report(error.and(*first, "the first is here"));
+                continue;
+            }
+            if let Some(place) = given.get_mut(index) {
+                *place = Some(value.span);
+            }
+            matched.push((index, name.as_ref().map(|name| name.text.clone()), value));
+        }
+        let missing = parameters.iter().zip(&given).find(|((_, needed), given)| *needed && given.is_none());
+        if let Some(((name, _), _)) = missing {
+            let message = match parameters.len() {
+                1 => format!("`@{}` needs a value", annotation.name),
+                _ => format!("`@{}` needs `{name}`", annotation.name),
+            };
+            self.report(Diagnostic::error("bad-annotation", annotation.span, message));
+        }
+        matched
+    }
+
+    /// What is declared directly in a module, an interface or the file.
+    fn siblings_of(&mut self, owner: Option<crate::model::DefId>) -> &mut Vec<crate::model::DefId> {
+        match owner.map(|owner| &mut self.model.defs[owner.index()].kind) {
+            Some(DefKind::Module(body)) => &mut body.members,
+            Some(DefKind::Interface(body)) => &mut body.members,
+            Some(DefKind::Value(body)) => &mut body.members,
+            _ => &mut self.model.roots,
+        }
+    }
+}
+
+/// The names of all parameters.
+fn all(annotation: &ast::Annotation, parameters: &[(&str, bool)]) -> String {
+    let names: Vec<String> = parameters.iter().map(|(name, _)| format!("`{name}`")).collect();
+    match names.as_slice() {
+        [] => format!("`@{}` takes nothing", annotation.name),
+        names => format!("it has {}", names.join(", ")),
+    }
+}

@@ -1,0 +1,186 @@
+//! Bitsets and bitmasks.
+
+use std::collections::HashMap;
+
+use super::scope::{Entity, ScopeId};
+use super::{Progress, Resolver};
+use crate::ast::{self, Head, Ident, Name, TypeSpec};
+use crate::diagnostic::Diagnostic;
+use crate::model::{
+    AnnotationValue, Annotations, BitField, Bitmask, Bitset, ConstValue, DefId, DefKind, Flag, Primitive,
+    Type,
+};
+use crate::source::Span;
+
+/// Bits of the widest integer.
+const MAX_BITS: u32 = 64;
+
+/// Bits of a bitmask that does not say how many.
+const DEFAULT_BIT_BOUND: u8 = 32;
+
+impl Resolver<'_> {
+    pub(super) fn bitset(&mut self, head: Head, bitset: ast::Bitset, scope: ScopeId) {
+        // The base is looked up around the bitset, before its own name counts as defined.
+        let base = bitset.base.as_ref().and_then(|base| self.bitset_base(base, scope));
+        let body = Bitset { base, fields: Vec::new() };
+        let (id, _) = self.begin(&head, &bitset.name, DefKind::Bitset(body), scope);
+        let Some(inside) = self.states[id.index()].scope else { return };
+        let mut bits: u32 = self.model.all_bit_fields(id).iter().map(|field| u32::from(field.width)).sum();
+        let mut too_wide = false;
+        for field in bitset.fields {
+            let width = self.field_width(&field, inside);
+            let ty = self.field_type(field.ty.as_ref(), width, field.width.span, inside);
+            let annotations = self.annotations(&field.head, inside);
+            let unnamed = field.names.is_empty().then_some((None, field.span));
+            let named = field.names.into_iter().map(|name| (Some(name.text), name.span));
+            for (name, span) in unnamed.into_iter().chain(named) {
+                if let Some(text) = name.clone() {
+                    let name = Ident { text, span };
+                    if !self.declare_local(inside, &name, Entity::Member, "field") {
+                        continue;
+                    }
+                }
+                let (Some(width), Some(ty)) = (width, ty) else { continue };
+                bits += u32::from(width);
+                if bits > MAX_BITS && !std::mem::replace(&mut too_wide, true) {
+                    let message =
+                        format!("the fields of `{}` take more than {MAX_BITS} bits", bitset.name.text);
+                    let error = Diagnostic::error("bad-bits", span, message);
+                    self.report(error.note("those of its bases count as well"));
+                }
+                let (docs, annotations) = (field.head.docs.clone(), annotations.clone());
+                if let DefKind::Bitset(body) = &mut self.model.defs[id.index()].kind {
+                    body.fields.push(BitField { name, width, ty, docs, annotations, span });
+                }
+            }
+        }
+        if bits == 0 {
+            let message = format!("bitset `{}` has no fields", bitset.name.text);
+            self.report_unless_incomplete(Diagnostic::error("empty", bitset.name.span, message));
+        }
+        self.states[id.index()].progress = Progress::Complete;
+        self.set_depth(id);
+    }
+
+    fn bitset_base(&mut self, name: &Name, scope: ScopeId) -> Option<DefId> {
+        let entity = self.lookup(name, scope)?;
+        if let Entity::Def(def) = entity {
+            let ty = self.intern(Type::Named(def));
+            if let Type::Named(def) = self.model.stripped(ty)
+                && self.model.bitset(*def).is_some()
+            {
+                return Some(*def);
+            }
+        }
+        let error = self.wrong_kind(entity, name, "not-a-base", "a bitset");
+        self.report(error);
+        None
+    }
+
+    fn field_width(&mut self, field: &ast::BitField, scope: ScopeId) -> Option<u8> {
+        let width = self.wide_integer(&field.width, scope)?;
+        if (1..=i128::from(MAX_BITS)).contains(&width) {
+            return u8::try_from(width).ok();
+        }
+        let message = format!("a field has 1 to {MAX_BITS} bits, this is {width}");
+        self.report(Diagnostic::error("bad-bits", field.width.span, message));
+        None
+    }
+
+    /// The type of the values in a field: what is written, else what has as many bits.
+    fn field_type(
+        &mut self,
+        ty: Option<&TypeSpec>,
+        width: Option<u8>,
+        width_span: Span,
+        scope: ScopeId,
+    ) -> Option<Primitive> {
+        let Some(ty) = ty else {
+            return Some(match width? {
+                1 => Primitive::Boolean,
+                2..=8 => Primitive::Octet,
+                9..=16 => Primitive::UShort,
+                17..=32 => Primitive::ULong,
+                _ => Primitive::ULongLong,
+            });
+        };
+        let id = self.simple_type(ty, scope)?;
+        let bits = match self.model.stripped(id) {
+            Type::Primitive(Primitive::Boolean) => Some((Primitive::Boolean, 1)),
+            Type::Primitive(primitive) if primitive.integer_range().is_some() => {
+                Some((*primitive, 8 * primitive.size()))
+            }
+            _ => None,
+        };
+        let Some((primitive, bits)) = bits else {
+            let message = format!("a field cannot be of type `{}`", self.model.describe(id));
+            let error = Diagnostic::error("bad-bits", ty.span, message);
+            self.report(error.note("fields are integers, `octet` or `boolean`"));
+            return None;
+        };
+        let width = width?;
+        if usize::from(width) > bits {
+            let message = format!("a field of {width} bits is wider than `{}`", primitive.idl_name());
+            let error = Diagnostic::error("bad-bits", width_span, message);
+            self.report(
+                error.and(ty.span, if bits == 1 { "1 bit".to_owned() } else { format!("{bits} bits") }),
+            );
+            return None;
+        }
+        Some(primitive)
+    }
+
+    pub(super) fn bitmask(&mut self, head: Head, bitmask: ast::Bitmask, scope: ScopeId) {
+        let body = Bitmask { bit_bound: DEFAULT_BIT_BOUND, flags: Vec::new() };
+        let (id, _) = self.begin(&head, &bitmask.name, DefKind::Bitmask(body), scope);
+        let annotations = self.model.def(id).annotations.clone();
+        let bound = self.small(&annotations, "bit_bound", 1, 64).unwrap_or(Some(DEFAULT_BIT_BOUND));
+        let Some(inside) = self.states[id.index()].scope else { return };
+        let mut taken: HashMap<u8, (String, Span)> = HashMap::new();
+        let mut next = 0;
+        for flag in bitmask.flags {
+            let declared = self.declare_local(inside, &flag.name, Entity::Member, "flag");
+            let annotations = self.annotations(&flag.head, inside);
+            let position = match self.small(&annotations, "position", 0, 63) {
+                Some(position) => position,
+                None => Some(next),
+            };
+            let (Some(position), true) = (position, declared) else { continue };
+            let Ident { text, span } = flag.name;
+            next = position.saturating_add(1);
+            if let Some(bound) = bound.filter(|bound| position >= *bound) {
+                let message =
+                    format!("flag `{text}` has bit {position}, of {bound} bits the last is {}", bound - 1);
+                let error = Diagnostic::error("bad-bits", span, message);
+                self.report(error.help("`@bit_bound(64)` before the bitmask gives it 64 bits"));
+                continue;
+            }
+            if let Some((other, earlier)) = taken.insert(position, (text.clone(), span)) {
+                let message = format!("flags `{other}` and `{text}` have the same bit, {position}");
+                self.report(Diagnostic::error("bad-bits", span, message).and(earlier, "the first is here"));
+                continue;
+            }
+            if let DefKind::Bitmask(body) = &mut self.model.defs[id.index()].kind {
+                body.flags.push(Flag { name: text, position, docs: flag.head.docs, annotations, span });
+            }
+        }
+        if let (DefKind::Bitmask(body), Some(bound)) = (&mut self.model.defs[id.index()].kind, bound) {
+            body.bit_bound = bound;
+        }
+        self.states[id.index()].progress = Progress::Complete;
+    }
+
+    /// The number in an annotation such as `@position(3)`; the outer `None` where there is no such annotation, the inner
+    /// one where that was reported.
+    fn small(&mut self, annotations: &Annotations, name: &str, least: u8, most: u8) -> Option<Option<u8>> {
+        let annotation = annotations.get(name)?;
+        let [arg] = annotation.args.as_slice() else { return Some(None) };
+        let AnnotationValue::Const(ConstValue::Integer(value)) = arg.value else { return Some(None) };
+        if (i128::from(least)..=i128::from(most)).contains(&value) {
+            return Some(u8::try_from(value).ok());
+        }
+        let message = format!("`@{name}` is from {least} to {most}, this is {value}");
+        self.report(Diagnostic::error("bad-annotation", arg.span, message));
+        Some(None)
+    }
+}
