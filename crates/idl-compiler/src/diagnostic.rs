@@ -166,6 +166,8 @@ pub(crate) struct Collector {
     errors: usize,
     /// How many of the items are errors.
     kept_errors: usize,
+    /// Errors beyond those that are kept.
+    dropped_errors: usize,
 }
 
 impl Collector {
@@ -173,15 +175,21 @@ impl Collector {
         let is_error = diagnostic.severity == Severity::Error;
         self.errors += usize::from(is_error);
         let kept = if is_error { self.kept_errors } else { self.items.len() - self.kept_errors };
-        if kept < MAX_KEPT && !self.items.contains(&diagnostic) {
+        if self.items.contains(&diagnostic) {
+            return;
+        }
+        if kept < MAX_KEPT {
             self.items.push(diagnostic);
             self.kept_errors += usize::from(is_error);
+        } else {
+            self.dropped_errors += usize::from(is_error);
         }
     }
 
     /// Takes over what another one has.
     pub(crate) fn absorb(&mut self, other: Collector) {
         self.errors += other.errors.saturating_sub(other.kept_errors);
+        self.dropped_errors += other.dropped_errors;
         other.items.into_iter().for_each(|item| self.push(item));
     }
 
@@ -194,10 +202,18 @@ impl Collector {
         self.errors
     }
 
-    /// `Ok` holds warnings only, `Err` at least one error.
+    /// `Ok` holds warnings only, `Err` at least one error. Where more errors were found than are kept, the last item says
+    /// how many.
     pub(crate) fn finish(self, sources: Rc<Sources>) -> Result<Diagnostics, Diagnostics> {
-        let all = Diagnostics::new(self.items, sources);
-        if self.errors == 0 { Ok(all) } else { Err(all) }
+        let mut all = Diagnostics::new(self.items, sources);
+        if self.errors == 0 {
+            return Ok(all);
+        }
+        if self.dropped_errors > 0 {
+            let message = format!("and {} errors more, which are not shown", self.dropped_errors);
+            all.items.push(Diagnostic::without_place("more-errors", message));
+        }
+        Err(all)
     }
 }
 
@@ -219,6 +235,9 @@ mod tests {
         assert_eq!(all.errors(), 2 * MAX_KEPT);
         let found = all.finish(Rc::default()).unwrap_err();
         let errors = found.iter().filter(|item| item.severity == Severity::Error).count();
-        assert_eq!((errors, found.len()), (MAX_KEPT, 2 * MAX_KEPT));
+        // The last says what is missing.
+        assert_eq!((errors, found.len()), (MAX_KEPT + 1, 2 * MAX_KEPT + 1));
+        let last = found.iter().last().map(|last| last.message.as_str());
+        assert_eq!(last, Some("and 200 errors more, which are not shown"));
     }
 }

@@ -10,6 +10,7 @@ Examples:
   idlc check -I idl bank.idl shop.idl        is anything wrong with these files?
   idlc check - <bank.idl                     with this text?
   cpp -x c bank.idl | idlc check -           with what another preprocessor put out?
+  idlc check --message-format json bank.idl  the same for a program, one JSON object a line
   idlc rust -I idl -D LIMIT=5 bank.idl       the Rust that idl!(\"bank.idl\") makes
   idlc rust --extern ::CosNaming=::zorb::cos_naming -I idl naming_client.idl
   idlc model --json bank.idl | jq '.definitions[].repository_id'
@@ -24,6 +25,9 @@ pub(crate) struct Args {
     /// When messages are coloured; `auto` respects NO_COLOR and asks whether a terminal reads them.
     #[arg(long = "color", alias = "colour", value_name = "WHEN", default_value = "auto", global = true)]
     pub(crate) colour: Colour,
+    /// How messages are written to standard error
+    #[arg(long, value_name = "FORM", default_value = "human", global = true)]
+    pub(crate) message_format: MessageFormat,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -33,6 +37,16 @@ pub(crate) enum Colour {
     Auto,
     Always,
     Never,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MessageFormat {
+    /// With excerpts of the source
+    Human,
+    /// One line each: file, line, column, kind, what is wrong
+    Short,
+    /// One JSON object a line, for editors and build tools
+    Json,
 }
 
 #[derive(Debug, Subcommand)]

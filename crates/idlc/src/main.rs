@@ -4,6 +4,7 @@
 
 mod args;
 mod deps;
+mod messages;
 mod model;
 
 use std::io::{self, IsTerminal, Read, Write};
@@ -15,13 +16,14 @@ use idl_compiler::emit::{self, OptionProblem, Options};
 use idl_compiler::{Compiler, Diagnostics, Disk, Model, Source};
 
 use args::{Args, Colour, Command, Input};
+use messages::Messages;
 
 fn main() -> ExitCode {
     let args = Args::parse();
     match run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            failure.show(args.colour.wanted());
+            failure.show(&Messages::new(&args));
             ExitCode::from(failure.code())
         }
     }
@@ -49,34 +51,33 @@ impl Failure {
         }
     }
 
-    fn show(&self, colour: bool) {
-        let lines = match self {
-            Failure::Idl | Failure::Unread => &[][..],
-            Failure::Options(lines) => lines,
-            Failure::Io(line) => std::slice::from_ref(line),
+    fn show(&self, messages: &Messages) {
+        let (code, lines) = match self {
+            Failure::Idl | Failure::Unread => return,
+            Failure::Options(lines) => ("options", lines.as_slice()),
+            Failure::Io(line) => ("io", std::slice::from_ref(line)),
         };
-        let (start, end) = if colour { ("\x1b[1;91m", "\x1b[0m") } else { ("", "") };
         for line in lines {
-            complain(&format!("{start}error{end}: {line}\n"));
+            messages.error(code, line);
         }
     }
 }
 
 fn run(args: &Args) -> Result<(), Failure> {
-    let colour = args.colour.wanted();
+    let messages = &Messages::new(args);
     match &args.command {
         Command::Check { input } => {
             // Each by itself, and all of them whatever is wrong with one.
             let mut worst: Result<(), Failure> = Ok(());
             for file in &input.files {
-                let Err(failure) = compile(input, std::slice::from_ref(file), colour) else { continue };
+                let Err(failure) = compile(input, std::slice::from_ref(file), messages) else { continue };
                 worst = match worst {
                     Err(worse) if worse.code() >= failure.code() => {
-                        failure.show(colour);
+                        failure.show(messages);
                         Err(worse)
                     }
                     other => {
-                        let _ = other.inspect_err(|less| less.show(colour));
+                        let _ = other.inspect_err(|less| less.show(messages));
                         Err(failure)
                     }
                 };
@@ -84,13 +85,13 @@ fn run(args: &Args) -> Result<(), Failure> {
             worst
         }
         Command::Rust { input, output, mapping } => {
-            let model = compile(input, &input.files, colour)?;
+            let model = compile(input, &input.files, messages)?;
             let options = mapping.options().map_err(|wrong| Failure::Options(vec![wrong]))?;
-            let text = generated(&model, &options, colour)?;
+            let text = generated(&model, &options, messages)?;
             write(output.as_deref(), &text)
         }
         Command::Model { input, output, json: _ } => {
-            let model = compile(input, &input.files, colour)?;
+            let model = compile(input, &input.files, messages)?;
             let text = serde_json::to_string_pretty(&model::json(&model))
                 .map_err(|error| Failure::Io(error.to_string()))?;
             write(output.as_deref(), &format!("{text}\n"))
@@ -113,7 +114,7 @@ fn run(args: &Args) -> Result<(), Failure> {
                 false => deps::list(&paths),
             };
             write(output.as_deref(), &text)?;
-            checked(input, result, colour).map(|_| ())
+            checked(input, result, messages).map(|_| ())
         }
     }
 }
@@ -123,8 +124,8 @@ fn is_standard_input(path: &Path) -> bool {
 }
 
 /// Compiles files as one text, or standard input; messages go to standard error.
-fn compile(input: &Input, files: &[PathBuf], colour: bool) -> Result<Model, Failure> {
-    checked(input, read(input, files)?, colour)
+fn compile(input: &Input, files: &[PathBuf], messages: &Messages) -> Result<Model, Failure> {
+    checked(input, read(input, files)?, messages)
 }
 
 /// Compiles without a word.
@@ -160,37 +161,28 @@ fn read(input: &Input, files: &[PathBuf]) -> Result<Result<Model, Diagnostics>, 
 }
 
 /// Shows the messages of a compilation.
-fn checked(input: &Input, result: Result<Model, Diagnostics>, colour: bool) -> Result<Model, Failure> {
+fn checked(input: &Input, result: Result<Model, Diagnostics>, messages: &Messages) -> Result<Model, Failure> {
     let model = result.map_err(|errors| {
         let errors = if input.no_warnings { errors.without_warnings() } else { errors };
-        show(&errors, colour);
+        messages.show(&errors);
         let unread = errors.iter().any(|error| error.code == "cannot-read");
         if unread { Failure::Unread } else { Failure::Idl }
     })?;
     if !input.no_warnings {
-        show(model.warnings(), colour);
+        messages.show(model.warnings());
     }
     Ok(model)
 }
 
-fn show(messages: &Diagnostics, colour: bool) {
-    complain(&messages.render(colour));
-}
-
-/// Writes to standard error. Who reads that may stop early.
-fn complain(text: &str) {
-    let _ = io::stderr().lock().write_all(text.as_bytes());
-}
-
 /// The Rust of a model, laid out for readers.
-fn generated(model: &Model, options: &Options, colour: bool) -> Result<String, Failure> {
+fn generated(model: &Model, options: &Options, messages: &Messages) -> Result<String, Failure> {
     let problems: Vec<String> =
         options.check(model).into_iter().map(|problem| explained(options, problem)).collect();
     if !problems.is_empty() {
         return Err(Failure::Options(problems));
     }
     let tokens = emit::emit(model, options).map_err(|errors| {
-        show(&errors, colour);
+        messages.show(&errors);
         Failure::Idl
     })?;
     let file = syn::parse2(tokens).map_err(|error| {

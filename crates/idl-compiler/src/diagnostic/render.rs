@@ -14,18 +14,23 @@ const MAX_ORIGINS: usize = 8;
 impl Diagnostics {
     /// All findings with excerpts of the source, `colour` by terminal escapes.
     pub fn render(&self, colour: bool) -> String {
-        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         let mut text = String::new();
         for diagnostic in &self.items {
-            let level = match diagnostic.severity {
-                Severity::Error => Level::ERROR,
-                Severity::Warning => Level::WARNING,
-            };
-            let title = level.primary_title(diagnostic.message.as_str()).id(diagnostic.code);
-            text.push_str(&renderer.render(&[self.report(diagnostic, title)]));
+            text.push_str(&self.rendered(diagnostic, colour));
             text.push_str("\n\n");
         }
         text
+    }
+
+    /// One of these findings as [`Diagnostics::render`] shows it, without a line end behind it.
+    pub fn rendered(&self, diagnostic: &Diagnostic, colour: bool) -> String {
+        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+        let level = match diagnostic.severity {
+            Severity::Error => Level::ERROR,
+            Severity::Warning => Level::WARNING,
+        };
+        let title = level.primary_title(diagnostic.message.as_str()).id(diagnostic.code);
+        renderer.render(&[self.report(diagnostic, title)])
     }
 
     /// One finding with excerpts, without colour, and without the word that says how bad it is: rustc puts its own.
@@ -40,12 +45,16 @@ impl Diagnostics {
             let Some(file) = labels.first().and_then(|(_, label)| self.sources.file(label.span.file)) else {
                 continue;
             };
-            let window = Window::around(&file.text, labels.iter().map(|(_, label)| label.span.range()));
-            let (name, line) = window.line(file, labels.first().map_or(0, |(_, label)| label.span.start));
+            let place = |label: &Label| {
+                let range = label.span.range();
+                file.visible(range.start)..file.visible(range.end)
+            };
+            let window = Window::around(&file.text, labels.iter().map(|(_, label)| place(label)));
+            let (name, line) = window.line(file, labels.first().map_or(0, |(_, label)| place(label).start));
             let mut snippet = Snippet::source(window.text).line_start(line).path(name);
             for (index, label) in labels {
                 let kind = if index == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
-                let mut mark = kind.span(window.place(label.span.range()));
+                let mut mark = kind.span(window.place(place(label)));
                 if !label.text.is_empty() {
                     mark = mark.label(label.text.as_str());
                 }
@@ -70,7 +79,7 @@ impl Diagnostics {
         for (name, body) in self.sources.expanded_from(span).into_iter().take(MAX_ORIGINS) {
             let Some(file) = self.sources.file(body.file) else { continue };
             let window = Window::around(&file.text, std::iter::once(body.range()));
-            let (path, line) = window.line(file, body.start);
+            let (path, line) = window.line(file, body.range().start);
             let mark = AnnotationKind::Primary.span(window.place(body.range()));
             let snippet = Snippet::source(window.text).line_start(line).path(path).annotation(mark);
             group =
@@ -132,9 +141,9 @@ impl<'a> Window<'a> {
     }
 
     /// File and number of the window's first line, such that the number of the line with this place is right.
-    fn line(&self, file: &'a File, place: u32) -> (&'a str, usize) {
-        let (name, line) = file.line(place as usize);
-        let before = file.text.as_bytes().get(self.start..place as usize).unwrap_or(&[]);
+    fn line(&self, file: &'a File, place: usize) -> (&'a str, usize) {
+        let (name, line) = file.line(place);
+        let before = file.text.as_bytes().get(self.start..place).unwrap_or(&[]);
         let lines = before.iter().filter(|octet| **octet == b'\n').count();
         (name, line.saturating_sub(lines))
     }

@@ -65,6 +65,12 @@ impl File {
         (count, line.is_none())
     }
 
+    /// The end of a text is behind its last line, not in an empty line that follows.
+    pub(crate) fn visible(&self, offset: usize) -> usize {
+        let is_end = offset >= self.text.len() && self.text.ends_with('\n');
+        if is_end { self.text.len() - 1 } else { offset }
+    }
+
     /// The name alone, without counting lines.
     pub(crate) fn name_at(&self, offset: usize) -> &str {
         self.mark(offset).and_then(|mark| mark.name.as_deref()).unwrap_or(&self.name)
@@ -85,13 +91,23 @@ impl Sources {
     /// Where a span starts. For text inside a macro this is the place in the Rust file, as far as rustc tells it; for a
     /// token that a `#define` brought, where that is used.
     pub fn position(&self, span: Span) -> Position {
-        let Some(file) = self.file(span.file) else {
+        self.at(span.file, span.start)
+    }
+
+    /// The place behind the last character of a span; otherwise as [`Sources::position`].
+    pub fn end(&self, span: Span) -> Position {
+        self.at(span.file, span.end.max(span.start))
+    }
+
+    fn at(&self, file: u32, offset: u32) -> Position {
+        let Some(file) = self.file(file) else {
             return Position { file: MACRO.to_owned(), line: 1, column: 1 };
         };
-        let offset = match file.text.is_char_boundary(span.start as usize) {
-            true => span.start as usize,
+        let offset = match file.text.is_char_boundary(offset as usize) {
+            true => offset as usize,
             false => file.text.len(),
         };
+        let offset = file.visible(offset);
         let (column, is_first) = file.column(offset);
         let column = if is_first { file.first_column + column } else { column };
         let (name, line) = file.line(offset);

@@ -1,0 +1,126 @@
+//! Messages on standard error: excerpts of the source or a line each for people, or a JSON object a line for programs.
+
+use std::io::{self, Write};
+
+use idl_compiler::{Diagnostic, Diagnostics, Label, Position, Severity, Sources};
+use serde_json::{Value, json};
+
+use crate::args::{Args, MessageFormat};
+
+/// So many macros that brought a token are named.
+const MAX_MACROS: usize = 64;
+
+/// How messages are shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Messages {
+    form: MessageFormat,
+    colour: bool,
+}
+
+impl Messages {
+    /// As the command line asks for.
+    pub(crate) fn new(args: &Args) -> Self {
+        Messages { form: args.message_format, colour: args.colour.wanted() }
+    }
+
+    /// What the compiler found.
+    pub(crate) fn show(&self, found: &Diagnostics) {
+        match self.form {
+            MessageFormat::Human => complain(&found.render(self.colour)),
+            MessageFormat::Short => {
+                complain(&found.iter().map(|one| short(found.sources(), one)).collect::<String>());
+            }
+            MessageFormat::Json => {
+                let lines = found.iter().map(|one| format!("{}\n", diagnostic(found, one)));
+                complain(&lines.collect::<String>());
+            }
+        }
+    }
+
+    /// An error that is not in the IDL.
+    pub(crate) fn error(&self, code: &str, message: &str) {
+        match self.form {
+            MessageFormat::Human | MessageFormat::Short => {
+                let (start, end) = if self.colour { ("\x1b[1;91m", "\x1b[0m") } else { ("", "") };
+                complain(&format!("{start}error{end}: {message}\n"));
+            }
+            MessageFormat::Json => complain(&format!("{}\n", bare(code, message))),
+        }
+    }
+}
+
+/// Writes to standard error. Who reads that may stop early.
+fn complain(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// One finding as a line that editors and `grep -n` have the form of.
+fn short(sources: &Sources, one: &Diagnostic) -> String {
+    let place = one.span().map_or(String::new(), |span| format!("{}: ", sources.position(span)));
+    let message = one.message.replace(['\n', '\r'], " ");
+    format!("{place}{}[{}]: {message}\n", severity(one.severity), one.code)
+}
+
+/// One finding. The keys are described in docs/IDL-MAPPING.md: new ones may come, none changes or goes.
+fn diagnostic(found: &Diagnostics, one: &Diagnostic) -> Value {
+    let sources = found.sources();
+    let spans: Vec<Value> =
+        one.labels.iter().enumerate().map(|(index, label)| span(sources, label, index == 0)).collect();
+    json!({
+        "severity": severity(one.severity),
+        "code": one.code,
+        "message": one.message,
+        "spans": spans,
+        "notes": one.notes,
+        "helps": one.helps,
+        "rendered": found.rendered(one, false),
+    })
+}
+
+fn bare(code: &str, message: &str) -> Value {
+    let none: [Value; 0] = [];
+    json!({
+        "severity": severity(Severity::Error),
+        "code": code,
+        "message": message,
+        "spans": none,
+        "notes": none,
+        "helps": none,
+        "rendered": format!("error: {message}"),
+    })
+}
+
+fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    }
+}
+
+fn span(sources: &Sources, label: &Label, primary: bool) -> Value {
+    let (start, end) = (sources.position(label.span), sources.end(label.span));
+    let included: Vec<Value> =
+        sources.included_from(label.span).into_iter().map(|from| place(&sources.position(from))).collect();
+    // Macros may bring each other thousands deep, for each message anew.
+    let expanded: Vec<Value> = sources
+        .expanded_from(label.span)
+        .into_iter()
+        .take(MAX_MACROS)
+        .map(|(name, body)| json!({ "macro": name, "place": place(&sources.position(body)) }))
+        .collect();
+    json!({
+        "file": start.file,
+        "line": start.line,
+        "column": start.column,
+        "end_line": end.line,
+        "end_column": end.column,
+        "primary": primary,
+        "label": Some(&label.text).filter(|text| !text.is_empty()),
+        "included_from": included,
+        "expanded_from": expanded,
+    })
+}
+
+fn place(position: &Position) -> Value {
+    json!({ "file": position.file, "line": position.line, "column": position.column })
+}
