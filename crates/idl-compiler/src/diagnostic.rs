@@ -7,8 +7,11 @@ use std::rc::Rc;
 
 use crate::source::{Sources, Span};
 
+mod kinds;
 mod render;
 mod to_rust;
+
+pub use kinds::{Kind, Stage};
 
 /// How bad a [`Diagnostic`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -24,7 +27,7 @@ pub enum Severity {
 pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,
-    /// Kind of finding, in kebab case, for machines (`not-found`, `redefinition`).
+    /// The [`Kind`] of finding, in kebab case, for machines (`not-found`, `redefinition`).
     pub code: &'static str,
     /// What is wrong, in one line.
     pub message: String,
@@ -48,6 +51,7 @@ pub struct Label {
 impl Diagnostic {
     /// An error at a place.
     pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Self {
+        debug_assert!(Kind::of(code).is_some(), "`{code}` is not listed");
         let labels = vec![Label { span, text: String::new() }];
         let (notes, helps) = (Vec::new(), Vec::new());
         Diagnostic { severity: Severity::Error, code, message: message.into(), labels, notes, helps }

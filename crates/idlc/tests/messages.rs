@@ -14,6 +14,8 @@ const UI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../idl-compiler/tests/ui"
 struct Text {
     path: PathBuf,
     name: String,
+    /// What finds its errors: checking, or making Rust.
+    command: &'static str,
     strict: bool,
     expected: String,
 }
@@ -25,11 +27,13 @@ impl Text {
 }
 
 fn texts() -> Vec<Text> {
-    let mut texts: Vec<Text> = std::fs::read_dir(UI)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "idl"))
-        .map(|path| Text {
+    let list = |folder: PathBuf| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let checked = list(UI.into()).map(|path| (path, "check"));
+    let mut texts: Vec<Text> = checked
+        .chain(list(Path::new(UI).join("rust")).map(|path| (path, "rust")))
+        .filter(|(path, _)| path.extension().is_some_and(|extension| extension == "idl"))
+        .map(|(path, command)| Text {
+            command,
             name: path.file_name().unwrap().to_str().unwrap().to_owned(),
             strict: std::fs::read(&path).unwrap().starts_with(b"// strict"),
             expected: std::fs::read_to_string(path.with_extension("stderr")).unwrap_or_default(),
@@ -98,7 +102,10 @@ fn each_text_gives_its_messages_in_every_form() {
         // Alone in a folder: what other files declare would be a hint.
         let folder = tempfile::tempdir().unwrap();
         std::fs::copy(&text.path, folder.path().join(&text.name)).unwrap();
-        let mut args = vec!["check", &text.name];
+        let mut args = vec![text.command, &text.name];
+        if text.command == "rust" {
+            args.extend(["-o", "made.rs"]);
+        }
         args.extend(text.strict.then_some("--strict-names"));
         let code = i32::from(!text.is_good());
         let run = idlc(folder.path(), &args);
@@ -212,7 +219,7 @@ fn every_command_says_all_it_has_to_say_as_json() {
     assert_eq!(run(&["check", "native.idl"]), told(1, &["case-collision"]));
 }
 
-/// The kinds of error of OMG IDL, each with the text that has it and the code it is reported by.
+/// The categories of error that an IDL compiler must report, each with the text that has it and the code it is reported by.
 const CATEGORIES: &[(&str, &str, &str)] = &[
     // Syntax
     ("malformed definition", "syntax_item", "syntax"),
@@ -273,6 +280,10 @@ const CATEGORIES: &[(&str, &str, &str)] = &[
     ("box of a value", "box_of_value", "box-of-value"),
     ("bound that is not positive", "bad_bound", "bad-bound"),
     ("limits of fixed", "bad_fixed", "bad-fixed"),
+    ("abstract interface with a base that is not", "flavour_bases", "not-abstract"),
+    ("interface with a local base that is not local", "flavour_bases", "local-base"),
+    ("local type in a signature of a remote interface", "local_type", "local-type"),
+    ("native type as member", "native_member", "native-member"),
     // Operations
     ("oneway with result, out, inout, raises", "oneway", "oneway"),
     ("raises what is no exception", "not_an_exception", "not-an-exception"),
@@ -280,6 +291,7 @@ const CATEGORIES: &[(&str, &str, &str)] = &[
     ("raises the same twice", "duplicate_raises", "duplicate-raises"),
     ("raises of attributes", "attribute_raises", "attribute-raises"),
     ("context strings", "context", "syntax"),
+    ("context strings that name no property", "bad_context", "bad-context"),
     ("duplicate parameter", "redefinition", "redefinition"),
     // Constants
     ("overflow, sign", "integer_range", "out-of-range"),
@@ -296,13 +308,14 @@ const CATEGORIES: &[(&str, &str, &str)] = &[
     // Files
     ("#error", "preprocessor", "error-line"),
     ("include not found", "preprocessor", "include"),
+    ("include depth", "include_depth", "include-depth"),
     ("#if without an end", "preprocessor", "conditional"),
     // Annotations
     ("annotation where it has no meaning", "annotations", "bad-annotation"),
 ];
 
 #[test]
-fn every_kind_of_error_has_a_text() {
+fn every_category_of_the_language_has_a_text() {
     let texts = texts();
     for (category, name, code) in CATEGORIES {
         let text = texts.iter().find(|text| text.name == format!("{name}.idl"));
