@@ -54,6 +54,8 @@ const TEXT_ONLY: &[&str] = &[
     "type_mismatch",
     "out_of_range",
     "unsupported",
+    "include_depth",
+    "too_large",
 ];
 
 #[test]
