@@ -1,0 +1,81 @@
+//! Which files the corpus has, and which of them need help.
+
+use std::path::{Path, PathBuf};
+
+/// Where Debian's package `omniorb-idl` has its files. `libcos4-dev` and `libomniorb4-dev` have none of their own: what
+/// they are made from is here.
+pub(crate) const FOLDER: &str = "/usr/share/idl/omniORB";
+
+/// What omniidl defines, and the files ask for.
+pub(crate) const DEFINE: &str = "__OMNIIDL__";
+
+/// A file that no compiler takes as it is.
+pub(crate) struct Incomplete {
+    pub(crate) file: &'static str,
+    /// What it needs before it, from the corpus or from the folder of help.
+    pub(crate) after: &'static [&'static str],
+    pub(crate) reason: &'static str,
+}
+
+/// No others are allowed to be refused, and each of these must be, by omniidl as well.
+pub(crate) const INCOMPLETE: &[Incomplete] = &[
+    Incomplete {
+        file: "COS/CosTSPortability.idl",
+        after: &["missing.idl"],
+        reason: "uses CORBA::Environment, a type of C and C++ mappings that no IDL declares",
+    },
+    Incomplete {
+        file: "COS/DCE_CIOPSecurity.idl",
+        after: &[],
+        reason: "includes IOP.idl, which the package leaves out",
+    },
+    Incomplete { file: "COS/NRService.idl", after: &["missing.idl"], reason: SECURITY },
+    Incomplete {
+        file: "COS/SECIOP.idl",
+        after: &["missing.idl"],
+        reason: "as Security.idl; includes IOP.idl too",
+    },
+    Incomplete {
+        file: "COS/SSLIOP.idl",
+        after: &["missing.idl"],
+        reason: "as Security.idl; includes IOP.idl too",
+    },
+    Incomplete { file: "COS/Security.idl", after: &["missing.idl"], reason: SECURITY },
+    Incomplete {
+        file: "COS/SecurityAdmin.idl",
+        after: &["missing.idl", "ir.idl"],
+        reason: "as Security.idl; uses CORBA::InterfaceDef without including ir.idl",
+    },
+    Incomplete { file: "COS/SecurityLevel1.idl", after: &["missing.idl"], reason: SECURITY },
+    Incomplete { file: "COS/SecurityLevel2.idl", after: &["missing.idl"], reason: SECURITY },
+    Incomplete { file: "COS/SecurityReplaceable.idl", after: &["missing.idl"], reason: SECURITY },
+];
+
+const SECURITY: &str = "uses CORBA::Policy, PolicyType, Current, ServiceOption or ServiceDetailType, which no file of the package declares";
+
+/// Files that declare the same names as files of the other group, so that they are not one text.
+pub(crate) const APART: &[&str] = &["Naming.idl", "COS/CosCollection.idl"];
+
+/// All files, those of the main folder first, with their paths from there; empty where the package is not installed.
+pub(crate) fn files() -> Vec<String> {
+    let mut files = Vec::new();
+    for folder in ["", "COS"] {
+        let Ok(entries) = std::fs::read_dir(Path::new(FOLDER).join(folder)) else { continue };
+        let names = entries.flatten().map(|entry| Path::new(folder).join(entry.file_name()));
+        let idl = names.filter(|path| path.extension().is_some_and(|ext| ext == "idl"));
+        let mut names: Vec<String> = idl.map(|path| path.display().to_string()).collect();
+        names.sort();
+        files.extend(names);
+    }
+    files
+}
+
+/// Why a file can not be taken as it is.
+pub(crate) fn incomplete(file: &str) -> Option<&'static Incomplete> {
+    INCOMPLETE.iter().find(|it| it.file == file)
+}
+
+/// Where what is missing in the corpus is declared.
+pub(crate) fn help() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/idl")
+}

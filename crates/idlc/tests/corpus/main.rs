@@ -1,0 +1,230 @@
+//! The IDL files of Debian's omniorb-idl: each is understood as omniidl understands it, and becomes Rust without warnings.
+//!
+//! Without the package the tests are skipped, loudly; with `CI=true` that is a failure. They take two minutes of processor
+//! time, on two cores, most of it rustc's: the files become 580,000 lines. Cargo does not compile again what has not changed.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod files;
+mod lines;
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use files::{APART, DEFINE, FOLDER, INCOMPLETE, help, incomplete};
+
+/// Lints in force, beside those that rustc has on, in a crate of generated code.
+const HEAD: &str = "#![forbid(unsafe_code)]\n#![deny(warnings, missing_docs)]\n";
+
+/// All files, or none, which has been told.
+///
+/// # Panics
+/// With `CI=true` where there are none.
+fn corpus() -> Vec<String> {
+    let files = files::files();
+    if files.is_empty() {
+        missing("omniorb-idl");
+    }
+    files
+}
+
+fn missing(package: &str) {
+    let what = format!("no {package}: scripts/install-peers.sh installs it");
+    assert!(std::env::var_os("CI").is_none_or(|ci| ci.is_empty() || ci == "false"), "{what}");
+    // Past the capture of output, so that it shows for a test that passes.
+    let _ = std::io::stderr().write_all(format!("corpus: SKIPPED: {what}\n").as_bytes());
+}
+
+/// `idlc`, with the folders of the corpus and, where asked, the one of help.
+fn idlc(command: &[&str], with_help: bool, files: &[PathBuf]) -> Output {
+    let mut run = Command::new(env!("CARGO_BIN_EXE_idlc"));
+    run.args(command).args(["--no-warnings", "-D", DEFINE]).args(folders(with_help)).args(files);
+    run.output().unwrap()
+}
+
+/// omniidl, which takes one file, with what shows all that it finds. As idlc does without being told, it takes names that
+/// only case tells from that of the scope around them (`struct Right { ... right; }`).
+fn omniidl(with_help: bool, file: &Path) -> Output {
+    let backend = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
+    let mut run = Command::new("omniidl");
+    run.arg(format!("-p{}", backend.display()))
+        .args(["-bdefinitions", "-nc", "-nf"])
+        .args(folders(with_help));
+    run.arg(file).env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONIOENCODING", "utf-8").output().unwrap()
+}
+
+fn folders(with_help: bool) -> Vec<String> {
+    let mut folders = vec![PathBuf::from(FOLDER), Path::new(FOLDER).join("COS")];
+    if with_help {
+        folders.push(help());
+    }
+    folders.iter().map(|folder| format!("-I{}", folder.display())).collect()
+}
+
+/// Where a file is: in the corpus or, if it is not there, in the folder of help.
+fn path(file: &str) -> PathBuf {
+    let path = Path::new(FOLDER).join(file);
+    if path.exists() { path } else { help().join(file) }
+}
+
+/// A file, after what it needs.
+fn whole(file: &str) -> Vec<PathBuf> {
+    let after = incomplete(file).map_or(&[][..], |it| it.after);
+    after.iter().chain([&file]).map(|file| path(file)).collect()
+}
+
+/// Does something with each file, on two threads, and says what went wrong.
+fn each(files: &[String], check: impl Fn(&str) -> Result<(), String> + Sync) {
+    let next = AtomicUsize::new(0);
+    let wrong = Mutex::new(Vec::new());
+    let lock = || -> MutexGuard<'_, Vec<String>> { wrong.lock().unwrap() };
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(problem) = check(file) {
+                        lock().push(format!("{file}: {problem}"));
+                    }
+                }
+            });
+        }
+    });
+    let wrong = lock();
+    assert!(wrong.is_empty(), "{} files:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+fn shown(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn omniidl_finds_the_same_definitions() {
+    let files = corpus();
+    if files.is_empty() {
+        return;
+    }
+    if Command::new("omniidl").arg("-V").output().is_err() {
+        return missing("omniidl");
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    each(&files, |file| {
+        let all = whole(file);
+        // omniidl compiles a file at a time: what others declare before is included.
+        let text: String = all.iter().map(|file| format!("#include \"{}\"\n", file.display())).collect();
+        let one = scratch.path().join(file.replace('/', "_"));
+        std::fs::write(&one, text).unwrap();
+        let theirs = omniidl(true, &one);
+        if !theirs.status.success() {
+            return Err(format!("omniidl refuses it: {}", shown(&theirs)));
+        }
+        let ours = idlc(&["model", "--json"], true, &all);
+        if !ours.status.success() {
+            return Err(format!("idlc refuses it: {}", shown(&ours)));
+        }
+        let theirs = String::from_utf8(theirs.stdout).unwrap();
+        let theirs: BTreeSet<String> = theirs.lines().map(str::to_owned).collect();
+        let ours = lines::lines(&serde_json::from_slice(&ours.stdout).unwrap());
+        if theirs == ours {
+            return Ok(());
+        }
+        let differences = theirs.difference(&ours).map(|line| format!("  omniidl: {line}\n"));
+        let differences =
+            differences.chain(ours.difference(&theirs).map(|line| format!("  idlc:    {line}\n")));
+        Err(format!("\n{}", differences.collect::<String>()))
+    });
+}
+
+#[test]
+fn files_that_need_help_are_refused_by_both_without_it() {
+    let files = corpus();
+    if files.is_empty() {
+        return;
+    }
+    let with_omniidl = Command::new("omniidl").arg("-V").output().is_ok();
+    if !with_omniidl {
+        missing("omniidl");
+    }
+    for it in INCOMPLETE {
+        assert!(files.iter().any(|file| file == it.file), "{} is not in the corpus", it.file);
+        assert!(!it.reason.is_empty());
+    }
+    each(&files, |file| {
+        let path = [path(file)];
+        let ours = idlc(&["check"], false, &path);
+        let theirs = with_omniidl.then(|| omniidl(false, &path[0]));
+        match incomplete(file) {
+            Some(it) if ours.status.success() => Err(format!("idlc takes it, though it {}", it.reason)),
+            Some(it) if theirs.is_some_and(|run| run.status.success()) => {
+                Err(format!("omniidl takes it, though it {}", it.reason))
+            }
+            None if !ours.status.success() => Err(format!("idlc refuses it: {}", shown(&ours))),
+            _ => Ok(()),
+        }
+    });
+}
+
+/// Two texts hold all files; a crate is made of each, and rustc looks at both at the same time.
+#[test]
+fn the_generated_rust_has_no_errors_and_no_warnings() {
+    let files = corpus();
+    if files.is_empty() {
+        return;
+    }
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let root = tmp.join("corpus");
+    let (apart, together): (Vec<String>, Vec<String>) =
+        files.into_iter().partition(|file| APART.contains(&file.as_str()));
+    write(&root.join("Cargo.toml"), "[workspace]\nresolver = \"3\"\nmembers = [\"apart\", \"together\"]\n");
+    std::fs::copy(here.join("../../Cargo.lock"), root.join("Cargo.lock")).unwrap();
+    std::thread::scope(|scope| {
+        for (name, files) in [("apart", apart), ("together", together)] {
+            let package = root.join(name);
+            scope.spawn(move || generate(&package, name, &files));
+        }
+    });
+    let output = Command::new(env!("CARGO"))
+        .args(["check", "--offline", "--quiet"])
+        .current_dir(&root)
+        .env("CARGO_TARGET_DIR", tmp.parent().unwrap())
+        .output()
+        .unwrap();
+    let text = shown(&output);
+    assert!(output.status.success() && text.is_empty(), "{text}");
+}
+
+/// Writes a crate of the Rust of some files.
+fn generate(package: &Path, name: &str, files: &[String]) {
+    let zorb = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let head = "version = \"0.0.0\"\nedition = \"2024\"";
+    let manifest = format!(
+        "[package]\nname = \"corpus-{name}\"\n{head}\n\n[dependencies]\nzorb = {{ path = {zorb:?} }}\n"
+    );
+    let mut all: Vec<PathBuf> = vec![path("missing.idl")];
+    all.extend(files.iter().map(|file| path(file)));
+    let rust = idlc(&["rust"], true, &all);
+    assert!(rust.status.success(), "{}", shown(&rust));
+    let rust = String::from_utf8(rust.stdout).unwrap();
+    let silenced: Vec<&str> =
+        rust.lines().filter(|line| line.contains("[allow(") || line.contains("[expect(")).collect();
+    assert!(silenced.is_empty(), "{silenced:?}");
+    write(&package.join("Cargo.toml"), &manifest);
+    write(
+        &package.join("src/lib.rs"),
+        &format!("//! Files of the corpus.\n{HEAD}\nmod all;\npub use all::*;\n"),
+    );
+    write(&package.join("src/all.rs"), &rust);
+}
+
+/// Writes a file, unless it has that content: then cargo has nothing to do.
+fn write(path: &Path, text: &str) {
+    if std::fs::read(path).is_ok_and(|before| before == text.as_bytes()) {
+        return;
+    }
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
