@@ -44,9 +44,9 @@ pub use orb_runtime::{
 
 /// Types of the IDL mapping that Rust itself does not have.
 pub use orb_runtime::types::{
-    Any, AnyError, BitsError, BoundError, Bounded, Bytes, Char, Fixed, FixedError, FixedSeq, LongDouble,
-    Optional, Pad, Range, RangeError, Ranged, Rounding, Seq, TcKind, TypeCode, TypeCodeError, Typed,
-    ValueModifier, Visibility, WChar, WString,
+    Any, AnyError, BitsError, BoundError, Bounded, Bytes, Char, Fixed, FixedError, FixedSeq, LongDouble, Pad,
+    RangeError, Ranged, Rounding, Seq, TcKind, TypeCode, TypeCodeError, Typed, ValueModifier, Visibility,
+    WChar, WString,
 };
 
 /// Value types: graphs that travel by value, with sharing, cycles and null.

@@ -7,11 +7,13 @@
 //! [`Type::Named`] with the typedef's `DefId`, and [`Model::strip`] walks the chain. A model is handed out only when no
 //! error was found, so nothing in it dangles: every base, exception and member type is a complete definition.
 
+mod annotated;
 mod bits;
 mod layout;
 mod query;
 mod types;
 
+pub use annotated::Bounds;
 pub use layout::{ZeroCopyField, ZeroCopyLayout, ZeroCopyProblem};
 pub use types::{ConstValue, Primitive, Type};
 

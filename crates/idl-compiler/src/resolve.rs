@@ -20,6 +20,7 @@ use crate::model::{
 use crate::parse::Parsed;
 use crate::source::{Sources, Span};
 
+mod acted;
 mod annotation;
 mod annotation_types;
 mod bits;
@@ -30,6 +31,7 @@ mod finish;
 mod fixed;
 mod flavour;
 mod interface;
+mod known;
 mod lookup;
 mod map;
 mod real;
@@ -39,6 +41,7 @@ mod types;
 mod union;
 mod value;
 
+use known::Place;
 use repository_id::IdState;
 use scope::{Entity, Scope, ScopeId};
 
@@ -227,7 +230,7 @@ impl Resolver<'_> {
 
     /// A further opening of a module.
     fn reopen(&mut self, id: DefId, head: &Head, name: &Ident, scope: ScopeId) {
-        let annotations = self.annotations(head, scope);
+        let annotations = self.annotations(head, scope, Place::Module);
         if let Some(def) = self.model.defs.get_mut(id.index()) {
             if !def.docs.is_empty() && !head.docs.is_empty() {
                 def.docs.lines.push(String::new());
@@ -270,7 +273,7 @@ impl Resolver<'_> {
             if same && matches!(self.states[id.index()].progress, Progress::Forward(_)) {
                 self.check_same_flavour(id, name, &kind);
                 self.check_forward_prefix(id, name, scope);
-                let annotations = self.annotations(head, scope);
+                let annotations = self.annotations(head, scope, Place::of(&kind));
                 if let Some(def) = self.model.defs.get_mut(id.index()) {
                     (def.docs, def.annotations, def.span) = (head.docs.clone(), annotations, name.span);
                     def.kind = kind;
@@ -302,6 +305,7 @@ impl Resolver<'_> {
                 continue;
             };
             let id = self.new_def(&head, &declarator.name, DefKind::Typedef(Typedef { ty }), scope);
+            self.act_on_def(&head, id, ty, scope);
             self.set_depth(id);
             if self.declare(scope, &declarator.name, Entity::Def(id), "typedef") {
                 self.add_child(id, scope);
@@ -317,6 +321,7 @@ impl Resolver<'_> {
         value: &crate::ast::Expr,
         scope: ScopeId,
     ) {
+        let value_span = value.span;
         let value = match ty.kind {
             TypeKind::Fixed(None) => self.unbounded_fixed(value, scope),
             _ => self
@@ -327,6 +332,7 @@ impl Resolver<'_> {
             self.declare(scope, name, Entity::Bad, "constant");
             return;
         };
+        self.check_in_bounds(ty, &value, value_span);
         let id = self.new_def(&head, name, DefKind::Const(Const { ty, value }), scope);
         if self.declare(scope, name, Entity::Def(id), "constant") {
             self.add_child(id, scope);
@@ -336,7 +342,7 @@ impl Resolver<'_> {
     /// A definition in the arena; not yet declared in any scope nor listed under its parent.
     fn new_def(&mut self, head: &Head, name: &Ident, kind: DefKind, scope: ScopeId) -> DefId {
         let id = DefId(u32::try_from(self.model.defs.len()).unwrap_or(u32::MAX));
-        let annotations = self.annotations(head, scope);
+        let annotations = self.annotations(head, scope, Place::of(&kind));
         self.model.defs.push(Def {
             id,
             name: name.text.clone(),

@@ -148,6 +148,11 @@ const PIECES: &[&str] = &[
     "@zero_copy",
     "@non_nil",
     "@range(1)",
+    "@range(min = 1, max = 9)",
+    "@min(1)",
+    "@optional",
+    "@default(5)",
+    "@default(a)",
 ];
 
 /// Whole declarations that refer to each other, to be cut and mixed.
@@ -185,6 +190,8 @@ const DECLARATIONS: &[&str] = &[
     "module CORBA { typedef TypeCode A; };",
     "module CORBA { interface TypeCode; };",
     "@zero_copy struct B { octet o[a]; A a2; };",
+    "@min(1) typedef long R;",
+    "struct B { @optional R r; @default(2) R s; };",
     "local interface I;",
     "local interface I { I f(in E a) raises (E); };",
     "abstract interface A : I { attribute B b; };",

@@ -182,6 +182,14 @@ fn the_model_is_json() {
     let run = idlc(folder.path(), &["model", "--json", "-"], text);
     assert_eq!((run.code, run.err.as_str()), (0, ""));
     insta::assert_snapshot!("model_of_local", run.out);
+    let text = "const long TWO = 2; enum E { A, @default_literal B };\n\
+        @range(min = -TWO, max = 1 << TWO) typedef short T;\n\
+        @mutable @topic(name = \"x\") struct S { @key @optional @max(1) double a; @default(B) E b; @min(0.5) fixed<3, 2> c; };\n\
+        @data_representation(XCDR1 | XCDR2) @bit_bound(TWO) bitmask M { @position(1) high };\n\
+        interface I { @oneway void f(@id(5) in T x); @unit(\"s\") attribute long t; };\n";
+    let run = idlc(folder.path(), &["model", "--json", "-"], text);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    insta::assert_snapshot!("model_of_annotations", run.out);
 }
 
 #[test]

@@ -39,8 +39,8 @@ pub mod types {
     pub use bytes::Bytes;
     pub use giop_codec::any::{Any, AnyError};
     pub use giop_codec::cdr::{
-        BitsError, BoundError, Bounded, Char, Fixed, FixedError, FixedSeq, LongDouble, Optional, Pad, Range,
-        RangeError, Ranged, Rounding, Seq, WChar, WString,
+        BitsError, BoundError, Bounded, Char, Fixed, FixedError, FixedSeq, LongDouble, Pad, RangeError,
+        Ranged, Rounding, Seq, WChar, WString,
     };
     pub use giop_codec::typecode::{TcKind, TypeCode, TypeCodeError, Typed, ValueModifier, Visibility};
 }

@@ -1,84 +1,58 @@
-//! [`Optional`]: members that may be missing.
-
-use core::ops::{Deref, DerefMut};
+//! Members that may be missing, for generated code.
 
 use super::decoder::Decoder;
 use super::encoder::Encoder;
 use super::traits::{CdrDecode, CdrEncode};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
-/// An `@optional` member: a value or none. It derefs to [`Option`], and converts from and to one.
-///
-/// GIOP has no encoding for what is missing: it travels as a `sequence<T, 1>`, which is what other ORBs declare.
-///
-/// ```
-/// use giop_codec::cdr::Optional;
-/// let mut member: Optional<i32> = Some(5).into();
-/// assert_eq!(member.take(), Some(5));
-/// assert!(member.is_none() && member == None.into());
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Optional<T>(
-    /// The value.
-    pub Option<T>,
-);
+/// Octets that an `@optional` member takes at least: those of a count.
+#[doc(hidden)]
+pub const OPTIONAL_MIN_SIZE: usize = 4;
 
-impl<T> Optional<T> {
-    /// The value as an option.
-    pub fn into_option(self) -> Option<T> {
-        self.0
+/// Writes an `@optional` member: GIOP has no encoding for what is missing, so it is a `sequence<T, 1>`, which is what other
+/// ORBs declare.
+#[doc(hidden)]
+pub fn encode_optional<T: CdrEncode>(value: &Option<T>, e: &mut Encoder) -> Result<(), EncodeError> {
+    e.put_len(usize::from(value.is_some()))?;
+    value.iter().try_for_each(|value| value.encode(e))
+}
+
+/// Reads an `@optional` member. More than one element is [`BoundExceeded`](DecodeErrorKind::BoundExceeded) (`MARSHAL`).
+#[doc(hidden)]
+pub fn decode_optional<T: CdrDecode>(d: &mut Decoder<'_>) -> Result<Option<T>, DecodeError> {
+    match d.read_u32()? {
+        0 => Ok(None),
+        1 => T::decode(d).map(Some),
+        _ => Err(DecodeError::new(DecodeErrorKind::BoundExceeded, d.position() - 4)),
     }
 }
 
-impl<T> Default for Optional<T> {
-    /// None.
-    fn default() -> Self {
-        Optional(None)
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ByteOrder, Version};
 
-impl<T> Deref for Optional<T> {
-    type Target = Option<T>;
-
-    fn deref(&self) -> &Option<T> {
-        &self.0
-    }
-}
-
-impl<T> DerefMut for Optional<T> {
-    fn deref_mut(&mut self) -> &mut Option<T> {
-        &mut self.0
-    }
-}
-
-impl<T> From<Option<T>> for Optional<T> {
-    fn from(value: Option<T>) -> Self {
-        Optional(value)
-    }
-}
-
-impl<T> From<Optional<T>> for Option<T> {
-    fn from(value: Optional<T>) -> Self {
-        value.0
-    }
-}
-
-impl<T: CdrEncode> CdrEncode for Optional<T> {
-    /// As a sequence of one element or none.
-    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
-        e.put_len(usize::from(self.is_some()))?;
-        self.iter().try_for_each(|value| value.encode(e))
-    }
-}
-
-impl<T: CdrDecode> CdrDecode for Optional<T> {
-    const MIN_SIZE: usize = 4;
-
-    fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        match d.read_u32()? {
-            0 => Ok(Optional(None)),
-            1 => d.nested(|d| T::decode(d).map(|value| Optional(Some(value)))),
-            _ => Err(DecodeError::new(DecodeErrorKind::BoundExceeded, d.position() - 4)),
+    #[test]
+    fn what_is_missing_is_an_empty_sequence() {
+        for order in [ByteOrder::Big, ByteOrder::Little] {
+            for value in [None, Some("x".to_owned())] {
+                let mut e = Encoder::new(order, Version::V1_2);
+                encode_optional(&value, &mut e).unwrap();
+                let octets = e.into_bytes();
+                let sequence: Vec<String> = value.iter().cloned().collect();
+                let mut d = Decoder::new(&octets, order, Version::V1_2);
+                assert_eq!(Vec::<String>::decode(&mut d).unwrap(), sequence);
+                let mut d = Decoder::new(&octets, order, Version::V1_2);
+                assert_eq!(decode_optional::<String>(&mut d).unwrap(), value);
+                assert_eq!(d.remaining(), 0);
+            }
         }
+    }
+
+    #[test]
+    fn two_elements_are_refused() {
+        let mut d = Decoder::new(&[0, 0, 0, 2, 7, 7], ByteOrder::Big, Version::V1_2);
+        let error = decode_optional::<u8>(&mut d).unwrap_err();
+        assert_eq!((error.kind, error.offset), (DecodeErrorKind::BoundExceeded, 0));
     }
 }

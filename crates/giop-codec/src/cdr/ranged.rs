@@ -1,7 +1,6 @@
 //! [`Ranged`]: numbers between two others.
 
 use core::fmt;
-use core::marker::PhantomData;
 use core::ops::Deref;
 
 use super::decimal::Fixed;
@@ -10,52 +9,48 @@ use super::encoder::Encoder;
 use super::traits::{CdrDecode, CdrEncode};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
-/// Which numbers a [`Ranged`] holds; generated code names one for each `@range`.
-pub trait Range<T>: 'static {
-    /// The least.
-    const MIN: T;
-    /// The greatest.
-    const MAX: T;
-    /// What a default is: the number of all that is nearest to zero, or what `@default` says.
-    const DEFAULT: T;
-}
-
 /// A number under `@range`, `@min` or `@max`: checked where it is built and where it is received. It derefs to the number.
 ///
+/// The bounds are part of the type: integers as they are, numbers of type [`Fixed`] as their digits without the point,
+/// `float` and `double` as their IEEE bits. Users rarely write them, `try_into` finds them.
+///
 /// ```
-/// use giop_codec::cdr::{Range, Ranged};
+/// use giop_codec::cdr::Ranged;
 ///
-/// struct Percent;
-/// impl Range<u8> for Percent {
-///     const MIN: u8 = 0;
-///     const MAX: u8 = 100;
-///     const DEFAULT: u8 = 0;
-/// }
-///
-/// let share = Ranged::<u8, Percent>::new(40)?;
+/// let share: Ranged<u8, 0, 100> = 40.try_into()?;
 /// assert_eq!(*share + 1, 41);
-/// assert!(Ranged::<u8, Percent>::new(101).is_err());
+/// let error = Ranged::<u8, 0, 100>::new(101).unwrap_err();
+/// assert_eq!(error.to_string(), "number is out of its range, 0 to 100");
 /// # Ok::<(), giop_codec::cdr::RangeError>(())
 /// ```
-pub struct Ranged<T, R>(T, PhantomData<fn() -> R>);
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ranged<T, const MIN: i128, const MAX: i128>(T);
 
-impl<T: PartialOrd + Copy, R: Range<T>> Ranged<T, R> {
-    /// The least number.
-    pub const MIN: Self = Ranged(R::MIN, PhantomData);
-
-    /// The greatest number.
-    pub const MAX: Self = Ranged(R::MAX, PhantomData);
-
+impl<T: RangedNumber, const MIN: i128, const MAX: i128> Ranged<T, MIN, MAX> {
     /// Checks a number.
     ///
     /// # Errors
     /// It is out of the range, or not a number.
     pub fn new(value: T) -> Result<Self, RangeError> {
-        if value >= R::MIN && value <= R::MAX { Ok(Ranged(value, PhantomData)) } else { Err(RangeError) }
+        if value >= T::from_bound(MIN) && value <= T::from_bound(MAX) {
+            Ok(Ranged(value))
+        } else {
+            Err(RangeError { min: MIN, max: MAX, form: T::FORM })
+        }
+    }
+
+    /// The least number.
+    pub fn min_value() -> Self {
+        Ranged(T::from_bound(MIN))
+    }
+
+    /// The greatest number.
+    pub fn max_value() -> Self {
+        Ranged(T::from_bound(MAX))
     }
 }
 
-impl<T: Copy, R> Ranged<T, R> {
+impl<T: Copy, const MIN: i128, const MAX: i128> Ranged<T, MIN, MAX> {
     /// The number.
     pub const fn get(self) -> T {
         self.0
@@ -64,64 +59,36 @@ impl<T: Copy, R> Ranged<T, R> {
     /// For constants of generated code, whose values were checked.
     #[doc(hidden)]
     pub const fn checked_constant(value: T) -> Self {
-        Ranged(value, PhantomData)
+        Ranged(value)
     }
 }
 
-impl<T: Copy, R> Clone for Ranged<T, R> {
-    fn clone(&self) -> Self {
-        *self
+impl<T: RangedNumber + Default, const MIN: i128, const MAX: i128> Default for Ranged<T, MIN, MAX> {
+    /// Of all numbers in the range the one that is nearest to zero.
+    fn default() -> Self {
+        let (min, max, zero) = (T::from_bound(MIN), T::from_bound(MAX), T::default());
+        Ranged(match () {
+            () if min > zero => min,
+            () if max < zero => max,
+            () => zero,
+        })
     }
 }
 
-impl<T: Copy, R> Copy for Ranged<T, R> {}
-
-impl<T: PartialEq, R> PartialEq for Ranged<T, R> {
-    fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
-}
-
-impl<T: Eq, R> Eq for Ranged<T, R> {}
-
-impl<T: PartialOrd, R> PartialOrd for Ranged<T, R> {
-    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
-        self.0.partial_cmp(&other.0)
-    }
-}
-
-impl<T: Ord, R> Ord for Ranged<T, R> {
-    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
-        self.0.cmp(&other.0)
-    }
-}
-
-impl<T: core::hash::Hash, R> core::hash::Hash for Ranged<T, R> {
-    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
-    }
-}
-
-impl<T: fmt::Debug, R> fmt::Debug for Ranged<T, R> {
+impl<T: fmt::Debug, const MIN: i128, const MAX: i128> fmt::Debug for Ranged<T, MIN, MAX> {
     /// As the number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl<T: fmt::Display, R> fmt::Display for Ranged<T, R> {
+impl<T: fmt::Display, const MIN: i128, const MAX: i128> fmt::Display for Ranged<T, MIN, MAX> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl<T, R: Range<T>> Default for Ranged<T, R> {
-    fn default() -> Self {
-        Ranged(R::DEFAULT, PhantomData)
-    }
-}
-
-impl<T, R> Deref for Ranged<T, R> {
+impl<T, const MIN: i128, const MAX: i128> Deref for Ranged<T, MIN, MAX> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -129,38 +96,14 @@ impl<T, R> Deref for Ranged<T, R> {
     }
 }
 
-macro_rules! try_from {
-    ($($number:ty)*) => {$(
-        impl<R: Range<$number>> TryFrom<$number> for Ranged<$number, R> {
-            type Error = RangeError;
-
-            fn try_from(value: $number) -> Result<Self, RangeError> {
-                Ranged::new(value)
-            }
-        }
-    )*};
-}
-
-try_from!(i8 u8 i16 u16 i32 u32 i64 u64 f32 f64);
-
-impl<R: Range<Fixed<DIGITS, SCALE>>, const DIGITS: u32, const SCALE: u32> TryFrom<Fixed<DIGITS, SCALE>>
-    for Ranged<Fixed<DIGITS, SCALE>, R>
-{
-    type Error = RangeError;
-
-    fn try_from(value: Fixed<DIGITS, SCALE>) -> Result<Self, RangeError> {
-        Ranged::new(value)
-    }
-}
-
-impl<T: CdrEncode, R> CdrEncode for Ranged<T, R> {
+impl<T: CdrEncode, const MIN: i128, const MAX: i128> CdrEncode for Ranged<T, MIN, MAX> {
     /// As the number; the range is not on the wire.
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         self.0.encode(e)
     }
 }
 
-impl<T: CdrDecode + PartialOrd + Copy, R: Range<T>> CdrDecode for Ranged<T, R> {
+impl<T: CdrDecode + RangedNumber, const MIN: i128, const MAX: i128> CdrDecode for Ranged<T, MIN, MAX> {
     const MIN_SIZE: usize = T::MIN_SIZE;
 
     /// # Errors
@@ -171,14 +114,162 @@ impl<T: CdrDecode + PartialOrd + Copy, R: Range<T>> CdrDecode for Ranged<T, R> {
     }
 }
 
+/// A number that can have bounds: integers, `f32`, `f64`, [`Fixed`].
+pub trait RangedNumber: Copy + PartialOrd + sealed::Sealed {
+    /// The number that a bound of a type stands for.
+    #[doc(hidden)]
+    fn from_bound(bound: i128) -> Self;
+
+    #[doc(hidden)]
+    const FORM: Form;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// How the bounds of a type are written.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// As numbers.
+    Integer,
+    /// As the bits of a `float`.
+    Float,
+    /// As the bits of a `double`.
+    Double,
+    /// As digits, so many of them behind the point.
+    Fixed(u32),
+}
+
+macro_rules! numbers {
+    ($([$($generic:tt)*] $number:ty, $form:expr, |$bound:ident| $value:expr;)*) => {$(
+        impl<$($generic)*> sealed::Sealed for $number {}
+
+        impl<$($generic)*> RangedNumber for $number {
+            const FORM: Form = $form;
+
+            fn from_bound($bound: i128) -> Self {
+                $value
+            }
+        }
+
+        impl<$($generic)* const MIN: i128, const MAX: i128> TryFrom<$number> for Ranged<$number, MIN, MAX> {
+            type Error = RangeError;
+
+            fn try_from(value: $number) -> Result<Self, RangeError> {
+                Ranged::new(value)
+            }
+        }
+
+        impl<$($generic)* const MIN: i128, const MAX: i128> From<Ranged<$number, MIN, MAX>> for $number {
+            fn from(value: Ranged<$number, MIN, MAX>) -> $number {
+                value.0
+            }
+        }
+    )*};
+}
+
+// Bounds are numbers of the type, so nothing is cut off.
+numbers! {
+    [] i8, Form::Integer, |bound| bound as i8;
+    [] u8, Form::Integer, |bound| bound as u8;
+    [] i16, Form::Integer, |bound| bound as i16;
+    [] u16, Form::Integer, |bound| bound as u16;
+    [] i32, Form::Integer, |bound| bound as i32;
+    [] u32, Form::Integer, |bound| bound as u32;
+    [] i64, Form::Integer, |bound| bound as i64;
+    [] u64, Form::Integer, |bound| bound as u64;
+    [] f32, Form::Float, |bound| f32::from_bits(bound as u32);
+    [] f64, Form::Double, |bound| f64::from_bits(bound as u64);
+    [const DIGITS: u32, const SCALE: u32,] Fixed<DIGITS, SCALE>, Form::Fixed(SCALE), |bound| Fixed::checked_constant(bound);
+}
+
 /// A number is out of its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct RangeError;
+pub struct RangeError {
+    min: i128,
+    max: i128,
+    form: Form,
+}
 
 impl fmt::Display for RangeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("number is out of the range of its IDL type")
+        f.write_str("number is out of its range, ")?;
+        self.form.write(self.min, f)?;
+        f.write_str(" to ")?;
+        self.form.write(self.max, f)
     }
 }
 
 impl std::error::Error for RangeError {}
+
+impl Form {
+    fn write(self, bound: i128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Form::Integer | Form::Fixed(0) => write!(f, "{bound}"),
+            Form::Float => write!(f, "{}", f32::from_bound(bound)),
+            Form::Double => write!(f, "{}", f64::from_bound(bound)),
+            Form::Fixed(scale) => {
+                let sign = if bound < 0 { "-" } else { "" };
+                // At most 31 digits.
+                let (unit, digits) = (10_u128.saturating_pow(scale), bound.unsigned_abs());
+                write!(f, "{sign}{}.{:0width$}", digits / unit, digits % unit, width = scale as usize)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ByteOrder, Version};
+
+    const TENTH: i128 = 0.1_f64.to_bits() as i128;
+    const LESS: i128 = (-2.5_f64).to_bits() as i128;
+
+    fn decode<T: CdrDecode>(octets: &[u8]) -> Result<T, DecodeErrorKind> {
+        T::decode(&mut Decoder::new(octets, ByteOrder::Big, Version::V1_2)).map_err(|error| error.kind)
+    }
+
+    #[test]
+    fn both_ends_belong_to_the_range() {
+        type Small = Ranged<i16, -3, 5>;
+        for value in -3..=5 {
+            assert_eq!(Small::new(value).map(Small::get), Ok(value));
+        }
+        for value in [-4, 6, i16::MIN, i16::MAX] {
+            assert!(Small::new(value).is_err());
+        }
+        assert_eq!((*Small::min_value(), *Small::max_value(), *Small::default()), (-3, 5, 0));
+        assert_eq!(*Ranged::<u64, 7, { u64::MAX as i128 }>::default(), 7);
+        assert_eq!(*Ranged::<i8, -9, -7>::default(), -7);
+        assert_eq!(i16::from(Small::max_value()), 5);
+    }
+
+    #[test]
+    fn floats_and_decimals_have_bounds() {
+        type Part = Ranged<f64, LESS, TENTH>;
+        assert!(Part::new(0.1).is_ok() && Part::new(-2.5).is_ok() && Part::new(0.0).is_ok());
+        for value in [0.100_000_1, -2.6, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(Part::new(value).unwrap_err().to_string(), "number is out of its range, -2.5 to 0.1");
+        }
+        type Price = Ranged<Fixed<5, 2>, -5, 1005>;
+        assert!(Price::new("10.05".parse().unwrap()).is_ok());
+        let error = Price::new("10.06".parse().unwrap()).unwrap_err();
+        assert_eq!(error.to_string(), "number is out of its range, -0.05 to 10.05");
+    }
+
+    #[test]
+    fn what_is_received_is_checked() {
+        type Share = Ranged<u16, 1, 100>;
+        assert_eq!(decode::<Share>(&[0, 100]).map(Share::get), Ok(100));
+        assert_eq!(decode::<Share>(&[0, 101]), Err(DecodeErrorKind::OutOfRange));
+        assert_eq!(decode::<Share>(&[0, 0]), Err(DecodeErrorKind::OutOfRange));
+        assert!(decode::<Share>(&[0]).is_err());
+        assert_eq!(decode::<Vec<Share>>(&[0, 0, 0, 2, 0, 1, 0, 2]).unwrap(), [Share::min_value(), Ranged(2)]);
+        assert_eq!(decode::<[Share; 2]>(&[0, 1, 1, 0]), Err(DecodeErrorKind::OutOfRange));
+        let nan = f64::NAN.to_be_bytes();
+        assert_eq!(decode::<Ranged<f64, LESS, TENTH>>(&nan), Err(DecodeErrorKind::OutOfRange));
+    }
+}

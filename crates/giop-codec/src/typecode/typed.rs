@@ -9,7 +9,7 @@ use super::desc::TypeDesc;
 use super::kind::TcKind;
 use crate::any::Any;
 use crate::cdr::{
-    Bounded, Char, Element, Fixed, FixedSeq, LongDouble, Nilable, Optional, Ranged, Seq, WChar, WStr, WString,
+    Bounded, Char, Element, Fixed, FixedSeq, LongDouble, Nilable, Ranged, Seq, WChar, WStr, WString,
 };
 
 /// A type that stands for a type of the IDL, and so can be put into an any and taken out of it.
@@ -89,8 +89,7 @@ described! {
     [K: Typed, V: Typed] BTreeMap<K, V> = TypeDesc::Map { key: K::DESC, value: V::DESC, bound: 0 };
     [K: Typed, V: Typed, const N: usize] Bounded<BTreeMap<K, V>, N> =
         TypeDesc::Map { key: K::DESC, value: V::DESC, bound: bound(N) };
-    [T: Typed] Optional<T> = TypeDesc::Sequence { element: T::DESC, bound: 1 };
-    [T: Typed, R] Ranged<T, R> = *T::DESC;
+    [T: Typed, const MIN: i128, const MAX: i128] Ranged<T, MIN, MAX> = *T::DESC;
     [const D: u32, const S: u32] Fixed<D, S> = TypeDesc::Fixed { digits: D as u16, scale: S as i16 };
     [T: Typed + ?Sized] Box<T> = *T::DESC;
     [T: Typed + ?Sized] &T = *T::DESC;

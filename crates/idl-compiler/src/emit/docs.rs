@@ -3,7 +3,40 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use crate::model::Docs;
+use super::Cx;
+use crate::model::{Annotation, Docs, Member};
+
+/// Annotations that say something of a member's values.
+const TOLD: &[&str] = &["optional", "default", "range", "min", "max", "unit"];
+
+impl Cx<'_> {
+    /// Documentation of a member: the IDL's comment, or what it is, and what annotations say of its values.
+    pub(super) fn member_docs(&self, what: &str, member: &Member) -> TokenStream {
+        let text = format!("{what} `{}`: IDL `{}`.", member.name, self.model.describe(member.ty));
+        let told = member.annotations.0.iter().filter(|annotation| TOLD.contains(&annotation.name.as_str()));
+        let told: Vec<String> = told.map(|annotation| self.annotation_text(annotation)).collect();
+        match told.as_slice() {
+            [] => doc(&member.docs, &text),
+            told => doc_and(&member.docs, &text, &format!("`{}`", told.join(" "))),
+        }
+    }
+
+    /// An annotation as it was written.
+    fn annotation_text(&self, annotation: &Annotation) -> String {
+        let args = annotation.args.iter().map(|arg| {
+            let value =
+                self.model.sources().snippet(arg.span).split_whitespace().collect::<Vec<_>>().join(" ");
+            match &arg.name {
+                Some(name) => format!("{name} = {value}"),
+                None => value,
+            }
+        });
+        match args.collect::<Vec<_>>().as_slice() {
+            [] => format!("@{}", annotation.name),
+            args => format!("@{}({})", annotation.name, args.join(", ")),
+        }
+    }
+}
 
 /// `#[doc]` attributes: the IDL's comment, or `default` where it has none.
 pub(super) fn doc(docs: &Docs, default: &str) -> TokenStream {

@@ -23,7 +23,7 @@ impl Cx<'_> {
             .enumerators
             .iter()
             .map(|enumerator| doc(&enumerator.docs, &format!("Enumerator `{}`.", enumerator.name)));
-        let Some(first) = variants.first() else { return TokenStream::new() };
+        let Some(first) = variants.get(body.default_ordinal()) else { return TokenStream::new() };
         let cdr = self.cdr_by_layout(&path);
         const HAS: &[&str] =
             &["Clone", "Copy", "Debug", "PartialEq", "Eq", "PartialOrd", "Ord", "Hash", "Default"];

@@ -273,7 +273,7 @@ impl Cx<'_> {
         let item = self.names[def.id].item.at(self.model.rust_span(def.span));
         let ty = match self.model.stripped(constant.ty) {
             Type::String(_) | Type::WString(_) => quote!(&'static ::core::primitive::str),
-            _ => self.ty(depth, Use { ty: constant.ty, non_nil: false }),
+            _ => self.ty(depth, Use::plain(constant.ty)),
         };
         let value = self.typed_value(depth, constant.ty, &constant.value);
         let docs = self.item_docs(def, "constant");

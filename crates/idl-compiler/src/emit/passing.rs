@@ -92,14 +92,14 @@ impl Cx<'_> {
             (Form::Value, _) => self.ty(depth, u),
             (Form::Str | Form::WStr, _) => quote!(&#lifetime ::core::primitive::str),
             (Form::Shared, Type::Sequence { element, .. }) if bound.is_some() => {
-                into(self.sequence(depth, Use { ty: *element, non_nil }), side)
+                into(self.sequence(depth, Use::of(*element, non_nil)), side)
             }
             (Form::Slice, Type::Sequence { element, .. }) => {
-                let item = self.ty(depth, Use { ty: *element, non_nil });
+                let item = self.ty(depth, Use::of(*element, non_nil));
                 quote!(&#lifetime [#item])
             }
             (Form::Boxed, Type::Array { element, dims }) => {
-                let array = self.array(depth, Use { ty: *element, non_nil }, dims);
+                let array = self.array(depth, Use::of(*element, non_nil), dims);
                 quote!(&#lifetime #array)
             }
             (Form::Shared | Form::Reference, _) => into(self.ty(depth, u), side),
@@ -179,7 +179,7 @@ impl Cx<'_> {
             && let Type::Named(def) = self.model.stripped(*element)
             && self.viewed(*def).is_some()
         {
-            let item = self.ty(depth, Use { ty: *element, non_nil });
+            let item = self.ty(depth, Use::of(*element, non_nil));
             return quote!(#v1::Elements<#item>);
         }
         self.ty(depth, u)

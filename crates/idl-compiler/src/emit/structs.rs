@@ -4,7 +4,6 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::Cx;
-use super::docs::doc;
 use super::ident::RustName;
 use super::types::Use;
 use crate::diagnostic::Diagnostic;
@@ -19,6 +18,8 @@ struct Field {
     ty: TokenStream,
     default: TokenStream,
     docs: TokenStream,
+    /// It may be missing.
+    optional: bool,
     /// Where it lies in a `@zero_copy` struct; `None` for padding.
     offset: Option<usize>,
 }
@@ -36,7 +37,8 @@ impl Cx<'_> {
         let declaration = self.struct_declaration(depth, def, &fields, zero_copy, viewed.is_some());
         let default = self.struct_default(depth, def, &fields);
         let members = self.model.all_struct_members(def.id);
-        let fixed = zero_copy || !members.is_empty() && members.iter().all(|member| self.is_fixed(member.ty));
+        let fixed =
+            zero_copy || !members.is_empty() && members.iter().all(|member| self.is_fixed_member(member));
         let cdr = if fixed {
             self.fixed_struct(depth, def, &fields, viewed)
         } else {
@@ -64,14 +66,12 @@ impl Cx<'_> {
                     name: quote!(#name),
                     ty: if zero_copy { self.in_place(depth, u) } else { self.ty(depth, u) },
                     default: match has_default {
-                        true if zero_copy => self.default_in_place(u),
-                        true => self.default(u),
+                        true if zero_copy && !member.annotations.has("default") => self.default_in_place(u),
+                        true => self.member_default(depth, u, member),
                         false => TokenStream::new(),
                     },
-                    docs: doc(
-                        &member.docs,
-                        &format!("Member `{}`: IDL `{}`.", member.name, self.model.describe(member.ty)),
-                    ),
+                    docs: self.member_docs("Member", member),
+                    optional: u.optional,
                     offset: None,
                 });
             }
@@ -127,6 +127,7 @@ impl Cx<'_> {
                     ty: quote!(#v1::Pad<#octets>),
                     default: quote!(::core::default::Default::default()),
                     docs: quote!(#[doc = #text]),
+                    optional: false,
                     offset: None,
                 });
             }
@@ -195,27 +196,35 @@ impl Cx<'_> {
     fn struct_cdr(&self, depth: usize, def: &Def, fields: &[Field]) -> TokenStream {
         let v1 = &self.v1;
         let path = self.item(depth, def.id);
-        let names: Vec<_> = fields.iter().map(|field| &field.name).collect();
-        let types: Vec<_> = fields.iter().map(|field| &field.ty).collect();
+        let encode = fields.iter().map(|Field { name, optional, .. }| match optional {
+            true => quote!(#v1::encode_optional(&self.#name, __zorb_e)?;),
+            false => quote!(#v1::CdrEncode::encode(&self.#name, __zorb_e)?;),
+        });
+        let sizes = fields.iter().map(|Field { ty, optional, .. }| match optional {
+            true => quote!(#v1::OPTIONAL_MIN_SIZE),
+            false => quote!(<#ty as #v1::CdrDecode>::MIN_SIZE),
+        });
+        let decode = fields.iter().map(|Field { name, ty, optional, .. }| match optional {
+            true => quote!(#name: #v1::decode_optional(__zorb_d)?,),
+            false => quote!(#name: <#ty as #v1::CdrDecode>::decode(__zorb_d)?,),
+        });
         let unused = fields.is_empty().then(|| quote!(let _ = __zorb_e;));
         let unused_decoder = fields.is_empty().then(|| quote!(let _ = __zorb_d;));
         quote! {
             impl #v1::CdrEncode for #path {
                 fn encode(&self, __zorb_e: &mut #v1::Encoder) -> ::core::result::Result<(), #v1::EncodeError> {
                     #unused
-                    #(#v1::CdrEncode::encode(&self.#names, __zorb_e)?;)*
+                    #(#encode)*
                     ::core::result::Result::Ok(())
                 }
             }
 
             impl #v1::CdrDecode for #path {
-                const MIN_SIZE: ::core::primitive::usize = 0 #(+ <#types as #v1::CdrDecode>::MIN_SIZE)*;
+                const MIN_SIZE: ::core::primitive::usize = 0 #(+ #sizes)*;
 
                 fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> ::core::result::Result<Self, #v1::DecodeError> {
                     #unused_decoder
-                    ::core::result::Result::Ok(Self {
-                        #(#names: <#types as #v1::CdrDecode>::decode(__zorb_d)?,)*
-                    })
+                    ::core::result::Result::Ok(Self { #(#decode)* })
                 }
             }
         }

@@ -119,9 +119,13 @@ impl Cx<'_> {
     }
 
     fn described(&self, depth: usize, members: &[&Member]) -> TokenStream {
+        let v1 = &self.v1;
         let member = |member: &&Member| {
             let (name, desc) = (&member.name, self.desc(depth, member.ty));
-            quote!((#name, #desc))
+            match member.annotations.is_optional() {
+                true => quote!((#name, &#v1::TypeDesc::Sequence { element: #desc, bound: 1 })),
+                false => quote!((#name, #desc)),
+            }
         };
         let members = members.iter().map(member);
         quote!(&[#(#members),*])

@@ -6,7 +6,9 @@ use quote::quote;
 use super::Cx;
 use super::ident::RustName;
 use super::names::alias_of_interface;
-use crate::model::{Annotations, ConstValue, DefId, DefKind, Primitive, Type, TypeId, ZeroCopyLayout};
+use crate::model::{
+    Annotations, Bounds, ConstValue, DefId, DefKind, Member, Primitive, Type, TypeId, ZeroCopyLayout,
+};
 
 /// Arrays of more octets than this do not lie in place.
 const MAX_INLINE: u64 = 4096;
@@ -17,6 +19,22 @@ pub(super) struct Use {
     pub(super) ty: TypeId,
     /// References here are never nil.
     pub(super) non_nil: bool,
+    /// A member that may be missing.
+    pub(super) optional: bool,
+    /// The least and the greatest number, as `Ranged` has them.
+    pub(super) range: Option<(i128, i128)>,
+}
+
+impl Use {
+    /// A type where nothing more is said of it.
+    pub(super) fn plain(ty: TypeId) -> Use {
+        Use::of(ty, false)
+    }
+
+    /// A type in another.
+    pub(super) fn of(ty: TypeId, non_nil: bool) -> Use {
+        Use { ty, non_nil, optional: false, range: None }
+    }
 }
 
 /// What a sequence becomes.
@@ -70,22 +88,34 @@ impl Cx<'_> {
     /// The use of a type at a place with these annotations and this scoped name.
     pub(super) fn place(&self, ty: TypeId, annotations: &Annotations, scoped: &str) -> Use {
         let listed = self.options.non_nil.iter().any(|pattern| matches_name(pattern, scoped));
-        Use { ty, non_nil: listed || annotations.has("non_nil") }
+        let bounds = self.model.bounds(annotations, ty);
+        let range =
+            bounds.and_then(|Bounds { min, max }| Some((self.bound(ty, &min)?, self.bound(ty, &max)?)));
+        Use { range, ..Use::of(ty, listed || annotations.has("non_nil")) }
     }
 
     /// The Rust type of values that are owned: members, elements, results.
     pub(super) fn ty(&self, depth: usize, u: Use) -> TokenStream {
         let v1 = &self.v1;
+        if u.optional {
+            let value = self.ty(depth, Use { optional: false, ..u });
+            return quote!(::core::option::Option<#value>);
+        }
+        if let Some((min, max)) = u.range {
+            let number = self.ty(depth, Use { range: None, ..u });
+            let (min, max) = (integer(min), integer(max));
+            return quote!(#v1::Ranged<#number, #min, #max>);
+        }
         match self.model.ty(u.ty) {
             Type::Primitive(primitive) => self.primitive(*primitive),
             Type::String(bound) => self.bounded(quote!(::std::string::String), *bound),
             Type::WString(bound) => self.bounded(quote!(#v1::WString), *bound),
             Type::Sequence { element, bound } => {
-                let plain = self.sequence(depth, Use { ty: *element, ..u });
+                let plain = self.sequence(depth, Use::of(*element, u.non_nil));
                 self.bounded(plain, *bound)
             }
             Type::Array { element, dims } => {
-                let element = Use { ty: *element, ..u };
+                let element = Use::of(*element, u.non_nil);
                 match (self.array_form(u.ty), dims.split_first()) {
                     (ArrayForm::Shared, Some((outer, inner))) => {
                         let (outer, row) =
@@ -105,7 +135,7 @@ impl Cx<'_> {
             Type::TypeCode => quote!(#v1::TypeCode),
             Type::Map { key, value, bound } => {
                 let (key, value) =
-                    (self.ty(depth, Use { ty: *key, ..u }), self.ty(depth, Use { ty: *value, ..u }));
+                    (self.ty(depth, Use::of(*key, u.non_nil)), self.ty(depth, Use::of(*value, u.non_nil)));
                 self.bounded(quote!(::std::collections::BTreeMap<#key, #value>), *bound)
             }
             Type::Fixed { digits, scale } => {
@@ -161,6 +191,7 @@ impl Cx<'_> {
     /// What a sequence of this element becomes.
     pub(super) fn seq_form(&self, element: TypeId) -> SeqForm {
         match self.model.stripped(element) {
+            _ if self.model.ranged_typedef(element).is_some() => SeqForm::Vec,
             Type::Primitive(Primitive::Octet) => SeqForm::Bytes,
             Type::Primitive(Primitive::Boolean | Primitive::WChar) => SeqForm::Vec,
             Type::Primitive(_) => SeqForm::Seq,
@@ -180,7 +211,7 @@ impl Cx<'_> {
         let (stripped, non_nil) = self.strip(u);
         match self.model.ty(stripped) {
             Type::Array { element, dims } => {
-                let element = self.in_place(depth, Use { ty: *element, non_nil });
+                let element = self.in_place(depth, Use::of(*element, non_nil));
                 nested(element, dims)
             }
             _ => self.ty(depth, u),
@@ -192,7 +223,7 @@ impl Cx<'_> {
         let (stripped, non_nil) = self.strip(u);
         match self.model.ty(stripped) {
             Type::Array { element, dims } => {
-                let element = self.default_in_place(Use { ty: *element, non_nil });
+                let element = self.default_in_place(Use::of(*element, non_nil));
                 dims.iter().fold(element, |item, _| quote!(::core::array::from_fn(|_| #item)))
             }
             _ => self.default(u),
@@ -202,7 +233,7 @@ impl Cx<'_> {
     /// The layout of a plain struct whose elements are viewed where they were received: memory is as CDR has it.
     pub(super) fn viewed(&self, id: DefId) -> Option<ZeroCopyLayout> {
         let DefKind::Struct(_) = &self.model.def(id).kind else { return None };
-        let fixed = self.model.all_struct_members(id).iter().all(|member| self.is_fixed(member.ty));
+        let fixed = self.model.all_struct_members(id).iter().all(|member| self.is_fixed_member(member));
         if fixed && !self.is_zero_copy(id) { self.model.equal_layout(id) } else { None }
     }
 
@@ -267,6 +298,7 @@ impl Cx<'_> {
     /// The Rust type implements `FixedLayout`.
     pub(super) fn is_fixed(&self, ty: TypeId) -> bool {
         match self.model.stripped(ty) {
+            _ if self.model.ranged_typedef(ty).is_some() => false,
             Type::Primitive(primitive) => *primitive != Primitive::WChar,
             Type::Array { element, .. } => {
                 self.array_form(ty) == ArrayForm::Inline && self.is_fixed(*element)
@@ -276,7 +308,7 @@ impl Cx<'_> {
                 DefKind::Struct(_) if self.is_zero_copy(*def) => true,
                 DefKind::Struct(_) => {
                     let members = self.model.all_struct_members(*def);
-                    !members.is_empty() && members.iter().all(|member| self.is_fixed(member.ty))
+                    !members.is_empty() && members.iter().all(|member| self.is_fixed_member(member))
                 }
                 DefKind::Bitset(_) | DefKind::Bitmask(_) => true,
                 _ => false,
@@ -285,12 +317,18 @@ impl Cx<'_> {
         }
     }
 
+    /// The Rust type of the member implements `FixedLayout`.
+    pub(super) fn is_fixed_member(&self, member: &Member) -> bool {
+        self.model.is_plain(member) && self.is_fixed(member.ty)
+    }
+
     /// The Rust type has a default: all have, but references that are never nil and what holds them.
     pub(super) fn has_default(&self, u: Use) -> bool {
         let (ty, non_nil) = self.strip(u);
         match self.model.ty(ty) {
+            _ if u.optional => true,
             _ if self.model.is_reference(ty) => !non_nil,
-            Type::Array { element, .. } => self.has_default(Use { ty: *element, non_nil }),
+            Type::Array { element, .. } => self.has_default(Use::of(*element, non_nil)),
             Type::Named(def) => self.def_has_default(*def),
             _ => true,
         }
@@ -313,11 +351,14 @@ impl Cx<'_> {
 
     /// An expression of the type's default value: zero, empty, nil, first.
     pub(super) fn default(&self, u: Use) -> TokenStream {
+        if u.optional {
+            return quote!(::core::option::Option::None);
+        }
         let (ty, non_nil) = self.strip(u);
         let (Type::Array { element, dims }, form) = (self.model.ty(ty), self.array_form(ty)) else {
             return quote!(::core::default::Default::default());
         };
-        let element = self.default(Use { ty: *element, non_nil });
+        let element = self.default(Use::of(*element, non_nil));
         let rows = dims.get(1..).unwrap_or_default().iter();
         let row = rows.fold(element, |item, _| quote!(::core::array::from_fn(|_| #item)));
         match form {
@@ -363,24 +404,67 @@ impl Cx<'_> {
     }
 
     /// The type of a member.
-    pub(super) fn member(&self, id: DefId, member: &crate::model::Member) -> Use {
+    pub(super) fn member(&self, id: DefId, member: &Member) -> Use {
         let scoped = format!("{}::{}", self.model.scoped_name(id), member.name);
-        self.place(member.ty, &member.annotations, &scoped)
+        Use {
+            optional: member.annotations.is_optional(),
+            ..self.place(member.ty, &member.annotations, &scoped)
+        }
+    }
+
+    /// An expression of what a member of this type is by default; there is one.
+    pub(super) fn member_default(&self, depth: usize, u: Use, member: &Member) -> TokenStream {
+        let v1 = &self.v1;
+        let Some(value) = member.annotations.default_value() else { return self.default(u) };
+        let constant = self.typed_value(depth, u.ty, value);
+        let owned = match self.model.stripped(u.ty) {
+            Type::String(_) => quote!(::std::string::String::from(#constant)),
+            Type::WString(_) => quote!(#v1::WString::from(#constant)),
+            _ if u.range.is_some() => quote!(#v1::Ranged::checked_constant(#constant)),
+            _ => constant,
+        };
+        let owned = match self.model.stripped(u.ty) {
+            // It fits: it was checked.
+            Type::String(Some(_)) | Type::WString(Some(_)) => {
+                quote!(#v1::Bounded::new(#owned).unwrap_or_default())
+            }
+            _ => owned,
+        };
+        if u.optional { quote!(::core::option::Option::Some(#owned)) } else { owned }
+    }
+
+    /// A bound of a number of this type as an integer: itself, the digits of a decimal number, the bits of a floating one.
+    fn bound(&self, ty: TypeId, value: &ConstValue) -> Option<i128> {
+        match (value, self.model.stripped(ty)) {
+            (ConstValue::Integer(value), _) => Some(*value),
+            (ConstValue::Float(value), Type::Primitive(Primitive::Float)) => {
+                Some((*value as f32).to_bits().into())
+            }
+            (ConstValue::Float(value), _) => Some(value.to_bits().into()),
+            _ => self.model.unscaled(ty, value),
+        }
     }
 
     /// A constant of this type as an expression.
     pub(super) fn typed_value(&self, depth: usize, ty: TypeId, value: &ConstValue) -> TokenStream {
+        let v1 = &self.v1;
+        let number = self.plain_value(depth, ty, value);
+        match self.model.ranged_typedef(ty) {
+            Some(_) => quote!(#v1::Ranged::checked_constant(#number)),
+            None => number,
+        }
+    }
+
+    fn plain_value(&self, depth: usize, ty: TypeId, value: &ConstValue) -> TokenStream {
         match (value, self.model.stripped(ty)) {
             (ConstValue::Float(value), Type::Primitive(Primitive::Float)) => {
                 let bits = Literal::u32_unsuffixed((*value as f32).to_bits());
                 quote!(::core::primitive::f32::from_bits(#bits))
             }
-            (ConstValue::Fixed { unscaled, scale }, Type::Fixed { scale: places, .. }) => {
-                // Fits: the value was checked against the type.
-                let zeros = 10_i128.pow(u32::from(places.saturating_sub(*scale)));
-                fixed(&self.v1, unscaled.saturating_mul(zeros))
-            }
-            (value, _) => self.value(depth, value),
+            (value, _) => match self.model.unscaled(ty, value) {
+                Some(unscaled) => fixed(&self.v1, unscaled),
+                None => self.value(depth, value),
+            },
         }
     }
 
@@ -389,10 +473,7 @@ impl Cx<'_> {
         let v1 = &self.v1;
         match value {
             ConstValue::Bool(value) => quote!(#value),
-            ConstValue::Integer(value) => {
-                let digits = Literal::u128_unsuffixed(value.unsigned_abs());
-                if *value < 0 { quote!(-#digits) } else { quote!(#digits) }
-            }
+            ConstValue::Integer(value) => integer(*value),
             // Bits, because clippy would find pi and superfluous digits in decimal constants of the user's IDL.
             ConstValue::Float(value) => {
                 let bits = Literal::u64_unsuffixed(value.to_bits());
@@ -424,9 +505,13 @@ impl Cx<'_> {
 
 /// A `fixed` of these digits, in the type that is asked for.
 fn fixed(v1: &TokenStream, unscaled: i128) -> TokenStream {
-    let digits = Literal::u128_unsuffixed(unscaled.unsigned_abs());
-    let sign = (unscaled < 0).then(|| quote!(-));
-    quote!(#v1::Fixed::checked_constant(#sign #digits))
+    let digits = integer(unscaled);
+    quote!(#v1::Fixed::checked_constant(#digits))
+}
+
+fn integer(value: i128) -> TokenStream {
+    let digits = Literal::u128_unsuffixed(value.unsigned_abs());
+    if value < 0 { quote!(-#digits) } else { quote!(#digits) }
 }
 
 /// `[[T; M]; N]`.

@@ -34,7 +34,7 @@ impl Cx<'_> {
     }
 
     fn discriminator(&self, depth: usize, ty: TypeId) -> TokenStream {
-        self.ty(depth, Use { ty, non_nil: false })
+        self.ty(depth, Use::plain(ty))
     }
 
     fn union_declaration(&self, depth: usize, def: &Def, body: &Union) -> TokenStream {

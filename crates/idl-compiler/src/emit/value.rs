@@ -78,8 +78,7 @@ impl Cx<'_> {
                 Visibility::Private => "Private state member",
             };
             let member = &state.member;
-            let text = format!("{visibility} `{}`: IDL `{}`.", member.name, self.model.describe(member.ty));
-            let (docs, Field { name, ty, .. }) = (doc(&member.docs, &text), field);
+            let (docs, Field { name, ty, .. }) = (self.member_docs(visibility, member), field);
             quote!(#docs pub #name: #ty,)
         });
         let wanted = self.derives(depth, def, DERIVED);
@@ -96,7 +95,7 @@ impl Cx<'_> {
             quote!(#field: ::core::default::Default::default(),)
         });
         let defaults = fields.iter().zip(&value.state).map(|(Field { name, .. }, state)| {
-            let default = self.default(self.member(def.id, &state.member));
+            let default = self.member_default(depth, self.member(def.id, &state.member), &state.member);
             quote!(#name: #default,)
         });
         let path = self.item(depth, def.id);

@@ -37,7 +37,7 @@ pub enum ZeroCopyProblem {
     /// Not a struct with at least one member.
     NotAStruct,
     /// The member's type does not have one bit pattern a value: only integers, `octet`, `char`, `float`, `double`,
-    /// arrays of those and other `@zero_copy` structs do.
+    /// arrays of those and other `@zero_copy` structs do, without bounds.
     Member {
         /// Position of the member.
         index: usize,
@@ -93,7 +93,8 @@ impl Model {
         let mut first = None;
         for (index, member) in members.into_iter().enumerate() {
             let problem = ZeroCopyProblem::Member { index, span: member.span };
-            let part = self.zero_copy_part(member.ty, known).ok_or(problem)?;
+            let plain = !member.annotations.is_optional() && !member.annotations.has_range();
+            let part = self.zero_copy_part(member.ty, known).filter(|_| plain).ok_or(problem)?;
             first.get_or_insert(part.first);
             let (cdr, memory) =
                 (layout.size.next_multiple_of(part.first), layout.size.next_multiple_of(part.align));
@@ -115,6 +116,9 @@ impl Model {
     }
 
     fn zero_copy_part(&self, ty: TypeId, known: &mut Known) -> Option<Part> {
+        if self.ranged_typedef(ty).is_some() {
+            return None;
+        }
         match self.stripped(ty) {
             Type::Primitive(Primitive::Boolean | Primitive::WChar | Primitive::LongDouble) => None,
             Type::Primitive(p) => Some(Part { size: p.size(), align: p.size(), first: p.size() }),

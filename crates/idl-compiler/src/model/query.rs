@@ -304,14 +304,17 @@ impl Model {
 
     /// Every value of the type has the same CDR size but for alignment: basic types (not `wchar`, whose size depends
     /// on the GIOP version), enums, bitsets, bitmasks, and arrays, structs and typedefs of those. `boolean` and enums
-    /// count, though not every bit pattern is a value of them; a struct without members does not, and neither does
+    /// count, though not every bit pattern is a value of them; a struct without members, or with optional ones, does not, and neither does
     /// `fixed`, of which some ORBs send fewer octets than its digits need.
     pub fn is_fixed_size(&self, id: TypeId) -> bool {
         self.every_part(id, |ty| match ty {
             Type::Primitive(p) => *p != Primitive::WChar,
             Type::Array { .. } => true,
             Type::Named(def) => match &self.def(*def).kind {
-                DefKind::Struct(_) => !self.all_struct_members(*def).is_empty(),
+                DefKind::Struct(_) => {
+                    let members = self.all_struct_members(*def);
+                    !members.is_empty() && members.iter().all(|member| !member.annotations.is_optional())
+                }
                 DefKind::Enum(_) | DefKind::Typedef(_) | DefKind::Bitset(_) | DefKind::Bitmask(_) => true,
                 _ => false,
             },

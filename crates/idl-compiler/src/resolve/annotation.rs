@@ -1,17 +1,20 @@
 //! Annotations: kept all, checked where this compiler gives them a meaning.
 
+use super::known::Place;
 use super::scope::ScopeId;
 use super::{Resolver, article};
 use crate::ast::Head;
 use crate::diagnostic::Diagnostic;
 use crate::model::{
-    Annotation, AnnotationValue, Annotations, ConstValue, DefId, DefKind, Direction, Param, Primitive, Type,
-    TypeId, ZeroCopyProblem,
+    Annotation, AnnotationValue, Annotations, ConstValue, DefId, DefKind, Direction, Enumerator, Param,
+    Primitive, Type, TypeId, ZeroCopyProblem,
 };
+use crate::source::Span;
 
 impl Resolver<'_> {
     /// The annotations of a head in a scope. An argument that cannot be computed is reported and left out.
-    pub(super) fn annotations(&mut self, head: &Head, scope: ScopeId) -> Annotations {
+    pub(super) fn annotations(&mut self, head: &Head, scope: ScopeId, place: Place) -> Annotations {
+        self.check_places(head, place, scope);
         let checked = |annotation: &crate::ast::Annotation| {
             let args = self.annotation_args(annotation, scope);
             Annotation { name: annotation.name.clone(), args, span: annotation.span }
@@ -80,13 +83,25 @@ impl Resolver<'_> {
                 self.report(error.note("CORBA sends an enumerator as its position, from zero"));
             }
         }
-        if let Some(annotation) = annotations.get("default_literal").filter(|_| ordinal != 0) {
-            let error = Diagnostic::error(
-                "bad-annotation",
-                annotation.span,
-                "`@default_literal` on an enumerator that is not the first",
-            );
-            self.report(error.note("the default of an enum is its first enumerator"));
+    }
+
+    /// An enum has one default, and `@bit_bound` leaves room for all enumerators.
+    pub(super) fn check_enum(&mut self, id: DefId) {
+        let Some(body) = self.model.enumeration(id) else { return };
+        let count = body.enumerators.len() as u64;
+        let marked = |enumerator: &Enumerator| enumerator.annotations.get("default_literal").map(|a| a.span);
+        let defaults: Vec<Span> = body.enumerators.iter().filter_map(marked).collect();
+        if let [first, second, ..] = defaults.as_slice() {
+            let error = Diagnostic::error("bad-annotation", *second, "a second `@default_literal`");
+            self.report(error.and(*first, "the first is here"));
+        }
+        let annotations = self.model.def(id).annotations.clone();
+        if let (Some(Some(bits)), Some(annotation)) =
+            (self.small(&annotations, "bit_bound", 1, 32), annotations.get("bit_bound"))
+            && count > 1 << bits
+        {
+            let message = format!("`@bit_bound({bits})` leaves no room for {count} enumerators");
+            self.report(Diagnostic::error("bad-annotation", annotation.span, message));
         }
     }
 
@@ -133,7 +148,7 @@ impl Resolver<'_> {
             ZeroCopyProblem::Member { index, span } => {
                 let ty = member(index).map(|member| self.model.describe(member.ty)).unwrap_or_default();
                 let error = error.and(span, format!("`{ty}` cannot be taken from memory as it is"));
-                error.note("members can be integers, `octet`, `char`, `float`, `double`, arrays of those and other `@zero_copy` structs")
+                error.note("members can be integers, `octet`, `char`, `float`, `double`, arrays of those and other `@zero_copy` structs, not `@optional` and without bounds")
             }
             ZeroCopyProblem::Misaligned { span, cdr, memory, .. } => {
                 let label = format!("starts at octet {cdr} in CDR, but at octet {memory} in memory");

@@ -1,9 +1,9 @@
-//! What annotations there are: those of the standard ("Standardized Annotations"), zorb's own, and those that the text
-//! declares. Uses are checked against them.
+//! Annotations that the text declares. Uses are checked against them, and against those that are known.
 
 use super::Resolver;
+use super::known::{KNOWN, Kind};
 use super::scope::{Entity, ScopeId};
-use crate::ast::{self, AnnotationDef, Expr, ExprKind, Head, Ident};
+use crate::ast::{self, AnnotationDef, Binary, Expr, ExprKind, Head, Ident};
 use crate::diagnostic::Diagnostic;
 use crate::model::{
     AnnotationArg, AnnotationMember, AnnotationType, AnnotationValue, DefKind, Primitive, Type,
@@ -19,76 +19,6 @@ pub(super) struct Declared {
     /// Where names in arguments are looked up first.
     inside: ScopeId,
 }
-
-/// What an argument of a known annotation is.
-#[derive(Clone, Copy)]
-enum Kind {
-    Boolean,
-    Integer,
-    Text,
-    /// Of the type of what is annotated.
-    Any,
-    Word(&'static [&'static str]),
-}
-
-/// An argument of a known annotation: name, kind, and whether it must be given.
-type Parameter = (&'static str, Kind, bool);
-
-const VALUE: &[Parameter] = &[("value", Kind::Any, true)];
-const INTEGER: &[Parameter] = &[("value", Kind::Integer, true)];
-const FLAG: &[Parameter] = &[("value", Kind::Boolean, false)];
-
-/// Annotations that need no declaration.
-const KNOWN: &[(&str, &[Parameter])] = &[
-    ("id", INTEGER),
-    ("autoid", &[("value", Kind::Word(&["SEQUENTIAL", "HASH"]), false)]),
-    ("optional", FLAG),
-    ("position", INTEGER),
-    ("value", VALUE),
-    ("extensibility", &[("value", Kind::Word(&["FINAL", "APPENDABLE", "MUTABLE"]), true)]),
-    ("final", &[]),
-    ("appendable", &[]),
-    ("mutable", &[]),
-    ("key", FLAG),
-    ("must_understand", FLAG),
-    ("default_literal", &[]),
-    ("default", VALUE),
-    ("range", &[("min", Kind::Any, true), ("max", Kind::Any, true)]),
-    ("min", VALUE),
-    ("max", VALUE),
-    ("unit", &[("value", Kind::Text, true)]),
-    ("bit_bound", INTEGER),
-    ("external", FLAG),
-    ("nested", FLAG),
-    (
-        "verbatim",
-        &[
-            ("language", Kind::Text, false),
-            (
-                "placement",
-                Kind::Word(&[
-                    "BEGIN_FILE",
-                    "BEFORE_DECLARATION",
-                    "BEGIN_DECLARATION",
-                    "END_DECLARATION",
-                    "AFTER_DECLARATION",
-                    "END_FILE",
-                ]),
-                false,
-            ),
-            ("text", Kind::Text, true),
-        ],
-    ),
-    ("service", &[("platform", Kind::Text, false)]),
-    ("oneway", FLAG),
-    ("ami", FLAG),
-    ("hashid", &[("value", Kind::Text, false)]),
-    ("topic", &[("name", Kind::Text, false), ("platform", Kind::Text, false)]),
-    ("rust_name", &[("value", Kind::Text, true)]),
-    ("non_nil", &[]),
-    ("stream", &[]),
-    ("zero_copy", &[]),
-];
 
 impl Resolver<'_> {
     /// `@annotation name { ... }`.
@@ -109,6 +39,18 @@ impl Resolver<'_> {
             Some(owner) => format!("{}::{text}", self.model.scoped_name(owner)),
             None => text.clone(),
         };
+        let known = KNOWN.iter().find(|known| known.name == text && known.acted);
+        if let Some(known) = known {
+            let names =
+                |member: &AnnotationMember| known.parameters.iter().any(|(name, ..)| *name == member.name);
+            if members.len() != known.parameters.len() || !members.iter().all(names) {
+                let message = format!("`@{text}` is known, and has other values");
+                let error = Diagnostic::error("bad-annotation", span, message);
+                let names: Vec<(&str, bool)> =
+                    known.parameters.iter().map(|(name, _, needed)| (*name, *needed)).collect();
+                self.report(error.note(all(&text, &names)));
+            }
+        }
         let place = (scope, text.to_ascii_lowercase());
         if let Some(earlier) = self.annotation_types.get(&place).copied() {
             let message = format!("annotation `{text}` is already declared in this scope");
@@ -136,7 +78,7 @@ impl Resolver<'_> {
         let default = match (&member.default, ty) {
             (None, _) => None,
             (Some(default), Some(ty)) => Some(self.constant_value(default, ty, scope)?),
-            (Some(default), None) => Some(self.untyped_value(default)?),
+            (Some(default), None) => Some(self.untyped_value(default, scope)?),
         };
         let Ident { text, span } = member.name;
         Some(AnnotationMember { name: text, ty, default, span })
@@ -151,17 +93,17 @@ impl Resolver<'_> {
         if let Some(declared) = self.declared_annotation(&annotation.name, scope) {
             return self.declared_args(annotation, declared, scope);
         }
-        let known = KNOWN.iter().find(|(name, _)| *name == annotation.name);
-        let Some((_, parameters)) = known else {
+        let Some(known) = KNOWN.iter().find(|known| known.name == annotation.name) else {
             self.unknown_annotation(annotation);
             let args = annotation.args.iter();
-            return args.filter_map(|(name, value)| self.free_arg(name.as_ref(), value)).collect();
+            return args.filter_map(|(name, value)| self.free_arg(name.as_ref(), value, scope)).collect();
         };
+        let parameters = known.parameters;
         let names: Vec<(&str, bool)> = parameters.iter().map(|(name, _, needed)| (*name, *needed)).collect();
         let mut args = Vec::new();
         for (index, name, value) in self.matched(annotation, &names) {
             let Some((_, kind, _)) = parameters.get(index) else { continue };
-            let value = match self.known_arg(*kind, value) {
+            let value = match self.known_arg(*kind, value, scope) {
                 Some(evaluated) => AnnotationArg { name, value: evaluated, span: value.span },
                 None => continue,
             };
@@ -178,7 +120,7 @@ impl Resolver<'_> {
         let message = format!("there is no annotation `@{}`", annotation.name);
         let warning = Diagnostic::warning("unknown-annotation", annotation.span, message);
         let declared = self.model.annotation_types.iter().map(|declared| declared.name.as_str());
-        let near = closest(&annotation.name, KNOWN.iter().map(|(name, _)| *name).chain(declared));
+        let near = closest(&annotation.name, KNOWN.iter().map(|known| known.name).chain(declared));
         let help = match near {
             Some(near) => format!("did you mean `@{near}`?"),
             None => format!("`@annotation {} {{ ... }};` declares it", annotation.name),
@@ -186,40 +128,71 @@ impl Resolver<'_> {
         self.report(warning.note("it is kept and means nothing").help(help));
     }
 
-    fn free_arg(&mut self, name: Option<&Ident>, value: &Expr) -> Option<AnnotationArg> {
+    fn free_arg(&mut self, name: Option<&Ident>, value: &Expr, scope: ScopeId) -> Option<AnnotationArg> {
         let name = name.map(|name| name.text.clone());
-        Some(AnnotationArg { name, value: self.free_value_of(value)?, span: value.span })
+        Some(AnnotationArg { name, value: self.free_value_of(value, scope)?, span: value.span })
     }
 
     /// A value in the type that its literals have, or a word.
-    fn free_value_of(&mut self, value: &Expr) -> Option<AnnotationValue> {
+    fn free_value_of(&mut self, value: &Expr, scope: ScopeId) -> Option<AnnotationValue> {
         match &value.kind {
             ExprKind::Name(name) => Some(AnnotationValue::Name(name.text())),
-            _ => self.untyped_value(value).map(AnnotationValue::Const),
+            _ => self.untyped_value(value, scope).map(AnnotationValue::Const),
         }
     }
 
-    fn known_arg(&mut self, kind: Kind, value: &Expr) -> Option<AnnotationValue> {
-        let words = match kind {
-            Kind::Any => return self.free_value_of(value),
-            Kind::Boolean => {
-                return self.typed_arg(value, Type::Primitive(Primitive::Boolean), ScopeId::FILE);
+    fn known_arg(&mut self, kind: Kind, value: &Expr, scope: ScopeId) -> Option<AnnotationValue> {
+        let primitive = |primitive| Type::Primitive(primitive);
+        let (words, several) = match kind {
+            // A stand-in until the type is known.
+            Kind::Typed => return Some(AnnotationValue::Name(String::new())),
+            Kind::Boolean => return self.typed_arg(value, primitive(Primitive::Boolean), scope),
+            Kind::Integer => return self.typed_arg(value, primitive(Primitive::ULong), scope),
+            Kind::Signed => return self.typed_arg(value, primitive(Primitive::LongLong), scope),
+            Kind::Text if matches!(value.kind, ExprKind::Text { .. }) => {
+                return self.free_value_of(value, scope);
             }
-            Kind::Integer => return self.typed_arg(value, Type::Primitive(Primitive::ULong), ScopeId::FILE),
-            Kind::Text if matches!(value.kind, ExprKind::Text { .. }) => return self.free_value_of(value),
-            Kind::Text => return self.typed_arg(value, Type::String(None), ScopeId::FILE),
-            Kind::Word(words) => words,
+            Kind::Text => return self.typed_arg(value, Type::String(None), scope),
+            Kind::Word(words) => (words, false),
+            Kind::Words(words) => (words, true),
+        };
+        let fits = |value: &Expr| match &value.kind {
+            ExprKind::Name(name) => words.contains(&name.text().as_str()),
+            _ => false,
         };
         match &value.kind {
-            ExprKind::Name(name) if words.contains(&name.text().as_str()) => {
-                Some(AnnotationValue::Name(name.text()))
+            ExprKind::Name(name) if fits(value) => Some(AnnotationValue::Name(name.text())),
+            ExprKind::Binary(first, rest)
+                if several
+                    && fits(first)
+                    && rest.iter().all(|(operator, value)| *operator == Binary::Or && fits(value)) =>
+            {
+                let text = |value: &Expr| match &value.kind {
+                    ExprKind::Name(name) => name.text(),
+                    _ => String::new(),
+                };
+                let all: Vec<String> =
+                    std::iter::once(text(first)).chain(rest.iter().map(|(_, value)| text(value))).collect();
+                Some(AnnotationValue::Name(all.join(" | ")))
             }
             ExprKind::Bad => None,
             _ => {
                 let all: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
                 let error =
                     Diagnostic::error("bad-annotation", value.span, "this is no value of the annotation");
-                self.report(error.note(format!("it is one of {}", all.join(", "))));
+                let note = match several {
+                    true => format!("it is of {}, with `|` between them", all.join(", ")),
+                    false => format!("it is one of {}", all.join(", ")),
+                };
+                let near = match &value.kind {
+                    ExprKind::Name(name) => closest(&name.text(), words.iter().copied()),
+                    _ => None,
+                };
+                let error = error.note(note);
+                self.report(match near {
+                    Some(near) => error.help(format!("did you mean `{near}`?")),
+                    None => error,
+                });
                 None
             }
         }
@@ -231,7 +204,7 @@ impl Resolver<'_> {
     }
 
     /// The annotation that a name stands for: in this scope, then in those around it.
-    fn declared_annotation(&mut self, name: &str, scope: ScopeId) -> Option<Declared> {
+    pub(super) fn declared_annotation(&self, name: &str, scope: ScopeId) -> Option<Declared> {
         if self.annotation_types.is_empty() {
             return None;
         }
@@ -282,7 +255,7 @@ impl Resolver<'_> {
                     let at = if own { declared.inside } else { scope };
                     self.constant_value(value, ty, at).map(AnnotationValue::Const)
                 }
-                None => self.free_value_of(value),
+                None => self.free_value_of(value, scope),
             };
             args.extend(evaluated.map(|evaluated| AnnotationArg {
                 name,
@@ -311,7 +284,7 @@ impl Resolver<'_> {
                         let near = closest(&name.text, parameters.iter().map(|(known, _)| *known));
                         self.report(match near {
                             Some(near) => error.help(format!("did you mean `{near}`?")),
-                            None => error.note(all(annotation, parameters)),
+                            None => error.note(all(&annotation.name, parameters)),
                         });
                         continue;
                     }
@@ -326,7 +299,7 @@ impl Resolver<'_> {
                     self.report(if parameters.is_empty() {
                         error
                     } else {
-                        error.note(all(annotation, parameters))
+                        error.note(all(&annotation.name, parameters))
                     });
                     // One error is enough: nothing is missing as well.
                     return matched;
@@ -366,10 +339,10 @@ impl Resolver<'_> {
 }
 
 /// The names of all parameters.
-fn all(annotation: &ast::Annotation, parameters: &[(&str, bool)]) -> String {
+fn all(annotation: &str, parameters: &[(&str, bool)]) -> String {
     let names: Vec<String> = parameters.iter().map(|(name, _)| format!("`{name}`")).collect();
     match names.as_slice() {
-        [] => format!("`@{}` takes nothing", annotation.name),
+        [] => format!("`@{annotation}` takes nothing"),
         names => format!("it has {}", names.join(", ")),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::known::Place;
 use super::scope::{Entity, ScopeId};
 use super::{Progress, Resolver};
 use crate::ast::{self, Head, Ident, Name, TypeSpec};
@@ -26,11 +27,11 @@ impl Resolver<'_> {
         let (id, _) = self.begin(&head, &bitset.name, DefKind::Bitset(body), scope);
         let Some(inside) = self.states[id.index()].scope else { return };
         let mut bits: u32 = self.model.all_bit_fields(id).iter().map(|field| u32::from(field.width)).sum();
-        let mut too_wide = false;
+        let (no_fields, mut too_wide) = (bits == 0 && bitset.fields.is_empty(), false);
         for field in bitset.fields {
             let width = self.field_width(&field, inside);
             let ty = self.field_type(field.ty.as_ref(), width, field.width.span, inside);
-            let annotations = self.annotations(&field.head, inside);
+            let annotations = self.annotations(&field.head, inside, Place::Field);
             let unnamed = field.names.is_empty().then_some((None, field.span));
             let named = field.names.into_iter().map(|name| (Some(name.text), name.span));
             for (name, span) in unnamed.into_iter().chain(named) {
@@ -54,7 +55,7 @@ impl Resolver<'_> {
                 }
             }
         }
-        if bits == 0 {
+        if no_fields {
             let message = format!("bitset `{}` has no fields", bitset.name.text);
             self.report_unless_incomplete(Diagnostic::error("empty", bitset.name.span, message));
         }
@@ -107,7 +108,9 @@ impl Resolver<'_> {
         let id = self.simple_type(ty, scope)?;
         let bits = match self.model.stripped(id) {
             Type::Primitive(Primitive::Boolean) => Some((Primitive::Boolean, 1)),
-            Type::Primitive(primitive) if primitive.integer_range().is_some() => {
+            Type::Primitive(primitive)
+                if primitive.integer_range().is_some() && self.model.ranged_typedef(id).is_none() =>
+            {
                 Some((*primitive, 8 * primitive.size()))
             }
             _ => None,
@@ -115,7 +118,7 @@ impl Resolver<'_> {
         let Some((primitive, bits)) = bits else {
             let message = format!("a field cannot be of type `{}`", self.model.describe(id));
             let error = Diagnostic::error("bad-bits", ty.span, message);
-            self.report(error.note("fields are integers, `octet` or `boolean`"));
+            self.report(error.note("fields are integers without `@range`, `octet` or `boolean`"));
             return None;
         };
         let width = width?;
@@ -140,7 +143,7 @@ impl Resolver<'_> {
         let mut next = 0;
         for flag in bitmask.flags {
             let declared = self.declare_local(inside, &flag.name, Entity::Member, "flag");
-            let annotations = self.annotations(&flag.head, inside);
+            let annotations = self.annotations(&flag.head, inside, Place::Flag);
             let position = match self.small(&annotations, "position", 0, 63) {
                 Some(position) => position,
                 None => Some(next),
@@ -172,7 +175,13 @@ impl Resolver<'_> {
 
     /// The number in an annotation such as `@position(3)`; the outer `None` where there is no such annotation, the inner
     /// one where that was reported.
-    fn small(&mut self, annotations: &Annotations, name: &str, least: u8, most: u8) -> Option<Option<u8>> {
+    pub(super) fn small(
+        &mut self,
+        annotations: &Annotations,
+        name: &str,
+        least: u8,
+        most: u8,
+    ) -> Option<Option<u8>> {
         let annotation = annotations.get(name)?;
         let [arg] = annotation.args.as_slice() else { return Some(None) };
         let AnnotationValue::Const(ConstValue::Integer(value)) = arg.value else { return Some(None) };

@@ -192,7 +192,7 @@ impl Resolver<'_> {
     }
 
     /// The value of an annotation's argument, in the type its literals have.
-    pub(super) fn untyped_value(&mut self, expr: &Expr) -> Option<ConstValue> {
+    pub(super) fn untyped_value(&mut self, expr: &Expr, scope: ScopeId) -> Option<ConstValue> {
         match &expr.kind {
             ExprKind::Bool(value) => Some(ConstValue::Bool(*value)),
             ExprKind::Char { code, wide: Wideness::Wide } => u16::try_from(*code).ok().map(ConstValue::WChar),
@@ -202,15 +202,15 @@ impl Resolver<'_> {
             },
             ExprKind::Text { text, wide: Wideness::Wide } => Some(ConstValue::WString(text.clone())),
             ExprKind::Text { text, .. } => Some(ConstValue::String(text.clone())),
-            ExprKind::Name(name) => self.named_value(name, ScopeId::FILE).map(|(_, value)| value),
+            ExprKind::Name(name) => self.named_value(name, scope).map(|(_, value)| value),
             ExprKind::Bad => None,
             _ if has(expr, &|kind| matches!(kind, ExprKind::Fixed(_))) => {
-                self.unbounded_fixed(expr, ScopeId::FILE).map(|(_, value)| value)
+                self.unbounded_fixed(expr, scope).map(|(_, value)| value)
             }
             _ if has(expr, &|kind| matches!(kind, ExprKind::Float(_))) => {
-                self.float(expr, Primitive::Double, ScopeId::FILE)
+                self.float(expr, Primitive::Double, scope)
             }
-            _ => self.wide_integer(expr, ScopeId::FILE).map(ConstValue::Integer),
+            _ => self.wide_integer(expr, scope).map(ConstValue::Integer),
         }
     }
 

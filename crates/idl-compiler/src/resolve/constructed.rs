@@ -1,5 +1,6 @@
 //! Structs, exceptions and enums.
 
+use super::known::Place;
 use super::scope::{Entity, ScopeId};
 use super::{Progress, Resolver};
 use crate::ast::{self, Head, Ident, MemberKind, Name};
@@ -67,7 +68,8 @@ impl Resolver<'_> {
                 let ty = base.and_then(|base| self.array(base, &declarator.dims, scope));
                 let declared = self.declare_local(scope, &declarator.name, Entity::Member, "member");
                 let Some(ty) = ty.filter(|_| declared) else { continue };
-                let annotations = self.annotations(&member.head, scope);
+                let mut annotations = self.annotations(&member.head, scope, Place::Member);
+                self.act_on(&member.head, &mut annotations, ty, scope);
                 self.check_non_nil(&annotations, Some(ty));
                 self.check_no_stream(&annotations);
                 let Ident { text, span } = declarator.name;
@@ -98,7 +100,7 @@ impl Resolver<'_> {
         }
         for (ordinal, enumerator) in (0u32..).zip(enumerators) {
             self.declare(scope, &enumerator.name, Entity::Enumerator(id, ordinal), "enumerator");
-            let annotations = self.annotations(&enumerator.head, scope);
+            let annotations = self.annotations(&enumerator.head, scope, Place::Enumerator);
             self.check_enumerator(&annotations, ordinal);
             let Ident { text, span } = enumerator.name;
             let enumerator = Enumerator { name: text, docs: enumerator.head.docs, annotations, span };
@@ -106,6 +108,7 @@ impl Resolver<'_> {
                 body.enumerators.push(enumerator);
             }
         }
+        self.check_enum(id);
         declared.then_some(id)
     }
 

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use super::known::Place;
 use super::scope::{Entity, Entry, ScopeId};
 use super::{Progress, Resolver};
-use crate::ast::{self, ExprKind, Head, Ident, Item, Name, Raises, TypeKind};
+use crate::ast::{self, Head, Ident, Item, Name, Raises, TypeKind};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Attribute, DefId, DefKind, Direction, Flavour, Interface, Operation, Param, Type};
 
@@ -110,18 +111,12 @@ impl Resolver<'_> {
     }
 
     pub(super) fn operation(&mut self, head: Head, mut operation: ast::Operation, scope: ScopeId) {
-        // IDL 4 has an annotation beside the keyword.
-        let annotation = head.annotations.iter().find(|annotation| {
-            annotation.name == "oneway"
-                && annotation.args.iter().all(|(_, value)| !matches!(value.kind, ExprKind::Bool(false)))
-        });
-        operation.oneway = operation.oneway.or(annotation.map(|annotation| annotation.span));
         let result = match operation.result.kind {
             TypeKind::Void => Some(None),
             _ => self.simple_type(&operation.result, scope).map(Some),
         };
         let body = Operation {
-            oneway: operation.oneway.is_some(),
+            oneway: false,
             result: None,
             params: Vec::new(),
             raises: Vec::new(),
@@ -131,6 +126,11 @@ impl Resolver<'_> {
         if self.declare_local(scope, &operation.name, Entity::Def(id), "operation") {
             self.add_child(id, scope);
         }
+        // IDL 4 has an annotation beside the keyword.
+        let annotations = &self.model.def(id).annotations;
+        let annotation = annotations.get("oneway").filter(|_| annotations.is_on("oneway"));
+        operation.oneway = operation.oneway.or(annotation.map(|annotation| annotation.span));
+        let oneway = operation.oneway.is_some();
         let inside = self.inner_scope(None, scope);
         self.check_oneway(&operation);
         self.check_context(&operation);
@@ -140,13 +140,17 @@ impl Resolver<'_> {
         let raises = self.raises(operation.raises.as_ref(), inside);
         if let DefKind::Operation(body) = &mut self.model.defs[id.index()].kind {
             (body.result, body.params, body.raises) = (result.flatten(), params, raises);
+            body.oneway = oneway;
         }
     }
 
     pub(super) fn param(&mut self, param: ast::Param, scope: ScopeId) -> Option<Param> {
         let ty = self.simple_type(&param.ty, scope);
         let declared = self.declare_local(scope, &param.name, Entity::Member, "parameter");
-        let annotations = self.annotations(&param.head, scope);
+        let mut annotations = self.annotations(&param.head, scope, Place::Param);
+        if let Some(ty) = ty {
+            self.act_on(&param.head, &mut annotations, ty, scope);
+        }
         self.check_non_nil(&annotations, ty);
         let ty = ty.filter(|_| declared)?;
         let Ident { text, span } = param.name;
@@ -221,6 +225,7 @@ impl Resolver<'_> {
                 set_raises: set_raises.clone(),
             };
             let id = self.new_def(&head, name, DefKind::Attribute(body), scope);
+            self.act_on_def(&head, id, ty, scope);
             if self.declare_local(scope, name, Entity::Def(id), "attribute") {
                 self.add_child(id, scope);
             }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::known::Place;
 use super::scope::{Entity, ScopeId};
 use super::{Progress, Resolver};
 use crate::ast::{self, Head, Ident};
@@ -54,6 +55,14 @@ impl Resolver<'_> {
             Type::Named(def) => matches!(self.model.def(*def).kind, DefKind::Enum(_)),
             _ => false,
         };
+        if let Some(ranged) = self.model.ranged_typedef(ty) {
+            let message =
+                format!("a union cannot be discriminated by `{}`, which has bounds", self.model.describe(ty));
+            let error = Diagnostic::error("bad-discriminator", span, message);
+            let error = error.and(self.model.def(ranged).span, "declared here");
+            self.report(error.help("use the type behind it"));
+            return false;
+        }
         if !fits {
             let message = format!("a union cannot be discriminated by `{}`", self.model.describe(ty));
             let error = Diagnostic::error("bad-discriminator", span, message);
@@ -102,7 +111,10 @@ impl Resolver<'_> {
         let member_type = self.type_spec(case.ty, scope);
         let member_type = member_type.and_then(|ty| self.array(ty, &case.declarator.dims, scope));
         self.declare_local(scope, &case.declarator.name, Entity::Member, "member");
-        let annotations = self.annotations(&case.head, scope);
+        let mut annotations = self.annotations(&case.head, scope, Place::Case);
+        if let Some(ty) = member_type {
+            self.act_on(&case.head, &mut annotations, ty, scope);
+        }
         self.check_non_nil(&annotations, member_type);
         self.check_no_stream(&annotations);
         let Ident { text, span } = case.declarator.name;

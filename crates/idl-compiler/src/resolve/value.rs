@@ -1,5 +1,6 @@
 //! Value types and value boxes.
 
+use super::known::Place;
 use super::scope::{Entity, ScopeId};
 use super::{Progress, Resolver, article};
 use crate::ast::{self, Factory as FactoryItem, Head, Ident, Name, State};
@@ -294,6 +295,7 @@ impl Resolver<'_> {
             return;
         };
         let id = self.new_def(&head, name, DefKind::ValueBox(ValueBox { ty }), scope);
+        self.act_on_def(&head, id, ty, scope);
         self.set_depth(id);
         if self.declare(scope, name, Entity::Def(id), "value box") {
             self.add_child(id, scope);
@@ -311,7 +313,8 @@ impl Resolver<'_> {
                 self.check_stateless(scope, &declarator.name, "state");
             }
             let Some(ty) = ty.filter(|_| declared) else { continue };
-            let annotations = self.annotations(head, scope);
+            let mut annotations = self.annotations(head, scope, Place::State);
+            self.act_on(head, &mut annotations, ty, scope);
             self.check_non_nil(&annotations, Some(ty));
             self.check_no_stream(&annotations);
             let member = Member { name: text, ty, docs: head.docs.clone(), annotations, span };
@@ -333,7 +336,7 @@ impl Resolver<'_> {
             self.check_no_stream(&param.annotations);
         }
         let raises = self.raises(raises.as_ref(), inside);
-        let annotations = self.annotations(&head, scope);
+        let annotations = self.annotations(&head, scope, Place::Factory);
         self.check_no_stream(&annotations);
         let Ident { text, span } = name;
         let factory = Factory { name: text, params, raises, docs: head.docs, annotations, span };

@@ -1,0 +1,163 @@
+//! Annotations with values of the type of what they stand on: `@default`, `@range`, `@min`, `@max`.
+
+use super::Resolver;
+use super::scope::ScopeId;
+use crate::ast::{Expr, ExprKind, Head};
+use crate::diagnostic::Diagnostic;
+use crate::model::{AnnotationValue, Annotations, Bounds, ConstValue, DefId, DefKind, Type, TypeId};
+use crate::source::Span;
+
+/// The names of those that say bounds.
+const BOUNDS: &[&str] = &["range", "min", "max"];
+
+impl Resolver<'_> {
+    /// Computes the values in this type, and checks them.
+    pub(super) fn act_on(&mut self, head: &Head, annotations: &mut Annotations, ty: TypeId, scope: ScopeId) {
+        if !annotations.has("default") && !annotations.has_range() {
+            return;
+        }
+        self.type_values(head, annotations, ty, scope);
+        let Some(bounds) = self.check_bounds(annotations, ty) else { return };
+        if let (Some(default), Some(value)) = (annotations.get("default"), annotations.default_value()) {
+            self.check_between(&bounds, ty, value, "the default", default.span);
+        }
+    }
+
+    /// The same for the annotations of a definition.
+    pub(super) fn act_on_def(&mut self, head: &Head, id: DefId, ty: TypeId, scope: ScopeId) {
+        let mut annotations = std::mem::take(&mut self.model.defs[id.index()].annotations);
+        self.act_on(head, &mut annotations, ty, scope);
+        self.model.defs[id.index()].annotations = annotations;
+    }
+
+    /// A constant of a type that has bounds is between them.
+    pub(super) fn check_in_bounds(&mut self, ty: TypeId, value: &ConstValue, span: Span) {
+        if let Some(bounds) = self.bounds_of_type(ty) {
+            self.check_between(&bounds, ty, value, "the constant", span);
+        }
+    }
+
+    /// Those that a typedef brings.
+    fn bounds_of_type(&self, ty: TypeId) -> Option<Bounds> {
+        let typedef = self.model.ranged_typedef(ty)?;
+        self.model.bounds(&self.model.def(typedef).annotations, ty)
+    }
+
+    /// Computes the values, in the type of what they stand on.
+    fn type_values(&mut self, head: &Head, annotations: &mut Annotations, ty: TypeId, scope: ScopeId) {
+        for (written, annotation) in head.annotations.iter().zip(&mut annotations.0) {
+            let bounds = BOUNDS.contains(&annotation.name.as_str());
+            if !bounds && annotation.name != "default" || annotation.args.is_empty() {
+                continue;
+            }
+            let fits = self.model.extremes(ty).is_some() || !bounds && self.has_constants(ty);
+            if !fits {
+                let described = self.model.describe(ty);
+                let message = format!("`@{}` on a value of type `{described}`", annotation.name);
+                let error = Diagnostic::error("bad-annotation", annotation.span, message);
+                let error = match bounds {
+                    false => error.note("numbers, characters, booleans, strings and enums have defaults"),
+                    true => error.note("integers, `float`, `double` and `fixed` have bounds"),
+                };
+                let element = match self.model.stripped(ty) {
+                    Type::Sequence { element, .. } | Type::Array { element, .. } => Some(*element),
+                    _ => None,
+                };
+                let numbers = bounds && element.is_some_and(|element| self.model.extremes(element).is_some());
+                self.report(match numbers {
+                    true => error.help(format!(
+                        "declare a type for the elements: `@{} ... typedef {} Name;`",
+                        annotation.name,
+                        self.model.describe(element.unwrap_or(ty))
+                    )),
+                    false => error,
+                });
+                annotation.args.clear();
+                continue;
+            }
+            let args = std::mem::take(&mut annotation.args);
+            for mut arg in args {
+                let value: Option<&Expr> =
+                    written.args.iter().map(|(_, value)| value).find(|value| value.span == arg.span);
+                let value = value.map(|value| self.number_of(value, ty));
+                let value = value.and_then(|value| self.constant_value(&value, ty, scope));
+                if let Some(value) = value {
+                    arg.value = AnnotationValue::Const(value);
+                    annotation.args.push(arg);
+                }
+            }
+        }
+    }
+
+    /// Literals in an annotation are of no type of their own: `@max(1)` does for a `double`, `@max(1.5)` for a `fixed`.
+    fn number_of(&self, expr: &Expr, ty: TypeId) -> Expr {
+        let kind = match (&expr.kind, self.model.stripped(ty)) {
+            (ExprKind::Unary(operator, operand), _) => {
+                ExprKind::Unary(*operator, Box::new(self.number_of(operand, ty)))
+            }
+            (ExprKind::Integer(value), Type::Primitive(primitive)) if primitive.is_float() => {
+                ExprKind::Float(format!("{value}.0"))
+            }
+            (ExprKind::Integer(value), Type::Fixed { .. }) => ExprKind::Fixed(value.to_string()),
+            (ExprKind::Float(text), Type::Fixed { .. }) if !text.contains(['e', 'E']) => {
+                ExprKind::Fixed(text.clone())
+            }
+            (kind, _) => kind.clone(),
+        };
+        Expr { kind, span: expr.span }
+    }
+
+    /// Constants can be of the type.
+    fn has_constants(&self, ty: TypeId) -> bool {
+        match self.model.stripped(ty) {
+            Type::Primitive(_) | Type::String(_) | Type::WString(_) | Type::Fixed { .. } => true,
+            Type::Named(def) => matches!(self.model.def(*def).kind, DefKind::Enum(_)),
+            _ => false,
+        }
+    }
+
+    /// The bounds of what has these annotations and this type, if they are right.
+    fn check_bounds(&mut self, annotations: &Annotations, ty: TypeId) -> Option<Bounds> {
+        let own: Vec<_> = annotations.0.iter().filter(|a| BOUNDS.contains(&a.name.as_str())).collect();
+        let Some(first) = own.first() else { return self.bounds_of_type(ty) };
+        if let Some(outer) = self.model.ranged_typedef(ty) {
+            let outer = self.model.def(outer);
+            let message = format!("`@{}` on a value of type `{}`, which has bounds", first.name, outer.name);
+            let error = Diagnostic::error("bad-annotation", first.span, message);
+            self.report(error.and(outer.span, "declared here").help("use the type behind it"));
+            return None;
+        }
+        for (index, later) in own.iter().enumerate().skip(1) {
+            let clash = |earlier: &&&crate::model::Annotation| {
+                earlier.name == later.name || earlier.name == "range" || later.name == "range"
+            };
+            if let Some(earlier) = own.iter().take(index).find(clash) {
+                let message = format!("`@{}` beside `@{}`", later.name, earlier.name);
+                let error = Diagnostic::error("bad-annotation", later.span, message);
+                self.report(error.and(earlier.span, "this says the same bound"));
+                return None;
+            }
+        }
+        if own.iter().any(|annotation| annotation.args.is_empty()) {
+            return None;
+        }
+        let bounds = self.model.bounds(annotations, ty)?;
+        if !self.model.at_least(ty, &bounds.max, &bounds.min) {
+            let (min, max) = (self.show(&bounds.min), self.show(&bounds.max));
+            let message = format!("no number is from {min} to {max}");
+            self.report(Diagnostic::error("bad-annotation", first.span, message));
+            return None;
+        }
+        Some(bounds)
+    }
+
+    fn check_between(&mut self, bounds: &Bounds, ty: TypeId, value: &ConstValue, what: &str, span: Span) {
+        if self.model.at_least(ty, value, &bounds.min) && self.model.at_least(ty, &bounds.max, value) {
+            return;
+        }
+        let (value, min, max) = (self.show(value), self.show(&bounds.min), self.show(&bounds.max));
+        let message = format!("{what} {value} is out of bounds");
+        let error = Diagnostic::error("bad-annotation", span, message);
+        self.report(error.note(format!("the least is {min}, the greatest {max}")));
+    }
+}

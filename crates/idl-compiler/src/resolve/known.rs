@@ -1,0 +1,250 @@
+//! Annotations that need no declaration: those of the standard ("Standardized Annotations"), those that DDS adds, and
+//! zorb's own. What their arguments are, and where each may stand.
+
+use super::scope::ScopeId;
+use super::{Resolver, article};
+use crate::ast::Head;
+use crate::diagnostic::Diagnostic;
+use crate::model::DefKind;
+
+/// What an argument of a known annotation is.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    Boolean,
+    Integer,
+    Signed,
+    Text,
+    /// Of the type of what is annotated, and computed where that is known.
+    Typed,
+    Word(&'static [&'static str]),
+    /// Words with `|` between them.
+    Words(&'static [&'static str]),
+}
+
+/// An argument of a known annotation: name, kind, and whether it must be given.
+type Parameter = (&'static str, Kind, bool);
+
+/// An annotation that needs no declaration.
+pub(super) struct Known {
+    pub(super) name: &'static str,
+    pub(super) parameters: &'static [Parameter],
+    /// Where it may stand.
+    places: &'static [Place],
+    /// The compiler acts on it, so it is an error where it may not stand; else a warning.
+    pub(super) acted: bool,
+}
+
+/// What an annotation stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Module,
+    Interface,
+    Value,
+    ValueBox,
+    Operation,
+    Attribute,
+    Param,
+    Factory,
+    Struct,
+    Exception,
+    Union,
+    /// Of a struct or exception.
+    Member,
+    /// Of a union.
+    Case,
+    /// Of a value type.
+    State,
+    Enum,
+    Enumerator,
+    Typedef,
+    Const,
+    Native,
+    Bitset,
+    Field,
+    Bitmask,
+    Flag,
+}
+
+use Place::{
+    Attribute, Bitmask, Bitset, Case, Enum, Enumerator, Exception, Factory, Field, Flag, Interface, Member,
+    Module, Operation, Param, State, Struct, Typedef, Union, Value, ValueBox,
+};
+
+const TYPED: &[Parameter] = &[("value", Kind::Typed, true)];
+const INTEGER: &[Parameter] = &[("value", Kind::Integer, true)];
+const FLAG: &[Parameter] = &[("value", Kind::Boolean, false)];
+
+const EVERYWHERE: &[Place] = &[];
+const MEMBERS: &[Place] = &[Member, Case, State];
+const TYPES: &[Place] = &[Struct, Exception, Union, Enum, Typedef, Bitset, Bitmask, Value, ValueBox];
+const CONSTRUCTED: &[Place] = &[Struct, Exception, Union, Enum, Bitset, Bitmask, Value];
+const NUMBERS: &[Place] = &[Member, Case, State, Typedef, Param, Attribute, ValueBox];
+const SCOPES: &[Place] = &[Module, Interface, Struct, Exception, Union, Value];
+
+/// One that is acted on.
+const fn acted(name: &'static str, parameters: &'static [Parameter], places: &'static [Place]) -> Known {
+    Known { name, parameters, places, acted: true }
+}
+
+/// One that is checked and kept.
+const fn kept(name: &'static str, parameters: &'static [Parameter], places: &'static [Place]) -> Known {
+    Known { name, parameters, places, acted: false }
+}
+
+/// All of them, in the order of the standard; then those of DDS, then zorb's.
+pub(super) const KNOWN: &[Known] = &[
+    kept("id", INTEGER, EVERYWHERE),
+    kept("autoid", &[("value", Kind::Word(&["SEQUENTIAL", "HASH"]), false)], SCOPES),
+    acted("optional", FLAG, &[Member]),
+    acted("position", INTEGER, &[Flag]),
+    acted("value", &[("value", Kind::Signed, true)], &[Enumerator]),
+    kept("extensibility", &[("value", Kind::Word(&["FINAL", "APPENDABLE", "MUTABLE"]), true)], CONSTRUCTED),
+    kept("final", &[], CONSTRUCTED),
+    kept("appendable", &[], CONSTRUCTED),
+    kept("mutable", &[], CONSTRUCTED),
+    kept("key", FLAG, MEMBERS),
+    kept("must_understand", FLAG, MEMBERS),
+    acted("default_literal", &[], &[Enumerator]),
+    acted("default", TYPED, &[Member, State]),
+    acted("range", &[("min", Kind::Typed, true), ("max", Kind::Typed, true)], NUMBERS),
+    acted("min", TYPED, NUMBERS),
+    acted("max", TYPED, NUMBERS),
+    kept("unit", &[("value", Kind::Text, true)], EVERYWHERE),
+    acted("bit_bound", INTEGER, &[Bitmask, Enum]),
+    kept("external", FLAG, MEMBERS),
+    kept("nested", FLAG, TYPES),
+    kept(
+        "verbatim",
+        &[
+            ("language", Kind::Text, false),
+            (
+                "placement",
+                Kind::Word(&[
+                    "BEGIN_FILE",
+                    "BEFORE_DECLARATION",
+                    "BEGIN_DECLARATION",
+                    "END_DECLARATION",
+                    "AFTER_DECLARATION",
+                    "END_FILE",
+                ]),
+                false,
+            ),
+            ("text", Kind::Text, true),
+        ],
+        EVERYWHERE,
+    ),
+    kept("service", &[("platform", Kind::Text, false)], &[Interface, Operation, Attribute]),
+    acted("oneway", FLAG, &[Operation]),
+    kept("ami", FLAG, &[Interface, Operation, Attribute]),
+    kept("hashid", &[("value", Kind::Text, false)], &[Member, Case, State, Param, Operation, Attribute]),
+    kept("default_nested", FLAG, &[Module]),
+    kept("ignore_literal_names", FLAG, &[Enum]),
+    kept(
+        "try_construct",
+        &[("value", Kind::Word(&["DISCARD", "USE_DEFAULT", "TRIM"]), false)],
+        &[Member, Case, State, Typedef],
+    ),
+    kept("non_serialized", FLAG, MEMBERS),
+    kept("data_representation", &[("allowed_kinds", Kind::Words(&["XCDR1", "XML", "XCDR2"]), true)], TYPES),
+    kept("topic", &[("name", Kind::Text, false), ("platform", Kind::Text, false)], TYPES),
+    acted("rust_name", &[("value", Kind::Text, true)], EVERYWHERE),
+    // Where these may stand is checked with what they ask for.
+    acted("non_nil", &[], EVERYWHERE),
+    acted("stream", &[], EVERYWHERE),
+    acted("zero_copy", &[], EVERYWHERE),
+];
+
+impl Place {
+    /// Where the annotations of a definition stand.
+    pub(super) fn of(kind: &DefKind) -> Place {
+        match kind {
+            DefKind::Module(_) => Module,
+            DefKind::Interface(_) => Interface,
+            DefKind::Operation(_) => Operation,
+            DefKind::Attribute(_) => Attribute,
+            DefKind::Struct(_) => Struct,
+            DefKind::Exception(_) => Exception,
+            DefKind::Union(_) => Union,
+            DefKind::Enum(_) => Enum,
+            DefKind::Typedef(_) => Typedef,
+            DefKind::Const(_) => Place::Const,
+            DefKind::Value(_) => Value,
+            DefKind::ValueBox(_) => ValueBox,
+            DefKind::Native => Place::Native,
+            DefKind::Bitset(_) => Bitset,
+            DefKind::Bitmask(_) => Bitmask,
+        }
+    }
+
+    fn what(self) -> &'static str {
+        match self {
+            Module => "module",
+            Interface => "interface",
+            Value => "value type",
+            ValueBox => "value box",
+            Operation => "operation",
+            Attribute => "attribute",
+            Param => "parameter",
+            Factory => "factory",
+            Struct => "struct",
+            Exception => "exception",
+            Union => "union",
+            Member => "member",
+            Case => "union member",
+            State => "state member",
+            Enum => "enum",
+            Enumerator => "enumerator",
+            Typedef => "typedef",
+            Place::Const => "constant",
+            Place::Native => "native type",
+            Bitset => "bitset",
+            Field => "field of a bitset",
+            Bitmask => "bitmask",
+            Flag => "flag",
+        }
+    }
+
+    /// With more than one of them.
+    fn plural(self) -> String {
+        match self {
+            Bitmask => "bitmasks".to_owned(),
+            Field => "fields of bitsets".to_owned(),
+            Value => "value types".to_owned(),
+            ValueBox => "value boxes".to_owned(),
+            Factory => "factories".to_owned(),
+            Member => "members of structs and exceptions".to_owned(),
+            Case => "members of unions".to_owned(),
+            State => "members of value types".to_owned(),
+            other => format!("{}s", other.what()),
+        }
+    }
+}
+
+impl Resolver<'_> {
+    /// Reports the known annotations that mean nothing where they stand.
+    pub(super) fn check_places(&mut self, head: &Head, place: Place, scope: ScopeId) {
+        for annotation in &head.annotations {
+            let Some(known) = KNOWN.iter().find(|known| known.name == annotation.name) else { continue };
+            if known.places.is_empty()
+                || known.places.contains(&place)
+                || self.declared_annotation(&annotation.name, scope).is_some()
+            {
+                continue;
+            }
+            let message = format!("`@{}` on {}", known.name, article(place.what()));
+            let found = match known.acted {
+                true => Diagnostic::error("bad-annotation", annotation.span, message),
+                false => Diagnostic::warning("bad-annotation", annotation.span, message),
+            };
+            let places: Vec<String> = known.places.iter().map(|place| place.plural()).collect();
+            let found = found.note(format!("it is for {}", places.join(", ")));
+            self.report(match (known.name, place) {
+                ("range" | "min" | "max", Operation | Place::Const) => {
+                    found.help(format!("declare a type: `@{} ... typedef long Name;`", known.name))
+                }
+                ("optional", State) => found.help("a value that is missing is null: use a value box"),
+                _ => found,
+            });
+        }
+    }
+}
