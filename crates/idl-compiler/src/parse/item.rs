@@ -118,6 +118,11 @@ impl Parser<'_> {
     fn module(&mut self, mut head: Head) -> Parse<Item> {
         self.advance();
         let name = self.new_ident("the name of the module")?;
+        if self.at_punct(Punct::Less) {
+            let error = Diagnostic::error("unsupported", name.span, "template modules are not supported");
+            self.report(error.help("write a module for each list of arguments"));
+            return Err(Reported);
+        }
         let errors = self.out.errors();
         let items = self.scope(Place::Module, &mut head, &name.text, "module")?;
         if items.is_empty() && self.out.errors() == errors {

@@ -7,6 +7,8 @@
 
 mod files;
 mod lines;
+#[path = "../support/mod.rs"]
+mod support;
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -16,9 +18,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use files::{APART, DEFINE, FOLDER, INCOMPLETE, help, incomplete};
-
-/// Lints in force, beside those that rustc has on, in a crate of generated code.
-const HEAD: &str = "#![forbid(unsafe_code)]\n#![deny(warnings, missing_docs)]\n";
 
 /// All files, or none, which has been told.
 ///
@@ -174,57 +173,21 @@ fn the_generated_rust_has_no_errors_and_no_warnings() {
     if files.is_empty() {
         return;
     }
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let root = tmp.join("corpus");
     let (apart, together): (Vec<String>, Vec<String>) =
         files.into_iter().partition(|file| APART.contains(&file.as_str()));
-    write(&root.join("Cargo.toml"), "[workspace]\nresolver = \"3\"\nmembers = [\"apart\", \"together\"]\n");
-    std::fs::copy(here.join("../../Cargo.lock"), root.join("Cargo.lock")).unwrap();
-    std::thread::scope(|scope| {
-        for (name, files) in [("apart", apart), ("together", together)] {
-            let package = root.join(name);
-            scope.spawn(move || generate(&package, name, &files));
-        }
+    let (apart, together) = std::thread::scope(|scope| {
+        let apart = scope.spawn(|| rust(&apart));
+        let together = rust(&together);
+        (apart.join().unwrap(), together)
     });
-    let output = Command::new(env!("CARGO"))
-        .args(["check", "--offline", "--quiet"])
-        .current_dir(&root)
-        .env("CARGO_TARGET_DIR", tmp.parent().unwrap())
-        .output()
-        .unwrap();
-    let text = shown(&output);
-    assert!(output.status.success() && text.is_empty(), "{text}");
+    support::rustc_accepts("corpus", &[("apart", apart), ("together", together)]);
 }
 
-/// Writes a crate of the Rust of some files.
-fn generate(package: &Path, name: &str, files: &[String]) {
-    let zorb = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let head = "version = \"0.0.0\"\nedition = \"2024\"";
-    let manifest = format!(
-        "[package]\nname = \"corpus-{name}\"\n{head}\n\n[dependencies]\nzorb = {{ path = {zorb:?} }}\n"
-    );
+/// The Rust of some files, as one text.
+fn rust(files: &[String]) -> String {
     let mut all: Vec<PathBuf> = vec![path("missing.idl")];
     all.extend(files.iter().map(|file| path(file)));
     let rust = idlc(&["rust"], true, &all);
     assert!(rust.status.success(), "{}", shown(&rust));
-    let rust = String::from_utf8(rust.stdout).unwrap();
-    let silenced: Vec<&str> =
-        rust.lines().filter(|line| line.contains("[allow(") || line.contains("[expect(")).collect();
-    assert!(silenced.is_empty(), "{silenced:?}");
-    write(&package.join("Cargo.toml"), &manifest);
-    write(
-        &package.join("src/lib.rs"),
-        &format!("//! Files of the corpus.\n{HEAD}\nmod all;\npub use all::*;\n"),
-    );
-    write(&package.join("src/all.rs"), &rust);
-}
-
-/// Writes a file, unless it has that content: then cargo has nothing to do.
-fn write(path: &Path, text: &str) {
-    if std::fs::read(path).is_ok_and(|before| before == text.as_bytes()) {
-        return;
-    }
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, text).unwrap();
+    String::from_utf8(rust.stdout).unwrap()
 }
