@@ -4,7 +4,7 @@
 # is given. Only what is out of date is built again. JacORB's jars come by Maven, once.
 #
 #   omniorb/{peer,bench,value}-{server,client}    programs
-#   omniorb/any-peer                              program, server and client
+#   omniorb/{any,idl4}-peer                       programs, server and client
 #   jacorb/{peer,bench,value}-{server,client}     programs (shell, which starts java)
 #
 # A peer whose tools or jars are missing is skipped, loudly; with CI=true that is a failure.
@@ -48,9 +48,9 @@ omniorb() {
   local flags=(-std=c++17 -O2 -Wall -Wno-switch-bool -I"$dir/gen" -I"$src/omniorb")
   local libs=(-lomniDynamic4 -lomniORB4 -lomnithread -lomniCodeSets4 -pthread)
   mkdir -p "$dir/gen" "$dir/obj"
-  for unit in types extras bench anys values; do
+  for unit in types extras bench anys values idl4; do
     local any=()
-    [ "$unit" = anys ] && any=(-Wba)   # with anys and type codes
+    case $unit in anys | idl4) any=(-Wba) ;; esac   # with anys and type codes
     if newer "$dir/gen/$unit.hh" "$src/idl/$unit.idl"; then
       rm -f "$dir/gen/$unit.hh"
       mkdir -p "$dir/gen.new"   # made beside, so that a failure leaves nothing behind
@@ -59,7 +59,9 @@ omniorb() {
     fi
     compile "$dir/obj/${unit}SK.o" "$dir/gen/${unit}SK.cc" "$dir/gen/$unit.hh"
   done
-  compile "$dir/obj/anysDynSK.o" "$dir/gen/anysDynSK.cc" "$dir/gen/anys.hh"
+  for unit in anys idl4; do
+    compile "$dir/obj/${unit}DynSK.o" "$dir/gen/${unit}DynSK.cc" "$dir/gen/$unit.hh"
+  done
   local headers=("$src"/omniorb/*.h "$dir"/gen/*.hh)
   for unit in "$src"/omniorb/*.cc; do
     compile "$dir/obj/$(basename "$unit" .cc).o" "$unit" "${headers[@]}"
@@ -71,6 +73,7 @@ omniorb() {
   link value-client value_client valuesSK
   link bench-client bench_client benchSK
   link any-peer any_peer anysSK anysDynSK
+  link idl4-peer idl4_peer idl4SK idl4DynSK
 }
 compile() {   # object, source, headers...
   newer "$@" || return 0
