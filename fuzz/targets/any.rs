@@ -1,20 +1,26 @@
 //! Type codes and anys from hostile octets.
 //!
 //! What decodes encodes to the same, in both byte orders; every question about it has an answer or an error; what is taken out
-//! of an any by its type is equal to it when it is put in again.
+//! of an any by its type is equal to it when it is put in again. Values in anys are shared with each other and with values around
+//! them; where the octets are cut into segments makes no difference.
 #![no_main]
+
+#[path = "../../crates/giop-codec/tests/values/mod.rs"]
+mod values;
 
 use std::fmt::Debug;
 
 use bytes::Bytes;
 use giop_codec::any::Any;
 use giop_codec::cdr::{
-    CdrDecode, CdrEncode, Char, CharSet, CodeSets, Decoder, Encoder, Fixed, LongDouble, Seq, WChar, WCharSet,
-    WString,
+    CdrDecode, CdrEncode, Char, CharSet, CodeSets, Decoder, Encoder, Fixed, LongDouble, Segments, Seq, WChar,
+    WCharSet, WString,
 };
 use giop_codec::typecode::{TypeCode, Typed};
+use giop_codec::value::{Factories, Value, ValueBase};
 use giop_codec::{ByteOrder, Version};
 use libfuzzer_sys::fuzz_target;
+use values::{Base, BoxStr, LNode, Pair, Tree, Wrap, all};
 
 /// What UTF-16 and UTF-8 can say, every any can.
 const SETS: CodeSets = CodeSets { char: CharSet::Utf8, wchar: Some(WCharSet::Utf16) };
@@ -29,14 +35,62 @@ fuzz_target!(|data: &[u8]| {
                 type_code(&code, 3);
             }
             if let Ok(any) = Any::decode(&mut d) {
-                value(&any);
+                value(&any, &Factories::default());
             }
+        }
+        for factories in [all(), Factories::default()] {
+            several(&octets, order, &factories);
         }
     }
 });
 
+/// Anys and values of a message, as many as there are.
+#[derive(Debug, Default)]
+struct Several {
+    anys: Vec<Any>,
+    base: Vec<Option<Value<Base>>>,
+    list: Vec<Option<Value<LNode>>>,
+    whatever: Vec<Option<Value<ValueBase>>>,
+}
+
+impl Several {
+    fn read(mut d: Decoder<'_>) -> (Several, Option<usize>) {
+        let mut several = Several::default();
+        for n in 0..8 {
+            let read = match n {
+                2 => CdrDecode::decode(&mut d).map(|value| several.list.push(value)),
+                4 => CdrDecode::decode(&mut d).map(|value| several.base.push(value)),
+                6 => CdrDecode::decode(&mut d).map(|value| several.whatever.push(value)),
+                _ => CdrDecode::decode(&mut d).map(|any| several.anys.push(any)),
+            };
+            if read.is_err() {
+                return (several, None);
+            }
+        }
+        (several, Some(d.position()))
+    }
+}
+
+fn several(octets: &Bytes, order: ByteOrder, factories: &Factories) {
+    let whole = Decoder::from_bytes(octets, order, Version::V1_2).with_context(factories);
+    let (several, end) = Several::read(whole.clone());
+    for joint in [octets.len() / 3, octets.len() / 2] {
+        let mut segments = Segments::default();
+        segments.push_control(0, joint);
+        segments.push_block(octets.slice(joint..));
+        let control = octets.slice(..joint);
+        let mut d = Decoder::from_bytes(&control, order, Version::V1_2).with_segments(&segments);
+        d.set_limits(whole.limits());
+        let (same, same_end) = Several::read(d.with_context(factories));
+        assert_eq!(end, same_end);
+        assert_eq!(format!("{several:?}"), format!("{same:?}"));
+        assert_eq!(several.anys, same.anys);
+    }
+    several.anys.iter().for_each(|any| value(any, factories));
+}
+
 /// The same after encoding and decoding, in each byte order and at another phase.
-fn again<T: CdrDecode + CdrEncode + PartialEq + Debug>(value: &T) {
+fn again<T: CdrDecode + CdrEncode + PartialEq + Debug>(value: &T, factories: &Factories) {
     for (order, offset) in [(ByteOrder::Big, 0), (ByteOrder::Little, 3)] {
         let mut e = Encoder::new_at(order, Version::V1_2, offset);
         e.set_code_sets(SETS);
@@ -45,7 +99,7 @@ fn again<T: CdrDecode + CdrEncode + PartialEq + Debug>(value: &T) {
             continue;
         }
         let octets = Bytes::from([vec![0; offset], e.into_bytes().to_vec()].concat());
-        let mut d = Decoder::from_bytes(&octets, order, Version::V1_2).at(offset);
+        let mut d = Decoder::from_bytes(&octets, order, Version::V1_2).at(offset).with_context(factories);
         d.set_code_sets(SETS);
         let decoded = T::decode(&mut d).expect("what was encoded decodes");
         assert_eq!(&decoded, value);
@@ -60,7 +114,7 @@ fn type_code(code: &TypeCode, depth: usize) {
     let _ = (compact.equivalent(code), code.to_string(), code.id(), code.name());
     let _ = (code.length(), code.fixed_digits(), code.fixed_scale(), code.default_index());
     let _ = (code.discriminator_type(), code.type_modifier(), code.concrete_base_type());
-    again(code);
+    again(code, &Factories::default());
     let Some(depth) = depth.checked_sub(1) else { return };
     if let Ok(content) = code.content_type() {
         type_code(&content, depth);
@@ -74,11 +128,11 @@ fn type_code(code: &TypeCode, depth: usize) {
     }
 }
 
-fn value(any: &Any) {
+fn value(any: &Any, factories: &Factories) {
     let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);
     e.set_code_sets(SETS);
     any.encode(&mut e).expect("what was decoded has an encoding");
-    again(any);
+    again(any, factories);
     // Over connections that know less, it is sent or refused.
     for version in [Version::V1_0, Version::V1_1, Version::V1_2] {
         let _ = any.encode(&mut Encoder::new(ByteOrder::Little, version));
@@ -100,6 +154,23 @@ fn value(any: &Any) {
     take::<Vec<String>>(any);
     take::<Vec<Any>>(any);
     take::<[[i32; 3]; 2]>(any);
+    take_values::<Option<Value<Base>>>(any);
+    take_values::<Option<Value<LNode>>>(any);
+    take_values::<Option<Value<Tree>>>(any);
+    take_values::<Option<Value<Wrap>>>(any);
+    take_values::<Option<Value<BoxStr>>>(any);
+    take_values::<Option<Value<ValueBase>>>(any);
+    take_values::<Vec<Pair>>(any);
+    take_values::<Vec<Any>>(any);
+}
+
+/// What has the type's name may be something else.
+fn take_values<T: Typed + CdrDecode + CdrEncode + PartialEq + Debug>(any: &Any) {
+    let Ok(value) = any.get::<T>() else { return };
+    let Ok(put) = Any::new(&value) else { return };
+    if any.type_code() == &T::type_code() {
+        assert_eq!(put.get::<T>().as_ref(), Ok(&value));
+    }
 }
 
 fn take<T: Typed + CdrDecode + CdrEncode>(any: &Any) {

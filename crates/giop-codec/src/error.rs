@@ -162,8 +162,8 @@ pub enum DecodeErrorKind {
     NoOrb,
     /// A type code of an unknown kind, that refers to none before it, or of a type that can not be.
     InvalidTypeCode,
-    /// A value in an any of a type that no any can hold: local, native, a value type that is not null, or a sequence of
-    /// elements that take no octets.
+    /// A value in an any of a type that no any can hold: local, native, a custom value type, or a sequence of elements that
+    /// take no octets.
     NotInAny,
     /// A value of a type for which there is no factory (`MARSHAL` minor OMG 1).
     NoValueFactory,

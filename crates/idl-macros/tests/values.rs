@@ -7,6 +7,7 @@ mod mock;
 use std::fmt::Debug;
 
 use bytes::Bytes;
+use giop_codec::any::Any;
 use giop_codec::typecode::{TypeCode, Typed, Visibility};
 use giop_codec::value::{Factories, GraphBuilder, Value, ValueForm};
 use giop_codec::{ByteOrder, DecodeErrorKind, Version};
@@ -29,6 +30,7 @@ idl! {
         valuetype Hdr { public long h; };
         valuetype TP : truncatable Hdr { public LNode a; public long mid; public LNode z; };
 
+        valuetype Carrier : truncatable Base { public any what; public LNode more; };
         valuetype Empty { };
         valuetype Tree {
             struct Pair { Tree left; octet o; Base right; };
@@ -485,4 +487,37 @@ fn values_say_what_they_are() {
     );
     assert_eq!(Deepest::type_code().member_visibility(1), Ok(Visibility::Private));
     assert!(Dog::type_code().concrete_base_type().unwrap().unwrap().equal(&Base::type_code()));
+}
+
+#[test]
+fn values_pass_in_anys() {
+    let shared = Value::new(LNode { v: 4, next: None });
+    let holder = Holder {
+        text: Text::from("boxed".to_owned()).into(),
+        node: Some(shared.clone()),
+        any_value: Some(shared.upcast()),
+        either: Either::Node(Some(shared.clone())),
+    };
+    let deepest = Value::new(Deepest { text: "x".into(), ..Deepest::default() });
+    let what = vec![Any::new(&holder).unwrap(), Any::new(deepest.upcast::<Base>()).unwrap()];
+    let carrier = Carrier { base: Base { b: 1 }, what: Any::new(&what).unwrap(), more: Some(shared) };
+    let carrier = Value::new(carrier);
+    let any = Any::new(carrier.upcast::<Base>()).unwrap();
+    let mut factories = all();
+    factories.register::<Carrier>();
+    for order in [ByteOrder::Big, ByteOrder::Little] {
+        let any: Any = decoded(&encoded(&any, order), order, &factories).unwrap();
+        let value = any.get::<Option<Value<Base>>>().unwrap().unwrap();
+        assert_eq!(value.downcast::<Carrier>().unwrap(), carrier);
+        let out = value.downcast::<Carrier>().unwrap().get().what.get::<Vec<Any>>().unwrap();
+        let out_holder = out[0].get::<Holder>().unwrap();
+        assert_eq!(out_holder, holder);
+        assert!(out_holder.node.unwrap().is_same(&out_holder.any_value.unwrap()));
+        let out = out[1].get::<Option<Value<Base>>>().unwrap().unwrap();
+        assert_eq!(out.downcast::<Deepest>().unwrap(), deepest);
+        // Who knows neither gets the base.
+        let cut: Any = decoded(&encoded(&any, order), order, &Factories::default()).unwrap();
+        let base = cut.get::<Option<Value<Base>>>().unwrap().unwrap();
+        assert_eq!((base.get().b, base.downcast::<Carrier>()), (1, None));
+    }
 }

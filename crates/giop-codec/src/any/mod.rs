@@ -1,5 +1,6 @@
 //! [`Any`]: a value of whatever type, with its type code ("Any", in "CDR Transfer Syntax").
 
+mod values;
 mod walk;
 
 use std::fmt;
@@ -7,9 +8,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::cdr::{CdrDecode, CdrEncode, CharSet, CodeSets, Context, Decoder, Encoder, WCharSet};
+use crate::cdr::{
+    CdrDecode, CdrEncode, CharSet, CodeSets, Context, DecodeLimits, Decoder, Encoder, WCharSet,
+};
 use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
 use crate::typecode::{Labels, Node, TcKind, TypeCode, TypeCodeError, Typed};
+use crate::value::Factories;
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, Version};
 
 /// Anys in each other that are decoded.
@@ -25,8 +29,11 @@ const CODE_SETS: CodeSets = CodeSets { char: CharSet::Utf8, wchar: Some(WCharSet
 /// needs no Rust type for what it just passes on. Receiving copies the value once; what is taken out by [`get`](Any::get)
 /// may be a view of the any's memory, which it keeps alive. A clone counts references.
 ///
-/// Values of value types other than null, those of local interfaces and `native` types, and sequences of elements that take
-/// no octets can not be in an any.
+/// Graphs of values are kept with what is shared in them; what an any shares with the rest of its message, it has a copy of. A value
+/// of a type that neither the any's type code nor the program knows is truncated to the type that it is said to be of, if it may be.
+///
+/// Values of `custom` types, those of local interfaces and `native` types, and sequences of elements that take no octets can not
+/// be in an any.
 ///
 /// Equal are anys of [`equal`](TypeCode::equal) types whose values have the same octets, so a NaN is equal to itself.
 ///
@@ -46,8 +53,12 @@ pub struct Any {
     code: TypeCode,
     /// In native order from offset 0 on, as GIOP 1.2 has it, in `CODE_SETS`.
     value: Bytes,
-    /// What references in it need when they are decoded.
+    /// What references and values in it need when they are decoded.
     context: Option<Arc<dyn Context>>,
+    /// The types of its values, where they were made here.
+    made: Option<Arc<Factories>>,
+    /// There is a place for a value in it.
+    values: bool,
 }
 
 impl Any {
@@ -80,7 +91,17 @@ impl Any {
         }
         value.encode(&mut e)?;
         let context = e.take_context();
-        Ok(Any { code, value: e.into_bytes(), context })
+        let made = e.values.as_mut().map(|values| values.take_types());
+        let mut any = Any { code, value: e.into_bytes(), context, ..Any::default() };
+        if let Some(made) = made {
+            // Values do not always say their types.
+            any.made = (!made.is_empty()).then(|| Arc::new(made));
+            any.values = true;
+            let mut e = canonical();
+            any.copy_to(&mut e)?;
+            any.value = e.into_bytes();
+        }
+        Ok(any)
     }
 
     /// The type of the value, aliases included; [`TypeCode::NULL`] where there is none.
@@ -118,13 +139,22 @@ impl Any {
     fn decoder(&self) -> Decoder<'_> {
         let mut d = Decoder::from_bytes(&self.value, ByteOrder::NATIVE, Version::V1_2);
         d.set_code_sets(CODE_SETS);
-        d.with_kept_context(self.context.as_ref())
+        d.with_kept_context(self.context.as_ref()).with_made_types(self.made.as_ref())
+    }
+
+    fn copy_to(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        let mut d = self.decoder();
+        // The value kept limits when it was received, or is one's own.
+        d.set_limits(DecodeLimits { alloc: usize::MAX, ..d.limits() });
+        walk::copy(&self.code, &mut d, e)?;
+        Ok(())
     }
 
     /// Whether `e` would write the octets of the value as they are kept.
     fn is_kept_as_written_by(&self, e: &Encoder) -> bool {
         let sets = e.code_sets();
-        e.position().is_multiple_of(8)
+        !self.values
+            && e.position().is_multiple_of(8)
             && e.order() == ByteOrder::NATIVE
             && e.version() == Version::V1_2
             && sets.wchar.is_some()
@@ -153,12 +183,14 @@ impl CdrEncode for Any {
         if let Some(context) = &self.context {
             e.note_kept_context(context);
         }
+        if let Some(made) = &self.made {
+            e.note_made_types(made);
+        }
         if self.is_kept_as_written_by(e) {
             e.put_shared_part(self.value.clone());
             return Ok(());
         }
-        walk::copy(&self.code, &mut self.decoder(), e)?;
-        Ok(())
+        self.copy_to(e)
     }
 }
 
@@ -178,8 +210,9 @@ impl CdrDecode for Any {
                 walk::Fault::Encode(_) => DecodeError::new(DecodeErrorKind::Malformed, start),
             })
         })?;
-        let context = if seen.references { d.keep_context() } else { None };
-        Ok(Any { code, value: e.into_bytes(), context })
+        let context = if seen.references || seen.values { d.keep_context() } else { None };
+        let made = if seen.values { d.made_types().cloned() } else { None };
+        Ok(Any { code, value: e.into_bytes(), context, made, values: seen.values })
     }
 }
 
@@ -211,7 +244,7 @@ impl TypeCode {
         };
         let mut e = canonical();
         labels.write(&mut e, label).map_err(|_| TypeCodeError::BadKind)?;
-        Ok(Any { code, value: e.into_bytes(), context: None })
+        Ok(Any { code, value: e.into_bytes(), ..Any::default() })
     }
 }
 

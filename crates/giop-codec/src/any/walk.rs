@@ -2,6 +2,7 @@
 //! sets of the two are.
 
 use super::MAX_ANYS;
+use super::values::{Graph, is_value};
 use crate::cdr::{
     BoundedContent, CdrDecode, CdrEncode, Decoder, Element, Encoder, LongDouble, Seq, WStr, check_bound,
 };
@@ -24,43 +25,77 @@ pub(super) enum Fault {
 pub(super) struct Seen {
     /// There is an object reference in it.
     pub(super) references: bool,
+    /// There is a place for a value.
+    pub(super) values: bool,
 }
 
 /// Copies one value of this type. Copies runs of numbers and octets whole; charges the decoder for what is written.
 pub(super) fn copy(code: &TypeCode, d: &mut Decoder<'_>, e: &mut Encoder) -> Result<Seen, Fault> {
-    let charged = e.len();
-    let mut walker = Walker { e, charged, anys: 0, fault: None, seen: Seen::default() };
-    match walker.value(d, &code.nodes, code.root) {
-        Ok(()) => Ok(walker.seen),
-        Err(error) => Err(match walker.fault {
-            Some(fault) => Fault::Encode(fault),
-            None => Fault::Decode(error),
-        }),
-    }
+    let mut walker = Walker::new(e);
+    let Err(error) = walker.value(d, &code.nodes, code.root) else { return Ok(walker.seen) };
+    // Half a value: nothing of it must be referred to.
+    walker.e.values = None;
+    Err(match walker.fault {
+        Some(fault) => Fault::Encode(fault),
+        None => Fault::Decode(error),
+    })
 }
 
-struct Walker<'a> {
-    e: &'a mut Encoder,
+pub(super) struct Walker<'a> {
+    pub(super) e: &'a mut Encoder,
     /// How much was written when the decoder was charged for it last.
     charged: usize,
     /// Anys around.
-    anys: usize,
+    pub(super) anys: usize,
     /// What could not be written, while an error that says nothing is on its way out.
     fault: Option<EncodeError>,
-    seen: Seen,
+    pub(super) seen: Seen,
+    pub(super) graph: Graph,
 }
 
-type Done = Result<(), DecodeError>;
+pub(super) type Done = Result<(), DecodeError>;
 
-impl Walker<'_> {
-    fn put(&mut self, d: &Decoder<'_>, f: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>) -> Done {
+impl<'a> Walker<'a> {
+    pub(super) fn new(e: &'a mut Encoder) -> Walker<'a> {
+        let charged = e.len();
+        Walker { e, charged, anys: 0, fault: None, seen: Seen::default(), graph: Graph::default() }
+    }
+
+    pub(super) fn put(
+        &mut self,
+        d: &Decoder<'_>,
+        f: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>,
+    ) -> Done {
         f(self.e).map_err(|error| {
             self.fault = Some(error);
             d.error(DecodeErrorKind::Malformed)
         })
     }
 
-    fn value(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, index: Index) -> Done {
+    /// Charges for what was written.
+    pub(super) fn settle(&mut self, d: &mut Decoder<'_>) -> Done {
+        let written = self.e.len().saturating_sub(self.charged);
+        self.charged += written;
+        d.charge(written)
+    }
+
+    /// Copies the count of a sequence.
+    pub(super) fn count(
+        &mut self,
+        d: &mut Decoder<'_>,
+        nodes: &Nodes,
+        element: Index,
+        bound: u32,
+    ) -> Result<usize, DecodeError> {
+        let count = d.read_len(least(nodes, element))?;
+        if bound != 0 && count > bound as usize {
+            return Err(DecodeError::new(DecodeErrorKind::BoundExceeded, d.position() - 4));
+        }
+        self.put(d, |e| e.put_len(count))?;
+        Ok(count)
+    }
+
+    pub(super) fn value(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, index: Index) -> Done {
         let start = d.position();
         let node = nodes.at(nodes.unaliased(index));
         match node {
@@ -77,11 +112,7 @@ impl Walker<'_> {
             }
             Node::Fixed { digits, .. } => self.fixed(d, *digits)?,
             Node::Sequence { element, bound } => {
-                let count = d.read_len(least(nodes, *element))?;
-                if *bound != 0 && count > *bound as usize {
-                    return Err(DecodeError::new(DecodeErrorKind::BoundExceeded, d.position() - 4));
-                }
-                self.put(d, |e| e.put_len(count))?;
+                let count = self.count(d, nodes, *element, *bound)?;
                 let first = d.position();
                 self.elements(d, nodes, *element, count)?;
                 if count != 0 && d.position() == first {
@@ -90,14 +121,13 @@ impl Walker<'_> {
                 }
             }
             Node::Array { element, length } => self.elements(d, nodes, *element, *length as usize)?,
+            node if is_value(node) => self.graph(d, nodes, nodes.unaliased(index))?,
             Node::Named(named) => self.named(d, nodes, named)?,
         }
         if d.position() == start {
             return d.charge(EMPTY_VALUE);
         }
-        let written = self.e.len() - self.charged;
-        self.charged += written;
-        d.charge(written)
+        self.settle(d)
     }
 
     fn basic(&mut self, d: &mut Decoder<'_>, kind: TcKind) -> Done {
@@ -229,12 +259,6 @@ impl Walker<'_> {
                 }
             }
             (_, TcKind::ObjRef | TcKind::Component | TcKind::Home) => self.reference(d),
-            (_, TcKind::AbstractInterface) => {
-                let reference = d.read_bool()?;
-                self.e.put_bool(reference);
-                if reference { self.reference(d) } else { self.null(d) }
-            }
-            (Body::Value(_), _) | (_, TcKind::ValueBox) => self.null(d),
             _ => self.none(d),
         }
     }
@@ -243,19 +267,10 @@ impl Walker<'_> {
         d.nested(|d| members.iter().try_for_each(|member| self.value(d, nodes, member.kind)))
     }
 
-    fn reference(&mut self, d: &mut Decoder<'_>) -> Done {
+    pub(super) fn reference(&mut self, d: &mut Decoder<'_>) -> Done {
         self.seen.references = true;
         let ior = Ior::decode(d)?;
         self.put(d, |e| ior.encode(e))
-    }
-
-    /// The null of value types.
-    fn null(&mut self, d: &mut Decoder<'_>) -> Done {
-        if d.read_u32()? != 0 {
-            return Err(DecodeError::new(DecodeErrorKind::NotInAny, d.position() - 4));
-        }
-        self.e.put_u32(0);
-        Ok(())
     }
 
     #[cold]
@@ -275,6 +290,8 @@ fn least(nodes: &Nodes, element: Index) -> usize {
             _ => 1,
         },
         Node::Text { .. } | Node::Sequence { .. } => 4,
+        // Null, or an abstract interface's nil behind its boolean.
+        node if is_value(node) => 4,
         _ => 1,
     }
 }

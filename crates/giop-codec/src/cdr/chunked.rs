@@ -19,6 +19,16 @@ pub(crate) struct Chunks<'a> {
     cut: bool,
 }
 
+/// What a decoder sees.
+#[derive(Debug)]
+pub(crate) struct View<'a> {
+    data: &'a [u8],
+    position: usize,
+    seen: usize,
+    left: usize,
+    chunks: Chunks<'a>,
+}
+
 impl<'a> Decoder<'a> {
     /// Whether what is seen ends with a chunk, or where one begins.
     pub(crate) fn in_chunks(&self) -> bool {
@@ -94,6 +104,35 @@ impl<'a> Decoder<'a> {
         }
         self.cut(self.position + len);
         Ok(())
+    }
+
+    /// Sees everything from an offset from the alignment origin on, as inside of chunked values or not. What was seen, to come
+    /// [back](Self::look_back) to; `None`, and nothing is changed, where offsets are no indexes.
+    pub(crate) fn look_at(&mut self, position: usize, inside: bool) -> Result<Option<View<'a>>, DecodeError> {
+        if self.is_segmented() {
+            self.join()?;
+        }
+        if self.is_piecewise() {
+            return Ok(None);
+        }
+        let chunks = core::mem::take(&mut self.values.get_or_insert_default().chunks);
+        let view =
+            View { data: self.data, position: self.position, seen: self.seen, left: self.split.left, chunks };
+        if !view.chunks.full.is_empty() {
+            self.data = view.chunks.full;
+        }
+        let full = if inside { self.data } else { &[] };
+        self.values.get_or_insert_default().chunks = Chunks { full, cut: false };
+        self.position = position.saturating_sub(self.base).min(self.data.len());
+        (self.split.left, self.seen) = (0, self.data.len());
+        Ok(Some(view))
+    }
+
+    /// Sees again what was seen before.
+    pub(crate) fn look_back(&mut self, view: View<'a>) {
+        (self.data, self.position, self.seen, self.split.left) =
+            (view.data, view.position, view.seen, view.left);
+        self.values.get_or_insert_default().chunks = view.chunks;
     }
 
     /// Whether something aligned to `n` may be in what is left of the chunk.

@@ -111,6 +111,11 @@ impl Encoder {
         }
     }
 
+    /// Whether values are put aside to be decoded again later.
+    pub(crate) fn is_keeping(&self) -> bool {
+        !matches!(self.keeping, Keeping::Nothing)
+    }
+
     /// Keeps the first context that is noted.
     pub(crate) fn want_context(&mut self) {
         self.keeping = Keeping::Wanted;

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use super::graph::Node;
 use super::{ValueBase, ValueType};
+use crate::typecode::TypeDesc;
 
 /// The way from a state to one of its bases, or to itself as a trait.
 pub(super) type CastFn<T> = for<'a> fn(&'a dyn Any) -> Option<&'a T>;
@@ -18,6 +19,8 @@ pub struct Factory {
     /// Octets of a state in memory.
     pub(super) size: usize,
     pub(super) new: fn() -> Box<dyn Node>,
+    /// What it says of itself in anys.
+    pub(super) desc: Option<&'static TypeDesc>,
     casts: fn(&mut Casts<'_>),
 }
 
@@ -30,6 +33,7 @@ impl Factory {
             custom: V::CUSTOM,
             size: size_of::<V>(),
             new: || Box::new(V::default()),
+            desc: V::TYPE,
             casts: V::casts,
         }
     }
@@ -81,7 +85,21 @@ pub struct Factories {
 impl Factories {
     /// Adds the type `V`.
     pub fn register<V: ValueType>(&mut self) {
-        self.by_id.insert(V::REPOSITORY_ID, V::MAKER);
+        self.add(V::MAKER);
+    }
+
+    pub(super) fn add(&mut self, factory: &'static Factory) {
+        self.by_id.insert(factory.repository_id, factory);
+    }
+
+    /// Adds what the other one has.
+    pub(super) fn merge(&mut self, other: &Factories) {
+        other.by_id.values().for_each(|factory| self.add(factory));
+    }
+
+    /// Whether it has none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
     }
 
     pub(super) fn find(&self, repository_id: &str) -> Option<&'static Factory> {

@@ -35,6 +35,7 @@ mod factory;
 mod graph;
 mod header;
 mod members;
+mod pass;
 mod read;
 mod show;
 mod write;
@@ -43,6 +44,7 @@ pub use build::GraphBuilder;
 pub use factory::{Casts, Factories, Factory};
 pub use graph::{Value, ValueRef};
 pub use members::{Flow, Progress, ValuePart};
+pub(crate) use pass::{Next, Opened, PassedType};
 pub(crate) use read::Reading;
 pub(crate) use write::Writing;
 
@@ -50,6 +52,7 @@ use core::any::Any;
 use core::fmt::Debug;
 
 use crate::cdr::{Decoder, Encoder};
+use crate::typecode::{TypeDesc, Typed};
 use crate::{DecodeError, EncodeError};
 
 /// What a [`Value`] may be a handle to: a concrete value type, an abstract one or [`ValueBase`].
@@ -70,6 +73,9 @@ pub trait ValueType: Any + Clone + Debug + Default + PartialEq + Send + Sync {
 
     /// The ids of the bases to which a receiver may truncate it, nearest first.
     const TRUNCATABLE: &'static [&'static str] = &[];
+
+    /// Its type code as data, without which a value of this type is in an any only where the any's own type code names the type.
+    const TYPE: Option<&'static TypeDesc> = None;
 
     /// Whether its state is what [`CustomMarshal`] writes, always in chunks.
     const CUSTOM: bool = false;
@@ -108,6 +114,15 @@ pub struct ValueBase;
 
 impl ValueForm for ValueBase {
     const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/ValueBase:1.0";
+}
+
+/// A place of a value type is described as the type itself is.
+impl<V: ValueForm + Typed> Typed for Value<V> {
+    const DESC: &'static TypeDesc = V::DESC;
+}
+
+impl Typed for ValueBase {
+    const DESC: &'static TypeDesc = TypeDesc::VALUE_BASE;
 }
 
 /// A value type that has `B` among its bases, or abstract bases: see [`Value::upcast`].

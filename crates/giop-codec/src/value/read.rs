@@ -2,11 +2,13 @@
 
 use core::fmt;
 use core::ops::Range;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::graph::{Graph, Link, Node};
 use super::header::{CHUNKED, CODEBASE, ID_LIST, INDIRECTION, NULL, ONE_ID, TYPE_INFO, is_chunk, is_header};
-use super::{Factory, Flow, Progress, Value, ValueForm};
+use super::pass::Passed;
+use super::{Factories, Factory, Flow, Progress, Value, ValueForm};
 use crate::cdr::{Chunks, Decoder};
 use crate::{DecodeError, DecodeErrorKind};
 
@@ -20,10 +22,16 @@ const MAX_IDS: usize = 64;
 pub(crate) struct Reading<'a> {
     pub(crate) chunks: Chunks<'a>,
     /// Chunked values around what is read.
-    level: u32,
+    pub(super) level: u32,
     /// Values from this level on have ended, by an end tag read before their turn.
-    ended: Option<u32>,
+    pub(super) ended: Option<u32>,
     values: Vec<(usize, Found)>,
+    /// Values read from before where the reader was: out of anys.
+    again: BTreeMap<usize, Found>,
+    /// Values in anys, of which only the octets are known.
+    pub(super) passed: BTreeMap<usize, Passed>,
+    /// What the values of an any that was made here need.
+    pub(super) made: Option<&'a Arc<Factories>>,
     /// Of a repository id the index in `names`.
     ids: Vec<(usize, usize)>,
     lists: Vec<(usize, Range<usize>)>,
@@ -40,7 +48,28 @@ pub(crate) struct Reading<'a> {
 struct Found {
     graph: usize,
     node: u32,
+    /// Chunked values around.
+    level: u32,
     factory: &'static Factory,
+}
+
+/// How a value begins.
+pub(super) enum Start {
+    Null,
+    /// An indirection to this position.
+    Back(usize),
+    Header(Header),
+}
+
+/// What is before a state.
+pub(super) struct Header {
+    /// Of the tag.
+    pub(super) at: usize,
+    pub(super) chunked: bool,
+    /// In `names`.
+    pub(super) ids: Range<usize>,
+    /// Where the chunk ends in which it began.
+    pub(super) around: Option<usize>,
 }
 
 /// A value whose state is being read.
@@ -64,6 +93,9 @@ impl Clone for Reading<'_> {
             level: self.level,
             ended: self.ended,
             values: self.values.clone(),
+            again: self.again.clone(),
+            passed: self.passed.clone(),
+            made: self.made,
             ids: self.ids.clone(),
             lists: self.lists.clone(),
             urls: self.urls.clone(),
@@ -88,11 +120,11 @@ fn find<T>(table: &[(usize, T)], position: usize) -> Option<&T> {
 }
 
 impl<'a> Decoder<'a> {
-    fn reading(&mut self) -> &mut Reading<'a> {
+    pub(super) fn reading(&mut self) -> &mut Reading<'a> {
         self.values.get_or_insert_default()
     }
 
-    fn malformed(&self, at: usize) -> DecodeError {
+    pub(super) fn malformed(&self, at: usize) -> DecodeError {
         DecodeError::new(DecodeErrorKind::Malformed, at)
     }
 
@@ -112,11 +144,12 @@ impl<'a> Decoder<'a> {
         let (value, is_new) = self.begin_value()?;
         if is_new {
             self.read_states(floor)?;
-            let reading = self.reading();
-            let nodes = reading.nodes.take().unwrap_or_default();
-            if let Some(graph) = reading.graphs.last() {
-                graph.fill(nodes.into_iter().flatten().collect());
-            }
+        }
+        let reading = self.reading();
+        if let Some(nodes) = reading.nodes.take()
+            && let Some(graph) = reading.graphs.last()
+        {
+            graph.fill(nodes.into_iter().flatten().collect());
         }
         self.rewrites = rewrites;
         // From now on it keeps its graph.
@@ -125,28 +158,43 @@ impl<'a> Decoder<'a> {
 
     /// Reads null, an indirection, or the header of a value whose state comes next: then it is `true`.
     pub(super) fn begin_value<V: ValueForm>(&mut self) -> Result<(Option<Value<V>>, bool), DecodeError> {
-        let (tag, around) = self.value_tag()?;
-        let at = self.position() - 4;
-        if tag == NULL {
-            return Ok((None, false));
+        match self.read_start()? {
+            Start::Null => Ok((None, false)),
+            Start::Back(target) => self.value_again(target).map(|value| (value, false)),
+            Start::Header(header) => self.begin_state(header, None).map(|value| (value, true)),
         }
-        if tag == INDIRECTION {
-            let target = self.indirection_target()?;
-            let reading = self.reading();
-            let found = find(&reading.values, target).copied();
-            let found = found.filter(|found| found.factory.cast::<V>().is_some());
-            let Some(found) = found else { return Err(self.malformed(at)) };
-            return Ok((self.reading().handle(found), false));
+    }
+
+    /// A value that began at this position.
+    fn value_again<V: ValueForm>(&mut self, target: usize) -> Result<Option<Value<V>>, DecodeError> {
+        let at = self.position() - 8;
+        let reading = self.reading();
+        let found = find(&reading.values, target).or_else(|| reading.again.get(&target)).copied();
+        if let Some(found) = found {
+            found.factory.cast::<V>().ok_or_else(|| self.malformed(at))?;
+            return Ok(self.reading().handle(found));
         }
-        if !is_header(tag) {
-            return Err(self.malformed(at));
-        }
-        let chunked = tag & CHUNKED != 0;
-        if self.reading().level > 0 && !chunked {
-            return Err(self.malformed(at));
-        }
-        let ids = self.read_type_info(tag)?;
-        let (factory, truncated) = self.choose::<V>(ids, at)?;
+        let Some(passed) = reading.passed.get(&target).cloned() else { return Err(self.malformed(at)) };
+        // It is in an any, as octets.
+        let floor = reading.frames.len();
+        self.revisit(target, passed.level, |d| match d.read_start()? {
+            Start::Header(header) => {
+                let value = d.begin_state(header, passed.implied.as_deref())?;
+                d.read_states(floor)?;
+                Ok(value)
+            }
+            Start::Null | Start::Back(_) => Err(d.malformed(target)),
+        })
+    }
+
+    /// Makes the value whose header was read; one without ids is of the type that is implied, else of that of the place.
+    fn begin_state<V: ValueForm>(
+        &mut self,
+        header: Header,
+        implied: Option<&str>,
+    ) -> Result<Option<Value<V>>, DecodeError> {
+        let Header { at, chunked, ids, around } = header;
+        let (factory, truncated) = self.choose::<V>(ids, implied, at)?;
         if truncated && !chunked {
             return Err(DecodeError::new(DecodeErrorKind::NoValueFactory, at));
         }
@@ -159,19 +207,69 @@ impl<'a> Decoder<'a> {
         let nodes = reading.nodes.get_or_insert_default();
         let node = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
         nodes.push(Some((factory.new)()));
-        let found = Found { graph: reading.graphs.len() - 1, node, factory };
-        reading.values.push((at, found));
+        let found = Found { graph: reading.graphs.len() - 1, node, level: reading.level, factory };
+        // A part of what is in an any may have been read before the whole: then it is that one.
+        let mut known = found;
+        if reading.values.last().is_none_or(|(last, _)| *last < at) {
+            reading.values.push((at, found));
+        } else if let Some(before) = find(&reading.values, at) {
+            known = *before;
+        } else {
+            known = *reading.again.entry(at).or_insert(found);
+        }
         let skips = truncated || factory.custom;
         reading.frames.push(Frame { node, part: 0, at: Progress::default(), chunked, skips, around });
-        let value = reading.handle(found);
+        known.factory.cast::<V>().ok_or(DecodeError::new(DecodeErrorKind::Malformed, at))?;
+        let reading = self.reading();
+        let value = reading.handle(known);
+        self.enter_state(chunked)?;
+        Ok(value)
+    }
+
+    /// Reads what is before a state.
+    pub(super) fn read_start(&mut self) -> Result<Start, DecodeError> {
+        let (tag, around) = self.value_tag()?;
+        let at = self.position() - 4;
+        match tag {
+            NULL => return Ok(Start::Null),
+            INDIRECTION => return self.indirection_target().map(Start::Back),
+            _ => {}
+        }
+        let chunked = tag & CHUNKED != 0;
+        if !is_header(tag) || (self.reading().level > 0 && !chunked) {
+            return Err(self.malformed(at));
+        }
+        let ids = self.read_type_info(tag)?;
+        Ok(Start::Header(Header { at, chunked, ids, around }))
+    }
+
+    /// A state begins.
+    pub(super) fn enter_state(&mut self, chunked: bool) -> Result<(), DecodeError> {
         if chunked {
+            let reading = self.reading();
             reading.level += 1;
             if reading.level == 1 {
                 self.begin_chunks()?;
             }
             self.await_chunk();
         }
-        Ok((value, true))
+        Ok(())
+    }
+
+    /// A state was read as far as it is known.
+    pub(super) fn leave_state(
+        &mut self,
+        chunked: bool,
+        skips: bool,
+        around: Option<usize>,
+    ) -> Result<(), DecodeError> {
+        if chunked {
+            self.end_chunked(skips)?;
+            if let Some(end) = around {
+                self.resume_chunk(end)?;
+            }
+        }
+        Ok(())
     }
 
     /// The tag of a value that comes next; in a chunked value that is null or an indirection in a chunk, or a header between two.
@@ -286,19 +384,20 @@ impl<'a> Decoder<'a> {
     fn choose<V: ValueForm>(
         &mut self,
         ids: Range<usize>,
+        implied: Option<&str>,
         at: usize,
     ) -> Result<(&'static Factory, bool), DecodeError> {
         let unknown = DecodeError::new(DecodeErrorKind::NoValueFactory, at);
-        if ids.is_empty() {
+        let names = self.values.as_ref().and_then(|reading| reading.names.get(ids)).unwrap_or_default();
+        if names.is_empty() && implied.is_none() {
             return V::FACTORY.map(|factory| (factory, false)).ok_or(unknown);
         }
-        let factories = self.factories();
-        let ids = self.reading().names.get(ids).unwrap_or_default();
-        ids.iter()
+        let names = names.iter().copied().chain(implied.filter(|_| names.is_empty()));
+        names
             .enumerate()
             .find_map(|(index, id)| {
-                let own = V::FACTORY.filter(|own| own.repository_id == *id);
-                let factory = own.or_else(|| factories?.find(id))?;
+                let own = V::FACTORY.filter(|own| own.repository_id == id);
+                let factory = own.or_else(|| self.find_factory(id))?;
                 factory.cast::<V>()?;
                 Some((factory, index > 0))
             })
@@ -321,12 +420,7 @@ impl<'a> Decoder<'a> {
                 if let Some(place) = reading.node(frame.node) {
                     *place = Some(node);
                 }
-                if frame.chunked {
-                    self.end_chunked(frame.skips)?;
-                    if let Some(end) = frame.around {
-                        self.resume_chunk(end)?;
-                    }
-                }
+                self.leave_state(frame.chunked, frame.skips, frame.around)?;
                 continue;
             }
             let mut at = frame.at;
@@ -391,10 +485,21 @@ impl<'a> Decoder<'a> {
     }
 }
 
-impl Reading<'_> {
+impl<'a> Reading<'a> {
     /// Whether the value that is read has ended already, by the end tag of one inside of it.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.is_some()
+    }
+
+    /// How deep in chunked values the value there is, and of which type, where it was made.
+    pub(super) fn found(&self, position: usize) -> Option<(u32, &'static str)> {
+        let found = find(&self.values, position).or_else(|| self.again.get(&position))?;
+        Some((found.level, found.factory.repository_id))
+    }
+
+    /// The repository ids of a header.
+    pub(super) fn names(&self, ids: Range<usize>) -> &[&'a str] {
+        self.names.get(ids).unwrap_or_default()
     }
 
     fn node(&mut self, index: u32) -> Option<&mut Option<Box<dyn Node>>> {

@@ -2,13 +2,14 @@
 
 use core::fmt;
 use core::hash::{Hash, Hasher};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::graph::Graph;
 use super::header::{CHUNKED, ID_LIST, INDIRECTION, NULL, ONE_ID, VALUE, is_explicit};
-use super::{Factory, Flow, Progress, Value, ValueForm};
-use crate::cdr::{Encoder, Nilable};
+use super::{Factories, Factory, Flow, Progress, Value, ValueForm};
+use crate::cdr::{CdrEncode, Encoder, Nilable};
 use crate::{EncodeError, EncodeErrorKind};
 
 /// Values in members of values that are not [parts](super::ValuePart), one inside of the other, and the outermost one: a receiver takes
@@ -19,13 +20,17 @@ const DEPTH: usize = 65;
 #[derive(Default)]
 pub(crate) struct Writing {
     values: HashMap<Place, usize>,
-    ids: HashMap<&'static str, usize>,
+    pub(super) ids: HashMap<Cow<'static, str>, usize>,
     /// By the first id.
     lists: HashMap<&'static str, usize>,
+    /// Of values in anys.
+    pub(super) passed_lists: HashMap<Arc<[Arc<str>]>, usize>,
+    /// The types of values in anys that were put into another one.
+    pub(super) made: Factories,
     frames: Vec<Frame>,
     depth: usize,
     /// Chunked values around.
-    level: u32,
+    pub(super) level: u32,
     chunk: Option<Chunk>,
     /// The last end tag: where in the head, and the position behind it.
     end: Option<(usize, usize)>,
@@ -75,7 +80,19 @@ impl Writing {
         self.values.retain(|_, at| *at < position);
         self.ids.retain(|_, at| *at < position);
         self.lists.retain(|_, at| *at < position);
+        self.passed_lists.retain(|_, at| *at < position);
         self.end = None;
+    }
+
+    /// The types of all values that were written.
+    pub(crate) fn take_types(&mut self) -> Factories {
+        let mut types = core::mem::take(&mut self.made);
+        for place in self.values.keys() {
+            if let Some(node) = place.graph.node(place.index) {
+                types.add(node.factory());
+            }
+        }
+        types
     }
 }
 
@@ -86,7 +103,7 @@ impl fmt::Debug for Writing {
 }
 
 impl Encoder {
-    fn writing(&mut self) -> &mut Writing {
+    pub(super) fn writing(&mut self) -> &mut Writing {
         self.values.get_or_insert_default()
     }
 
@@ -145,7 +162,7 @@ impl Encoder {
     }
 
     /// Refers to a place before this one.
-    fn put_indirection(&mut self, to: usize) -> Result<(), EncodeError> {
+    pub(super) fn put_indirection(&mut self, to: usize) -> Result<(), EncodeError> {
         self.put_u32(INDIRECTION);
         let offset = i64::try_from(self.position() - to).ok().and_then(|back| i32::try_from(-back).ok());
         self.put_i32(offset.ok_or(EncodeErrorKind::TooLong)?);
@@ -159,7 +176,7 @@ impl Encoder {
         self.align(4);
         let at = self.position();
         if !is_explicit(repository_id) {
-            self.writing().ids.insert(repository_id, at);
+            self.writing().ids.insert(Cow::Borrowed(repository_id), at);
         }
         self.put_ascii(repository_id)
     }
@@ -224,7 +241,7 @@ impl Encoder {
     }
 
     /// Makes room for the length of a chunk.
-    fn open_chunk(&mut self) {
+    pub(super) fn open_chunk(&mut self) {
         let before = self.head().len();
         self.put_u32(0);
         let chunk = Chunk { before, length_at: self.head().len() - 4, start: self.position() };
@@ -232,7 +249,7 @@ impl Encoder {
     }
 
     /// Ends the open chunk; one without octets never was.
-    fn close_chunk(&mut self) -> Result<(), EncodeError> {
+    pub(super) fn close_chunk(&mut self) -> Result<(), EncodeError> {
         let Some(Chunk { before, length_at, start }) = self.writing().chunk.take() else { return Ok(()) };
         let length = self.position() - start;
         if length == 0 {
@@ -245,7 +262,7 @@ impl Encoder {
     }
 
     /// Ends the innermost chunked value. Where the one inside of it ended last, that end is theirs.
-    fn end_chunked(&mut self) -> Result<(), EncodeError> {
+    pub(super) fn end_chunked(&mut self) -> Result<(), EncodeError> {
         self.close_chunk()?;
         let position = self.position();
         let writing = self.writing();
@@ -281,5 +298,12 @@ impl<V: ValueForm> Nilable for Value<V> {
 
     fn decode_nilable(d: &mut crate::cdr::Decoder<'_>) -> Result<Option<Value<V>>, crate::DecodeError> {
         d.read_value()
+    }
+}
+
+/// As in a place of its type, where null would be possible.
+impl<V: ValueForm> CdrEncode for Value<V> {
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        e.put_value(self)
     }
 }

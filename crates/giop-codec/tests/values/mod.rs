@@ -3,11 +3,62 @@
 
 use bytes::Bytes;
 use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder, Seq};
+use giop_codec::typecode::{
+    Definition, Shape, TcKind, TypeDesc, Typed, ValueMemberDesc, ValueModifier, Visibility,
+};
 use giop_codec::value::{
     Casts, CustomMarshal, Extends, Factories, Flow, Progress, Value, ValueBase, ValueForm, ValuePart,
     ValueType,
 };
 use giop_codec::{ByteOrder, DecodeError, EncodeError, Version};
+
+/// What types say of themselves.
+macro_rules! typed {
+    ($($name:ty, $id:literal $short:literal = $shape:expr;)*) => {$(
+        impl Typed for $name {
+            const DESC: &'static TypeDesc = &TypeDesc::Defined(|| {
+                static DEFINITION: Definition = Definition::new($id, $short, $shape);
+                &DEFINITION
+            });
+        }
+    )*};
+}
+
+const fn class(
+    modifier: ValueModifier,
+    base: Option<&'static TypeDesc>,
+    members: &'static [ValueMemberDesc],
+) -> Shape {
+    Shape::Value { kind: TcKind::Value, modifier, base, members }
+}
+
+const fn of<T: Typed>(name: &'static str) -> ValueMemberDesc {
+    (name, T::DESC, Visibility::Public)
+}
+
+type Of<V> = Option<Value<V>>;
+
+typed! {
+    Base, "IDL:T/Base:1.0" "Base" = class(ValueModifier::None, None, &[of::<i16>("b")]);
+    Derived, "IDL:T/Derived:1.0" "Derived" = class(ValueModifier::Truncatable, Some(Base::DESC), &[of::<i32>("d")]);
+    Vb2, "IDL:T/VB2:1.0" "VB2" = class(ValueModifier::None, Some(Base::DESC), &[of::<i32>("d")]);
+    LNode, "IDL:T/LNode:1.0" "LNode" = class(ValueModifier::None, None, &[of::<i32>("v"), of::<Of<LNode>>("next")]);
+    Hdr, "IDL:T/Hdr:1.0" "Hdr" = class(ValueModifier::None, None, &[of::<i32>("h")]);
+    Tp, "IDL:T/TP:1.0" "TP" = class(
+        ValueModifier::Truncatable, Some(Hdr::DESC), &[of::<Of<LNode>>("a"), of::<i32>("mid"), of::<Of<LNode>>("z")]
+    );
+    Tree, "IDL:T/Tree:1.0" "Tree" = class(ValueModifier::None, None, &[
+        of::<String>("name"), of::<Vec<Of<Tree>>>("kids"), of::<Vec<Pair>>("pairs"), of::<Of<ValueBase>>("any"),
+    ]);
+    Named, "IDL:T/Named:1.0" "Named" = class(ValueModifier::Abstract, None, &[]);
+    Raw, "IDL:T/Raw:1.0" "Raw" = class(ValueModifier::Custom, Some(Base::DESC), &[]);
+    Wrap, "IDL:T/Wrap:1.0" "Wrap" = class(ValueModifier::Truncatable, Some(Hdr::DESC), &[
+        of::<Of<Tree>>("tree"), of::<Bytes>("data"), of::<Seq<f64>>("numbers"), of::<i32>("tail"),
+    ]);
+    BoxStr, "IDL:T/BoxStr:1.0" "BoxStr" = Shape::ValueBox(String::DESC);
+    Pair, "IDL:T/Pair:1.0" "Pair" =
+        Shape::Struct(&[("left", Of::<Tree>::DESC), ("o", u8::DESC), ("right", Of::<Base>::DESC)]);
+}
 
 /// One part that is no value.
 macro_rules! plain {
@@ -24,6 +75,7 @@ macro_rules! value {
         impl ValueType for $name {
             const REPOSITORY_ID: &'static str = $id;
             const PARTS: u32 = $parts;
+            const TYPE: Option<&'static TypeDesc> = Some(<$name as Typed>::DESC);
             $(const $c: $ct = $cv;)*
 
             fn casts(to: &mut Casts<'_>) {

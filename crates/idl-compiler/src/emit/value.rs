@@ -205,6 +205,8 @@ impl Cx<'_> {
             impl #v1::ValueType for #path {
                 const REPOSITORY_ID: &'static ::core::primitive::str = #id;
                 const PARTS: ::core::primitive::u32 = #parts;
+                const TYPE: ::core::option::Option<&'static #v1::TypeDesc> =
+                    ::core::option::Option::Some(<#path as #v1::Typed>::DESC);
                 #truncatable
                 #custom_mark
 

@@ -1,0 +1,207 @@
+//! Values of which no Rust type is known: walked by their type codes, from one stream to another.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::header::{CHUNKED, ID_LIST, NULL, ONE_ID, VALUE, is_explicit};
+use super::read::{Header, Start};
+use super::{Factories, Factory};
+use crate::cdr::{Decoder, Encoder};
+use crate::typecode::TypeCode;
+use crate::{DecodeError, EncodeError};
+
+/// A value that was walked over.
+#[derive(Clone, Debug)]
+pub(crate) struct Passed {
+    /// Chunked values around.
+    pub(super) level: u32,
+    /// The repository id, where its header has none.
+    pub(super) implied: Option<Arc<str>>,
+}
+
+/// How a value begins.
+pub(crate) enum Next<'a> {
+    Null,
+    /// One that began at this position.
+    Back(usize),
+    /// One whose state comes next, with the repository ids that its header has.
+    New(Opened, Vec<&'a str>),
+}
+
+/// A value whose header was read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opened {
+    /// The position of its tag.
+    pub(crate) at: usize,
+    pub(crate) chunked: bool,
+    around: Option<usize>,
+}
+
+/// What the header says of a value's type when it is written.
+#[derive(Debug)]
+pub(crate) struct PassedType {
+    /// Its own repository id, then those to which it may be truncated.
+    pub(crate) ids: Arc<[Arc<str>]>,
+}
+
+impl<'a> Decoder<'a> {
+    /// The type with this repository id, if the context knows it.
+    pub(super) fn find_factory(&self, id: &str) -> Option<&'static Factory> {
+        let made = || self.values.as_ref()?.made?.find(id);
+        self.factories().and_then(|factories| factories.find(id)).or_else(made)
+    }
+
+    /// The type code of the value type with this repository id, if the context knows it.
+    pub(crate) fn value_type(&self, id: &str) -> Option<TypeCode> {
+        self.find_factory(id)?.desc.map(TypeCode::of_desc)
+    }
+
+    /// What the values of an any that was made here need.
+    pub(crate) fn made_types(&self) -> Option<&'a Arc<Factories>> {
+        self.values.as_ref()?.made
+    }
+
+    /// The same decoder, with what values need that were made here.
+    pub(crate) fn with_made_types(mut self, made: Option<&'a Arc<Factories>>) -> Decoder<'a> {
+        if made.is_some() {
+            self.reading().made = made;
+        }
+        self
+    }
+
+    /// Reads what is before the state of a value.
+    pub(crate) fn next_value(&mut self) -> Result<Next<'a>, DecodeError> {
+        Ok(match self.read_start()? {
+            Start::Null => Next::Null,
+            Start::Back(target) => Next::Back(target),
+            Start::Header(Header { at, chunked, ids, around }) => {
+                Next::New(Opened { at, chunked, around }, self.reading().names(ids).to_vec())
+            }
+        })
+    }
+
+    /// The state of a value begins that will be known by where it began; `implied` is its repository id, where the header has
+    /// none.
+    pub(crate) fn enter_passed(
+        &mut self,
+        value: Opened,
+        implied: Option<&Arc<str>>,
+    ) -> Result<(), DecodeError> {
+        let reading = self.reading();
+        let passed = Passed { level: reading.level, implied: implied.cloned() };
+        reading.passed.insert(value.at, passed);
+        self.enter_state(value.chunked)
+    }
+
+    /// The state of a value was read; `skips` where there may be more than is known.
+    pub(crate) fn leave_passed(&mut self, value: Opened, skips: bool) -> Result<(), DecodeError> {
+        self.leave_state(value.chunked, skips, value.around)
+    }
+
+    /// Reads the value that began at a position, and comes back. `f` gets the repository id, where the header may have none.
+    pub(crate) fn pass_again<R>(
+        &mut self,
+        position: usize,
+        f: impl FnOnce(&mut Self, Option<Arc<str>>) -> Result<R, DecodeError>,
+    ) -> Result<R, DecodeError> {
+        let at = self.position() - 8;
+        let reading = self.reading();
+        let passed = reading.passed.get(&position).cloned();
+        let found = || {
+            let (level, id) = reading.found(position)?;
+            Some(Passed { level, implied: Some(Arc::from(id)) })
+        };
+        let passed = passed.or_else(found).ok_or_else(|| self.malformed(at))?;
+        self.revisit(position, passed.level, |d| f(d, passed.implied))
+    }
+
+    /// Reads from a position on where a value began, inside of that many chunked ones, and comes back.
+    pub(super) fn revisit<R>(
+        &mut self,
+        position: usize,
+        level: u32,
+        f: impl FnOnce(&mut Self) -> Result<R, DecodeError>,
+    ) -> Result<R, DecodeError> {
+        let at = self.position();
+        let Some(view) = self.look_at(position, level > 0)? else { return Err(self.malformed(at)) };
+        let reading = self.reading();
+        let before = (core::mem::replace(&mut reading.level, level), reading.ended.take());
+        let result = self.nested(f);
+        let reading = self.reading();
+        (reading.level, reading.ended) = before;
+        self.look_back(view);
+        result
+    }
+}
+
+impl Encoder {
+    /// What the values of an any that is put into another one need.
+    pub(crate) fn note_made_types(&mut self, made: &Factories) {
+        if self.is_keeping() {
+            self.writing().made.merge(made);
+        }
+    }
+
+    /// Writes null.
+    pub(crate) fn put_null(&mut self) {
+        self.put_u32(NULL);
+    }
+
+    /// Refers to the value at this position.
+    pub(crate) fn put_back(&mut self, position: usize) -> Result<(), EncodeError> {
+        self.put_indirection(position)
+    }
+
+    /// Writes the header of a value, always with its id, and with all of them where the type is not `exact`ly that of the place:
+    /// the position of its tag, and whether its state is in chunks.
+    pub(crate) fn open_passed(&mut self, of: &PassedType, exact: bool) -> Result<(usize, bool), EncodeError> {
+        let inside = self.writing().level > 0;
+        let list = !exact && of.ids.len() > 1;
+        let chunked = inside || list;
+        if inside {
+            self.close_chunk()?;
+        }
+        let type_info = if list { ID_LIST } else { ONE_ID };
+        self.put_u32(VALUE | type_info | if chunked { CHUNKED } else { 0 });
+        let at = self.position() - 4;
+        match of.ids.first() {
+            Some(id) if !list => self.put_passed_id(id)?,
+            _ => self.put_passed_ids(&of.ids)?,
+        }
+        if chunked {
+            self.writing().level += 1;
+            self.open_chunk();
+        }
+        Ok((at, chunked))
+    }
+
+    /// The state is written.
+    pub(crate) fn close_passed(&mut self, chunked: bool) -> Result<(), EncodeError> {
+        if chunked { self.end_chunked() } else { Ok(()) }
+    }
+
+    fn put_passed_id(&mut self, id: &str) -> Result<(), EncodeError> {
+        if let Some(at) = self.writing().ids.get(id).copied() {
+            return self.put_indirection(at);
+        }
+        self.align(4);
+        let at = self.position();
+        if !is_explicit(id) {
+            self.writing().ids.insert(Cow::Owned(id.to_owned()), at);
+        }
+        self.put_ascii(id)
+    }
+
+    fn put_passed_ids(&mut self, ids: &Arc<[Arc<str>]>) -> Result<(), EncodeError> {
+        if let Some(at) = self.writing().passed_lists.get(ids).copied() {
+            return self.put_indirection(at);
+        }
+        self.align(4);
+        let at = self.position();
+        if !ids.iter().any(|id| is_explicit(id)) {
+            self.writing().passed_lists.insert(Arc::clone(ids), at);
+        }
+        self.put_len(ids.len())?;
+        ids.iter().try_for_each(|id| self.put_ascii(id))
+    }
+}
