@@ -26,6 +26,8 @@ pub enum EncodeErrorKind {
     NoWideCodeSet,
     /// A local object, interface or value cannot leave its process (`MARSHAL` minor OMG 4).
     LocalObject,
+    /// An object of an ORB that does not listen, which nobody could call back (`BAD_PARAM`).
+    NoEndpoint,
     /// Values in members of values that are nested more than 64 deep, which no receiver takes (`MARSHAL`).
     DepthLimit,
     /// A value that has no representation on the wire for another reason (`MARSHAL`).
@@ -46,6 +48,9 @@ impl EncodeErrorKind {
                 "no code set for wchar and wstring was negotiated with the peer"
             }
             EncodeErrorKind::LocalObject => "local object cannot be marshalled",
+            EncodeErrorKind::NoEndpoint => {
+                "object of an ORB that does not listen, so nobody could call it: add .listen(..) to the ORB's builder"
+            }
             EncodeErrorKind::DepthLimit => "values are nested deeper than a receiver takes",
             EncodeErrorKind::Unrepresentable => "value has no CDR representation",
         }
@@ -77,7 +82,7 @@ impl EncodeError {
         let request = completed != CompletionStatus::Yes;
         let (kind, minor) = match self.kind {
             EncodeErrorKind::CharNotInCodeSet => CHAR_NOT_IN_CODE_SET,
-            EncodeErrorKind::EmbeddedNul | EncodeErrorKind::BoundExceeded => {
+            EncodeErrorKind::EmbeddedNul | EncodeErrorKind::BoundExceeded | EncodeErrorKind::NoEndpoint => {
                 (SystemExceptionKind::BadParam, MinorCode::NONE)
             }
             EncodeErrorKind::IllegalDiscriminator => {

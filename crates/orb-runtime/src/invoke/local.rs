@@ -3,8 +3,9 @@
 use std::any::Any;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 
@@ -56,21 +57,31 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
             return Err(crate::orb::closed().into());
         }
         let deadline = super::deadline(target, crate::link::now());
-        orb.accepting().await;
-        let _entered = self.entry.enter();
+        let mut timer = deadline.map(|at| Box::pin(tokio::time::sleep_until(at.into())));
+        let accepting = &mut pin!(orb.accepting());
+        poll_fn(|cx| match accepting.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(Ok(())),
+            Poll::Pending => match timer.as_mut().map(|timer| timer.as_mut().poll(cx)) {
+                Some(Poll::Ready(())) => Poll::Ready(Err(held(operation))),
+                _ => Poll::Pending,
+            },
+        })
+        .await?;
+        let Some(_entered) = self.entry.enter() else {
+            return Err(orb.no_such_object(self.entry.key.as_slice()).into());
+        };
         let request = Request::local(Arc::clone(orb), Arc::clone(&self.entry), operation.name, deadline);
         let mut future = f(&self.servant);
-        let mut timer = deadline.map(|at| Box::pin(tokio::time::sleep_until(at.into())));
         let outcome = poll_fn(|cx| {
             let polled = catch_unwind(AssertUnwindSafe(|| request.enter(|| future.as_mut().poll(cx))));
             match polled {
-                Ok(std::task::Poll::Pending) => {}
+                Ok(Poll::Pending) => {}
                 Ok(ready) => return ready,
-                Err(panic) => return std::task::Poll::Ready(Err(panicked(&*panic).into())),
+                Err(panic) => return Poll::Ready(Err(panicked(&*panic).into())),
             }
             match timer.as_mut().map(|timer| timer.as_mut().poll(cx)) {
-                Some(std::task::Poll::Ready(())) => std::task::Poll::Ready(Err(late(operation).into())),
-                _ => std::task::Poll::Pending,
+                Some(Poll::Ready(())) => Poll::Ready(Err(late(operation).into())),
+                _ => Poll::Pending,
             }
         })
         .await;
@@ -92,6 +103,15 @@ fn nothing<T: 'static>() -> Option<T> {
         *nothing = Some(());
     }
     nothing
+}
+
+#[cold]
+fn held(operation: &Operation) -> SystemException {
+    SystemException::new(SystemExceptionKind::Timeout, minor::TIMEOUT_REPLY_END, CompletionStatus::No)
+        .because(format!(
+            "`{}` was held at the deadline: this ORB does not accept requests yet",
+            operation.name
+        ))
 }
 
 #[cold]

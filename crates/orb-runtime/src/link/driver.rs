@@ -85,17 +85,20 @@ impl Driver {
             let octets = incoming.message();
             trace::wire(Way::In, self.link.peer(), incoming.operation(), octets, octets.len());
         }
-        if incoming.response() == ResponseFlags::Server {
-            self.acknowledge(&incoming);
-        }
         let sets = Some(incoming.code_sets());
         self.find(incoming.key());
-        let Some(entry) = &self.last else {
-            let to = ReplyTo::new(&incoming);
+        if self.last.is_none() {
+            let mut to = ReplyTo::new(&incoming);
+            // The server does not have it then.
+            to.wanted |= incoming.response() == ResponseFlags::Server;
             return Some(
                 to.system_exception(self.running.encoder(), self.orb.no_such_object(incoming.key())),
             );
-        };
+        }
+        if incoming.response() == ResponseFlags::Server {
+            self.acknowledge(&incoming);
+        }
+        let Some(entry) = &self.last else { return None };
         self.running.start(cx, entry, incoming, sets)
     }
 
@@ -143,9 +146,12 @@ impl Driver {
         state
     }
 
-    fn locate(&mut self, locate: &IncomingLocate) {
-        let status = match self.orb.adapter().find(locate.key()) {
+    fn locate(&mut self, cx: &mut Context<'_>, locate: &IncomingLocate) {
+        let adapter = self.orb.adapter();
+        let status = match adapter.find(locate.key()) {
             Some(_) => LocateStatus::ObjectHere,
+            // It may come yet: requests are taken in, and answered when the ORB accepts them.
+            None if adapter.may_come(locate.key()) && self.orb.is_holding(cx) => LocateStatus::ObjectHere,
             None => LocateStatus::UnknownObject,
         };
         let mut encoder = self.running.encoder();
@@ -216,7 +222,7 @@ impl Driver {
                 Some(Event::Request(incoming)) => self.together.push_back(incoming),
                 Some(Event::Locate(locate)) => {
                     drop(state);
-                    self.locate(&locate);
+                    self.locate(cx, &locate);
                     state = link.lock();
                 }
                 Some(Event::Cancelled(token)) => {

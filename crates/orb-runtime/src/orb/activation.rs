@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Orb, OrbCore};
 use crate::reference::{ObjectRef, Reference};
-use crate::serve::adapter::RunMode;
+use crate::serve::adapter::{KeyRefused, RunMode};
 use crate::serve::{Servant, Serves, Skeleton};
 
 /// Why a servant could not be activated.
@@ -14,6 +14,9 @@ pub enum ActivateError {
     /// Another object is active under this key.
     #[error("the key `{0}` is in use: deactivate the object that has it, or take another")]
     KeyInUse(String),
+    /// Keys that start so are the ORB's own.
+    #[error("the key `{0}` starts as those that the ORB makes: take another")]
+    ReservedKey(String),
     /// The ORB has shut down.
     #[error("the ORB is shutting down")]
     Closed,
@@ -44,7 +47,7 @@ impl Orb {
     /// Activates a servant under a plain key: `corbaloc::HOST:PORT/NAME` reaches it, before and after a restart.
     ///
     /// # Errors
-    /// [`ActivateError::KeyInUse`] where the name is taken.
+    /// [`ActivateError::KeyInUse`] where the name is taken, [`ActivateError::ReservedKey`] where it starts as those that the ORB makes.
     pub fn activate_named<R, S>(&self, name: impl AsRef<[u8]>, servant: S) -> Result<R, ActivateError>
     where
         R: Serves<S>,
@@ -126,11 +129,15 @@ impl Activation {
             return Err(ActivateError::Closed);
         }
         let entry = match &self.name {
-            Some(name) => self
-                .core
-                .adapter()
-                .activate_named(name, skeleton, self.mode)
-                .map_err(|_| ActivateError::KeyInUse(String::from_utf8_lossy(name).into_owned()))?,
+            Some(name) => {
+                self.core.adapter().activate_named(name, skeleton, self.mode).map_err(|refused| {
+                    let name = String::from_utf8_lossy(name).into_owned();
+                    match refused {
+                        KeyRefused::InUse => ActivateError::KeyInUse(name),
+                        KeyRefused::Reserved => ActivateError::ReservedKey(name),
+                    }
+                })?
+            }
             None => self.core.adapter().activate(skeleton, self.mode),
         };
         Ok(ObjectRef::local(&self.core, &entry))

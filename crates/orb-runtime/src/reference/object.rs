@@ -11,7 +11,7 @@ use giop_codec::code_set::CodeSetComponentInfo;
 use giop_codec::giop::{ObjectKey, ServiceContext};
 use giop_codec::ior::{IiopProfile, Ior, TaggedComponent};
 use giop_codec::typecode::{TypeDesc, Typed};
-use giop_codec::{DecodeError, DecodeErrorKind, EncodeError, Version};
+use giop_codec::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 
 use super::{CallOptions, Reference};
 use crate::link::Link;
@@ -332,6 +332,9 @@ impl Hash for ObjectRef {
 impl CdrEncode for ObjectRef {
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         e.note_context(self.orb());
+        if self.core.home.is_some() && self.core.ior.is_nil() {
+            return Err(EncodeErrorKind::NoEndpoint.into());
+        }
         self.core.ior.encode(e)
     }
 }

@@ -57,17 +57,26 @@ pub(crate) struct Entry {
     pub(crate) mode: RunMode,
     pub(crate) threads: Arc<Semaphore>,
     index: Option<u32>,
-    gone: AtomicBool,
-    serving: AtomicUsize,
+    /// [`GONE`], and how many requests are under way.
+    state: AtomicUsize,
     idle: Notify,
 }
+
+/// The object is out of the map: nothing enters it any more. In one word with the count, so that whoever waits for the last
+/// request misses none that was just about to start.
+const GONE: usize = 1 << (usize::BITS - 1);
 
 /// Keeps an entry's count of requests under way.
 pub(crate) struct InFlight<E: Deref<Target = Entry> = Arc<Entry>>(E);
 
-/// A plain key that is in use already.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KeyInUse;
+/// Why a plain key can not be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyRefused {
+    /// Another object is active under it.
+    InUse,
+    /// It looks like one that the ORB makes.
+    Reserved,
+}
 
 impl Streams for Adapter {
     fn any(&self) -> bool {
@@ -104,7 +113,10 @@ impl Adapter {
         name: &[u8],
         skeleton: Arc<dyn Skeleton>,
         mode: RunMode,
-    ) -> Result<Arc<Entry>, KeyInUse> {
+    ) -> Result<Arc<Entry>, KeyRefused> {
+        if name.starts_with(&MAGIC) {
+            return Err(KeyRefused::Reserved);
+        }
         let key = ObjectKey::from(name);
         let entry = Arc::new(self.entry(key.clone(), skeleton, mode, None));
         match self.named.pin().try_insert(key.into_bytes(), Arc::clone(&entry)) {
@@ -112,7 +124,7 @@ impl Adapter {
                 self.active.fetch_add(1, Ordering::Relaxed);
                 Ok(entry)
             }
-            Err(_) => Err(KeyInUse),
+            Err(_) => Err(KeyRefused::InUse),
         }
     }
 
@@ -152,9 +164,14 @@ impl Adapter {
         self.named.pin().get(key).map(Arc::clone)
     }
 
+    /// Whether an object can be activated under that key.
+    pub(crate) fn may_come(&self, key: &[u8]) -> bool {
+        !key.starts_with(&MAGIC)
+    }
+
     /// Takes an object out of the map. Requests under way go on.
     pub(crate) fn deactivate(&self, entry: &Entry) -> bool {
-        if entry.gone.swap(true, Ordering::AcqRel) {
+        if entry.state.fetch_or(GONE, Ordering::AcqRel) & GONE != 0 {
             return false;
         }
         match entry.index {
@@ -182,8 +199,7 @@ impl Adapter {
             mode,
             threads: Arc::clone(&self.blocking),
             index,
-            gone: AtomicBool::new(false),
-            serving: AtomicUsize::new(0),
+            state: AtomicUsize::new(0),
             idle: Notify::new(),
         }
     }
@@ -196,19 +212,26 @@ impl Adapter {
 impl Entry {
     /// Whether the object is no longer in the map.
     pub(crate) fn is_gone(&self) -> bool {
-        self.gone.load(Ordering::Acquire)
+        self.state.load(Ordering::Acquire) & GONE != 0
     }
 
-    /// Counts a request as under way until the guard is dropped.
+    /// Counts a request as under way until the guard is dropped; `None`: the object is gone.
     #[inline]
-    pub(crate) fn enter(&self) -> InFlight<&Self> {
-        self.serving.fetch_add(1, Ordering::AcqRel);
-        InFlight(self)
+    pub(crate) fn enter(&self) -> Option<InFlight<&Self>> {
+        let before = self.state.fetch_add(1, Ordering::AcqRel);
+        let entered = InFlight(self);
+        (before & GONE == 0).then_some(entered)
     }
 
     /// The same with a guard that may outlive the borrow.
-    pub(crate) fn enter_owned(self: &Arc<Self>) -> InFlight {
-        self.serving.fetch_add(1, Ordering::AcqRel);
+    pub(crate) fn enter_owned(self: &Arc<Self>) -> Option<InFlight> {
+        let entered = self.stay();
+        (!self.is_gone()).then_some(entered)
+    }
+
+    /// Counts a request that has entered once more, whatever became of the object since.
+    pub(crate) fn stay(self: &Arc<Self>) -> InFlight {
+        self.state.fetch_add(1, Ordering::AcqRel);
         InFlight(Arc::clone(self))
     }
 
@@ -216,7 +239,7 @@ impl Entry {
     pub(crate) async fn idle(&self) {
         loop {
             let notified = self.idle.notified();
-            if self.serving.load(Ordering::Acquire) == 0 {
+            if self.state.load(Ordering::Acquire) & !GONE == 0 {
                 return;
             }
             notified.await;
@@ -234,7 +257,7 @@ impl InFlight {
 
 impl<E: Deref<Target = Entry>> Drop for InFlight<E> {
     fn drop(&mut self) {
-        if self.0.serving.fetch_sub(1, Ordering::AcqRel) == 1 && self.0.is_gone() {
+        if self.0.state.fetch_sub(1, Ordering::AcqRel) == GONE | 1 {
             self.0.idle.notify_waiters();
         }
     }

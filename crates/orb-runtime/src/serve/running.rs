@@ -109,6 +109,23 @@ impl Running {
             return None;
         }
         let to = ReplyTo::new(&incoming);
+        // Out of the map since it was looked up.
+        let gone = |running: &mut Self, incoming: &IncomingRequest| {
+            let exception = running.template.core().no_such_object(incoming.key());
+            Some(to.system_exception(running.encoder(), exception))
+        };
+        let mut _entered = None;
+        if !self.gathering {
+            _entered = entry.enter();
+            if _entered.is_none() {
+                return gone(self, &incoming);
+            }
+        } else if !self.busy.as_ref().is_some_and(|busy| busy.is(entry)) {
+            self.busy = entry.enter_owned();
+            if self.busy.is_none() {
+                return gone(self, &incoming);
+            }
+        }
         let mut encoder = self.encoder();
         encoder.reset(ByteOrder::NATIVE, incoming.version());
         if let Some(sets) = sets {
@@ -120,10 +137,6 @@ impl Running {
         let current = seat.current.get_or_insert_with(|| self.template.fresh());
         let arguments = current.renew(entry, incoming);
         let request = ServerRequest { to, encoder, current: current.clone(), arguments, link };
-        let _entered = (!self.gathering).then(|| entry.enter());
-        if self.gathering && !self.busy.as_ref().is_some_and(|busy| busy.is(entry)) {
-            self.busy = Some(entry.enter_owned());
-        }
         let mode = entry.mode;
         let skeleton = Arc::clone(&entry.skeleton);
         if mode.blocking || mode.spawned {
@@ -143,7 +156,7 @@ impl Running {
                     self.waiting.push(Queue { entry: Arc::clone(entry), requests: VecDeque::new() });
                 }
                 self.asides.extend(seat.current.clone().map(|current| (to.token, current)));
-                let (owned, entry) = (entry.enter_owned(), Arc::clone(entry));
+                let (owned, entry) = (entry.stay(), Arc::clone(entry));
                 self.aside.push(Aside { seat: Some(seat), to, _entered: owned, entry });
                 None
             }
@@ -257,7 +270,7 @@ impl Future for Aside {
         let done = Self {
             seat: this.seat.take(),
             to: this.to,
-            _entered: this.entry.enter_owned(),
+            _entered: this.entry.stay(),
             entry: Arc::clone(&this.entry),
         };
         Poll::Ready((done, outcome))
