@@ -344,6 +344,8 @@ pub(crate) struct Enumerator {
 #[derive(Clone, Debug)]
 pub(crate) struct Union {
     pub(crate) name: Ident,
+    /// Annotations of the discriminator.
+    pub(crate) head: Head,
     pub(crate) discriminator: TypeSpec,
     pub(crate) cases: Vec<Case>,
 }

@@ -371,6 +371,8 @@ pub struct Union {
     /// Discriminator type as written, possibly a typedef; stripped it is an integer, `boolean`, `char`, `wchar`,
     /// `octet` or an enum.
     pub discriminator: TypeId,
+    /// Annotations of the discriminator.
+    pub discriminator_annotations: Annotations,
     /// Cases in order.
     pub cases: Vec<Case>,
     /// For a union without `default` whose labels do not cover the discriminator: a value no label lists, of numbers the

@@ -15,7 +15,8 @@ use std::rc::Rc;
 use crate::ast::{Declarator, Head, Ident, Item, ItemKind, TypeKind, TypeSpec};
 use crate::diagnostic::{Collector, Diagnostic, Diagnostics};
 use crate::model::{
-    Const, Def, DefId, DefKind, Flavour, Interface, Model, Module, Struct, Type, TypeId, Typedef, Union,
+    Annotations, Const, Def, DefId, DefKind, Flavour, Interface, Model, Module, Struct, Type, TypeId,
+    Typedef, Union,
 };
 use crate::parse::Parsed;
 use crate::source::{Sources, Span};
@@ -136,6 +137,16 @@ impl Resolver<'_> {
     fn item(&mut self, item: Item, scope: ScopeId) {
         let head = item.head;
         match item.kind {
+            ItemKind::ForwardInterface { .. }
+            | ItemKind::ForwardStruct(_)
+            | ItemKind::ForwardUnion(_)
+            | ItemKind::ValueForward { .. } => drop(self.annotations(&head, scope, Place::Forward)),
+            ItemKind::TypeId { .. } | ItemKind::TypePrefix { .. } => {
+                drop(self.annotations(&head, scope, Place::Directive));
+            }
+            _ => {}
+        }
+        match item.kind {
             ItemKind::Module { name, items } => self.module(head, &name, items, scope),
             ItemKind::Interface { flavour, name, bases, items } => {
                 self.interface(head, flavour, &name, &bases, items, scope);
@@ -149,8 +160,14 @@ impl Resolver<'_> {
                 // Until it is defined the discriminator is a stand-in that nothing reads.
                 let discriminator = self.intern(Type::Object);
                 let (cases, nested) = (Vec::new(), Vec::new());
-                let union =
-                    Union { discriminator, cases, implicit_default: None, default_value: None, nested };
+                let union = Union {
+                    discriminator,
+                    discriminator_annotations: Annotations::default(),
+                    cases,
+                    implicit_default: None,
+                    default_value: None,
+                    nested,
+                };
                 self.forward(&name, DefKind::Union(union), scope);
             }
             ItemKind::Type(ty) => {

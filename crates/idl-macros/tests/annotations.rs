@@ -317,3 +317,89 @@ fn calls_pass_them() {
     }
     let _ = WString::default();
 }
+
+idl! {
+    crate = crate::mock;
+
+    @rust_name("renamed") module M {
+        @rust_name("Broken") exception E2 { @rust_name("reason") string why; };
+        @rust_name("Deed") interface I {
+            @rust_name("Inner") struct T { @rust_name("first") long x; };
+            @rust_name("perform") long f(@rust_name("how_often") in long a, @rust_name("back") out long b, out long c, out long d) raises (E2);
+            @rust_name("weight") attribute long w;
+        };
+        @rust_name("Shade") enum E3 { @rust_name("Crimson") RED, GREEN };
+        @rust_name("Either") union U switch (long) { case 1: @rust_name("Count") long a; default: string b; };
+        @rust_name("Metres") typedef double D;
+        @rust_name("LIMIT") const long C = 5;
+        @rust_name("Packed") bitset B { @rust_name("low") bitfield<3> a; bitfield<5> b; };
+        @rust_name("Permissions") bitmask K { @rust_name("MAY_READ") r, w };
+        @rust_name("State") valuetype V {
+            @rust_name("seen") public long s;
+            @rust_name("compute") long g(@rust_name("input") in long a);
+            @rust_name("build") factory make(@rust_name("start") in long a);
+        };
+        @rust_name("Boxed") valuetype W string;
+    };
+}
+
+struct Deeds;
+
+impl renamed::DeedServant for Deeds {
+    async fn perform(
+        &self,
+        how_often: i32,
+    ) -> Result<renamed::deed::PerformReply, renamed::deed::PerformError> {
+        match how_often {
+            0 => Err(renamed::Broken { reason: "none".into() }.into()),
+            n => Ok(renamed::deed::PerformReply { result: n, back: 1, c: 2, d: 3 }),
+        }
+    }
+
+    async fn weight(&self) -> Result<i32, SystemException> {
+        Ok(renamed::LIMIT)
+    }
+
+    async fn set_weight(&self, value: i32) -> Result<(), SystemException> {
+        assert_eq!(value, 4);
+        Ok(())
+    }
+}
+
+impl renamed::StateOps for renamed::State {
+    fn compute(&self, input: i32) -> Result<i32, SystemException> {
+        Ok(self.seen + input)
+    }
+}
+
+impl renamed::StateFactory for renamed::State {
+    fn build(start: i32) -> Result<renamed::State, SystemException> {
+        Ok(renamed::State { seen: start })
+    }
+}
+
+#[test]
+fn whatever_has_a_name_in_rust_can_have_another() {
+    use renamed::{Boxed, DeedRef, Either, Metres, Packed, Permissions, Shade, StateFactory, StateOps, deed};
+    let deeds: DeedRef = activate(Deeds);
+    run(async {
+        let reply = deeds.perform(7).await.unwrap();
+        assert_eq!((reply.result, reply.back), (7, 1));
+        let error = deeds.perform(0).await.unwrap_err();
+        assert!(matches!(error, deed::PerformError::Broken(broken) if broken.reason == "none"));
+        deeds.set_weight(4).await.unwrap();
+        assert_eq!(deeds.weight().await.unwrap(), 5);
+    });
+    assert_eq!(deed::Inner { first: 1 }, deed::Inner { first: 1 });
+    assert_eq!((Shade::Crimson as u32, Shade::Green as u32), (0, 1));
+    assert_eq!(Either::Count(5).discriminator(), 1);
+    let metres: Metres = 1.5;
+    assert_eq!(Any::new(metres).unwrap().get::<f64>().unwrap(), 1.5);
+    assert_eq!(Packed::default().with_low(5).unwrap().bits(), 5);
+    assert_eq!(Permissions::MAY_READ | Permissions::W, Permissions::all());
+    assert_eq!(renamed::State::build(2).unwrap().compute(3).unwrap(), 5);
+    assert_eq!(Boxed("b".into()), Boxed::from("b".to_owned()));
+    // On the wire, and in type codes, are the names of the IDL.
+    assert_eq!(<Shade as Typed>::type_code().to_string(), "enum M::E3 { RED, GREEN }");
+    assert_eq!(renamed::metres_type_code().name().unwrap(), "D");
+}

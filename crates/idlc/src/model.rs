@@ -218,6 +218,10 @@ impl Writer<'_> {
 
     fn union(&self, put: &mut impl FnMut(&str, Value), union: &Union) {
         put("discriminator", self.ty(union.discriminator));
+        if !union.discriminator_annotations.0.is_empty() {
+            let head = self.with_head(Map::new(), &Docs::default(), &union.discriminator_annotations);
+            put("discriminator_annotations", head["annotations"].clone());
+        }
         let cases = union.cases.iter().map(|case| {
             json!({
                 "labels": case.labels.iter().map(|label| self.value(&label.value)).collect::<Vec<_>>(),

@@ -186,6 +186,7 @@ fn the_model_is_json() {
         @range(min = -TWO, max = 1 << TWO) typedef short T;\n\
         @mutable @topic(name = \"x\") struct S { @key @optional @max(1) double a; @default(B) E b; @min(0.5) fixed<3, 2> c; };\n\
         @data_representation(XCDR1 | XCDR2) @bit_bound(TWO) bitmask M { @position(1) high };\n\
+        union U switch (@key long) { case 1: @id(1) long x; };\n\
         interface I { @oneway void f(@id(5) in T x); @unit(\"s\") attribute long t; };\n";
     let run = idlc(folder.path(), &["model", "--json", "-"], text);
     assert_eq!((run.code, run.err.as_str()), (0, ""));

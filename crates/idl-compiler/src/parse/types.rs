@@ -277,6 +277,7 @@ impl Parser<'_> {
             return self.expected("`switch`");
         }
         self.expect_punct(Punct::ParenOpen)?;
+        let head = self.head()?;
         let discriminator = self.type_spec("the type of the discriminator")?;
         self.expect_punct(Punct::ParenClose)?;
         let open = self.expect_punct(Punct::BraceOpen)?;
@@ -305,7 +306,7 @@ impl Parser<'_> {
             let message = format!("union `{}` has no members", name.text);
             self.report(Diagnostic::error("empty", name.span, message));
         }
-        Ok(TypeKind::Union(Box::new(Union { name, discriminator, cases })))
+        Ok(TypeKind::Union(Box::new(Union { name, head, discriminator, cases })))
     }
 
     /// Labels, then one member.

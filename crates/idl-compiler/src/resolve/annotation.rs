@@ -1,8 +1,8 @@
 //! Annotations: kept all, checked where this compiler gives them a meaning.
 
+use super::Resolver;
 use super::known::Place;
 use super::scope::ScopeId;
-use super::{Resolver, article};
 use crate::ast::Head;
 use crate::diagnostic::Diagnostic;
 use crate::model::{
@@ -109,29 +109,21 @@ impl Resolver<'_> {
     pub(super) fn check_definition(&mut self, id: DefId) {
         let def = self.model.def(id);
         let annotations = def.annotations.clone();
-        match (&def.kind, annotations.get("non_nil")) {
-            (_, None) => {}
-            (DefKind::Operation(operation), _) => self.check_non_nil(&annotations, operation.result),
-            (DefKind::Attribute(attribute), _) => self.check_non_nil(&annotations, Some(attribute.ty)),
-            (DefKind::Typedef(alias), _) => self.check_non_nil(&annotations, Some(alias.ty)),
-            (kind, Some(annotation)) => {
-                let message = format!("`@non_nil` cannot stand on {}", article(kind.what()));
-                let error = Diagnostic::error("bad-annotation", annotation.span, message);
-                self.report(
-                    error.help("put it on the members, parameters, results and attributes that use it"),
-                );
-            }
+        match &def.kind {
+            DefKind::Operation(operation) => self.check_non_nil(&annotations, operation.result),
+            DefKind::Attribute(attribute) => self.check_non_nil(&annotations, Some(attribute.ty)),
+            DefKind::Typedef(alias) => self.check_non_nil(&annotations, Some(alias.ty)),
+            DefKind::Struct(_) => self.check_zero_copy(id),
+            _ => {}
         }
-        self.check_no_stream(&annotations);
-        self.check_zero_copy(id);
     }
 
-    /// `@stream` stands where only a parameter can have it.
+    /// `@stream` on what no request carries.
     pub(super) fn check_no_stream(&mut self, annotations: &Annotations) {
         if let Some(annotation) = annotations.get("stream") {
-            let message = "`@stream` on what is no parameter";
+            let message = "`@stream` on a parameter of a factory";
             let error = Diagnostic::error("bad-annotation", annotation.span, message);
-            self.report(error.help("put it before the `in` of an operation's last argument"));
+            self.report(error.note("only the last argument of an operation can be taken while it comes"));
         }
     }
 

@@ -71,7 +71,6 @@ impl Resolver<'_> {
                 let mut annotations = self.annotations(&member.head, scope, Place::Member);
                 self.act_on(&member.head, &mut annotations, ty, scope);
                 self.check_non_nil(&annotations, Some(ty));
-                self.check_no_stream(&annotations);
                 let Ident { text, span } = declarator.name;
                 let member = Member { name: text, ty, docs: member.head.docs.clone(), annotations, span };
                 if let DefKind::Struct(body) | DefKind::Exception(body) =

@@ -63,11 +63,17 @@ pub(super) enum Place {
     Field,
     Bitmask,
     Flag,
+    /// Of a union.
+    Discriminator,
+    /// A declaration whose definition follows.
+    Forward,
+    /// `typeid`, `typeprefix`, `import`.
+    Directive,
 }
 
 use Place::{
-    Attribute, Bitmask, Bitset, Case, Enum, Enumerator, Exception, Factory, Field, Flag, Interface, Member,
-    Module, Operation, Param, State, Struct, Typedef, Union, Value, ValueBox,
+    Attribute, Bitmask, Bitset, Case, Discriminator, Enum, Enumerator, Exception, Factory, Field, Flag,
+    Interface, Member, Module, Operation, Param, State, Struct, Typedef, Union, Value, ValueBox,
 };
 
 const TYPED: &[Parameter] = &[("value", Kind::Typed, true)];
@@ -79,6 +85,32 @@ const MEMBERS: &[Place] = &[Member, Case, State];
 const TYPES: &[Place] = &[Struct, Exception, Union, Enum, Typedef, Bitset, Bitmask, Value, ValueBox];
 const CONSTRUCTED: &[Place] = &[Struct, Exception, Union, Enum, Bitset, Bitmask, Value];
 const NUMBERS: &[Place] = &[Member, Case, State, Typedef, Param, Attribute, ValueBox];
+/// What has a name in Rust.
+const NAMED: &[Place] = &[
+    Module,
+    Interface,
+    Value,
+    ValueBox,
+    Operation,
+    Attribute,
+    Param,
+    Factory,
+    Struct,
+    Exception,
+    Union,
+    Member,
+    Case,
+    State,
+    Enum,
+    Enumerator,
+    Typedef,
+    Place::Const,
+    Place::Native,
+    Bitset,
+    Field,
+    Bitmask,
+    Flag,
+];
 const SCOPES: &[Place] = &[Module, Interface, Struct, Exception, Union, Value];
 
 /// One that is acted on.
@@ -102,8 +134,8 @@ pub(super) const KNOWN: &[Known] = &[
     kept("final", &[], CONSTRUCTED),
     kept("appendable", &[], CONSTRUCTED),
     kept("mutable", &[], CONSTRUCTED),
-    kept("key", FLAG, MEMBERS),
-    kept("must_understand", FLAG, MEMBERS),
+    kept("key", FLAG, &[Member, Case, State, Discriminator]),
+    kept("must_understand", FLAG, &[Member, Case, State, Discriminator]),
     acted("default_literal", &[], &[Enumerator]),
     acted("default", TYPED, &[Member, State]),
     acted("range", &[("min", Kind::Typed, true), ("max", Kind::Typed, true)], NUMBERS),
@@ -147,11 +179,10 @@ pub(super) const KNOWN: &[Known] = &[
     kept("non_serialized", FLAG, MEMBERS),
     kept("data_representation", &[("allowed_kinds", Kind::Words(&["XCDR1", "XML", "XCDR2"]), true)], TYPES),
     kept("topic", &[("name", Kind::Text, false), ("platform", Kind::Text, false)], TYPES),
-    acted("rust_name", &[("value", Kind::Text, true)], EVERYWHERE),
-    // Where these may stand is checked with what they ask for.
-    acted("non_nil", &[], EVERYWHERE),
-    acted("stream", &[], EVERYWHERE),
-    acted("zero_copy", &[], EVERYWHERE),
+    acted("rust_name", &[("value", Kind::Text, true)], NAMED),
+    acted("non_nil", &[], &[Member, Case, State, Param, Operation, Attribute, Typedef]),
+    acted("stream", &[], &[Param]),
+    acted("zero_copy", &[], &[Struct]),
 ];
 
 impl Place {
@@ -201,6 +232,9 @@ impl Place {
             Field => "field of a bitset",
             Bitmask => "bitmask",
             Flag => "flag",
+            Discriminator => "discriminator",
+            Place::Forward => "forward declaration",
+            Place::Directive => "declaration that defines nothing",
         }
     }
 
@@ -225,7 +259,8 @@ impl Resolver<'_> {
     pub(super) fn check_places(&mut self, head: &Head, place: Place, scope: ScopeId) {
         for annotation in &head.annotations {
             let Some(known) = KNOWN.iter().find(|known| known.name == annotation.name) else { continue };
-            if known.places.is_empty()
+            let everywhere = known.places.is_empty() && !matches!(place, Place::Forward | Place::Directive);
+            if everywhere
                 || known.places.contains(&place)
                 || self.declared_annotation(&annotation.name, scope).is_some()
             {
@@ -237,8 +272,13 @@ impl Resolver<'_> {
                 false => Diagnostic::warning("bad-annotation", annotation.span, message),
             };
             let places: Vec<String> = known.places.iter().map(|place| place.plural()).collect();
-            let found = found.note(format!("it is for {}", places.join(", ")));
+            let found = match place {
+                _ if places.is_empty() || known.name == "rust_name" => found,
+                Place::Forward => found,
+                _ => found.note(format!("it is for {}", places.join(", "))),
+            };
             self.report(match (known.name, place) {
+                (_, Place::Forward) => found.help("put it before the definition"),
                 ("range" | "min" | "max", Operation | Place::Const) => {
                     found.help(format!("declare a type: `@{} ... typedef long Name;`", known.name))
                 }

@@ -7,7 +7,9 @@ use super::scope::{Entity, ScopeId};
 use super::{Progress, Resolver};
 use crate::ast::{self, Head, Ident};
 use crate::diagnostic::Diagnostic;
-use crate::model::{Case, ConstValue, DefId, DefKind, Label, Member, Primitive, Type, TypeId, Union};
+use crate::model::{
+    Annotations, Case, ConstValue, DefId, DefKind, Label, Member, Primitive, Type, TypeId, Union,
+};
 use crate::source::Span;
 
 impl Resolver<'_> {
@@ -15,6 +17,7 @@ impl Resolver<'_> {
         let stand_in = self.intern(Type::Object);
         let body = Union {
             discriminator: stand_in,
+            discriminator_annotations: Annotations::default(),
             cases: Vec::new(),
             implicit_default: None,
             default_value: None,
@@ -22,6 +25,7 @@ impl Resolver<'_> {
         };
         let (id, declared) = self.begin(&head, &union.name, DefKind::Union(body), scope);
         let inside = self.states[id.index()].scope?;
+        let annotations = self.annotations(&union.head, inside, Place::Discriminator);
         let discriminator = self.type_spec(union.discriminator.clone(), inside);
         let discriminator = discriminator.filter(|ty| self.is_discriminator(*ty, union.discriminator.span));
         let mut labels = Labels::default();
@@ -39,6 +43,7 @@ impl Resolver<'_> {
         }
         if let DefKind::Union(body) = &mut self.model.defs[id.index()].kind {
             body.discriminator = discriminator;
+            body.discriminator_annotations = annotations;
             body.cases = cases;
             match labels.default {
                 Some(_) => body.default_value = free,
@@ -116,7 +121,6 @@ impl Resolver<'_> {
             self.act_on(&case.head, &mut annotations, ty, scope);
         }
         self.check_non_nil(&annotations, member_type);
-        self.check_no_stream(&annotations);
         let Ident { text, span } = case.declarator.name;
         let member = Member { name: text, ty: member_type?, docs: case.head.docs, annotations, span };
         Some(Case { labels: own, is_default, member })

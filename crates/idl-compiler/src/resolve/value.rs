@@ -316,7 +316,6 @@ impl Resolver<'_> {
             let mut annotations = self.annotations(head, scope, Place::State);
             self.act_on(head, &mut annotations, ty, scope);
             self.check_non_nil(&annotations, Some(ty));
-            self.check_no_stream(&annotations);
             let member = Member { name: text, ty, docs: head.docs.clone(), annotations, span };
             if let Some(value) = self.value_around(scope) {
                 value.state.push(StateMember { visibility: state.visibility, member });
@@ -337,7 +336,6 @@ impl Resolver<'_> {
         }
         let raises = self.raises(raises.as_ref(), inside);
         let annotations = self.annotations(&head, scope, Place::Factory);
-        self.check_no_stream(&annotations);
         let Ident { text, span } = name;
         let factory = Factory { name: text, params, raises, docs: head.docs, annotations, span };
         if let Some(value) = self.value_around(scope).filter(|_| declared) {
