@@ -173,7 +173,7 @@ impl Cx<'_> {
 
                 #local_trait
 
-                pub struct Skeleton<S> {
+                pub(super) struct Skeleton<S> {
                     pub(super) servant: S,
                 }
 

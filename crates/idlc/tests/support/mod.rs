@@ -4,7 +4,10 @@ use std::path::Path;
 use std::process::Command;
 
 /// Lints in force, beside those that rustc has on, in crates of generated code.
-const LINTS: &str = "#![forbid(unsafe_code)]\n#![deny(warnings, missing_docs)]\n";
+const LINTS: &str = "#![forbid(unsafe_code)]
+#![deny(warnings, unused, missing_docs, missing_debug_implementations, unreachable_pub, trivial_casts)]
+#![deny(nonstandard_style, future_incompatible, rust_2018_idioms, unused_results, let_underscore_drop)]
+";
 
 /// Lets rustc look at generated Rust, a crate for each text with its name. A workspace of their own in the folder for
 /// temporary files, with what is built already: nothing is compiled again that has not changed.
