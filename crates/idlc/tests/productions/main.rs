@@ -200,3 +200,18 @@ fn every_word_of_idl_is_in_an_example() {
     let missing: Vec<&str> = WORDS.split_whitespace().filter(|word| !used(word)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
+
+#[test]
+fn states_are_told_apart() {
+    let state_of = |marked: &str| {
+        let (with, without) = texts(marked);
+        state(&Row { number: None, name: String::new(), with, without }).0
+    };
+    assert_eq!(state_of("const long A = «2¦1»;"), "mapped");
+    assert_eq!(state_of("const long A = «0x1¦1»;"), "checked only");
+    assert_eq!(state_of("const long A = «1.5¦1»;"), "refused, `error[type-mismatch]`");
+    assert_eq!(
+        state_of("«#pragma prefixx \"acme.com\"\n»const long A = 1;"),
+        "ignored, `warning[unknown-pragma]`"
+    );
+}
