@@ -59,6 +59,14 @@ idl! {
         union Choice switch (octet) { case 1: Header header; case 2: Counts counts; default: Nothing nothing; };
         exception Failed { Rights missing; Counts tried; };
 
+        struct Node;
+        typedef sequence<Node> Nodes;
+        struct Node { long v; Nodes kids; };
+        union Expr;
+        typedef sequence<Expr, 3> Exprs;
+        union Expr switch (wchar) { case '+': Exprs sum; case 'n': case 'm': long number; default: string name; };
+        union Signed switch (int8) { case -128: uint8 low; case 127: uint64 high; };
+
         const long WIDTH = 5;
         typedef sequence<Header> Headers;
         interface Filter {
@@ -266,6 +274,24 @@ fn unions_and_exceptions_hold_them() {
     hashable::<Maps>();
     hashable::<Failed>();
     hashable::<More>();
+}
+
+#[test]
+fn types_declared_ahead_hold_themselves() {
+    let leaf = |v| Node { v, kids: Nodes::new() };
+    round_trip(&Node { v: 1, kids: vec![leaf(2), Node { v: 3, kids: vec![leaf(4)] }] });
+    let wide = |c: char| c.try_into().unwrap();
+    let sum =
+        vec![Expr::Number(wide('m'), 5), Expr::Name(wide('€'), "x".into()), Expr::Sum(Bounded::default())];
+    round_trip(&Expr::Sum(Bounded::new(sum).unwrap()));
+    assert_eq!(Expr::Number(wide('n'), 1).discriminator(), wide('n'));
+    // A discriminator that selects another member is not sent.
+    let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);
+    assert!(Expr::Number(wide('+'), 1).encode(&mut e).is_err());
+    round_trip(&[Signed::Low(7), Signed::High(u64::MAX), Signed::Other(0)]);
+    assert_eq!(encoded(&Signed::Low(7)), [0x80, 7]);
+    let deep = (0..300).fold(leaf(0), |node, _| Node { v: 0, kids: vec![node] });
+    assert_eq!(decoded::<Node>(&encoded(&deep)), Err(DecodeErrorKind::DepthLimit));
 }
 
 struct MyFilter;
