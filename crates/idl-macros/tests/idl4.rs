@@ -262,6 +262,11 @@ fn an_empty_struct_takes_no_octets() {
     // Counts are checked against the octets that are there, and an element counts one.
     assert_eq!(decoded::<Vec<Nothing>>(&[0, 0, 0, 9]), Err(DecodeErrorKind::LengthBeyondData));
     assert_eq!(decoded(&[0, 0, 0, 1, 7]), Ok(vec![Nothing]));
+    // Sequences of them in a sequence count together: else this would take the square of its length.
+    let count = 1_u32 << 16;
+    let counts = (0..count).flat_map(|index| (4 * (count - index - 1)).to_be_bytes());
+    let octets: Vec<u8> = count.to_be_bytes().into_iter().chain(counts).collect();
+    assert_eq!(decoded::<Vec<Vec<Nothing>>>(&octets), Err(DecodeErrorKind::AllocLimit));
 }
 
 #[test]

@@ -363,12 +363,13 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// An empty vector with room for `n` elements, charged to the memory limit.
+    /// An empty vector with room for `n` elements, charged to the memory limit. Elements without octets count one each: they
+    /// cost time, and sequences of them in sequences would cost the square of it.
     ///
     /// # Errors
     /// [`AllocLimit`](DecodeErrorKind::AllocLimit), also when the allocator refuses.
     pub fn new_vec<T>(&mut self, n: usize) -> Result<Vec<T>, DecodeError> {
-        self.charge(n.saturating_mul(size_of::<T>()))?;
+        self.charge(n.saturating_mul(size_of::<T>().max(1)))?;
         let mut out = Vec::new();
         match out.try_reserve_exact(n) {
             Ok(()) => Ok(out),
