@@ -9,7 +9,7 @@ use std::fmt::Debug;
 use idl_macros::idl;
 use mock::__private::v1::{
     Any, Bounded, ByteOrder, CdrDecode, CdrEncode, DecodeErrorKind, Decoder, Encoder, Fixed, RangeError,
-    Ranged, SystemException, Typed, Version, WString,
+    Ranged, SystemException, Typed, Value, Version, WString,
 };
 use mock::{activate, collocated, run};
 
@@ -73,7 +73,18 @@ idl! {
         @zero_copy struct Plain { @default(7) long a; @default(0.5) float b; long c[2]; };
         exception Refused { @optional string why; @max(5) @default(2) long code; };
 
+        valuetype Ticket {
+            @default(7) public long number;
+            @range(min = 2, max = 4) public short rows;
+            @default("seat") private string<8> name;
+            public Percent discount;
+            public Item what;
+        };
+        @min(3) valuetype Level3 long;
+        valuetype Percentage Percent;
+
         interface Till {
+            Ticket stamp(in Ticket one, in Level3 level, inout Percentage part);
             Percent price(in Item what, in Percent at, inout Percents all, out Options rest) raises (Refused);
             Choice pick(@range(min = 1, max = 3) in long index, in Options options);
             attribute Percent rate;
@@ -246,9 +257,39 @@ fn type_codes_match_the_wire() {
     assert_eq!(<Options as Typed>::type_code().member_count().unwrap(), 10);
 }
 
+#[test]
+fn values_have_them_too() {
+    let ticket = Ticket::default();
+    assert_eq!((ticket.number, *ticket.rows, ticket.name.as_str(), *ticket.discount), (7, 2, "seat", 0));
+    assert_eq!((*Level3::default().0, *Percentage::default().0), (3, 0));
+    let remote: TillRef = activate(MyTill);
+    for till in [collocated(&remote), remote] {
+        run(async {
+            let one =
+                Ticket { discount: HALF, what: Item { note: None, ..Item::default() }, ..Ticket::default() };
+            let (back, part) =
+                till.stamp(one.clone(), Level3(9.try_into().unwrap()), Percentage(HALF)).await.unwrap();
+            assert_eq!(*back.unwrap().get(), Ticket { number: 9, ..one });
+            assert_eq!(*part.unwrap().get().0, 50);
+        });
+    }
+}
+
 struct MyTill;
 
 impl TillServant for MyTill {
+    async fn stamp(
+        &self,
+        one: Option<Value<Ticket>>,
+        level: Option<Value<Level3>>,
+        part: Option<Value<Percentage>>,
+    ) -> Result<(Option<Value<Ticket>>, Option<Value<Percentage>>), SystemException> {
+        let level = level.unwrap().get().0;
+        let mut ticket = one.unwrap().get().clone();
+        ticket.number = level.get();
+        Ok((Some(Value::new(ticket)), part))
+    }
+
     async fn price(
         &self,
         what: &Item,
