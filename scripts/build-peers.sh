@@ -6,6 +6,7 @@
 #   omniorb/{peer,bench,value}-{server,client}    programs
 #   omniorb/{any,idl4}-peer                       programs, server and client
 #   jacorb/{peer,bench,value}-{server,client}     programs (shell, which starts java)
+#   jacorb/any-peer                               one, server and client
 #
 # A peer whose tools or jars are missing is skipped, loudly; with CI=true that is a failure.
 # What does not compile is a failure always.
@@ -103,13 +104,15 @@ jacorb() {
     mv "$dir/lib.new" "$dir/lib"
     touch "$dir/lib"
   fi
-  if newer "$dir/classes" "$dir/lib" "$src"/idl/{types,guard,bench,bench-java,values}.idl "$src"/jacorb/src/*.java; then
+  if newer "$dir/classes" "$dir/lib" "$src"/idl/{types,guard,bench,bench-java,values,anys,orb}.idl "$src"/jacorb/src/*.java; then
     echo "build-peers: JacORB's peers"
     rm -rf "$dir/gen" "$dir/classes" "$dir/classes.new"
     mkdir -p "$dir/gen" "$dir/classes.new"
     for unit in types guard bench-java values; do
       java -cp "$dir/lib/*" org.jacorb.idl.parser -all -forceOverwrite -I"$src/idl" -d "$dir/gen" "$src/idl/$unit.idl"
     done
+    # Without what it includes, which JacORB has.
+    java -cp "$dir/lib/*" org.jacorb.idl.parser -DJACORB -forceOverwrite -I"$src/idl" -d "$dir/gen" "$src/idl/anys.idl"
     find "$dir/gen" "$src/jacorb/src" -name '*.java' > "$dir/sources"
     nice javac -nowarn -XDignore.symbol.file -Xlint:none --release 17 -encoding UTF-8 -cp "$dir/lib/*" -d "$dir/classes.new" @"$dir/sources"
     mv "$dir/classes.new" "$dir/classes"
@@ -121,6 +124,7 @@ jacorb() {
   launcher value-server ValueServer
   launcher value-client ValueClient
   launcher bench-client BenchClient
+  launcher any-peer AnyPeer
 }
 launcher() {   # program, class
   cat > "$dir/$1.new" <<END

@@ -466,3 +466,29 @@ fn only_what_a_context_or_type_code_names_is_made() {
     let value = Any::decode(&mut d).unwrap().get::<Of<Base>>().unwrap().unwrap();
     assert!(value.downcast::<Derived>().is_none());
 }
+
+#[test]
+fn a_type_code_without_the_base_is_that_of_a_known_type() {
+    // As JacORB sends them.
+    for order in ORDERS {
+        let mut e = Encoder::new(order, Version::V1_2);
+        e.put_u32(TcKind::Value.number());
+        e.encapsulate(|e| {
+            e.put_ascii("IDL:T/Derived:1.0")?;
+            e.put_ascii("Derived")?;
+            e.put_u16(0);
+            e.put_u32(0);
+            e.put_len(1)?;
+            e.put_ascii("d")?;
+            e.put_u32(TcKind::Long.number());
+            e.put_u16(1);
+            Ok(())
+        })
+        .unwrap();
+        let derived = some(Derived { base: Base { b: 1 }, d: 2 });
+        derived.encode(&mut e).unwrap();
+        let octets = e.into_bytes();
+        let any = decode_with(&octets, order, &all()).unwrap();
+        assert_eq!(any.get::<Of<Derived>>().unwrap(), derived);
+    }
+}

@@ -54,6 +54,39 @@ static Bad bad() {
   return Bad("because", detail);
 }
 
+// States without operations, of which the ORB counts the references.
+template <class State> struct Counted : public virtual State, public virtual CORBA::DefaultValueRefCountBase {};
+template <class State> struct Factory : public CORBA::ValueFactoryBase {
+  CORBA::ValueBase* create_for_unmarshal() override { return new Counted<State>; }
+};
+
+// `next` stays the caller's.
+static Link* link(CORBA::Long number, Link* next) {
+  Link* made = new Counted<OBV_Anys::Link>;
+  made->number(number);
+  made->next(next);
+  return made;
+}
+
+static Link* ring() {
+  Link_var second = link(2, nullptr);
+  Link* first = link(1, second);
+  second->next(first);
+  return first;
+}
+
+static Spot* spot() {
+  Link_var last = link(2, nullptr), first = link(1, last);
+  Ends way;
+  way.first = first;
+  way.last = last;
+  Spot* made = new Counted<OBV_Anys::Spot>;
+  made->x(4);
+  made->note("spot");
+  made->way(way);
+  return made;
+}
+
 static AnySeq* make_samples(Peer_ptr self) {
   AnySeq_var s = new AnySeq;
   CORBA::ULong n = 0;
@@ -85,7 +118,7 @@ static AnySeq* make_samples(Peer_ptr self) {
   choice._d(3);
   next() <<= choice;                                 // 18
   choice.c(point(9, 9));
-  choice._d(-7);
+  choice._d(0);
   next() <<= choice;                                 // 19
   Flag flag;
   flag._default();
@@ -108,7 +141,7 @@ static AnySeq* make_samples(Peer_ptr self) {
   next() <<= inner;                                  // 26
   Holder holder;
   holder.inner <<= point(3, 4);
-  holder.type = CORBA::TypeCode::_duplicate(Anys::_tc_Choice);
+  holder.shape = CORBA::TypeCode::_duplicate(Anys::_tc_Choice);
   holder.self = Peer::_duplicate(self);
   next() <<= holder;                                 // 27
   next() <<= self;                                   // 28
@@ -117,6 +150,19 @@ static AnySeq* make_samples(Peer_ptr self) {
   list[0] <<= CORBA::Short(1);
   list[1] <<= "two";
   next() <<= list;                                   // 29
+  Link_var circle = ring(), shared = link(1, nullptr);
+  next() <<= circle.in();                            // 30
+  Label_var label = new Label("boxed");
+  next() <<= label.in();                             // 31
+  Ends ends;
+  ends.first = shared;
+  ends.last = shared;
+  next() <<= ends;                                   // 32
+  Spot_var spot = ::spot();
+  next() <<= spot.in();                              // 33
+  list[0] <<= shared.in();
+  list[1] <<= shared.in();
+  next() <<= list;                                   // 34
   return s._retn();
 }
 
@@ -138,7 +184,7 @@ static bool same(const Figure& a, const Figure& b) {
 }
 
 static std::string wrong_with(const AnySeq& s) {
-  if (s.length() != 30) return "there are " + std::to_string(s.length()) + " samples";
+  if (s.length() != 35) return "there are " + std::to_string(s.length()) + " samples";
   CORBA::TypeCode_var none = s[0].type();
   WANT(0, none->kind() == CORBA::tk_null);
   CORBA::Long l;
@@ -179,7 +225,7 @@ static std::string wrong_with(const AnySeq& s) {
   WANT(17, (s[17] >>= x) && !strcmp(x->s, y.s) && !wcscmp(x->w, y.w) && x->wc == y.wc && !strcmp(x->mark, y.mark));
   const Choice* choice;
   WANT(18, (s[18] >>= choice) && choice->_d() == 3 && !strcmp(choice->b(), "second"));
-  WANT(19, (s[19] >>= choice) && choice->_d() == -7 && same(choice->c(), point(9, 9)));
+  WANT(19, (s[19] >>= choice) && choice->_d() == 0 && same(choice->c(), point(9, 9)));
   const Flag* flag;
   WANT(20, (s[20] >>= flag) && !flag->_d());
   Grid_forany grid;
@@ -198,13 +244,24 @@ static std::string wrong_with(const AnySeq& s) {
   WANT(26, (s[26] >>= inner) && (*inner >>= figures) && same(*figures, figure()));
   const Holder* holder;
   WANT(27, (s[27] >>= holder) && (holder->inner >>= p) && same(*p, point(3, 4)));
-  WANT(27, holder->type->equal(Anys::_tc_Choice) && !CORBA::is_nil(holder->self) && !holder->self->_non_existent());
+  WANT(27, holder->shape->equal(Anys::_tc_Choice) && !CORBA::is_nil(holder->self) && !holder->self->_non_existent());
   Peer_ptr peer;
   WANT(28, (s[28] >>= peer) && !CORBA::is_nil(peer) && !peer->_non_existent());
   const AnySeq* list;
   CORBA::Short one;
   WANT(29, (s[29] >>= list) && list->length() == 2 && ((*list)[0] >>= one) && one == 1);
   WANT(29, ((*list)[1] >>= t) && !strcmp(t, "two"));
+  Link* link;
+  WANT(30, (s[30] >>= link) && link->number() == 1 && link->next()->number() == 2 && link->next()->next() == link);
+  Label* label;
+  WANT(31, (s[31] >>= label) && !strcmp(label->_value(), "boxed"));
+  const Ends* ends;
+  WANT(32, (s[32] >>= ends) && ends->first->number() == 1 && ends->first.in() == ends->last.in());
+  Spot* spot;
+  WANT(33, (s[33] >>= spot) && spot->x() == 4 && !strcmp(spot->note(), "spot"));
+  WANT(33, spot->way().first->next() == spot->way().last.in() && spot->way().last->number() == 2);
+  WANT(34, (s[34] >>= list) && list->length() == 2 && ((*list)[0] >>= link) && link->number() == 1);
+  WANT(34, ((*list)[1] >>= link) && link->number() == 1);
   // The type codes are those of one's own stubs, names included.
   CORBA::TypeCode_ptr own[] = {Anys::_tc_Color, Anys::_tc_Point, Anys::_tc_Figure, Anys::_tc_Node, Anys::_tc_Numbers, Anys::_tc_Texts};
   for (int i = 0; i < 6; i++) {
@@ -308,6 +365,13 @@ int main(int argc, char** argv) {
     sigaddset(&stop, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &stop, nullptr);
     CORBA::ORB_var orb = initOrb(argc, argv, {{"endPoint", "giop:tcp:127.0.0.1:"}, {"nativeCharCodeSet", "UTF-8"}, {"traceLevel", "0"}});
+    auto known = [&](const char* id, CORBA::ValueFactoryBase* factory) {
+      CORBA::ValueFactoryBase_var before = orb->register_value_factory(id, factory);
+      factory->_remove_ref();
+    };
+    known("IDL:Anys/Link:1.0", new Factory<OBV_Anys::Link>);
+    known("IDL:Anys/Place:1.0", new Factory<OBV_Anys::Place>);
+    known("IDL:Anys/Spot:1.0", new Factory<OBV_Anys::Spot>);
     CORBA::Object_var obj = orb->resolve_initial_references("RootPOA");
     PortableServer::POA_var poa = PortableServer::POA::_narrow(obj);
     PortableServer::POAManager_var(poa->the_POAManager())->activate();

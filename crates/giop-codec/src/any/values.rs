@@ -50,10 +50,10 @@ pub(super) struct Graph {
     frames: Vec<Frame>,
     /// Where values that were read were written.
     places: HashMap<usize, usize>,
-    /// By the address of the types, and the index of one.
-    classes: HashMap<(usize, Index), Arc<Class>>,
-    /// By the address of the types among which they are looked for first.
-    by_id: HashMap<(usize, Box<str>), Option<TypeCode>>,
+    /// By the address of the types, and the index of one. The types are kept, so that no others come to be there.
+    classes: HashMap<(usize, Index), (Nodes, Arc<Class>)>,
+    /// By the address of the types among which they are looked for first, which are kept.
+    by_id: HashMap<(usize, Box<str>), (Nodes, Option<TypeCode>)>,
 }
 
 /// Whether values of the type are null, or a graph.
@@ -213,7 +213,7 @@ impl Walker<'_> {
     /// The concrete value type or box with this id: of those that a type code says, or that the program knows.
     fn type_with_id(&mut self, d: &Decoder<'_>, nodes: &Nodes, id: &str) -> Option<TypeCode> {
         let key = (address(nodes), Box::from(id));
-        if let Some(known) = self.graph.by_id.get(&key) {
+        if let Some((_, known)) = self.graph.by_id.get(&key) {
             return known.clone();
         }
         let mut indices = 0..nodes.all().len() as Index;
@@ -221,17 +221,21 @@ impl Walker<'_> {
             Some(index) => Some(TypeCode { nodes: nodes.clone(), root: index }),
             None => d.value_type(id),
         };
-        self.graph.by_id.insert(key, found.clone());
+        self.graph.by_id.insert(key, (nodes.clone(), found.clone()));
         found
     }
 
     fn class(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, index: Index) -> Result<Arc<Class>, DecodeError> {
         let key = (address(nodes), index);
-        if let Some(class) = self.graph.classes.get(&key) {
+        if let Some((_, class)) = self.graph.classes.get(&key) {
             return Ok(Arc::clone(class));
         }
-        let class = Arc::new(Class::new(d, nodes, index)?);
-        self.graph.classes.insert(key, Arc::clone(&class));
+        let class = match known_bases(d, nodes, index) {
+            Some(TypeCode { nodes, root }) => Class::new(d, &nodes, root)?,
+            None => Class::new(d, nodes, index)?,
+        };
+        let class = Arc::new(class);
+        self.graph.classes.insert(key, (nodes.clone(), Arc::clone(&class)));
         Ok(class)
     }
 }
@@ -272,6 +276,14 @@ impl Class {
         }
         Ok(Class { nodes: nodes.clone(), members: members.into(), passed: PassedType { ids: ids.into() } })
     }
+}
+
+/// The type as the program knows it, where that has a base and the type code says of none: JacORB leaves bases out.
+#[cold]
+fn known_bases(d: &Decoder<'_>, nodes: &Nodes, index: Index) -> Option<TypeCode> {
+    let known = d.value_type(concrete(nodes.at(index))?)?;
+    let has_base = |nodes: &Nodes, index| bases(nodes, index).nth(1).is_some();
+    (!has_base(nodes, index) && has_base(&known.nodes, known.root)).then_some(known)
 }
 
 /// A type and its concrete bases; it may not end where a type code is of no type that can be.
