@@ -7,6 +7,8 @@ mod mock;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
+use giop_codec::any::AnyError;
+use giop_codec::typecode::{TcKind, TypeCode};
 use idl_macros::idl;
 use mock::__private::v1::{
     Any, BitsError, Bounded, ByteOrder, CdrDecode, CdrEncode, DecodeErrorKind, Decoder, Encoder, FixedLayout,
@@ -393,4 +395,63 @@ fn anys_hold_them_as_what_type_codes_know() {
     let leaf = Tree { value: 1, children: BTreeMap::new() };
     there_and_back(Tree { value: 2, children: BTreeMap::from([("l".to_owned(), leaf)]) });
     there_and_back(Maps { counts: map, ..Maps::default() });
+}
+
+#[test]
+fn type_codes_are_those_of_equivalent_idl_3() {
+    // Bitmasks and bitsets: aliases of their integers.
+    for (code, id, content) in [
+        (Rights::type_code(), "IDL:Net/Rights:1.0", TypeCode::ULONG),
+        (Small::type_code(), "IDL:Net/Small:1.0", TypeCode::OCTET),
+        (Big::type_code(), "IDL:Net/Big:1.0", TypeCode::ULONGLONG),
+        (Header::type_code(), "IDL:Net/Header:1.0", TypeCode::ULONG),
+        (Long::type_code(), "IDL:Net/Long:1.0", TypeCode::ULONGLONG),
+        (Two::type_code(), "IDL:Net/Two:1.0", TypeCode::USHORT),
+    ] {
+        assert_eq!(
+            (code.kind(), code.id(), code.content_type()),
+            (TcKind::Alias, Ok(id), Ok(content.clone()))
+        );
+        assert!(code.equivalent(&content) && !code.equal(&content) && code.equal(&code));
+        assert!(code.member_count().is_err() && code.length().is_err());
+    }
+    assert!(
+        Rights::type_code().equivalent(&Header::type_code()) && Rights::type_code() != Header::type_code()
+    );
+    assert!(!Rights::type_code().equivalent(&Big::type_code()));
+    let any = Any::new(Rights::READ).unwrap();
+    assert_eq!(any.get::<u32>().unwrap(), Rights::READ.bits());
+    assert!(matches!(any.get::<Small>(), Err(AnyError::TypeMismatch { .. })));
+
+    // Maps: sequences of pairs, bounds included.
+    let map = Counts::type_code();
+    assert_eq!((map.kind(), map.length()), (TcKind::Sequence, Ok(0)));
+    let pair = map.content_type().unwrap();
+    assert_eq!((pair.kind(), pair.member_count(), pair.id()), (TcKind::Struct, Ok(2), Ok("")));
+    assert_eq!((pair.member_type(0), pair.member_type(1)), (Ok(TypeCode::STRING), Ok(TypeCode::LONG)));
+    assert_eq!(by_colour_type_code().unaliased().length(), Ok(2));
+    assert_eq!(
+        (counts_type_code().kind(), counts_type_code().id()),
+        (TcKind::Alias, Ok("IDL:Net/Counts:1.0"))
+    );
+    assert!(map.equivalent(&counts_type_code()) && !map.equivalent(&prices_type_code()));
+    let by_number = <BTreeMap<String, u32>>::type_code();
+    assert!(!map.equivalent(&by_number) && map.equal(&<BTreeMap<String, i32>>::type_code()));
+    let any = Any::new(counts(&[("a", 1)])).unwrap();
+    assert!(matches!(any.get::<BTreeMap<String, u32>>(), Err(AnyError::TypeMismatch { .. })));
+
+    // Derived structs: all members, those of the bases first, and no word of the base.
+    let derived = Derived::type_code();
+    let names: Vec<_> = (0..4).map(|index| derived.member_name(index).unwrap().to_owned()).collect();
+    assert_eq!((derived.member_count(), derived.id()), (Ok(4), Ok("IDL:Net/Derived:1.0")));
+    assert_eq!(names, ["id", "name", "weight", "rights"]);
+    assert_eq!(derived.member_type(3), Ok(Rights::type_code()));
+    assert!(!derived.equivalent(&Base::type_code()) && derived.concrete_base_type().is_err());
+    let any = Any::new(Derived::default()).unwrap();
+    assert!(matches!(any.get::<Base>(), Err(AnyError::TypeMismatch { .. })));
+
+    // Empty structs: no members.
+    assert_eq!((Nothing::type_code().kind(), Nothing::type_code().member_count()), (TcKind::Struct, Ok(0)));
+    assert!(!Nothing::type_code().equivalent(&More::type_code()));
+    assert_eq!(Any::new(Nothing).unwrap().get::<Nothing>().unwrap(), Nothing);
 }
