@@ -115,7 +115,7 @@ pub(crate) enum ItemKind {
     Component(Component),
     /// `component C;`
     ForwardComponent(Ident),
-    Home(Home),
+    Home(Box<Home>),
     PortType {
         name: Ident,
         items: Vec<Item>,
@@ -131,9 +131,6 @@ pub(crate) enum ItemKind {
     Port(Port),
     /// In a home: `finder find(in long a) raises (E);`.
     Finder(Factory),
-    /// A construct that has been reported as not supported; a name it would have declared is known, so that uses of it
-    /// are not reported as well.
-    Unsupported(Option<Ident>),
 }
 
 #[derive(Clone, Debug)]

@@ -55,6 +55,21 @@ pub(crate) fn lex_files(
     text::lex(preprocessor, Output::new(0, out))
 }
 
+/// Lexes a text that the compiler knows by itself.
+pub(crate) fn lex_predeclared(
+    name: String,
+    text: String,
+    sources: &mut Sources,
+    out: &mut Collector,
+) -> Lexed {
+    let opened = Opened { included: true, predeclared: true, ..Opened::default() };
+    let file = sources.add_text(name, text.into(), opened);
+    let settings = Settings::default();
+    let mut preprocessor = Preprocessor::new(&settings, sources);
+    preprocessor.text(file);
+    text::lex(preprocessor, Output::new(file, out))
+}
+
 fn sized(text: String, out: &mut Collector) -> Rc<str> {
     if text.len() <= MAX_TEXT {
         return text.into();
@@ -143,7 +158,7 @@ impl<'a> Output<'a> {
     fn directive(&mut self, word: &str, span: Span) {
         self.incomplete = true;
         let message = format!("`#{word}` cannot stand among Rust tokens");
-        let error = Diagnostic::error("unsupported", span, message);
+        let error = Diagnostic::error("unknown-directive", span, message);
         self.out.push(
             error.help("put the IDL into a string, `idl!(r#\"...\"#)`, or into a file, `idl!(\"x.idl\")`"),
         );

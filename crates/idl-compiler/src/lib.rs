@@ -17,11 +17,8 @@
 //! The stages, each a module that knows only those before it: source and spans, preprocessor, lexers, tokens, parser, syntax tree,
 //! resolver, model, emitter.
 
-#[allow(
-    dead_code,
-    reason = "the tree has places for all of the language, the parser does not fill all of them yet"
-)]
 mod ast;
+mod components;
 mod decimal;
 mod lex;
 mod output;
@@ -138,8 +135,9 @@ impl Compiler {
         let mut collector = Collector::default();
         let mut sources = Sources::default();
         let lexed = lex(&mut sources, &mut collector);
+        let mut parsed = parse::parse(lexed.tokens, self.strict_names, &mut collector);
+        components::add(&mut parsed, &mut sources, &mut collector);
         let sources = Rc::new(sources);
-        let parsed = parse::parse(lexed.tokens, self.strict_names, &mut collector);
         // After an error the parser leaves declarations out, so names may be missing for no fault of their users.
         let incomplete = lexed.incomplete || collector.errors() > 0;
         let conditions = resolve::Conditions { strict_names: self.strict_names, incomplete };

@@ -137,12 +137,34 @@ pub struct Module {
 pub struct Interface {
     /// Plain, `abstract` or `local`.
     pub flavour: Flavour,
+    /// What declares it.
+    pub construct: Construct,
     /// The text declares it and never defines it: what it has is not known.
     pub only_declared: bool,
     /// Direct bases as listed.
     pub bases: Vec<DefId>,
     /// Operations, attributes, types, constants and exceptions declared inside, in source order.
     pub members: Vec<DefId>,
+}
+
+/// What declares an interface: the equivalent IDL of the component model is interfaces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Construct {
+    /// `interface`.
+    #[default]
+    Interface,
+    /// `component`.
+    Component,
+    /// `connector`.
+    Connector,
+    /// `home`: the interface that inherits from the two others of a home.
+    Home,
+    /// `home H`: `HExplicit`, what its body says.
+    HomeExplicit,
+    /// `home H`: `HImplicit`, what every home can do.
+    HomeImplicit,
+    /// `eventtype E`: `EConsumer`, which takes such events.
+    EventConsumer,
 }
 
 /// What can stand behind a reference to an interface.

@@ -4,7 +4,7 @@
 //! next `;` or `}` and finds the rest in the same run, knows what it was in the middle of, and never backtracks, so each
 //! token is looked at once however broken the text is.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use crate::ast::{Ident, Item, Name};
 use crate::diagnostic::{Collector, Diagnostic, Severity};
@@ -13,13 +13,13 @@ use crate::model::Docs;
 use crate::source::Span;
 use crate::token::{Punct, Token, TokenKind, keyword};
 
+mod ccm;
 mod expr;
 mod head;
 mod idl4;
 mod interface;
 mod item;
 mod types;
-mod unsupported;
 mod value;
 
 /// Brackets, scopes and operators may nest this deep; deeper text is an attack or a mistake, and recursion is bounded.
@@ -55,6 +55,12 @@ pub(crate) struct Parsed {
     pub(crate) items: Vec<Item>,
     /// `//!` comments of the file.
     pub(crate) docs: Docs,
+    /// What constructs of the component model need of the module `Components`.
+    pub(crate) components: BTreeSet<&'static str>,
+    /// What stands behind `Components::`.
+    pub(crate) named_components: BTreeSet<String>,
+    /// Something is declared that is called `Components`, in whatever scope.
+    pub(crate) declares_components: bool,
 }
 
 /// Parses the tokens; what is wrong goes to the collector, what is right comes back.
@@ -69,11 +75,14 @@ pub(crate) fn parse(tokens: Vec<Token>, strict_names: bool, out: &mut Collector)
         declared: HashSet::new(),
         strict_names,
         gave_up: false,
+        components: BTreeSet::new(),
+        named_components: BTreeSet::new(),
         out,
     };
     let mut docs = Docs::default();
     let items = parser.items(item::Place::File, &mut docs);
-    Parsed { items, docs }
+    let Parser { components, named_components, declared, .. } = parser;
+    Parsed { items, docs, components, named_components, declares_components: declared.contains("Components") }
 }
 
 /// The error has been put into the collector.
@@ -94,6 +103,9 @@ struct Parser<'o> {
     strict_names: bool,
     /// The text nests too deep: one error, and no more.
     gave_up: bool,
+    /// See [`Parsed`].
+    components: BTreeSet<&'static str>,
+    named_components: BTreeSet<String>,
     out: &'o mut Collector,
 }
 
@@ -275,6 +287,11 @@ impl Parser<'_> {
         let mut parts = vec![self.ident(what)?];
         while self.take_punct(Punct::Scope) {
             parts.push(self.ident("a name after `::`")?);
+        }
+        if let [first, second, ..] = parts.as_slice()
+            && first.text == "Components"
+        {
+            self.named_components.insert(second.text.clone());
         }
         Ok(Name { absolute, parts, span: start.to(self.last_span()) })
     }

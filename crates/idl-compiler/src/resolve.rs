@@ -15,8 +15,8 @@ use std::rc::Rc;
 use crate::ast::{Declarator, Head, Ident, Item, ItemKind, TypeKind, TypeSpec};
 use crate::diagnostic::{Collector, Diagnostic, Diagnostics};
 use crate::model::{
-    Annotations, Const, Def, DefId, DefKind, Flavour, Interface, Model, Module, Struct, Type, TypeId,
-    Typedef, Union,
+    Annotations, Const, Construct, Def, DefId, DefKind, Flavour, Interface, Model, Module, Struct, Type,
+    TypeId, Typedef, Union,
 };
 use crate::parse::Parsed;
 use crate::source::{Sources, Span};
@@ -25,16 +25,21 @@ mod acted;
 mod annotation;
 mod annotation_types;
 mod bits;
+mod component;
 mod constant;
 mod constructed;
+mod event;
 mod expr;
 mod finish;
 mod fixed;
 mod flavour;
+mod home;
+mod import;
 mod interface;
 mod known;
 mod lookup;
 mod map;
+mod port;
 mod real;
 mod repository_id;
 mod scope;
@@ -42,6 +47,7 @@ mod types;
 mod union;
 mod value;
 
+use component::Implied;
 use known::Place;
 use repository_id::IdState;
 use scope::{Entity, Scope, ScopeId};
@@ -83,6 +89,7 @@ pub(crate) fn resolve(
         later,
         annotation_types: HashMap::new(),
         recursion_possible: false,
+        implied: Implied::default(),
         out,
     };
     resolver.items(parsed.items, ScopeId::FILE);
@@ -102,6 +109,8 @@ struct Resolver<'o> {
     annotation_types: HashMap<(ScopeId, String), annotation_types::Declared>,
     /// Some sequence has elements of a type that was not complete there.
     recursion_possible: bool,
+    /// What the component model adds.
+    implied: Implied,
     out: &'o mut Collector,
 }
 
@@ -140,8 +149,13 @@ impl Resolver<'_> {
             ItemKind::ForwardInterface { .. }
             | ItemKind::ForwardStruct(_)
             | ItemKind::ForwardUnion(_)
+            | ItemKind::ForwardComponent(_)
+            | ItemKind::ForwardPortType(_)
             | ItemKind::ValueForward { .. } => drop(self.annotations(&head, scope, Place::Forward)),
-            ItemKind::TypeId { .. } | ItemKind::TypePrefix { .. } => {
+            ItemKind::TypeId { .. }
+            | ItemKind::TypePrefix { .. }
+            | ItemKind::Import(_)
+            | ItemKind::PortType { .. } => {
                 drop(self.annotations(&head, scope, Place::Directive));
             }
             _ => {}
@@ -181,9 +195,6 @@ impl Resolver<'_> {
             ItemKind::TypeId { name, id } => self.type_id(&name, &id, scope),
             ItemKind::TypePrefix { name, prefix } => self.type_prefix(&name, &prefix, scope),
             ItemKind::Pragma(pragma) => self.pragma(&pragma, scope),
-            ItemKind::Unsupported(Some(name)) => {
-                self.declare(scope, &name, Entity::Bad, "unsupported definition");
-            }
             ItemKind::Native(name) => {
                 let id = self.new_def(&head, &name, DefKind::Native, scope);
                 if self.declare(scope, &name, Entity::Def(id), "native type") {
@@ -200,17 +211,18 @@ impl Resolver<'_> {
             ItemKind::Bitset(bitset) => self.bitset(head, bitset, scope),
             ItemKind::Bitmask(bitmask) => self.bitmask(head, bitmask, scope),
             ItemKind::AnnotationDef(def) => self.annotation_def(&head, def, scope),
-            // The parser does not make these yet.
-            ItemKind::Import(_)
-            | ItemKind::Component(_)
-            | ItemKind::ForwardComponent(_)
-            | ItemKind::Home(_)
-            | ItemKind::PortType { .. }
-            | ItemKind::ForwardPortType(_)
-            | ItemKind::Connector { .. }
-            | ItemKind::Port(_)
-            | ItemKind::Finder(_)
-            | ItemKind::Unsupported(None) => {}
+            ItemKind::Import(import) => self.import(import),
+            ItemKind::Component(component) => self.component(head, component, scope),
+            ItemKind::ForwardComponent(name) => {
+                let body = Interface { construct: Construct::Component, ..Interface::default() };
+                self.forward(&name, DefKind::Interface(body), scope);
+            }
+            ItemKind::Connector { name, base, items } => self.connector(head, &name, base, items, scope),
+            ItemKind::Home(home) => self.home(head, *home, scope),
+            ItemKind::PortType { name, items } => self.port_type(&name, items, scope),
+            ItemKind::ForwardPortType(name) => self.forward_port_type(&name, scope),
+            // The parser puts these nowhere but into components, port types, connectors and homes, which take them out.
+            ItemKind::Port(_) | ItemKind::Finder(_) => {}
         }
     }
 
@@ -442,7 +454,12 @@ impl DefKind {
         match self {
             DefKind::Const(_) => "constant",
             DefKind::Interface(interface) => match interface.flavour {
-                Flavour::Plain => "interface",
+                Flavour::Plain => match interface.construct {
+                    Construct::Component => "component",
+                    Construct::Connector => "connector",
+                    Construct::Home => "home",
+                    _ => "interface",
+                },
                 Flavour::Abstract => "abstract interface",
                 Flavour::Local => "local interface",
             },

@@ -121,6 +121,8 @@ pub(crate) struct Opened {
     pub(crate) from: Option<Span>,
     /// Not one of the files that the compiler was given.
     pub(crate) included: bool,
+    /// Known to the compiler by itself.
+    pub(crate) predeclared: bool,
 }
 
 /// From an octet on, lines count from another number, and may be those of another file: `#line`.
@@ -220,9 +222,20 @@ impl Sources {
         paths.filter(|path| seen.insert(*path)).collect()
     }
 
+    /// What the texts are called, but for those that the compiler knows by itself.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let files = self.files.iter().filter(|file| !file.opened.predeclared);
+        files.map(|file| file.name.as_str())
+    }
+
     /// The span lies in a file that was included, and is none of those that the compiler was given.
     pub fn is_included(&self, span: Span) -> bool {
         self.file(span.file).is_some_and(|file| file.opened.included)
+    }
+
+    /// The span lies in what the compiler knows by itself.
+    pub(crate) fn is_predeclared(&self, span: Span) -> bool {
+        self.file(span.file).is_some_and(|file| file.opened.predeclared)
     }
 
     pub(crate) fn file(&self, file: u32) -> Option<&File> {

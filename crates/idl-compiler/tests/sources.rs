@@ -53,7 +53,6 @@ const TEXT_ONLY: &[&str] = &[
     "unterminated_comment",
     "type_mismatch",
     "out_of_range",
-    "unsupported",
     "include_depth",
     "too_large",
 ];

@@ -2,8 +2,8 @@
 
 use idl_compiler::Model;
 use idl_compiler::model::{
-    AnnotationValue, Annotations, ConstValue, DefId, DefKind, Direction, Docs, Flavour, Member, Param,
-    Primitive, Type, TypeId, Union, ValueModifier, Visibility,
+    AnnotationValue, Annotations, ConstValue, Construct, DefId, DefKind, Direction, Docs, Flavour, Member,
+    Param, Primitive, Type, TypeId, Union, ValueModifier, Visibility,
 };
 use serde_json::{Map, Value, json};
 
@@ -56,6 +56,18 @@ impl Writer<'_> {
                     Flavour::Plain => {}
                     Flavour::Abstract => put("abstract", json!(true)),
                     Flavour::Local => put("local", json!(true)),
+                }
+                let construct = match interface.construct {
+                    Construct::Interface => None,
+                    Construct::Component => Some("component"),
+                    Construct::Connector => Some("connector"),
+                    Construct::Home => Some("home"),
+                    Construct::HomeExplicit => Some("home_explicit"),
+                    Construct::HomeImplicit => Some("home_implicit"),
+                    Construct::EventConsumer => Some("event_consumer"),
+                };
+                if let Some(construct) = construct {
+                    put("construct", json!(construct));
                 }
                 if interface.only_declared {
                     put("only_declared", json!(true));

@@ -44,6 +44,7 @@ impl External {
             let compiled = options.include_policy == IncludePolicy::Compile;
             emitted[def.id.index()] = !included || compiled && places[def.id.index()].is_none();
         }
+        add_predeclared(model, &places, &mut emitted);
         // What an entry says of a native type by its own name is the type, not where its alias is.
         let mut natives = HashMap::new();
         for def in model.defs().iter().filter(|def| matches!(def.kind, DefKind::Native)) {
@@ -110,6 +111,20 @@ impl External {
                 );
             }
         }
+    }
+}
+
+/// What the compiler knows by itself is nobody's file to compile: it is written where it is needed and nothing says that it
+/// is elsewhere.
+fn add_predeclared(model: &Model, places: &[Option<(TokenStream, usize)>], emitted: &mut [bool]) {
+    let known =
+        |id: DefId| places[id.index()].is_none() && model.sources().is_predeclared(model.def(id).span);
+    let needed = model.defs().iter().filter(|def| emitted[def.id.index()] && !known(def.id));
+    if !needed.flat_map(|def| used(model, def.id)).any(known) {
+        return;
+    }
+    for def in model.defs().iter().filter(|def| known(def.id)) {
+        emitted[def.id.index()] = true;
     }
 }
 

@@ -19,7 +19,6 @@ pub(super) fn report(model: &Model, external: &External, problems: &mut Vec<Diag
 /// A definition that has no mapping, whatever is in it.
 fn definition(kind: &DefKind) -> Option<&'static str> {
     match kind {
-        DefKind::Value(value) if value.is_event => Some("`eventtype`"),
         DefKind::Interface(body) if body.flavour == Flavour::Abstract => Some("`abstract interface`"),
         _ => None,
     }

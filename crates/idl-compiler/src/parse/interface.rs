@@ -2,9 +2,7 @@
 
 use super::item::Place;
 use super::{Parse, Parser, Reported};
-use crate::ast::{
-    Attribute, Head, Ident, Item, ItemKind, Operation, Param, Raises, StringArg, TypeKind, TypeSpec,
-};
+use crate::ast::{Attribute, Head, Item, ItemKind, Operation, Param, Raises, StringArg, TypeKind, TypeSpec};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Direction, Flavour};
 use crate::token::{Punct, TokenKind};
@@ -53,7 +51,7 @@ impl Parser<'_> {
         }
     }
 
-    fn attribute(&mut self) -> Parse<Attribute> {
+    pub(super) fn attribute(&mut self) -> Parse<Attribute> {
         let readonly = self.take_keyword("readonly");
         if !self.take_keyword("attribute") {
             return self.expected("`attribute`");
@@ -209,13 +207,5 @@ impl Parser<'_> {
         };
         self.report(error.help(help));
         Ok(TypeSpec { kind: TypeKind::Bad, span: ty.span })
-    }
-
-    /// The name of something not supported, if it has one here.
-    pub(super) fn optional_ident(&mut self) -> Option<Ident> {
-        match self.kind() {
-            TokenKind::Ident { .. } => self.new_ident("a name").ok(),
-            _ => None,
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! Definitions: what stands in a file, a module, an interface or a value type.
 
-use super::{Parse, Parser, Reported, STARTERS};
+use super::{Parse, Parser, Reported, STARTERS, ccm};
 use crate::ast::{Head, Item, ItemKind, Pragma, StringArg, TypeKind};
 use crate::diagnostic::Diagnostic;
 use crate::model::Docs;
@@ -15,6 +15,10 @@ pub(super) enum Place {
     Module,
     Interface,
     Value,
+    Component,
+    /// A port type or connector.
+    PortType,
+    Home,
 }
 
 impl Parser<'_> {
@@ -56,15 +60,18 @@ impl Parser<'_> {
 
     pub(super) fn item(&mut self, place: Place) -> Parse<Item> {
         let head = self.head()?;
+        if matches!(place, Place::Component | Place::PortType) {
+            return self.port(head, place);
+        }
         if let Some(item) = self.idl4_item() {
             let (kind, what) = item?;
             self.semicolon(what)?;
             return Ok(Item { head, kind });
         }
-        if let Some(item) = self.unsupported_item(place)? {
-            return Ok(Item { head, kind: item });
+        let inside = matches!(place, Place::Interface | Place::Value | Place::Home);
+        if !inside && let Some(word) = self.at_ccm() {
+            return self.ccm(head, word, place);
         }
-        let inside = matches!(place, Place::Interface | Place::Value);
         let (kind, what) = match *self.kind() {
             TokenKind::Keyword("module") if !inside => return self.module(head),
             TokenKind::Keyword("interface") if !inside => return self.interface(head),
@@ -73,7 +80,11 @@ impl Parser<'_> {
             TokenKind::Keyword("module" | "interface" | "valuetype" | "abstract" | "custom" | "local")
                 if inside =>
             {
-                let around = if place == Place::Value { "a value type" } else { "an interface" };
+                let around = match place {
+                    Place::Value => "a value type",
+                    Place::Home => "a home",
+                    _ => "an interface",
+                };
                 let message = format!("{} cannot stand inside {around}", self.kind().describe());
                 let error = Diagnostic::error("syntax", self.span(), message);
                 self.report(error);
@@ -94,6 +105,10 @@ impl Parser<'_> {
                 Some(element) => element,
                 None => self.export()?,
             },
+            _ if place == Place::Home => match self.home_element()? {
+                Some(element) => element,
+                None => self.export()?,
+            },
             _ if place == Place::Interface => self.export()?,
             _ => return self.no_definition(),
         };
@@ -104,7 +119,7 @@ impl Parser<'_> {
     /// Nothing starts like this; a misspelt keyword is likely.
     fn no_definition<T>(&mut self) -> Parse<T> {
         if let TokenKind::Ident { text, escaped: false } = self.kind()
-            && let Some(word) = closest(text, STARTERS.iter().copied())
+            && let Some(word) = closest(text, STARTERS.iter().chain(ccm::STARTERS).copied())
         {
             let message = format!("expected a definition, found `{text}`");
             let error = Diagnostic::error("syntax", self.span(), message);
@@ -119,7 +134,7 @@ impl Parser<'_> {
         self.advance();
         let name = self.new_ident("the name of the module")?;
         if self.at_punct(Punct::Less) {
-            let error = Diagnostic::error("unsupported", name.span, "template modules are not supported");
+            let error = Diagnostic::error("template-module", name.span, "template modules are not supported");
             self.report(error.help("write a module for each list of arguments"));
             return Err(Reported);
         }

@@ -30,6 +30,9 @@ impl Parser<'_> {
             self.advance();
         }
         self.advance();
+        if is_event {
+            self.components.extend(["EventBase", "EventConsumerBase"]);
+        }
         let what = if is_event { "event type" } else { "value type" };
         let name = self.new_ident(&format!("the name of the {what}"))?;
         if self.take_punct(Punct::Semicolon) {
@@ -114,7 +117,7 @@ impl Parser<'_> {
     }
 
     /// `factory` is a word only here, and even here it can be a scope: `factory::T`.
-    fn at_factory(&self) -> bool {
+    pub(super) fn at_factory(&self) -> bool {
         matches!(self.kind(), TokenKind::Ident { text, escaped: false } if text == "factory")
             && *self.kind_at(1) != TokenKind::Punct(Punct::Scope)
     }
@@ -140,10 +143,14 @@ impl Parser<'_> {
         }
     }
 
-    /// From `factory` on.
+    /// From `factory` or `finder` on.
     pub(super) fn factory(&mut self) -> Parse<Factory> {
         self.advance();
-        let name = self.new_ident("the name of the factory")?;
+        let word = match self.tokens.get(self.at.saturating_sub(1)).map(|token| &token.kind) {
+            Some(TokenKind::Ident { text, .. }) if text == "finder" => "finder",
+            _ => "factory",
+        };
+        let name = self.new_ident(&format!("the name of the {word}"))?;
         self.expect_punct(Punct::ParenOpen)?;
         let mut params: Vec<Param> = Vec::new();
         if !self.at_punct(Punct::ParenClose) {
@@ -158,9 +165,10 @@ impl Parser<'_> {
             return self.expected("`,` or `)` after a parameter");
         }
         for param in params.iter().filter(|param| param.direction != Direction::In) {
-            let message = format!("parameter `{}` of a factory is not `in`", param.name.text);
+            let message = format!("parameter `{}` of a {word} is not `in`", param.name.text);
             let error = Diagnostic::error("syntax", param.direction_span, message);
-            self.report(error.note("a factory gives back the value that it makes, and nothing else"));
+            let does = if word == "finder" { "what it finds" } else { "the value that it makes" };
+            self.report(error.note(format!("a {word} gives back {does}, and nothing else")));
         }
         let raises = if self.at_keyword("raises") { Some(self.raises()?) } else { None };
         Ok(Factory { name, params, raises })

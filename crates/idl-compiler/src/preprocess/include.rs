@@ -145,6 +145,7 @@ impl Preprocessor<'_> {
             path: Some(self.settings.files.watched(&path)),
             from,
             included: !self.given.contains(&identity),
+            predeclared: false,
         };
         let folder = path.parent().map(Path::to_owned).unwrap_or_default();
         let file = self.sources.add_text(path.display().to_string(), Rc::clone(&text), opened);

@@ -46,7 +46,7 @@ impl Resolver<'_> {
                 self.report(error);
                 None
             }
-            Entity::Member | Entity::Bad | Entity::Corba | Entity::TypeCode => {
+            Entity::Member | Entity::PortType(_) | Entity::Bad | Entity::Corba | Entity::TypeCode => {
                 let error = self.wrong_kind(entity, name, "not-a-constant", "a constant");
                 self.report(error);
                 None

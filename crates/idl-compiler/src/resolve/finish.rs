@@ -2,11 +2,12 @@
 
 use super::{Progress, Resolver};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::model::{DefId, DefKind, Model, Type, TypeId};
+use crate::model::{Construct, DefId, DefKind, Model, Type, TypeId};
 
 impl Resolver<'_> {
     pub(super) fn finish(&mut self) {
         self.report_undefined();
+        self.report_undefined_port_types();
         self.check_local_types();
         for index in 0..self.model.defs.len() {
             let id = DefId(index as u32);
@@ -14,6 +15,7 @@ impl Resolver<'_> {
             let repository_id = self.repository_id(id);
             self.model.defs[index].repository_id = repository_id;
         }
+        self.check_imported_texts();
         self.mark_recursive();
     }
 
@@ -25,7 +27,12 @@ impl Resolver<'_> {
             if let Progress::Forward(span) = state.progress {
                 let what = def.kind.what();
                 let message = format!("{what} `{}` is declared but never defined", def.name);
-                let word = def.kind.keyword();
+                let word = match &def.kind {
+                    // The event type that is not defined either says it.
+                    DefKind::Interface(body) if body.construct == Construct::EventConsumer => continue,
+                    DefKind::Interface(_) => def.kind.what(),
+                    kind => kind.keyword(),
+                };
                 let help = format!("define it in the same scope: `{word} {} {{ ... }};`", def.name);
                 let mut diagnostic = Diagnostic::error("never-defined", span, message);
                 if matches!(def.kind, DefKind::Interface(_)) && !self.conditions.strict_names {

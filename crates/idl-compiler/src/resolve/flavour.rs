@@ -21,7 +21,7 @@ impl Resolver<'_> {
     pub(super) fn check_same_flavour(&mut self, id: DefId, name: &Ident, kind: &DefKind) {
         let earlier = self.model.def(id);
         let (DefKind::Interface(before), DefKind::Interface(now)) = (&earlier.kind, kind) else { return };
-        if before.flavour == now.flavour {
+        if before.flavour == now.flavour && earlier.kind.what() == kind.what() {
             return;
         }
         let (before, now) = (earlier.kind.what(), kind.what());

@@ -19,20 +19,33 @@ impl Resolver<'_> {
         items: Vec<Item>,
         scope: ScopeId,
     ) {
+        let body = Interface { flavour, ..Interface::default() };
+        let (id, inside) = self.open_interface(&head, body, name, names, scope);
+        if let Some(inside) = inside {
+            self.items(items, inside);
+        }
+        self.states[id.index()].progress = Progress::Complete;
+    }
+
+    /// Starts the body of an interface that has these bases; whoever does so fills and completes it.
+    pub(super) fn open_interface(
+        &mut self,
+        head: &Head,
+        body: Interface,
+        name: &Ident,
+        names: &[Name],
+        scope: ScopeId,
+    ) -> (DefId, Option<ScopeId>) {
         // Bases are looked up around the interface, before its own name counts as defined.
         let bases = self.bases(names, name, "base", scope);
-        self.check_base_flavours(flavour, name, names, &bases);
-        let body = Interface { flavour, ..Interface::default() };
-        let (id, _) = self.begin(&head, name, DefKind::Interface(body), scope);
+        self.check_base_flavours(body.flavour, name, names, &bases);
+        let (id, _) = self.begin(head, name, DefKind::Interface(body), scope);
         if let DefKind::Interface(interface) = &mut self.model.defs[id.index()].kind {
             interface.bases = bases;
         }
         self.set_depth(id);
         self.check_inherited(id, name);
-        if let Some(inside) = self.states[id.index()].scope {
-            self.items(items, inside);
-        }
-        self.states[id.index()].progress = Progress::Complete;
+        (id, self.states[id.index()].scope)
     }
 
     /// The interfaces that are defined and listed once; `role` is `base` or `supported`.
@@ -71,7 +84,7 @@ impl Resolver<'_> {
     }
 
     /// The interface an entity is, through typedefs.
-    fn as_interface(&mut self, entity: Entity) -> Option<DefId> {
+    pub(super) fn as_interface(&mut self, entity: Entity) -> Option<DefId> {
         let Entity::Def(def) = entity else { return None };
         let ty = self.intern(Type::Named(def));
         match self.model.stripped(ty) {
@@ -102,7 +115,8 @@ impl Resolver<'_> {
                 let message = format!("`{}` inherits two {} named `{}`", name.text, inheritable, entry.name);
                 let error = Diagnostic::error("inheritance-clash", name.span, message);
                 let error = error.and(earlier.span, format!("one from `{}`", self.model.scoped_name(*first)));
-                errors.push(error.and(entry.span, format!("one from `{}`", self.model.scoped_name(owner))));
+                let error = error.and(entry.span, format!("one from `{}`", self.model.scoped_name(owner)));
+                errors.push(self.implied.explain(error, [earlier, entry]));
                 continue;
             }
             seen.insert(lower, (owner, entry.clone()));
@@ -210,22 +224,33 @@ impl Resolver<'_> {
     }
 
     pub(super) fn attribute(&mut self, head: Head, attribute: ast::Attribute, scope: ScopeId) {
+        let body = self.attribute_body(&attribute, scope);
+        self.attributes(&head, body.as_ref(), &attribute.names, scope);
+    }
+
+    /// What attributes say but for their names; `None` if the type is wrong.
+    pub(super) fn attribute_body(&mut self, attribute: &ast::Attribute, scope: ScopeId) -> Option<Attribute> {
         let ty = self.simple_type(&attribute.ty, scope);
         let get_raises = self.raises(attribute.get_raises.as_ref(), scope);
         let set_raises = self.raises(attribute.set_raises.as_ref(), scope);
-        for name in &attribute.names {
-            let Some(ty) = ty else {
+        ty.map(|ty| Attribute { readonly: attribute.readonly, ty, get_raises, set_raises })
+    }
+
+    /// Declares attributes that say the same; `None` says what is reported.
+    pub(super) fn attributes(
+        &mut self,
+        head: &Head,
+        body: Option<&Attribute>,
+        names: &[Ident],
+        scope: ScopeId,
+    ) {
+        for name in names {
+            let Some(body) = body else {
                 self.declare_local(scope, name, Entity::Bad, "attribute");
                 continue;
             };
-            let body = Attribute {
-                readonly: attribute.readonly,
-                ty,
-                get_raises: get_raises.clone(),
-                set_raises: set_raises.clone(),
-            };
-            let id = self.new_def(&head, name, DefKind::Attribute(body), scope);
-            self.act_on_def(&head, id, ty, scope);
+            let id = self.new_def(head, name, DefKind::Attribute(body.clone()), scope);
+            self.act_on_def(head, id, body.ty, scope);
             if self.declare_local(scope, name, Entity::Def(id), "attribute") {
                 self.add_child(id, scope);
             }

@@ -217,6 +217,17 @@ impl Resolver<'_> {
         if self.out.is_full() {
             return error;
         }
+        let own_components = |owner: DefId| {
+            let owner = self.model.def(owner);
+            owner.name == "Components"
+                && owner.parent.is_none()
+                && !self.model.sources.is_predeclared(owner.span)
+        };
+        if name.absolute && index == 1 && self.scope(scope).owner.is_some_and(own_components) {
+            return error.help(
+                "this text has a module `Components` of its own: declare what constructs of the component model need there, or remove it",
+            );
+        }
         let visible = self.visible(scope, !qualified);
         let only = name.parts.len() == 1 && !qualified;
         let words = KEYWORDS.iter().copied().filter(|_| only);
@@ -296,6 +307,12 @@ pub(super) fn declarations(items: &[Item]) -> HashMap<String, Span> {
                     todo.push(&value.items);
                     vec![&value.name]
                 }
+                ItemKind::Component(component) => vec![&component.name],
+                ItemKind::Home(home) => vec![&home.name],
+                ItemKind::Connector { name, .. }
+                | ItemKind::PortType { name, .. }
+                | ItemKind::ForwardComponent(name)
+                | ItemKind::ForwardPortType(name) => vec![name],
                 ItemKind::Bitset(bitset) => vec![&bitset.name],
                 ItemKind::Bitmask(bitmask) => vec![&bitmask.name],
                 ItemKind::Const { name, .. }

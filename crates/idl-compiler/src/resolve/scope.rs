@@ -26,6 +26,8 @@ pub(super) enum Entity {
     Member,
     /// Its declaration was reported; uses are not.
     Bad,
+    /// Position in [`super::component::Implied::port_types`].
+    PortType(usize),
     /// `CORBA` where the text opens no module of this name.
     Corba,
     /// `CORBA::TypeCode` where the text does not declare it.
@@ -215,7 +217,8 @@ impl Resolver<'_> {
         } else {
             Diagnostic::error("redefinition", new.span, format!("`{name}` is already declared in this scope"))
         };
-        self.report(error.and(earlier.span, format!("declared here as {}", article(earlier.what))));
+        let error = error.and(earlier.span, format!("declared here as {}", article(earlier.what)));
+        self.report(self.implied.explain(error, [new, earlier]));
         // A forward declaration whose definition clashed is not missing one.
         if let Entity::Def(def) = earlier.entity
             && matches!(self.states[def.index()].progress, Progress::Forward(_))
@@ -272,7 +275,8 @@ impl Resolver<'_> {
             new.what, new.name, entry.what, entry.name
         );
         let error = Diagnostic::error("inherited-redefinition", new.span, message);
-        self.report(error.and(entry.span, format!("{} of `{base}`", article(entry.what))));
+        let error = error.and(entry.span, format!("{} of `{base}`", article(entry.what)));
+        self.report(self.implied.explain(error, [new, &entry]));
         true
     }
 
@@ -301,7 +305,7 @@ impl Resolver<'_> {
                 Some(format!("{}::{}", scope.unwrap_or_default(), enumerator.name))
             }
             Entity::TypeCode => Some("::CORBA::TypeCode".to_owned()),
-            Entity::Member | Entity::Bad | Entity::Corba => None,
+            Entity::Member | Entity::PortType(_) | Entity::Bad | Entity::Corba => None,
         }
     }
 }

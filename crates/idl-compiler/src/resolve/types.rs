@@ -138,6 +138,7 @@ impl Resolver<'_> {
                 let body = self.model.enumeration(def);
                 ("enumerator", body.and_then(|body| body.enumerators.get(ordinal as usize)).map(|e| e.span))
             }
+            Entity::PortType(index) => ("port type", self.implied.port_types.get(index).map(|ty| ty.span)),
             Entity::Corba => ("module", None),
             Entity::TypeCode => ("type", None),
             Entity::Member | Entity::Bad => ("member or parameter", None),

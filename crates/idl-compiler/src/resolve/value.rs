@@ -16,14 +16,17 @@ impl Resolver<'_> {
     pub(super) fn value(&mut self, head: Head, value: ast::Value, scope: ScopeId) {
         let ast::Value { modifier, is_event, name, .. } = &value;
         // Bases are looked up around the value type, before its own name counts as defined.
-        let bases = self.value_bases(&value, scope);
+        let mut bases = self.value_bases(&value, scope);
         let supports = self.bases(&value.supports, name, "supported", scope);
         let is_abstract = *modifier == ValueModifier::Abstract;
         self.check_forward_value(name, is_abstract, *is_event, scope);
         let body = Value { modifier: *modifier, is_event: *is_event, ..Value::default() };
-        let (id, _) = self.begin(&head, name, DefKind::Value(body), scope);
+        let (id, declared) = self.begin(&head, name, DefKind::Value(body), scope);
         let truncatable = self.check_truncatable(&value, &bases);
         self.check_supports(&value, &bases, &supports);
+        if *is_event {
+            self.add_event_base(name, &mut bases);
+        }
         if let DefKind::Value(body) = &mut self.model.defs[id.index()].kind {
             let modifier = *modifier;
             *body = Value { modifier, is_event: *is_event, truncatable, bases, supports, ..Value::default() };
@@ -34,12 +37,18 @@ impl Resolver<'_> {
             self.items(value.items, inside);
         }
         self.states[id.index()].progress = Progress::Complete;
+        if value.is_event && declared {
+            self.event_consumer(id, &value.name, scope);
+        }
     }
 
     pub(super) fn forward_value(&mut self, name: &Ident, is_abstract: bool, is_event: bool, scope: ScopeId) {
         self.check_forward_value(name, is_abstract, is_event, scope);
         let modifier = if is_abstract { ValueModifier::Abstract } else { ValueModifier::Plain };
         self.forward(name, DefKind::Value(Value { modifier, is_event, ..Value::default() }), scope);
+        if is_event {
+            self.forward_consumer(name, scope);
+        }
     }
 
     /// What is declared several times is of one kind each time.
@@ -168,7 +177,7 @@ impl Resolver<'_> {
     }
 
     /// The value type an entity is, through typedefs; not a box.
-    fn as_value(&mut self, entity: Entity) -> Option<DefId> {
+    pub(super) fn as_value(&mut self, entity: Entity) -> Option<DefId> {
         let Entity::Def(def) = entity else { return None };
         let ty = self.intern(Type::Named(def));
         match self.model.stripped(ty) {

@@ -145,7 +145,7 @@ impl Sources {
     /// The text goes on as another file: `# 1 "name" 1` of a preprocessor's output.
     pub(crate) fn add_virtual(&mut self, base: u32, name: String, from: Span) -> u32 {
         let text = self.file(base).map_or_else(|| Rc::from(""), |file| Rc::clone(&file.text));
-        let opened = super::Opened { path: None, from: Some(from), included: true };
+        let opened = super::Opened { from: Some(from), included: true, ..super::Opened::default() };
         self.add_text(name, text, opened)
     }
 }

@@ -49,7 +49,7 @@ fn one(def: &Value, lines: &mut BTreeSet<String>) {
             ];
             ("operation", parts)
         }
-        "valuetype" if def["boxed"].is_null() => ("value", value_type(def)),
+        "valuetype" | "eventtype" if def["boxed"].is_null() => ("value", value_type(def)),
         "valuetype" => ("box", vec![ty(&def["boxed"])]),
         kind => ("unknown", vec![kind.to_owned()]),
     };

@@ -124,17 +124,44 @@ fn omniidl_finds_the_same_definitions() {
         if !ours.status.success() {
             return Err(format!("idlc refuses it: {}", shown(&ours)));
         }
-        let theirs = String::from_utf8(theirs.stdout).unwrap();
-        let theirs: BTreeSet<String> = theirs.lines().map(str::to_owned).collect();
-        let ours = lines::lines(&serde_json::from_slice(&ours.stdout).unwrap());
-        if theirs == ours {
-            return Ok(());
-        }
-        let differences = theirs.difference(&ours).map(|line| format!("  omniidl: {line}\n"));
-        let differences =
-            differences.chain(ours.difference(&theirs).map(|line| format!("  idlc:    {line}\n")));
-        Err(format!("\n{}", differences.collect::<String>()))
+        same(&theirs, &ours)
     });
+}
+
+/// What omniidl found is what idlc found; else, what is not.
+fn same(theirs: &Output, ours: &Output) -> Result<(), String> {
+    let theirs = String::from_utf8(theirs.stdout.clone()).unwrap();
+    let theirs: BTreeSet<String> = theirs.lines().map(str::to_owned).collect();
+    let ours = lines::lines(&serde_json::from_slice(&ours.stdout).unwrap());
+    if theirs == ours {
+        return Ok(());
+    }
+    let differences = theirs.difference(&ours).map(|line| format!("  omniidl: {line}\n"));
+    let differences = differences.chain(ours.difference(&theirs).map(|line| format!("  idlc:    {line}\n")));
+    Err(format!("\n{}", differences.collect::<String>()))
+}
+
+/// omniidl knows no components: it reads what they are equivalent to, written by hand.
+#[test]
+fn components_are_what_omniidl_finds_in_their_equivalent_idl() {
+    if Command::new("omniidl").arg("-V").output().is_err() {
+        return missing("omniidl");
+    }
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = here.join("tests/corpus/components");
+    let known = std::fs::read_to_string(here.join("../idl-compiler/src/components.idl")).unwrap();
+    let equivalent = std::fs::read_to_string(folder.join("equivalent.idl")).unwrap();
+    let text = format!("#pragma prefix \"omg.org\"\nmodule Components {{\n{known}}};\n{equivalent}");
+    let scratch = tempfile::tempdir().unwrap();
+    let file = scratch.path().join("equivalent.idl");
+    std::fs::write(&file, text).unwrap();
+    let theirs = omniidl(false, &file);
+    assert!(theirs.status.success(), "{}", shown(&theirs));
+    let ours = idlc(&["model", "--json"], false, &[folder.join("shop.idl")]);
+    assert!(ours.status.success(), "{}", shown(&ours));
+    if let Err(differences) = same(&theirs, &ours) {
+        panic!("{differences}");
+    }
 }
 
 #[test]

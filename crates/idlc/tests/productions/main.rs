@@ -6,7 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use idl_compiler::emit::{Options, emit};
@@ -31,6 +31,15 @@ const WORDS: &str = "abstract alias any attribute bitfield bitmask bitset boolea
 
 /// What a native type of the examples is.
 const NATIVE: &str = "/// Native.\n#[derive(Debug)]\npub struct Handle;";
+
+/// The module `Components` of the compiler, whole.
+fn known() -> String {
+    let known = include_str!("../../../idl-compiler/src/components.idl");
+    let text = format!("#pragma prefix \"omg.org\"\nmodule Components {{\n{known}}};\n");
+    let model = Compiler::default().compile(Source::text("known.idl", text)).unwrap_or_else(|_| panic!());
+    let file = syn::parse2(emit(&model, &Options::default()).unwrap_or_else(|_| panic!())).unwrap();
+    format!("/// Known.\npub mod known {{\n{}\n}}\n", prettyplease::unparse(&file))
+}
 
 /// What the author of a type writes beside the generated code.
 fn by_hand(idl: &str) -> &'static str {
@@ -110,6 +119,10 @@ fn outcome(text: &str) -> Result<(TokenStream, Vec<String>), String> {
     if text.contains("native Handle;") {
         options.external.push(("::Handle".to_owned(), "crate::Handle".parse().unwrap()));
     }
+    // The module of the component model is made once for all rows.
+    if model.find("Components").is_some() {
+        options.external.push(("::Components".to_owned(), "crate::known::components".parse().unwrap()));
+    }
     assert!(options.check(&model).is_empty(), "{text}");
     let warnings = codes(model.warnings(), Severity::Warning);
     Ok((emit(&model, &options).map_err(refused)?, warnings))
@@ -144,8 +157,8 @@ fn items(rust: &TokenStream) -> String {
 fn the_table_of_productions_is_true() {
     let mut table = String::new();
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    let mut rust = format!("{NATIVE}\n");
-    let (mut seen, mut rows) = (0, 0);
+    let mut rust = format!("{NATIVE}\n{}\n", known());
+    let (mut seen, mut rows, mut texts) = (0, 0, BTreeSet::new());
     for (title, block) in blocks() {
         let head = "| | production | example | state |\n|---:|---|---|---|";
         writeln!(table, "\n**{title}**\n\n{head}").unwrap();
@@ -160,7 +173,7 @@ fn the_table_of_productions_is_true() {
             let (name, text) = (row.name.replace('|', "\\|"), row.with.replace('|', "\\|"));
             let name = if row.number.is_some() { format!("`{name}`") } else { name };
             writeln!(table, "| {number} | {name} | `{text}` | {state} |").unwrap();
-            if let Some(tokens) = tokens {
+            if let Some(tokens) = tokens.filter(|_| texts.insert(row.with.clone())) {
                 let file: syn::File = syn::parse2(tokens).unwrap();
                 let docs = row.with.replace('\\', "\\\\");
                 let items = prettyplease::unparse(&file);

@@ -1,0 +1,234 @@
+//! The component model: event types, components, homes, port types and connectors; and imports. Its words are keywords
+//! only where one of these can start.
+
+use super::item::Place;
+use super::{Parse, Parser, Reported};
+use crate::ast::{
+    Component, Head, Home, Ident, Import, Item, ItemKind, Name, Port, PortKind, TypeKind, TypeSpec,
+};
+use crate::diagnostic::Diagnostic;
+use crate::token::{Punct, TokenKind};
+
+/// Words that start a definition in a file or module.
+pub(super) const STARTERS: &[&str] = &["component", "home", "eventtype", "porttype", "connector", "import"];
+
+/// Words that start a port.
+const PORTS: &[(&str, PortKind)] = &[
+    ("provides", PortKind::Provides),
+    ("uses", PortKind::Uses),
+    ("emits", PortKind::Emits),
+    ("publishes", PortKind::Publishes),
+    ("consumes", PortKind::Consumes),
+    ("port", PortKind::Port),
+    ("mirrorport", PortKind::MirrorPort),
+];
+
+impl Parser<'_> {
+    /// The word that starts a definition of the component model here. What stands in a file or module starts with nothing
+    /// else that is no keyword, so it does not matter whether the text uses the word as a name too.
+    pub(super) fn at_ccm(&self) -> Option<&'static str> {
+        let word_at = |ahead| match self.kind_at(ahead) {
+            TokenKind::Ident { text, escaped: false } => STARTERS.iter().copied().find(|word| word == text),
+            _ => None,
+        };
+        let named = |ahead| matches!(self.kind_at(ahead), TokenKind::Ident { .. } | TokenKind::Keyword(_));
+        match (self.kind(), word_at(0)) {
+            (TokenKind::Keyword("abstract" | "custom"), _) => word_at(1).filter(|word| *word == "eventtype"),
+            (_, Some("import")) => Some("import"),
+            (_, Some(word)) if named(1) => Some(word),
+            _ => None,
+        }
+    }
+
+    /// From the word, or the modifier before it, on.
+    pub(super) fn ccm(&mut self, head: Head, word: &str, place: Place) -> Parse<Item> {
+        match word {
+            "eventtype" => self.value(head, true),
+            "component" => self.component(head),
+            "home" => self.home(head),
+            "porttype" => self.port_type(head),
+            "connector" => self.connector(head),
+            _ => self.import(head, place),
+        }
+    }
+
+    /// `import ::M;` or `import "IDL:M:1.0";`.
+    fn import(&mut self, head: Head, place: Place) -> Parse<Item> {
+        let span = self.span();
+        self.advance();
+        let import = match self.kind() {
+            TokenKind::Text { .. } => Import::Text(self.string_arg("a scope")?),
+            _ => Import::Name(self.name("the name of a scope, or a repository id in quotes")?),
+        };
+        self.semicolon("this import")?;
+        if place != Place::File {
+            let error = Diagnostic::error("syntax", span, "`import` cannot stand inside a module");
+            self.report(error.help("move it to the start of the file"));
+        }
+        Ok(Item { head, kind: ItemKind::Import(import) })
+    }
+
+    /// A word that is a keyword only here.
+    fn take_word(&mut self, word: &str) -> bool {
+        let found = matches!(self.kind(), TokenKind::Ident { text, escaped: false } if text == word);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    fn base(&mut self, what: &str) -> Parse<Option<Name>> {
+        if self.take_punct(Punct::Colon) { self.name(what).map(Some) } else { Ok(None) }
+    }
+
+    fn supports(&mut self) -> Parse<Vec<Name>> {
+        if self.take_keyword("supports") { self.names("a supported interface") } else { Ok(Vec::new()) }
+    }
+
+    fn component(&mut self, mut head: Head) -> Parse<Item> {
+        self.advance();
+        let name = self.new_ident("the name of the component")?;
+        self.components.insert("CCMObject");
+        if self.take_punct(Punct::Semicolon) {
+            return Ok(Item { head, kind: ItemKind::ForwardComponent(name) });
+        }
+        let base = self.base("the base component")?;
+        let supports = self.supports()?;
+        if !self.at_punct(Punct::BraceOpen) {
+            return self.expected(match (&base, supports.is_empty()) {
+                (None, true) => "`:`, `supports`, `{` or `;`",
+                (Some(_), true) => "`supports` or `{`",
+                _ => "`,` or `{`",
+            });
+        }
+        let items = self.scope(Place::Component, &mut head, &name.text, "component")?;
+        Ok(Item { head, kind: ItemKind::Component(Component { name, base, supports, items }) })
+    }
+
+    fn connector(&mut self, mut head: Head) -> Parse<Item> {
+        self.advance();
+        let name = self.new_ident("the name of the connector")?;
+        self.components.insert("CCMObject");
+        let base = self.base("the base connector")?;
+        if !self.at_punct(Punct::BraceOpen) {
+            return self.expected(if base.is_none() { "`:` or `{`" } else { "`{`" });
+        }
+        let items = self.scope(Place::PortType, &mut head, &name.text, "connector")?;
+        Ok(Item { head, kind: ItemKind::Connector { name, base, items } })
+    }
+
+    fn port_type(&mut self, mut head: Head) -> Parse<Item> {
+        self.advance();
+        let name = self.new_ident("the name of the port type")?;
+        if self.take_punct(Punct::Semicolon) {
+            return Ok(Item { head, kind: ItemKind::ForwardPortType(name) });
+        }
+        if !self.at_punct(Punct::BraceOpen) {
+            return self.expected("`{` or `;`");
+        }
+        let errors = self.out.errors();
+        let items = self.scope(Place::PortType, &mut head, &name.text, "port type")?;
+        if items.is_empty() && self.out.errors() == errors {
+            let message = format!("port type `{}` contains no port", name.text);
+            self.report(Diagnostic::error("empty", name.span, message));
+        }
+        Ok(Item { head, kind: ItemKind::PortType { name, items } })
+    }
+
+    fn home(&mut self, mut head: Head) -> Parse<Item> {
+        self.advance();
+        let name = self.new_ident("the name of the home")?;
+        let base = self.base("the base home")?;
+        let supports = self.supports()?;
+        if !self.take_word("manages") {
+            return self.expected(match (&base, supports.is_empty()) {
+                (None, true) => "`:`, `supports` or `manages`",
+                (Some(_), true) => "`supports` or `manages`",
+                _ => "`,` or `manages`",
+            });
+        }
+        let manages = self.name("the component that the home manages")?;
+        let primary_key = match self.take_word("primarykey") {
+            true => Some(self.name("the value type that is the primary key")?),
+            false => None,
+        };
+        self.components.extend(["CCMHome", "CreateFailure"]);
+        match &primary_key {
+            None => self.components.extend(["KeylessCCMHome"]),
+            Some(_) => self.components.extend([
+                "PrimaryKeyBase",
+                "DuplicateKeyValue",
+                "UnknownKeyValue",
+                "InvalidKey",
+                "FinderFailure",
+                "RemoveFailure",
+            ]),
+        }
+        if !self.at_punct(Punct::BraceOpen) {
+            return self.expected(if primary_key.is_none() { "`primarykey` or `{`" } else { "`{`" });
+        }
+        let items = self.scope(Place::Home, &mut head, &name.text, "home")?;
+        let home = Home { name, base, supports, manages, primary_key, items };
+        Ok(Item { head, kind: ItemKind::Home(Box::new(home)) })
+    }
+
+    /// What can stand in a home beside what can stand in an interface; `None`, and nothing taken, if it is neither.
+    pub(super) fn home_element(&mut self) -> Parse<Option<(ItemKind, &'static str)>> {
+        let finder = matches!(self.kind(), TokenKind::Ident { text, escaped: false } if text == "finder")
+            && *self.kind_at(1) != TokenKind::Punct(Punct::Scope);
+        if finder {
+            self.components.insert("FinderFailure");
+            return Ok(Some((ItemKind::Finder(self.factory()?), "this finder")));
+        }
+        match self.at_factory() {
+            true => Ok(Some((ItemKind::Factory(self.factory()?), "this factory"))),
+            false => Ok(None),
+        }
+    }
+
+    /// A port or attribute, with its `;`.
+    pub(super) fn port(&mut self, head: Head, place: Place) -> Parse<Item> {
+        if matches!(self.kind(), TokenKind::Keyword("readonly" | "attribute")) {
+            let attribute = self.attribute()?;
+            self.semicolon("this attribute")?;
+            return Ok(Item { head, kind: ItemKind::Attribute(attribute) });
+        }
+        let found = match self.kind() {
+            TokenKind::Ident { text, escaped: false } => PORTS.iter().find(|(word, _)| word == text),
+            _ => None,
+        };
+        let Some((word, mut kind)) = found.copied() else {
+            return self.expected("a port or an attribute");
+        };
+        let is_event = matches!(kind, PortKind::Emits | PortKind::Publishes | PortKind::Consumes);
+        if is_event && place == Place::PortType {
+            let message = format!("`{word}` cannot stand in a port type or connector");
+            let error = Diagnostic::error("syntax", self.span(), message);
+            self.report(error.note("events are ports of components; here stand `provides`, `uses`, ports of other port types, and attributes"));
+            return Err(Reported);
+        }
+        self.advance();
+        // `uses multiple r;` uses an interface of that name.
+        if kind == PortKind::Uses
+            && *self.kind_at(2) != TokenKind::Punct(Punct::Semicolon)
+            && self.take_word("multiple")
+        {
+            kind = PortKind::UsesMultiple;
+        }
+        let span = self.span();
+        let is_facet = matches!(kind, PortKind::Provides | PortKind::Uses | PortKind::UsesMultiple);
+        let ty = if is_facet && self.take_keyword("Object") {
+            TypeSpec { kind: TypeKind::Object, span }
+        } else {
+            let name = self.name(match is_facet {
+                true => "an interface",
+                false if is_event => "an event type",
+                false => "a port type",
+            })?;
+            TypeSpec { span: name.span, kind: TypeKind::Name(name) }
+        };
+        let name: Ident = self.new_ident("the name of the port")?;
+        self.semicolon("this port")?;
+        Ok(Item { head, kind: ItemKind::Port(Port { kind, ty, name }) })
+    }
+}

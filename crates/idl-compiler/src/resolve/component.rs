@@ -1,0 +1,141 @@
+//! Components and connectors: interfaces with operations for their ports (OMG component model, clauses "Equivalent IDL" of
+//! components, facets, receptacles and event ports).
+//!
+//! What a construct adds is made as syntax, which the rest of the resolver checks and takes like any other. Its spans are
+//! those of the construct's names, so it has the prefix of its file; who clashes with it is told where it comes from.
+
+use std::collections::HashMap;
+
+use super::port::PortType;
+use super::scope::{Entry, ScopeId};
+use super::{Progress, Resolver};
+use crate::ast::{self, Head, Ident, Item, ItemKind, Name, StringArg};
+use crate::diagnostic::Diagnostic;
+use crate::model::{Construct, DefId, Interface};
+use crate::source::Span;
+
+/// What the component model adds to a text, and what is known of its constructs beyond the interfaces that they become.
+#[derive(Default)]
+pub(super) struct Implied {
+    pub(super) port_types: Vec<PortType>,
+    /// The interfaces of consumers by event type.
+    pub(super) consumers: HashMap<DefId, DefId>,
+    pub(super) homes: HashMap<DefId, Home>,
+    /// Texts that are imported.
+    pub(super) imports: Vec<StringArg>,
+    /// Octets of what port types were expanded to.
+    pub(super) expanded: usize,
+    notes: HashMap<(Span, String), String>,
+}
+
+/// What is known of a home.
+#[derive(Clone, Copy)]
+pub(super) struct Home {
+    pub(super) explicit: DefId,
+    pub(super) managed: Option<DefId>,
+}
+
+impl Implied {
+    /// Remembers what declares a name that the text does not spell.
+    pub(super) fn note(&mut self, name: &Ident, why: String) {
+        self.notes.insert((name.span, name.text.clone()), why);
+    }
+
+    /// Says of names that the text does not spell what declares them.
+    pub(super) fn explain(&self, mut message: Diagnostic, names: [&Entry; 2]) -> Diagnostic {
+        for entry in names {
+            if let Some(why) = self.notes.get(&(entry.span, entry.name.clone()))
+                && !message.notes.contains(why)
+            {
+                message = message.note(why);
+            }
+        }
+        message
+    }
+}
+
+/// `::Components::Name`.
+pub(super) fn components(name: &str, span: Span) -> Name {
+    let part = |text: &str| Ident { text: text.to_owned(), span };
+    Name { absolute: true, parts: vec![part("Components"), part(name)], span }
+}
+
+impl Resolver<'_> {
+    /// The name of a definition, wherever it is used.
+    pub(super) fn absolute(&self, id: DefId, span: Span) -> Name {
+        let parts = self.model.path(id).into_iter().map(|part| Ident { text: part.to_owned(), span });
+        Name { absolute: true, parts: parts.collect(), span }
+    }
+
+    pub(super) fn component(&mut self, head: Head, component: ast::Component, scope: ScopeId) {
+        let ast::Component { name, base, supports, items } = component;
+        self.with_ports(head, Construct::Component, &name, base, supports, items, scope);
+    }
+
+    pub(super) fn connector(
+        &mut self,
+        head: Head,
+        name: &Ident,
+        base: Option<Name>,
+        items: Vec<Item>,
+        scope: ScopeId,
+    ) {
+        self.with_ports(head, Construct::Connector, name, base, Vec::new(), items, scope);
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one declaration")]
+    fn with_ports(
+        &mut self,
+        head: Head,
+        construct: Construct,
+        name: &Ident,
+        base: Option<Name>,
+        supports: Vec<Name>,
+        items: Vec<Item>,
+        scope: ScopeId,
+    ) {
+        let base = base.filter(|base| self.is_construct(base, construct, scope));
+        let mut bases = vec![base.unwrap_or_else(|| components("CCMObject", name.span))];
+        bases.extend(supports);
+        let body = Interface { construct, ..Interface::default() };
+        let (id, inside) = self.open_interface(&head, body, name, &bases, scope);
+        for item in items {
+            let Some(inside) = inside else { continue };
+            match item.kind {
+                ItemKind::Port(port) => self.port(item.head, port, inside),
+                _ => self.item(item, inside),
+            }
+        }
+        self.states[id.index()].progress = Progress::Complete;
+    }
+
+    /// The name is one of a component, connector or home.
+    pub(super) fn is_construct(&mut self, name: &Name, construct: Construct, scope: ScopeId) -> bool {
+        self.construct(name, construct, scope).is_some()
+    }
+
+    /// The component, connector or home that a name means, through typedefs; reported if it is none.
+    pub(super) fn construct(&mut self, name: &Name, construct: Construct, scope: ScopeId) -> Option<DefId> {
+        let entity = self.lookup(name, scope)?;
+        let found = self.as_interface(entity).filter(|found| {
+            self.model.interface(*found).is_some_and(|interface| interface.construct == construct)
+        });
+        if found.is_none() {
+            let error: Diagnostic = match construct {
+                Construct::Connector => self.wrong_kind(entity, name, "not-a-connector", "a connector"),
+                Construct::Home => self.wrong_kind(entity, name, "not-a-home", "a home"),
+                _ => self.wrong_kind(entity, name, "not-a-component", "a component"),
+            };
+            let interface = self.as_interface(entity);
+            let plain =
+                interface.and_then(|id| self.model.interface(id)).map(|interface| interface.construct);
+            self.report(match (construct, plain) {
+                (Construct::Component, Some(Construct::Interface)) => {
+                    error.help("what is only an interface stands behind `supports`")
+                }
+                _ => error,
+            });
+        }
+        found
+    }
+}

@@ -1,0 +1,96 @@
+//! `import`: there is no repository of definitions beside the text, so what is imported is what the text and its includes
+//! define.
+
+use std::collections::HashSet;
+
+use super::Resolver;
+use super::scope::{Entity, ScopeId};
+use crate::ast::{Import, Name, StringArg};
+use crate::diagnostic::Diagnostic;
+
+impl Resolver<'_> {
+    pub(super) fn import(&mut self, import: Import) {
+        match import {
+            Import::Name(name) => self.import_name(&name),
+            Import::Text(text) => self.implied.imports.push(text),
+        }
+    }
+
+    /// The name is one of file level, with or without `::` before it.
+    fn import_name(&mut self, name: &Name) {
+        let mut scope = Some(ScopeId::FILE);
+        for (index, part) in name.parts.iter().enumerate() {
+            let inside = scope.and_then(|scope| self.declared(scope, &part.text).map(|found| (scope, found)));
+            let Some((scope_of_part, found)) = inside else {
+                // `CORBA` is always there.
+                if index > 0 || part.text != "CORBA" {
+                    self.unknown_import(name);
+                }
+                return;
+            };
+            if found == Entity::Bad {
+                return;
+            }
+            let spelled = self.scope(scope_of_part).name(&part.text.to_ascii_lowercase());
+            if let Some(entry) = spelled.filter(|entry| entry.name != part.text).cloned() {
+                let message = format!("`{}` is spelled differently from `{}`", part.text, entry.name);
+                let error = Diagnostic::error("case-mismatch", part.span, message);
+                self.report(error.and(entry.span, format!("`{}` stands here", entry.name)));
+                return;
+            }
+            scope = self.scope_of(found);
+            if scope.is_none() && index + 1 == name.parts.len() {
+                let error = self.wrong_kind(found, name, "not-a-scope", "a scope");
+                self.report(
+                    error.note(
+                        "what is imported is a module, interface or another scope with all that is in it",
+                    ),
+                );
+            }
+        }
+    }
+
+    fn unknown_import(&mut self, name: &Name) {
+        let message = format!("`{}` is imported, and nothing before declares it", name.text());
+        let error = Diagnostic::error("unknown-import", name.span, message);
+        let first = name.parts.first().map_or("", |part| part.text.as_str());
+        self.report_unless_incomplete(error.help(format!(
+            "include the file that declares it before, `#include <{first}.idl>`: an import names what is known"
+        )));
+    }
+
+    /// Repository ids and files that are imported: what the whole text has, in the end.
+    pub(super) fn check_imported_texts(&mut self) {
+        let texts = std::mem::take(&mut self.implied.imports);
+        if texts.is_empty() {
+            return;
+        }
+        let ids: HashSet<&str> = self.model.defs.iter().map(|def| def.repository_id.as_str()).collect();
+        let files: HashSet<&str> = self.model.sources.names().map(last).collect();
+        let unknown = texts.iter().filter(|text| match is_file(text) {
+            true => !files.contains(last(&text.text)),
+            false => !ids.contains(text.text.as_str()),
+        });
+        let errors: Vec<Diagnostic> = unknown.map(unknown_text).collect();
+        errors.into_iter().for_each(|error| self.report_unless_incomplete(error));
+    }
+}
+
+/// A repository id has a `:`.
+fn is_file(text: &StringArg) -> bool {
+    !text.text.contains(':')
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
+fn unknown_text(text: &StringArg) -> Diagnostic {
+    let (what, help) = match is_file(text) {
+        true => ("the file", format!("write `#include \"{}\"`", text.text.escape_debug())),
+        false => ("the repository id", "include the file that declares it".to_owned()),
+    };
+    let message = format!("{what} \"{}\" is imported, and the text has none of it", text.text.escape_debug());
+    let error = Diagnostic::error("unknown-import", text.span, message);
+    error.help(format!("{help}: an import names what is known"))
+}
