@@ -470,8 +470,7 @@ fn only_what_a_context_or_type_code_names_is_made() {
 #[test]
 fn a_type_code_without_the_base_is_that_of_a_known_type() {
     // As JacORB sends them.
-    for order in ORDERS {
-        let mut e = Encoder::new(order, Version::V1_2);
+    fn put(e: &mut Encoder, d: i32) -> Of<Derived> {
         e.put_u32(TcKind::Value.number());
         e.encapsulate(|e| {
             e.put_ascii("IDL:T/Derived:1.0")?;
@@ -485,10 +484,32 @@ fn a_type_code_without_the_base_is_that_of_a_known_type() {
             Ok(())
         })
         .unwrap();
-        let derived = some(Derived { base: Base { b: 1 }, d: 2 });
-        derived.encode(&mut e).unwrap();
+        let derived = some(Derived { base: Base { b: 1 }, d });
+        derived.encode(e).unwrap();
+        derived
+    }
+    for order in ORDERS {
+        let mut e = Encoder::new(order, Version::V1_2);
+        let derived = put(&mut e, 2);
         let octets = e.into_bytes();
         let any = decode_with(&octets, order, &all()).unwrap();
         assert_eq!(any.get::<Of<Derived>>().unwrap(), derived);
+
+        // Among anys of other types.
+        let mut e = Encoder::new(order, Version::V1_2);
+        <Vec<Any>>::type_code().encode(&mut e).unwrap();
+        e.put_u32(40);
+        for d in 0..20 {
+            put(&mut e, d);
+            Any::new(some(BoxStr("x".into()))).unwrap().encode(&mut e).unwrap();
+        }
+        let octets = e.into_bytes();
+        let any = decode_with(&octets, order, &all()).unwrap();
+        for (index, any) in any.get::<Vec<Any>>().unwrap().iter().enumerate() {
+            match index % 2 {
+                0 => assert_eq!(any.get::<Of<Derived>>().unwrap().unwrap().get().d, index as i32 / 2),
+                _ => assert_eq!(any.get::<Of<BoxStr>>().unwrap(), some(BoxStr("x".into()))),
+            }
+        }
     }
 }
