@@ -1,0 +1,111 @@
+//! Work grows as the text does: instructions of whole runs, counted by cachegrind, at one size and at twice that.
+//! Nothing here is timed. Without valgrind it says so.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+#[path = "../../idl-compiler/tests/common/corpus.rs"]
+mod corpus;
+
+/// A text of `n` parts of some kind, each of which might make the others dearer.
+type Shape = (&'static str, &'static [&'static str], fn(usize) -> String);
+
+fn each(n: usize, part: impl Fn(usize) -> String) -> String {
+    (0..n).map(part).collect()
+}
+
+const SHAPES: &[Shape] = &[
+    ("a corpus", &["check"], |n| corpus::idl(2 * n)),
+    ("a model", &["model", "--json", "-o", "out"], |n| corpus::idl(n)),
+    ("names of one scope", &["check"], |n| each(n, |i| format!("struct S{i} {{ long a; }};\n"))),
+    ("names of one scope, in one line", &["check"], |n| each(n, |i| format!("struct S{i} {{ long a; }}; "))),
+    ("operations of one interface", &["check"], |n| {
+        format!("interface I {{ {} }};", each(n, |i| format!("void f{i}(in long a);\n")))
+    }),
+    ("derived interfaces", &["check"], |n| {
+        format!(
+            "interface B {{ void f(); }};{}",
+            each(n, |i| format!("interface I{i} : B {{ void g(); }};\n"))
+        )
+    }),
+    ("cases of one union", &["check"], |n| {
+        let cases = each(n, |i| format!("case {i}: long m{i};\n"));
+        format!("union U switch (long) {{ {cases} }};")
+    }),
+    ("enumerators", &["check"], |n| format!("enum E {{ first{} }};", each(n, |i| format!(",\ne{i}")))),
+    ("constants of constants", &["check"], |n| {
+        format!("const long C0 = 1;{}", each(n, |i| format!("const long C{} = C{i} % 7 + 1;\n", i + 1)))
+    }),
+    ("a sum", &["check"], |n| format!("const long C = 1{};", each(n, |_| " + 1".to_owned()))),
+    ("values that hold each other", &["check"], |n| {
+        let part = |i| format!("valuetype V{i} {{ public V{} next; public V0 first; }};\n", (i + 1) % n);
+        format!("{}{}", each(n, |i| format!("valuetype V{i};\n")), each(n, part))
+    }),
+    ("structs that hold themselves", &["check"], |n| {
+        each(n, |i| format!("struct S{i}; typedef sequence<S{i}> L{i}; struct S{i} {{ L{i} inner; }};\n"))
+    }),
+    ("reopened modules", &["check"], |n| each(n, |i| format!("module M {{ typedef long T{i}; }};\n"))),
+    ("repository ids", &["check"], |n| {
+        each(n, |i| format!("interface I{i} {{ }};\n#pragma version I{i} 2.{i}\n"))
+    }),
+    ("warnings", &["check"], |n| each(n, |i| format!("module M{i} {{ struct S {{ string s; }}; }};\n"))),
+    ("errors", &["check", "--message-format", "json"], |n| each(n, |i| format!("typedef Nope{i} T{i};\n"))),
+    ("uses of macros", &["check"], |n| {
+        format!(
+            "#define PAIR(x) struct x {{ long x##1; long x##2; }};\n{}",
+            each(n, |i| format!("PAIR(S{i})\n"))
+        )
+    }),
+    ("macros", &["check"], |n| each(n, |i| format!("#define M{i} {i}\n"))),
+    ("conditions", &["check"], |n| each(n, |_| "#if 1\n#endif\n".to_owned())),
+    ("comments", &["check"], |n| {
+        format!("{}struct S {{ long a; }};", each(n, |i| format!("/// Line {i}.\n")))
+    }),
+];
+
+/// Instructions of a run.
+fn instructions(folder: &Path, args: &[&str]) -> u64 {
+    let output = Command::new("valgrind")
+        .args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"])
+        .arg(env!("CARGO_BIN_EXE_idlc"))
+        .args(args)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    let counted = text.lines().find(|line| line.contains(" refs: ")).and_then(|line| line.rsplit(' ').next());
+    let number = counted.and_then(|number| number.replace(',', "").parse().ok());
+    number.unwrap_or_else(|| panic!("valgrind says {text}"))
+}
+
+#[test]
+fn work_grows_as_the_text_does() {
+    if Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_err() {
+        eprintln!("SKIPPED: no valgrind, instructions are not counted");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let count = |args: &[&str], text: String| {
+        std::fs::write(folder.path().join("text.idl"), text).unwrap();
+        instructions(folder.path(), &[args, &["text.idl"][..]].concat())
+    };
+    let start = count(&["check"], String::new());
+    let mut wrong = String::new();
+    for (name, args, shape) in SHAPES {
+        let (once, twice) = (count(args, shape(SIZE)), count(args, shape(2 * SIZE)));
+        println!("{name:32} {once:12} {twice:12}");
+        // A tenth more than twice as much, beyond what each run costs.
+        if twice - start > (once - start) * 2 * 11 / 10 {
+            let _ =
+                writeln!(wrong, "{name}: {once} instructions, {twice} for twice the text, {start} for none");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// Parts of the smaller text: more than the messages that are shown.
+const SIZE: usize = 220;
