@@ -194,6 +194,34 @@ fn the_model_is_json() {
 }
 
 #[test]
+fn interfaces_say_what_declares_them() {
+    let folder = folder();
+    let text = "eventtype E { }; component C { consumes E e_in; }; connector W { uses Object o; }; home H manages C { };\n";
+    let run = idlc(folder.path(), &["model", "--json", "-"], text);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    let model: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(model["files"], serde_json::json!([]), "the module `Components` is no file");
+    let definitions = model["definitions"].as_array().unwrap();
+    let declared = definitions.iter().map(|def| {
+        let text = |key: &str| def[key].as_str().unwrap_or("-");
+        format!("{} {} {} {}", text("kind"), text("name"), text("construct"), def["included"])
+    });
+    assert_eq!(
+        declared.collect::<Vec<_>>(),
+        [
+            "module Components - true",
+            "eventtype E - false",
+            "interface EConsumer event_consumer false",
+            "interface C component false",
+            "interface W connector false",
+            "interface HExplicit home_explicit false",
+            "interface HImplicit home_implicit false",
+            "interface H home false",
+        ]
+    );
+}
+
+#[test]
 fn every_file_that_is_read_is_listed() {
     let folder = folder();
     let run = idlc(folder.path(), &["deps", "-I", "inc", "bank.idl", "a b.idl"], "");

@@ -2,8 +2,8 @@
 
 use idl_compiler::Model;
 use idl_compiler::model::{
-    Annotations, Attribute, ConstValue, DefId, DefKind, Docs, Flavour, Member, Operation, Param, TypeId,
-    Union, Value,
+    Annotations, Attribute, ConstValue, Construct, DefId, DefKind, Docs, Flavour, Member, Operation, Param,
+    TypeId, Union, Value,
 };
 
 /// Everything in the model but spans, one line a thing.
@@ -67,6 +67,9 @@ impl Dump<'_> {
                 let bases = self.names(&interface.bases);
                 if interface.flavour != Flavour::Plain {
                     self.line(format!("{:?}", interface.flavour));
+                }
+                if interface.construct != Construct::Interface {
+                    self.line(format!("{:?}", interface.construct));
                 }
                 if interface.only_declared {
                     self.line("only declared");
