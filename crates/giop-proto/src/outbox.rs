@@ -51,6 +51,18 @@ pub struct Outbox {
     lent: u64,
     /// Octets copied into batches since the connection began.
     copied: u64,
+    gap: Option<Gap>,
+}
+
+/// A part of the stream whose octets come later. What is queued meanwhile stands behind it.
+#[derive(Debug, Clone, Copy)]
+struct Gap {
+    /// How many of the sealed batches stand before it.
+    before: usize,
+    /// Octets that are missing.
+    left: u64,
+    /// Where it ends in the stream.
+    end: u64,
 }
 
 /// Gathered octets with chunks between them. The control parts of many bulk messages share one batch.
@@ -121,7 +133,10 @@ impl Outbox {
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.sealed.is_empty() && self.open.as_ref().is_none_or(|open| open.left == 0)
+        match self.gap {
+            Some(gap) => gap.before == 0,
+            None => self.sealed.is_empty() && self.open.as_ref().is_none_or(|open| open.left == 0),
+        }
     }
 
     /// Whether so much is queued that waiting for more gains nothing.
@@ -162,13 +177,69 @@ impl Outbox {
         }
     }
 
+    /// Leaves a gap of `octets` in the queue, which count as queued, and says where in the stream it ends: that is what
+    /// [`fill`](Self::fill) is to be told. `None`: there is one already.
+    pub fn leave_gap(&mut self, octets: u64) -> Option<u64> {
+        if self.gap.is_some() {
+            return None;
+        }
+        if let Some(open) = self.open.take_if(|open| open.left > 0) {
+            self.sealed.push_back(open);
+        }
+        self.queued += octets;
+        let gap = Gap { before: self.sealed.len(), left: octets, end: self.queued };
+        self.gap = (octets > 0).then_some(gap);
+        Some(gap.end)
+    }
+
+    /// Whether there is a gap.
+    #[must_use]
+    pub fn is_gapped(&self) -> bool {
+        self.gap.is_some()
+    }
+
+    /// Whether octets are missing in the gap that ends there.
+    #[must_use]
+    pub fn has_gap(&self, end: u64) -> bool {
+        self.gap.is_some_and(|gap| gap.end == end)
+    }
+
+    /// Queues the next octets of the gap that ends at `end`; a small piece is copied, a large one is not. `false`: they do not fit, or
+    /// there is no such gap; nothing is queued.
+    pub fn fill(&mut self, end: u64, piece: Bytes) -> bool {
+        let len = piece.len() as u64;
+        let Some(gap) = self.gap.as_mut().filter(|gap| gap.end == end && gap.left >= len) else {
+            return false;
+        };
+        if len == 0 {
+            return true;
+        }
+        if gap.before == 0 {
+            self.sealed.push_front(self.spare.pop().unwrap_or_default());
+            gap.before = 1;
+        }
+        let Some(last) = self.sealed.get_mut(gap.before - 1) else { return false };
+        last.left += piece.len();
+        if piece.len() > GATHER_MAX {
+            last.chunks.push_back((last.octets.len(), piece));
+        } else {
+            last.octets.extend_from_slice(&piece);
+            self.copied += len;
+        }
+        gap.left -= len;
+        if gap.left == 0 {
+            self.gap = None;
+        }
+        true
+    }
+
     /// Takes back the octets `start..end` of the stream, if they are the last that were queued, none of them is lent or
     /// written, and they stand in one batch.
     pub fn unqueue(&mut self, start: u64, end: u64) -> bool {
         let Some(len) = end.checked_sub(start).and_then(|len| usize::try_from(len).ok()) else {
             return false;
         };
-        if end != self.queued || start < self.reached() {
+        if end != self.queued || start < self.reached() || self.gap.is_some_and(|gap| start < gap.end) {
             return false;
         }
         let open = self.open.as_mut().filter(|open| open.left > 0);
@@ -187,7 +258,7 @@ impl Outbox {
 
     /// Drops everything that is not lent.
     pub fn clear(&mut self) {
-        (self.open, self.sealed) = (None, VecDeque::new());
+        (self.open, self.sealed, self.gap) = (None, VecDeque::new(), None);
         self.queued = self.reached();
     }
 
@@ -195,7 +266,15 @@ impl Outbox {
     #[inline]
     #[must_use]
     pub fn take(&mut self) -> Transmit {
-        let batch = self.sealed.pop_front().or_else(|| self.open.take()).unwrap_or_default();
+        let batch = match &mut self.gap {
+            None => self.sealed.pop_front().or_else(|| self.open.take()),
+            Some(Gap { before: 0, .. }) => None,
+            Some(gap) => {
+                gap.before -= 1;
+                self.sealed.pop_front()
+            }
+        };
+        let batch = batch.unwrap_or_default();
         self.lent = self.written + batch.left as u64;
         Transmit(batch)
     }
@@ -207,7 +286,13 @@ impl Outbox {
         self.written += std::mem::take(&mut batch.written) as u64;
         self.writes += u64::from(std::mem::take(&mut batch.writes));
         self.lent = self.written;
-        if batch.left == 0 { self.reuse(batch) } else { self.sealed.push_front(batch) }
+        if batch.left == 0 {
+            return self.reuse(batch);
+        }
+        self.sealed.push_front(batch);
+        if let Some(gap) = &mut self.gap {
+            gap.before += 1;
+        }
     }
 
     /// Whether there is memory to [`release`](Self::release).

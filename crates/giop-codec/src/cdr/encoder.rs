@@ -7,6 +7,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::context::Keeping;
 use super::fixed::{FixedWriter, write_strided};
+use super::flow::Flow;
 use super::layout::{FixedLayout, padding};
 use super::text::CodeSets;
 use crate::value::Writing;
@@ -44,20 +45,22 @@ const LARGE_RUN: usize = 32 * 1024;
 /// ```
 #[derive(Debug)]
 pub struct Encoder {
-    head: BytesMut,
-    chunks: Vec<Chunk>,
+    pub(super) head: BytesMut,
+    pub(super) chunks: Vec<Chunk>,
     /// CDR offset minus `head.len()`, wrapping: octets in chunks less the origin.
-    base: usize,
+    pub(super) base: usize,
     swap: bool,
     order: ByteOrder,
     version: Version,
     code_sets: CodeSets,
     /// What is put is inside of an encapsulation.
-    enclosed: bool,
+    pub(super) enclosed: bool,
     chunk_threshold: usize,
     /// Greatest capacity the head ever had: what `reset` tries to get back.
     full_capacity: usize,
-    chunk_octets: usize,
+    pub(super) chunk_octets: usize,
+    /// Octets of the message that left already.
+    pub(super) given: usize,
     /// Octets handed to `put_shared` that were copied.
     copied: usize,
     /// Handles of the memory of large runs, each free when it is the only one.
@@ -65,11 +68,12 @@ pub struct Encoder {
     /// The values that were written; `None` before the first one.
     pub(crate) values: Option<Box<Writing>>,
     pub(super) keeping: Keeping,
+    pub(super) flow: Flow,
 }
 
 /// Octets that are shared, not copied.
 #[derive(Debug)]
-struct Chunk {
+pub(super) struct Chunk {
     /// The length that the head had when it was put.
     at: usize,
     octets: Bytes,
@@ -127,9 +131,11 @@ impl Encoder {
             chunk_threshold: DEFAULT_CHUNK_THRESHOLD,
             full_capacity: 0,
             chunk_octets: 0,
+            given: 0,
             copied: 0,
             blocks: Vec::new(),
             keeping: Keeping::Nothing,
+            flow: Flow::None,
             values: None,
         }
     }
@@ -139,7 +145,7 @@ impl Encoder {
     pub fn reset(&mut self, order: ByteOrder, version: Version) {
         self.head.clear();
         self.chunks.clear();
-        self.chunk_octets = 0;
+        (self.chunk_octets, self.given) = (0, 0);
         self.copied = 0;
         self.base = 0;
         self.swap = order.is_foreign();
@@ -147,6 +153,7 @@ impl Encoder {
         self.version = version;
         self.code_sets = CodeSets::default_for(version);
         self.values = None;
+        self.flow = Flow::None;
         self.reclaim();
     }
 
@@ -393,10 +400,13 @@ impl Encoder {
             return;
         }
         let len = stride.saturating_mul(items.len());
-        if len >= LARGE_RUN.max(self.chunk_threshold)
-            && let Some(block) = self.free_block(len)
-        {
-            return self.put_block(items, block, len, whole);
+        if len >= LARGE_RUN.max(self.chunk_threshold) {
+            if self.put_long(items, stride, len) {
+                return;
+            }
+            if let Some(block) = self.free_block(len) {
+                return self.put_block(items, block, len, whole);
+            }
         }
         self.head.reserve(len);
         for block in items.chunks(BLOCK.div_ceil(stride)) {
@@ -492,10 +502,11 @@ impl Encoder {
     }
 
     /// Octets encoded since the last drain or reset, chunks included, whatever the origin: two places of a message are as far
-    /// apart as this differs, also where one is in an encapsulation and the other is not.
+    /// apart as this differs, also where one is in an encapsulation and the other is not. What left through an
+    /// [`Outlet`](super::Outlet) counts.
     #[inline]
     pub fn len(&self) -> usize {
-        self.head.len() + self.chunk_octets
+        self.given + self.head.len() + self.chunk_octets
     }
 
     /// Octets of memory that the encoder holds or gets back on [`reset`](Encoder::reset): for pools, to drop what has grown
@@ -553,7 +564,7 @@ impl Encoder {
         if !self.head.is_empty() {
             out.push_back(self.head.split().freeze());
         }
-        self.chunk_octets = 0;
+        (self.chunk_octets, self.given) = (0, 0);
         self.base = 0;
     }
 

@@ -2,6 +2,7 @@
 
 mod calling;
 mod closing;
+mod flow;
 mod payload;
 mod reading;
 mod serving;

@@ -6,6 +6,7 @@ mod local;
 mod outgoing;
 mod streamed;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -254,15 +255,18 @@ async fn queue(
         let Bound { binding, link } = target.bound(|| deadline(target, now())).await?;
         let request = Outgoing::new(target, &binding, &link, operation, ResponseFlags::None, None);
         let mut started = link.begin_oneway(binding.version, request.plain());
-        if let Err(error) = request.encode(&mut started, encode) {
-            link.discard(started.encoder);
-            return Err(error.into());
-        }
+        let flow = match request.encode(&mut started, encode) {
+            Ok(flow) => flow,
+            Err(error) => {
+                link.discard(started.encoder);
+                return Err(error.into());
+            }
+        };
         let encoder = started.encoder;
         if trace::wire_enabled() {
             trace::wire(Way::Out, link.peer(), operation.name, encoder.head(), encoder.len());
         }
-        match link.send_oneway(encoder, || deadline(target, now())).await {
+        match link.send_oneway(encoder, flow, || deadline(target, now())).await {
             Ok(()) => {
                 crate::blocking::flush_later(&link);
                 return Ok(());
@@ -273,6 +277,7 @@ async fn queue(
                     return Err(failed(error, operation, &link));
                 }
             }
+            Err(OnewayError::Encode(error)) => return Err(error.into()),
             Err(OnewayError::Full) => {
                 return Err(SystemException::new(
                     SystemExceptionKind::Timeout,
@@ -317,15 +322,18 @@ pub(crate) async fn transact(
                 return Err(failed(error, operation, &link));
             }
         };
-        if let Err(error) = request.encode(&mut started, encode) {
-            link.discard(started.encoder);
-            return Err(error.into());
-        }
+        let flow = match request.encode(&mut started, encode) {
+            Ok(flow) => flow,
+            Err(error) => {
+                link.discard(started.encoder);
+                return Err(error.into());
+            }
+        };
         let encoder = started.encoder;
         if trace::wire_enabled() {
             trace::wire(Way::Out, link.peer(), operation.name, encoder.head(), encoder.len());
         }
-        pending.send(encoder);
+        pending.send(encoder, flow)?;
         let reply = match pending.reply().await {
             Ok(reply) => {
                 if trace::wire_enabled() {
@@ -415,7 +423,7 @@ pub(crate) async fn locate(target: &ObjectRef) -> Result<bool, SystemException> 
 
 /// Asks by one LocateRequest.
 async fn ask(
-    link: &Link,
+    link: &Arc<Link>,
     binding: &Binding,
     deadline: Option<Instant>,
     begun: Instant,

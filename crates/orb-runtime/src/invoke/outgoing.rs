@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use giop_codec::EncodeError;
+use giop_codec::cdr::{Encoder, Mark};
 use giop_codec::giop::{
     AddressingDisposition, MessageHeader, MessageType, RequestHeader, ResponseFlags, ServiceContext,
     ServiceContexts, TargetAddress, TargetReference, announce_blocks, announce_message, begin_body,
@@ -10,7 +11,7 @@ use giop_codec::giop::{
 };
 
 use super::{Arguments, Operation};
-use crate::link::{Link, Plain, Started};
+use crate::link::{Flow, Link, Plain, Started};
 use crate::reference::{Binding, ObjectRef};
 
 /// A request that is about to be encoded.
@@ -56,20 +57,36 @@ impl<'a> Outgoing<'a> {
         plain.then_some(Plain { binding, operation, response })
     }
 
-    /// Encodes the whole message: one pass over the arguments, into one buffer and its shared chunks.
-    pub(super) fn encode(&self, started: &mut Started, arguments: Arguments<'_>) -> Result<(), EncodeError> {
+    /// Encodes the whole message: one pass over the arguments, into one buffer and its shared chunks. Where they have a long run of
+    /// structs, only what stands before them: then they are to be sent as they are encoded.
+    pub(super) fn encode<'b>(
+        &self,
+        started: &mut Started,
+        arguments: Arguments<'b>,
+    ) -> Result<Option<Flow<'b>>, EncodeError> {
         if !started.has_header {
             self.encode_header(started)?;
         }
         let e = &mut started.encoder;
         let end = e.mark();
         begin_body(e);
+        let begun = e.mark();
         let body = e.position();
+        let flows = self.payload.is_none() && self.link.flows();
+        if flows {
+            e.measure_runs();
+        }
         arguments(e)?;
+        if flows && e.measured_runs() > 0 {
+            if let Some(flow) = self.measured(e, begun, arguments)? {
+                return Ok(Some(flow));
+            }
+            arguments(e)?;
+        }
         if let Some(octets) = self.payload {
             e.put_u32(octets);
             announce_message(e, MessageHeader::SIZE_AT, octets.into())?;
-            return Ok(());
+            return Ok(None);
         }
         if e.position() == body {
             e.rewind(end); // no arguments, no padding for them
@@ -78,7 +95,26 @@ impl<'a> Outgoing<'a> {
             announce_blocks(e);
         }
         finish_message(e, MessageHeader::SIZE_AT)?;
-        Ok(())
+        Ok(None)
+    }
+
+    /// Goes back to where the arguments begin, which are measured. `None`: they are to be encoded whole.
+    #[cold]
+    fn measured<'b>(
+        &self,
+        e: &mut Encoder,
+        begun: Mark,
+        arguments: Arguments<'b>,
+    ) -> Result<Option<Flow<'b>>, EncodeError> {
+        let octets = e.position();
+        // Values refer to each other. What has bulk elsewhere may be announced block by block.
+        let flows = e.chunk_count() == 0 && !e.has_values();
+        if flows {
+            finish_message(e, MessageHeader::SIZE_AT)?;
+        }
+        e.rewind(begun);
+        let coming = octets.saturating_sub(e.position()) as u64;
+        Ok(flows.then_some(Flow { arguments, coming }))
     }
 
     #[cold]

@@ -7,14 +7,16 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use giop_codec::Version;
 use giop_codec::cdr::Encoder;
 use giop_codec::giop::RequestId;
+use giop_codec::{EncodeError, Version};
 use giop_proto::calls::CallId;
 use giop_proto::{CallError, CallErrorKind, Reply, Sent};
+use std::sync::Arc;
 
 use super::{
-    AT_ONCE, BACKLOG, CLOCKED, FAST, GATHER, LOW_WATER, Link, Plain, SEGMENTS, State, TRICKLE, WORTH_IT, now,
+    AT_ONCE, BACKLOG, CLOCKED, FAST, Flow, GATHER, LOW_WATER, Link, Plain, SEGMENTS, State, TRICKLE,
+    WORTH_IT, now,
 };
 use crate::blocking::{self, Mode};
 use crate::transport::Progress;
@@ -24,7 +26,7 @@ const STALE: Duration = Duration::from_millis(1);
 
 /// A call that is entered and not sent yet, or sent and not answered. Dropping it cancels the call.
 pub(crate) struct Pending<'a> {
-    pub(super) link: &'a Link,
+    pub(super) link: &'a Arc<Link>,
     pub(super) call: CallId,
     deadline: Option<Instant>,
     taken: bool,
@@ -54,12 +56,14 @@ pub(crate) enum OnewayError {
     Closed(CallError),
     /// No room in the queue before the deadline.
     Full,
+    /// The arguments can not be encoded.
+    Encode(EncodeError),
 }
 
 impl Link {
     /// Enters a call and lends an encoder for its request. It has the header already if `header` is one that was kept.
     pub(crate) fn begin_call(
-        &self,
+        self: &Arc<Self>,
         deadline: Option<Instant>,
         version: Version,
         header: Option<Plain<'_>>,
@@ -99,8 +103,9 @@ impl Link {
     /// Queues a oneway: at once if there is room, else as soon as there is. Cancel safe: the message is queued whole or
     /// not at all.
     pub(crate) async fn send_oneway(
-        &self,
+        self: &Arc<Self>,
         encoder: Box<Encoder>,
+        flow: Option<Flow<'_>>,
         deadline: impl Fn() -> Option<Instant>,
     ) -> Result<(), OnewayError> {
         let mut message = Some(encoder);
@@ -120,6 +125,10 @@ impl Link {
                 }
             }
             let Some(mut encoder) = message.take() else { return Poll::Ready(Ok(())) };
+            if let Some(flow) = &flow {
+                drop(state);
+                return Poll::Ready(self.send_flow(None, encoder, flow));
+            }
             let sent = state.machine.send_oneway(&mut encoder);
             state.keep_encoder(encoder);
             if let Err(error) = sent {
@@ -378,7 +387,19 @@ impl Link {
 
 impl Pending<'_> {
     /// Queues the request and writes it.
-    pub(crate) fn send(&self, mut encoder: Box<Encoder>) {
+    ///
+    /// # Errors
+    /// One that is encoded only now can not be.
+    pub(crate) fn send(&self, mut encoder: Box<Encoder>, flow: Option<Flow<'_>>) -> Result<(), EncodeError> {
+        if let Some(flow) = flow {
+            let sent = self.link.send_flow(Some(self.call), encoder, &flow);
+            self.arm(self.link.lock());
+            return match sent {
+                Err(OnewayError::Encode(error)) => Err(error),
+                // The call has its outcome.
+                _ => Ok(()),
+            };
+        }
         let mut state = self.link.lock();
         state.machine.send_request(self.call, &mut encoder);
         state.keep_encoder(encoder);
@@ -389,6 +410,7 @@ impl Pending<'_> {
             (state, _) = self.link.flush(state);
         }
         self.arm(state);
+        Ok(())
     }
 
     /// The same for a LocateRequest.

@@ -11,6 +11,7 @@
 
 mod call;
 mod driver;
+mod flow;
 mod headers;
 mod in_place;
 mod payload;
@@ -32,6 +33,7 @@ use giop_proto::{CloseReason, Config, Connection, Event, Role, Stats};
 
 pub(crate) use call::{OnewayError, Started, poll_deadline};
 pub(crate) use driver::{Driver, Service};
+pub(crate) use flow::Flow;
 use headers::Headers;
 pub(crate) use headers::Plain;
 pub(crate) use payload::Fed;

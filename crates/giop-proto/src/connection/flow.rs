@@ -1,0 +1,67 @@
+//! Requests that leave while they are encoded.
+//!
+//! Unlike a payload that is read from a source, all of it comes at once: other messages may be queued meanwhile, and stand behind it.
+
+use giop_codec::cdr::Encoder;
+
+use super::Connection;
+use crate::calls::{CallId, Place};
+use crate::error::{CallError, CloseReason};
+
+impl Connection {
+    /// Queues the start of a request, whose header announces `coming` octets more. They follow by [`flow`](Self::flow), which is to
+    /// be given the number that is returned; [`end_flow`](Self::end_flow) must be called when they are all there. Other messages that are queued
+    /// meanwhile stand behind it. `call`: the one that waits for the reply; `None`: a oneway. The encoder is left empty.
+    ///
+    /// `None`: another request does so already, and the encoder is left as it is.
+    ///
+    /// # Errors
+    /// The connection is closed or closing, or the call waits no more; the message is dropped.
+    pub fn begin_flow(
+        &mut self,
+        call: Option<CallId>,
+        message: &mut Encoder,
+        coming: u64,
+    ) -> Result<Option<u64>, CallError> {
+        let open = match call {
+            Some(call) if self.calls.is_waiting(call) => Ok(()),
+            _ => self.check_open(),
+        };
+        if let Err(error) = open {
+            message.reset(message.order(), message.version());
+            return Err(error);
+        }
+        if self.unfinished.is_some() || self.tx.is_gapped() {
+            return Ok(None);
+        }
+        let place = self.queue(message, false);
+        let end = self.tx.leave_gap(coming);
+        if let Some(call) = call {
+            self.calls.queued(call, Place { end: place.end + coming, ..place });
+        }
+        Ok(end)
+    }
+
+    /// Queues the next octets of such a request, and leaves the encoder empty. If there are more than it announced, the connection is
+    /// closed, since the message is not what it should be.
+    pub fn flow(&mut self, message: u64, octets: &mut Encoder) {
+        self.stats.copied_out += octets.copied() as u64;
+        octets.drain_into(&mut self.pieces);
+        let mut fits = true;
+        for piece in self.pieces.drain(..) {
+            fits &= self.tx.fill(message, piece);
+        }
+        if fits {
+            self.clock.queued();
+        } else if self.clock.write_end.is_none() {
+            self.end(CloseReason::Local);
+        }
+    }
+
+    /// Ends such a request: if it lacks octets, the connection is closed, since nothing can follow half a message.
+    pub fn end_flow(&mut self, message: u64) {
+        if self.tx.has_gap(message) {
+            self.end(CloseReason::Local);
+        }
+    }
+}

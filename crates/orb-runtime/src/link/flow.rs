@@ -1,0 +1,126 @@
+//! Requests with a long run of structs, which are written while they are encoded.
+//!
+//! A piece of the run is encoded, queued and written, and its memory used for the next one: the kernel copies what the second-level
+//! cache still has. The lock is held for queueing alone, so others queue meanwhile, and the machine puts their messages behind this one.
+//! Where the socket takes no more, or somebody else writes, the rest is encoded at once and left to the driver: no caller waits for
+//! the socket.
+
+use std::sync::Arc;
+
+use giop_codec::EncodeError;
+use giop_codec::cdr::{Encoder, Outlet};
+use giop_codec::giop::{MessageHeader, finish_message};
+use giop_proto::calls::CallId;
+
+use super::call::OnewayError;
+use super::{Link, now};
+use crate::transport::Progress;
+
+/// The arguments of a request of which everything before them is encoded.
+pub(crate) struct Flow<'a> {
+    pub(crate) arguments: &'a (dyn Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync + 'a),
+    /// How many octets they take.
+    pub(crate) coming: u64,
+}
+
+/// A request that is begun. If it is not whole when this is dropped, the connection is closed.
+struct Begun<'a> {
+    link: &'a Link,
+    message: u64,
+}
+
+impl Link {
+    /// Whether requests may be written while they are encoded.
+    #[inline]
+    pub(crate) fn flows(&self) -> bool {
+        // A ring writes later anyway; and who looks at messages wants to see all of them.
+        self.socket.ring().is_none() && !crate::trace::wire_enabled()
+    }
+
+    /// Queues a request, and writes it while it is encoded. `call`: the one that waits for the reply.
+    pub(super) fn send_flow(
+        self: &Arc<Self>,
+        call: Option<CallId>,
+        mut encoder: Box<Encoder>,
+        flow: &Flow<'_>,
+    ) -> Result<(), OnewayError> {
+        let (order, version, sets) = (encoder.order(), encoder.version(), encoder.code_sets());
+        let offset = encoder.position();
+        let mut state = self.lock();
+        let message = match state.machine.begin_flow(call, &mut encoder, flow.coming) {
+            Ok(Some(message)) => message,
+            Ok(None) => {
+                // Another one is under way.
+                drop(state);
+                return self.send_whole(call, encoder, flow);
+            }
+            Err(error) => {
+                state.keep_encoder(encoder);
+                return Err(OnewayError::Closed(error));
+            }
+        };
+        drop(state);
+        let begun = Begun { link: self, message };
+        encoder.flow_to(order, version, sets, offset, Arc::<Self>::clone(self), message);
+        let encoded = (flow.arguments)(&mut encoder);
+        if encoded.is_ok() {
+            self.take(message, &mut encoder);
+        }
+        encoder.reset(order, version);
+        self.lock().keep_encoder(encoder);
+        drop(begun);
+        encoded.map_err(OnewayError::Encode)
+    }
+
+    /// The same without writing before it is whole.
+    #[cold]
+    fn send_whole(
+        &self,
+        call: Option<CallId>,
+        mut encoder: Box<Encoder>,
+        flow: &Flow<'_>,
+    ) -> Result<(), OnewayError> {
+        let encoded = (flow.arguments)(&mut encoder)
+            .and_then(|()| finish_message(&mut encoder, MessageHeader::SIZE_AT).map(drop));
+        let mut state = self.lock();
+        if let Err(error) = encoded {
+            state.keep_encoder(encoder);
+            return Err(OnewayError::Encode(error));
+        }
+        let sent = match call {
+            Some(call) => {
+                state.machine.send_request(call, &mut encoder);
+                Ok(())
+            }
+            None => state.machine.send_oneway(&mut encoder),
+        };
+        state.keep_encoder(encoder);
+        state.clock = now();
+        let _ = self.flush(state);
+        sent.map_err(OnewayError::Closed)
+    }
+}
+
+impl Outlet for Link {
+    fn take(&self, message: u64, encoder: &mut Encoder) -> bool {
+        let mut state = self.lock();
+        state.clock = now();
+        state.machine.flow(message, encoder);
+        let (state, progress) = self.flush(state);
+        drop(state);
+        progress == Progress::Done
+    }
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        let mut state = self.link.lock();
+        state.machine.end_flow(self.message);
+        if state.machine.is_closed() {
+            if self.link.client_only {
+                self.link.drain_events(&mut state, None);
+            }
+            state.wake_driver();
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Long sequences of structs, which are written while they are encoded.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod transport;
+
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use zorb::prelude::*;
+use zorb::{Orb, SystemExceptionKind};
+
+zorb::idl! {
+    module Long {
+        struct Sample { short s; char c; long l; octet o; double d; };
+        typedef sequence<Sample> Samples;
+        typedef sequence<octet> Octets;
+        interface Sink {
+            Samples echo(in Samples samples);
+            unsigned long long check(in string before, in Samples samples, in string behind);
+            unsigned long long two(in Samples samples, in Samples others);
+            unsigned long long with(in Samples samples, in Octets octets);
+            oneway void push(in unsigned long number, in Samples samples);
+            unsigned long pushed();
+            void hold(in Samples samples);
+            long add(in long a, in long b);
+        };
+    };
+}
+
+use long::{Sample, SinkRef, SinkServant};
+
+#[derive(Default)]
+struct Servant {
+    pushed: std::sync::atomic::AtomicU32,
+}
+
+fn samples(n: usize) -> Vec<Sample> {
+    (0..n)
+        .map(|i| Sample {
+            s: i as i16,
+            c: Char((i * 3) as u8),
+            l: i as i32 * 77,
+            o: (i >> 8) as u8,
+            d: i as f64,
+        })
+        .collect()
+}
+
+fn assert_whole(given: &[Sample]) {
+    assert!(given == samples(given.len()).as_slice());
+}
+
+impl SinkServant for Servant {
+    async fn echo(&self, given: &[Sample]) -> Result<Vec<Sample>, SystemException> {
+        Ok(given.to_vec())
+    }
+    async fn check(&self, before: &str, given: &[Sample], behind: &str) -> Result<u64, SystemException> {
+        assert_eq!((before, behind), ("before", "behind"));
+        assert_whole(given);
+        Ok(given.len() as u64)
+    }
+    async fn two(&self, given: &[Sample], others: &[Sample]) -> Result<u64, SystemException> {
+        assert_whole(given);
+        assert_whole(others);
+        Ok((given.len() + others.len()) as u64)
+    }
+    async fn with(&self, given: &[Sample], octets: Bytes) -> Result<u64, SystemException> {
+        assert_whole(given);
+        assert!(octets.iter().all(|octet| *octet == 5));
+        Ok((given.len() + octets.len()) as u64)
+    }
+    async fn push(&self, number: u32, given: &[Sample]) -> Result<(), SystemException> {
+        assert_whole(given);
+        let before = self.pushed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(before, number, "oneways keep their order");
+        Ok(())
+    }
+    async fn pushed(&self) -> Result<u32, SystemException> {
+        Ok(self.pushed.load(std::sync::atomic::Ordering::Relaxed))
+    }
+    async fn hold(&self, given: &[Sample]) -> Result<(), SystemException> {
+        assert_whole(given);
+        std::future::pending().await
+    }
+    async fn add(&self, a: i32, b: i32) -> Result<i32, SystemException> {
+        Ok(a + b)
+    }
+}
+
+async fn two_orbs() -> (Orb, Orb, SinkRef) {
+    let server = transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+    let published: SinkRef = server.activate(Servant::default()).unwrap();
+    let client = transport::builder().build().await.unwrap();
+    let sink = client.resolve(&published.to_string()).await.unwrap();
+    (client, server, sink)
+}
+
+/// Elements, 24 octets each: about the length from which on they leave in pieces, and more than a socket takes at once.
+const COUNTS: [usize; 4] = [21_844, 21_845, 21_846, 200_000];
+
+async fn exchange(sink: &SinkRef) {
+    for n in COUNTS {
+        let given = samples(n);
+        assert!(sink.echo(&given).await.unwrap() == given, "{n}");
+        assert_eq!(sink.check("before", &given, "behind").await.unwrap(), n as u64);
+        assert_eq!(sink.two(&given, &given).await.unwrap(), 2 * n as u64);
+        assert_eq!(sink.with(&given, Bytes::from(vec![5; 100_000])).await.unwrap(), n as u64 + 100_000);
+    }
+}
+
+#[tokio::test]
+async fn they_arrive_as_they_are_beside_arguments_of_any_kind() {
+    let (_client, _server, sink) = two_orbs().await;
+    exchange(&sink).await;
+    let pair = zorb::testing::pair();
+    let published: SinkRef = pair.server.activate(Servant::default()).unwrap();
+    exchange(&pair.client.resolve(&published.to_string()).await.unwrap()).await;
+}
+
+#[tokio::test]
+async fn every_version_takes_them() {
+    for version in [zorb::wire::Version::V1_0, zorb::wire::Version::V1_1, zorb::wire::Version::V1_2] {
+        let server = transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+        let published: SinkRef = server.activate(Servant::default()).unwrap();
+        let client = transport::builder().max_giop(version).build().await.unwrap();
+        let sink: SinkRef = client.resolve(&published.to_string()).await.unwrap();
+        for n in [21_845, 100_001] {
+            assert_eq!(sink.check("before", &samples(n), "behind").await.unwrap(), n as u64, "{version:?}");
+        }
+    }
+}
+
+/// Many callers of one connection, on several threads: each message arrives whole, and oneways in their order.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn callers_of_one_connection_do_not_disturb_each_other() {
+    let (client, _server, sink) = two_orbs().await;
+    let given = samples(100_000);
+    let mut tasks = Vec::new();
+    for _ in 0..3 {
+        let (calling, given) = (sink.clone(), given.clone());
+        tasks.push(tokio::spawn(async move {
+            for _ in 0..5 {
+                assert_eq!(calling.check("before", &given, "behind").await.unwrap(), given.len() as u64);
+            }
+        }));
+        let adding = sink.clone();
+        tasks.push(tokio::spawn(async move {
+            for i in 0..500 {
+                assert_eq!(adding.add(i, 7).await.unwrap(), i + 7);
+            }
+        }));
+    }
+    let pushing = sink.clone();
+    tasks.push(tokio::spawn(async move {
+        for number in 0..10 {
+            pushing.push(number, &given).await.unwrap();
+        }
+        assert_eq!(pushing.pushed().await.unwrap(), 10);
+    }));
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(client.open_connections(), 1);
+}
+
+#[tokio::test]
+async fn calls_that_are_given_up_leave_the_connection_good() {
+    let (client, _server, sink) = two_orbs().await;
+    let given = samples(200_000);
+    let hasty = sink.with_timeout(Duration::from_millis(50));
+    for _ in 0..2 {
+        assert_eq!(hasty.hold(&given).await.unwrap_err().kind, SystemExceptionKind::Timeout);
+        assert!(tokio::time::timeout(Duration::from_millis(20), sink.hold(&given)).await.is_err());
+        assert_eq!(sink.check("before", &given, "behind").await.unwrap(), given.len() as u64);
+    }
+    assert_eq!(client.open_connections(), 1);
+}
+
+/// Reads a message; gives its type and its length.
+fn message(socket: &mut TcpStream) -> (u8, usize) {
+    let mut header = [0; 12];
+    socket.read_exact(&mut header).unwrap();
+    assert_eq!(&header[..4], b"GIOP");
+    let size = header[8..].try_into().unwrap();
+    let size = if header[6] & 1 == 1 { u32::from_le_bytes(size) } else { u32::from_be_bytes(size) };
+    let mut body = vec![0; size as usize];
+    socket.read_exact(&mut body).unwrap();
+    (header[7], body.len())
+}
+
+#[tokio::test]
+async fn a_deadline_in_the_middle_of_a_message_cuts_nothing_off() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (proceed, wait) = std::sync::mpsc::channel();
+    let peer = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        // Nothing is read before the deadline: the socket is full.
+        wait.recv().unwrap();
+        [message(&mut socket), message(&mut socket), message(&mut socket)]
+    });
+    let client = transport::builder().build().await.unwrap();
+    let sink: SinkRef = client.resolve_unchecked(&format!("corbaloc:iiop:1.2@{address}/sink")).await.unwrap();
+    let given = samples(600_000);
+    // Long enough that some of it has left by then: else it is taken back.
+    let hasty = sink.with_timeout(Duration::from_secs(2));
+    assert_eq!(hasty.hold(&given).await.unwrap_err().kind, SystemExceptionKind::Timeout);
+    proceed.send(()).unwrap();
+    sink.push(0, &[]).await.unwrap();
+    let seen = tokio::task::spawn_blocking(|| peer.join().unwrap()).await.unwrap();
+    let [request, cancel, push] = seen;
+    assert!(request.0 == 0 && (24 * 600_000..24 * 600_000 + 200).contains(&request.1), "{seen:?}");
+    assert_eq!((cancel, push.0), ((2, 4), 0), "{seen:?}");
+}
+
+#[tokio::test]
+async fn each_piece_is_a_write_with_what_stands_before_or_behind_it() {
+    let (client, _server, sink) = two_orbs().await;
+    let (given, n) = (samples(43_690), 10);
+    let mut writes = 0;
+    // The socket's buffer grows with what was sent.
+    for _ in 0..5 {
+        let before = client.stats().writes;
+        for _ in 0..n {
+            sink.check("before", &given, "behind").await.unwrap();
+        }
+        writes = client.stats().writes - before;
+    }
+    if transport::transport() == zorb::Transport::Epoll {
+        assert_eq!(writes, 4 * n);
+    } else {
+        assert!(writes <= 2 * n, "what a ring writes is given to it whole: {writes}");
+    }
+}
