@@ -54,7 +54,7 @@ pub mod values {
     pub use orb_runtime::values::*;
 }
 
-pub use orb_runtime::values::{GraphBuilder, Value, ValueBase, ValueRef};
+pub use orb_runtime::values::{Abstract, AbstractReference, GraphBuilder, Value, ValueBase, ValueRef};
 
 /// What the wire carries: references, service contexts, versions.
 pub mod wire {
@@ -66,9 +66,9 @@ pub mod prelude {
     pub use std::time::Duration;
 
     pub use crate::{
-        Any, Bounded, Bytes, Char, CompletionStatus, Fixed, LocalReference, LongDouble, ObjectRef, Orb,
-        Reference, ResultExt, Seq, SystemException, SystemExceptionKind, TypeCode, Typed, Value, ValueBase,
-        WChar, WString,
+        AbstractReference, Any, Bounded, Bytes, Char, CompletionStatus, Fixed, LocalReference, LongDouble,
+        ObjectRef, Orb, Reference, ResultExt, Seq, SystemException, SystemExceptionKind, TypeCode, Typed,
+        Value, ValueBase, WChar, WString,
     };
 }
 

@@ -10,14 +10,15 @@ use super::support::{Foreign, Process, Scratch};
 use super::{CHECKS, START, transport};
 
 mod types {
-    zorb::idl!(file = "tests/interop/idl/values.idl", define = ["NO_ABSTRACT"]);
+    zorb::idl!(file = "tests/interop/idl/values.idl");
 }
 
 use types::interop_values::*;
 
 /// What a peer may send in place of a base.
 fn knowing(builder: OrbBuilder) -> OrbBuilder {
-    builder.value::<Point>().value::<Mark>().value::<Spot>().value::<Link>().value::<Tree>().value::<Text>()
+    let builder = builder.value::<Point>().value::<Mark>().value::<Spot>().value::<Link>();
+    builder.value::<Tree>().value::<Text>().value::<Label>().value::<Tag>()
 }
 
 fn point(x: i32, y: i32) -> Value<Point> {
@@ -62,6 +63,16 @@ fn mark(x: i32) -> Value<Mark> {
 
 fn tree(label: &str, kids: Vec<Option<Value<Tree>>>, place: Option<Value<Point>>) -> Value<Tree> {
     Value::new(Tree { label: label.into(), kids, pairs: Vec::new(), place })
+}
+
+impl DescribableOps for Label {
+    fn describe(&self) -> Result<String, SystemException> {
+        Ok(format!("value {}", self.text))
+    }
+}
+
+fn label(text: &str) -> Value<Label> {
+    Value::new(Label { text: text.into() })
 }
 
 /// `==` and the same sharing.
@@ -165,6 +176,43 @@ async fn every_operation(values: &ValuesRef, server: Option<Foreign>) -> Result<
     Ok(())
 }
 
+/// Objects and values where either may come.
+async fn described(values: &ValuesRef) -> Result<(), SystemException> {
+    let thing = values.make_thing("far").await?.expect("a thing");
+    assert_eq!(thing.describe().await?, "object far");
+    assert_eq!(values.description(&thing).await?, "object far");
+    assert_eq!(values.description(label("near")).await?, "value near");
+    assert_eq!(values.description(None::<DescribableRef>).await?, "nothing");
+
+    let back = values.echo_describable(&thing).await?.expect("a thing");
+    assert!(back.as_value().is_none());
+    assert_eq!(back.describe().await?, "object far");
+    assert!(back.as_object().expect("an object").narrow::<ThingRef>().await.is_ok());
+    assert_eq!(values.echo_describable(None::<DescribableRef>).await?, None);
+
+    // In the state of a value.
+    let near = label("near");
+    let mut tag = Tag { more: vec![(&thing).into(), None, (&thing).into()], ..Tag::default() };
+    let back = values.echo_tag(tag.clone()).await?.expect("a tag");
+    let [Some(_), None, Some(far)] = &back.get().more[..] else { panic!("{back:?}") };
+    assert_eq!(far.describe().await?, "object far");
+    tag.what = (&near).into();
+    tag.more.push((&near).into());
+    tag.note = "behind".into();
+    let back = values.echo_tag(tag).await?.expect("a tag");
+    let back = back.get();
+    let [Some(far), None, Some(_), Some(shared)] = &back.more[..] else { panic!("{back:?}") };
+    assert_eq!((far.describe().await?.as_str(), back.note.as_str()), ("object far", "behind"));
+    let what = back.what.as_ref().and_then(DescribableRef::as_value).expect("a value");
+    assert!(shared.as_value().expect("a value").is_same(what));
+    assert_eq!(shared.describe().await?, "value near");
+
+    let back = values.echo_describable(&near).await?.expect("a label");
+    assert_eq!(back.downcast(), Some(near));
+    assert_eq!(back.describe().await?, "value near");
+    Ok(())
+}
+
 /// What a client makes of values that it does not know.
 async fn truncation(values: &ValuesRef, server: Option<Foreign>) -> Result<(), SystemException> {
     let made = values.make_mark(11).await?.expect("a mark");
@@ -218,6 +266,7 @@ async fn their_server(orb: Foreign) {
     let Some(_server) = started(orb, &scratch, "values.ior", &[]).await else { return };
     let ([values, plain], _orbs) = clients(&scratch.path("values.ior")).await;
     every_operation(&values, Some(orb)).await.expect("every operation");
+    described(&values).await.expect("every operation");
     assert_eq!(values.measure(mark(3).upcast::<Point>()).await.expect("a sum"), 11.5);
     truncation(&plain, Some(orb)).await.expect("what is not known is cut");
 
@@ -242,8 +291,18 @@ async fn zorb_sends_values_to_jacorb_and_back() {
     their_server(Foreign::JacOrb).await;
 }
 
-/// zorb's servant of them.
-struct ValuesServer;
+/// zorb's servant of them, with the ORB of the objects that it makes.
+struct ValuesServer(Orb);
+
+struct Described(String);
+
+impl DescribableServant for Described {
+    async fn describe(&self) -> Result<String, SystemException> {
+        Ok(format!("object {}", self.0))
+    }
+}
+
+impl ThingServant for Described {}
 
 impl ValuesServant for ValuesServer {
     async fn echo_point(
@@ -279,6 +338,28 @@ impl ValuesServant for ValuesServer {
         a: Option<Value<ValueBase>>,
     ) -> Result<Option<Value<ValueBase>>, SystemException> {
         Ok(a)
+    }
+
+    async fn echo_describable(
+        &self,
+        a: Option<DescribableRef>,
+    ) -> Result<Option<DescribableRef>, SystemException> {
+        Ok(a)
+    }
+
+    async fn echo_tag(&self, a: Option<Value<Tag>>) -> Result<Option<Value<Tag>>, SystemException> {
+        Ok(a)
+    }
+
+    async fn description(&self, d: Option<DescribableRef>) -> Result<String, SystemException> {
+        match d {
+            Some(describable) => describable.describe().await,
+            None => Ok("nothing".into()),
+        }
+    }
+
+    async fn make_thing(&self, text: &str) -> Result<Option<ThingRef>, SystemException> {
+        Ok(Some(self.0.activate(Described(text.into())).expect("an object")))
     }
 
     async fn make_ring(&self, length: i32) -> Result<Option<Value<Link>>, SystemException> {
@@ -325,10 +406,10 @@ impl ValuesServant for ValuesServer {
 async fn their_client(orb: Foreign) {
     let Some(program) = orb.program("value-client") else { return };
     for (builder, options, checks) in
-        [(knowing(transport::builder()), &[][..], 12), (transport::builder(), &["--cut"][..], 3)]
+        [(knowing(transport::builder()), &[][..], 15), (transport::builder(), &["--cut"][..], 3)]
     {
         let server = builder.listen("iiop://127.0.0.1:0").build().await.expect("a server");
-        let values: ValuesRef = server.activate(ValuesServer).expect("an object");
+        let values: ValuesRef = server.activate(ValuesServer(server.clone())).expect("an object");
         let scratch = Scratch::new();
         let path = scratch.path("values.ior");
         std::fs::write(&path, values.to_string()).expect("the scratch directory can be written");
@@ -361,13 +442,14 @@ async fn jacorb_sends_values_to_zorb_and_back() {
 async fn zorb_sends_values_to_zorb_and_back() {
     let listen = || knowing(transport::builder()).listen("iiop://127.0.0.1:0");
     let server = listen().build().await.expect("a server");
-    let inside: ValuesRef = server.activate(ValuesServer).expect("an object");
+    let inside: ValuesRef = server.activate(ValuesServer(server.clone())).expect("an object");
     let scratch = Scratch::new();
     let path = scratch.path("values.ior");
     std::fs::write(&path, inside.to_string()).expect("the scratch directory can be written");
     let ([values, plain], _orbs) = clients(&path).await;
     for values in [&values, &inside] {
         every_operation(values, None).await.expect("every operation");
+        described(values).await.expect("every operation");
         assert_eq!(values.measure(mark(3).upcast::<Point>()).await.expect("a sum"), 11.5);
     }
     truncation(&plain, None).await.expect("what is not known is cut");
@@ -378,7 +460,7 @@ async fn zorb_sends_values_to_zorb_and_back() {
     assert!(result.is_some_and(|result| result.is_same(&links.expect("links"))));
 
     let unknowing = transport::builder().listen("iiop://127.0.0.1:0").build().await.expect("a server");
-    let reference: ValuesRef = unknowing.activate(ValuesServer).expect("an object");
+    let reference: ValuesRef = unknowing.activate(ValuesServer(unknowing.clone())).expect("an object");
     std::fs::write(&path, reference.to_string()).expect("the scratch directory can be written");
     let ([values, _], _orbs) = clients(&path).await;
     assert_eq!(values.measure(mark(3).upcast::<Point>()).await.expect("a sum"), 0.0);

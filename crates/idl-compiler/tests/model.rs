@@ -268,7 +268,7 @@ fn types_without_a_name_know_what_they_can_hold() {
 #[test]
 fn typedefs_stay_in_types_and_strip_off_on_demand() {
     let model = model(
-        "typedef long A; typedef A B; typedef B C[3]; struct S { B x; C y; sequence<B> z; }; interface I { }; typedef I J; struct R { J x; Object y; A z; };",
+        "typedef long A; typedef A B; typedef B C[3]; struct S { B x; C y; sequence<B> z; }; interface I { }; typedef I J; abstract interface K { }; struct R { J x; Object y; A z; K k; };",
     );
     let members = model.member_types(find(&model, "S"));
     let shown: Vec<String> = members.iter().map(|ty| model.describe(*ty)).collect();
@@ -277,7 +277,7 @@ fn typedefs_stay_in_types_and_strip_off_on_demand() {
     assert_eq!(stripped, ["long", "B[3]", "sequence<B>"]);
     let references: Vec<bool> =
         model.member_types(find(&model, "R")).iter().map(|ty| model.is_reference(*ty)).collect();
-    assert_eq!(references, [true, true, false]);
+    assert_eq!(references, [true, true, false, true]);
 }
 
 #[test]

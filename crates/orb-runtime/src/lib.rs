@@ -84,8 +84,8 @@ pub mod private {
         Definition, Shape, TcKind, TypeCode, TypeDesc, Typed, ValueModifier, Visibility,
     };
     pub use giop_codec::value::{
-        Casts, CustomMarshal, Extends, Flow, Progress, Value, ValueBase, ValueForm, ValuePart, ValueRef,
-        ValueType,
+        AbstractForm, Casts, CustomMarshal, Extends, Flow, Progress, Value, ValueBase, ValueForm, ValuePart,
+        ValueRef, ValueType,
     };
     pub use giop_codec::{
         __zerocopy as zerocopy, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind,
@@ -103,5 +103,5 @@ pub mod private {
         UserException, unknown_user_exception,
     };
     pub use crate::source::ByteSource;
-    pub use crate::values::Abstract;
+    pub use crate::values::{Abstract, AbstractReference};
 }

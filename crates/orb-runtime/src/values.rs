@@ -4,64 +4,92 @@
 
 pub use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 pub use giop_codec::value::{
-    CustomMarshal, Extends, GraphBuilder, Value, ValueBase, ValueForm, ValueRef, ValueType,
+    AbstractForm, CustomMarshal, Extends, GraphBuilder, Value, ValueBase, ValueForm, ValueRef, ValueType,
 };
 pub use giop_codec::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
+use core::fmt;
+
 use giop_codec::cdr::Nilable;
 
-use crate::reference::Reference;
+use crate::reference::{ObjectRef, Reference};
 
-/// What is passed where IDL names an abstract interface ("Abstract Interfaces"): a reference to an object that has it, or a value
-/// that supports it.
+/// What a handle to an abstract interface holds ("Abstract Interfaces").
 ///
-/// `R` is the reference of the interface, `V` stands for the values that support it.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Abstract<R, V> {
+/// `V` stands for the values that support the interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Abstract<V> {
     /// An object, by reference.
-    Object(R),
+    Object(ObjectRef),
     /// A value.
     Value(Value<V>),
 }
 
-impl<R, V> Abstract<R, V> {
-    /// The reference, if it is one.
-    pub fn object(&self) -> Option<&R> {
+impl<V: ValueForm> Abstract<V> {
+    /// The same as what a base of the interface is a handle to.
+    pub fn upcast<B: ValueForm>(self) -> Abstract<B>
+    where
+        V: Extends<B>,
+    {
         match self {
+            Abstract::Object(object) => Abstract::Object(object),
+            Abstract::Value(value) => Abstract::Value(value.upcast()),
+        }
+    }
+}
+
+/// What every handle to an abstract interface has. Operations of an interface win over these by name.
+///
+/// A call of an operation goes to the object, or to the operations of the value: NO_IMPLEMENT, completion No, where the author of
+/// that value type has not implemented them.
+#[doc(alias = "CORBA::AbstractBase")]
+pub trait AbstractReference: AbstractForm + Clone + fmt::Debug + Send + Sync + 'static {
+    /// The repository id of the interface.
+    const REPOSITORY_ID: &'static str;
+
+    /// A handle to what is there.
+    fn from_abstract(held: Abstract<Self::Values>) -> Self;
+
+    /// What it is a handle to.
+    fn as_abstract(&self) -> &Abstract<Self::Values>;
+
+    /// Takes the object as one that has the interface, unchecked: a wrong one answers BAD_OPERATION.
+    fn from_object(object: impl Reference) -> Self {
+        Self::from_abstract(Abstract::Object(object.as_object().clone()))
+    }
+
+    /// The reference, unless it is a value.
+    #[doc(alias = "_to_object")]
+    fn as_object(&self) -> Option<&ObjectRef> {
+        match self.as_abstract() {
             Abstract::Object(object) => Some(object),
             Abstract::Value(_) => None,
         }
     }
 
-    /// The value, if it is one.
-    pub fn value(&self) -> Option<&Value<V>> {
-        match self {
+    /// The value, unless it is an object.
+    #[doc(alias = "_to_value")]
+    fn as_value(&self) -> Option<&Value<Self::Values>> {
+        match self.as_abstract() {
             Abstract::Value(value) => Some(value),
             Abstract::Object(_) => None,
         }
     }
-}
 
-impl<R: Reference, V> From<R> for Abstract<R, V> {
-    fn from(object: R) -> Self {
-        Abstract::Object(object)
-    }
-}
-
-impl<R: Reference, V: ValueForm, W: Extends<V>> From<Value<W>> for Abstract<R, V> {
-    fn from(value: Value<W>) -> Self {
-        Abstract::Value(value.upcast())
+    /// The value as one of the type `D`, if it is one.
+    fn downcast<D: ValueForm>(&self) -> Option<Value<D>> {
+        self.as_value()?.downcast()
     }
 }
 
 /// A boolean that tells which of the two follows; nil is a null value, as which a nil reference is taken too.
-impl<R: Reference, V: ValueForm> Nilable for Abstract<R, V> {
+impl<V: ValueForm> Nilable for Abstract<V> {
     const MIN_SIZE: usize = 5;
 
     fn encode_some(&self, e: &mut Encoder) -> Result<(), EncodeError> {
-        e.put_bool(self.object().is_some());
+        e.put_bool(matches!(self, Abstract::Object(_)));
         match self {
-            Abstract::Object(object) => object.as_object().encode(e),
+            Abstract::Object(object) => object.encode(e),
             Abstract::Value(value) => value.encode_some(e),
         }
     }
@@ -73,26 +101,53 @@ impl<R: Reference, V: ValueForm> Nilable for Abstract<R, V> {
 
     fn decode_nilable(d: &mut Decoder<'_>) -> Result<Option<Self>, DecodeError> {
         if d.read_bool()? {
-            let object = crate::ObjectRef::decode_nilable(d)?;
-            return Ok(object.map(|object| Abstract::Object(R::from_object(object))));
+            return Ok(ObjectRef::decode_nilable(d)?.map(Abstract::Object));
         }
         Ok(<Value<V> as Nilable>::decode_nilable(d)?.map(Abstract::Value))
     }
 }
 
-impl<R: Reference, V: ValueForm> CdrEncode for Abstract<R, V> {
+impl<V: ValueForm> CdrEncode for Abstract<V> {
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         self.encode_some(e)
     }
 }
 
 /// Of places where nil is no value: `INV_OBJREF`.
-impl<R: Reference, V: ValueForm> CdrDecode for Abstract<R, V> {
+impl<V: ValueForm> CdrDecode for Abstract<V> {
     const MIN_SIZE: usize = <Self as Nilable>::MIN_SIZE;
 
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         let at = d.position();
         Self::decode_nilable(d)?.ok_or_else(|| DecodeError::new(DecodeErrorKind::NilReference, at))
+    }
+}
+
+/// So that a handle to an abstract interface, which wraps it, need only pass on.
+impl<V: ValueForm> AbstractForm for Abstract<V> {
+    type Values = V;
+
+    fn of_value(value: Value<V>) -> Self {
+        Abstract::Value(value)
+    }
+
+    fn held_value(&self) -> Option<&Value<V>> {
+        match self {
+            Abstract::Value(value) => Some(value),
+            Abstract::Object(_) => None,
+        }
+    }
+
+    fn encode_object(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        match self {
+            Abstract::Object(object) => object.encode(e),
+            // There is none.
+            Abstract::Value(_) => <ObjectRef as Nilable>::encode_nil(e),
+        }
+    }
+
+    fn decode_object(d: &mut Decoder<'_>) -> Result<Option<Self>, DecodeError> {
+        Ok(ObjectRef::decode_nilable(d)?.map(Abstract::Object))
     }
 }
 
@@ -105,9 +160,9 @@ mod tests {
     use giop_codec::{ByteOrder, Version};
 
     use super::*;
-    use crate::{ObjectRef, Orb};
+    use crate::Orb;
 
-    type Any = Abstract<ObjectRef, ValueBase>;
+    type Any = Abstract<ValueBase>;
 
     #[tokio::test]
     async fn a_boolean_tells_references_from_values() {
@@ -117,7 +172,7 @@ mod tests {
         let profile = IiopProfile::new("h", 1, b"key".to_vec().into());
         let ior = Ior::from_profiles("IDL:A:1.0", &[profile]).unwrap();
         let object = ObjectRef::new(&core, ior);
-        let value = Some(Any::from(object.clone()));
+        let value = Some(Any::Object(object.clone()));
         for order in [ByteOrder::Big, ByteOrder::Little] {
             let mut e = Encoder::new(order, Version::V1_2);
             value.encode(&mut e).unwrap();

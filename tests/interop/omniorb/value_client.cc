@@ -127,6 +127,57 @@ static void echoes(Values_ptr values) {
   });
 }
 
+// Objects and values where either may come.
+static void described(Values_ptr values) {
+  check("description", [&] {
+    Thing_var thing = values->make_thing("far");
+    CORBA::String_var said = values->description(thing);
+    WANT(!strcmp(said, "object far"));
+    LabelState* label = new LabelState;
+    label->text("near");
+    said = values->description(label);
+    WANT(!strcmp(said, "value near"));
+    said = values->description(Describable::_nil());
+    WANT(!strcmp(said, "nothing"));
+    CORBA::remove_ref(label);
+  });
+  check("describable", [&] {
+    Thing_var thing = values->make_thing("far");
+    Describable_var back = values->echo_describable(thing);
+    CORBA::Object_var object = back->_to_object();
+    CORBA::String_var said = back->describe();
+    WANT(!CORBA::is_nil(object) && thing->_is_equivalent(object) && !strcmp(said, "object far"));
+    LabelState* label = new LabelState;
+    label->text("near");
+    back = values->echo_describable(label);
+    CORBA::remove_ref(label);
+    CORBA::ValueBase_var value = back->_to_value();
+    said = back->describe();
+    WANT(Label::_downcast(value) && !strcmp(said, "value near"));
+    back = values->echo_describable(Describable::_nil());
+    WANT(CORBA::is_nil(back));
+  });
+  check("tag", [&] {
+    Thing_var thing = values->make_thing("far");
+    LabelState* label = new LabelState;
+    label->text("near");
+    Tag_var tag = new Counted<OBV_InteropValues::Tag>;
+    tag->what(label);
+    tag->more().length(4);
+    tag->more()[0] = Describable::_duplicate(thing);
+    tag->more()[2] = Describable::_duplicate(label);
+    tag->more()[3] = Describable::_duplicate(thing);
+    tag->note("behind");
+    Tag_var back = values->echo_tag(tag);
+    CORBA::remove_ref(label);
+    CORBA::String_var far = back->more()[3]->describe(), near = back->more()[2]->describe();
+    WANT(back->more().length() == 4 && !strcmp(back->note(), "behind") && CORBA::is_nil(back->more()[1]));
+    WANT(!strcmp(far, "object far") && !strcmp(near, "value near"));
+    CORBA::ValueBase_var one = back->what()->_to_value(), two = back->more()[2]->_to_value();
+    WANT(one.in() && one.in() == two.in());
+  });
+}
+
 static void marks(Values_ptr values, bool cut) {
   check("measure", [&] {
     Mark_var sent = mark(3);
@@ -161,6 +212,7 @@ int main(int argc, char** argv) {
     Values_var values = Values::_narrow(obj);
     bool cut = flag(argc, argv, "--cut");
     if (!cut) echoes(values);
+    if (!cut) described(values);
     marks(values, cut);
     orb->destroy();
     return failed ? 1 : 0;

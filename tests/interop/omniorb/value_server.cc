@@ -32,6 +32,7 @@ public:
   Blob* echo_blob(Blob* a) override { return again(a); }
   CORBA::ValueBase* echo_base(CORBA::ValueBase* a) override { return again(a); }
   Describable_ptr echo_describable(Describable_ptr a) override { return Describable::_duplicate(a); }
+  Tag* echo_tag(Tag* a) override { return again(a); }
 
   Link* make_ring(CORBA::Long length) override { return ring(length); }
 

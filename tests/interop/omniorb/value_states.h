@@ -87,4 +87,5 @@ inline void know(CORBA::ORB_ptr orb, bool marks) {
   known("IDL:InteropValues/Spot:1.0", new Factory<Counted<OBV_InteropValues::Spot>>);
   known("IDL:InteropValues/Tree:1.0", new Factory<Counted<OBV_InteropValues::Tree>>);
   known("IDL:InteropValues/Label:1.0", new Factory<LabelState>);
+  known("IDL:InteropValues/Tag:1.0", new Factory<Counted<OBV_InteropValues::Tag>>);
 }

@@ -74,3 +74,6 @@ impl<V> PartialEq for Value<V> {
         true
     }
 }
+
+/// A value equals itself, whatever is in it.
+impl<V> Eq for Value<V> {}

@@ -82,7 +82,8 @@ impl Cx<'_> {
         // A local object has calls of its own for what it inherits too.
         let local = self.is_local(def.id);
         let hidden = self.hidden_path(depth, if local { def.id } else { method.owner });
-        let function = method.call_name();
+        let either = self.is_abstract(def.id);
+        let function = if either { Self::either_name(method) } else { method.call_name() };
         let arguments = method.sent().map(|param| {
             let name = &param.name;
             if param.stream || self.converts(param.ty, param.is_inout()) {
@@ -92,7 +93,11 @@ impl Cx<'_> {
             }
         });
         let arguments = arguments.chain(method.context_name().map(|context| quote!(#context)));
-        let target = if local { quote!(&*self.object) } else { quote!(&self.object) };
+        let target = match local {
+            true => quote!(&*self.object),
+            false if either => quote!(&self.held),
+            false => quote!(&self.object),
+        };
         quote!(#hidden::#function(#target, #(#arguments),*))
     }
 

@@ -7,7 +7,7 @@ use super::Cx;
 use super::docs::{doc, doc_after};
 use super::names::alias_of_interface;
 use super::types::Use;
-use crate::model::{Const, Def, DefId, DefKind, Docs, Type};
+use crate::model::{Const, Def, DefId, DefKind, Docs, Flavour, Type};
 
 impl Cx<'_> {
     /// The whole output.
@@ -62,7 +62,7 @@ impl Cx<'_> {
     fn definition(&self, depth: usize, def: &Def) -> TokenStream {
         let item = match &def.kind {
             DefKind::Module(_) => return self.module(depth, def),
-            DefKind::Interface(_) => return self.interface(depth, def),
+            DefKind::Interface(body) => return self.interface(depth, def, body.flavour),
             // Emitted with their interface.
             DefKind::Operation(_) | DefKind::Attribute(_) => return TokenStream::new(),
             DefKind::Struct(_) | DefKind::Exception(_) => self.structure(depth, def),
@@ -103,19 +103,25 @@ impl Cx<'_> {
         quote!(#docs pub mod #name { #(#items)* })
     }
 
-    fn interface(&self, depth: usize, def: &Def) -> TokenStream {
+    fn interface(&self, depth: usize, def: &Def, flavour: Flavour) -> TokenStream {
         // Bases first, each after its own; the interface last.
         let mut lineage = self.model.all_bases(def.id);
         lineage.push(def.id);
-        let (reference, hidden) = match self.is_local(def.id) {
-            true => (self.local_reference(depth, def), self.hidden_local_module(depth + 1, def, &lineage)),
-            false => (self.reference_type(depth, def), self.hidden_module(depth + 1, def, &lineage)),
+        let (reference, hidden) = match flavour {
+            Flavour::Local => {
+                (self.local_reference(depth, def), self.hidden_local_module(depth + 1, def, &lineage))
+            }
+            Flavour::Abstract => {
+                (self.abstract_reference(depth, def), self.hidden_abstract_module(depth + 1, def))
+            }
+            Flavour::Plain => (self.reference_type(depth, def), self.hidden_module(depth + 1, def, &lineage)),
         };
         let typed = self.typed(depth, def);
         let inherent = self.inherent_methods(depth, def, &lineage);
         let client_trait = self.client_trait(depth, def);
         let client_impls = self.client_impls(depth, def, &lineage);
         let servant = self.servant_trait(depth, def);
+        let operations = self.operations(depth, def);
 
         let mut inside = self.items(depth + 1, self.model.children(def.id));
         for method in &self.methods[&def.id] {
@@ -124,7 +130,7 @@ impl Cx<'_> {
         }
         inside.push(self.inherited(depth + 1, def));
         let scope = self.scope_module(def, inside);
-        quote!(#reference #typed #inherent #client_trait #client_impls #servant #scope #hidden)
+        quote!(#reference #typed #inherent #client_trait #client_impls #servant #operations #scope #hidden)
     }
 
     /// Names of the bases' modules that are names of this interface's as well: IDL scoping finds them there.
@@ -177,6 +183,7 @@ impl Cx<'_> {
             DefKind::Operation(_) | DefKind::Attribute(_) => return exported,
             DefKind::Interface(_) => {
                 exported.extend([names.item.at(at), names.reference.at(at), names.servant.at(at)]);
+                exported.extend(self.is_abstract(id).then(|| names.ops.at(at)));
                 exported.push(self.hidden(id).ident());
             }
             DefKind::Typedef(_) => {
@@ -184,6 +191,7 @@ impl Cx<'_> {
                 match alias_of_interface(self.model, id) {
                     Some(interface) => {
                         exported.extend([names.item.at(at), names.reference.at(at), names.servant.at(at)]);
+                        exported.extend(self.is_abstract(interface).then(|| names.ops.at(at)));
                         if self.has_module(interface) {
                             exported.push(names.module.at(at));
                         }
@@ -249,6 +257,9 @@ impl Cx<'_> {
                 (&of.reference, names.reference.at(span)),
                 (&of.servant, names.servant.at(span)),
             ];
+            if self.is_abstract(interface) {
+                pairs.push((&of.ops, names.ops.at(span)));
+            }
             if self.has_module(interface) {
                 pairs.push((&of.module, names.module.at(span)));
             }

@@ -8,6 +8,7 @@
 //! Parts: `ident` and `names` (what things are called), `types`, `passing` and `typed` (what they are), then one file for each kind
 //! of item.
 
+mod abstracts;
 mod bits;
 mod client;
 mod docs;
@@ -22,7 +23,6 @@ mod names;
 mod options;
 mod passing;
 mod reference;
-mod refused;
 mod servant;
 mod structs;
 #[cfg(test)]
@@ -52,15 +52,13 @@ use names::Names;
 ///
 /// # Errors
 /// Names that are the same in Rust though they differ in IDL, each clash with both places and the way out; `@zero_copy`
-/// structs of more than 64 KiB; included definitions that are needed and of which nothing says where they are; constructs
-/// that have no mapping yet.
+/// structs of more than 64 KiB; included definitions that are needed and of which nothing says where they are.
 pub fn emit(model: &Model, options: &Options) -> Result<TokenStream, Diagnostics> {
     let mut problems = Vec::new();
     let external = External::new(model, options);
     let names = Names::new(model, options, &external, &mut problems);
     structs::refuse_large(model, &mut problems);
     external.check(model, &mut problems);
-    refused::report(model, &external, &mut problems);
     if !problems.is_empty() {
         return Err(Diagnostics::new(problems, Rc::clone(&model.sources)));
     }

@@ -10,7 +10,9 @@ use super::Options;
 use super::external::External;
 use super::ident::{Case, RustName, is_identifier};
 use crate::diagnostic::Diagnostic;
-use crate::model::{AnnotationValue, Annotations, ConstValue, Def, DefId, DefKind, Direction, Model, Type};
+use crate::model::{
+    AnnotationValue, Annotations, ConstValue, Def, DefId, DefKind, Direction, Flavour, Model, Type,
+};
 use crate::source::Span;
 
 /// Rust names of one definition; what does not apply is empty or `None`.
@@ -26,7 +28,7 @@ pub(super) struct DefNames {
     pub(super) reference: RustName,
     /// Of an interface: the servant trait.
     pub(super) servant: RustName,
-    /// Of a value type: the trait of its operations.
+    /// Of a value type or abstract interface: the trait of the operations of values.
     pub(super) ops: RustName,
     /// Of a value type: the trait of its factories.
     pub(super) init: RustName,
@@ -216,6 +218,9 @@ impl Namer<'_> {
             DefKind::Interface(_) => {
                 names.reference = taken.derive(&format!("{stem}Ref"), None);
                 names.servant = taken.derive(&format!("{stem}Servant"), None);
+                if is_abstract(self.model, def.id) {
+                    names.ops = taken.derive(&format!("{stem}Ops"), None);
+                }
                 names.module = taken.derive(RustName::convert(&stem, Case::Snake).as_str(), None);
             }
             DefKind::Struct(_) | DefKind::Exception(_) | DefKind::Union(_) => {
@@ -225,9 +230,12 @@ impl Namer<'_> {
             DefKind::Typedef(_) => {
                 let function = format!("{}_type_code", RustName::convert(&stem, Case::Snake).as_str());
                 names.type_code = taken.derive_in(Space::Values, &function, None);
-                if alias_of_interface(self.model, def.id).is_some() {
+                if let Some(interface) = alias_of_interface(self.model, def.id) {
                     names.reference = taken.derive(&format!("{stem}Ref"), None);
                     names.servant = taken.derive(&format!("{stem}Servant"), None);
+                    if is_abstract(self.model, interface) {
+                        names.ops = taken.derive(&format!("{stem}Ops"), None);
+                    }
                     names.module = taken.derive(RustName::convert(&stem, Case::Snake).as_str(), None);
                 }
             }
@@ -467,6 +475,10 @@ fn spaces(def: &Def) -> &'static [Space] {
     }
 }
 
+fn is_abstract(model: &Model, id: DefId) -> bool {
+    model.interface(id).is_some_and(|interface| interface.flavour == Flavour::Abstract)
+}
+
 /// The interface that a typedef is another name of.
 pub(super) fn alias_of_interface(model: &Model, id: DefId) -> Option<DefId> {
     let alias = model.typedef(id)?;
@@ -487,6 +499,10 @@ pub(super) fn renamable(model: &Model) -> HashSet<String> {
             DefKind::Union(u) => u.cases.iter().map(|case| case.member.name.as_str()).collect(),
             DefKind::Operation(o) => o.params.iter().map(|m| m.name.as_str()).collect(),
             DefKind::Value(v) => {
+                for factory in &v.factories {
+                    let params = factory.params.iter();
+                    known.extend(params.map(|param| format!("{scoped}::{}::{}", factory.name, param.name)));
+                }
                 let state = v.state.iter().map(|state| state.member.name.as_str());
                 state.chain(v.factories.iter().map(|factory| factory.name.as_str())).collect()
             }

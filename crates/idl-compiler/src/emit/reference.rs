@@ -94,8 +94,12 @@ impl Cx<'_> {
     fn conversions(&self, depth: usize, def: &Def) -> TokenStream {
         let v1 = &self.v1;
         let path = self.reference(depth, def.id);
-        let bases = self.model.all_bases(def.id).into_iter().map(|base| self.reference(depth, base));
-        let targets: Vec<_> = bases.chain([quote!(#v1::ObjectRef)]).collect();
+        let targets = self.model.all_bases(def.id).into_iter().map(|base| match self.is_abstract(base) {
+            false => (self.reference(depth, base), quote!(Reference)),
+            true => (self.reference(depth, base), quote!(AbstractReference)),
+        });
+        let (targets, traits): (Vec<_>, Vec<_>) =
+            targets.chain([(quote!(#v1::ObjectRef), quote!(Reference))]).unzip();
         quote! {
             impl ::core::convert::From<&#path> for #path {
                 fn from(__zorb_reference: &#path) -> Self {
@@ -112,14 +116,14 @@ impl Cx<'_> {
             #(
                 impl ::core::convert::From<#path> for #targets {
                     fn from(__zorb_reference: #path) -> Self {
-                        <#targets as #v1::Reference>::from_object(__zorb_reference.object)
+                        <#targets as #v1::#traits>::from_object(__zorb_reference.object)
                     }
                 }
 
                 impl ::core::convert::From<&#path> for #targets {
                     fn from(__zorb_reference: &#path) -> Self {
                         let __zorb_object = ::core::clone::Clone::clone(&__zorb_reference.object);
-                        <#targets as #v1::Reference>::from_object(__zorb_object)
+                        <#targets as #v1::#traits>::from_object(__zorb_object)
                     }
                 }
 

@@ -55,6 +55,8 @@ impl Cx<'_> {
         });
         let skeleton = quote!(::std::sync::Arc::new(#hidden::Skeleton { servant: __zorb_servant }));
         let serves = match self.is_local(def.id) {
+            // An object of an abstract interface is one of an interface derived from it.
+            false if self.is_abstract(def.id) => TokenStream::new(),
             false => quote! {
                 impl<S: #path> #v1::Serves<S> for #reference {
                     fn skeleton(__zorb_servant: S) -> ::std::sync::Arc<dyn #v1::Skeleton> {

@@ -100,6 +100,7 @@ impl Cx<'_> {
         });
         let path = self.item(depth, def.id);
         let implementation = self.value_implementation(depth, def, base, &fields);
+        let conversions = self.state_conversions(depth, def);
         quote! {
             #declaration
 
@@ -110,6 +111,7 @@ impl Cx<'_> {
             }
 
             #implementation
+            #conversions
         }
     }
 
@@ -119,12 +121,21 @@ impl Cx<'_> {
         Field { name: quote!(#name), ty, is_part: self.is_part(member.ty) }
     }
 
-    /// The Rust type is a value or a sequence of values.
+    /// The Rust type is a value, or what may be one, or a sequence of these.
     fn is_part(&self, ty: TypeId) -> bool {
         match self.model.stripped(ty) {
-            Type::Sequence { element, bound: None } => self.model.is_value(*element),
-            _ => self.model.is_value(ty),
+            Type::Sequence { element, bound: None } => self.holds_value(*element),
+            _ => self.holds_value(ty),
         }
+    }
+
+    /// The Rust type is a handle to a value, or to what may be one.
+    fn holds_value(&self, ty: TypeId) -> bool {
+        let is_abstract = match self.model.stripped(ty) {
+            Type::Named(def) => self.is_abstract(*def),
+            _ => false,
+        };
+        is_abstract || self.model.is_value(ty)
     }
 
     /// A value box: a value whose state is one thing.
@@ -349,11 +360,16 @@ impl Cx<'_> {
                     quote!(__zorb_to.offer::<#path>(|_| ::core::option::Option::Some(&#path));)
                 },
             );
+        let supported = self.abstract_bases(def.id).into_iter().map(|base| {
+            let path = self.supporters(depth, base);
+            quote!(__zorb_to.offer::<#path>(|_| ::core::option::Option::Some(&#path));)
+        });
         let operations = self.offers(depth, def);
         quote! {
             __zorb_to.offer::<Self>(|__zorb_v| __zorb_v.downcast_ref());
             #(#state)*
             #(#names)*
+            #(#supported)*
             #operations
         }
     }
@@ -368,6 +384,7 @@ impl Cx<'_> {
         let v1 = &self.v1;
         let path = self.item(depth, id);
         let bases = self.value_bases(id).into_iter().map(|base| self.item(depth, base));
+        let bases = bases.chain(self.abstract_bases(id).into_iter().map(|base| self.supporters(depth, base)));
         quote!(#(impl #v1::Extends<#bases> for #path {})*)
     }
 

@@ -7,7 +7,7 @@ use super::Cx;
 use super::docs::doc_after;
 use super::method::Method;
 use super::passing::Side;
-use crate::model::{Def, DefId, DefKind, Flavour, Value};
+use crate::model::{Def, DefId, DefKind, Value};
 
 impl Cx<'_> {
     /// The value type, or an interface that values can stand for, has a trait of operations.
@@ -17,7 +17,7 @@ impl Cx<'_> {
                 self.methods.get(&id).is_some_and(|methods| !methods.is_empty())
                     || self.operation_bases(id).next().is_some()
             }
-            DefKind::Interface(interface) => interface.flavour == Flavour::Abstract,
+            DefKind::Interface(_) => self.is_abstract(id),
             _ => false,
         }
     }
@@ -28,7 +28,7 @@ impl Cx<'_> {
     }
 
     /// Path of a trait of operations.
-    fn operations_path(&self, depth: usize, id: DefId) -> TokenStream {
+    pub(super) fn operations_path(&self, depth: usize, id: DefId) -> TokenStream {
         self.path(depth, id, &self.names[id].ops)
     }
 
@@ -37,7 +37,6 @@ impl Cx<'_> {
         if !self.has_operations(def.id) {
             return TokenStream::new();
         }
-        let v1 = &self.v1;
         let item = self.names[def.id].ops.at(self.model.rust_span(def.span));
         let (what, scoped) = (def.kind.what(), self.model.scoped_name(def.id));
         let docs = doc_after(
@@ -56,59 +55,83 @@ impl Cx<'_> {
             // The whole signature is located at the name: rustc shows it for missing and wrong methods.
             quote_spanned!(name.span()=> #docs fn #name(&self, #(#parameters),*) -> #output #body)
         });
-        let hidden = self.hidden(def.id);
-        // Of two methods of one name rustc takes the one that needs no further borrow, if its bounds hold: so a state
-        // whose author implements the trait is found to do so, and others are not.
-        quote! {
+        let declaration = quote! {
             #docs
             pub trait #item: #(#supers +)* ::core::marker::Send + ::core::marker::Sync {
                 #(#methods)*
             }
+        };
+        if self.is_abstract(def.id) {
+            // Its own hidden module has the probe.
+            return declaration;
+        }
+        let (hidden, probe) = (self.hidden(def.id), self.probe(def.id));
+        quote! {
+            #declaration
 
             #[doc(hidden)]
             pub mod #hidden {
-                #[derive(::core::fmt::Debug)]
-                pub struct Probe<S>(pub ::core::marker::PhantomData<S>);
-
-                pub trait Implemented {
-                    fn offer(&self, __zorb_to: &mut #v1::Casts<'_>);
-                }
-
-                impl<S: super::#item + 'static> Implemented for Probe<S> {
-                    fn offer(&self, __zorb_to: &mut #v1::Casts<'_>) {
-                        __zorb_to.offer::<dyn super::#item>(|__zorb_v| {
-                            let __zorb_v: &dyn super::#item = __zorb_v.downcast_ref::<S>()?;
-                            ::core::option::Option::Some(__zorb_v)
-                        });
-                    }
-                }
-
-                pub trait Missing {
-                    fn offer(&self, _: &mut #v1::Casts<'_>) {}
-                }
-
-                impl<S> Missing for &Probe<S> {}
+                #probe
             }
+        }
+    }
+
+    /// What finds out whether a type implements the operations, in a module beside their trait.
+    pub(super) fn probe(&self, id: DefId) -> TokenStream {
+        let v1 = &self.v1;
+        let item = &self.names[id].ops;
+        // Of two methods of one name rustc takes the one that needs no further borrow, if its bounds hold: so a state
+        // whose author implements the trait is found to do so, and others are not.
+        quote! {
+            #[derive(::core::fmt::Debug)]
+            pub struct Probe<S>(pub ::core::marker::PhantomData<S>);
+
+            pub trait Implemented {
+                fn offer(&self, __zorb_to: &mut #v1::Casts<'_>);
+            }
+
+            impl<S: super::#item + 'static> Implemented for Probe<S> {
+                fn offer(&self, __zorb_to: &mut #v1::Casts<'_>) {
+                    __zorb_to.offer::<dyn super::#item>(|__zorb_v| {
+                        let __zorb_v: &dyn super::#item = __zorb_v.downcast_ref::<S>()?;
+                        ::core::option::Option::Some(__zorb_v)
+                    });
+                }
+            }
+
+            pub trait Missing {
+                fn offer(&self, _: &mut #v1::Casts<'_>) {}
+            }
+
+            impl<S> Missing for &Probe<S> {}
         }
     }
 
     /// The body of an operation that the author of a state need not implement.
     fn default_operation(&self, method: &Method) -> TokenStream {
-        let v1 = &self.v1;
-        let arguments = method.sent().map(|param| &param.name);
-        let why = format!("this value does not implement `{}`", method.wire);
+        let arguments = method.arguments();
+        let missing = self.no_operation(method);
         quote! {
             {
                 let _ = (#(#arguments,)*);
-                ::core::result::Result::Err(::core::convert::From::from(
-                    #v1::SystemException::new(
-                        #v1::SystemExceptionKind::NoImplement,
-                        #v1::MinorCode::NONE,
-                        #v1::CompletionStatus::No,
-                    )
-                    .because(#why)
-                ))
+                #missing
             }
+        }
+    }
+
+    /// What a value answers whose author has not implemented an operation.
+    pub(super) fn no_operation(&self, method: &Method) -> TokenStream {
+        let v1 = &self.v1;
+        let why = format!("this value does not implement `{}`", method.wire);
+        quote! {
+            ::core::result::Result::Err(::core::convert::From::from(
+                #v1::SystemException::new(
+                    #v1::SystemExceptionKind::NoImplement,
+                    #v1::MinorCode::NONE,
+                    #v1::CompletionStatus::No,
+                )
+                .because(#why)
+            ))
         }
     }
 

@@ -127,11 +127,12 @@ impl Model {
         self.ty(self.strip(id))
     }
 
-    /// The type is an object reference: an interface that is not abstract or `Object`, possibly through typedefs.
+    /// The type is an object reference, possibly through typedefs: an interface or `Object`. Of an abstract interface it may be a
+    /// value as well.
     pub fn is_reference(&self, id: TypeId) -> bool {
         match self.stripped(id) {
             Type::Object => true,
-            Type::Named(def) => self.interface(*def).is_some_and(|i| i.flavour != Flavour::Abstract),
+            Type::Named(def) => self.interface(*def).is_some(),
             _ => false,
         }
     }

@@ -68,11 +68,11 @@ impl Resolver<'_> {
     }
 
     /// Local interfaces, and what is built of them, stay out of signatures that are called from elsewhere and out of the
-    /// state of values; native types are for parameters, results and attributes only; `@stream` is for calls that travel.
+    /// state of values; native types are for parameters, results and attributes only; `@stream` is for calls that always travel.
     /// At the end, since a sequence may have been declared before its elements were defined.
     pub(super) fn check_local_types(&mut self) {
         let special = |kind: &DefKind| match kind {
-            DefKind::Interface(interface) => interface.flavour == Flavour::Local,
+            DefKind::Interface(interface) => interface.flavour != Flavour::Plain,
             kind => matches!(kind, DefKind::Native),
         };
         if !self.model.defs().iter().any(|def| special(&def.kind)) {
@@ -205,16 +205,22 @@ impl Resolver<'_> {
         let def = self.model.def(id);
         let DefKind::Operation(operation) = &def.kind else { return };
         let owner = def.parent.and_then(|parent| self.model.interface(parent));
-        if owner.is_none_or(|interface| interface.flavour != Flavour::Local) {
-            return;
-        }
+        let (of, note) = match owner.map(|interface| interface.flavour) {
+            Some(Flavour::Local) => (
+                "a local interface",
+                "a call of a local object sends nothing that could be taken while it comes",
+            ),
+            Some(Flavour::Abstract) => (
+                "an abstract interface",
+                "a call of a value sends nothing that could be taken while it comes",
+            ),
+            Some(Flavour::Plain) | None => return,
+        };
         let streamed = operation.params.iter().find_map(|param| param.annotations.get("stream"));
         if let Some(annotation) = streamed {
-            let message = format!("`@stream` in operation `{}` of a local interface", def.name);
+            let message = format!("`@stream` in operation `{}` of {of}", def.name);
             let error = Diagnostic::error("bad-annotation", annotation.span, message);
-            self.report(
-                error.note("a call of a local object sends nothing that could be taken while it comes"),
-            );
+            self.report(error.note(note));
         }
     }
 }

@@ -38,6 +38,14 @@ pub mod tricky {
             };
             valuetype Flow : Value, Probe { public sequence<Flow> d; };
             valuetype Bare { };
+            abstract interface Values {
+                Values clone(in Values either);
+                Value operations(in long held, inout Probe upcast);
+                attribute boolean get;
+            };
+            abstract interface Local : Values { void as_abstract(); };
+            valuetype Skeleton supports Local { public Values Values; public sequence<Local> held; };
+            interface W : Local { };
             valuetype Pin string;
             interface S : Ok { void N(in string e, in string d, in string request, in string servant); };
         };
@@ -72,8 +80,54 @@ impl tricky::r#option::ProbeOps for tricky::r#option::Value {
     }
 }
 
+impl tricky::r#option::ValuesOps for tricky::r#option::Skeleton {
+    fn clone(
+        &self,
+        either: Option<tricky::r#option::ValuesRef>,
+    ) -> Result<Option<tricky::r#option::ValuesRef>, mock::SystemException> {
+        Ok(either)
+    }
+
+    fn operations(
+        &self,
+        held: i32,
+        upcast: Option<giop_codec::value::Value<tricky::r#option::Probe>>,
+    ) -> Result<
+        (
+            Option<giop_codec::value::Value<tricky::r#option::Value>>,
+            Option<giop_codec::value::Value<tricky::r#option::Probe>>,
+        ),
+        mock::SystemException,
+    > {
+        assert_eq!(held, 1);
+        Ok((None, upcast))
+    }
+
+    fn get(&self) -> Result<bool, mock::SystemException> {
+        Ok(true)
+    }
+
+    fn set_get(&self, _: bool) -> Result<(), mock::SystemException> {
+        Ok(())
+    }
+}
+
+impl tricky::r#option::LocalOps for tricky::r#option::Skeleton {
+    fn as_abstract(&self) -> Result<(), mock::SystemException> {
+        Ok(())
+    }
+}
+
+impl tricky::r#option::SkeletonOps for tricky::r#option::Skeleton {}
+
 #[test]
 fn values_may_be_named_as_rust_does() {
+    use tricky::r#option::{LocalRef, Skeleton, ValuesRef};
+    let handle = LocalRef::from(Skeleton::default());
+    assert!(mock::run(handle.get()).unwrap());
+    assert_eq!(mock::run(handle.clone(&handle)).unwrap(), Some(ValuesRef::from(&handle)));
+    assert_eq!(mock::run(handle.operations(1, None::<giop_codec::value::Value<Probe>>)).unwrap(), (None, None));
+    mock::run(handle.as_abstract()).unwrap();
     use tricky::r#option::{Bare, Flow, Pin, Probe, ProbeOps, Value, ValueOps};
     let value = Value { r#match: 1, ..Value::default() };
     let flow = Flow { base: value.clone(), d: vec![Some(Flow::default().into())] };

@@ -103,6 +103,40 @@ public final class ValueClient {
         });
     }
 
+    private static Label label(String text) {
+        Label made = new ValueServer.LabelState();
+        made.text = text;
+        return made;
+    }
+
+    /** Objects and values where either may come. */
+    private static void described(Values values) {
+        check("description", () -> {
+            want(values.description(values.make_thing("far")).equals("object far"));
+            want(values.description(label("near")).equals("value near"));
+            want(values.description(null).equals("nothing"));
+        });
+        check("describable", () -> {
+            Thing thing = values.make_thing("far");
+            Describable back = values.echo_describable(thing);
+            want(back.describe().equals("object far") && thing._is_equivalent((org.omg.CORBA.Object) back));
+            Label value = (Label) values.echo_describable(label("near"));
+            want(value.describe().equals("value near"));
+            want(values.echo_describable(null) == null);
+        });
+        check("tag", () -> {
+            Thing thing = values.make_thing("far");
+            Tag tag = new ValueServer.TagState();
+            tag.what = label("near");
+            tag.more = new Describable[] {thing, null, tag.what, thing};
+            tag.note = "behind";
+            Tag back = values.echo_tag(tag);
+            want(back.more.length == 4 && back.note.equals("behind") && back.more[1] == null);
+            want(back.more[3].describe().equals("object far") && back.more[2].describe().equals("value near"));
+            want(back.what == back.more[2]);
+        });
+    }
+
     private static void marks(Values values, boolean cut) {
         check("measure", () -> want(values.measure(ValueServer.mark(3)) == (cut ? 0.0 : 11.5)));
         check("mark", () -> {
@@ -125,6 +159,7 @@ public final class ValueClient {
         String ior = new String(Files.readAllBytes(Paths.get(o.get("--ior", "values.ior")))).trim();
         Values values = ValuesHelper.narrow(orb.string_to_object(ior));
         if (!o.flag("--cut")) echoes(values);
+        if (!o.flag("--cut")) described(values);
         marks(values, o.flag("--cut"));
         System.out.flush();
         Runtime.getRuntime().halt(failed > 0 ? 1 : 0);

@@ -26,6 +26,10 @@ public final class ValueServer extends ValuesPOA {
         public String describe() { return "value " + text; }
     }
 
+    static final class TagState extends Tag {
+        TagState() { more = new Describable[0]; }
+    }
+
     private static final class ThingServant extends ThingPOA {
         private final String text;
         ThingServant(String text) { this.text = text; }
@@ -43,6 +47,7 @@ public final class ValueServer extends ValuesPOA {
     public byte[] echo_blob(byte[] a) { return a; }
     public Serializable echo_base(Serializable a) { return a; }
     public Describable echo_describable(Describable a) { return a; }
+    public Tag echo_tag(Tag a) { return a; }
 
     static Link link(int number, Link next) {
         Link made = new LinkState();
@@ -127,6 +132,7 @@ public final class ValueServer extends ValuesPOA {
         known(orb, "IDL:InteropValues/Spot:1.0", SpotState::new);
         known(orb, "IDL:InteropValues/Tree:1.0", TreeState::new);
         known(orb, "IDL:InteropValues/Label:1.0", LabelState::new);
+        known(orb, "IDL:InteropValues/Tag:1.0", TagState::new);
     }
 
     public static void main(String[] args) throws Exception {

@@ -15,9 +15,10 @@ use giop_codec::ior::{Ior, ProfileTag, TaggedProfile};
 pub use giop_codec::typecode::{
     Definition, Shape, TcKind, TypeCode, TypeDesc, Typed, ValueModifier, Visibility,
 };
+use giop_codec::value::Factories;
 pub use giop_codec::value::{
-    Casts, CustomMarshal, Extends, Flow, Progress, Value, ValueBase, ValueForm, ValuePart, ValueRef,
-    ValueType,
+    AbstractForm, Casts, CustomMarshal, Extends, Flow, Progress, Value, ValueBase, ValueForm, ValuePart,
+    ValueRef, ValueType,
 };
 pub use giop_codec::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 
@@ -103,6 +104,108 @@ impl Reference for ObjectRef {
 
     fn as_object(&self) -> &ObjectRef {
         self
+    }
+}
+
+/// What a handle to an abstract interface holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Abstract<V> {
+    Object(ObjectRef),
+    Value(Value<V>),
+}
+
+impl<V: ValueForm> Abstract<V> {
+    pub fn upcast<B: ValueForm>(self) -> Abstract<B>
+    where
+        V: Extends<B>,
+    {
+        match self {
+            Abstract::Object(object) => Abstract::Object(object),
+            Abstract::Value(value) => Abstract::Value(value.upcast()),
+        }
+    }
+}
+
+impl<V: ValueForm> AbstractForm for Abstract<V> {
+    type Values = V;
+
+    fn of_value(value: Value<V>) -> Self {
+        Abstract::Value(value)
+    }
+
+    fn held_value(&self) -> Option<&Value<V>> {
+        if let Abstract::Value(value) = self { Some(value) } else { None }
+    }
+
+    fn encode_object(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        let Abstract::Object(object) = self else { panic!("no object") };
+        object.encode(e)
+    }
+
+    fn decode_object(d: &mut Decoder<'_>) -> Result<Option<Self>, DecodeError> {
+        Ok(ObjectRef::decode_nilable(d)?.map(Abstract::Object))
+    }
+}
+
+impl<V: ValueForm> Nilable for Abstract<V> {
+    const MIN_SIZE: usize = 5;
+
+    fn encode_some(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        e.put_bool(self.held_value().is_none());
+        match self {
+            Abstract::Object(object) => object.encode(e),
+            Abstract::Value(value) => value.encode_some(e),
+        }
+    }
+
+    fn encode_nil(e: &mut Encoder) -> Result<(), EncodeError> {
+        e.put_bool(false);
+        <Value<V> as Nilable>::encode_nil(e)
+    }
+
+    fn decode_nilable(d: &mut Decoder<'_>) -> Result<Option<Self>, DecodeError> {
+        if d.read_bool()? {
+            return Self::decode_object(d);
+        }
+        Ok(<Value<V> as Nilable>::decode_nilable(d)?.map(Abstract::Value))
+    }
+}
+
+impl<V: ValueForm> CdrEncode for Abstract<V> {
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        self.encode_some(e)
+    }
+}
+
+impl<V: ValueForm> CdrDecode for Abstract<V> {
+    const MIN_SIZE: usize = 5;
+
+    fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        Self::decode_nilable(d)?.ok_or_else(|| d.error(DecodeErrorKind::NilReference))
+    }
+}
+
+pub trait AbstractReference: AbstractForm + Clone + fmt::Debug + Send + Sync + 'static {
+    const REPOSITORY_ID: &'static str;
+
+    fn from_abstract(held: Abstract<Self::Values>) -> Self;
+
+    fn as_abstract(&self) -> &Abstract<Self::Values>;
+
+    fn from_object(object: impl Reference) -> Self {
+        Self::from_abstract(Abstract::Object(object.as_object().clone()))
+    }
+
+    fn as_object(&self) -> Option<&ObjectRef> {
+        if let Abstract::Object(object) = self.as_abstract() { Some(object) } else { None }
+    }
+
+    fn as_value(&self) -> Option<&Value<Self::Values>> {
+        self.as_abstract().held_value()
+    }
+
+    fn downcast<D: ValueForm>(&self) -> Option<Value<D>> {
+        self.as_value()?.downcast()
     }
 }
 
@@ -296,8 +399,15 @@ fn encoded(encode: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>) -> Resu
     Ok(e.into_bytes())
 }
 
+/// What peers may send in place of a base, in a test that says so.
+pub static FACTORIES: OnceLock<Factories> = OnceLock::new();
+
 fn decoder(body: &Bytes) -> Decoder<'_> {
-    Decoder::from_bytes(body, ByteOrder::NATIVE, Version::V1_2)
+    let decoder = Decoder::from_bytes(body, ByteOrder::NATIVE, Version::V1_2);
+    match FACTORIES.get() {
+        Some(factories) => decoder.with_context(factories),
+        None => decoder,
+    }
 }
 
 /// Calls an operation by name with arguments that no stub would send.

@@ -1,5 +1,0 @@
-idl_macros::idl! {
-    abstract interface A { };
-}
-
-fn main() {}
