@@ -124,6 +124,7 @@ fn a_deadline_and_a_dead_server_end_a_wait() {
     assert_eq!((error.kind, error.completed), (SystemExceptionKind::Timeout, CompletionStatus::Maybe));
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     let Server { runtime, orb: served, .. } = server;
+    let address = served.endpoints().remove(0);
     let killer = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(100));
         runtime.shutdown_background();
@@ -132,6 +133,11 @@ fn a_deadline_and_a_dead_server_end_a_wait() {
     let error = wait(probe.sleep(20_000)).unwrap_err();
     assert_eq!(error.kind, SystemExceptionKind::CommFailure, "{error}");
     killer.join().unwrap();
+    // The listener goes a moment after its runtime; until then connections are made that nobody serves.
+    while std::net::TcpStream::connect(&address).is_ok() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{address} is still there");
+        std::thread::sleep(Duration::from_millis(10));
+    }
     assert_eq!(wait(probe.ping()).unwrap_err().completed, CompletionStatus::No);
 }
 
