@@ -8,12 +8,10 @@
 mod support;
 
 use std::fmt::Debug;
-use std::path::Path;
-use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use support::{Foreign, Process, Scratch, tell};
+use support::{Foreign, tell};
 use zorb::prelude::*;
 use zorb::values::{CdrDecode as _, Decoder};
 use zorb::wire::{ByteOrder, Version};
@@ -327,46 +325,23 @@ async fn zorb_with_itself() {
     assert_eq!(local.type_of(&any(5_i32)).await.unwrap(), TypeCode::LONG);
 }
 
-fn ior_text(path: &Path) -> String {
-    std::fs::read_to_string(path).expect("the server wrote its IOR").trim().to_owned()
-}
-
 async fn their_server(orb: Foreign) {
-    let Some(program) = orb.program("any-peer") else { return };
-    let scratch = Scratch::new();
-    let path = scratch.path("anys.ior");
-    let mut command = Command::new(program);
-    command.arg("server").arg("--ior").arg(&path).args(["--seconds", &LIMIT.as_secs().to_string()]);
-    let mut process = Process::start(command, &scratch);
-    let _process = tokio::task::spawn_blocking(move || {
-        process.ready(LIMIT);
-        process
-    })
-    .await
-    .unwrap();
+    let served = tokio::task::spawn_blocking(move || orb.serve("any-peer", &["server"], LIMIT));
+    let Some(served) = served.await.unwrap() else { return };
     let (client, own) = server().await;
-    let peer: PeerRef = client.resolve(&ior_text(&path)).await.unwrap();
+    let peer: PeerRef = client.resolve(&served.ior).await.unwrap();
     drive(&peer, &own, orb != Foreign::JacOrb).await;
     tell(&format!("anys: zorb -> {orb:?}: all as they should be"));
 }
 
 async fn their_client(orb: Foreign, checks: usize) {
-    let Some(program) = orb.program("any-peer") else { return };
-    let scratch = Scratch::new();
-    let path = scratch.path("anys.ior");
     let (server, reference) = server().await;
-    std::fs::write(&path, reference.to_string()).unwrap();
-    let mut command = Command::new(program);
-    command.arg("client").arg("--ior").arg(&path).args(["--seconds", &LIMIT.as_secs().to_string()]);
-    let client = tokio::task::spawn_blocking(move || {
-        let mut client = Process::start(command, &scratch);
-        (client.end(LIMIT), client.output())
-    });
-    let (status, output) = client.await.unwrap();
+    let ior = reference.to_string();
+    let driven = tokio::task::spawn_blocking(move || orb.drive("any-peer", &["client"], &ior, checks, LIMIT));
+    if driven.await.unwrap() {
+        tell(&format!("anys: {orb:?} -> zorb: all as they should be"));
+    }
     server.shutdown().await;
-    assert!(status.is_some_and(|status| status.success()), "{status:?}\n{output}");
-    assert_eq!(output.lines().filter(|line| line.starts_with("ok ")).count(), checks, "{output}");
-    tell(&format!("anys: {orb:?} -> zorb: all as they should be"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

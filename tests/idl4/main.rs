@@ -7,12 +7,10 @@
 #[path = "../interop/support/mod.rs"]
 mod support;
 
-use std::path::Path;
-use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use support::{Foreign, Process, Scratch, tell};
+use support::{Foreign, tell};
 use zorb::prelude::*;
 use zorb::testing;
 
@@ -260,46 +258,23 @@ async fn zorb_with_itself() {
     drive(&testing::local(Servant::default()), true).await;
 }
 
-fn ior_text(path: &Path) -> String {
-    std::fs::read_to_string(path).expect("the server wrote its IOR").trim().to_owned()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn zorb_calls_omniorb() {
-    let Some(program) = Foreign::OmniOrb.program("idl4-peer") else { return };
-    let scratch = Scratch::new();
-    let path = scratch.path("idl4.ior");
-    let mut command = Command::new(program);
-    command.arg("server").arg("--ior").arg(&path).args(["--seconds", &LIMIT.as_secs().to_string()]);
-    let mut process = Process::start(command, &scratch);
-    let _process = tokio::task::spawn_blocking(move || {
-        process.ready(LIMIT);
-        process
-    })
-    .await
-    .unwrap();
+    let served = tokio::task::spawn_blocking(|| Foreign::OmniOrb.serve("idl4-peer", &["server"], LIMIT));
+    let Some(served) = served.await.unwrap() else { return };
     let (client, _) = server().await;
-    let peer: PeerRef = client.resolve(&ior_text(&path)).await.unwrap();
+    let peer: PeerRef = client.resolve(&served.ior).await.unwrap();
     drive(&peer, false).await;
     tell("idl4: zorb -> OmniOrb: all as they should be");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn omniorb_calls_zorb() {
-    let Some(program) = Foreign::OmniOrb.program("idl4-peer") else { return };
-    let scratch = Scratch::new();
-    let path = scratch.path("idl4.ior");
     let (server, reference) = server().await;
-    std::fs::write(&path, reference.to_string()).unwrap();
-    let mut command = Command::new(program);
-    command.arg("client").arg("--ior").arg(&path).args(["--seconds", &LIMIT.as_secs().to_string()]);
-    let client = tokio::task::spawn_blocking(move || {
-        let mut client = Process::start(command, &scratch);
-        (client.end(LIMIT), client.output())
-    });
-    let (status, output) = client.await.unwrap();
+    let ior = reference.to_string();
+    let driven = move || Foreign::OmniOrb.drive("idl4-peer", &["client"], &ior, 11, LIMIT);
+    if tokio::task::spawn_blocking(driven).await.unwrap() {
+        tell("idl4: OmniOrb -> zorb: all as they should be");
+    }
     server.shutdown().await;
-    assert!(status.is_some_and(|status| status.success()), "{status:?}\n{output}");
-    assert_eq!(output.lines().filter(|line| line.starts_with("ok ")).count(), 11, "{output}");
-    tell("idl4: OmniOrb -> zorb: all as they should be");
 }

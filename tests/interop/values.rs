@@ -1,12 +1,9 @@
 //! Value types: graphs that share and circle, truncation both ways, boxes, exceptions, against the servers of `idl/values.idl`.
 
-use std::path::Path;
-use std::process::Command;
-
 use zorb::prelude::*;
 use zorb::{GraphBuilder, OrbBuilder};
 
-use super::support::{Foreign, Process, Scratch};
+use super::support::{Foreign, Served};
 use super::{CHECKS, START, transport};
 
 mod types {
@@ -236,43 +233,34 @@ async fn truncation(values: &ValuesRef, server: Option<Foreign>) -> Result<(), S
     Ok(())
 }
 
-/// A client of each kind for a reference in a file.
-async fn clients(path: &Path) -> ([ValuesRef; 2], [Orb; 2]) {
-    let ior = std::fs::read_to_string(path).expect("the server wrote its IOR");
+/// A client of each kind for a reference.
+async fn clients(ior: &str) -> ([ValuesRef; 2], [Orb; 2]) {
     let knowing = knowing(transport::builder()).build().await.expect("a client");
     let plain = transport::builder().build().await.expect("a client");
     let references = [
-        knowing.resolve_unchecked(ior.trim()).await.expect("a reference"),
-        plain.resolve_unchecked(ior.trim()).await.expect("a reference"),
+        knowing.resolve_unchecked(ior).await.expect("a reference"),
+        plain.resolve_unchecked(ior).await.expect("a reference"),
     ];
     (references, [knowing, plain])
 }
 
 /// Starts a server of theirs with these options.
-async fn started(orb: Foreign, scratch: &Scratch, name: &str, options: &[&str]) -> Option<Process> {
-    let mut command = Command::new(orb.program("value-server")?);
-    command.arg("--ior").arg(scratch.path(name)).args(options);
-    command.args(["--seconds", &(START + CHECKS).as_secs().to_string()]);
-    let mut server = Process::start(command, scratch);
-    let started = tokio::task::spawn_blocking(move || {
-        server.ready(START);
-        server
-    });
-    Some(started.await.expect("the server is ready"))
+async fn started(orb: Foreign, options: &'static [&str]) -> Option<Served> {
+    let served = tokio::task::spawn_blocking(move || orb.serve("value-server", options, START + CHECKS));
+    served.await.expect("the server is ready")
 }
 
 async fn their_server(orb: Foreign) {
-    let scratch = Scratch::new();
-    let Some(_server) = started(orb, &scratch, "values.ior", &[]).await else { return };
-    let ([values, plain], _orbs) = clients(&scratch.path("values.ior")).await;
+    let Some(server) = started(orb, &[]).await else { return };
+    let ([values, plain], _orbs) = clients(&server.ior).await;
     every_operation(&values, Some(orb)).await.expect("every operation");
     described(&values).await.expect("every operation");
     assert_eq!(values.measure(mark(3).upcast::<Point>()).await.expect("a sum"), 11.5);
     truncation(&plain, Some(orb)).await.expect("what is not known is cut");
 
     // Now they cut.
-    let Some(_server) = started(orb, &scratch, "unknown.ior", &["--unknown"]).await else { return };
-    let ([values, _], _orbs) = clients(&scratch.path("unknown.ior")).await;
+    let Some(server) = started(orb, &["--unknown"]).await else { return };
+    let ([values, _], _orbs) = clients(&server.ior).await;
     assert_eq!(values.measure(mark(3).upcast::<Point>()).await.expect("a sum"), 0.0);
     // JacORB 3.9 does not find the end of a value with others in it, when it cuts it: only as the last argument.
     if orb != Foreign::JacOrb {
@@ -404,26 +392,16 @@ impl ValuesServant for ValuesServer {
 
 /// A client of theirs calls zorb's servant, of an ORB that knows all types and of one that knows none.
 async fn their_client(orb: Foreign) {
-    let Some(program) = orb.program("value-client") else { return };
     for (builder, options, checks) in
         [(knowing(transport::builder()), &[][..], 15), (transport::builder(), &["--cut"][..], 3)]
     {
         let server = builder.listen("iiop://127.0.0.1:0").build().await.expect("a server");
         let values: ValuesRef = server.activate(ValuesServer(server.clone())).expect("an object");
-        let scratch = Scratch::new();
-        let path = scratch.path("values.ior");
-        std::fs::write(&path, values.to_string()).expect("the scratch directory can be written");
-        let mut command = Command::new(&program);
-        command.arg("--ior").arg(&path).args(options).args(["--seconds", &CHECKS.as_secs().to_string()]);
-        let client = tokio::task::spawn_blocking(move || {
-            let mut client = Process::start(command, &scratch);
-            let status = client.end(CHECKS);
-            (status, client.output())
-        });
-        let (status, output) = client.await.expect("the client was waited for");
-        assert!(status.is_some_and(|status| status.success()), "{status:?}\n{output}");
-        let passed = output.lines().filter(|line| line.starts_with("ok ")).count();
-        assert!(passed >= checks, "only {passed} checks ran:\n{output}");
+        let ior = values.to_string();
+        let driven = move || orb.drive("value-client", options, &ior, checks, CHECKS);
+        if !tokio::task::spawn_blocking(driven).await.expect("every check") {
+            return;
+        }
     }
 }
 
@@ -443,10 +421,7 @@ async fn zorb_sends_values_to_zorb_and_back() {
     let listen = || knowing(transport::builder()).listen("iiop://127.0.0.1:0");
     let server = listen().build().await.expect("a server");
     let inside: ValuesRef = server.activate(ValuesServer(server.clone())).expect("an object");
-    let scratch = Scratch::new();
-    let path = scratch.path("values.ior");
-    std::fs::write(&path, inside.to_string()).expect("the scratch directory can be written");
-    let ([values, plain], _orbs) = clients(&path).await;
+    let ([values, plain], _orbs) = clients(&inside.to_string()).await;
     for values in [&values, &inside] {
         every_operation(values, None).await.expect("every operation");
         described(values).await.expect("every operation");
@@ -461,8 +436,7 @@ async fn zorb_sends_values_to_zorb_and_back() {
 
     let unknowing = transport::builder().listen("iiop://127.0.0.1:0").build().await.expect("a server");
     let reference: ValuesRef = unknowing.activate(ValuesServer(unknowing.clone())).expect("an object");
-    std::fs::write(&path, reference.to_string()).expect("the scratch directory can be written");
-    let ([values, _], _orbs) = clients(&path).await;
+    let ([values, _], _orbs) = clients(&reference.to_string()).await;
     assert_eq!(values.measure(mark(3).upcast::<Point>()).await.expect("a sum"), 0.0);
     let spot = Value::new(Spot::default()).upcast::<Point>();
     let error = values.measure(spot).await.expect_err("the server does not know it");

@@ -9,15 +9,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use giop_codec::cdr::Encoder;
-use giop_codec::giop::{
-    MessageType, RequestHeader, RequestId, ResponseFlags, ServiceContexts, TargetAddress, announce_message,
-    begin_body, put_message_header,
-};
+use giop_codec::giop::RequestId;
 use giop_codec::{ByteOrder, Version};
 use giop_proto::outbox::{GATHER_MAX, MAX_SLICES, Outbox, Transmit};
 use giop_proto::{CallErrorKind, CallId, CloseReason, Sent};
 use proptest::prelude::*;
-use util::messages::Ask;
+use util::messages::{Ask, start_of_put};
 use util::{Cut, Pair, every_cut};
 
 fn octets(len: usize) -> Bytes {
@@ -26,20 +23,7 @@ fn octets(len: usize) -> Bytes {
 
 /// The start of a request whose body are `len` octets.
 fn start(id: RequestId, answered: bool, len: usize) -> Encoder {
-    let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
-    let at = put_message_header(&mut e, MessageType::Request);
-    RequestHeader {
-        request_id: id,
-        response: if answered { ResponseFlags::Target } else { ResponseFlags::None },
-        target: TargetAddress::Key(b"key"),
-        operation: "put",
-        contexts: ServiceContexts::EMPTY,
-    }
-    .encode(&mut e)
-    .unwrap();
-    begin_body(&mut e);
-    announce_message(&mut e, at, len as u64).unwrap();
-    e
+    start_of_put(id, Version::V1_2, answered, len, |_| ())
 }
 
 /// Begins a request; says which call and which message it is.

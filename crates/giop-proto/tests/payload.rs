@@ -10,14 +10,12 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use giop_codec::cdr::Encoder;
 use giop_codec::exception::CompletionStatus;
-use giop_codec::giop::{
-    MessageHeader, MessageType, RequestHeader, RequestId, ResponseFlags, ServiceContexts, TargetAddress,
-    announce_message, begin_body, put_message_header,
-};
+use giop_codec::giop::{MessageHeader, MessageType, RequestId};
 use giop_codec::{ByteOrder, Version};
 use giop_proto::outbox::MAX_SLICES;
 use giop_proto::{BufferPool, CallErrorKind, CallId, Config, Connection, Limits, Role, Sent};
 use proptest::prelude::*;
+use util::messages::start_of_put;
 use util::{Cut, Pair, every_cut};
 
 fn octets(len: usize) -> Bytes {
@@ -26,21 +24,7 @@ fn octets(len: usize) -> Bytes {
 
 /// The start of a request, up to the count of its sequence.
 fn start(id: RequestId, version: Version, answered: bool, len: usize) -> Encoder {
-    let mut e = Encoder::new(ByteOrder::NATIVE, version);
-    let at = put_message_header(&mut e, MessageType::Request);
-    RequestHeader {
-        request_id: id,
-        response: if answered { ResponseFlags::Target } else { ResponseFlags::None },
-        target: TargetAddress::Key(b"key"),
-        operation: "put",
-        contexts: ServiceContexts::EMPTY,
-    }
-    .encode(&mut e)
-    .unwrap();
-    begin_body(&mut e);
-    e.put_u32(len as u32);
-    announce_message(&mut e, at, len as u64).unwrap();
-    e
+    start_of_put(id, version, answered, len, |e| e.put_u32(len as u32))
 }
 
 /// Begins a request with a sequence of `len` octets, which are still to come.

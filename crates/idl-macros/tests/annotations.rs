@@ -3,8 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod mock;
-
-use std::fmt::Debug;
+mod octets;
 
 use idl_macros::idl;
 use mock::__private::v1::{
@@ -12,6 +11,7 @@ use mock::__private::v1::{
     Ranged, SystemException, Typed, Value, Version, WString,
 };
 use mock::{activate, collocated, run};
+use octets::{decoded, encoded, round_trip};
 
 idl! {
     crate = crate::mock;
@@ -97,35 +97,6 @@ idl! {
 }
 
 use shop::*;
-
-/// Encodes and decodes in both orders, behind each possible phase, and cut at every octet.
-fn round_trip<T: CdrEncode + CdrDecode + PartialEq + Debug>(value: &T) {
-    for order in [ByteOrder::Big, ByteOrder::Little] {
-        for phase in 0..8 {
-            let mut e = Encoder::new(order, Version::V1_2);
-            e.put_raw(&[7; 8][..phase]);
-            value.encode(&mut e).unwrap();
-            let octets = e.into_bytes();
-            let mut d = Decoder::from_bytes(&octets, order, Version::V1_2).at(phase);
-            assert_eq!(&T::decode(&mut d).unwrap(), value);
-            assert_eq!(d.remaining(), 0);
-            for cut in phase..octets.len().min(300) {
-                let cut = octets.slice(..cut);
-                assert!(T::decode(&mut Decoder::from_bytes(&cut, order, Version::V1_2).at(phase)).is_err());
-            }
-        }
-    }
-}
-
-fn encoded(value: &impl CdrEncode) -> Vec<u8> {
-    let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);
-    value.encode(&mut e).unwrap();
-    e.into_bytes().to_vec()
-}
-
-fn decoded<T: CdrDecode>(octets: &[u8]) -> Result<T, DecodeErrorKind> {
-    T::decode(&mut Decoder::new(octets, ByteOrder::Big, Version::V1_2)).map_err(|error| error.kind)
-}
 
 #[test]
 fn defaults_are_those_of_the_idl() {

@@ -3,14 +3,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod mock;
-
-use std::fmt::Debug;
+mod octets;
 
 use idl_macros::idl;
 use mock::__private::v1::{
     ByteOrder, CdrDecode, CdrEncode, DecodeErrorKind, Decoder, Encoder, Fixed, SystemException, Version,
 };
 use mock::{activate, collocated, run};
+use octets::round_trip;
 
 idl! {
     crate = crate::mock;
@@ -45,25 +45,6 @@ idl! {
 }
 
 use bank::*;
-
-/// Encodes and decodes in both orders, behind each possible phase.
-fn round_trip<T: CdrEncode + CdrDecode + PartialEq + Debug>(value: &T) {
-    for order in [ByteOrder::Big, ByteOrder::Little] {
-        for phase in 0..8 {
-            let mut e = Encoder::new(order, Version::V1_2);
-            e.put_raw(&[7; 8][..phase]);
-            value.encode(&mut e).unwrap();
-            let octets = e.into_bytes();
-            let mut d = Decoder::from_bytes(&octets, order, Version::V1_2).at(phase);
-            assert_eq!(&T::decode(&mut d).unwrap(), value);
-            assert_eq!(d.remaining(), 0);
-            for cut in phase..octets.len() {
-                let cut = octets.slice(..cut);
-                assert!(T::decode(&mut Decoder::from_bytes(&cut, order, Version::V1_2).at(phase)).is_err());
-            }
-        }
-    }
-}
 
 fn money(text: &str) -> Money {
     text.parse().unwrap()

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod mock;
+mod octets;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -15,6 +16,7 @@ use mock::__private::v1::{
     SystemException, Typed, Version,
 };
 use mock::{activate, collocated, run};
+use octets::{decoded, encoded, round_trip};
 
 idl! {
     crate = crate::mock;
@@ -81,35 +83,6 @@ idl! {
 }
 
 use net::*;
-
-/// Encodes and decodes in both orders, behind each possible phase.
-fn round_trip<T: CdrEncode + CdrDecode + PartialEq + Debug>(value: &T) {
-    for order in [ByteOrder::Big, ByteOrder::Little] {
-        for phase in 0..8 {
-            let mut e = Encoder::new(order, Version::V1_2);
-            e.put_raw(&[7; 8][..phase]);
-            value.encode(&mut e).unwrap();
-            let octets = e.into_bytes();
-            let mut d = Decoder::from_bytes(&octets, order, Version::V1_2).at(phase);
-            assert_eq!(&T::decode(&mut d).unwrap(), value);
-            assert_eq!(d.remaining(), 0);
-            for cut in phase..octets.len() {
-                let cut = octets.slice(..cut);
-                assert!(T::decode(&mut Decoder::from_bytes(&cut, order, Version::V1_2).at(phase)).is_err());
-            }
-        }
-    }
-}
-
-fn encoded(value: &impl CdrEncode) -> Vec<u8> {
-    let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);
-    value.encode(&mut e).unwrap();
-    e.into_bytes().to_vec()
-}
-
-fn decoded<T: CdrDecode>(octets: &[u8]) -> Result<T, DecodeErrorKind> {
-    T::decode(&mut Decoder::new(octets, ByteOrder::Big, Version::V1_2)).map_err(|error| error.kind)
-}
 
 #[test]
 fn a_bitmask_is_a_set_of_flags() {

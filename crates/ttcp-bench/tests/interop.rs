@@ -5,6 +5,7 @@
 
 #![allow(unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[allow(dead_code, reason = "the other interoperability tests use all of it")]
 #[path = "../../../tests/interop/support/mod.rs"]
 mod support;
 

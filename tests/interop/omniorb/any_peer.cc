@@ -7,6 +7,7 @@
 #include <omniORB4/CORBA.h>
 #include "anys.hh"
 #include "options.h"
+#include "run.h"
 
 using namespace Anys;
 
@@ -294,21 +295,6 @@ public:
   }
   void fail(const CORBA::Any& detail) override { throw Bad("asked for", detail); }
 };
-
-static int failed = 0;
-
-template <class F> static void run(const char* name, F f) {
-  std::string why;
-  try {
-    why = f();
-  } catch (CORBA::SystemException& e) {
-    why = std::string(e._name()) + " " + (e.NP_minorString() ? e.NP_minorString() : std::to_string(e.minor()));
-  } catch (CORBA::UserException& e) {
-    why = e._name();
-  }
-  failed += !why.empty();
-  std::cout << (why.empty() ? "ok " : "FAIL ") << name << (why.empty() ? "" : ": ") << why << std::endl;
-}
 
 #define EXPECT(condition) \
   if (!(condition)) return std::string(#condition)

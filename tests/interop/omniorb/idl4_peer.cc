@@ -8,6 +8,7 @@
 #include <omniORB4/CORBA.h>
 #include "idl4.hh"
 #include "options.h"
+#include "run.h"
 
 using namespace Idl4;
 
@@ -202,21 +203,6 @@ public:
 private:
   std::atomic<Rights> last{0};
 };
-
-static int failed = 0;
-
-template <class F> static void run(const char* name, F f) {
-  std::string why;
-  try {
-    why = f();
-  } catch (CORBA::SystemException& e) {
-    why = std::string(e._name()) + " " + (e.NP_minorString() ? e.NP_minorString() : std::to_string(e.minor()));
-  } catch (CORBA::UserException& e) {
-    why = e._name();
-  }
-  failed += !why.empty();
-  std::cout << (why.empty() ? "ok " : "FAIL ") << name << (why.empty() ? "" : ": ") << why << std::endl;
-}
 
 // zorb knows the range and refuses what is not in it, here as it reads the request.
 template <class F> static bool refused(F f) {

@@ -31,7 +31,7 @@ impl Foreign {
         }
     }
 
-    /// A program of this peer: `peer-server`, `peer-client`, `bench-server` or `bench-client`. `None` says that the test
+    /// A program of this peer, such as `peer-server`. `None` says that the test
     /// is to be skipped, which has been told.
     ///
     /// # Panics
@@ -49,6 +49,47 @@ impl Foreign {
         tell(&format!("SKIPPED: no {what}"));
         None
     }
+
+    /// Starts a server of this peer's, which writes its reference to the file that `--ior` names, and waits until it is ready.
+    pub fn serve(self, program: &str, arguments: &[&str], limit: Duration) -> Option<Served> {
+        let scratch = Scratch::new();
+        let path = scratch.path("peer.ior");
+        let mut command = Command::new(self.program(program)?);
+        command.args(arguments).arg("--ior").arg(&path);
+        command.args(["--seconds", &(2 * limit).as_secs().to_string()]);
+        let mut process = Process::start(command, &scratch);
+        process.ready(limit);
+        let ior = fs::read_to_string(path).expect("the server wrote its IOR").trim().to_owned();
+        Some(Served { ior, _process: process, _scratch: scratch })
+    }
+
+    /// Runs a client of this peer's with a reference: it says `ok` of at least so many checks, and none fails. `false`: there is none.
+    ///
+    /// # Panics
+    /// With what the client said, where that is not so.
+    pub fn drive(self, program: &str, arguments: &[&str], ior: &str, checks: usize, limit: Duration) -> bool {
+        let Some(path) = self.program(program) else { return false };
+        let scratch = Scratch::new();
+        let reference = scratch.path("zorb.ior");
+        fs::write(&reference, ior).expect("the scratch directory can be written");
+        let mut command = Command::new(path);
+        command.args(arguments).arg("--ior").arg(reference);
+        command.args(["--seconds", &limit.as_secs().to_string()]);
+        let mut client = Process::start(command, &scratch);
+        let (status, output) = (client.end(limit), client.output());
+        assert!(status.is_some_and(|status| status.success()), "{status:?}\n{output}");
+        let passed = output.lines().filter(|line| line.starts_with("ok ")).count();
+        assert!(passed >= checks, "only {passed} of {checks} checks ran:\n{output}");
+        true
+    }
+}
+
+/// A peer's server that is ready.
+pub struct Served {
+    /// Its reference.
+    pub ior: String,
+    _process: Process,
+    _scratch: Scratch,
 }
 
 /// Writes a line past the capture of output, so that it shows for tests that pass too.

@@ -5,7 +5,7 @@ use giop_codec::cdr::Encoder;
 use giop_codec::giop::{
     LocateReplyHeader, LocateRequestHeader, LocateStatus, MessageHeader, MessageType, ReplyHeader,
     ReplyStatus, RequestHeader, RequestId, ResponseFlags, ServiceContext, ServiceContexts, TargetAddress,
-    begin_body, finish_message, put_message_header,
+    announce_message, begin_body, finish_message, put_message_header,
 };
 use giop_codec::{ByteOrder, Version};
 use giop_proto::{CallId, IncomingRequest, ServeToken};
@@ -171,4 +171,30 @@ impl Pair {
     pub fn answer_token(&mut self, token: ServeToken, version: Version, id: RequestId, body: &[u8]) {
         self.server.conn.send_reply(token, &mut reply(version, id, ReplyStatus::NoException, body));
     }
+}
+
+/// The start of a request `put`, up to where its arguments begin. `coming`: so many octets of them follow what the encoder has by then,
+/// and `before` puts what stands in front of those.
+pub fn start_of_put(
+    id: RequestId,
+    version: Version,
+    answered: bool,
+    coming: usize,
+    before: impl FnOnce(&mut Encoder),
+) -> Encoder {
+    let mut e = Encoder::new(ByteOrder::NATIVE, version);
+    let at = put_message_header(&mut e, MessageType::Request);
+    RequestHeader {
+        request_id: id,
+        response: if answered { ResponseFlags::Target } else { ResponseFlags::None },
+        target: TargetAddress::Key(b"key"),
+        operation: "put",
+        contexts: ServiceContexts::EMPTY,
+    }
+    .encode(&mut e)
+    .unwrap();
+    begin_body(&mut e);
+    before(&mut e);
+    announce_message(&mut e, at, coming as u64).unwrap();
+    e
 }

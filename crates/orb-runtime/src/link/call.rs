@@ -2,8 +2,8 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,6 @@ use giop_codec::giop::RequestId;
 use giop_codec::{EncodeError, Version};
 use giop_proto::calls::CallId;
 use giop_proto::{CallError, CallErrorKind, Reply, Sent};
-use std::sync::Arc;
 
 use super::{
     AT_ONCE, BACKLOG, CLOCKED, FAST, Flow, GATHER, LOW_WATER, Link, Plain, SEGMENTS, State, TRICKLE,
