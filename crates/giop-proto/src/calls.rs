@@ -69,11 +69,13 @@ pub struct Place {
     pub end: u64,
     /// Whether it is a LocateRequest.
     pub locate: bool,
+    /// Whether other messages stand between its pieces.
+    pub apart: bool,
 }
 
 impl Place {
     /// Not queued yet.
-    pub(crate) const NOWHERE: Self = Self { start: u64::MAX, end: u64::MAX, locate: false };
+    pub(crate) const NOWHERE: Self = Self { start: u64::MAX, end: u64::MAX, locate: false, apart: false };
 }
 
 impl CallId {
@@ -368,7 +370,7 @@ mod tests {
     fn a_locate_request_takes_no_reply() {
         let mut calls = Calls::new(true);
         let call = calls.start(None).unwrap();
-        calls.queued(call, Place { start: 0, end: 24, locate: true });
+        calls.queued(call, Place { start: 0, end: 24, locate: true, apart: false });
         let id = calls.request_id(call);
         assert_eq!(calls.answer(id, false, || 1), None);
         assert_eq!(calls.answer(id, true, || 2), Some(call));

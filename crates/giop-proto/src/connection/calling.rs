@@ -52,8 +52,11 @@ impl Connection {
     #[inline]
     fn send_call(&mut self, call: CallId, message: &mut Encoder, locate: bool) {
         if self.calls.is_waiting(call) {
-            let place = self.queue(message, locate);
-            self.calls.queued(call, place);
+            let cut = !locate && self.fragmenting.cuts(message.version(), message.len());
+            if !cut || self.queue_call_in_pieces(call, message).is_none() {
+                let place = self.queue(message, locate);
+                self.calls.queued(call, place);
+            }
         } else {
             message.reset(message.order(), message.version());
         }
@@ -74,7 +77,10 @@ impl Connection {
     pub fn send_oneway(&mut self, message: &mut Encoder) -> Result<(), CallError> {
         let open = self.check_open();
         if open.is_ok() {
-            self.queue(message, false);
+            let cut = self.fragmenting.cuts(message.version(), message.len());
+            if !cut || self.queue_oneway_in_pieces(message).is_none() {
+                self.queue(message, false);
+            }
         } else {
             message.reset(message.order(), message.version());
         }
@@ -106,26 +112,32 @@ impl Connection {
         }
     }
 
-    /// Takes back a request, or cancels it. `true`: the peer never gets to see it.
+    /// Takes back a request, or cancels it. Says how much of it the peer gets; what is queued whole leaves all the same, if it can
+    /// not be taken back.
     #[cold]
-    pub(super) fn withdraw(&mut self, id: RequestId, place: Place) -> bool {
-        if place.start == u64::MAX {
-            return true; // it was not queued yet
-        }
+    pub(super) fn withdraw(&mut self, id: RequestId, place: Place) -> Sent {
         if !self.is_serving_phase() {
-            return false;
+            return if place.start == u64::MAX { Sent::Nothing } else { Sent::Whole };
         }
-        if self.unfinished.is_some() {
+        if self.unfinished.is_some() && place.start != u64::MAX {
             // Another request can not be cancelled in the middle of this one.
-            return self.is_unfinished(place) && self.give_up_request() == Sent::Nothing;
+            return if self.is_unfinished(place) { self.give_up_request() } else { Sent::Whole };
         }
-        if self.sent(place) == Sent::Nothing && self.tx.unqueue(place.start, place.end) {
+        if !self.fragmenting.is_empty()
+            && let Some(sent) = self.stop_request(id)
+        {
+            return sent;
+        }
+        if place.start == u64::MAX {
+            return Sent::Nothing; // it was not queued yet
+        }
+        if !place.apart && self.sent(place) == Sent::Nothing && self.tx.unqueue(place.start, place.end) {
             self.stats.unqueued += 1;
             self.clock.unqueued(self.tx.backlog() > 0);
-            return true;
+            return Sent::Nothing;
         }
         self.queue_cancel(id);
-        false
+        Sent::Whole
     }
 
     /// Fails every call that waits.
@@ -147,20 +159,15 @@ impl Connection {
         calls.fail_due(Some(now), |call, place| {
             notices.push_back(Notice::Reply(call));
             expired.push((call, place));
-            // What stays in the queue leaves it all the same, and may be executed before its CancelRequest comes.
             Err(CallError { kind: CallErrorKind::Timeout, sent: Sent::Whole })
         });
         // From the last queued to the first: only the end of the queue can be taken back.
         expired.sort_unstable_by_key(|(_, place)| std::cmp::Reverse(place.end));
         for (call, place) in expired {
             let id = self.calls.request_id(call);
-            let unfinished = self.is_unfinished(place);
-            if self.withdraw(id, place) {
-                self.calls.amend(call, Err(unsent(CallErrorKind::Timeout)));
-            } else if unfinished {
-                let error = CallError { kind: CallErrorKind::Timeout, sent: Sent::Partly };
-                self.calls.amend(call, Err(error));
-            }
+            // What stays in the queue leaves it all the same, and may be executed before its CancelRequest comes.
+            let sent = self.withdraw(id, place);
+            self.calls.amend(call, Err(CallError { kind: CallErrorKind::Timeout, sent }));
         }
     }
 

@@ -103,6 +103,7 @@ impl Connection {
             && self.serving.len() == 0
             && self.calls.waiting() == 0
             && self.unfinished.is_none()
+            && self.fragmenting.is_empty()
         {
             // Before GIOP 1.2 only servers send it.
             let last = (self.role == Role::Server || self.version >= Version::V1_2)
@@ -128,6 +129,7 @@ impl Connection {
         self.phase = Phase::Closed { reason };
         self.fail_calls(reason.call_error());
         self.tx.clear();
+        self.fragmenting.clear();
         self.rx.clear();
         self.fragments.clear();
         self.notices.push_back(Notice::Closed);
@@ -139,6 +141,7 @@ impl Connection {
             return self.end(reason); // nothing can be said, or not in the middle of a request
         }
         self.phase = Phase::Finishing { reason, eof: false };
+        self.fragmenting.clear();
         self.rx.clear();
         self.fragments.clear();
         match last {

@@ -13,7 +13,7 @@ impl Connection {
     /// be given the number that is returned; [`end_flow`](Self::end_flow) must be called when they are all there. Other messages that are queued
     /// meanwhile stand behind it. `call`: the one that waits for the reply; `None`: a oneway. The encoder is left empty.
     ///
-    /// `None`: another request does so already, and the encoder is left as it is.
+    /// `None`: another request does so already, or this one would leave in fragments; the encoder is left as it is.
     ///
     /// # Errors
     /// The connection is closed or closing, or the call waits no more; the message is dropped.
@@ -31,7 +31,11 @@ impl Connection {
             message.reset(message.order(), message.version());
             return Err(error);
         }
-        if self.unfinished.is_some() || self.tx.is_gapped() {
+        let octets = usize::try_from(coming).unwrap_or(usize::MAX).saturating_add(message.len());
+        if self.unfinished.is_some()
+            || self.tx.is_gapped()
+            || self.fragmenting.cuts(message.version(), octets)
+        {
             return Ok(None);
         }
         let place = self.queue(message, false);

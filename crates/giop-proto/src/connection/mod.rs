@@ -3,6 +3,7 @@
 mod calling;
 mod closing;
 mod flow;
+mod fragmenting;
 mod payload;
 mod reading;
 mod serving;
@@ -31,6 +32,7 @@ use crate::receive::{Receiver, Streams};
 use crate::serving::Serving;
 use crate::stats::Stats;
 use closing::Phase;
+use fragmenting::Fragmenting;
 use payload::Unfinished;
 use streaming::Streamed;
 use time::Clock;
@@ -54,6 +56,12 @@ pub struct Config {
     /// classical way, to compare with: everything is read through a window of 64 KiB, copied into its message's buffer
     /// and copied again when it is decoded.
     pub deposit: bool,
+    /// The most octets of a GIOP 1.2 Request or Reply in one piece, its message header included: larger ones leave in fragments, between
+    /// which other messages may leave. Rounded down to a multiple of 8; at least 24, and the header of the first piece is always
+    /// whole. Default `None`: all messages leave whole.
+    ///
+    /// Requests whose payload is announced and queued in parts, as [`Connection::begin_request`] does it, leave whole.
+    pub fragment_size: Option<usize>,
     /// Which requests are handed out before their payload is there. Default: none.
     pub streams: Option<Arc<dyn Streams>>,
 }
@@ -69,6 +77,7 @@ impl Config {
             max_version: Version::V1_2,
             accept_requests: role == Role::Server,
             deposit: true,
+            fragment_size: None,
             streams: None,
         }
     }
@@ -108,6 +117,8 @@ pub struct Connection {
     rx: Receiver,
     fragments: Fragments,
     tx: Outbox,
+    /// Messages of this side that are not queued whole.
+    fragmenting: Fragmenting,
     calls: Calls<Result<Reply, CallError>>,
     serving: Serving,
     /// The request whose payload is under way.
@@ -134,7 +145,8 @@ impl Connection {
     /// A connection that was opened at `now`.
     #[must_use]
     pub fn new(config: Config, now: Instant) -> Self {
-        let Config { role, limits, pool, max_version, accept_requests, deposit, streams } = config;
+        let Config { role, limits, pool, max_version, accept_requests, deposit, fragment_size, streams } =
+            config;
         let mut rx = Receiver::new(Arc::clone(&pool), limits.max_message_size, deposit);
         if let Some(streams) = streams {
             rx.set_streams(streams, limits.max_stream_size);
@@ -149,6 +161,7 @@ impl Connection {
             fragments: Fragments::new(pool),
             rx,
             tx: Outbox::default(),
+            fragmenting: Fragmenting::new(fragment_size),
             calls: Calls::new(role == Role::Client),
             serving: Serving::default(),
             streamed: None,

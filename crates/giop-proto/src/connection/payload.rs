@@ -73,6 +73,9 @@ impl Connection {
         }
         self.tx.push_chunk(octets);
         self.clock.queued();
+        if !self.fragmenting.is_empty() {
+            self.feed();
+        }
         if !self.takes_requests() {
             self.proceed_closing();
         }
@@ -89,6 +92,9 @@ impl Connection {
                 self.calls.queued(call, Place::NOWHERE);
             }
             self.stats.unqueued += 1;
+            if !self.fragmenting.is_empty() {
+                self.feed();
+            }
             self.clock.unqueued(self.tx.backlog() > 0);
             self.proceed_closing();
         } else {

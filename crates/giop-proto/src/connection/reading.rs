@@ -105,6 +105,7 @@ impl Connection {
             Phase::Open | Phase::Draining { .. } if self.clock.read_end.is_none() => {
                 self.clock.write_end.get_or_insert((reason, now + self.limits.linger_timeout));
                 self.tx.clear();
+                self.fragmenting.clear();
                 self.clock.unqueued(false);
             }
             Phase::Finishing { reason, .. } | Phase::Lingering { reason, .. } => self.end(reason),
@@ -143,7 +144,7 @@ impl Connection {
 
     #[inline]
     pub(super) fn is_over_budget(&self) -> bool {
-        self.serving.len() >= self.limits.max_requests || self.tx.backlog() > self.limits.max_backlog
+        self.serving.len() >= self.limits.max_requests || self.backlog() > self.limits.max_backlog
     }
 
     /// Whether a whole message may stand behind the event that was polled last. If not, the request that came is best served

@@ -13,7 +13,10 @@ impl Connection {
     #[inline]
     pub fn send_reply(&mut self, token: ServeToken, message: &mut Encoder) {
         if self.serving.finish(token) && self.is_serving_phase() {
-            self.queue(message, false);
+            let cut = self.fragmenting.cuts(message.version(), message.len());
+            if !cut || self.queue_reply_in_pieces(message).is_none() {
+                self.queue(message, false);
+            }
         } else {
             message.reset(message.order(), message.version());
         }

@@ -310,7 +310,7 @@ impl Connection {
             }
         }
         let cancelled = self.serving.cancel(id);
-        if cancelled.is_none() {
+        if cancelled.is_none() && (self.fragmenting.is_empty() || !self.stop_reply(id)) {
             self.stats.strays += 1;
         }
         cancelled.map(Event::Cancelled)

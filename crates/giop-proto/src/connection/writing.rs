@@ -29,10 +29,13 @@ impl Connection {
     pub fn handle_written(&mut self, transmit: Transmit, now: Instant) {
         let before = self.tx.written();
         self.tx.commit(transmit);
-        self.clock.wrote(now, self.tx.written() > before, self.tx.backlog() > 0);
         if self.tx.backlog() == 0 {
             self.own_backlog = 0;
         }
+        if !self.fragmenting.is_empty() {
+            self.feed();
+        }
+        self.clock.wrote(now, self.tx.written() > before, self.tx.backlog() > 0);
         if !matches!(self.phase, Phase::Open) {
             self.wrote_while_closing(now);
         }
@@ -56,14 +59,14 @@ impl Connection {
     #[inline]
     #[must_use]
     pub fn backlog(&self) -> usize {
-        self.tx.backlog()
+        self.tx.backlog() + self.fragmenting.octets()
     }
 
     /// Whether a message that nobody waits for may be queued: the backlog is below `Limits::max_backlog`.
     #[inline]
     #[must_use]
     pub fn has_room(&self) -> bool {
-        self.tx.backlog() < self.limits.max_backlog
+        self.backlog() < self.limits.max_backlog
     }
 
     /// Queues a whole message and leaves the encoder empty. What the encoder holds in chunks, and a head over 4 KiB, is not
@@ -84,7 +87,7 @@ impl Connection {
         self.version = message.version();
         message.reset(message.order(), message.version());
         self.queued();
-        Place { start, end: self.tx.queued(), locate }
+        Place { start, end: self.tx.queued(), locate, apart: false }
     }
 
     /// Queues a message of the machine's own.
@@ -95,7 +98,7 @@ impl Connection {
     }
 
     #[inline]
-    fn queued(&mut self) {
+    pub(super) fn queued(&mut self) {
         self.stats.messages_out += 1;
         self.clock.queued();
     }

@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub, missing_docs)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // each test file uses its part
 
+pub mod cutting;
 pub mod messages;
 pub mod streamed;
 

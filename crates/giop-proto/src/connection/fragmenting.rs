@@ -1,0 +1,321 @@
+//! Large requests and replies that leave in GIOP 1.2 fragments ("Fragment Message").
+//!
+//! The pieces of a message are queued as the socket takes those before them, so that other messages, and pieces of other messages,
+//! leave between them. A oneway is the exception: nothing may overtake it, so its pieces are queued together.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use giop_codec::cdr::{Decoder, Encoder};
+use giop_codec::giop::{MessageHeader, MessageType, ReplyHeader, RequestHeader, RequestId};
+use giop_codec::{ByteOrder, Version};
+
+use super::Connection;
+use crate::calls::{CallId, Place};
+use crate::error::Sent;
+use crate::message::word;
+use crate::outbox::{BULK_BATCH, Outbox};
+use crate::receive::{HEADER_LEN, PIECE_HEADER_LEN};
+
+/// The smallest pieces: of eight octets behind their headers.
+const SMALLEST: usize = PIECE_HEADER_LEN + 8;
+
+/// The largest: their sizes are words.
+const LARGEST: usize = 1 << 30;
+
+/// Messages of which some pieces may have left and others not. Receivers bound how many they join at a time.
+const OPEN: usize = 4;
+
+/// Where the four octets stand of which one holds the flags.
+const FLAGGED_AT: usize = 4;
+
+/// Octets that may wait for the socket before the next piece is queued.
+const AHEAD: usize = BULK_BATCH;
+
+/// The messages of which pieces are still to be queued.
+#[derive(Debug)]
+pub(super) struct Fragmenting {
+    /// The most octets of a piece, its headers included: a multiple of 8. `usize::MAX`: nothing is cut.
+    size: usize,
+    /// Those that take turns.
+    open: VecDeque<Partial>,
+    /// Those of which nothing is queued, behind them.
+    waiting: VecDeque<Partial>,
+    /// Octets of all pieces that are not queued, their headers not counted.
+    octets: usize,
+}
+
+#[derive(Debug)]
+struct Partial {
+    /// The call that waits for the reply; `None`: it is a reply itself.
+    call: Option<CallId>,
+    id: RequestId,
+    order: ByteOrder,
+    /// Octets of the first piece, as long as that is not queued.
+    first: usize,
+    /// What is not queued.
+    rest: VecDeque<Bytes>,
+    left: usize,
+    /// Where the first piece stands in the outgoing stream.
+    start: u64,
+    /// Octets that were queued, those of headers included.
+    queued: u64,
+}
+
+impl Fragmenting {
+    /// Cuts what is larger than so many octets.
+    pub(super) fn new(size: Option<usize>) -> Self {
+        let size = size.map_or(usize::MAX, |size| size.clamp(SMALLEST, LARGEST) & !7);
+        Self { size, open: VecDeque::new(), waiting: VecDeque::new(), octets: 0 }
+    }
+
+    /// Whether a message of that version and so many octets leaves in pieces.
+    #[inline]
+    pub(super) fn cuts(&self, version: Version, octets: usize) -> bool {
+        octets > self.size && version == Version::V1_2
+    }
+
+    /// Whether all pieces of all messages are queued.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Octets of pieces that are not queued.
+    #[inline]
+    pub(super) fn octets(&self) -> usize {
+        self.octets
+    }
+
+    /// Drops everything that is not queued.
+    pub(super) fn clear(&mut self) {
+        self.open.clear();
+        self.waiting.clear();
+        self.octets = 0;
+    }
+
+    fn enter(&mut self, partial: Partial) {
+        self.octets += partial.left;
+        if self.open.len() < OPEN { &mut self.open } else { &mut self.waiting }.push_back(partial);
+    }
+
+    /// The message whose turn it is.
+    fn next(&mut self) -> Option<Partial> {
+        self.open.pop_front()
+    }
+
+    /// Takes it back, unless all of it is queued: then another one begins.
+    fn turned(&mut self, partial: Partial) {
+        if partial.left > 0 {
+            self.open.push_back(partial);
+        } else {
+            self.open.extend(self.waiting.pop_front());
+        }
+    }
+
+    fn has(&self, id: RequestId) -> bool {
+        self.open.iter().chain(&self.waiting).any(|partial| partial.id == id)
+    }
+
+    /// Takes a message out of the turns.
+    fn remove(&mut self, id: RequestId, reply: bool) -> Option<Partial> {
+        let is_it = |partial: &Partial| partial.id == id && partial.call.is_none() == reply;
+        if let Some(at) = self.waiting.iter().position(is_it) {
+            let partial = self.waiting.remove(at)?;
+            self.octets -= partial.left;
+            return Some(partial);
+        }
+        let at = self.open.iter().position(is_it)?;
+        let partial = self.open.remove(at)?;
+        self.octets -= partial.left;
+        self.open.extend(self.waiting.pop_front());
+        Some(partial)
+    }
+}
+
+impl Partial {
+    /// Queues the next piece; says how many octets of the message it took. Nothing is copied but what the outbox gathers.
+    fn queue_piece(&mut self, size: usize, tx: &mut Outbox) -> usize {
+        let before = tx.queued();
+        let first = std::mem::take(&mut self.first);
+        let payload = if first > 0 {
+            self.start = before;
+            first // its header says so already
+        } else {
+            let payload = self.left.min(size - PIECE_HEADER_LEN);
+            tx.push(&fragment_header(self.id, self.order, payload, self.left > payload));
+            payload
+        };
+        let mut wanted = payload;
+        while let Some(mut chunk) = self.rest.pop_front() {
+            if chunk.len() > wanted {
+                self.rest.push_front(chunk.split_off(wanted));
+            }
+            wanted -= chunk.len();
+            tx.push_chunk(chunk);
+            if wanted == 0 {
+                break;
+            }
+        }
+        self.left -= payload;
+        self.queued += tx.queued() - before;
+        payload
+    }
+
+    fn is_begun(&self) -> bool {
+        self.first == 0
+    }
+
+    /// Whether nothing else stands between its pieces, the last of which were queued last.
+    fn is_in_one_part(&self, tx: &Outbox) -> bool {
+        tx.queued().checked_sub(self.start) == Some(self.queued)
+    }
+}
+
+impl Connection {
+    /// Queues a request of a call in pieces. `None`: it is to be queued whole.
+    #[cold]
+    pub(super) fn queue_call_in_pieces(&mut self, call: CallId, message: &mut Encoder) -> Option<()> {
+        let partial = self.cut_first(message, Some(call))?;
+        self.fragmenting.enter(partial);
+        self.feed();
+        Some(())
+    }
+
+    /// Queues a reply in pieces. `None`: it is to be queued whole.
+    #[cold]
+    pub(super) fn queue_reply_in_pieces(&mut self, message: &mut Encoder) -> Option<()> {
+        let partial = self.cut_first(message, None)?;
+        self.fragmenting.enter(partial);
+        self.feed();
+        Some(())
+    }
+
+    /// Queues all pieces of a oneway. `None`: it is to be queued whole.
+    #[cold]
+    pub(super) fn queue_oneway_in_pieces(&mut self, message: &mut Encoder) -> Option<()> {
+        let mut partial = self.cut_first(message, None)?;
+        while partial.left > 0 {
+            partial.queue_piece(self.fragmenting.size, &mut self.tx);
+            self.queued();
+        }
+        Some(())
+    }
+
+    /// Makes the first piece of a message: all of its header, and as much more as a piece takes. The encoder is left empty. `None`: the
+    /// message has no more than that, or another one of the same id is under way; the encoder is left as it is.
+    fn cut_first(&mut self, message: &mut Encoder, call: Option<CallId>) -> Option<Partial> {
+        debug_assert!(self.unfinished.is_none(), "a message in the middle of a request");
+        let header = MessageHeader::decode(message.head().first_chunk()?).ok()?;
+        let id = word(header.order, message.head())?;
+        let (left, first) = (message.len(), self.fragmenting.size.max(body_at(&header, message.head())?));
+        if first >= left || self.fragmenting.has(id) {
+            return None;
+        }
+        let size = u32::try_from(first - HEADER_LEN).ok()?;
+        let [_, _, _, _, flagged @ .., _, _, _, _] =
+            MessageHeader { more_fragments: true, ..header }.encode();
+        let flagged = match header.order {
+            ByteOrder::Big => u32::from_be_bytes(flagged),
+            ByteOrder::Little => u32::from_le_bytes(flagged),
+        };
+        message.patch_u32(FLAGGED_AT, flagged);
+        message.patch_u32(MessageHeader::SIZE_AT, size);
+        self.stats.copied_out += message.copied() as u64;
+        self.version = message.version();
+        let mut rest = VecDeque::new();
+        message.drain_into(&mut rest);
+        message.reset(message.order(), message.version());
+        let order = header.order;
+        Some(Partial { call, id, order, first, rest, left, start: u64::MAX, queued: 0 })
+    }
+
+    /// Queues pieces for as long as few octets wait for the socket.
+    #[cold]
+    pub(super) fn feed(&mut self) {
+        while self.unfinished.is_none() && self.tx.backlog() < AHEAD {
+            let Some(mut partial) = self.fragmenting.next() else { break };
+            let taken = partial.queue_piece(self.fragmenting.size, &mut self.tx);
+            self.fragmenting.octets -= taken;
+            if let Some(call) = partial.call {
+                let apart = !partial.is_in_one_part(&self.tx);
+                let end = if partial.left > 0 { u64::MAX } else { self.tx.queued() };
+                self.calls.queued(call, Place { start: partial.start, end, locate: false, apart });
+            }
+            self.fragmenting.turned(partial);
+            self.queued();
+        }
+        if self.fragmenting.is_empty() && !self.takes_requests() {
+            self.proceed_closing();
+        }
+    }
+
+    /// Stops a request of which pieces are not queued, and says how much of it the peer gets. `None`: there is no such request.
+    #[cold]
+    pub(super) fn stop_request(&mut self, id: RequestId) -> Option<Sent> {
+        let partial = self.fragmenting.remove(id, false)?;
+        let sent = if !partial.is_begun() || self.take_back(&partial) {
+            Sent::Nothing
+        } else {
+            // The receiver throws the pieces away that it has.
+            self.queue_cancel(id);
+            Sent::Partly
+        };
+        self.feed();
+        Some(sent)
+    }
+
+    /// Stops the reply to a request that the peer gave up: it is ended by an empty piece, so that the peer does not wait for the rest.
+    /// Says whether there is one.
+    #[cold]
+    pub(super) fn stop_reply(&mut self, id: RequestId) -> bool {
+        if self.unfinished.is_some() {
+            return self.fragmenting.has(id); // nothing can be said in the middle of a request
+        }
+        let Some(partial) = self.fragmenting.remove(id, true) else { return false };
+        if partial.is_begun() && !self.take_back(&partial) {
+            self.tx.push(&fragment_header(partial.id, partial.order, 0, false));
+            self.queued();
+        }
+        self.feed();
+        true
+    }
+
+    /// Takes the pieces of a message back of which nothing has left, if they are all that was queued since.
+    fn take_back(&mut self, partial: &Partial) -> bool {
+        let taken = partial.is_in_one_part(&self.tx) && self.tx.unqueue(partial.start, self.tx.queued());
+        if taken {
+            self.stats.unqueued += 1;
+            self.clock.unqueued(self.tx.backlog() > 0);
+        }
+        taken
+    }
+}
+
+/// Where the body of a request or reply begins, filled up to the next multiple of 8.
+fn body_at(header: &MessageHeader, head: &[u8]) -> Option<usize> {
+    let mut d = Decoder::new(head, header.order, header.version).at(HEADER_LEN);
+    match header.kind {
+        MessageType::Request => RequestHeader::decode(&mut d).ok().map(|_| ())?,
+        MessageType::Reply => ReplyHeader::decode(&mut d).ok().map(|_| ())?,
+        _ => return None,
+    }
+    Some(d.position().next_multiple_of(8))
+}
+
+fn fragment_header(id: RequestId, order: ByteOrder, payload: usize, more: bool) -> [u8; PIECE_HEADER_LEN] {
+    let header = MessageHeader {
+        more_fragments: more,
+        size: (PIECE_HEADER_LEN - HEADER_LEN + payload) as u32, // at most the size of a piece
+        ..MessageHeader::new(Version::V1_2, order, MessageType::Fragment)
+    };
+    let id = match order {
+        ByteOrder::Big => id.0.to_be_bytes(),
+        ByteOrder::Little => id.0.to_le_bytes(),
+    };
+    let mut octets = [0; PIECE_HEADER_LEN];
+    for (to, from) in octets.iter_mut().zip(header.encode().into_iter().chain(id)) {
+        *to = from;
+    }
+    octets
+}
