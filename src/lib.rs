@@ -37,8 +37,8 @@ macro_rules! include_idl {
 pub use orb_runtime::{
     ActivateError, Activation, ArgsError, BuildError, ByteSource, ByteStream, CompletionStatus, Context,
     DepositError, DepositTarget, InvalidName, Latency, Limits, LocalReference, MinorCode, NarrowError,
-    ObjectRef, Orb, OrbBuilder, Peer, PoolStats, Reference, ReplyInfo, Request, ResolveError, ResultExt,
-    Retry, Servant, Serves, ServesLocally, ShutdownReport, Stats, SyncScope, SystemException,
+    ObjectId, ObjectRef, Orb, OrbBuilder, Peer, PoolStats, Reference, ReplyInfo, Request, ResolveError,
+    ResultExt, Retry, Servant, Serves, ServesLocally, ShutdownReport, Stats, SyncScope, SystemException,
     SystemExceptionKind, Transport, TransportStats, blocking, minor, request, testing, try_request,
 };
 
@@ -55,6 +55,11 @@ pub mod values {
 }
 
 pub use orb_runtime::values::{Abstract, AbstractReference, GraphBuilder, Value, ValueBase, ValueRef};
+
+/// The Portable Object Adapter: which objects there are, under which ids, by which policies.
+pub mod poa {
+    pub use orb_runtime::poa::*;
+}
 
 /// What the wire carries: references, service contexts, versions.
 pub mod wire {

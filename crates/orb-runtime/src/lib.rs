@@ -11,6 +11,7 @@ mod invoke;
 mod link;
 mod naming;
 mod orb;
+pub mod poa;
 mod reference;
 mod serve;
 mod source;
@@ -26,6 +27,7 @@ pub use giop_proto::Limits;
 pub use giop_proto::Stats;
 pub use giop_proto::pool::PoolStats;
 pub use orb::{ActivateError, Activation, ArgsError, BuildError, Latency, Orb, OrbBuilder, ShutdownReport};
+pub use poa::ObjectId;
 pub use reference::{
     InvalidName, LocalReference, NarrowError, ObjectRef, Reference, ReplyInfo, ResolveError, Retry,
     ServesLocally, SyncScope,
@@ -71,6 +73,12 @@ where
             SystemException::new(kind, MinorCode::NONE, CompletionStatus::Maybe).with_source(error)
         })
     }
+}
+
+/// What fuzz targets look into. No user names it.
+#[doc(hidden)]
+pub mod inside {
+    pub use crate::poa::key::*;
 }
 
 /// What generated code calls. No user names it.

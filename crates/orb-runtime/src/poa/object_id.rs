@@ -1,0 +1,245 @@
+//! What tells the objects of one POA apart.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+
+/// Octets that are kept in place.
+const INLINE: usize = 22;
+
+/// The id of an object within its POA: octets, chosen by the program (`USER_ID`) or the POA (`SYSTEM_ID`).
+///
+/// It has 24 octets, keeps up to 22 octets of the id in place and shares longer ones, so that making one of the ids that POAs
+/// choose and cloning any one allocates nothing. Ids compare and sort as their octets do. `Display` shows printable octets
+/// as they are and the others as `\xHH`.
+///
+/// Source clause: "The Object Adapter / Abstract Model Description / Object ID" (`PortableServer::ObjectId`).
+///
+/// ```
+/// # use orb_runtime::poa::ObjectId;
+/// let id = ObjectId::from("account/7");
+/// assert_eq!(id.as_slice(), b"account/7");
+/// assert_eq!(id.to_text().unwrap(), "account/7");
+/// assert_eq!(id.to_string(), "account/7");
+/// assert_eq!(ObjectId::from([0, 0x41]).to_string(), r"\x00A");
+/// ```
+#[doc(alias = "PortableServer::ObjectId")]
+#[derive(Clone)]
+pub struct ObjectId(Octets);
+
+#[derive(Clone)]
+enum Octets {
+    Inline { len: u8, octets: [u8; INLINE] },
+    Shared(Arc<[u8]>),
+}
+
+impl ObjectId {
+    /// The octets.
+    #[inline]
+    #[must_use]
+    pub fn as_slice(&self) -> &[u8] {
+        match &self.0 {
+            Octets::Inline { len, octets } => octets.get(..usize::from(*len)).unwrap_or(octets),
+            Octets::Shared(octets) => octets,
+        }
+    }
+
+    /// The text of which these are the octets: what `From<&str>` was given.
+    ///
+    /// # Errors
+    /// `BAD_PARAM` with minor 14, `COMPLETED_NO`: the octets are no UTF-8, or NUL is among them, which the texts of other
+    /// languages can not hold.
+    #[doc(alias = "ObjectId_to_string")]
+    pub fn to_text(&self) -> Result<&str, SystemException> {
+        match std::str::from_utf8(self.as_slice()) {
+            Ok(text) if !text.contains('\0') => Ok(text),
+            _ => Err(SystemException::new(
+                SystemExceptionKind::BadParam,
+                minor::BAD_PARAM_OBJECT_ID,
+                CompletionStatus::No,
+            )
+            .because(format!("the object id {self} is no text"))),
+        }
+    }
+}
+
+impl From<&[u8]> for ObjectId {
+    /// Copies the octets.
+    fn from(octets: &[u8]) -> Self {
+        let mut inline = [0; INLINE];
+        match (inline.get_mut(..octets.len()), u8::try_from(octets.len())) {
+            (Some(place), Ok(len)) => {
+                place.copy_from_slice(octets);
+                Self(Octets::Inline { len, octets: inline })
+            }
+            _ => Self(Octets::Shared(octets.into())),
+        }
+    }
+}
+
+impl From<&str> for ObjectId {
+    /// The octets of the text.
+    #[doc(alias = "string_to_ObjectId")]
+    fn from(text: &str) -> Self {
+        text.as_bytes().into()
+    }
+}
+
+impl From<String> for ObjectId {
+    fn from(text: String) -> Self {
+        text.as_bytes().into()
+    }
+}
+
+impl From<Vec<u8>> for ObjectId {
+    fn from(octets: Vec<u8>) -> Self {
+        octets.as_slice().into()
+    }
+}
+
+impl<const N: usize> From<[u8; N]> for ObjectId {
+    fn from(octets: [u8; N]) -> Self {
+        octets.as_slice().into()
+    }
+}
+
+impl<const N: usize> From<&[u8; N]> for ObjectId {
+    fn from(octets: &[u8; N]) -> Self {
+        octets.as_slice().into()
+    }
+}
+
+impl From<&ObjectId> for ObjectId {
+    fn from(id: &ObjectId) -> Self {
+        id.clone()
+    }
+}
+
+impl AsRef<[u8]> for ObjectId {
+    fn as_ref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+impl Borrow<[u8]> for ObjectId {
+    fn borrow(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+impl Default for ObjectId {
+    /// No octets.
+    fn default() -> Self {
+        Self(Octets::Inline { len: 0, octets: [0; INLINE] })
+    }
+}
+
+impl PartialEq for ObjectId {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_slice() == other.as_slice()
+    }
+}
+
+impl Eq for ObjectId {}
+
+impl PartialOrd for ObjectId {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ObjectId {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.as_slice().cmp(other.as_slice())
+    }
+}
+
+impl Hash for ObjectId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // As a slice does, which it can be borrowed as.
+        self.as_slice().hash(state);
+    }
+}
+
+impl PartialEq<[u8]> for ObjectId {
+    fn eq(&self, other: &[u8]) -> bool {
+        self.as_slice() == other
+    }
+}
+
+impl PartialEq<str> for ObjectId {
+    fn eq(&self, other: &str) -> bool {
+        self.as_slice() == other.as_bytes()
+    }
+}
+
+impl PartialEq<&str> for ObjectId {
+    fn eq(&self, other: &&str) -> bool {
+        *self == **other
+    }
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_slice().escape_ascii().fmt(f)
+    }
+}
+
+impl fmt::Debug for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ObjectId({self})")
+    }
+}
+
+const _: () = assert!(size_of::<ObjectId>() == 24);
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    #[test]
+    fn ids_are_their_octets_whatever_their_length() {
+        for len in [0, 1, 8, 21, 22, 23, 24, 255, 256, 65_000] {
+            let octets: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
+            let id = ObjectId::from(octets.clone());
+            assert_eq!(id.as_slice(), octets, "{len} octets");
+            assert_eq!(id, ObjectId::from(octets.as_slice()));
+            assert_eq!(id.clone(), id);
+            let longer = ObjectId::from([octets.as_slice(), &[0]].concat());
+            assert_ne!(id, longer);
+            assert!(id < longer, "a prefix sorts first");
+            let map = HashMap::from([(id, len)]);
+            assert_eq!(map.get(octets.as_slice()), Some(&len), "found by its octets");
+        }
+        assert_eq!(ObjectId::default(), ObjectId::from(""));
+    }
+
+    // clause: poa.id.string
+    #[test]
+    fn text_becomes_an_id_and_back() {
+        for text in ["", "account/7", "Zürich", "a text of more than twenty-two octets"] {
+            let id = ObjectId::from(text);
+            assert_eq!(id.to_text().unwrap(), text);
+            assert_eq!(id, text);
+            assert_eq!(ObjectId::from(text.to_owned()), id);
+        }
+        for octets in [&b"with\0NUL"[..], b"\xff\xfe", b"cut \xc3"] {
+            let error = ObjectId::from(octets).to_text().unwrap_err();
+            assert_eq!(error.kind, SystemExceptionKind::BadParam);
+            assert_eq!(error.minor, minor::BAD_PARAM_OBJECT_ID);
+            assert_eq!(error.completed, CompletionStatus::No);
+        }
+    }
+
+    #[test]
+    fn octets_that_do_not_print_are_shown_as_numbers() {
+        let id = ObjectId::from(b"a\0\xff\n");
+        assert_eq!(id.to_string(), r"a\x00\xff\n");
+        assert_eq!(format!("{id:?}"), r"ObjectId(a\x00\xff\n)");
+    }
+}

@@ -1,0 +1,40 @@
+//! Object keys from strangers.
+//!
+//! What parses encodes to the same octets and has its id where it says; names of POAs are good, or none of them is given.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use orb_runtime::inside::{Key, MAX_KEY, Path, PathBuf, Place, SystemId, is_reserved};
+use orb_runtime::poa::{LifespanPolicy, ObjectId};
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(key) = Key::parse(data) else {
+        assert!(is_reserved(data) || data.len() > MAX_KEY, "whatever else is a plain key");
+        return;
+    };
+    assert_eq!(key.encode().as_deref(), Ok(data), "{key:?}");
+    let id = key.object_id();
+    assert_eq!(Some(id.as_slice()), data.get(key.id_at()..), "{key:?}");
+    assert_eq!(id.to_text().ok().map(ObjectId::from).unwrap_or(id.clone()), id);
+    for lifespan in LifespanPolicy::ALL {
+        if let Some(chosen) = SystemId::parse(*lifespan, id.as_slice()) {
+            assert_eq!(chosen.object_id(), id);
+        }
+    }
+    match key {
+        Key::Active { place, .. } | Key::Transient { poa: place, .. } => {
+            assert_eq!(Place::from_octets(place.octets()), place);
+        }
+        Key::Persistent { path, .. } | Key::Layered { path, .. } => names(path),
+        Key::Plain(_) => assert!(!is_reserved(data)),
+    }
+});
+
+fn names(path: Path<'_>) {
+    let Ok(names) = path.names() else { return };
+    let again = names.fold(PathBuf::default(), |path, name| match path.child(name) {
+        Ok(child) => child,
+        Err(error) => panic!("{name:?} came in a path, but {error}"),
+    });
+    assert_eq!(again.as_path(), path);
+}
