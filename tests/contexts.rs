@@ -82,6 +82,7 @@ async fn check(chief: &desk::ChiefRef) {
     assert_eq!(chief.noted().await.unwrap(), "notes=n;");
 }
 
+// clause: giop.request.context_strings
 #[tokio::test]
 async fn a_context_travels_behind_the_arguments() {
     let testing::Pair { client, server, .. } = &testing::pair();

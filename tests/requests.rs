@@ -133,6 +133,7 @@ async fn an_object_that_may_come_is_not_denied() {
     assert!(log.locate().await.unwrap());
 }
 
+// clause: giop.response_flags.forward, poa.messaging.sync_scope.with_server
 #[tokio::test]
 async fn a_server_has_a_oneway_only_where_the_object_is() {
     let (server, _client, log) = over_tcp(transport::builder()).await;
@@ -154,6 +155,7 @@ async fn a_call_inside_of_the_process_is_held_no_longer_than_its_deadline() {
     assert_eq!(log.all().await.unwrap().len(), 0);
 }
 
+// clause: exc.kind.bad_param, exc.completed.marshal
 #[tokio::test]
 async fn a_reference_that_nobody_could_call_is_refused_and_not_sent_as_nil() {
     let (_server, client, log) = over_tcp(transport::builder()).await;

@@ -126,9 +126,13 @@ macro_rules! matrix {
 }
 
 matrix! {
+    // clause: giop.version.lower
     omniorb_calls_zorb: their_client(OmniOrb);
+    // clause: giop.version.client, giop.version.reply
     zorb_calls_omniorb: their_server(OmniOrb);
+    // clause: giop.version.lower
     jacorb_calls_zorb: their_client(JacOrb);
+    // clause: giop.version.client, giop.version.reply
     zorb_calls_jacorb: their_server(JacOrb);
 }
 

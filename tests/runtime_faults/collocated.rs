@@ -102,6 +102,7 @@ async fn collocated_remote_and_piped_calls_give_the_same() {
     assert!(different.is_empty(), "{different:#?}");
 }
 
+// clause: ior.object.is_equivalent
 #[tokio::test]
 async fn a_collocated_reference_that_went_around_the_world_is_collocated() {
     let tcp = tcp().await;
@@ -124,6 +125,7 @@ async fn collocated_and_remote_callers_see_one_state_in_order() {
     }
 }
 
+// clause: exc.when.object_not_active, exc.completed.before_servant, ior.object.non_existent
 #[tokio::test]
 async fn deactivated_objects_are_gone_for_all() {
     let tcp = tcp().await;

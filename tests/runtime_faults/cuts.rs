@@ -31,6 +31,7 @@ fn assert_broken(error: &SystemException, after: u64) {
     assert!(kinds.contains(&error.kind), "cut after {after}: {error}");
 }
 
+// clause: exc.completed.nothing_sent, giop.connection.lost
 #[tokio::test(start_paused = true)]
 async fn a_request_cut_anywhere_fails_its_call_and_is_not_executed() {
     for after in 0.. {
@@ -54,6 +55,7 @@ async fn a_request_cut_anywhere_fails_its_call_and_is_not_executed() {
     }
 }
 
+// clause: exc.completed.no_reply, giop.connection.lost
 #[tokio::test(start_paused = true)]
 async fn a_reply_cut_anywhere_fails_its_call_which_may_have_been_executed() {
     for after in 0.. {
@@ -77,6 +79,7 @@ async fn a_reply_cut_anywhere_fails_its_call_which_may_have_been_executed() {
     }
 }
 
+// clause: exc.when.retry
 #[tokio::test(start_paused = true)]
 async fn what_may_have_been_executed_is_only_sent_again_where_that_is_allowed() {
     for after in 0..LONG {
@@ -163,6 +166,7 @@ async fn all_callers_of_a_connection_hear_of_its_end() {
     }
 }
 
+// clause: exc.when.retry_oneway
 #[tokio::test(start_paused = true)]
 async fn a_lost_oneway_is_reported_by_flush_or_the_next_call() {
     for after in (0..LONG).step_by(13) {
@@ -184,6 +188,7 @@ async fn a_lost_oneway_is_reported_by_flush_or_the_next_call() {
     }
 }
 
+// clause: exc.when.refused
 #[tokio::test(start_paused = true)]
 async fn a_server_that_refuses_connections_is_transient_and_named() {
     let orbs = pair();

@@ -21,6 +21,7 @@ async fn timed<T>(work: impl Future<Output = T>) -> (T, u128) {
     (value, start.elapsed().as_millis())
 }
 
+// clause: poa.messaging.relative_timeout, poa.messaging.levels, exc.when.request_timeout
 #[tokio::test(start_paused = true)]
 async fn a_call_ends_at_the_deadline_of_its_reference() {
     let orbs = pair();
@@ -38,6 +39,7 @@ async fn a_call_ends_at_the_deadline_of_its_reference() {
     assert_eq!(servant.cancelled(), 3);
 }
 
+// clause: poa.messaging.relative_timeout, poa.messaging.levels
 #[tokio::test(start_paused = true)]
 async fn without_a_word_a_call_ends_at_the_orbs_deadline() {
     let orbs = pair_of(Orb::builder().timeout(Duration::from_secs(3)), Orb::builder());
@@ -96,6 +98,7 @@ async fn a_reply_after_the_deadline_harms_nobody() {
     assert_eq!(orbs.client.open_connections(), 1);
 }
 
+// clause: giop.cancel.queued
 #[tokio::test(start_paused = true)]
 async fn a_server_that_holds_requests_lets_the_deadline_pass() {
     let orbs = pair_of(Orb::builder(), Orb::builder().hold());

@@ -15,6 +15,7 @@ fn assert_panicked(error: &SystemException) {
 }
 
 on_both_flavours! {
+    // clause: exc.when.panic
     async fn a_panic_is_unknown_to_its_caller_only() {
         let tcp = tcp().await;
         for milliseconds in [0, 1, 0, 2] {

@@ -85,6 +85,7 @@ async fn a_nil_reference_is_named() {
     assert!(matches!(&result, Err(ResolveError::Nil(nil)) if nil == text), "{result:?}");
 }
 
+// clause: ior.initial.unknown, ior.url.nested
 #[tokio::test]
 async fn files_and_initial_references_that_are_missing_are_named() {
     let orb = builder().init_ref("Loop", "corbaloc:rir:/Loop").build().await.unwrap();
@@ -96,6 +97,7 @@ async fn files_and_initial_references_that_are_missing_are_named() {
     assert!(error.contains("circle"), "{error}");
 }
 
+// clause: ior.object.is_a
 #[tokio::test]
 async fn the_wrong_interface_is_an_error_that_names_both() {
     let orbs = pair();

@@ -173,6 +173,7 @@ async fn close(socket: &mut TcpStream) {
     write(socket, |e| put_message_header(e, MessageType::CloseConnection)).await;
 }
 
+// clause: giop.locate.object_forward
 #[tokio::test]
 async fn a_forward_in_answer_to_the_question_costs_nothing_of_the_source() {
     let over = Over::tcp().await;
@@ -191,6 +192,7 @@ async fn a_forward_in_answer_to_the_question_costs_nothing_of_the_source() {
     assert_eq!((first.unwrap(), second.unwrap()), (checksum(0, &data), checksum(0, &data)));
 }
 
+// clause: giop.status.location_forward
 #[tokio::test]
 async fn a_short_source_is_sent_again_where_the_server_says() {
     let over = Over::tcp().await;

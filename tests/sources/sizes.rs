@@ -103,6 +103,7 @@ async fn servers_that_take_sequences_whole_get_them_in_every_version() {
     }
 }
 
+// clause: giop.code_sets.announced
 #[tokio::test]
 async fn the_server_hears_of_code_sets_though_it_was_asked_before() {
     for len in [1_000, 1 << 20] {

@@ -63,6 +63,7 @@ fn the_default_memory_limit_grows_with_the_data() {
     assert_eq!(DecodeLimits::for_data(usize::MAX).alloc, usize::MAX);
 }
 
+// clause: giop.limit.depth
 #[test]
 fn recursion_stops_at_the_depth_limit() {
     let nest =

@@ -41,6 +41,7 @@ fn decode<T: CdrDecode>(
     Ok(value)
 }
 
+// clause: giop.code_set.iso_8859_1, giop.code_set.utf_8
 #[test]
 fn a_string_travels_in_its_code_set() {
     let table = [
@@ -61,6 +62,7 @@ fn a_string_travels_in_its_code_set() {
     }
 }
 
+// clause: giop.code_sets.conversion
 #[test]
 fn what_a_code_set_lacks_is_not_sent() {
     for text in ["\u{100}", "ab\u{20ac}", "\u{1f600}"] {
@@ -84,6 +86,7 @@ fn octets_that_are_not_utf8_are_refused_at_their_offset() {
     assert_eq!(decode::<String>(&octets, Big, V1_2, LATIN1).as_deref(), Ok("A\u{c3}("));
 }
 
+// clause: giop.code_set.utf_16
 #[test]
 fn wide_text_in_giop_1_2_is_big_endian_without_mark() {
     for order in ORDERS {
@@ -170,6 +173,9 @@ fn a_wide_character_has_a_form_for_each_version() {
     assert_eq!(e.head(), hex("01000041"), "aligned to 2 in GIOP 1.1");
 }
 
+// clause: exc.minor.marshal.4, exc.minor.marshal.5, exc.minor.marshal.6, exc.minor.inv_objref.1
+// clause: exc.minor.bad_param.20, exc.minor.bad_param.23, exc.minor.data_conversion.1
+// clause: exc.when.wide_without_sets
 #[test]
 fn wide_text_without_the_means_is_refused() {
     let text = WString::from("A");

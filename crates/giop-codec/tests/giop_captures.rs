@@ -82,6 +82,7 @@ const SYSTEM_EXCEPTION: &str = "47494f50 01020101 3c000000 | 0e000000 02000000 0
 const LOCATE_REQUEST: &str = "47494f50 01020103 1a000000 | 02000000 0000 0000 0e000000 KEY";
 const LOCATE_REPLY: &str = "47494f50 01020104 08000000 | 02000000 01000000";
 
+// clause: giop.request.order_1_2, giop.target.key, giop.context.code_sets, giop.header.alignment
 #[test]
 fn ping_announces_code_sets_and_has_no_body() {
     let capture = octets(PING);
@@ -97,6 +98,7 @@ fn ping_announces_code_sets_and_has_no_body() {
     assert_eq!(encode(&capture, &expected, |_| ()), capture);
 }
 
+// clause: giop.request.order_1_0, giop.request.order_1_2
 #[test]
 fn requests_with_arguments_match_in_1_2_and_1_0() {
     for (hex, response) in [(ADD_1_2, ResponseFlags::Target), (ADD_1_0, ResponseFlags::Target)] {
@@ -115,6 +117,7 @@ fn requests_with_arguments_match_in_1_2_and_1_0() {
     }
 }
 
+// clause: giop.response_flags.none
 #[test]
 fn oneway_expects_no_reply() {
     let capture = octets(ONEWAY);
@@ -130,6 +133,7 @@ fn oneway_expects_no_reply() {
     assert_eq!(encoded, capture);
 }
 
+// clause: giop.reply.order_1_0, giop.reply.order_1_2, giop.status.no_exception
 #[test]
 fn replies_match_with_and_without_body() {
     let void = octets(REPLY_VOID);
@@ -160,6 +164,7 @@ fn replies_match_with_and_without_body() {
     });
 }
 
+// clause: giop.status.user_exception, exc.user.body
 #[test]
 fn user_exception_starts_with_its_repository_id() {
     let capture = octets(USER_EXCEPTION);
@@ -177,6 +182,7 @@ fn user_exception_starts_with_its_repository_id() {
     assert_eq!(encoded, capture);
 }
 
+// clause: giop.status.system_exception
 #[test]
 fn system_exception_matches() {
     let capture = octets(SYSTEM_EXCEPTION);
@@ -192,6 +198,7 @@ fn system_exception_matches() {
     assert_eq!(e.into_bytes(), capture);
 }
 
+// clause: giop.msg.locate_request, giop.msg.locate_reply, giop.locate.object_here
 #[test]
 fn locate_messages_match() {
     let capture = octets(LOCATE_REQUEST);

@@ -81,6 +81,8 @@ fn build(parts: &(AddressingDisposition, Vec<u8>, u32, Ior), version: Version) -
 }
 
 proptest! {
+    // clause: giop.msg.request, giop.msg.reply, giop.msg.cancel_request, giop.msg.locate_request
+    // clause: giop.msg.locate_reply, giop.msg.close_connection, giop.msg.message_error, giop.msg.fragment
     #[test]
     fn messages_round_trip_and_every_cut_of_their_header_is_an_error(
         id in any::<u32>(),
@@ -181,6 +183,7 @@ proptest! {
     }
 }
 
+// clause: giop.request.body_alignment
 #[test]
 fn a_1_2_body_is_aligned_to_8_and_its_absence_leaves_no_padding() {
     let header = |operation| {
@@ -213,6 +216,7 @@ fn a_1_2_body_is_aligned_to_8_and_its_absence_leaves_no_padding() {
     assert_eq!((message.kind(), d.remaining()), (MessageType::Request, 0));
 }
 
+// clause: giop.target.key, giop.target.profile, giop.target.reference, giop.target.no_key
 #[test]
 fn all_three_forms_of_target_lead_to_the_key() {
     let profile = IiopProfile::new("host", 1, ObjectKey::from_static(b"the key")).to_tagged().unwrap();
@@ -253,6 +257,7 @@ fn all_three_forms_of_target_lead_to_the_key() {
     assert_eq!(error.kind, SystemExceptionKind::ObjectNotExist);
 }
 
+// clause: giop.target.old
 #[test]
 fn older_versions_send_the_key_of_the_profile() {
     let profile = IiopProfile::new("host", 1, ObjectKey::from_static(b"k")).to_tagged().unwrap();
@@ -265,6 +270,7 @@ fn older_versions_send_the_key_of_the_profile() {
     assert_eq!(decode(&octets).unwrap().0, Message::LocateRequest(expected));
 }
 
+// clause: giop.limit.contexts, giop.limit.operation, giop.limit.key
 #[test]
 fn limits_hold() {
     let many = vec![ServiceContext { id: ContextId(9), data: Bytes::new() }; MAX_SERVICE_CONTEXTS + 1];
@@ -296,6 +302,7 @@ fn limits_hold() {
     );
 }
 
+// clause: giop.context.duplicate
 #[test]
 fn of_two_contexts_with_one_id_the_first_counts() {
     let list = [
@@ -311,6 +318,8 @@ fn of_two_contexts_with_one_id_the_first_counts() {
     assert_eq!(message.contexts().to_vec(), list);
 }
 
+// clause: giop.response_flags.none, giop.response_flags.server, giop.response_flags.target
+// clause: giop.response_flags.illegal
 #[test]
 fn the_illegal_response_flag_means_no_reply_and_reserved_bits_are_ignored() {
     for (flags, expected) in [
@@ -333,6 +342,7 @@ fn the_illegal_response_flag_means_no_reply_and_reserved_bits_are_ignored() {
     }
 }
 
+// clause: giop.status.unknown, giop.target.unknown
 #[test]
 fn statuses_and_dispositions_that_do_not_exist_are_refused() {
     let reply = Message::Reply(ReplyHeader::new(RequestId(1), ReplyStatus::NoException));

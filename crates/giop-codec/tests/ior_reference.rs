@@ -40,6 +40,9 @@ fn omniorb_code_sets() -> CodeSetComponentInfo {
     }
 }
 
+// clause: ior.struct, ior.profile.internet_iop, ior.iiop.order, ior.iiop.version, ior.iiop.host
+// clause: ior.iiop.port, ior.iiop.object_key, ior.iiop.components, ior.component.orb_type
+// clause: ior.component.code_sets
 #[test]
 fn the_captured_reference_reads_and_is_rebuilt_octet_for_octet() {
     let text = format!("IOR:{}", hex(CAPTURE));
@@ -60,6 +63,7 @@ fn the_captured_reference_reads_and_is_rebuilt_octet_for_octet() {
     assert_eq!(Ior::from_profiles("IDL:T/I:1.0", &[built]).unwrap(), ior);
 }
 
+// clause: ior.iiop.profile_1_0, ior.iiop.version
 #[test]
 fn the_captured_1_0_profile_reads_and_is_rebuilt_octet_for_octet() {
     let tagged = TaggedProfile { tag: ProfileTag::INTERNET_IOP, data: octets(PROFILE_1_0) };
@@ -99,6 +103,7 @@ fn every_cut_of_a_profile_is_an_error() {
     }
 }
 
+// clause: ior.nil, ior.string.nil, ior.string.encapsulation
 #[test]
 fn nil_reads_in_both_byte_orders_and_prints_as_zeros() {
     let big: Ior = "IOR:00000000000000010000000000000000".parse().unwrap();
@@ -112,6 +117,7 @@ fn nil_reads_in_both_byte_orders_and_prints_as_zeros() {
     assert_eq!(e.into_bytes(), octets("000000010000000000000000"));
 }
 
+// clause: ior.string.prefix, ior.string.digits, ior.string.white_space
 #[test]
 fn prefix_and_digits_may_have_any_case_and_white_space_around() {
     let plain = format!("IOR:{}", hex(CAPTURE));
@@ -126,6 +132,7 @@ fn prefix_and_digits_may_have_any_case_and_white_space_around() {
     }
 }
 
+// clause: ior.string.digits, ior.string.trailing, exc.minor.bad_param.9
 #[test]
 fn bad_text_is_named_with_its_character() {
     let nil = "IOR:00000000000000010000000000000000";
@@ -175,6 +182,7 @@ fn profile_octets(major: u8, minor: u8, host: &str, behind: &[u8]) -> TaggedProf
     TaggedProfile { tag: ProfileTag::INTERNET_IOP, data: e.into_bytes() }
 }
 
+// clause: ior.iiop.higher_minor, ior.iiop.other_major, ior.kept, ior.profile.vendor
 #[test]
 fn versions_above_1_2_read_as_1_2_and_other_majors_are_passed_over() {
     let future = IiopProfile::from_tagged(&profile_octets(1, 7, "h", b"whatever comes behind")).unwrap();
@@ -190,12 +198,14 @@ fn versions_above_1_2_read_as_1_2_and_other_majors_are_passed_over() {
     assert_eq!(text.parse::<Ior>().unwrap(), ior, "what is not understood is passed on as it is");
 }
 
+// clause: ior.iiop.host
 #[test]
 fn brackets_of_ipv6_addresses_are_taken_off() {
     let profile = IiopProfile::from_tagged(&profile_octets(1, 2, "[fe80::1]", b"")).unwrap();
     assert_eq!(profile.host, "fe80::1");
 }
 
+// clause: ior.component.alternate_address, ior.iiop.port
 #[test]
 fn addresses_are_the_profile_s_own_and_the_alternate_ones_of_1_2() {
     let key = ObjectKey::from_static(b"k");
@@ -210,6 +220,7 @@ fn addresses_are_the_profile_s_own_and_the_alternate_ones_of_1_2() {
     assert_eq!(list(&IiopProfile { port: 0, ..profile }), ["b 2", "::1 3"]);
 }
 
+// clause: ior.component.corrupt
 #[test]
 fn a_corrupt_component_spoils_only_itself() {
     let broken = |tag| TaggedComponent { tag, data: Bytes::from_static(b"\x01\0\0\0\x01") };
@@ -222,6 +233,7 @@ fn a_corrupt_component_spoils_only_itself() {
     assert_eq!((read.code_sets(), read.orb_type(), read.ssl()), (None, None, None));
 }
 
+// clause: ior.component.ssl
 #[test]
 fn ssl_is_read_in_both_forms() {
     let ssl = SslSecTrans { target_supports: 0x66, target_requires: 0x06, port: 443 };
@@ -281,6 +293,7 @@ fn components() -> impl Strategy<Value = Vec<TaggedComponent>> {
 }
 
 proptest! {
+    // clause: ior.struct, ior.kept
     #[test]
     fn references_round_trip_in_messages_and_as_text(
         type_id in "[A-Za-z:/.0-9]{0,30}",

@@ -22,6 +22,8 @@ fn rir(name: &str) -> Corbaloc {
     Corbaloc::Rir { name: name.into() }
 }
 
+// clause: ior.corbaloc.iiop, ior.corbaloc.version, ior.corbaloc.host, ior.corbaloc.port, ior.corbaloc.rir
+// clause: ior.corbaloc.list, ior.corbaloc.key
 #[test]
 fn corbaloc_grammar() {
     use Version::{V1_0, V1_1, V1_2};
@@ -59,6 +61,7 @@ fn corbaloc_grammar() {
     }
 }
 
+// clause: ior.corbaname, ior.corbaname.key, ior.corbaname.rir
 #[test]
 fn corbaname_grammar() {
     let host = |key: &[u8]| iiop(&[address(Version::V1_0, "h", 2809)], key);
@@ -79,6 +82,7 @@ fn corbaname_grammar() {
     }
 }
 
+// clause: ior.url.file
 #[test]
 fn file_grammar() {
     let table = [
@@ -99,6 +103,9 @@ fn file_grammar() {
     }
 }
 
+// clause: ior.corbaloc.bad_scheme, ior.corbaloc.bad_address, ior.corbaloc.bad_specific
+// clause: ior.corbaloc.missing_key, ior.corbaname.bad, exc.minor.bad_param.7, exc.minor.bad_param.8
+// clause: exc.minor.bad_param.9, exc.minor.bad_param.10
 #[test]
 fn errors_name_the_character_and_the_minor_code() {
     use UrlErrorKind as K;
@@ -183,6 +190,7 @@ fn a_corbaloc_has_as_many_addresses_as_a_reference_has_profiles() {
     }
 }
 
+// clause: ior.corbaloc.list, ior.corbaloc.host
 #[test]
 fn a_corbaloc_becomes_a_reference_of_its_lowest_version() {
     let shape = |text: &str| {

@@ -293,6 +293,7 @@ mod tests {
         calls.request_id(call)
     }
 
+    // clause: giop.request.ids
     #[test]
     fn an_id_finds_its_call_and_no_other() {
         let mut calls = Calls::new(true);
@@ -338,6 +339,7 @@ mod tests {
         }
     }
 
+    // clause: giop.request.ids
     #[test]
     fn oneways_and_calls_never_share_an_id() {
         let mut calls: Calls<()> = Calls::new(true);

@@ -38,6 +38,7 @@ fn a_connection_from_which_everything_was_taken_back_is_as_before() {
     assert_eq!(pair.client.conn.stats().cancels_out, 0);
 }
 
+// clause: giop.cancel.server, giop.msg.cancel_request
 #[test]
 fn a_written_request_is_cancelled_and_its_reply_not_sent() {
     for version in [Version::V1_0, Version::V1_1, Version::V1_2] {
@@ -56,6 +57,7 @@ fn a_written_request_is_cancelled_and_its_reply_not_sent() {
     }
 }
 
+// clause: giop.cancel.reply_dropped, giop.reply.unknown_id
 #[test]
 fn a_late_reply_finds_nobody() {
     every_cut(|pair| {
@@ -122,6 +124,7 @@ fn requests_lent_to_a_writer_are_cancelled_behind_it() {
     assert_eq!(pair.server.cancelled.len(), 1);
 }
 
+// clause: giop.cancel.unknown
 #[test]
 fn cancels_of_nothing_are_ignored() {
     every_cut(|pair| {
@@ -134,6 +137,7 @@ fn cancels_of_nothing_are_ignored() {
     });
 }
 
+// clause: giop.cancel.flood
 #[test]
 fn a_flood_of_messages_that_belong_to_nothing_ends_the_connection() {
     let mut limits = Limits::default();

@@ -26,6 +26,7 @@ fn kinds(octets: impl IntoIterator<Item = u8>) -> Vec<MessageType> {
     kinds
 }
 
+// clause: giop.connection.close_pending, giop.connection.close_resend
 #[test]
 fn a_closing_server_answers_what_it_has_and_tells_the_rest() {
     every_cut(|pair| {
@@ -51,6 +52,7 @@ fn a_closing_server_answers_what_it_has_and_tells_the_rest() {
     });
 }
 
+// clause: giop.msg.close_connection
 #[test]
 fn an_idle_server_closes_at_once_and_waits_for_the_peer() {
     let mut pair = Pair::new(Cut::Whole);
@@ -67,6 +69,7 @@ fn an_idle_server_closes_at_once_and_waits_for_the_peer() {
     assert!(pair.server.closed);
 }
 
+// clause: giop.connection.close_client, giop.sender.close
 #[test]
 fn a_client_says_goodbye_in_giop_1_2_only_and_when_its_calls_are_over() {
     for version in [Version::V1_0, Version::V1_1, Version::V1_2] {
@@ -89,6 +92,7 @@ fn a_client_says_goodbye_in_giop_1_2_only_and_when_its_calls_are_over() {
     }
 }
 
+// clause: giop.connection.oneways_before_close
 #[test]
 fn oneways_before_a_close_arrive() {
     every_cut(|pair| {
@@ -152,6 +156,7 @@ fn what_came_before_the_end_of_the_stream_is_served_also_when_it_waited() {
     assert!(pair.server.closed);
 }
 
+// clause: giop.connection.message_error, giop.version.unknown, giop.msg.message_error
 #[test]
 fn what_is_no_giop_is_answered_by_message_error_of_our_version() {
     let cases: [(&[u8], HeaderError); 4] = [
@@ -175,6 +180,7 @@ fn what_is_no_giop_is_answered_by_message_error_of_our_version() {
     }
 }
 
+// clause: giop.connection.message_error_received
 #[test]
 fn message_error_fails_the_calls_and_is_not_answered() {
     every_cut(|pair| {
@@ -190,6 +196,7 @@ fn message_error_fails_the_calls_and_is_not_answered() {
     });
 }
 
+// clause: giop.sender.requests, giop.bidir.refused
 #[test]
 fn requests_to_a_side_that_serves_none_are_a_protocol_error() {
     let requests = [
@@ -246,6 +253,7 @@ fn an_undecodable_request_header_is_marshal_in_giop_1_2_and_message_error_before
     }
 }
 
+// clause: giop.reply.undecodable, exc.completed.reply
 #[test]
 fn an_undecodable_reply_header_fails_its_call_in_giop_1_2() {
     let mut pair = Pair::new(Cut::Whole);
@@ -319,6 +327,7 @@ fn a_failed_write_ends_the_connection_when_the_peer_stays_silent() {
     assert_eq!(pair.client.outcome(call).unwrap_err().sent, Sent::Nothing);
 }
 
+// clause: giop.connection.idle
 #[test]
 fn idle_connections_are_closed_in_good_order() {
     let mut pair = Pair::new(Cut::Whole);
@@ -338,6 +347,7 @@ fn idle_connections_are_closed_in_good_order() {
     assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::PeerClosed));
 }
 
+// clause: giop.connection.idle
 #[test]
 fn an_idle_server_closes_after_three_minutes() {
     let mut pair = Pair::new(Cut::Whole);

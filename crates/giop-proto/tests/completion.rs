@@ -12,6 +12,10 @@ use giop_proto::{CallError, CallErrorKind, CloseReason, ProtocolError, Sent, Slo
 use util::messages::{Ask, bare};
 use util::{Cut, Pair};
 
+// clause: exc.completed.nothing_sent, exc.completed.no_reply, exc.completed.reply, exc.when.lost
+// clause: exc.when.close_connection, exc.when.reply_undecodable, exc.when.request_timeout, exc.when.retry
+// clause: exc.minor.timeout.2, exc.minor.timeout.3, exc.kind.comm_failure, exc.kind.transient
+// clause: exc.kind.timeout, exc.kind.imp_limit, exc.kind.marshal
 #[test]
 fn every_failure_has_its_completion_status_and_exception() {
     use CallErrorKind::{BadReply, Closed, LocalClose, Lost, PeerError, Protocol, Timeout, TooManyCalls};
@@ -75,6 +79,7 @@ fn call_sent(sent: Sent) -> (Pair, giop_proto::CallId) {
 /// A way for a connection to end.
 type End = fn(&mut Pair);
 
+// clause: exc.completed.nothing_sent, exc.completed.no_reply
 #[test]
 fn what_had_left_when_the_connection_ended_is_told() {
     let ends: [(End, CallErrorKind); 5] = [

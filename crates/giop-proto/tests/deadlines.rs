@@ -21,6 +21,7 @@ fn quiet(message_timeout: u32) -> Limits {
     limits
 }
 
+// clause: exc.when.request_timeout
 #[test]
 fn a_call_that_is_not_answered_in_time_fails_and_is_cancelled() {
     let mut pair = Pair::new(Cut::Whole);
@@ -106,6 +107,7 @@ fn the_time_to_wait_is_never_too_late() {
     assert_eq!(expired, 4);
 }
 
+// clause: giop.limit.first_header
 #[test]
 fn a_client_that_says_nothing_is_shut_out() {
     for (sent, wait) in [(0, 10), (11, 10)] {
@@ -124,6 +126,7 @@ fn a_client_that_says_nothing_is_shut_out() {
     assert!(!pair.client.conn.is_closing(), "who opened the connection owes nothing");
 }
 
+// clause: giop.limit.read_timeout
 #[test]
 fn a_message_must_keep_coming() {
     for len in [100, 20_000, 200_000] {
@@ -170,6 +173,7 @@ fn each_message_has_its_own_time() {
     assert!(pair.server.closed);
 }
 
+// clause: giop.fragment.limits
 #[test]
 fn fragments_must_keep_coming() {
     for version in [Version::V1_1, Version::V1_2] {
@@ -207,6 +211,7 @@ fn a_peer_that_has_to_wait_is_not_slow() {
     assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::SlowPeer(SlowPeer::Message)));
 }
 
+// clause: giop.limit.write_timeout
 #[test]
 fn a_peer_that_takes_nothing_is_given_up() {
     let mut limits = Limits::default();

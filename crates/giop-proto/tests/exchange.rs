@@ -15,6 +15,7 @@ use util::{Cut, Pair, every_cut};
 
 const VERSIONS: [Version; 3] = [Version::V1_0, Version::V1_1, Version::V1_2];
 
+// clause: giop.msg.request, giop.msg.reply, giop.version.reply, giop.header.byte_order
 #[test]
 fn a_request_arrives_and_its_reply_comes_back() {
     for version in VERSIONS {
@@ -42,6 +43,7 @@ fn a_request_arrives_and_its_reply_comes_back() {
     }
 }
 
+// clause: giop.reply.any_order, giop.version.mixed
 #[test]
 fn many_requests_are_answered_in_any_order() {
     every_cut(|pair| {
@@ -63,6 +65,7 @@ fn many_requests_are_answered_in_any_order() {
     });
 }
 
+// clause: giop.response_flags.none
 #[test]
 fn oneways_arrive_in_order_and_take_no_reply() {
     every_cut(|pair| {
@@ -84,6 +87,7 @@ fn oneways_arrive_in_order_and_take_no_reply() {
     });
 }
 
+// clause: giop.msg.locate_request, giop.msg.locate_reply
 #[test]
 fn a_locate_request_gets_its_locate_reply() {
     for version in VERSIONS {
@@ -164,6 +168,7 @@ fn a_request_like_the_one_before_is_recognised() {
     });
 }
 
+// clause: giop.target.profile, giop.target.reference, giop.target.no_key
 #[test]
 fn targets_may_be_addressed_by_profile_and_by_reference() {
     use giop_codec::giop::{ObjectKey, TargetAddress, TargetReference};
@@ -196,6 +201,7 @@ fn targets_may_be_addressed_by_profile_and_by_reference() {
     }
 }
 
+// clause: giop.code_sets.kept
 #[test]
 fn the_server_learns_the_code_sets_from_the_first_request() {
     use giop_codec::cdr::{CharSet, CodeSets, WCharSet};
@@ -226,6 +232,7 @@ fn the_server_learns_the_code_sets_from_the_first_request() {
     });
 }
 
+// clause: giop.context.unknown
 #[test]
 fn service_contexts_are_handed_on() {
     use giop_codec::giop::{ContextId, ServiceContext};
@@ -250,6 +257,7 @@ fn service_contexts_are_handed_on() {
     }
 }
 
+// clause: giop.connection.lost, exc.completed.no_reply
 #[test]
 fn the_end_of_the_stream_fails_the_calls_that_wait() {
     every_cut(|pair| {

@@ -21,6 +21,7 @@ fn inject(pair: &mut Pair, pieces: &[Vec<u8>]) {
     }
 }
 
+// clause: giop.fragment.join_1_1, giop.fragment.join_1_2, giop.fragment.cut_header, giop.msg.fragment
 #[test]
 fn a_fragmented_request_is_joined_wherever_it_was_cut() {
     for version in [Version::V1_1, Version::V1_2] {
@@ -58,6 +59,7 @@ fn fragments_arrive_in_any_portions() {
     }
 }
 
+// clause: giop.fragment.empty_last
 #[test]
 fn an_empty_last_fragment_ends_the_message() {
     for version in [Version::V1_1, Version::V1_2] {
@@ -78,6 +80,7 @@ fn an_empty_last_fragment_ends_the_message() {
     }
 }
 
+// clause: giop.fragment.interleave
 #[test]
 fn fragments_of_different_requests_may_interleave() {
     every_cut(|pair| {
@@ -104,6 +107,7 @@ fn fragments_of_different_requests_may_interleave() {
     });
 }
 
+// clause: giop.fragment.join_1_2
 #[test]
 fn replies_and_locates_may_be_fragmented() {
     every_cut(|pair| {
@@ -162,6 +166,7 @@ fn pieces_of_giop_1_1_are_told_where_they_matter() {
     assert!(pair.request().pieces().is_empty(), "in GIOP 1.2 all agree");
 }
 
+// clause: giop.fragment.alignment_1_1
 #[test]
 fn values_in_giop_1_1_fragments_are_aligned_as_omniorb_aligns_them() {
     // Three octets, filled up to a first piece of a multiple of 8; then, each in a fragment of its own, what omniORB
@@ -205,6 +210,7 @@ fn values_in_giop_1_1_fragments_are_aligned_as_omniorb_aligns_them() {
     });
 }
 
+// clause: giop.fragment.limits
 #[test]
 fn too_many_open_messages_end_the_connection() {
     let mut limits = Limits::default();
@@ -221,6 +227,7 @@ fn too_many_open_messages_end_the_connection() {
     });
 }
 
+// clause: giop.fragment.limits
 #[test]
 fn too_many_octets_in_open_messages_end_the_connection() {
     let mut limits = Limits::default();
@@ -277,6 +284,7 @@ fn other_messages_whose_fragments_are_too_much_end_the_connection() {
     ));
 }
 
+// clause: giop.cancel.fragments
 #[test]
 fn a_half_sent_request_is_thrown_away_when_it_is_cancelled() {
     for version in [Version::V1_1, Version::V1_2] {
@@ -294,6 +302,7 @@ fn a_half_sent_request_is_thrown_away_when_it_is_cancelled() {
     }
 }
 
+// clause: giop.fragment.stray
 #[test]
 fn fragments_of_nothing_are_ignored_in_giop_1_2_and_fatal_in_1_1() {
     let pieces = |version| fragmented(&Ask { version, body: body(50), ..Ask::default() }.octets(), 64, 16);
@@ -307,6 +316,7 @@ fn fragments_of_nothing_are_ignored_in_giop_1_2_and_fatal_in_1_1() {
     assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::Protocol(ProtocolError::FragmentOrder)));
 }
 
+// clause: giop.fragment.same
 #[test]
 fn fragments_must_be_like_their_message() {
     for (octet, value) in [(5, 1), (6, 2)] {
@@ -326,6 +336,7 @@ fn fragments_must_be_like_their_message() {
     }
 }
 
+// clause: giop.fragment.not_fragmentable
 #[test]
 fn messages_that_can_not_be_fragmented_end_the_connection() {
     for (version, kind) in

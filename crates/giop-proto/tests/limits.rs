@@ -26,6 +26,7 @@ fn at_most(requests: usize) -> Limits {
     limits
 }
 
+// clause: giop.limit.requests
 #[test]
 fn no_more_requests_are_read_than_may_be_in_flight() {
     every_cut_with(Limits::default(), at_most(2), |pair| {
@@ -44,6 +45,7 @@ fn no_more_requests_are_read_than_may_be_in_flight() {
     });
 }
 
+// clause: giop.bidir.parity, exc.minor.transient.1
 #[test]
 fn a_side_that_awaits_replies_reads_on_and_refuses_what_is_too_much() {
     every_cut_with(Limits::default(), at_most(1), |pair| {
@@ -78,6 +80,7 @@ fn a_side_that_awaits_replies_reads_on_and_refuses_what_is_too_much() {
     });
 }
 
+// clause: giop.limit.unread
 #[test]
 fn replies_that_nobody_reads_hold_further_requests() {
     let mut limits = Limits::default();
@@ -121,6 +124,7 @@ fn a_peer_that_only_makes_this_side_refuse_is_cut_off() {
     assert!(pair.server.outcome(back).is_err());
 }
 
+// clause: giop.limit.message
 #[test]
 fn an_oversized_request_is_skipped_and_refused() {
     let mut limits = Limits::default();
@@ -155,6 +159,7 @@ fn the_refusal_names_the_limit() {
     assert!(error.to_string().contains("`Limits::max_message_size`"), "{error}");
 }
 
+// clause: giop.limit.message
 #[test]
 fn a_very_large_oversized_request_is_not_stored() {
     let mut pair = Pair::new(Cut::Whole);
@@ -205,6 +210,7 @@ fn a_reply_that_is_too_large_fails_the_calls() {
     assert_eq!(error.into_system_exception().kind, SystemExceptionKind::ImpLimit);
 }
 
+// clause: giop.limit.key, giop.limit.operation, giop.limit.contexts
 #[test]
 fn keys_operations_and_contexts_over_their_limits_are_refused() {
     let cases = [
@@ -234,6 +240,7 @@ fn keys_operations_and_contexts_over_their_limits_are_refused() {
     }
 }
 
+// clause: giop.limit.message
 #[test]
 fn memory_is_granted_as_octets_come() {
     let mut pair = Pair::new(Cut::Whole);
@@ -408,6 +415,7 @@ fn an_idle_connection_keeps_no_memory() {
     assert!(!taken.is_empty());
 }
 
+// clause: giop.limit.depth
 #[test]
 fn decoders_get_the_limits_of_the_connection() {
     let mut limits = Limits::default();

@@ -81,6 +81,7 @@ mod tests {
         parse(name).unwrap()
     }
 
+    // clause: poa.naming.string_names, ior.corbaname.bad
     #[test]
     fn names_fall_into_components() {
         let owned = |list: &[(&str, &str)]| {

@@ -34,6 +34,7 @@ async fn a_call_over_tcp_brings_its_result() {
     assert_eq!(server.shutdown().await.cut, 0);
 }
 
+// clause: giop.connection.reuse
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_callers_share_one_connection() {
     let (server, client, probe) = over_tcp().await;
@@ -53,6 +54,7 @@ async fn many_callers_share_one_connection() {
     server.shutdown().await;
 }
 
+// clause: giop.version.lower, ior.corbaloc.plain_key, ior.object.locate, ior.object.non_existent
 #[tokio::test]
 async fn a_plain_key_answers_by_corbaloc_in_every_version() {
     let (server, client, _) = over_tcp().await;
@@ -94,6 +96,8 @@ async fn the_wrong_interface_is_named() {
     drop(server);
 }
 
+// clause: exc.kind.bad_operation, exc.kind.object_not_exist, giop.locate.request, giop.locate.unknown_object
+// clause: poa.request.operation
 #[tokio::test]
 async fn unknown_objects_and_operations_are_exceptions() {
     let (server, client, probe) = over_tcp().await;
@@ -106,6 +110,7 @@ async fn unknown_objects_and_operations_are_exceptions() {
     assert!(!nobody.locate().await.unwrap());
 }
 
+// clause: exc.when.panic, exc.completed.servant, exc.kind.unknown
 #[tokio::test]
 async fn a_panic_costs_one_request() {
     let (_server, _client, probe) = over_tcp().await;
@@ -114,6 +119,7 @@ async fn a_panic_costs_one_request() {
     probe.ping().await.unwrap();
 }
 
+// clause: giop.connection.refused, exc.when.refused, exc.completed.connect
 #[tokio::test]
 async fn a_dead_server_is_named_with_the_systems_error() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -128,6 +134,7 @@ async fn a_dead_server_is_named_with_the_systems_error() {
     assert!(text.contains(&address.to_string()) && text.contains("refused"), "{text}");
 }
 
+// clause: exc.when.request_timeout, giop.cancel.reply_dropped
 #[tokio::test(start_paused = true)]
 async fn a_deadline_ends_a_call_and_the_connection_stays_good() {
     let pair = pair();
@@ -139,6 +146,7 @@ async fn a_deadline_ends_a_call_and_the_connection_stays_good() {
     assert_eq!(pair.client.open_connections(), 1);
 }
 
+// clause: giop.cancel.server
 #[tokio::test(start_paused = true)]
 async fn dropping_a_call_cancels_it_at_the_servant() {
     let pair = pair();
@@ -164,6 +172,8 @@ async fn oneways_finish_before_the_next_request_of_the_object_starts() {
     assert_eq!(probe.notes().await.unwrap(), [1, 2, 3, 4]);
 }
 
+// clause: poa.messaging.sync_scope.none, poa.messaging.sync_scope.with_server
+// clause: poa.messaging.sync_scope.with_target, giop.response_flags.server, giop.response_flags.target
 #[tokio::test(start_paused = true)]
 async fn oneways_complete_at_their_scope() {
     use orb_runtime::SyncScope;
@@ -201,6 +211,7 @@ async fn every_way_of_cutting_reads_and_writes_gives_the_same() {
     }
 }
 
+// clause: giop.connection.lost
 #[tokio::test(start_paused = true)]
 async fn a_connection_cut_anywhere_fails_the_call_and_the_next_reconnects() {
     for cut in (0..400).step_by(7) {
@@ -255,6 +266,7 @@ async fn held_requests_are_served_after_accept() {
     assert_eq!(call.await.unwrap().unwrap(), 3);
 }
 
+// clause: poa.orb.shutdown_waits
 #[tokio::test]
 async fn shutdown_lets_requests_finish_and_answers_no_more() {
     let (server, _client, probe) = over_tcp().await;

@@ -63,6 +63,7 @@ async fn single_positions(x: Context) -> Outcome {
     same(&raised(x.peer.divide(1, 0)).await, "BAD_PARAM 0x00000000 COMPLETED_NO", "what 1 / 0 raised")
 }
 
+// clause: giop.reply.results
 async fn many_results(x: Context) -> Outcome {
     let words = vec!["One".to_owned(), "two".to_owned()];
     let got = x.peer.many(8, "four", 2.5, words).await?;
@@ -111,6 +112,7 @@ async fn text(x: &Context, sent: &str, changed: &str) -> Outcome {
 }
 
 /// Text that ISO 8859-1 can say travels in every GIOP version.
+// clause: giop.code_set.iso_8859_1
 async fn latin1_text(x: Context) -> Outcome {
     if x.server == "JacORB" && !x.code_sets {
         let why = "known defect of JacORB's server: it takes its native set where none was negotiated";
@@ -120,6 +122,7 @@ async fn latin1_text(x: Context) -> Outcome {
 }
 
 /// Other text needs UTF-8: without code sets in the reference it is ISO 8859-1.
+// clause: giop.code_set.utf_8, giop.code_sets.announced, giop.code_sets.conversion, exc.kind.data_conversion
 async fn utf8_text(x: Context) -> Outcome {
     let sent = "€ 漢字 \u{1d11e} Clef";
     if !x.code_sets {
@@ -130,6 +133,7 @@ async fn utf8_text(x: Context) -> Outcome {
 }
 
 /// Wide text that only the reply has.
+// clause: giop.code_set.utf_16, giop.code_sets.wide_1_0
 async fn wide_greeting(x: Context) -> Outcome {
     let omniorb = x.server == "omniORB";
     let got = x.peer.wide_greeting().await;
@@ -181,6 +185,7 @@ where
     expect(c == sent, || "c differs".to_owned())
 }
 
+// clause: giop.fragment.join_1_1, giop.fragment.join_1_2
 async fn large_octets(x: Context) -> Outcome {
     let octets: Bytes = (0..100_001_u32).map(|i| (i * 7) as u8).collect();
     large(octets, |a, b| async move { x.peer.echo_octet_seq(a, b).await }).await
@@ -217,6 +222,7 @@ async fn numbers_across_fragments(x: Context) -> Outcome {
 }
 
 /// The members of structs are aligned anew behind the joint of two fragments.
+// clause: giop.fragment.alignment_1_1
 async fn structs_across_fragments(x: Context) -> Outcome {
     let peer = &x.peer;
     for n in [100, 113, 127, 150, 171, 172] {
@@ -239,6 +245,7 @@ async fn matrices_across_fragments(x: Context) -> Outcome {
 }
 
 /// An odd number of octets in the middle: what follows them is aligned anew, across the fragments' boundaries.
+// clause: giop.fragment.alignment_1_1
 async fn odd_request(x: Context) -> Outcome {
     let octets: Bytes = (0..20_001_u32).map(|i| i as u8).collect();
     let (result, b, c) = x.peer.echo_octet_seq(octets.clone(), Bytes::from_static(&[1, 2, 3])).await?;
@@ -254,6 +261,7 @@ async fn large_reply(x: Context) -> Outcome {
 
 // --------------------------------------------------------------- exceptions
 
+// clause: giop.status.user_exception, exc.user.body
 async fn user_exceptions(x: Context) -> Outcome {
     let risky = |choice: i32, remark: &str| {
         let (peer, remark) = (x.peer.clone(), remark.to_owned());
@@ -283,6 +291,7 @@ async fn user_exceptions(x: Context) -> Outcome {
 }
 
 /// Not TRANSIENT and COMM_FAILURE with COMPLETED_NO, which clients may answer by a retry.
+// clause: giop.status.system_exception, exc.wire.minor
 async fn system_exceptions(x: Context) -> Outcome {
     for (kind, minor, completed) in [
         ("NO_PERMISSION", 0x4f4d_0001, 1),
@@ -308,11 +317,13 @@ async fn system_exceptions(x: Context) -> Outcome {
 }
 
 /// What a servant throws that is no CORBA exception.
+// clause: exc.when.panic, exc.kind.unknown
 async fn unlisted_exception(x: Context) -> Outcome {
     let got = raised(x.peer.raise_unlisted()).await;
     expect(got.starts_with("UNKNOWN "), || format!("raise_unlisted raised {got}"))
 }
 
+// clause: exc.kind.bad_operation, exc.completed.before_servant
 async fn unknown_operation(x: Context) -> Outcome {
     let wrong = ExtrasRef::from_object(x.peer.to_object());
     let got = raised(wrong.echo_far_longlong(&FarLongLong::Before(1), FarLongLong::Before(1))).await;
@@ -320,6 +331,7 @@ async fn unknown_operation(x: Context) -> Outcome {
     expect(good, || format!("an unknown operation raised {got}"))
 }
 
+// clause: giop.locate.request, giop.locate.unknown_object, ior.object.locate
 async fn unknown_object(x: Context) -> Outcome {
     let url = format!("corbaloc:iiop:1.{}@{}/no-such-object", x.version.minor(), x.address);
     let nowhere: PeerRef =
@@ -330,12 +342,14 @@ async fn unknown_object(x: Context) -> Outcome {
     same(&nowhere.locate().await?, &false, "locate of an unknown object")
 }
 
+// clause: giop.locate.object_here
 async fn locate(x: Context) -> Outcome {
     same(&x.peer.locate().await?, &true, "locate of the peer")
 }
 
 // ------------------------------------------------------ attributes, oneways
 
+// clause: giop.request.attributes
 async fn attributes(x: Context) -> Outcome {
     x.peer.reset().await?;
     same(&x.peer.counter().await?, &0, "counter")?;
@@ -380,6 +394,7 @@ async fn oneways(x: Context) -> Outcome {
     same(&lines, &wanted, "the lines")
 }
 
+// clause: giop.request.operation
 async fn keywords(x: Context) -> Outcome {
     let peer = &x.peer;
     peer.set_impl(12).await?;
@@ -422,6 +437,7 @@ async fn guard(x: Context) -> Outcome {
     Ok(guard.unlock().await?)
 }
 
+// clause: giop.status.location_forward
 async fn location_forward(x: Context) -> Outcome {
     let Some(forward) = x.forward else {
         return Err(Failure::Skipped("the server has no object that forwards".to_owned()));

@@ -46,6 +46,7 @@ fn is<R: Reference>(found: &Option<R>, node: &NodeRef) -> bool {
     found.as_ref().is_some_and(|found| found.is_equivalent(node))
 }
 
+// clause: ior.object.is_equivalent, ior.nil
 async fn echo_references(x: Context) -> Outcome {
     let wrong = |what: &'static str| move || what.to_owned();
     let a = there(x.peer.make_node("a").await?, "a")?;
@@ -84,6 +85,7 @@ async fn echo_references(x: Context) -> Outcome {
     same(&b, &NodeOrText::Words("wORDS".to_owned()), "b of the union")
 }
 
+// clause: ior.object.is_a, ior.object.is_a_object, ior.type_id.hint, poa.request.operation
 async fn inheritance(x: Context) -> Outcome {
     let bottom = there(x.peer.make_bottom().await?, "a new Bottom")?;
     same(&bottom.bottom_name().await?, "bottom", "bottom_name")?;
@@ -175,6 +177,7 @@ async fn callbacks(x: Context) -> Outcome {
     Ok(())
 }
 
+// clause: exc.when.object_not_active, ior.object.non_existent
 async fn gone(x: Context) -> Outcome {
     let node = there(x.peer.make_node("short-lived").await?, "a new node")?;
     node.retire().await?;

@@ -338,6 +338,7 @@ mod tests {
         }
     }
 
+    // clause: exc.wire.minor
     #[test]
     fn codes_split_into_vendor_and_number() {
         let minor = MinorCode(0x4f4d_0017);

@@ -179,6 +179,7 @@ fn write_one_line(f: &mut fmt::Formatter<'_>, error: &(dyn Error + 'static)) -> 
 mod tests {
     use super::*;
 
+    // clause: exc.wire.id, exc.wire.completed
     #[test]
     fn all_forty_kinds_have_distinct_ids_that_lead_back() {
         assert_eq!(SystemExceptionKind::ALL.len(), 40);
@@ -210,6 +211,7 @@ mod tests {
         assert!(size_of::<Result<(), SystemException>>() <= 24);
     }
 
+    // clause: exc.wire.vendors, exc.wire.minor
     #[test]
     fn display_names_the_minor_code_of_omg_omniorb_and_strangers() {
         let show = |kind, minor| SystemException::new(kind, minor, CompletionStatus::Maybe).to_string();
@@ -251,6 +253,7 @@ mod tests {
         assert_eq!(cause, Some(SystemExceptionKind::Transient));
     }
 
+    // clause: exc.wire.id, exc.wire.unknown_id, exc.wire.completed, exc.minor.unknown.2
     #[test]
     fn decoding_takes_foreign_ids_and_impossible_completion_statuses() {
         let decode = |id: &str, completed: u32| {

@@ -178,6 +178,8 @@ impl Error for HeaderError {}
 mod tests {
     use super::*;
 
+    // clause: giop.header.version, giop.header.byte_order, giop.header.more_fragments, giop.header.type
+    // clause: giop.header.size
     #[test]
     fn every_combination_round_trips() {
         for version in [Version::V1_0, Version::V1_1, Version::V1_2] {
@@ -199,6 +201,7 @@ mod tests {
         }
     }
 
+    // clause: giop.header.magic, giop.header.version, giop.header.type
     #[test]
     fn refuses_what_is_not_giop_and_says_why() {
         let decode = |text: &[u8; 12]| MessageHeader::decode(text).map_err(|e| e.to_string());
@@ -217,6 +220,7 @@ mod tests {
         );
     }
 
+    // clause: giop.header.reserved_flags
     #[test]
     fn ignores_unknown_flag_bits() {
         let header = MessageHeader::decode(b"GIOP\x01\x02\x81\0\x05\0\0\0");

@@ -175,6 +175,7 @@ mod tests {
         })
     }
 
+    // clause: poa.orb.init, ior.args.orb_init_ref, ior.args.orb_id, ior.args.removed
     #[test]
     fn orb_arguments_are_taken_out_and_the_rest_is_left() {
         let (builder, rest) =
@@ -191,6 +192,7 @@ mod tests {
         assert_eq!(builder.parts.config.timeout, Some(Duration::from_millis(5)));
     }
 
+    // clause: ior.args.unknown
     #[test]
     fn what_is_wrong_is_said() {
         assert_eq!(parse(&["-ORBInitRef"], &[]).unwrap_err(), ArgsError::NoValue("-ORBInitRef".into()));
