@@ -13,8 +13,8 @@ use giop_codec::cdr::{
 };
 use giop_codec::code_set::{CodeSetComponentInfo, CodeSetContext};
 use giop_codec::exception::SystemException;
-use giop_codec::giop::ServiceContext;
-use giop_codec::ior::{Ior, TaggedComponent, TaggedProfile};
+use giop_codec::giop::{BiDirIiopServiceContext, ServiceContext};
+use giop_codec::ior::{Ior, OperationNumbers, Policies, TaggedComponent, TaggedProfile};
 use giop_codec::typecode::TypeCode;
 use giop_codec::{ByteOrder, Version};
 use libfuzzer_sys::fuzz_target;
@@ -112,6 +112,9 @@ fn all(input: &Input<'_>) {
     one::<ServiceContext>(input);
     one::<CodeSetComponentInfo>(input);
     one::<CodeSetContext>(input);
+    one::<BiDirIiopServiceContext>(input);
+    one::<Policies>(input);
+    one::<OperationNumbers>(input);
     one::<SystemException>(input);
     // References belong to an ORB, which is missing here: only that decoding ends.
     let _ = fuzz::Holder::decode(&mut input.decoder(input.octets));

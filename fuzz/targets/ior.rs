@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use giop_codec::cdr::CdrEncode;
 use giop_codec::cdr::{CdrDecode, Decoder, Encoder};
-use giop_codec::ior::{IiopProfile, Ior, open_encapsulation};
+use giop_codec::ior::{IiopProfile, Ior, TaggedComponent, UiopProfile, open_encapsulation};
 use giop_codec::url::{Corbaloc, Corbaname, ObjectUrl};
 use giop_codec::{ByteOrder, Version};
 use libfuzzer_sys::fuzz_target;
@@ -63,10 +63,26 @@ fn reference(ior: &Ior) {
     for profile in ior.iiop_profiles() {
         profile_parts(&profile);
     }
+    for profile in ior.uiop_profiles() {
+        let tagged = profile.to_tagged().expect("what was decoded has an encoding");
+        assert_eq!(UiopProfile::from_tagged(&tagged).as_ref(), Ok(&profile));
+    }
 }
 
 fn profile_parts(profile: &IiopProfile) {
     let _ = (profile.addresses(), profile.code_sets(), profile.orb_type(), profile.ssl());
+    let _ = profile.omni_unix_addresses().count();
+    if let Some(policies) = profile.policies() {
+        let again = TaggedComponent::policies(&policies).expect("what was decoded has an encoding");
+        assert_eq!(again.as_policies(), Some(policies));
+    }
+    for component in &profile.components {
+        let _ = (component.as_ots_policy(), component.as_invocation_policy());
+        if let Some(numbers) = component.as_zorb_operations() {
+            let again = TaggedComponent::zorb_operations(&numbers).expect("no longer than the input");
+            assert_eq!(again.as_zorb_operations(), Some(numbers));
+        }
+    }
     let tagged = profile.to_tagged().expect("what was decoded has an encoding");
     assert_eq!(IiopProfile::from_tagged(&tagged).as_ref(), Ok(profile));
     let mut e = Encoder::new(ByteOrder::Little, Version::V1_2);

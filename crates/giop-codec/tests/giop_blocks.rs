@@ -9,7 +9,7 @@ use giop_codec::giop::{
     ServiceContexts, TargetAddress, announce_blocks, begin_body, enter_body, finish_message,
     put_message_header,
 };
-use giop_codec::ior::TaggedComponent;
+use giop_codec::ior::{OrbType, TaggedComponent};
 use giop_codec::{ByteOrder, Version};
 
 const ORDERS: [ByteOrder; 2] = [ByteOrder::Big, ByteOrder::Little];
@@ -217,5 +217,5 @@ fn an_empty_list_and_the_component_say_that_lists_are_read() {
     assert!(BlockList::is_read_by_sender(&body_of(&message).1));
     assert!(!BlockList::is_read_by_sender(&ServiceContexts::EMPTY));
     assert!(TaggedComponent::zorb_blocks().is_zorb_blocks());
-    assert!(!TaggedComponent::orb_type(1).is_zorb_blocks());
+    assert!(!TaggedComponent::orb_type(OrbType(1)).is_zorb_blocks());
 }

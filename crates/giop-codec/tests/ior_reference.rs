@@ -7,8 +7,8 @@ use giop_codec::code_set::{CodeSetComponent, CodeSetComponentInfo, CodeSetId};
 use giop_codec::exception::{SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::ObjectKey;
 use giop_codec::ior::{
-    ComponentTag, IiopProfile, Ior, MAX_PROFILES, MAX_REPOSITORY_ID, ParseIorErrorKind, ProfileError,
-    ProfileTag, SslSecTrans, TaggedComponent, TaggedProfile,
+    ComponentTag, IiopProfile, Ior, MAX_PROFILES, MAX_REPOSITORY_ID, OrbType, ParseIorErrorKind,
+    ProfileError, ProfileTag, SslSecTrans, TaggedComponent, TaggedProfile,
 };
 use giop_codec::{ByteOrder, DecodeErrorKind, Version};
 use proptest::prelude::*;
@@ -52,12 +52,12 @@ fn the_captured_reference_reads_and_is_rebuilt_octet_for_octet() {
     let profile = ior.iiop_profile().unwrap();
     assert_eq!((profile.version, profile.host.as_str(), profile.port), (Version::V1_2, "127.0.0.1", 30904));
     assert_eq!(profile.object_key.as_slice(), KEY);
-    assert_eq!(profile.orb_type(), Some(0x4154_5400));
+    assert_eq!(profile.orb_type(), Some(OrbType::OMNIORB));
     assert_eq!(profile.code_sets(), Some(omniorb_code_sets()));
     assert_eq!(profile.ssl(), None);
 
     let built = IiopProfile::new("127.0.0.1", 30904, ObjectKey::from_static(KEY))
-        .with_component(TaggedComponent::orb_type(0x4154_5400))
+        .with_component(TaggedComponent::orb_type(OrbType(0x4154_5400)))
         .with_component(TaggedComponent::code_sets(&omniorb_code_sets()).unwrap());
     assert_eq!(built, profile);
     assert_eq!(Ior::from_profiles("IDL:T/I:1.0", &[built]).unwrap(), ior);
@@ -71,7 +71,7 @@ fn the_captured_1_0_profile_reads_and_is_rebuilt_octet_for_octet() {
     let profile = IiopProfile::from_tagged(&tagged).unwrap();
     assert_eq!((profile.version, profile.port), (Version::V1_0, 0x7b0d));
     // What 1.0 cannot hold is left out.
-    let more = profile.clone().with_component(TaggedComponent::orb_type(1));
+    let more = profile.clone().with_component(TaggedComponent::orb_type(OrbType(1)));
     assert_eq!(more.to_tagged().unwrap(), tagged);
 }
 

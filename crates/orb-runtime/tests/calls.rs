@@ -34,6 +34,16 @@ async fn a_call_over_tcp_brings_its_result() {
     assert_eq!(server.shutdown().await.cut, 0);
 }
 
+// clause: ior.component.orb_type
+#[tokio::test]
+async fn references_say_which_orb_made_them() {
+    let (_server, client, remote) = over_tcp().await;
+    let own = remote.ior().iiop_profile().unwrap();
+    assert_eq!(own.orb_type(), Some(giop_codec::ior::OrbType::ZORB));
+    let passed_on: ProbeRef = client.resolve(&remote.to_string()).await.unwrap();
+    assert_eq!(passed_on.ior(), remote.ior());
+}
+
 // clause: giop.connection.reuse
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_callers_share_one_connection() {

@@ -20,18 +20,27 @@ impl ContextId {
     pub const TRANSACTION_SERVICE: Self = Self(0);
     /// `CodeSets`: the transmission code sets that the client chose.
     pub const CODE_SETS: Self = Self(1);
+    /// `ChainBypassCheck`: interworking with COM.
+    pub const CHAIN_BYPASS_CHECK: Self = Self(2);
+    /// `ChainBypassInfo`: interworking with COM.
+    pub const CHAIN_BYPASS_INFO: Self = Self(3);
     /// `LogicalThreadId`.
     pub const LOGICAL_THREAD_ID: Self = Self(4);
-    /// `BI_DIR_IIOP`: addresses whose objects may be called over this connection.
+    /// `BI_DIR_IIOP`: addresses whose objects may be called over this connection, see
+    /// [`BiDirIiopServiceContext`](super::BiDirIiopServiceContext).
     pub const BI_DIR_IIOP: Self = Self(5);
     /// `SendingContextRunTime`: Java's code base.
     pub const SENDING_CONTEXT_RUN_TIME: Self = Self(6);
-    /// `INVOCATION_POLICIES`.
+    /// `INVOCATION_POLICIES`: quality of service that the caller asks for, see [`Policies`](crate::ior::Policies).
     pub const INVOCATION_POLICIES: Self = Self(7);
+    /// `FORWARDED_IDENTITY`: of firewalls.
+    pub const FORWARDED_IDENTITY: Self = Self(8);
     /// `UnknownExceptionInfo`: a Java exception.
     pub const UNKNOWN_EXCEPTION_INFO: Self = Self(9);
     /// `RTCorbaPriority`.
     pub const RT_CORBA_PRIORITY: Self = Self(10);
+    /// `RTCorbaPriorityRange`.
+    pub const RT_CORBA_PRIORITY_RANGE: Self = Self(11);
     /// `FT_GROUP_VERSION`.
     pub const FT_GROUP_VERSION: Self = Self(12);
     /// `FT_REQUEST`.
@@ -40,6 +49,18 @@ impl ContextId {
     pub const EXCEPTION_DETAIL_MESSAGE: Self = Self(14);
     /// `SecurityAttributeService`.
     pub const SECURITY_ATTRIBUTE_SERVICE: Self = Self(15);
+    /// `ActivityService`.
+    pub const ACTIVITY_SERVICE: Self = Self(16);
+    /// `RMICustomMaxStreamFormat`: of Java's value types.
+    pub const RMI_CUSTOM_MAX_STREAM_FORMAT: Self = Self(17);
+    /// `ACCESS_SESSION_ID`: of telecommunication services, as the next one.
+    pub const ACCESS_SESSION_ID: Self = Self(18);
+    /// `SERVICE_SESSION_ID`.
+    pub const SERVICE_SESSION_ID: Self = Self(19);
+    /// `FIREWALL_PATH`: the firewalls that a request passes.
+    pub const FIREWALL_PATH: Self = Self(20);
+    /// `FIREWALL_PATH_RESP`: what they said.
+    pub const FIREWALL_PATH_RESP: Self = Self(21);
     /// A context of zorb's own: where the bulk data of a message lies, see [`BlockList`](super::BlockList). The number is
     /// `ZOR` and a 1; who does not know it ignores it.
     pub const ZORB_BLOCKS: Self = Self(0x5A4F_5201);

@@ -4,6 +4,7 @@
 //! [`finish_message`]; it is read by [`MessageHeader::decode`] and [`Message::decode`], or kept as a whole by
 //! [`RequestMessage`] and [`ReplyMessage`]. Decoding borrows: a request without odd addressing costs no allocation.
 
+mod bidir;
 mod blocks;
 mod context;
 mod header;
@@ -14,6 +15,7 @@ mod reply;
 mod request;
 mod target;
 
+pub use bidir::{BiDirIiopServiceContext, ListenPoint, MAX_LISTEN_POINTS};
 pub use blocks::{BlockList, MAX_BLOCK_HEAD, MAX_BLOCKS, MIN_BLOCK, announce_blocks};
 pub use context::{ContextId, ServiceContext, ServiceContextRef, ServiceContexts, ServiceContextsIter};
 pub use header::{HeaderError, MessageHeader, MessageType};

@@ -4,11 +4,14 @@ use std::fmt;
 
 use bytes::Bytes;
 
+use super::MAX_COMPONENTS;
 use super::encapsulation::{encapsulation, open_encapsulation, put_octets, read_octets_shared};
+use super::operations::OperationNumbers;
+use super::policies::{InvocationPolicy, OtsPolicy, Policies};
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::code_set::CodeSetComponentInfo;
 use crate::giop::BlockList;
-use crate::{DecodeError, EncodeError};
+use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
 /// What kind of component it is.
 ///
@@ -21,25 +24,91 @@ impl ComponentTag {
     pub const ORB_TYPE: Self = Self(0);
     /// `TAG_CODE_SETS`: the server's code sets.
     pub const CODE_SETS: Self = Self(1);
-    /// `TAG_POLICIES`: quality of service that the server publishes.
+    /// `TAG_POLICIES`: quality of service that the server publishes, see [`Policies`].
     pub const POLICIES: Self = Self(2);
     /// `TAG_ALTERNATE_IIOP_ADDRESS`: a further host and port (IIOP 1.2).
     pub const ALTERNATE_IIOP_ADDRESS: Self = Self(3);
     /// `TAG_COMPLETE_OBJECT_KEY`: an object key outside an IIOP profile.
     pub const COMPLETE_OBJECT_KEY: Self = Self(5);
+    /// `TAG_ENDPOINT_ID_POSITION`: where in the object key the endpoint is named.
+    pub const ENDPOINT_ID_POSITION: Self = Self(6);
+    /// `TAG_LOCATION_POLICY`: when to ask where the object is.
+    pub const LOCATION_POLICY: Self = Self(12);
     /// `TAG_SSL_SEC_TRANS`: TLS port and demands.
     pub const SSL_SEC_TRANS: Self = Self(20);
     /// `TAG_JAVA_CODEBASE`: where Java finds classes.
     pub const JAVA_CODEBASE: Self = Self(25);
+    /// `TAG_FT_GROUP`: the group of replicas that the object is.
+    pub const FT_GROUP: Self = Self(27);
+    /// `TAG_FT_PRIMARY`: the profile of the first replica.
+    pub const FT_PRIMARY: Self = Self(28);
+    /// `TAG_FT_HEARTBEAT_ENABLED`: the server answers signs of life.
+    pub const FT_HEARTBEAT_ENABLED: Self = Self(29);
+    /// `TAG_OTS_POLICY`: what the object wants of transactions, see [`OtsPolicy`].
+    pub const OTS_POLICY: Self = Self(31);
+    /// `TAG_INV_POLICY`: how the object may be called inside of transactions, see [`InvocationPolicy`].
+    pub const INV_POLICY: Self = Self(32);
     /// `TAG_CSI_SEC_MECH_LIST`: security mechanisms.
     pub const CSI_SEC_MECH_LIST: Self = Self(33);
     /// `TAG_NULL_TAG`: nothing.
     pub const NULL_TAG: Self = Self(34);
     /// `TAG_TLS_SEC_TRANS`: TLS addresses within a security mechanism.
     pub const TLS_SEC_TRANS: Self = Self(36);
+    /// `TAG_RMI_CUSTOM_MAX_STREAM_FORMAT`: of Java's value types.
+    pub const RMI_CUSTOM_MAX_STREAM_FORMAT: Self = Self(38);
+    /// omniORB's bidirectional connections.
+    pub const OMNI_BIDIR: Self = Self(0x4154_5401);
+    /// omniORB's Unix sockets, see [`OmniUnixAddress`].
+    pub const OMNI_UNIX: Self = Self(0x4154_5402);
+    /// omniORB's number of a server that is started again.
+    pub const OMNI_PERSISTENT_ID: Self = Self(0x4154_5403);
+    /// omniORB's limits on connections.
+    pub const OMNI_RESTRICTED_CONNECTION: Self = Self(0x4154_5404);
+    /// TAO's list of all addresses of a profile, with priorities.
+    pub const TAO_ENDPOINTS: Self = Self(0x5441_4f02);
     /// A component of zorb's own: the server reads where the bulk data of a message lies, see
     /// [`BlockList`](crate::giop::BlockList). The number is `ZOR` and a 1; who does not know it ignores it.
     pub const ZORB_BLOCKS: Self = Self(0x5A4F_5201);
+    /// A component of zorb's own: operations may be called by number, see [`OperationNumbers`]. The number is `ZOR` and a 2;
+    /// who does not know it ignores it.
+    pub const ZORB_OPERATIONS: Self = Self(0x5A4F_5202);
+}
+
+/// Which ORB made a reference, as `TAG_ORB_TYPE` says it.
+///
+/// Source clause: "Object References / Standard IOR Components / TAG_ORB_TYPE".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OrbType(pub u32);
+
+impl OrbType {
+    /// omniORB.
+    pub const OMNIORB: Self = Self(0x4154_5400);
+    /// JacORB.
+    pub const JACORB: Self = Self(0x4a41_4300);
+    /// TAO.
+    pub const TAO: Self = Self(0x5441_4f00);
+    /// zorb. The number is `ZOR` and a 0, and is not registered with the OMG: it is to be read only as a hint.
+    pub const ZORB: Self = Self(0x5a4f_5200);
+
+    /// Its name where it is a known one.
+    pub const fn name(self) -> Option<&'static str> {
+        Some(match self {
+            Self::OMNIORB => "omniORB",
+            Self::JACORB => "JacORB",
+            Self::TAO => "TAO",
+            Self::ZORB => "zorb",
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for OrbType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => write!(f, "{name} ({:#010x})", self.0),
+            None => write!(f, "{:#010x}", self.0),
+        }
+    }
 }
 
 /// A component as it stands on the wire: its tag and its octets, which are never changed.
@@ -56,9 +125,9 @@ pub struct TaggedComponent {
 }
 
 impl TaggedComponent {
-    /// `TAG_ORB_TYPE` with a number that the OMG assigned.
-    pub fn orb_type(number: u32) -> Self {
-        Self::build(ComponentTag::ORB_TYPE, |e| e.put_u32(number))
+    /// `TAG_ORB_TYPE`: which ORB made the reference.
+    pub fn orb_type(orb: OrbType) -> Self {
+        Self::build(ComponentTag::ORB_TYPE, |e| e.put_u32(orb.0))
     }
 
     /// `TAG_CODE_SETS`: the code sets of a server.
@@ -91,6 +160,44 @@ impl TaggedComponent {
         })
     }
 
+    /// `TAG_POLICIES`: quality of service that the server publishes.
+    ///
+    /// # Errors
+    /// More policies than a ulong counts.
+    pub fn policies(policies: &Policies) -> Result<Self, EncodeError> {
+        Ok(Self { tag: ComponentTag::POLICIES, data: encapsulation(|e| policies.encode(e))? })
+    }
+
+    /// `TAG_OTS_POLICY`: what the object wants of transactions.
+    pub fn ots_policy(policy: OtsPolicy) -> Self {
+        Self::build(ComponentTag::OTS_POLICY, |e| e.put_u16(policy as u16))
+    }
+
+    /// `TAG_INV_POLICY`: how the object may be called inside of transactions.
+    pub fn invocation_policy(policy: InvocationPolicy) -> Self {
+        Self::build(ComponentTag::INV_POLICY, |e| e.put_u16(policy as u16))
+    }
+
+    /// [`OMNI_UNIX`](ComponentTag::OMNI_UNIX): a Unix socket, in omniORB's form.
+    ///
+    /// # Errors
+    /// A host name or path that has no encoding (it contains a NUL).
+    pub fn omni_unix(address: &OmniUnixAddress) -> Result<Self, EncodeError> {
+        let data = encapsulation(|e| {
+            e.put_ascii(&address.host)?;
+            e.put_ascii(&address.path)
+        })?;
+        Ok(Self { tag: ComponentTag::OMNI_UNIX, data })
+    }
+
+    /// [`ZORB_OPERATIONS`](ComponentTag::ZORB_OPERATIONS): the numbers of operations.
+    ///
+    /// # Errors
+    /// More interfaces than a ulong counts.
+    pub fn zorb_operations(numbers: &OperationNumbers) -> Result<Self, EncodeError> {
+        Ok(Self { tag: ComponentTag::ZORB_OPERATIONS, data: encapsulation(|e| numbers.encode(e))? })
+    }
+
     /// [`ZORB_BLOCKS`](ComponentTag::ZORB_BLOCKS), of the one version that there is.
     pub fn zorb_blocks() -> Self {
         Self::build(ComponentTag::ZORB_BLOCKS, |e| e.put_u8(BlockList::VERSION))
@@ -101,9 +208,9 @@ impl TaggedComponent {
         self.read(ComponentTag::ZORB_BLOCKS, |d| d.read_u8()) == Some(BlockList::VERSION)
     }
 
-    /// The ORB's number.
-    pub fn as_orb_type(&self) -> Option<u32> {
-        self.read(ComponentTag::ORB_TYPE, |d| d.read_u32())
+    /// Which ORB made the reference.
+    pub fn as_orb_type(&self) -> Option<OrbType> {
+        self.read(ComponentTag::ORB_TYPE, |d| d.read_u32().map(OrbType))
     }
 
     /// The server's code sets.
@@ -116,6 +223,36 @@ impl TaggedComponent {
         self.read(ComponentTag::ALTERNATE_IIOP_ADDRESS, |d| {
             Ok((String::from(d.read_str_ascii()?), d.read_u16()?))
         })
+    }
+
+    /// The published policies.
+    pub fn as_policies(&self) -> Option<Policies> {
+        self.read(ComponentTag::POLICIES, Policies::decode)
+    }
+
+    /// What the object wants of transactions; `None` for a value that does not exist, too.
+    pub fn as_ots_policy(&self) -> Option<OtsPolicy> {
+        OtsPolicy::from_number(self.read(ComponentTag::OTS_POLICY, |d| d.read_u16())?)
+    }
+
+    /// How the object may be called inside of transactions; `None` for a value that does not exist, too.
+    pub fn as_invocation_policy(&self) -> Option<InvocationPolicy> {
+        InvocationPolicy::from_number(self.read(ComponentTag::INV_POLICY, |d| d.read_u16())?)
+    }
+
+    /// Host and path of a Unix socket in omniORB's form.
+    pub fn as_omni_unix(&self) -> Option<OmniUnixAddress> {
+        self.read(ComponentTag::OMNI_UNIX, |d| {
+            Ok(OmniUnixAddress {
+                host: String::from(d.read_str_ascii()?),
+                path: String::from(d.read_str_ascii()?),
+            })
+        })
+    }
+
+    /// The numbers of operations, of the version that is known.
+    pub fn as_zorb_operations(&self) -> Option<OperationNumbers> {
+        self.read(ComponentTag::ZORB_OPERATIONS, OperationNumbers::decode)
     }
 
     /// The TLS port and demands.
@@ -174,6 +311,33 @@ impl CdrDecode for TaggedComponent {
         let tag = ComponentTag(d.read_u32()?);
         Ok(Self { tag, data: read_octets_shared(d)? })
     }
+}
+
+/// Reads the components of a profile; their octets stay shared with it.
+pub(super) fn read_components(d: &mut Decoder<'_>) -> Result<Vec<TaggedComponent>, DecodeError> {
+    let at = d.position();
+    let count = d.read_len(TaggedComponent::MIN_SIZE)?;
+    if count > MAX_COMPONENTS {
+        return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
+    }
+    (0..count).map(|_| TaggedComponent::decode(d)).collect()
+}
+
+/// Writes the components of a profile.
+pub(super) fn put_components(e: &mut Encoder, components: &[TaggedComponent]) -> Result<(), EncodeError> {
+    e.put_len(components.len())?;
+    TaggedComponent::encode_slice(components, e)
+}
+
+/// A Unix socket on which an omniORB server listens: a way to the object for processes on the same host.
+///
+/// Two strings, which no code set conversion applies to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct OmniUnixAddress {
+    /// The name of the host as its own system says it; on another host the path means nothing.
+    pub host: String,
+    /// The path of the socket.
+    pub path: String,
 }
 
 /// What a server says about TLS: the association options that it supports and requires, and the port.

@@ -2,16 +2,26 @@
 
 mod component;
 mod encapsulation;
+mod operations;
+mod policies;
 mod profile;
 mod reference;
 mod text;
+mod uiop;
 
-pub use component::{ComponentTag, SslSecTrans, TaggedComponent};
+pub use component::{ComponentTag, OmniUnixAddress, OrbType, SslSecTrans, TaggedComponent};
 pub(crate) use encapsulation::open_encapsulation_slice;
 pub use encapsulation::{encapsulation, open_encapsulation};
+pub use operations::{InterfaceNumbers, MAX_NUMBERED_INTERFACES, OperationNumbers};
+pub use policies::{
+    InvocationPolicy, MAX_POLICIES, OtsPolicy, Policies, Policy, PolicyType, RangeOf, RebindMode,
+    RoutingType, SyncScope, UtcTime,
+};
+pub(crate) use profile::without_brackets;
 pub use profile::{IiopProfile, ProfileError};
 pub use reference::{Ior, ProfileTag, TaggedProfile};
 pub use text::{ParseIorError, ParseIorErrorKind};
+pub use uiop::UiopProfile;
 
 /// Most profiles that a reference may have; more is `MARSHAL`.
 pub const MAX_PROFILES: usize = 64;

@@ -3,13 +3,16 @@
 use std::error::Error;
 use std::fmt;
 
-use super::component::{ComponentTag, SslSecTrans, TaggedComponent};
+use super::component::{
+    ComponentTag, OmniUnixAddress, OrbType, SslSecTrans, TaggedComponent, put_components, read_components,
+};
 use super::encapsulation::{encapsulation, open_encapsulation, put_octets, read_octets_shared};
-use super::{MAX_COMPONENTS, ProfileTag, TaggedProfile};
-use crate::cdr::{CdrDecode, CdrEncode};
+use super::policies::Policies;
+use super::{ProfileTag, TaggedProfile};
+use crate::cdr::Decoder;
 use crate::code_set::CodeSetComponentInfo;
 use crate::giop::ObjectKey;
-use crate::{DecodeError, DecodeErrorKind, EncodeError, Version};
+use crate::{DecodeError, EncodeError, Version};
 
 /// The body of a `TAG_INTERNET_IOP` profile: where an object is in the Internet, and what else its server publishes.
 ///
@@ -60,26 +63,14 @@ impl IiopProfile {
             return Err(ProfileError::Tag(profile.tag));
         }
         let mut d = open_encapsulation(&profile.data)?;
-        let (major, minor) = (d.read_u8()?, d.read_u8()?);
-        if major != 1 {
-            return Err(ProfileError::Major(major));
-        }
-        let version = Version::from_minor(minor).unwrap_or(Version::V1_2);
+        let version = read_version(&mut d)?;
         let host = String::from(d.read_str_ascii()?);
         let port = d.read_u16()?;
         let object_key = ObjectKey::from(read_octets_shared(&mut d)?);
-        let mut components = Vec::new();
-        if version > Version::V1_0 {
-            let at = d.position();
-            let count = d.read_len(TaggedComponent::MIN_SIZE)?;
-            if count > MAX_COMPONENTS {
-                return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at).into());
-            }
-            components.reserve_exact(count);
-            for _ in 0..count {
-                components.push(TaggedComponent::decode(&mut d)?);
-            }
-        }
+        let components = match version {
+            Version::V1_0 => Vec::new(),
+            _ => read_components(&mut d)?,
+        };
         Ok(Self { version, host: without_brackets(host), port, object_key, components })
     }
 
@@ -95,8 +86,7 @@ impl IiopProfile {
             e.put_u16(self.port);
             put_octets(e, self.object_key.as_slice())?;
             if self.version > Version::V1_0 {
-                e.put_len(self.components.len())?;
-                self.components.iter().try_for_each(|component| component.encode(e))?;
+                put_components(e, &self.components)?;
             }
             Ok(())
         })?;
@@ -129,8 +119,8 @@ impl IiopProfile {
         self.component(ComponentTag::CODE_SETS)?.as_code_sets()
     }
 
-    /// The number of the ORB that made the reference.
-    pub fn orb_type(&self) -> Option<u32> {
+    /// Which ORB made the reference.
+    pub fn orb_type(&self) -> Option<OrbType> {
         self.component(ComponentTag::ORB_TYPE)?.as_orb_type()
     }
 
@@ -138,17 +128,36 @@ impl IiopProfile {
     pub fn ssl(&self) -> Option<SslSecTrans> {
         self.component(ComponentTag::SSL_SEC_TRANS)?.as_ssl_sec_trans()
     }
-}
 
-/// Some ORBs put an IPv6 address into the profile with its brackets.
-fn without_brackets(host: String) -> String {
-    match host.strip_prefix('[').and_then(|h| h.strip_suffix(']')) {
-        Some(bare) => bare.to_owned(),
-        None => host,
+    /// Quality of service that the server published; `None` where it published none, or nothing readable.
+    pub fn policies(&self) -> Option<Policies> {
+        self.component(ComponentTag::POLICIES)?.as_policies()
+    }
+
+    /// The Unix sockets on which an omniORB server listens too.
+    pub fn omni_unix_addresses(&self) -> impl Iterator<Item = OmniUnixAddress> + '_ {
+        self.components.iter().filter_map(TaggedComponent::as_omni_unix)
     }
 }
 
-/// Why a profile cannot be used as an IIOP profile.
+/// Reads the version of a profile; a minor number above those that are known reads as the highest of them.
+pub(super) fn read_version(d: &mut Decoder<'_>) -> Result<Version, ProfileError> {
+    let (major, minor) = (d.read_u8()?, d.read_u8()?);
+    if major != 1 {
+        return Err(ProfileError::Major(major));
+    }
+    Ok(Version::from_minor(minor).unwrap_or(Version::V1_2))
+}
+
+/// Some ORBs put an IPv6 address into the profile with its brackets.
+pub(crate) fn without_brackets(host: String) -> String {
+    match host.strip_prefix('[').and_then(|h| h.strip_suffix(']')) {
+        Some(bare) if !bare.contains(['[', ']']) => bare.to_owned(),
+        _ => host,
+    }
+}
+
+/// Why a profile cannot be used as one of the kind asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProfileError {
     /// It is of another kind.
@@ -168,9 +177,9 @@ impl From<DecodeError> for ProfileError {
 impl fmt::Display for ProfileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tag(tag) => write!(f, "profile with tag {:#x} is not an IIOP profile", tag.0),
-            Self::Major(major) => write!(f, "IIOP profile of major version {major}, only 1 is known"),
-            Self::Decode(_) => f.write_str("IIOP profile does not decode"),
+            Self::Tag(tag) => write!(f, "profile with tag {:#x} is of another kind", tag.0),
+            Self::Major(major) => write!(f, "profile of major version {major}, only 1 is known"),
+            Self::Decode(_) => f.write_str("profile does not decode"),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 
 use super::encapsulation::{put_octets, read_octets_owned};
-use super::{IiopProfile, MAX_PROFILES, MAX_REPOSITORY_ID};
+use super::{IiopProfile, MAX_PROFILES, MAX_REPOSITORY_ID, UiopProfile};
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
@@ -24,6 +24,14 @@ impl ProfileTag {
     pub const SCCP_IOP: Self = Self(2);
     /// `TAG_UIPMC`: multicast.
     pub const UIPMC: Self = Self(3);
+    /// TAO's Unix sockets, see [`UiopProfile`].
+    pub const TAO_UIOP: Self = Self(0x5441_4f00);
+    /// TAO's shared memory.
+    pub const TAO_SHMIOP: Self = Self(0x5441_4f02);
+    /// TAO's datagrams.
+    pub const TAO_DIOP: Self = Self(0x5441_4f04);
+    /// TAO's SCTP.
+    pub const TAO_SCIOP: Self = Self(0x5441_4f0e);
 }
 
 /// A profile as it stands on the wire: its tag and its octets, which are never changed.
@@ -101,6 +109,11 @@ impl Ior {
     /// Its IIOP profiles in order; profiles of other kinds, of another major version or that do not decode are passed over.
     pub fn iiop_profiles(&self) -> impl Iterator<Item = IiopProfile> + '_ {
         self.profiles.iter().filter_map(|profile| IiopProfile::from_tagged(profile).ok())
+    }
+
+    /// Its profiles for Unix sockets, in order; what is no such profile or does not decode is passed over.
+    pub fn uiop_profiles(&self) -> impl Iterator<Item = UiopProfile> + '_ {
+        self.profiles.iter().filter_map(|profile| UiopProfile::from_tagged(profile).ok())
     }
 
     /// Its first usable IIOP profile.

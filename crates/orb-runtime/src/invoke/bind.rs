@@ -7,14 +7,11 @@ use giop_codec::Version;
 use giop_codec::code_set::{CodeSetContext, negotiate};
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::BlockList;
-use giop_codec::ior::{ComponentTag, IiopProfile, TaggedComponent};
+use giop_codec::ior::{ComponentTag, IiopProfile, OrbType, TaggedComponent};
 
 use crate::link::Link;
 use crate::orb::{Lease, Target};
 use crate::reference::{Binding, ObjectRef};
-
-/// The ORB type that JacORB's references carry.
-const JACORB: u32 = 0x4a41_4300;
 
 /// A binding with a connection that nobody else uses.
 pub(crate) struct Alone {
@@ -120,7 +117,7 @@ impl ObjectRef {
     ) -> Result<(Arc<Binding>, Found), SystemException> {
         let version = profile.version.min(self.orb().config.max_version);
         let mut offered = profile.code_sets();
-        if let (Some(offered), Some(JACORB)) = (&mut offered, profile.orb_type()) {
+        if let (Some(offered), Some(OrbType::JACORB)) = (&mut offered, profile.orb_type()) {
             // JacORB reads requests in the negotiated set and writes replies in its native one.
             offered.for_char.conversion.clear();
         }

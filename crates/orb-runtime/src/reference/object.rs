@@ -9,7 +9,7 @@ use arc_swap::ArcSwapOption;
 use giop_codec::cdr::{CdrDecode, CdrEncode, CodeSets, Decoder, Encoder, Nilable};
 use giop_codec::code_set::CodeSetComponentInfo;
 use giop_codec::giop::{ObjectKey, ServiceContext};
-use giop_codec::ior::{IiopProfile, Ior, TaggedComponent};
+use giop_codec::ior::{IiopProfile, Ior, OrbType, TaggedComponent};
 use giop_codec::typecode::{TypeDesc, Typed};
 use giop_codec::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 
@@ -144,7 +144,8 @@ impl ObjectRef {
         let type_id = entry.skeleton.repository_ids().first().copied().unwrap_or_default();
         let mut endpoints = orb.endpoints().iter();
         let ior = endpoints.next().and_then(|first| {
-            let mut profile = IiopProfile::new(first.host.clone(), first.port, entry.key.clone());
+            let mut profile = IiopProfile::new(first.host.clone(), first.port, entry.key.clone())
+                .with_component(TaggedComponent::orb_type(OrbType::ZORB));
             if let Ok(component) = TaggedComponent::code_sets(&CodeSetComponentInfo::zorb()) {
                 profile = profile.with_component(component);
             }

@@ -1,0 +1,104 @@
+//! The service context by which a client lets the server call it back over the same connection.
+
+use super::context::{ContextId, ServiceContext, ServiceContextRef};
+use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
+use crate::ior::without_brackets;
+use crate::{DecodeError, DecodeErrorKind, EncodeError};
+
+/// Most listen points that one context may have; more is `MARSHAL`.
+pub const MAX_LISTEN_POINTS: usize = 64;
+
+/// An address, as references name it, whose objects can be called over the connection that it came on.
+///
+/// Source clause: "Bi-directional GIOP / Bi-directional IIOP" (`IIOP::ListenPoint`).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ListenPoint {
+    /// Host name or address as in the profiles of the references, without brackets.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+}
+
+impl ListenPoint {
+    /// The address of a profile.
+    pub fn new(host: impl Into<String>, port: u16) -> Self {
+        Self { host: host.into(), port }
+    }
+}
+
+impl CdrEncode for ListenPoint {
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        e.put_ascii(&self.host)?;
+        e.put_u16(self.port);
+        Ok(())
+    }
+}
+
+/// Takes the brackets off an IPv6 address, as is done with those of profiles: the two are compared.
+impl CdrDecode for ListenPoint {
+    /// The length of the host, with lenient peers nothing more, and the port.
+    const MIN_SIZE: usize = 6;
+
+    fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let host = without_brackets(String::from(d.read_str_ascii()?));
+        Ok(Self { host, port: d.read_u16()? })
+    }
+}
+
+/// What the service context `BI_DIR_IIOP` holds: where the sender would listen, so that requests to the objects there may come
+/// over this connection.
+///
+/// It is sent by whoever opened the connection, with a request in GIOP 1.2, and holds for the life of the connection; a later one
+/// adds to it. A peer can claim any address: who obeys it must know that peer.
+/// Source clause: "Bi-directional GIOP / Bi-directional IIOP" (`IIOP::BiDirIIOPServiceContext`).
+#[doc(alias = "BiDirIIOPServiceContext")]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct BiDirIiopServiceContext {
+    /// The addresses.
+    pub listen_points: Vec<ListenPoint>,
+}
+
+impl BiDirIiopServiceContext {
+    /// The service context to send.
+    ///
+    /// # Errors
+    /// A host name that has no encoding (it contains a NUL).
+    pub fn to_service_context(&self) -> Result<ServiceContext, EncodeError> {
+        ServiceContext::encapsulate(ContextId::BI_DIR_IIOP, self)
+    }
+
+    /// Reads a received service context; `None` where it is another one.
+    ///
+    /// # Errors
+    /// The data does not decode, or has more than [`MAX_LISTEN_POINTS`].
+    pub fn from_service_context(context: &ServiceContextRef<'_>) -> Result<Option<Self>, DecodeError> {
+        (context.id == ContextId::BI_DIR_IIOP).then(|| context.value()).transpose()
+    }
+
+    /// Whether objects at that address may be called over the connection: host and port must be the same to the letter.
+    pub fn covers(&self, host: &str, port: u16) -> bool {
+        self.listen_points.iter().any(|point| point.port == port && point.host == host)
+    }
+}
+
+impl CdrEncode for BiDirIiopServiceContext {
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        e.put_len(self.listen_points.len())?;
+        ListenPoint::encode_slice(&self.listen_points, e)
+    }
+}
+
+impl CdrDecode for BiDirIiopServiceContext {
+    /// The count.
+    const MIN_SIZE: usize = 4;
+
+    fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let at = d.position();
+        let count = d.read_len(ListenPoint::MIN_SIZE)?;
+        if count > MAX_LISTEN_POINTS {
+            return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
+        }
+        let listen_points = (0..count).map(|_| ListenPoint::decode(d)).collect::<Result<_, _>>()?;
+        Ok(Self { listen_points })
+    }
+}
