@@ -42,6 +42,8 @@ pub use orb_runtime::{
     SystemExceptionKind, Transport, TransportStats, blocking, minor, request, testing, try_request,
 };
 
+pub use orb_runtime::{Answer, Defer, Deferred, FanOut, fan_out};
+
 /// Types of the IDL mapping that Rust itself does not have.
 pub use orb_runtime::types::{
     Any, AnyError, BitsError, BoundError, Bounded, Bytes, Char, Fixed, FixedError, FixedSeq, LongDouble, Pad,
@@ -71,9 +73,9 @@ pub mod prelude {
     pub use std::time::Duration;
 
     pub use crate::{
-        AbstractReference, Any, Bounded, Bytes, Char, CompletionStatus, Fixed, LocalReference, LongDouble,
-        ObjectRef, Orb, Reference, ResultExt, Seq, SystemException, SystemExceptionKind, TypeCode, Typed,
-        Value, ValueBase, WChar, WString,
+        AbstractReference, Any, Bounded, Bytes, Char, CompletionStatus, Defer, Fixed, LocalReference,
+        LongDouble, ObjectRef, Orb, Reference, ResultExt, Seq, SystemException, SystemExceptionKind,
+        TypeCode, Typed, Value, ValueBase, WChar, WString,
     };
 }
 

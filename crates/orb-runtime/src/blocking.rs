@@ -46,6 +46,8 @@ pub(crate) enum Mode {
     Count,
     /// It waits on its socket: nothing else can wake the future.
     InPlace,
+    /// It says that it is there, and leaves its waker and the reading to the driver: nobody may look at it for long.
+    Apart,
 }
 
 /// What a call that is polled with this waker has to do.
@@ -53,6 +55,10 @@ pub(crate) enum Mode {
 pub(crate) fn mode(cx: &Context<'_>) -> Mode {
     WAITING.with(|waiting| match waiting.mode.get() {
         Mode::Async => Mode::Async,
+        Mode::Apart => {
+            waiting.calls.set(waiting.calls.get() + 1);
+            Mode::Apart
+        }
         // Combinators with wakers of their own poll only whom they woke.
         mode if waiting.waker.borrow().as_ref().is_some_and(|own| own.will_wake(cx.waker())) => mode,
         _ => Mode::Async,
@@ -67,6 +73,25 @@ pub(crate) fn count() {
 /// A call that waited in place has its reply. The future goes on, and may wait for several things next.
 pub(crate) fn answered() {
     WAITING.with(|waiting| waiting.mode.set(Mode::Count));
+}
+
+/// Polls a call of which nobody knows when it is looked at again. Says whether it waits for a reply.
+pub(crate) fn apart<T>(poll: impl FnOnce() -> T) -> (T, bool) {
+    /// Brings back what the thread was about, also if a servant of this process panics.
+    struct Before(Mode, usize);
+
+    impl Drop for Before {
+        fn drop(&mut self) {
+            WAITING.with(|waiting| {
+                waiting.mode.set(self.0);
+                waiting.calls.set(self.1);
+            });
+        }
+    }
+
+    let _before = WAITING.with(|waiting| Before(waiting.mode.replace(Mode::Apart), waiting.calls.replace(0)));
+    let polled = poll();
+    (polled, WAITING.with(|waiting| waiting.calls.get()) > 0)
 }
 
 /// What was queued on this connection has to be written before the thread stops waiting.

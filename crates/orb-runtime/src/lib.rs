@@ -26,6 +26,7 @@ pub use giop_proto::DepositTarget;
 pub use giop_proto::Limits;
 pub use giop_proto::Stats;
 pub use giop_proto::pool::PoolStats;
+pub use invoke::{Answer, Defer, Deferred, FanOut, fan_out};
 pub use orb::{ActivateError, Activation, ArgsError, BuildError, Latency, Orb, OrbBuilder, ShutdownReport};
 pub use poa::ObjectId;
 pub use reference::{

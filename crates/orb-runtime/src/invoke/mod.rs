@@ -2,6 +2,8 @@
 
 mod attempts;
 mod bind;
+mod deferred;
+mod fan_out;
 mod local;
 mod outgoing;
 mod streamed;
@@ -22,6 +24,8 @@ use giop_proto::{CallError, Reply, Sent};
 
 use attempts::Attempts;
 use bind::Bound;
+pub use deferred::{Defer, Deferred};
+pub use fan_out::{Answer, FanOut, fan_out};
 pub use local::{LocalFuture, LocalServant, local};
 use outgoing::Outgoing;
 

@@ -188,6 +188,10 @@ impl Link {
             let index = call.index();
             match blocking::mode(cx) {
                 Mode::Async => {}
+                Mode::Apart => {
+                    state.await_by_driver(call, cx);
+                    return Poll::Pending;
+                }
                 Mode::Count => {
                     // A waker of an earlier poll would count as somebody else's.
                     if let Some(slot) = state.callers.get_mut(index) {

@@ -123,7 +123,7 @@ impl Link {
 
 impl State {
     /// Leaves the caller's waker with the call, and the reading to the driver.
-    fn await_by_driver(&mut self, call: CallId, cx: &Context<'_>) {
+    pub(super) fn await_by_driver(&mut self, call: CallId, cx: &Context<'_>) {
         let index = call.index();
         if self.callers.len() <= index {
             self.callers.resize(index + 1, None);
