@@ -10,6 +10,7 @@ use giop_codec::giop::BlockList;
 use giop_codec::ior::{ComponentTag, IiopProfile, OrbType, TaggedComponent};
 
 use crate::link::Link;
+use crate::orb::dial::{self, Family};
 use crate::orb::{Lease, Target};
 use crate::reference::{Binding, ObjectRef};
 
@@ -76,7 +77,9 @@ impl ObjectRef {
         Ok(Bound { binding, link: Arc::clone(found.link()) })
     }
 
-    /// Tries the addresses of all profiles in their order.
+    /// Tries the profiles in their order; of each all addresses, see [`dial`].
+    ///
+    /// A profile whose server does not answer takes only its share of the time from those behind it.
     async fn search(
         &self,
         deadline: Option<Instant>,
@@ -85,15 +88,15 @@ impl ObjectRef {
         if self.orb().is_closing() {
             return Err(crate::orb::closed());
         }
-        let profiles = self.profiles();
+        let mut profiles = self.profiles();
+        profiles.retain(|profile| !profile.addresses().is_empty());
         let mut last = None;
-        for profile in &profiles {
-            for (host, port) in profile.addresses() {
-                match self.bind_at(profile, host, port, deadline, alone).await {
-                    Ok(found) => return Ok(found),
-                    Err(error) if error.kind == SystemExceptionKind::Timeout => return Err(error),
-                    Err(error) => last = Some(error),
-                }
+        for (tried, profile) in profiles.iter().enumerate() {
+            let left = profiles.len() - tried;
+            match self.bind_at(profile, dial::share(left, deadline), alone).await {
+                Ok(found) => return Ok(found),
+                Err(error) if left == 1 && error.kind == SystemExceptionKind::Timeout => return Err(error),
+                Err(error) => last = Some(error),
             }
         }
         if self.go_home_once(&last) {
@@ -110,8 +113,6 @@ impl ObjectRef {
     async fn bind_at(
         &self,
         profile: &IiopProfile,
-        host: String,
-        port: u16,
         deadline: Option<Instant>,
         alone: bool,
     ) -> Result<(Arc<Binding>, Found), SystemException> {
@@ -132,10 +133,12 @@ impl ObjectRef {
         if blocks {
             announce.push(BlockList::empty_context());
         }
-        let target = Target { host, port, version, code_sets };
+        let addresses = dial::interleaved(profile.addresses(), |(host, _)| Family::of_host(host));
+        let target = |(host, port)| Target { host, port, version, code_sets };
+        let targets: Vec<Target> = addresses.into_iter().map(target).collect();
         let found = match alone {
-            true => Found::Alone(self.orb().connect_alone(&target, deadline).await?),
-            false => Found::Shared(self.orb().connect(&target, deadline).await?),
+            true => Found::Alone(self.orb().connect_any_alone(&targets, deadline).await?),
+            false => Found::Shared(self.orb().connect_any(&targets, deadline).await?),
         };
         let binding = Binding {
             link: Arc::downgrade(found.link()),

@@ -7,8 +7,8 @@ use std::time::Instant;
 use giop_codec::exception::SystemException;
 use giop_proto::CloseReason;
 
-use super::connections::Key;
-use super::{OrbCore, Target, closed};
+use super::connections::{Key, none_of};
+use super::{OrbCore, Target, closed, dial};
 use crate::link::Link;
 
 /// Idle ones that are kept for each address.
@@ -36,7 +36,7 @@ struct Ended {
 
 impl OrbCore {
     /// A connection to the target that nobody else uses: one that is idle, or a new one.
-    pub(crate) async fn connect_alone(
+    async fn connect_alone(
         self: &Arc<Self>,
         target: &Target,
         deadline: Option<Instant>,
@@ -54,6 +54,24 @@ impl OrbCore {
             }
         };
         Ok(Lease { core, key, link })
+    }
+}
+
+impl OrbCore {
+    /// The same to one of several addresses of a server: the first that answers.
+    pub(crate) async fn connect_any_alone(
+        self: &Arc<Self>,
+        targets: &[Target],
+        deadline: Option<Instant>,
+    ) -> Result<Lease, SystemException> {
+        for target in targets {
+            let (key, _) = self.place(target)?;
+            if let Some(link) = self.connections.alone.take(&key) {
+                return Ok(Lease { core: Arc::downgrade(self), key, link });
+            }
+        }
+        let delay = dial::delay(targets.len(), deadline);
+        dial::race(targets, delay, |target| self.connect_alone(target, deadline)).await.map_err(none_of)
     }
 }
 

@@ -140,7 +140,8 @@ impl OrbBuilder {
         self
     }
 
-    /// How long connecting to one address may take (default 10 s): TRANSIENT afterwards.
+    /// How long connecting to one host may take (default 10 s): TRANSIENT afterwards. Of several hosts of a server each next one is tried
+    /// after 250 ms at the latest, beside those before it.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.parts.config.connect_timeout = timeout;
         self

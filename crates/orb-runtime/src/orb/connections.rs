@@ -15,6 +15,7 @@ use tokio::sync::OnceCell;
 
 use super::OrbCore;
 use super::alone::Alone;
+use super::dial::{self, Family};
 use crate::link::Link;
 use crate::transport::threads::IoThread;
 use crate::transport::{Peer, Socket};
@@ -46,6 +47,26 @@ impl Drop for Entered {
     }
 }
 
+/// Somebody's interest in a connection that is perhaps not made yet. One that nobody wants any more is forgotten.
+struct Interest<'a> {
+    connections: &'a Connections,
+    key: &'a Key,
+    cell: Option<Arc<Cell>>,
+}
+
+impl Drop for Interest<'_> {
+    fn drop(&mut self) {
+        let mut open = self.connections.lock();
+        let Some(cell) = self.cell.take() else { return };
+        // The entry's own, and this one: both are counted under the lock.
+        if cell.get().is_none() && Arc::strong_count(&cell) == 2 {
+            open.remove(self.key);
+        }
+        drop(cell);
+        drop(open);
+    }
+}
+
 /// The connections that calls share.
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
@@ -66,6 +87,8 @@ impl OrbCore {
         let (key, thread) = self.place(target)?;
         loop {
             let cell = Arc::clone(self.connections.lock().entry(key.clone()).or_default());
+            let _interest =
+                Interest { connections: &self.connections, key: &key, cell: Some(Arc::clone(&cell)) };
             let link = cell.get_or_try_init(|| self.dial_shared(&key, &cell, thread, deadline)).await;
             match link {
                 Ok(link) if link.is_usable() => return Ok(Arc::clone(link)),
@@ -76,6 +99,26 @@ impl OrbCore {
                 }
             }
         }
+    }
+
+    /// The same to one of several addresses of a server: the first that answers, see [`dial`]. A connection that is there is taken
+    /// before any is made.
+    pub(crate) async fn connect_any(
+        self: &Arc<Self>,
+        targets: &[Target],
+        deadline: Option<Instant>,
+    ) -> Result<Arc<Link>, SystemException> {
+        if let [target] = targets {
+            return self.connect(target, deadline).await;
+        }
+        for target in targets {
+            let (key, _) = self.place(target)?;
+            if let Some(link) = self.connections.usable(&key) {
+                return Ok(link);
+            }
+        }
+        let delay = dial::delay(targets.len(), deadline);
+        dial::race(targets, delay, |target| self.connect(target, deadline)).await.map_err(none_of)
     }
 
     async fn dial_shared(
@@ -109,7 +152,7 @@ impl OrbCore {
         let Target { host, port, .. } = target;
         let limit = self.config.connect_timeout;
         let left = deadline.map(|at| at.saturating_duration_since(crate::link::now()));
-        let dialing = self.dial_any(host, *port, thread);
+        let dialing = self.dial_any(host, *port, thread, deadline);
         let within = left.map_or(limit, |left| left.min(limit));
         match tokio::time::timeout(within, dialing).await {
             Ok(Ok((socket, peer))) => {
@@ -134,26 +177,28 @@ impl OrbCore {
         }
     }
 
-    /// Tries the addresses of the host in turn.
+    /// Tries the addresses of the host, see [`dial`].
     async fn dial_any(
         &self,
         host: &str,
         port: u16,
         thread: Option<&Arc<IoThread>>,
+        deadline: Option<Instant>,
     ) -> std::io::Result<(Socket, Peer)> {
         if let Some(network) = &self.config.memory {
             return network.connect(host).map(|pipe| (Socket::Pipe(pipe), Peer::Memory));
         }
-        let mut last = std::io::Error::new(std::io::ErrorKind::NotFound, "the host name has no address");
-        for address in tokio::net::lookup_host((host, port)).await? {
+        let addresses = tokio::net::lookup_host((host, port)).await?;
+        let addresses = dial::interleaved(addresses, Family::of_address);
+        let delay = dial::delay(addresses.len(), deadline);
+        let dialed = dial::race(addresses, delay, |address| async move {
             match self.dial_one(address).await {
-                Ok(stream) => {
-                    return Ok((self.sockets.wrap(stream, &self.pool, thread)?, Peer::Tcp(address)));
-                }
-                Err(error) => last = error,
+                Ok(stream) => Ok((stream, address)),
+                Err(error) => Err((address, error)),
             }
-        }
-        Err(last)
+        });
+        let (stream, address) = dialed.await.map_err(none_answered)?;
+        Ok((self.sockets.wrap(stream, &self.pool, thread)?, Peer::Tcp(address)))
     }
 
     async fn dial_one(&self, address: SocketAddr) -> std::io::Result<TcpStream> {
@@ -176,6 +221,12 @@ impl Connections {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The connection that is there, if it can be used.
+    fn usable(&self, key: &Key) -> Option<Arc<Link>> {
+        let open = self.lock();
+        open.get(key).and_then(|cell| cell.get()).filter(|link| link.is_usable()).cloned()
+    }
+
     fn forget(&self, key: &Key, cell: &Arc<Cell>) {
         let mut open = self.lock();
         if open.get(key).is_some_and(|current| Arc::ptr_eq(current, cell)) {
@@ -186,6 +237,34 @@ impl Connections {
 
 fn unreachable(host: &str, port: u16, error: &std::io::Error) -> SystemException {
     transient(format!("cannot connect to {host}:{port}: {error}"))
+}
+
+/// What became of all addresses of a host.
+fn none_answered(mut errors: Vec<(SocketAddr, std::io::Error)>) -> std::io::Error {
+    let Some((_, last)) = errors.pop() else {
+        return std::io::Error::new(std::io::ErrorKind::NotFound, "the host name has no address");
+    };
+    if errors.is_empty() {
+        return last;
+    }
+    let kind = last.kind();
+    let before = errors.iter().map(|(address, error)| format!("{address}: {error}; "));
+    std::io::Error::new(kind, before.collect::<String>() + &format!("and {last}"))
+}
+
+/// What became of all addresses of a server: the last failure, and the texts of all.
+pub(super) fn none_of(mut errors: Vec<SystemException>) -> SystemException {
+    let Some(last) = errors.pop() else { return transient("the server has no address".to_owned()) };
+    if errors.is_empty() {
+        return last;
+    }
+    let text = |error: &SystemException| match std::error::Error::source(error) {
+        Some(source) => source.to_string(),
+        None => error.to_string(),
+    };
+    let before: String = errors.iter().map(|error| text(error) + "; ").collect();
+    let text = before + &text(&last);
+    SystemException::new(last.kind, last.minor, last.completed).because(text)
 }
 
 fn transient(text: String) -> SystemException {

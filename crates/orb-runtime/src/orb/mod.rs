@@ -6,6 +6,7 @@ mod alone;
 mod args;
 mod builder;
 mod connections;
+pub(crate) mod dial;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod shutdown;

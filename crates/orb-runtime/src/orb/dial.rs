@@ -1,0 +1,210 @@
+//! Which of several addresses is called: those that do not answer cost little time ("happy eyeballs", RFC 8305).
+//!
+//! The addresses of a server are tried in their order, the families taking turns. Each next attempt begins when the one before
+//! failed, or did not succeed within a quarter of a second, and the first that succeeds ends the others.
+
+use std::future::{Future, poll_fn};
+use std::net::{IpAddr, SocketAddr};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use futures_util::Stream;
+use futures_util::stream::FuturesUnordered;
+
+use crate::link::now;
+
+/// RFC 8305 "Connection Attempt Delay": its recommended and its least value.
+const DELAY: Duration = Duration::from_millis(250);
+const LEAST_DELAY: Duration = Duration::from_millis(10);
+
+/// Attempts under way at a time: whoever makes references does not decide how many sockets are opened for them.
+const AT_ONCE: usize = 8;
+
+/// How long an attempt has for itself, so that all so many have their turn before the deadline.
+pub(crate) fn delay(attempts: usize, deadline: Option<Instant>) -> Duration {
+    let Some(deadline) = deadline else { return DELAY };
+    let turns = u32::try_from(attempts).unwrap_or(u32::MAX).saturating_add(1);
+    (deadline.saturating_duration_since(now()) / turns).clamp(LEAST_DELAY, DELAY)
+}
+
+/// Until when the first of so many places may be tried: its share of the time that is left.
+pub(crate) fn share(places: usize, deadline: Option<Instant>) -> Option<Instant> {
+    let (deadline, now) = (deadline?, now());
+    let places = u32::try_from(places).unwrap_or(u32::MAX).max(1);
+    Some(now + deadline.saturating_duration_since(now) / places)
+}
+
+/// A family of addresses. A host name is of either: it takes turns with IPv6 addresses, like the IPv4 ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Family {
+    V6,
+    Other,
+}
+
+impl Family {
+    pub(crate) fn of_address(address: &SocketAddr) -> Self {
+        if address.is_ipv6() { Self::V6 } else { Self::Other }
+    }
+
+    pub(crate) fn of_host(host: &str) -> Self {
+        match host.parse() {
+            Ok(IpAddr::V6(_)) => Self::V6,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The same addresses, the families in turns: that of the first one first, each in its order.
+pub(crate) fn interleaved<A>(
+    addresses: impl IntoIterator<Item = A>,
+    family: impl Fn(&A) -> Family,
+) -> Vec<A> {
+    let mut addresses = addresses.into_iter().peekable();
+    let Some(first) = addresses.peek().map(&family) else { return Vec::new() };
+    let (ours, others): (Vec<A>, Vec<A>) = addresses.partition(|address| family(address) == first);
+    let mut all = Vec::with_capacity(ours.len() + others.len());
+    let (mut ours, mut others) = (ours.into_iter(), others.into_iter());
+    loop {
+        let (next, other) = (ours.next(), others.next());
+        if next.is_none() && other.is_none() {
+            return all;
+        }
+        all.extend(next);
+        all.extend(other);
+    }
+}
+
+/// Tries the candidates in their order, each next one `delay` after the one before or when that failed. The first success
+/// ends the others.
+///
+/// # Errors
+/// Those of all candidates, in the order in which they failed.
+///
+/// # Cancel safety
+/// Dropping the future drops all attempts.
+pub(crate) async fn race<A, T, E, F>(
+    candidates: impl IntoIterator<Item = A>,
+    delay: Duration,
+    attempt: impl Fn(A) -> F,
+) -> Result<T, Vec<E>>
+where
+    F: Future<Output = Result<T, E>>,
+{
+    let mut candidates = candidates.into_iter().peekable();
+    let mut running = FuturesUnordered::new();
+    let mut failed = Vec::new();
+    // How long the attempt that began last is alone; `None`: its turn is over.
+    let mut turn = pin!(None::<tokio::time::Sleep>);
+    poll_fn(|cx| {
+        loop {
+            if (turn.is_none() || running.is_empty())
+                && running.len() < AT_ONCE
+                && let Some(candidate) = candidates.next()
+            {
+                running.push(attempt(candidate));
+                turn.set(Some(tokio::time::sleep(delay)));
+            }
+            match Pin::new(&mut running).poll_next(cx) {
+                Poll::Ready(Some(Ok(won))) => return Poll::Ready(Ok(won)),
+                Poll::Ready(Some(Err(error))) => {
+                    failed.push(error);
+                    turn.set(None);
+                }
+                Poll::Ready(None) if candidates.peek().is_none() => {
+                    return Poll::Ready(Err(std::mem::take(&mut failed)));
+                }
+                Poll::Ready(None) => {}
+                Poll::Pending if candidates.peek().is_none() || running.len() >= AT_ONCE => {
+                    return Poll::Pending;
+                }
+                Poll::Pending => match turn.as_mut().as_pin_mut().map(|turn| turn.poll(cx)) {
+                    Some(Poll::Pending) => return Poll::Pending,
+                    Some(Poll::Ready(())) | None => turn.set(None),
+                },
+            }
+        }
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    type Outcome = Result<&'static str, &'static str>;
+
+    /// What each candidate does: how long it takes, and what comes of it. Gives the outcome, and when each began, in ms.
+    async fn raced(candidates: &[(u64, Outcome)]) -> (Result<&'static str, Vec<&'static str>>, Vec<u128>) {
+        let start = tokio::time::Instant::now();
+        let begun = RefCell::new(Vec::new());
+        let outcome = race(candidates, DELAY, |(takes, outcome)| {
+            begun.borrow_mut().push(start.elapsed().as_millis());
+            async move {
+                tokio::time::sleep(Duration::from_millis(*takes)).await;
+                *outcome
+            }
+        })
+        .await;
+        (outcome, begun.into_inner())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_that_answers_in_time_is_the_only_one_that_is_tried() {
+        let (outcome, begun) = raced(&[(200, Ok("a")), (0, Ok("b"))]).await;
+        assert_eq!((outcome, begun), (Ok("a"), vec![0]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_next_begins_when_the_one_before_failed_or_is_slow() {
+        let (outcome, begun) = raced(&[(5, Err("a")), (10_000, Ok("b")), (20, Ok("c"))]).await;
+        assert_eq!((outcome, begun), (Ok("c"), vec![0, 5, 255]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_one_may_still_win() {
+        let (outcome, begun) = raced(&[(300, Ok("a")), (10_000, Ok("b"))]).await;
+        assert_eq!((outcome, begun), (Ok("a"), vec![0, 250]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_errors_are_given_when_none_succeeds() {
+        let (outcome, begun) = raced(&[(300, Err("a")), (10, Err("b")), (10, Err("c"))]).await;
+        assert_eq!((outcome, begun), (Err(vec!["b", "c", "a"]), vec![0, 250, 260]));
+        assert_eq!(raced(&[]).await.0, Err(vec![]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_so_many_are_tried_at_a_time() {
+        let candidates = [(3_000, Err("slow")); 20];
+        let (outcome, begun) = raced(&candidates).await;
+        assert_eq!(outcome.unwrap_err().len(), 20);
+        assert_eq!(begun[..9], [0, 250, 500, 750, 1000, 1250, 1500, 1750, 3000]);
+    }
+
+    #[test]
+    fn families_take_turns_from_the_first_on() {
+        let family = |host: &&str| Family::of_host(host);
+        let hosts = ["::1", "::2", "::3", "10.0.0.1", "name"];
+        assert_eq!(interleaved(hosts, family), ["::1", "10.0.0.1", "::2", "name", "::3"]);
+        assert_eq!(interleaved(["a", "b", "::1"], family), ["a", "::1", "b"]);
+        assert_eq!(interleaved(["a"], family), ["a"]);
+        assert!(interleaved([], family).is_empty());
+        assert_eq!(Family::of_address(&"[::1]:1".parse().unwrap()), Family::V6);
+        assert_eq!(Family::of_address(&"127.0.0.1:1".parse().unwrap()), Family::Other);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_deadline_is_divided() {
+        let within = |milliseconds| Some(now() + Duration::from_millis(milliseconds));
+        assert_eq!(delay(3, None), Duration::from_millis(250));
+        assert_eq!(delay(3, within(60_000)), Duration::from_millis(250));
+        assert_eq!(delay(3, within(400)), Duration::from_millis(100));
+        assert_eq!(delay(300, within(400)), Duration::from_millis(10));
+        assert_eq!(delay(3, within(0)), Duration::from_millis(10));
+        assert_eq!(share(4, within(400)), within(100));
+        assert_eq!((share(1, within(400)), share(2, None)), (within(400), None));
+    }
+}

@@ -1,0 +1,257 @@
+//! Servers with several addresses, of which some refuse, some do not answer, and some are IPv6.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
+mod transport;
+
+use std::net::{SocketAddr, TcpListener};
+use std::time::Instant;
+
+use zorb::prelude::*;
+use zorb::wire::{IiopProfile, Ior, TaggedComponent};
+
+zorb::idl! {
+    module Dialing {
+        interface Post {
+            string name();
+        };
+    };
+}
+
+use dialing::{PostRef, PostServant};
+
+struct Post(&'static str);
+
+impl PostServant for Post {
+    async fn name(&self) -> Result<String, SystemException> {
+        Ok(self.0.to_owned())
+    }
+}
+
+const KEY: &str = "Post";
+
+/// A server with one object, and its address.
+async fn serve(name: &'static str, endpoint: &str) -> (Orb, (String, u16)) {
+    let server = transport::builder().listen(endpoint).build().await.unwrap();
+    let here: PostRef = server.activate_named(KEY, Post(name)).unwrap();
+    let profile = here.ior().iiop_profile().unwrap();
+    (server, (profile.host, profile.port))
+}
+
+/// A reference with these addresses in one profile.
+fn profile(addresses: &[(String, u16)]) -> IiopProfile {
+    let ((host, port), others) = addresses.split_first().unwrap();
+    let first = IiopProfile::new(host.clone(), *port, KEY.as_bytes().into());
+    others.iter().fold(first, |profile, (host, port)| {
+        profile.with_component(TaggedComponent::alternate_address(host, *port).unwrap())
+    })
+}
+
+async fn reference(client: &Orb, profiles: &[IiopProfile]) -> PostRef {
+    let ior = Ior::from_profiles(PostRef::REPOSITORY_ID, profiles).unwrap();
+    client.resolve_unchecked(&ior.to_string()).await.unwrap()
+}
+
+/// An address that refuses.
+fn refusing() -> (String, u16) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    ("127.0.0.1".to_owned(), listener.local_addr().unwrap().port())
+}
+
+/// An address that does not answer: its backlog is full, so the system drops what asks for a connection.
+struct BlackHole {
+    address: SocketAddr,
+    _listener: TcpListener,
+    _waiting: Vec<std::net::TcpStream>,
+}
+
+impl BlackHole {
+    fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        // The same socket with the least backlog.
+        rustix::net::listen(&listener, 0).unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut waiting = Vec::new();
+        for _ in 0..64 {
+            match std::net::TcpStream::connect_timeout(&address, Duration::from_millis(300)) {
+                Ok(stream) => waiting.push(stream),
+                Err(_) => return Self { address, _listener: listener, _waiting: waiting },
+            }
+        }
+        panic!("the backlog of {address} never fills up");
+    }
+
+    fn at(&self) -> (String, u16) {
+        (self.address.ip().to_string(), self.address.port())
+    }
+}
+
+fn has_ipv6() -> bool {
+    let has = TcpListener::bind("[::1]:0").is_ok();
+    if !has {
+        eprintln!("SKIPPED: no IPv6: this machine has no [::1]");
+    }
+    has
+}
+
+// clause: ior.component.alternate_address
+#[tokio::test]
+async fn addresses_that_refuse_are_passed_over() {
+    let (_server, there) = serve("b", "iiop://127.0.0.1:0").await;
+    let client = transport::builder().build().await.unwrap();
+    let post = reference(&client, &[profile(&[refusing(), refusing(), there])]).await;
+    assert_eq!(post.name().await.unwrap(), "b");
+    assert_eq!(client.open_connections(), 1);
+}
+
+// clause: ior.component.alternate_address
+#[tokio::test]
+async fn an_address_that_does_not_answer_costs_a_quarter_of_a_second_once() {
+    let hole = BlackHole::new();
+    let (_server, there) = serve("b", "iiop://127.0.0.1:0").await;
+    let client = transport::builder().build().await.unwrap();
+    let addresses = [hole.at(), there];
+    let begun = Instant::now();
+    let post = reference(&client, &[profile(&addresses)]).await;
+    assert_eq!(post.name().await.unwrap(), "b");
+    assert!(begun.elapsed() >= Duration::from_millis(250), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert_eq!(client.open_connections(), 1);
+    // The next reference takes the connection that is there.
+    let again = reference(&client, &[profile(&addresses)]).await;
+    let (stats, begun) = (client.stats(), Instant::now());
+    assert_eq!(again.name().await.unwrap(), "b");
+    assert!(begun.elapsed() < Duration::from_millis(200), "{:?}", begun.elapsed());
+    assert_eq!((client.stats().messages_out, client.open_connections()), (stats.messages_out + 1, 1));
+}
+
+#[tokio::test]
+async fn many_callers_at_once_share_the_connection_that_is_found() {
+    let hole = BlackHole::new();
+    let (server, there) = serve("b", "iiop://127.0.0.1:0").await;
+    let client = transport::builder().build().await.unwrap();
+    let addresses = [hole.at(), refusing(), there];
+    let mut calls = Vec::new();
+    for _ in 0..20 {
+        let post = reference(&client, &[profile(&addresses)]).await;
+        calls.push(async move { post.name().await });
+    }
+    for name in futures_util::future::join_all(calls).await {
+        assert_eq!(name.unwrap(), "b");
+    }
+    assert_eq!((client.open_connections(), server.open_connections()), (1, 1));
+}
+
+#[tokio::test]
+async fn the_time_of_a_call_is_divided_among_its_addresses() {
+    let holes = [BlackHole::new(), BlackHole::new()];
+    let (_server, there) = serve("b", "iiop://127.0.0.1:0").await;
+    let client = transport::builder().build().await.unwrap();
+    // Three attempts within 400 ms: a new one each 100 ms.
+    let post = reference(&client, &[profile(&[holes[0].at(), holes[1].at(), there])]).await;
+    let begun = Instant::now();
+    assert_eq!(post.with_timeout(Duration::from_millis(400)).name().await.unwrap(), "b");
+    assert!(begun.elapsed() >= Duration::from_millis(150), "{:?}", begun.elapsed());
+}
+
+// clause: ior.profile.order
+#[tokio::test]
+async fn profiles_are_tried_in_their_order() {
+    let (_first, a) = serve("a", "iiop://127.0.0.1:0").await;
+    let (_second, b) = serve("b", "iiop://127.0.0.1:0").await;
+    let client = transport::builder().build().await.unwrap();
+    let (only_a, only_b) = (profile(std::slice::from_ref(&a)), profile(std::slice::from_ref(&b)));
+    let both = reference(&client, &[only_a, only_b.clone()]).await;
+    assert_eq!(both.name().await.unwrap(), "a");
+    let refused = reference(&client, &[profile(&[refusing(), refusing()]), only_b]).await;
+    assert_eq!(refused.name().await.unwrap(), "b");
+    // One that does not answer leaves time for those behind it.
+    let hole = BlackHole::new();
+    let silent = reference(&client, &[profile(&[hole.at()]), profile(&[a])]).await;
+    let silent = silent.with_timeout(Duration::from_millis(600));
+    assert_eq!(silent.name().await.unwrap(), "a");
+}
+
+// clause: exc.when.profiles_exhausted
+#[tokio::test]
+async fn an_error_tells_of_every_address() {
+    let client = transport::builder().build().await.unwrap();
+    let addresses = [refusing(), refusing()];
+    let post = reference(&client, &[profile(&addresses)]).await;
+    let error = post.name().await.unwrap_err();
+    assert_eq!((error.kind, error.completed), (SystemExceptionKind::Transient, CompletionStatus::No));
+    assert_eq!(error.minor, zorb::minor::TRANSIENT_NO_USABLE_PROFILE);
+    let text = std::error::Error::source(&error).unwrap().to_string();
+    for (host, port) in &addresses {
+        assert!(text.contains(&format!("{host}:{port}")), "{text}");
+    }
+    // Nothing but holes: the call's own deadline, or that of connecting.
+    let hole = BlackHole::new();
+    let post = reference(&client, &[profile(&[hole.at()])]).await;
+    let error = post.with_timeout(Duration::from_millis(50)).name().await.unwrap_err();
+    assert_eq!((error.kind, error.completed), (SystemExceptionKind::Timeout, CompletionStatus::No));
+    let hurried = transport::builder().connect_timeout(Duration::from_millis(50)).build().await.unwrap();
+    let post = reference(&hurried, &[profile(&[hole.at()])]).await;
+    assert_eq!(post.name().await.unwrap_err().kind, SystemExceptionKind::Transient);
+}
+
+// clause: ior.iiop.ipv6
+#[tokio::test]
+async fn ipv6_is_called_and_published_like_ipv4() {
+    if !has_ipv6() {
+        return;
+    }
+    let (server, there) = serve("six", "iiop://[::1]:0").await;
+    assert_eq!(there.0, "::1");
+    let client = transport::builder().build().await.unwrap();
+    let by_ior = reference(&client, &[profile(std::slice::from_ref(&there))]).await;
+    assert_eq!(by_ior.name().await.unwrap(), "six");
+    let url = format!("corbaloc::1.2@[::1]:{}/{KEY}", there.1);
+    let by_url: PostRef = client.resolve(&url).await.unwrap();
+    assert_eq!(by_url.name().await.unwrap(), "six");
+    assert_eq!(client.open_connections(), 1, "the address is the same");
+    assert_eq!(server.endpoints(), [format!("[::1]:{}", there.1)]);
+}
+
+#[tokio::test]
+async fn families_take_turns() {
+    if !has_ipv6() {
+        return;
+    }
+    // Four IPv6 addresses that do not answer would cost a second before the IPv4 one.
+    let dead: Vec<TcpListener> = (0..4).map(|_| TcpListener::bind("[::1]:0").unwrap()).collect();
+    let mut full = Vec::new();
+    for listener in &dead {
+        rustix::net::listen(listener, 0).unwrap();
+        let address = listener.local_addr().unwrap();
+        while let Ok(stream) = std::net::TcpStream::connect_timeout(&address, Duration::from_millis(300)) {
+            full.push(stream);
+        }
+    }
+    let (_server, there) = serve("four", "iiop://127.0.0.1:0").await;
+    let client = transport::builder().build().await.unwrap();
+    let port = |listener: &TcpListener| listener.local_addr().unwrap().port();
+    let mut addresses: Vec<(String, u16)> = dead.iter().map(|dead| ("::1".to_owned(), port(dead))).collect();
+    addresses.push(there);
+    let post = reference(&client, &[profile(&addresses)]).await;
+    let begun = Instant::now();
+    assert_eq!(post.name().await.unwrap(), "four");
+    assert!(begun.elapsed() < Duration::from_millis(900), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_host_name_with_addresses_of_both_families_is_called_where_somebody_listens() {
+    for endpoint in ["iiop://127.0.0.1:0", "iiop://[::1]:0"] {
+        if endpoint.contains('[') && !has_ipv6() {
+            continue;
+        }
+        let (_server, (_, port)) = serve("local", endpoint).await;
+        let names: Vec<SocketAddr> = tokio::net::lookup_host(("localhost", port)).await.unwrap().collect();
+        if !names.iter().any(|address| address.is_ipv6() == endpoint.contains('[')) {
+            eprintln!("SKIPPED: localhost is no name for {endpoint}: {names:?}");
+            continue;
+        }
+        let client = transport::builder().build().await.unwrap();
+        let post = reference(&client, &[profile(&[("localhost".to_owned(), port)])]).await;
+        assert_eq!(post.name().await.unwrap(), "local", "{names:?}");
+    }
+}
