@@ -216,6 +216,32 @@ fn a_1_2_body_is_aligned_to_8_and_its_absence_leaves_no_padding() {
     assert_eq!((message.kind(), d.remaining()), (MessageType::Request, 0));
 }
 
+// clause: giop.reply.body_alignment, giop.context.reply
+#[test]
+fn a_1_2_reply_has_its_body_at_a_multiple_of_8_behind_whatever_contexts() {
+    for version in VERSIONS {
+        for len in [1, 2, 4, 8] {
+            let list = [ServiceContext { id: ContextId(5), data: vec![0; len].into() }];
+            let header = ReplyHeader {
+                contexts: (&list).into(),
+                ..ReplyHeader::new(RequestId(1), ReplyStatus::NoException)
+            };
+            let mut e = Encoder::new(ByteOrder::Big, version);
+            let size_at = Message::Reply(header).encode(&mut e).unwrap();
+            let end = e.position();
+            begin_body(&mut e);
+            e.put_u8(0xaa);
+            finish_message(&mut e, size_at).unwrap();
+            let octets = e.into_bytes();
+            let (message, mut d) = decode(&octets).unwrap();
+            assert_eq!((message.contexts().to_vec(), d.read_u8()), (list.to_vec(), Ok(0xaa)), "{version}");
+            // Up to 1.1 id and status stand behind the contexts, and the body behind those.
+            let body = if version == Version::V1_2 { end.next_multiple_of(8) } else { end };
+            assert_eq!(octets.len(), body + 1, "{version}, context of {len}");
+        }
+    }
+}
+
 // clause: giop.target.key, giop.target.profile, giop.target.reference, giop.target.no_key
 #[test]
 fn all_three_forms_of_target_lead_to_the_key() {

@@ -233,6 +233,40 @@ fn a_corrupt_component_spoils_only_itself() {
     assert_eq!((read.code_sets(), read.orb_type(), read.ssl()), (None, None, None));
 }
 
+// clause: ior.kept, ior.component.complete_object_key, ior.component.endpoint_id, ior.component.location_policy
+// clause: ior.component.association_options, ior.component.old_security, ior.component.firewall, ior.component.sccp
+// clause: ior.component.java_codebase, ior.component.transaction_policy, ior.component.ft, ior.component.routers
+// clause: ior.component.csi, ior.component.null_tag, ior.component.secure_transports, ior.component.activity
+// clause: ior.component.rmi, ior.component.group, ior.component.dce, ior.component.inet_sec_trans
+// clause: ior.component.omniorb_bidir, ior.component.omniorb_others, ior.component.vendor
+// clause: ior.profile.multiple_components, ior.profile.vendor
+#[test]
+fn what_is_not_understood_is_kept_and_disturbs_nobody() {
+    let vendors = [0x4154_5401, 0x4154_5403, 0x4154_5404, 0x4e45_4f00, 0x5355_4e00, 0x4a41_4301, 0xffff_ffff];
+    let tags = (5..=19).chain(21..=40).chain(100..=103).chain([123]).chain(vendors);
+    let profile = |tag| TaggedProfile { tag: ProfileTag(tag), data: Bytes::from_static(b"\x01\0\xff") };
+    for tag in tags {
+        for data in [&b""[..], b"\0", b"\x01\xff\xff\xff\xff\xff\xff\xff\xff"] {
+            let strange = TaggedComponent { tag: ComponentTag(tag), data: Bytes::from_static(data) };
+            let known = IiopProfile::new("a", 1, ObjectKey::from_static(b"k"))
+                .with_component(TaggedComponent::code_sets(&omniorb_code_sets()).unwrap())
+                .with_component(strange)
+                .with_component(TaggedComponent::alternate_address("b", 2).unwrap());
+            let mut ior = Ior::from_profiles("IDL:T:1.0", std::slice::from_ref(&known)).unwrap();
+            ior.profiles.splice(0..0, [1, 2, 3, 0x4a41_4300, 0x5441_4f02].map(profile));
+            let read: Ior = ior.to_string().parse().unwrap();
+            assert_eq!(read, ior, "tag {tag}");
+            let found = read.iiop_profile().unwrap();
+            assert_eq!(
+                (found.code_sets(), found.addresses().len()),
+                (Some(omniorb_code_sets()), 2),
+                "tag {tag}"
+            );
+            assert_eq!(found, known);
+        }
+    }
+}
+
 // clause: ior.component.ssl
 #[test]
 fn ssl_is_read_in_both_forms() {

@@ -225,5 +225,7 @@ mod tests {
     fn ignores_unknown_flag_bits() {
         let header = MessageHeader::decode(b"GIOP\x01\x02\x81\0\x05\0\0\0");
         assert_eq!(header.map(|h| (h.order, h.more_fragments, h.size)), Ok((ByteOrder::Little, false, 5)));
+        let old = MessageHeader::decode(b"GIOP\x01\x00\x02\0\0\0\0\x05");
+        assert_eq!(old.map(|h| (h.order, h.more_fragments, h.size)), Ok((ByteOrder::Big, false, 5)));
     }
 }

@@ -1,0 +1,192 @@
+//! Servers that send calls elsewhere, and those that ask for another form of address.
+
+use giop_codec::giop::{AddressingDisposition, LocateStatus, ReplyStatus, TargetAddress};
+use giop_codec::ior::Ior;
+use zorb::minor;
+use zorb::prelude::*;
+
+use crate::peer::{Answer, Asked, Fake, dead_port, reference};
+use crate::wire::DeskRef;
+
+/// A client with a reference. The ORB must live as long.
+async fn client(ior: &Ior) -> (Orb, DeskRef) {
+    let orb = Orb::builder().build().await.unwrap();
+    let desk = orb.resolve_unchecked(&ior.to_string()).await.unwrap();
+    (orb, desk)
+}
+
+/// A server that knows how to add.
+async fn adds() -> Fake {
+    Fake::new(|asked| match asked.operation().as_str() {
+        "add" => {
+            let request = asked.request();
+            let mut arguments = request.body();
+            Answer::value(arguments.read_i32().unwrap() + arguments.read_i32().unwrap())
+        }
+        _ => Answer::Drop,
+    })
+    .await
+}
+
+// clause: giop.status.location_forward, giop.status.location_forward_perm
+#[tokio::test]
+async fn a_forward_is_followed_with_the_whole_request_and_remembered() {
+    for status in [ReplyStatus::LocationForward, ReplyStatus::LocationForwardPerm] {
+        let there = adds().await;
+        let to = there.ior();
+        let here = Fake::new(move |_| {
+            let to = to.clone();
+            Answer::Reply(status, Box::new(move |e| giop_codec::cdr::CdrEncode::encode(&to, e).unwrap()))
+        })
+        .await;
+        let (_orb, desk) = client(&here.ior()).await;
+        assert_eq!(desk.add(40, 2).await.unwrap(), 42);
+        assert_eq!(desk.add(1, 2).await.unwrap(), 3);
+        assert_eq!((here.asked().len(), there.asked().len()), (1, 2));
+    }
+}
+
+// clause: ior.corbaloc.forward, ior.corbaloc.version
+#[tokio::test]
+async fn a_forward_may_lead_to_a_higher_version() {
+    let there = adds().await;
+    let to = there.ior();
+    let here = Fake::new(move |_| Answer::forward(&to)).await;
+    let client = Orb::builder().build().await.unwrap();
+    let url = format!("corbaloc::127.0.0.1:{}/desk", here.port);
+    let desk: DeskRef = client.resolve_unchecked(&url).await.unwrap();
+    assert_eq!(desk.add(1, 2).await.unwrap(), 3);
+    let version = |asked: &Asked| asked.header.version.minor();
+    assert_eq!((here.last(version), there.last(version)), (0, 2));
+}
+
+// clause: giop.forward.hops, giop.forward.cycle
+#[tokio::test]
+async fn forwards_in_a_circle_end_after_ten() {
+    let port = std::sync::Arc::new(std::sync::OnceLock::new());
+    let to = std::sync::Arc::clone(&port);
+    let first = Fake::new(move |_| Answer::forward(to.get().unwrap())).await;
+    let back = first.ior();
+    let second = Fake::new(move |_| Answer::forward(&back)).await;
+    port.set(second.ior()).unwrap();
+    let (_orb, desk) = client(&first.ior()).await;
+    let error = desk.add(1, 2).await.unwrap_err();
+    assert_eq!((error.kind, error.completed), (SystemExceptionKind::Transient, CompletionStatus::No));
+    assert_eq!(first.asked().len() + second.asked().len(), 11);
+}
+
+// clause: giop.forward.nil, exc.kind.inv_objref
+#[tokio::test]
+async fn a_forward_to_nowhere_is_inv_objref() {
+    for to in [Ior::nil(), reference(&[])] {
+        let here = Fake::new(move |_| Answer::forward(&to)).await;
+        let (_orb, desk) = client(&here.ior()).await;
+        let error = desk.add(1, 2).await.unwrap_err();
+        assert_eq!((error.kind, error.completed), (SystemExceptionKind::InvObjref, CompletionStatus::No));
+    }
+}
+
+// clause: giop.forward.falls_back
+#[tokio::test]
+async fn where_the_other_place_fails_the_first_one_is_asked_again() {
+    let there = Fake::new(|asked| match asked.before {
+        0 => Answer::value(1_i32),
+        _ => Answer::raise(SystemException::new(
+            SystemExceptionKind::ObjectNotExist,
+            zorb::MinorCode::NONE,
+            CompletionStatus::No,
+        )),
+    })
+    .await;
+    let mut nobody = there.profile();
+    nobody.port = dead_port();
+    // It answers once and is gone then; nobody is there at all.
+    for (to, sums) in [(there.ior(), [1, 7]), (reference(&[nobody]), [7, 7])] {
+        let here = Fake::new(move |asked| match asked.before {
+            0 => Answer::forward(&to),
+            _ => Answer::value(7_i32),
+        })
+        .await;
+        let (_orb, desk) = client(&here.ior()).await;
+        for sum in sums {
+            assert_eq!(desk.add(1, 2).await.unwrap(), sum);
+        }
+    }
+}
+
+// clause: giop.status.needs_addressing_mode, giop.target.key, giop.target.profile, giop.target.reference
+#[tokio::test]
+async fn what_a_server_wants_as_address_is_sent() {
+    use giop_codec::cdr::CdrEncode;
+    for wanted in [AddressingDisposition::Profile, AddressingDisposition::Reference] {
+        let server = Fake::new(move |asked| match asked.before {
+            0 => {
+                Answer::Reply(ReplyStatus::NeedsAddressingMode, Box::new(move |e| wanted.encode(e).unwrap()))
+            }
+            _ => Answer::value(3_i32),
+        })
+        .await;
+        let (_orb, desk) = client(&server.ior()).await;
+        assert_eq!(desk.add(1, 2).await.unwrap(), 3);
+        let disposition = server.last(|asked| {
+            let octets = asked.octets.clone();
+            let mut d =
+                giop_codec::cdr::Decoder::from_bytes(&octets, asked.header.order, asked.header.version)
+                    .at(giop_codec::giop::MessageHeader::LEN);
+            match giop_codec::giop::RequestHeader::decode(&mut d).unwrap().target {
+                TargetAddress::Key(_) => AddressingDisposition::Key,
+                TargetAddress::Profile(_) => AddressingDisposition::Profile,
+                TargetAddress::Reference(_) => AddressingDisposition::Reference,
+            }
+        });
+        assert_eq!(disposition, wanted);
+    }
+    // One that always wants more gets it once.
+    let server = Fake::new(|_| {
+        let body = |e: &mut giop_codec::cdr::Encoder| AddressingDisposition::Profile.encode(e).unwrap();
+        Answer::Reply(ReplyStatus::NeedsAddressingMode, Box::new(body))
+    })
+    .await;
+    let (_orb, desk) = client(&server.ior()).await;
+    let error = desk.add(1, 2).await.unwrap_err();
+    assert_eq!((error.kind, server.asked().len()), (SystemExceptionKind::Transient, 2));
+}
+
+// clause: giop.locate.unknown_object, giop.locate.object_here, giop.locate.object_forward
+// clause: giop.locate.object_forward_perm, giop.locate.system_exception, giop.locate.body_alignment
+#[tokio::test]
+async fn every_locate_status_is_understood() {
+    use giop_codec::cdr::CdrEncode;
+    let there = Fake::new(|asked| match asked.operation().as_str() {
+        "LocateRequest" => Answer::Locate(LocateStatus::ObjectHere, Box::new(|_| ())),
+        _ => Answer::value(3_i32),
+    })
+    .await;
+    for status in [LocateStatus::ObjectForward, LocateStatus::ObjectForwardPerm] {
+        let to = there.ior();
+        let here = Fake::new(move |_| {
+            let to = to.clone();
+            Answer::Locate(status, Box::new(move |e| to.encode(e).unwrap()))
+        })
+        .await;
+        let (_orb, desk) = client(&here.ior()).await;
+        assert!(desk.locate().await.unwrap());
+        assert_eq!(desk.add(1, 2).await.unwrap(), 3);
+        assert_eq!(here.asked(), ["LocateRequest"]);
+    }
+    let unknown = Fake::new(|_| Answer::Locate(LocateStatus::UnknownObject, Box::new(|_| ()))).await;
+    let (_orb, desk) = client(&unknown.ior()).await;
+    assert!(!desk.locate().await.unwrap());
+    let raises = Fake::new(|_| {
+        let exception = SystemException::new(
+            SystemExceptionKind::NoPermission,
+            minor::TRANSIENT_DISCARDED,
+            CompletionStatus::No,
+        );
+        Answer::Locate(LocateStatus::SystemException, Box::new(move |e| exception.encode(e).unwrap()))
+    })
+    .await;
+    let (_orb, desk) = client(&raises.ior()).await;
+    let error = desk.locate().await.unwrap_err();
+    assert_eq!((error.kind, error.minor), (SystemExceptionKind::NoPermission, minor::TRANSIENT_DISCARDED));
+}

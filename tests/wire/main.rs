@@ -1,0 +1,25 @@
+//! zorb against peers made by hand: servers that answer what a test wants, and requests that no client of zorb's would send.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
+mod client;
+mod forwards;
+mod peer;
+mod references;
+mod server;
+
+zorb::idl! {
+    module Wire {
+        enum Shade { LIGHT, DARK };
+        exception Refused { long why; };
+        interface Desk {
+            long add(in long a, in long b);
+            long guarded(in long a) raises (Refused);
+            string euro();
+            void wide(in wstring text);
+            void shade(in Shade shade);
+            oneway void note(in long number);
+            long noted();
+        };
+        interface Big : Desk {};
+    };
+}
