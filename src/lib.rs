@@ -63,6 +63,8 @@ pub mod poa {
     pub use orb_runtime::poa::*;
 }
 
+pub use orb_runtime::poa::{Poa, PoaManager};
+
 /// What the wire carries: references, service contexts, versions.
 pub mod wire {
     pub use orb_runtime::wire::*;

@@ -37,6 +37,11 @@ pub struct Limits {
     /// Beyond it the connection is not read; where it must be, because this side waits for replies, further
     /// requests are answered by `TRANSIENT`.
     pub max_requests: usize,
+    /// Requests that one POA manager keeps while it holds, of all connections. Default 1,024. Beyond it, and beyond half of
+    /// [`max_requests`](Self::max_requests) of one connection, `TRANSIENT` with minor OMG 1.
+    pub max_held_requests: usize,
+    /// Octets of those requests. Default 16 MiB. Beyond it as for `max_held_requests`.
+    pub max_held_octets: usize,
     /// Octets queued for a peer that does not read. Default 1 MiB. Beyond it no requests are read, and
     /// whoever sends oneways should wait (see `Connection::has_room`). One message may always be queued.
     pub max_backlog: usize,
@@ -91,6 +96,8 @@ impl Default for Limits {
             max_fragmented: 8,
             max_fragment_memory: 16 << 20,
             max_requests: 256,
+            max_held_requests: 1024,
+            max_held_octets: 16 << 20,
             max_backlog: 1 << 20,
             max_depth: 64,
             max_decoded: 16 << 20,

@@ -34,7 +34,7 @@ where
 {
     let core = OrbBuilder::new().parts.core(Vec::new());
     let entry = core.adapter().activate(R::skeleton(servant), Default::default());
-    R::from_object(crate::reference::ObjectRef::local(&core, &entry))
+    R::from_object(crate::reference::ObjectRef::local(&core, &entry, entry.key()))
 }
 
 /// Two ORBs that reach each other by pipes in memory.

@@ -114,6 +114,13 @@ impl Body {
         }
     }
 
+    /// See [`IncomingRequest::detach`].
+    fn detach(&mut self) {
+        if !self.is_large() {
+            self.message = Bytes::copy_from_slice(&self.message);
+        }
+    }
+
     /// Whether it is so large that its buffers should be free as soon as it is decoded.
     fn is_large(&self) -> bool {
         self.message.len() >= DEPOSIT_MIN || matches!(self.pieces.as_deref(), Some(Pieces::Segments(_)))

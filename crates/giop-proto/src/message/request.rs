@@ -119,6 +119,12 @@ impl IncomingRequest {
         self.head.key(&self.body.message)
     }
 
+    /// Copies a small message out of the connection's receive window, so that it may be kept for long without pinning that.
+    /// A large one has a buffer of its own.
+    pub fn detach(&mut self) {
+        self.body.detach();
+    }
+
     /// The operation's name.
     #[inline]
     #[must_use]

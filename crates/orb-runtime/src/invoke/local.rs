@@ -9,10 +9,15 @@ use std::task::Poll;
 
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 
+use tokio::time::Sleep;
+
 use super::Operation;
+use crate::orb::OrbCore;
+use crate::poa::core::Gate;
+use crate::poa::manager::Held;
 use crate::reference::ObjectRef;
 use crate::serve::Request;
-use crate::serve::adapter::Entry;
+use crate::serve::entry::{Entry, InFlight};
 use crate::serve::request::panicked;
 
 /// The future of a collocated call.
@@ -58,18 +63,7 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
         }
         let deadline = super::deadline(target, crate::link::now());
         let mut timer = deadline.map(|at| Box::pin(tokio::time::sleep_until(at.into())));
-        let accepting = &mut pin!(orb.accepting());
-        poll_fn(|cx| match accepting.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(Ok(())),
-            Poll::Pending => match timer.as_mut().map(|timer| timer.as_mut().poll(cx)) {
-                Some(Poll::Ready(())) => Poll::Ready(Err(held(operation))),
-                _ => Poll::Pending,
-            },
-        })
-        .await?;
-        let Some(_entered) = self.entry.enter() else {
-            return Err(orb.no_such_object(self.entry.key.as_slice()).into());
-        };
+        let _entered = enter(orb, &self.entry, operation.name, &mut timer).await?;
         let request = Request::local(Arc::clone(orb), Arc::clone(&self.entry), operation.name, deadline);
         let mut future = f(&self.servant);
         let outcome = poll_fn(|cx| {
@@ -96,6 +90,68 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
     }
 }
 
+/// Enters an object of this ORB as soon as requests may start.
+async fn enter<'e>(
+    orb: &OrbCore,
+    entry: &'e Entry,
+    operation: &str,
+    timer: &mut Option<Pin<Box<Sleep>>>,
+) -> Result<InFlight<&'e Entry>, SystemException> {
+    let admitted = &mut pin!(admit(orb, entry));
+    poll_fn(|cx| match admitted.as_mut().poll(cx) {
+        Poll::Ready(admitted) => Poll::Ready(admitted),
+        Poll::Pending => match timer.as_mut().map(|timer| timer.as_mut().poll(cx)) {
+            Some(Poll::Ready(())) => Poll::Ready(Err(held(operation))),
+            _ => Poll::Pending,
+        },
+    })
+    .await
+}
+
+async fn admit<'e>(orb: &OrbCore, entry: &'e Entry) -> Result<InFlight<&'e Entry>, SystemException> {
+    orb.accepting().await;
+    loop {
+        let Some(entered) = entry.enter() else {
+            return Err(orb.no_such_object(entry.key()));
+        };
+        if entry.poa.is_open() {
+            return Ok(entered);
+        }
+        drop(entered);
+        let held = Held::new(&entry.poa, 0, &orb.config.limits).ok_or_else(|| Gate::Holding.refusal())?;
+        let gate = poll_fn(|cx| match held.poll_gate(cx) {
+            Gate::Holding => Poll::Pending,
+            gate => Poll::Ready(gate),
+        })
+        .await;
+        if gate != Gate::Active {
+            return Err(gate.refusal());
+        }
+    }
+}
+
+/// Whether an own object is there, as a call would find it: once requests may start, or not at all.
+///
+/// # Errors
+/// What its POA raises; TIMEOUT.
+pub(crate) async fn is_there(
+    target: &ObjectRef,
+    entry: &Entry,
+    operation: &str,
+) -> Result<bool, SystemException> {
+    let orb = target.orb();
+    if orb.is_closing() {
+        return Err(crate::orb::closed());
+    }
+    let deadline = super::deadline(target, crate::link::now());
+    let mut timer = deadline.map(|at| Box::pin(tokio::time::sleep_until(at.into())));
+    match enter(orb, entry, operation, &mut timer).await {
+        Ok(_entered) => Ok(true),
+        Err(error) if error.kind == SystemExceptionKind::ObjectNotExist => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// What a oneway returns.
 fn nothing<T: 'static>() -> Option<T> {
     let mut nothing: Option<T> = None;
@@ -106,12 +162,9 @@ fn nothing<T: 'static>() -> Option<T> {
 }
 
 #[cold]
-fn held(operation: &Operation) -> SystemException {
+fn held(operation: &str) -> SystemException {
     SystemException::new(SystemExceptionKind::Timeout, minor::TIMEOUT_REPLY_END, CompletionStatus::No)
-        .because(format!(
-            "`{}` was held at the deadline: this ORB does not accept requests yet",
-            operation.name
-        ))
+        .because(format!("`{operation}` was held at the deadline: this ORB, or the object's POA manager, does not let requests start yet"))
 }
 
 #[cold]

@@ -26,6 +26,7 @@ use attempts::Attempts;
 use bind::Bound;
 pub use deferred::{Defer, Deferred};
 pub use fan_out::{Answer, FanOut, fan_out};
+pub(crate) use local::is_there;
 pub use local::{LocalFuture, LocalServant, local};
 use outgoing::Outgoing;
 

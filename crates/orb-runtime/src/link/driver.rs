@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use giop_codec::ByteOrder;
+use giop_codec::exception::SystemException;
 use giop_codec::giop::{
     LocateReplyHeader, LocateStatus, MessageType, ResponseFlags, finish_message, put_message_header,
 };
@@ -16,10 +17,13 @@ use tokio::time::Sleep;
 
 use super::{Link, State, TAKEOVER, now};
 use crate::orb::OrbCore;
+use crate::poa::core::Gate;
+use crate::poa::manager::Held;
 use crate::serve::Request;
-use crate::serve::adapter::Entry;
+use crate::serve::entry::Entry;
 use crate::serve::request::{Outcome, ReplyTo};
-use crate::serve::running::{Running, SPARE_SLOTS};
+use crate::serve::running::{Running, SPARE_SLOTS, Shut};
+use crate::serve::waiting::{Until, Waiting};
 use crate::trace::{self, Way};
 
 /// Requests served, or time spent, before other tasks get their turn.
@@ -41,14 +45,16 @@ const REPLIES: usize = 64 * 1024;
 pub(crate) struct Driver {
     link: Arc<Link>,
     orb: Arc<OrbCore>,
+    /// Among those that wait for `Orb::accept`.
+    number: u64,
     running: Running,
     /// The object of the last request.
     last: Option<Arc<Entry>>,
     timer: Option<Pin<Box<Sleep>>>,
     /// The task has another waker than the timer knows.
     moved: bool,
-    /// Requests that wait for `Orb::accept`.
-    held: Vec<IncomingRequest>,
+    /// Requests that may not start yet.
+    waiting: Option<Box<Waiting>>,
     /// Requests that are to be served together, and what came of them. Empty but for their memory.
     together: VecDeque<IncomingRequest>,
     outcomes: Vec<Outcome>,
@@ -56,18 +62,19 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(link: Arc<Link>, service: Service) -> Self {
+    pub(crate) fn new(link: Arc<Link>, service: Service, number: u64) -> Self {
         let template = Request::idle(Arc::clone(&service.orb), link.peer().clone());
         let home = link.thread().and_then(|_| service.orb.home().cloned());
         let running = Running::new(template, service.orb.config.deposit, Arc::clone(&link), home);
         Self {
             link,
             orb: service.orb,
+            number,
             running,
             last: None,
             timer: None,
             moved: false,
-            held: Vec::new(),
+            waiting: None,
             together: VecDeque::new(),
             outcomes: Vec::new(),
             finished: Vec::new(),
@@ -76,9 +83,10 @@ impl Driver {
 
     /// Starts a request. Called without the lock: a servant's code runs here.
     fn serve(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) -> Option<Outcome> {
-        // Behind one that waits, all wait.
-        if !self.held.is_empty() || self.orb.is_holding(cx) {
-            self.held.push(incoming);
+        if self.orb.is_holding(cx, self.number)
+            || self.waiting.as_ref().is_some_and(|waiting| waiting.is_for_all())
+        {
+            self.put_off(incoming, Until::Accepting);
             return None;
         }
         if trace::wire_enabled() {
@@ -87,34 +95,86 @@ impl Driver {
         }
         let sets = Some(incoming.code_sets());
         self.find(incoming.key());
-        if self.last.is_none() {
-            let mut to = ReplyTo::new(&incoming);
-            // The server does not have it then.
-            to.wanted |= incoming.response() == ResponseFlags::Server;
-            return Some(
-                to.system_exception(self.running.encoder(), self.orb.no_such_object(incoming.key())),
-            );
+        let Some(entry) = &self.last else { return Some(self.absent(&incoming)) };
+        if self.waiting.as_ref().is_some_and(|waiting| waiting.is_for(&entry.poa)) {
+            return self.closed(cx, incoming);
         }
-        if incoming.response() == ResponseFlags::Server {
-            self.acknowledge(&incoming);
+        let shut = match self.running.enter(entry) {
+            Ok(entered) => {
+                if incoming.response() == ResponseFlags::Server {
+                    acknowledge(&self.link, &mut self.running, &incoming);
+                }
+                return self.running.start(cx, entry, entered, incoming, sets);
+            }
+            Err(shut) => shut,
+        };
+        match shut {
+            Shut::Gone => Some(self.absent(&incoming)),
+            Shut::Closed => self.closed(cx, incoming),
         }
-        let Some(entry) = &self.last else { return None };
-        self.running.start(cx, entry, incoming, sets)
     }
 
-    /// Answers a oneway whose sender waits for the server, not for the servant.
+    /// There is no object of the key.
     #[cold]
-    fn acknowledge(&mut self, incoming: &IncomingRequest) {
-        let mut encoder = self.running.encoder();
-        ReplyTo::new(incoming).received(&mut encoder);
-        self.link.lock().machine.acknowledge(incoming.token(), &mut encoder);
-        self.running.keep_encoder(encoder);
+    fn absent(&mut self, incoming: &IncomingRequest) -> Outcome {
+        self.refuse(incoming, self.orb.no_such_object(incoming.key()))
+    }
+
+    /// Answers a request that does not get to a servant.
+    fn refuse(&mut self, incoming: &IncomingRequest, exception: SystemException) -> Outcome {
+        let mut to = ReplyTo::new(incoming);
+        // The server does not have it then.
+        to.wanted |= incoming.response() == ResponseFlags::Server;
+        to.system_exception(self.running.encoder(), exception)
+    }
+
+    /// The object's POA does not let requests start, or one of its manager's waits before this one.
+    #[cold]
+    fn closed(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) -> Option<Outcome> {
+        let poa = Arc::clone(&self.last.as_ref()?.poa);
+        let limits = &self.orb.config.limits;
+        let waiting = self.waiting.as_ref().map_or(0, |waiting| waiting.len());
+        let held = Held::new(&poa, incoming.message().len(), limits);
+        // One manager does not take all requests of a connection.
+        let held = held.filter(|_| waiting < limits.max_requests / 2);
+        let gate = held.as_ref().map_or_else(|| poa.gate(), |held| held.poll_gate(cx));
+        match (gate, held) {
+            (Gate::Active | Gate::Holding, Some(held)) => {
+                if gate == Gate::Active {
+                    // It opened meanwhile, but who waits before goes before.
+                    cx.waker().wake_by_ref();
+                }
+                self.put_off(incoming, Until::Open(held));
+                None
+            }
+            (gate, _) => Some(self.refuse(&incoming, gate.refusal())),
+        }
+    }
+
+    #[cold]
+    fn put_off(&mut self, incoming: IncomingRequest, until: Until) {
+        self.waiting.get_or_insert_default().push(incoming, until);
+    }
+
+    /// Has the requests served that need not wait any more, before what came after them.
+    #[cold]
+    fn take_up(&mut self, cx: &mut Context<'_>) {
+        let Some(waiting) = &mut self.waiting else { return };
+        let ready = waiting.poll(&self.orb, self.number, cx);
+        if waiting.len() == 0 {
+            self.waiting = None;
+        }
+        self.serve_first(ready.into_iter());
+    }
+
+    fn serve_first(&mut self, requests: impl DoubleEndedIterator<Item = IncomingRequest>) {
+        requests.rev().for_each(|incoming| self.together.push_front(incoming));
     }
 
     /// Makes the object of that key the last one. Most requests are for the object of the one before.
     #[inline]
     fn find(&mut self, key: &[u8]) {
-        let again = self.last.as_ref().is_some_and(|last| last.key.as_slice() == key && !last.is_gone());
+        let again = self.last.as_ref().is_some_and(|last| last.is_at(key) && !last.is_gone());
         if !again {
             self.last = self.orb.adapter().find(key);
         }
@@ -151,7 +211,9 @@ impl Driver {
         let status = match adapter.find(locate.key()) {
             Some(_) => LocateStatus::ObjectHere,
             // It may come yet: requests are taken in, and answered when the ORB accepts them.
-            None if adapter.may_come(locate.key()) && self.orb.is_holding(cx) => LocateStatus::ObjectHere,
+            None if adapter.may_come(locate.key()) && self.orb.is_holding(cx, self.number) => {
+                LocateStatus::ObjectHere
+            }
             None => LocateStatus::UnknownObject,
         };
         let mut encoder = self.running.encoder();
@@ -205,6 +267,11 @@ impl Driver {
                     }
                     match state.machine.poll_event() {
                         Some(Event::Request(incoming)) => self.together.push_back(incoming),
+                        Some(Event::Cancelled(token)) => {
+                            if self.cancel(token) {
+                                state.machine.finish_request(token);
+                            }
+                        }
                         other => break other,
                     }
                 };
@@ -226,9 +293,7 @@ impl Driver {
                     state = link.lock();
                 }
                 Some(Event::Cancelled(token)) => {
-                    let held = self.held.len();
-                    self.held.retain(|incoming| incoming.token() != token);
-                    if self.held.len() < held || self.running.cancel(token) {
+                    if self.cancel(token) {
                         state.machine.finish_request(token);
                     }
                 }
@@ -237,6 +302,14 @@ impl Driver {
             }
         }
         (state, served)
+    }
+
+    /// The caller gave up. Says whether the request is dropped, because it had not started.
+    fn cancel(&mut self, token: ServeToken) -> bool {
+        if let Some(at) = self.together.iter().position(|incoming| incoming.token() == token) {
+            return self.together.remove(at).is_some();
+        }
+        self.waiting.as_mut().is_some_and(|waiting| waiting.cancel(token)) || self.running.cancel(token)
     }
 
     /// Serves the requests taken together, and queues their replies. Those whose replies would be too much for the socket stay.
@@ -342,21 +415,20 @@ impl Driver {
                 Poll::Ready(Err(_)) | Poll::Pending => {}
             }
         }
-        if !self.held.is_empty() && !self.orb.is_holding(cx) {
-            for incoming in self.held.drain(..).rev() {
-                self.together.push_front(incoming);
-            }
+        if self.waiting.is_some() {
+            self.take_up(cx);
         }
         loop {
             state = link.settle(state, cx);
             state.wake_stream();
             state = link.bury(state);
             if !self.running.is_idle() {
-                let sets = state.machine.code_sets();
                 drop(state);
-                while let Some(outcome) = self.running.poll_done(cx, sets) {
+                while let Some(outcome) = self.running.poll_done(cx) {
                     drop(self.answer(&link, link.lock(), outcome));
                 }
+                let released: Vec<_> = self.running.released().collect();
+                self.serve_first(released.into_iter());
                 state = link.lock();
             }
             let count;
@@ -445,9 +517,27 @@ impl Driver {
 
     /// Lets the servants of a lost connection run to their end; their outcomes go nowhere.
     fn drain(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        while self.running.poll_done(cx, None).is_some() {}
+        loop {
+            while self.running.poll_done(cx).is_some() {}
+            let released: Vec<_> = self.running.released().collect();
+            if released.is_empty() {
+                break;
+            }
+            for incoming in released {
+                self.serve(cx, incoming);
+            }
+        }
         if self.running.is_idle() { Poll::Ready(()) } else { Poll::Pending }
     }
+}
+
+/// Answers a oneway whose sender waits for the server, not for the servant.
+#[cold]
+fn acknowledge(link: &Link, running: &mut Running, incoming: &IncomingRequest) {
+    let mut encoder = running.encoder();
+    ReplyTo::new(incoming).received(&mut encoder);
+    link.lock().machine.acknowledge(incoming.token(), &mut encoder);
+    running.keep_encoder(encoder);
 }
 
 impl Future for Driver {
@@ -462,6 +552,7 @@ impl Drop for Driver {
     fn drop(&mut self) {
         // The runtime is going away, or the driver is done.
         self.link.abort(CloseReason::Local);
+        self.orb.waits_no_more(self.number);
         self.link.end_streams();
         if let Some(ring) = self.link.socket.ring() {
             ring.close();

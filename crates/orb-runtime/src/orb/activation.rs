@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::{Orb, OrbCore};
 use crate::reference::{ObjectRef, Reference};
-use crate::serve::adapter::{KeyRefused, RunMode};
+use crate::serve::adapter::KeyRefused;
+use crate::serve::entry::RunMode;
 use crate::serve::{Servant, Serves, Skeleton};
 
 /// Why a servant could not be activated.
@@ -140,6 +141,6 @@ impl Activation {
             }
             None => self.core.adapter().activate(skeleton, self.mode),
         };
-        Ok(ObjectRef::local(&self.core, &entry))
+        Ok(ObjectRef::local(&self.core, &entry, entry.key()))
     }
 }

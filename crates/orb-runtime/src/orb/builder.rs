@@ -359,7 +359,7 @@ impl Parts {
             pool: Arc::new(BufferPool::new(self.pool)),
             endpoints,
             links: Mutex::default(),
-            next_link: AtomicU64::new(0),
+            next_number: AtomicU64::new(0),
             ended: Mutex::default(),
             tasks: TaskTracker::new(),
             home: tokio::runtime::Handle::try_current().ok(),

@@ -62,14 +62,15 @@ pub(crate) struct OrbCore {
     sockets: Sockets,
     endpoints: Vec<Endpoint>,
     links: Mutex<HashMap<u64, Weak<Link>>>,
-    next_link: AtomicU64,
+    next_number: AtomicU64,
     /// What the connections counted that are closed. Locked behind `links`.
     ended: Mutex<Stats>,
     tasks: TaskTracker,
     /// The runtime in which the ORB was built.
     home: Option<tokio::runtime::Handle>,
     holding: AtomicBool,
-    held: Mutex<Vec<Waker>>,
+    /// Who waits for that to end, by the number of the connection or call.
+    held: Mutex<HashMap<u64, Waker>>,
     closing: AtomicBool,
     closed: Notify,
     failed_oneways: AtomicU64,
@@ -230,7 +231,7 @@ impl OrbCore {
     }
 
     /// Whether requests are held back. If so, the task is woken by `Orb::accept`.
-    pub(crate) fn is_holding(&self, cx: &mut Context<'_>) -> bool {
+    pub(crate) fn is_holding(&self, cx: &mut Context<'_>, number: u64) -> bool {
         if !self.holding.load(Ordering::Acquire) {
             return false;
         }
@@ -238,16 +239,37 @@ impl OrbCore {
         if !self.holding.load(Ordering::Acquire) {
             return false;
         }
-        if !held.iter().any(|waker| waker.will_wake(cx.waker())) {
-            held.push(cx.waker().clone());
-        }
+        held.insert(number, cx.waker().clone());
         true
+    }
+
+    /// The connection or call of that number does not wait for `Orb::accept` any more.
+    pub(crate) fn waits_no_more(&self, number: u64) {
+        if self.holding.load(Ordering::Acquire) {
+            self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
+        }
+    }
+
+    fn number(&self) -> u64 {
+        self.next_number.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Waits until requests are no longer held back.
     pub(crate) async fn accepting(&self) {
+        /// Ends the wait of a call that is given up.
+        struct Call<'a>(&'a OrbCore, u64);
+        impl Drop for Call<'_> {
+            fn drop(&mut self) {
+                self.0.waits_no_more(self.1);
+            }
+        }
+        if !self.holding.load(Ordering::Acquire) {
+            return;
+        }
+        let number = self.number();
+        let _call = Call(self, number);
         std::future::poll_fn(|cx| {
-            if self.is_holding(cx) { std::task::Poll::Pending } else { std::task::Poll::Ready(()) }
+            if self.is_holding(cx, number) { std::task::Poll::Pending } else { std::task::Poll::Ready(()) }
         })
         .await;
     }
@@ -292,12 +314,12 @@ impl OrbCore {
 
     /// Spawns the driver of a link and keeps the link in the books, and `guest`, until it ends.
     pub(crate) fn drive(self: &Arc<Self>, link: &Arc<Link>, guest: impl Send + 'static) {
-        let id = self.next_link.fetch_add(1, Ordering::Relaxed);
+        let id = self.number();
         self.links().insert(id, Arc::downgrade(link));
         #[cfg(feature = "metrics")]
         self.report_metrics();
         let service = crate::link::Service { orb: Arc::clone(self) };
-        let driver = crate::link::Driver::new(Arc::clone(link), service);
+        let driver = crate::link::Driver::new(Arc::clone(link), service, id);
         let thread = link.thread().cloned();
         let (core, link) = (Arc::clone(self), Arc::clone(link));
         let driving = async move {

@@ -29,9 +29,7 @@ impl Orb {
         self.core.holding.store(false, Ordering::Release);
         let held =
             std::mem::take(&mut *self.core.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
-        for waker in held {
-            waker.wake();
-        }
+        held.into_values().for_each(std::task::Waker::wake);
     }
 
     /// Serves until `end` is ready, then shuts down.

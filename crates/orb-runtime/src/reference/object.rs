@@ -16,7 +16,7 @@ use giop_codec::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Ver
 use super::{CallOptions, Reference};
 use crate::link::Link;
 use crate::orb::OrbCore;
-use crate::serve::adapter::Entry;
+use crate::serve::entry::Entry;
 
 /// A reference to an object of any interface (`CORBA::Object`).
 ///
@@ -139,12 +139,12 @@ impl ObjectRef {
         Self::with_home(orb, ior, home)
     }
 
-    /// A reference to an object of this ORB.
-    pub(crate) fn local(orb: &Arc<OrbCore>, entry: &Arc<Entry>) -> Self {
+    /// A reference to an object of this ORB: to that of the key, where the entry stands for many.
+    pub(crate) fn local(orb: &Arc<OrbCore>, entry: &Arc<Entry>, key: &[u8]) -> Self {
         let type_id = entry.skeleton.repository_ids().first().copied().unwrap_or_default();
         let mut endpoints = orb.endpoints().iter();
         let ior = endpoints.next().and_then(|first| {
-            let mut profile = IiopProfile::new(first.host.clone(), first.port, entry.key.clone())
+            let mut profile = IiopProfile::new(first.host.clone(), first.port, ObjectKey::from(key))
                 .with_component(TaggedComponent::orb_type(OrbType::ZORB));
             if let Ok(component) = TaggedComponent::code_sets(&CodeSetComponentInfo::zorb()) {
                 profile = profile.with_component(component);

@@ -15,6 +15,7 @@ pub(super) async fn is_a(target: &ObjectRef, repository_id: &str) -> Result<bool
     }
     if let Some(entry) = target.home()
         && !entry.is_gone()
+        && invoke::is_there(target, entry, "_is_a").await?
     {
         return Ok(entry.skeleton.repository_ids().contains(&repository_id));
     }
@@ -23,7 +24,7 @@ pub(super) async fn is_a(target: &ObjectRef, repository_id: &str) -> Result<bool
 
 pub(super) async fn non_existent(target: &ObjectRef) -> Result<bool, SystemException> {
     if let Some(entry) = target.home() {
-        return Ok(entry.is_gone());
+        return Ok(!invoke::is_there(target, entry, "_non_existent").await?);
     }
     let asked = ask(target, &NON_EXISTENT).await;
     let asked = match asked {

@@ -13,7 +13,7 @@ use giop_codec::{ByteOrder, Version};
 use giop_proto::{Arguments, IncomingRequest};
 use tokio::sync::Notify;
 
-use super::adapter::Entry;
+use super::entry::Entry;
 use crate::orb::{Orb, OrbCore};
 use crate::reference::{ObjectRef, Reference};
 use crate::transport::Peer;
@@ -205,7 +205,7 @@ impl Request {
     #[must_use]
     pub fn target<R: Reference>(&self) -> R {
         let object = match &self.info.target {
-            Some(target) => ObjectRef::local(&self.info.orb, &target.entry),
+            Some(target) => ObjectRef::local(&self.info.orb, &target.entry, self.object_key()),
             None => ObjectRef::nowhere(&self.info.orb),
         };
         R::from_object(object)
@@ -217,10 +217,21 @@ impl Request {
         Orb::from_core(&self.info.orb)
     }
 
-    /// The key under which the object is active.
+    /// The key of the object, as references to it carry it.
     #[must_use]
+    pub fn object_key(&self) -> &[u8] {
+        match &self.info.target {
+            Some(Target { source: Source::Wire(incoming), .. }) => incoming.key(),
+            Some(target) => target.entry.key(),
+            None => &[],
+        }
+    }
+
+    /// The id of the object within its POA; of an object under a plain key that key.
+    #[must_use]
+    #[doc(alias = "get_object_id")]
     pub fn object_id(&self) -> &[u8] {
-        self.info.target.as_ref().map_or(&[], |target| target.entry.key.as_slice())
+        self.info.target.as_ref().map_or(&[], |target| target.entry.id_in(self.object_key()))
     }
 
     /// The operation's name on the wire.

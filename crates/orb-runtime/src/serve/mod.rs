@@ -1,13 +1,16 @@
 //! The server side: objects, requests, and the skeletons that bring them together.
 
 pub(crate) mod adapter;
+pub(crate) mod count;
 mod current;
 mod deposit;
+pub(crate) mod entry;
 mod optable;
 pub(crate) mod request;
 pub(crate) mod running;
 mod skeleton;
 mod stream;
+pub(crate) mod waiting;
 
 pub(crate) use current::inherited_deadline;
 pub use current::{Request, request, try_request};

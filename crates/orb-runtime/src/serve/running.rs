@@ -16,8 +16,8 @@ use giop_codec::{ByteOrder, Version};
 use giop_proto::{IncomingRequest, ServeToken};
 use tokio::runtime::Handle;
 
-use super::adapter::{Entry, InFlight};
 use super::current::Request;
+use super::entry::{Entry, InFlight};
 use super::request::{Outcome, ReplyTo, ServerRequest, panicked};
 use super::skeleton::DispatchSlot;
 use crate::link::Link;
@@ -45,8 +45,8 @@ pub(crate) struct Running {
     waiting: Vec<Queue>,
     /// Requests set aside, for cancelling.
     asides: Vec<(ServeToken, Request)>,
-    /// Outcomes of requests that a finished oneway let start.
-    released: VecDeque<Outcome>,
+    /// Requests that a finished oneway lets start.
+    released: VecDeque<IncomingRequest>,
 }
 
 /// A slot with what belongs to it, used again and again.
@@ -68,7 +68,24 @@ struct Aside {
 
 struct Queue {
     entry: Arc<Entry>,
+    /// The object, where the entry stands for many.
+    key: Option<Box<[u8]>>,
     requests: VecDeque<IncomingRequest>,
+}
+
+/// Why a request may not start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shut {
+    /// The object is out of the map since it was looked up.
+    Gone,
+    /// Its POA does not let requests start now.
+    Closed,
+}
+
+impl Queue {
+    fn is_for(&self, entry: &Arc<Entry>, key: &[u8]) -> bool {
+        Arc::ptr_eq(&self.entry, entry) && self.key.as_ref().is_none_or(|own| **own == *key)
+    }
 }
 
 impl Running {
@@ -94,38 +111,40 @@ impl Running {
         self.aside.is_empty()
     }
 
+    /// Counts a request for the object as under way; gathered ones are counted once, until [`rest`](Self::rest).
+    #[inline]
+    pub(crate) fn enter<'e>(&mut self, entry: &'e Arc<Entry>) -> Result<Option<InFlight<&'e Entry>>, Shut> {
+        let mut entered = None;
+        if !self.gathering {
+            entered = Some(entry.enter().ok_or(Shut::Gone)?);
+        } else if entry.is_gone() || !self.busy.as_ref().is_some_and(|busy| busy.is(entry)) {
+            self.busy = None;
+            self.busy = Some(entry.enter_owned().ok_or(Shut::Gone)?);
+        }
+        // Behind the counting: who closes the gate and then looks at counts misses nothing.
+        if !entry.poa.is_open() {
+            self.busy = None;
+            return Err(Shut::Closed);
+        }
+        Ok(entered)
+    }
+
     /// Starts a request, or queues it behind the object's oneway. Gives the outcome if it completed at once.
     pub(crate) fn start(
         &mut self,
         cx: &mut Context<'_>,
         entry: &Arc<Entry>,
+        _entered: Option<InFlight<&Entry>>,
         incoming: IncomingRequest,
         sets: Option<CodeSets>,
     ) -> Option<Outcome> {
         if !self.waiting.is_empty()
-            && let Some(queue) = self.waiting.iter_mut().find(|queue| Arc::ptr_eq(&queue.entry, entry))
+            && let Some(queue) = self.waiting.iter_mut().find(|queue| queue.is_for(entry, incoming.key()))
         {
             queue.requests.push_back(incoming);
             return None;
         }
         let to = ReplyTo::new(&incoming);
-        // Out of the map since it was looked up.
-        let gone = |running: &mut Self, incoming: &IncomingRequest| {
-            let exception = running.template.core().no_such_object(incoming.key());
-            Some(to.system_exception(running.encoder(), exception))
-        };
-        let mut _entered = None;
-        if !self.gathering {
-            _entered = entry.enter();
-            if _entered.is_none() {
-                return gone(self, &incoming);
-            }
-        } else if !self.busy.as_ref().is_some_and(|busy| busy.is(entry)) {
-            self.busy = entry.enter_owned();
-            if self.busy.is_none() {
-                return gone(self, &incoming);
-            }
-        }
         let mut encoder = self.encoder();
         encoder.reset(ByteOrder::NATIVE, incoming.version());
         if let Some(sets) = sets {
@@ -153,7 +172,12 @@ impl Running {
             }
             Poll::Pending => {
                 if !to.wanted && !mode.concurrent {
-                    self.waiting.push(Queue { entry: Arc::clone(entry), requests: VecDeque::new() });
+                    let key = if entry.shared {
+                        seat.current.as_ref().map(|current| current.object_key().into())
+                    } else {
+                        None
+                    };
+                    self.waiting.push(Queue { entry: Arc::clone(entry), key, requests: VecDeque::new() });
                 }
                 self.asides.extend(seat.current.clone().map(|current| (to.token, current)));
                 let (owned, entry) = (entry.stay(), Arc::clone(entry));
@@ -164,29 +188,26 @@ impl Running {
     }
 
     /// The next request that completed after waiting.
-    pub(crate) fn poll_done(&mut self, cx: &mut Context<'_>, sets: Option<CodeSets>) -> Option<Outcome> {
-        if let Some(outcome) = self.released.pop_front() {
-            return Some(outcome);
-        }
+    pub(crate) fn poll_done(&mut self, cx: &mut Context<'_>) -> Option<Outcome> {
         let Poll::Ready(Some((mut aside, outcome))) = Pin::new(&mut self.aside).poll_next(cx) else {
             return None;
         };
         self.asides.retain(|(token, _)| *token != aside.to.token);
-        if let Some(seat) = aside.seat.take() {
-            self.keep(seat);
-        }
-        if !aside.to.wanted
-            && let Some(at) = self.waiting.iter().position(|queue| Arc::ptr_eq(&queue.entry, &aside.entry))
-        {
-            let Queue { entry, requests } = self.waiting.swap_remove(at);
-            for incoming in requests {
+        let Some(seat) = aside.seat.take() else { return Some(outcome) };
+        if !aside.to.wanted {
+            let key = seat.current.as_ref().map(Request::object_key).unwrap_or_default();
+            if let Some(at) = self.waiting.iter().position(|queue| queue.is_for(&aside.entry, key)) {
                 // The first of them that is a oneway and waits makes the rest wait again.
-                if let Some(outcome) = self.start(cx, &entry, incoming, sets) {
-                    self.released.push_back(outcome);
-                }
+                self.released.extend(self.waiting.swap_remove(at).requests);
             }
         }
+        self.keep(seat);
         Some(outcome)
+    }
+
+    /// Takes the requests that need not wait for a oneway any more, in order.
+    pub(crate) fn released(&mut self) -> impl DoubleEndedIterator<Item = IncomingRequest> {
+        self.released.drain(..)
     }
 
     /// Tells the servant that the caller gave up. Says whether the request is dropped, because it had not started.
@@ -301,7 +322,7 @@ fn elsewhere(
 ) {
     let current = request.current.clone();
     let mode = entry.mode;
-    let threads = Arc::clone(&entry.threads);
+    let threads = Arc::clone(&entry.poa.threads);
     seat.slot.set(async move {
         let mut slot = DispatchSlot::new();
         skeleton.dispatch(request, &mut slot);

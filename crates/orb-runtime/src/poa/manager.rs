@@ -1,0 +1,284 @@
+//! POA managers: whether the requests of their POAs are served, kept, refused.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Waker};
+
+use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_proto::Limits;
+
+use super::core::{Gate, PoaCore};
+use crate::orb::OrbCore;
+
+/// What a POA manager does with the requests of its POAs.
+///
+/// Source clause: "The Object Adapter / POAManager Interface" (`PortableServer::POAManager::State`).
+#[doc(alias = "PortableServer::POAManager::State")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PoaManagerState {
+    /// Requests are kept, within `Limits::max_held_requests` and `Limits::max_held_octets`; those beyond get TRANSIENT minor
+    /// OMG 1, COMPLETED_NO.
+    Holding,
+    /// Requests are served.
+    Active,
+    /// Requests get TRANSIENT minor OMG 1, COMPLETED_NO.
+    Discarding,
+    /// Requests get OBJ_ADAPTER minor OMG 1, COMPLETED_NO, for good.
+    Inactive,
+}
+
+/// The manager is inactive: no other state follows.
+///
+/// Source clause: "The Object Adapter / POAManager Interface" (`AdapterInactive`).
+#[doc(alias = "PortableServer::POAManager::AdapterInactive")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the POA manager is inactive, which is for good: make a POA with a manager of its own")]
+pub struct AdapterInactive;
+
+/// Decides whether the requests of its POAs are served.
+///
+/// Cheap to clone; clones are the same manager. `orb.root_poa().manager()` is the one that POAs have which were not given
+/// another.
+///
+/// Source clause: "The Object Adapter / POAManager Interface".
+#[doc(alias = "PortableServer::POAManager")]
+#[derive(Clone)]
+pub struct PoaManager {
+    core: Arc<ManagerCore>,
+    orb: Arc<OrbCore>,
+}
+
+/// Requests under way when a manager changed its state. Dropping it changes nothing.
+#[must_use = "the state has changed already; `completed().await` waits for the requests under way"]
+#[derive(Debug)]
+pub struct Completion {
+    manager: PoaManager,
+}
+
+pub(crate) struct ManagerCore {
+    id: Box<str>,
+    inner: Mutex<Inner>,
+    /// Requests that are kept, and their octets.
+    held: AtomicUsize,
+    held_octets: AtomicUsize,
+}
+
+struct Inner {
+    state: PoaManagerState,
+    poas: Vec<Weak<PoaCore>>,
+    /// Who is woken when the state changes, by the number of the request that waits.
+    waiting: HashMap<u64, Waker>,
+    next: u64,
+}
+
+/// A request that waits for its POA's manager, and its share of what the manager keeps.
+pub(crate) struct Held {
+    poa: Arc<PoaCore>,
+    number: u64,
+    octets: usize,
+}
+
+impl PoaManagerState {
+    fn gate(self) -> Gate {
+        match self {
+            Self::Holding => Gate::Holding,
+            Self::Active => Gate::Active,
+            Self::Discarding => Gate::Discarding,
+            Self::Inactive => Gate::Inactive,
+        }
+    }
+}
+
+impl PoaManager {
+    pub(crate) fn new(core: Arc<ManagerCore>, orb: Arc<OrbCore>) -> Self {
+        Self { core, orb }
+    }
+
+    /// Its name among the managers of the ORB: `RootPOAManager` for that of the root POA.
+    #[must_use]
+    #[doc(alias = "get_id")]
+    pub fn id(&self) -> &str {
+        &self.core.id
+    }
+
+    /// What it does with requests now.
+    #[must_use]
+    #[doc(alias = "get_state")]
+    pub fn state(&self) -> PoaManagerState {
+        self.core.lock().state
+    }
+
+    /// Serves requests, and those first that were kept, in the order in which each connection brought them.
+    ///
+    /// # Errors
+    /// [`AdapterInactive`].
+    pub fn activate(&self) -> Result<(), AdapterInactive> {
+        self.core.change(PoaManagerState::Active)
+    }
+
+    /// Keeps requests from now on. Those under way go on.
+    ///
+    /// # Errors
+    /// [`AdapterInactive`].
+    pub fn hold_requests(&self) -> Result<Completion, AdapterInactive> {
+        self.change(PoaManagerState::Holding)
+    }
+
+    /// Refuses requests from now on with TRANSIENT minor OMG 1, and those that were kept. Those under way go on.
+    ///
+    /// # Errors
+    /// [`AdapterInactive`].
+    pub fn discard_requests(&self) -> Result<Completion, AdapterInactive> {
+        self.change(PoaManagerState::Discarding)
+    }
+
+    /// Refuses requests for good with OBJ_ADAPTER minor OMG 1, and those that were kept. Those under way go on.
+    ///
+    /// # Errors
+    /// [`AdapterInactive`].
+    pub fn deactivate(&self) -> Result<Completion, AdapterInactive> {
+        self.change(PoaManagerState::Inactive)
+    }
+
+    fn change(&self, state: PoaManagerState) -> Result<Completion, AdapterInactive> {
+        self.core.change(state)?;
+        Ok(Completion { manager: self.clone() })
+    }
+}
+
+impl Completion {
+    /// Waits until none of the manager's POAs has a request under way that had started before.
+    ///
+    /// # Errors
+    /// `BAD_INV_ORDER` minor OMG 3, `COMPLETED_NO`: it was asked for by a servant of this ORB, whose own request would be
+    /// waited for.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost: the state stays.
+    pub async fn completed(self) -> Result<(), SystemException> {
+        let PoaManager { core, orb } = self.manager;
+        would_deadlock(&orb)?;
+        for poa in core.poas() {
+            orb.adapter().idle(&poa).await;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a request of this ORB is being served by who asks, so that he would wait for himself.
+pub(crate) fn would_deadlock(orb: &Arc<OrbCore>) -> Result<(), SystemException> {
+    match crate::serve::try_request() {
+        Some(request) if Arc::ptr_eq(request.core(), orb) => Err(SystemException::new(
+            SystemExceptionKind::BadInvOrder,
+            minor::BAD_INV_ORDER_WOULD_DEADLOCK,
+            CompletionStatus::No,
+        )
+        .because(
+            "a servant would wait for its own request: wait in a task of your own, without its Request",
+        )),
+        _ => Ok(()),
+    }
+}
+
+impl ManagerCore {
+    pub(crate) fn new(id: impl Into<Box<str>>, state: PoaManagerState) -> Arc<Self> {
+        Arc::new(Self {
+            id: id.into(),
+            inner: Mutex::new(Inner { state, poas: Vec::new(), waiting: HashMap::new(), next: 0 }),
+            held: AtomicUsize::new(0),
+            held_octets: AtomicUsize::new(0),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a POA in, whose gate it sets from now on.
+    pub(super) fn adopt(&self, poa: &Arc<PoaCore>) {
+        let mut inner = self.lock();
+        poa.set_gate(inner.state.gate());
+        inner.poas.retain(|poa| poa.strong_count() > 0);
+        inner.poas.push(Arc::downgrade(poa));
+    }
+
+    /// The POAs that it manages.
+    pub(super) fn poas(&self) -> Vec<Arc<PoaCore>> {
+        self.lock().poas.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    pub(crate) fn change(&self, state: PoaManagerState) -> Result<(), AdapterInactive> {
+        let mut inner = self.lock();
+        if inner.state == PoaManagerState::Inactive {
+            return Err(AdapterInactive);
+        }
+        inner.state = state;
+        for poa in inner.poas.iter().filter_map(Weak::upgrade) {
+            poa.set_gate(state.gate());
+        }
+        let waiting = std::mem::take(&mut inner.waiting);
+        drop(inner);
+        waiting.into_values().for_each(Waker::wake);
+        Ok(())
+    }
+}
+
+impl Held {
+    /// Counts a request that is to be kept; `None`: there are too many.
+    pub(crate) fn new(poa: &Arc<PoaCore>, octets: usize, limits: &Limits) -> Option<Self> {
+        let manager = &poa.manager;
+        let requests = manager.held.fetch_add(1, Ordering::Relaxed);
+        let before = manager.held_octets.fetch_add(octets, Ordering::Relaxed);
+        let number = {
+            let mut inner = manager.lock();
+            inner.next += 1;
+            inner.next
+        };
+        let held = Self { poa: Arc::clone(poa), number, octets };
+        let fits =
+            requests < limits.max_held_requests && before.saturating_add(octets) <= limits.max_held_octets;
+        fits.then_some(held)
+    }
+
+    pub(crate) fn poa(&self) -> &Arc<PoaCore> {
+        &self.poa
+    }
+
+    /// The POA's gate. While it holds, the task is woken when that changes.
+    pub(crate) fn poll_gate(&self, cx: &mut Context<'_>) -> Gate {
+        let mut inner = self.poa.manager.lock();
+        let gate = self.poa.gate();
+        if gate == Gate::Holding {
+            inner.waiting.insert(self.number, cx.waker().clone());
+        }
+        gate
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let manager = &self.poa.manager;
+        manager.held.fetch_sub(1, Ordering::Relaxed);
+        manager.held_octets.fetch_sub(self.octets, Ordering::Relaxed);
+        manager.lock().waiting.remove(&self.number);
+    }
+}
+
+impl fmt::Debug for PoaManager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PoaManager")
+            .field("id", &self.id())
+            .field("state", &self.state())
+            .finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for PoaManager {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.core, &other.core)
+    }
+}
+
+impl Eq for PoaManager {}
