@@ -14,10 +14,11 @@ mod zorb;
 use std::process::Command;
 use std::time::Duration;
 
+use ::zorb::OrbBuilder;
 use ::zorb::wire::{Ior, Version};
 
 use support::{Foreign, Process, Scratch};
-use zorb::checks::{Way, drive};
+use zorb::checks::{Way, client, drive};
 
 /// How long a peer's server may take until it is ready: a loaded machine starts a virtual machine slowly.
 const START: Duration = Duration::from_secs(60);
@@ -31,6 +32,19 @@ enum By {
     Ior,
     Corbaloc,
 }
+
+/// How zorb's ORBs are made.
+fn plain() -> OrbBuilder {
+    transport::builder()
+}
+
+/// The same with large messages in pieces of about a thousand octets.
+fn in_fragments() -> OrbBuilder {
+    transport::builder().fragment_size(1000)
+}
+
+/// So many messages leave where large ones leave in fragments, and not half as many where they leave whole.
+const FRAGMENTS: u64 = 1000;
 
 /// The version as in `1.2`.
 fn dotted(version: Version) -> String {
@@ -46,12 +60,12 @@ fn report(title: &str, lines: &[String]) {
     }
 }
 
-/// A client of theirs drives zorb's server.
-async fn their_client(orb: Foreign, by: By, version: Version) {
-    let Some(program) = orb.program("peer-client") else { return };
+/// A client of theirs drives zorb's server. Gives how many messages that sent; `None`: the client is missing.
+async fn their_client(orb: Foreign, by: By, version: Version, builder: fn() -> OrbBuilder) -> Option<u64> {
+    let program = orb.program("peer-client")?;
     let scratch = Scratch::new();
     let path = scratch.path("interop.ior");
-    let (server, address) = zorb::servant::serve(&path).await.expect("a server on a free port");
+    let (server, address) = zorb::servant::serve(&path, builder()).await.expect("a server on a free port");
     let reach = match by {
         By::Ior => path.display().to_string(),
         By::Corbaloc => format!("corbaloc:iiop:{}@{address}", dotted(version)),
@@ -73,11 +87,12 @@ async fn their_client(orb: Foreign, by: By, version: Version) {
         lines.into_iter().filter(|line| line.starts_with("ok ") || line.starts_with("skip ")).collect();
     assert!(passed.len() > 100, "only {} checks ran:\n{output}", passed.len());
     report(&format!("{orb:?} -> zorb, {by:?} {}", dotted(version)), &passed);
+    Some(server.stats().messages_out)
 }
 
-/// zorb's client drives a server of theirs.
-async fn their_server(orb: Foreign, by: By, version: Version) {
-    let Some(program) = orb.program("peer-server") else { return };
+/// zorb's client drives a server of theirs. Gives how many messages that sent; `None`: the server is missing.
+async fn their_server(orb: Foreign, by: By, version: Version, builder: fn() -> OrbBuilder) -> Option<u64> {
+    let program = orb.program("peer-server")?;
     let scratch = Scratch::new();
     let path = scratch.path("interop.ior");
     let mut command = Command::new(program);
@@ -97,8 +112,10 @@ async fn their_server(orb: Foreign, by: By, version: Version) {
             Way::Corbaloc(format!("{}:{}", profile.host, profile.port), version)
         }
     };
-    let lines = drive(&way).await;
+    let ours = client(&way, builder()).await;
+    let lines = drive(&way, &ours).await;
     report(&format!("zorb -> {orb:?}, {by:?} {}", dotted(version)), &lines);
+    Some(ours.stats().messages_out)
 }
 
 /// One test for each peer, role, way and version.
@@ -120,7 +137,7 @@ macro_rules! matrix {
     (@ $run:ident $orb:ident $($name:ident: $by:ident $version:ident;)*) => {
         $(#[tokio::test(flavor = "multi_thread")]
         async fn $name() {
-            $run(Foreign::$orb, By::$by, Version::$version).await;
+            $run(Foreign::$orb, By::$by, Version::$version, super::plain).await;
         })*
     };
 }
@@ -143,12 +160,12 @@ mod zorb_calls_zorb {
     async fn calls(by: By, version: Version) {
         let scratch = Scratch::new();
         let path = scratch.path("interop.ior");
-        let (server, address) = zorb::servant::serve(&path).await.expect("a server on a free port");
+        let (server, address) = zorb::servant::serve(&path, plain()).await.expect("a server on a free port");
         let way = match by {
             By::Ior => Way::Ior(path, version),
             By::Corbaloc => Way::Corbaloc(address, version),
         };
-        let lines = drive(&way).await;
+        let lines = drive(&way, &client(&way, plain()).await).await;
         report(&format!("zorb -> zorb, {by:?} {}", dotted(version)), &lines);
         server.shutdown().await;
     }
@@ -164,6 +181,89 @@ mod zorb_calls_zorb {
     async fn by_corbaloc() {
         for version in [Version::V1_0, Version::V1_1, Version::V1_2] {
             calls(By::Corbaloc, version).await;
+        }
+    }
+}
+
+/// Large messages of zorb's leave in fragments, in GIOP 1.2.
+mod fragments {
+    use ::zorb::Bytes;
+
+    use super::*;
+    use crate::zorb::types::interop::PeerRef;
+
+    // clause: giop.fragment.send
+    #[tokio::test(flavor = "multi_thread")]
+    async fn to_clients_of_omniorb() {
+        let sent = their_client(Foreign::OmniOrb, By::Ior, Version::V1_2, in_fragments).await;
+        assert!(sent.is_none_or(|sent| sent > FRAGMENTS), "{sent:?}");
+    }
+
+    // clause: giop.fragment.send
+    #[tokio::test(flavor = "multi_thread")]
+    async fn to_servers_of_omniorb() {
+        let sent = their_server(Foreign::OmniOrb, By::Ior, Version::V1_2, in_fragments).await;
+        assert!(sent.is_none_or(|sent| sent > FRAGMENTS), "{sent:?}");
+    }
+
+    // clause: giop.fragment.send
+    #[tokio::test(flavor = "multi_thread")]
+    async fn to_clients_of_jacorb() {
+        let sent = their_client(Foreign::JacOrb, By::Ior, Version::V1_2, in_fragments).await;
+        assert!(sent.is_none_or(|sent| sent > FRAGMENTS), "{sent:?}");
+    }
+
+    // clause: giop.fragment.send
+    #[tokio::test(flavor = "multi_thread")]
+    async fn to_servers_of_jacorb() {
+        let sent = their_server(Foreign::JacOrb, By::Ior, Version::V1_2, in_fragments).await;
+        assert!(sent.is_none_or(|sent| sent > FRAGMENTS), "{sent:?}");
+    }
+
+    /// Large calls of one connection, of which the pieces take turns, and small ones between them.
+    async fn side_by_side(orb: Foreign) {
+        let Some(server) = orb.serve("peer-server", &[], START) else { return };
+        let ours = transport::builder().fragment_size(4096).build().await.expect("a client");
+        let peer: PeerRef = ours.resolve(&server.ior).await.expect("the server");
+        let large: Vec<_> = (0..4_usize)
+            .map(|number| {
+                let peer = peer.clone();
+                let octets: Bytes = (0..700_000 + number).map(|i| (i * 7 + number) as u8).collect();
+                tokio::spawn(async move {
+                    let (result, _, c) =
+                        peer.echo_octet_seq(octets.clone(), octets.clone()).await.expect("an echo");
+                    assert!(result == octets && c == octets, "{orb:?}: {number}");
+                })
+            })
+            .collect();
+        for number in 0..20 {
+            assert_eq!(peer.plus_one(number).await.expect("a sum"), number + 1);
+        }
+        for call in large {
+            call.await.expect("every call");
+        }
+        let sent = ours.stats().messages_out;
+        assert!(sent > FRAGMENTS, "{sent} messages");
+    }
+
+    // clause: giop.fragment.interleave
+    #[tokio::test(flavor = "multi_thread")]
+    async fn of_several_messages_take_turns_at_omniorb() {
+        side_by_side(Foreign::OmniOrb).await;
+    }
+
+    // clause: giop.fragment.interleave
+    #[tokio::test(flavor = "multi_thread")]
+    async fn of_several_messages_take_turns_at_jacorb() {
+        side_by_side(Foreign::JacOrb).await;
+    }
+
+    // clause: giop.fragment.send_never_old
+    #[tokio::test(flavor = "multi_thread")]
+    async fn not_to_peers_of_older_versions() {
+        for version in [Version::V1_0, Version::V1_1] {
+            let sent = their_client(Foreign::OmniOrb, By::Ior, version, in_fragments).await;
+            assert!(sent.is_none_or(|sent| sent < FRAGMENTS / 2), "{sent:?}");
         }
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::time::Duration;
 
+use zorb::OrbBuilder;
 use zorb::prelude::*;
 use zorb::wire::Version;
 
@@ -219,12 +220,18 @@ async fn run(check: &Check, x: &Context) -> Outcome {
     }
 }
 
-/// Drives every operation of a server. Gives a line for each check that passed or was skipped.
+/// A client's ORB that goes that way.
+pub async fn client(way: &Way, builder: OrbBuilder) -> Orb {
+    let builder = builder.listen("iiop://127.0.0.1:0").max_giop(way.version());
+    builder.timeout(Duration::from_secs(30)).build().await.expect("a client on a free port")
+}
+
+/// Drives every operation of a server, and shuts the client's ORB down. Gives a line for each check that passed or was skipped.
 ///
 /// # Panics
 /// When a check fails; with all failures.
-pub async fn drive(way: &Way) -> Vec<String> {
-    let x = match connect(way).await {
+pub async fn drive(way: &Way, orb: &Orb) -> Vec<String> {
+    let x = match connect(way, orb.clone()).await {
         Ok(x) => x,
         Err(error) => panic!("cannot reach the server by {way:?}: {error}"),
     };
@@ -245,10 +252,8 @@ pub async fn drive(way: &Way) -> Vec<String> {
     lines
 }
 
-async fn connect(way: &Way) -> Result<Context, Box<dyn std::error::Error>> {
+async fn connect(way: &Way, orb: Orb) -> Result<Context, Box<dyn std::error::Error>> {
     let version = way.version();
-    let builder = crate::transport::builder().listen("iiop://127.0.0.1:0").max_giop(version);
-    let orb = builder.timeout(Duration::from_secs(30)).build().await?;
     let url = way.url("interop").ok_or("there is no IOR file")?;
     let peer: PeerRef = orb.resolve(&url).await?;
     let profile = peer.ior().iiop_profile().ok_or("the IOR has no IIOP profile")?;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
 use zorb::prelude::*;
-use zorb::{BuildError, MinorCode};
+use zorb::{BuildError, MinorCode, OrbBuilder};
 
 use super::extras::interop::ExtrasRef;
 use super::guard::interop as guard;
@@ -209,8 +209,8 @@ impl guard::GuardServant for GuardServer {
 
 /// Brings up a server on a free port; gives the ORB and `host:port`. Its references stand in `path`, `path.extras` and
 /// `path.guard`; plain keys are `interop`, `extras` and `guard`.
-pub async fn serve(path: &Path) -> Result<(Orb, String), BuildError> {
-    let orb = crate::transport::builder().listen("iiop://127.0.0.1:0").build().await?;
+pub async fn serve(path: &Path, builder: OrbBuilder) -> Result<(Orb, String), BuildError> {
+    let orb = builder.listen("iiop://127.0.0.1:0").build().await?;
     let publish = |suffix: &str, reference: String| {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);

@@ -80,6 +80,7 @@ impl OrbCore {
     pub(crate) fn link_config(&self, role: Role) -> Config {
         let mut config = Config::new(role, Arc::clone(&self.config.limits), Arc::clone(&self.pool));
         config.deposit = self.config.deposit;
+        config.fragment_size = self.config.fragment_size;
         config.streams = Some(Arc::clone(&self.adapter) as Arc<dyn Streams>);
         config
     }

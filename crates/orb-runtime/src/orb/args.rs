@@ -24,7 +24,7 @@ pub enum ArgsError {
     /// No such argument.
     #[error(
         "{0} is no argument of zorb's; it knows -ORBInitRef, -ORBDefaultInitRef, -ORBListenEndpoints, -ORBendPoint, \
-         -ORBendPointPublish, -ORBclientCallTimeOutPeriod, -ORBclientConnectTimeOutPeriod, -ORBConfigFile, -ORBtraceLevel, -ORBid and \
+         -ORBendPointPublish, -ORBclientCallTimeOutPeriod, -ORBclientConnectTimeOutPeriod, -ORBMaxMessageSize, -ORBConfigFile, -ORBtraceLevel, -ORBid and \
          -ORBServerId"
     )]
     Unknown(String),
@@ -138,6 +138,10 @@ fn apply(builder: OrbBuilder, name: &str, value: &str) -> Result<OrbBuilder, Arg
             timeout => builder.timeout(timeout),
         },
         "clientConnectTimeOutPeriod" => builder.connect_timeout(milliseconds()?),
+        // TAO's name.
+        "MaxMessageSize" => {
+            builder.fragment_size(value.parse().map_err(|_| wrong("a number of octets is expected"))?)
+        }
         "traceLevel" => {
             let level = value.parse().map_err(|_| wrong("a level from 0 to 40 is expected"))?;
             crate::trace::to_stderr(level);
@@ -199,5 +203,8 @@ mod tests {
         assert!(parse(&["-ORBnope", "1"], &[]).unwrap_err().to_string().contains("-ORBnope"));
         assert!(parse(&["-ORBInitRef", "x"], &[]).unwrap_err().to_string().contains("NAME=URL"));
         assert!(parse(&["-ORBendPoint", "x"], &[]).is_err());
+        assert!(parse(&["-ORBMaxMessageSize", "many"], &[]).unwrap_err().to_string().contains("octets"));
+        let (builder, _) = parse(&["-ORBMaxMessageSize", "65536"], &[]).unwrap();
+        assert_eq!(builder.parts.config.fragment_size, Some(65536));
     }
 }

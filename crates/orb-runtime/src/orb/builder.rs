@@ -93,6 +93,7 @@ impl OrbBuilder {
             latency: Latency::Park,
             low_water: true,
             deposit: true,
+            fragment_size: None,
             values: Factories::default(),
         };
         Self {
@@ -219,6 +220,19 @@ impl OrbBuilder {
     /// are copied out of that. What goes over the wire is the same.
     pub fn deposit(mut self, deposit: bool) -> Self {
         self.parts.config.deposit = deposit;
+        self
+    }
+
+    /// Sends GIOP 1.2 requests and replies that are larger than this in fragments of so many octets, message headers included (rounded
+    /// down to a multiple of 8, at least 24). Default: every message leaves whole, which is faster.
+    ///
+    /// Between the fragments of a large message others leave: small calls of the same connection do not wait behind it. 64 KiB and more
+    /// cost little. Oneways may not be overtaken, so nothing leaves between theirs. Calls whose last argument is read from a source
+    /// (`@stream`) leave whole, and so does all that goes to peers of GIOP 1.0 and 1.1. JacORB reads fragments, and sends none.
+    ///
+    /// `-ORBMaxMessageSize OCTETS` on the command line.
+    pub fn fragment_size(mut self, octets: usize) -> Self {
+        self.parts.config.fragment_size = Some(octets);
         self
     }
 

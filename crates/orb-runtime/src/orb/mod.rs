@@ -102,6 +102,7 @@ pub(crate) struct Config {
     pub(crate) latency: Latency,
     pub(crate) low_water: bool,
     pub(crate) deposit: bool,
+    pub(crate) fragment_size: Option<usize>,
     pub(crate) transport: Transport,
     pub(crate) values: Factories,
     /// Hosts that are reached by in-memory pipes, in tests.
