@@ -1,7 +1,7 @@
 #!/bin/bash
 # install-peers.sh: the Debian packages of the foreign ORBs that the interoperability
 # tests talk to: omniORB (C++), and a JDK and Maven for JacORB (Java), which
-# build-peers.sh fetches by Maven.
+# build-peers.sh fetches by Maven; and tshark, whose dissector reads captures.
 #
 # Installs only as root or by `sudo -n` without a password. Elsewhere it says loudly
 # what stays away (the tests then skip it) and succeeds. With CI=true a peer that is
@@ -20,6 +20,7 @@ need /usr/include/omniORB4/CORBA.h libomniorb4-dev
 need /usr/share/idl/omniORB omniorb-idl
 want javac default-jdk-headless
 want mvn maven
+want tshark tshark
 
 if [ ${#missing[@]} -gt 0 ]; then
   as_root=()
@@ -56,4 +57,5 @@ check() {   # peer, its tools and files...
 }
 check omniORB omniidl c++ /usr/include/omniORB4/CORBA.h
 check JacORB java javac mvn
+check tshark tshark
 exit $status
