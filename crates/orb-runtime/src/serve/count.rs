@@ -3,7 +3,7 @@
 //! Whoever waits for the last request sets a bit in the word that requests count in, so he misses none that was just about
 //! to start, and the last one knows that somebody waits.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use super::atomic::{AtomicU32, Ordering};
 
 /// The object is out of the map: nothing enters it any more.
 const GONE: u32 = 1 << 31;

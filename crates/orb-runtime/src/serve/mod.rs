@@ -1,6 +1,10 @@
 //! The server side: objects, requests, and the skeletons that bring them together.
 
 pub(crate) mod adapter;
+/// Under a name of their own: in the models of `loom/`, loom's stand here.
+mod atomic {
+    pub(super) use std::sync::atomic::{AtomicU32, Ordering};
+}
 pub(crate) mod count;
 mod current;
 mod deposit;

@@ -1,0 +1,201 @@
+//! What the models have in common: the runtime's own count of requests on loom's atomics, and loom's forms of what it stands
+//! beside.
+//!
+//! `crates/orb-runtime/src/serve/count.rs` is the very file. tokio's `Notify`, arc-swap's slots and a POA's gate are written here
+//! as short as they can be: what is proven is the order of steps between them, not those crates.
+
+pub mod atomic;
+#[path = "../../crates/orb-runtime/src/serve/count.rs"]
+#[expect(dead_code, reason = "the runtime's")]
+mod count;
+
+use loom::cell::UnsafeCell;
+use loom::sync::{Arc, Condvar, Mutex, RwLock};
+
+pub use self::atomic::{AtomicU8, AtomicU32, Ordering};
+use self::count::Count;
+
+/// An activated object.
+pub struct Object {
+    pub generation: u32,
+    count: Count,
+    gate: Arc<Gate>,
+    /// Shared by requests, and for itself alone to whoever has waited for them: loom finds who does not keep to that.
+    servant: UnsafeCell<()>,
+}
+
+/// A POA's: whether requests may start, and who waits for the last of them.
+pub struct Gate {
+    open: AtomicU8,
+    idle: Notify,
+}
+
+/// What came of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request {
+    Served,
+    /// The object was out of the map.
+    Gone,
+    /// The gate was closed.
+    Refused,
+}
+
+impl Gate {
+    pub fn open() -> Arc<Self> {
+        Arc::new(Self { open: AtomicU8::new(1), idle: Notify::default() })
+    }
+
+    /// As a manager does that holds or discards from now on.
+    pub fn close(&self) {
+        self.open.store(0, Ordering::SeqCst);
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.open.load(Ordering::SeqCst) != 0
+    }
+
+    /// How often somebody was told that the last request is done.
+    pub fn told(&self) -> usize {
+        *self.idle.told.lock().unwrap()
+    }
+}
+
+impl Object {
+    pub fn new(generation: u32, gate: &Arc<Gate>) -> Arc<Self> {
+        Arc::new(Self {
+            generation,
+            count: Count::new(),
+            gate: Arc::clone(gate),
+            servant: UnsafeCell::new(()),
+        })
+    }
+
+    /// A request: enters, looks at the gate, runs, leaves.
+    pub fn request(&self) -> Request {
+        let result = match self.enter() {
+            false => Request::Gone,
+            true if !self.gate.is_open() => Request::Refused,
+            true => {
+                self.run();
+                Request::Served
+            }
+        };
+        self.leave();
+        result
+    }
+
+    /// What would be wrong: the gate first, then the count.
+    pub fn hasty_request(&self) {
+        if self.gate.is_open() {
+            if self.enter() {
+                self.run();
+            }
+            self.leave();
+        }
+    }
+
+    pub fn enter(&self) -> bool {
+        self.count.enter()
+    }
+
+    pub fn run(&self) {
+        self.servant.with(|_| ());
+    }
+
+    pub fn leave(&self) {
+        if self.count.leave() {
+            self.gate.idle.notify_waiters();
+        }
+    }
+
+    /// Takes it out of service.
+    pub fn retire(&self) -> bool {
+        self.count.retire()
+    }
+
+    pub fn is_busy(&self) -> bool {
+        self.count.is_busy()
+    }
+
+    /// Waits until no request is under way; says whether one was. The same steps as the runtime's, which awaits where this
+    /// blocks.
+    pub fn idle(&self) -> bool {
+        let mut waited = false;
+        loop {
+            let notified = self.gate.idle.notified();
+            if !self.count.watch() {
+                self.count.unwatch();
+                return waited;
+            }
+            waited = true;
+            self.gate.idle.wait(notified);
+        }
+    }
+
+    /// What only who has waited may do.
+    pub fn finish(&self) {
+        self.servant.with_mut(|_| ());
+    }
+}
+
+/// tokio's, as far as it is used: whoever asked to be notified before the notification gets it.
+#[derive(Default)]
+pub struct Notify {
+    told: Mutex<usize>,
+    changed: Condvar,
+}
+
+impl Notify {
+    pub fn notified(&self) -> usize {
+        *self.told.lock().unwrap()
+    }
+
+    pub fn wait(&self, since: usize) {
+        let mut told = self.told.lock().unwrap();
+        while *told == since {
+            told = self.changed.wait(told).unwrap();
+        }
+    }
+
+    pub fn notify_waiters(&self) {
+        *self.told.lock().unwrap() += 1;
+        self.changed.notify_all();
+    }
+}
+
+/// The table of objects that are found by index and generation. An `RwLock` stands for the `ArcSwapOption`.
+pub struct Slots {
+    slots: Vec<(RwLock<Option<Arc<Object>>>, AtomicU32)>,
+    free: Mutex<Vec<usize>>,
+}
+
+impl Slots {
+    pub fn new(len: usize) -> Self {
+        let slot = || (RwLock::new(None), AtomicU32::new(0));
+        Self { slots: (0..len).map(|_| slot()).collect(), free: Mutex::new((0..len).rev().collect()) }
+    }
+
+    /// Index and generation of a new object; `None` if there is no room, where the runtime makes some.
+    pub fn activate(&self, gate: &Arc<Gate>) -> Option<(usize, Arc<Object>)> {
+        let index = self.free.lock().unwrap().pop()?;
+        let (slot, generation) = &self.slots[index];
+        let object = Object::new(generation.fetch_add(1, Ordering::Relaxed) + 1, gate);
+        *slot.write().unwrap() = Some(Arc::clone(&object));
+        Some((index, object))
+    }
+
+    pub fn find(&self, index: usize, generation: u32) -> Option<Arc<Object>> {
+        let found = self.slots[index].0.read().unwrap();
+        found.as_ref().filter(|object| object.generation == generation).cloned()
+    }
+
+    /// Says whether this is who did it.
+    pub fn deactivate(&self, index: usize, object: &Object) -> bool {
+        if !object.retire() {
+            return false;
+        }
+        *self.slots[index].0.write().unwrap() = None;
+        self.free.lock().unwrap().push(index);
+        true
+    }
+}
