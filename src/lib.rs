@@ -38,17 +38,18 @@ pub use orb_runtime::{
     ActivateError, Activation, ArgsError, BuildError, ByteSource, ByteStream, CompletionStatus, Context,
     DepositError, DepositTarget, InvalidName, Latency, Limits, LocalReference, MinorCode, NarrowError,
     ObjectId, ObjectRef, Orb, OrbBuilder, Peer, PoolStats, Reference, ReplyInfo, Request, ResolveError,
-    ResultExt, Retry, Servant, Serves, ServesLocally, ShutdownReport, Stats, SyncScope, SystemException,
-    SystemExceptionKind, Transport, TransportStats, blocking, minor, request, testing, try_request,
+    ResultExt, Retry, SeqSource, SeqStream, Servant, Serves, ServesLocally, ShutdownReport, Stats, SyncScope,
+    SystemException, SystemExceptionKind, Transport, TransportStats, blocking, minor, request, testing,
+    try_request,
 };
 
 pub use orb_runtime::{Answer, Defer, Deferred, FanOut, fan_out};
 
 /// Types of the IDL mapping that Rust itself does not have.
 pub use orb_runtime::types::{
-    Any, AnyError, BitsError, BoundError, Bounded, Bytes, Char, Fixed, FixedError, FixedSeq, LongDouble, Pad,
-    RangeError, Ranged, Rounding, Seq, TcKind, TypeCode, TypeCodeError, Typed, ValueModifier, Visibility,
-    WChar, WString,
+    Any, AnyError, BitsError, BoundError, Bounded, Bytes, Char, Element, Fixed, FixedError, FixedSeq,
+    LongDouble, Pad, RangeError, Ranged, Rounding, Seq, TcKind, TypeCode, TypeCodeError, Typed,
+    ValueModifier, Visibility, WChar, WString,
 };
 
 /// Value types: graphs that travel by value, with sharing, cycles and null.

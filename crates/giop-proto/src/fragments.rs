@@ -4,6 +4,8 @@
 //! are left out. Large pieces of GIOP 1.2 are read to their place (see [`Fragments::lend`]); others are copied,
 //! once. In GIOP 1.2 all pieces but the last are multiples of 8 octets, so offsets in the joined message have the alignment that the sender gave them. In GIOP 1.1 they need not: see [`Joined::pieces`].
 
+mod streamed;
+
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,7 +18,7 @@ use crate::error::ProtocolError;
 use crate::limits::Limits;
 use crate::message::{RequestHead, word};
 use crate::pool::{Buffer, BufferPool};
-use crate::receive::{HEADER_LEN, OVERSIZED_START, PIECE_HEADER_LEN, Receiver, STREAM_START};
+use crate::receive::{HEADER_LEN, OVERSIZED_START, PIECE_HEADER_LEN, Receiver};
 
 /// Up to this size the pieces are gathered in memory of their own; then in a pooled buffer.
 const SMALL: usize = 32 * 1024;
@@ -97,6 +99,8 @@ struct Open {
     pieces: Vec<u32>,
     /// A request that may be handed out before all of its pieces are there.
     streams: bool,
+    /// The id in the header of the request that was handed out.
+    request: Option<RequestId>,
     /// It was handed out and is thrown away: how many octets may still come of it, for which it has the time.
     thrown: Option<usize>,
 }
@@ -188,6 +192,7 @@ impl Fragments {
             data,
             pieces: Vec::new(),
             streams: false,
+            request: None,
             thrown: None,
         });
         Ok(())
@@ -328,72 +333,6 @@ impl Fragments {
         }
     }
 
-    /// The message that was opened last may be handed out before all of its pieces are there.
-    #[cold]
-    pub(crate) fn let_stream(&mut self) {
-        if let Some(open) = self.open.last_mut() {
-            open.streams = true;
-        }
-    }
-
-    /// Whether the request with that id waits for `more` octets or fewer before it can be handed out. `None`: it can not be before
-    /// it is whole.
-    pub(crate) fn is_ripe(&self, id: RequestId, more: usize) -> Option<bool> {
-        let open = self.open.iter().find(|open| open.id == Some(id) && open.streams)?;
-        open.data.as_ref().map(|data| data.len().saturating_add(more) >= STREAM_START)
-    }
-
-    /// Hands out what is there of a request, `more` behind it. What follows goes to the receiver's stream. Copies `more`.
-    #[cold]
-    pub(crate) fn hand_out(&mut self, id: RequestId, more: &[u8]) -> Option<(MessageHeader, Joined)> {
-        let open = self.open.iter_mut().find(|open| open.id == Some(id) && open.streams)?;
-        open.streams = false;
-        let mut data = open.data.replace(Data::Streamed)?;
-        self.octets -= data.len();
-        self.copied += data.push(more, &self.pool, 0);
-        let size = u32::try_from(data.len() - HEADER_LEN.min(data.len())).unwrap_or(u32::MAX);
-        let header = MessageHeader { more_fragments: false, size, ..open.header };
-        Some((header, Joined { octets: data.join(&header, &self.pool), pieces: None }))
-    }
-
-    /// Whether the pieces of the message with that id go to the receiver's stream.
-    #[inline]
-    pub(crate) fn is_streamed(&self, id: RequestId) -> bool {
-        let found = self.open.iter().find(|open| open.id == Some(id));
-        found.is_some_and(|open| matches!(open.data, Some(Data::Streamed)))
-    }
-
-    /// A further piece of the streamed message with that id.
-    pub(crate) fn stream_piece(
-        &mut self,
-        header: &MessageHeader,
-        id: RequestId,
-    ) -> Result<(), ProtocolError> {
-        let Some(at) = self.open.iter().position(|open| open.id == Some(id)) else { return Ok(()) };
-        self.open.get(at).map_or(Ok(()), |open| open.check(header))?;
-        if !header.more_fragments {
-            self.open.swap_remove(at);
-        }
-        Ok(())
-    }
-
-    /// What is still to come of a streamed message is thrown away: about `rest` octets.
-    #[cold]
-    pub(crate) fn throw(&mut self, id: RequestId, rest: usize, now: Instant) {
-        if let Some(open) = self.open.iter_mut().find(|open| open.id == Some(id)) {
-            (open.data, open.since, open.thrown) = (None, now, Some(rest));
-        }
-    }
-
-    /// A further piece comes of the message with that id. Of one that is thrown away nobody knows how many there are: each has its
-    /// time.
-    #[inline]
-    pub(crate) fn saw_piece(&mut self, id: RequestId, now: Instant) {
-        if let Some(open) = self.open.iter_mut().find(|open| open.id == Some(id) && open.thrown.is_some()) {
-            open.since = now;
-        }
-    }
-
     /// Throws a message away whose sender gave it up. Says whether there was one.
     pub(crate) fn cancel(&mut self, id: RequestId) -> bool {
         let found = self.open.iter().position(|open| open.is_request(id));
@@ -467,8 +406,7 @@ impl Fragments {
         self.expect = if total > SMALL { total } else { 0 };
         let size = u32::try_from(total - HEADER_LEN.min(total)).unwrap_or(u32::MAX);
         let header = MessageHeader { more_fragments: false, size, ..header };
-        let told = header.version == Version::V1_1 && pieces.iter().any(|at| at % 8 != 4);
-        let pieces = told.then(|| Box::new(Pieces::Fragments(pieces)));
+        let pieces = told(&header, pieces);
         Added::Whole(header, Joined { octets: data.join(&header, &self.pool), pieces })
     }
 }
@@ -494,6 +432,9 @@ impl Open {
 
     /// Whether it is the request with that id.
     fn is_request(&self, id: RequestId) -> bool {
+        if let Some(request) = self.request {
+            return request == id;
+        }
         match (self.header.kind, self.id, &self.data) {
             (MessageType::Request | MessageType::LocateRequest, Some(own), _) => own == id,
             (MessageType::Request, None, Some(data)) => {
@@ -570,6 +511,12 @@ impl Data {
             Self::Lent(_) | Self::Streamed => Bytes::new(),
         }
     }
+}
+
+/// The places of pieces, where they matter.
+fn told(header: &MessageHeader, pieces: Vec<u32>) -> Option<Box<Pieces>> {
+    let told = header.version == Version::V1_1 && pieces.iter().any(|at| at % 8 != 4);
+    told.then(|| Box::new(Pieces::Fragments(pieces)))
 }
 
 fn fill(mut buffer: Buffer, octets: &[u8]) -> Buffer {

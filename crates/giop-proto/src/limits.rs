@@ -22,7 +22,7 @@ pub struct Limits {
     /// It bounds what is held. Of a request whose servant takes its payload as a stream only a part is held, so this bounds nothing
     /// there but what is joined before the request is handed out: see [`max_stream_size`](Self::max_stream_size).
     pub max_message_size: usize,
-    /// Octets of the payload of a request that is taken as a stream, in one piece or in GIOP 1.2 fragments. Default 4 GiB - 1, which
+    /// Octets of the payload of a request that is taken as a stream, in one piece or in fragments. Default 4 GiB - 1, which
     /// is all that a sequence can have. Beyond it as for `max_message_size`.
     ///
     /// A stream takes constant memory whatever its size; a servant that keeps what comes says for itself how much it keeps.

@@ -30,8 +30,8 @@ impl Streams for Table {
 enum Kind {
     Plain,
     Streamed,
-    /// In pieces: the first, and each other.
-    Pieces(Version, usize, usize),
+    /// In pieces: the first, and each other; and whether it may be streamed.
+    Pieces(Version, usize, usize, bool),
 }
 
 fn kind() -> impl Strategy<Value = Kind> {
@@ -39,9 +39,9 @@ fn kind() -> impl Strategy<Value = Kind> {
     prop_oneof![
         Just(Kind::Plain),
         Just(Kind::Streamed),
-        (any::<bool>(), size.clone(), size).prop_map(|(old, first, step)| {
+        (any::<bool>(), size.clone(), size, any::<bool>()).prop_map(|(old, first, step, streamed)| {
             let version = if old { Version::V1_1 } else { Version::V1_2 };
-            Kind::Pieces(version, first / 8 * 8 + 64, step / 8 * 8)
+            Kind::Pieces(version, first / 8 * 8 + 64, step / 8 * 8, streamed)
         }),
     ]
 }
@@ -71,33 +71,37 @@ fn receive(stream: &[u8], reads: &[usize], mut config: Config) -> Vec<Vec<u8>> {
     let mut now = Instant::now();
     config.streams = Some(Arc::new(Table));
     let mut conn = Connection::new(config, now);
-    let mut bodies = Vec::new();
+    let mut bodies: Vec<Vec<u8>> = Vec::new();
     let mut turn = reads.iter().cycle();
     let mut at = 0;
+    // The request that streams, and which body is its.
+    let mut streamed = None;
     loop {
         while let Some(event) = conn.poll_event() {
             let Event::Request(request) = event else { panic!("{event:?}") };
-            let mut body = request.arguments().rest().to_vec();
-            body.reserve(request.coming());
-            bodies.push(body);
+            bodies.push(request.arguments().rest().to_vec());
             if request.coming() > 0 {
                 conn.open_stream(request.token(), u64::MAX);
+                assert!(streamed.replace((request.token(), bodies.len() - 1)).is_none(), "two at a time");
             }
             conn.finish_request(request.token());
-            if request.coming() == 0 {
-                continue;
-            }
-            loop {
-                match conn.take_chunk(request.token(), now) {
-                    Chunk::Octets(octets) => bodies.last_mut().unwrap().extend_from_slice(&octets),
-                    Chunk::Pending => step(&mut conn, stream, &mut at, *turn.next().unwrap(), &mut now),
-                    Chunk::End => break,
-                    Chunk::Lost => panic!("lost at {at} of {}", stream.len()),
+        }
+        if let Some((token, index)) = streamed {
+            match conn.take_chunk(token, now) {
+                Chunk::Octets(octets) => {
+                    bodies[index].extend_from_slice(&octets);
+                    continue;
                 }
+                Chunk::Pending => {}
+                Chunk::End => {
+                    streamed = None;
+                    continue;
+                }
+                Chunk::Lost => panic!("lost at {at} of {}", stream.len()),
             }
         }
         assert!(!conn.is_closing(), "{:?}", conn.close_reason());
-        if at == stream.len() {
+        if at == stream.len() && streamed.is_none() {
             return bodies;
         }
         step(&mut conn, stream, &mut at, *turn.next().unwrap(), &mut now);
@@ -140,13 +144,16 @@ proptest! {
                 id: 2 * seed as u32,
                 response: ResponseFlags::None,
                 version: if let Kind::Pieces(version, ..) = kind { *version } else { Version::V1_2 },
-                key: if let Kind::Streamed = kind { b"streamed".to_vec() } else { b"other".to_vec() },
+                key: match kind {
+                    Kind::Streamed | Kind::Pieces(.., true) => b"streamed".to_vec(),
+                    _ => b"other".to_vec(),
+                },
                 body: body(*len, seed),
                 ..Ask::default()
             };
             let octets = ask.octets();
             match kind {
-                Kind::Pieces(_, first, step) if *first < octets.len() => {
+                Kind::Pieces(_, first, step, _) if *first < octets.len() => {
                     // Not more than a thousand of them.
                     let step = (*step).max(octets.len() / 1000 / 8 * 8);
                     stream.extend(fragmented(&octets, *first, step).concat());

@@ -8,86 +8,18 @@ use std::time::Duration;
 
 use giop_codec::giop::RequestId;
 use giop_codec::{ByteOrder, Version};
-use giop_proto::receive::{CHUNK, STREAM_START};
+use giop_proto::receive::STREAM_START;
 use giop_proto::{
-    AlignedBuffer, BufferPool, Chunk, CloseReason, IncomingRequest, Limits, Loan, ProtocolError, Returned,
-    SlowPeer,
+    AlignedBuffer, BufferPool, Chunk, CloseReason, Limits, Loan, ProtocolError, Returned, SlowPeer,
 };
 use util::messages::{Ask, cancel, fragmented};
-use util::streamed::{body, pair, pair_of};
+use util::streamed::{ask, body, loan, next, pair, pair_of, place, placed};
 use util::{Cut, Pair};
 
 const MIB: usize = 1 << 20;
 
-fn ask(id: u32, len: usize) -> Ask {
-    Ask { id, key: b"streamed".to_vec(), body: body(len), ..Ask::default() }
-}
-
-/// What is next that was asked for: `ping` without arguments.
-fn next(pair: &mut Pair, id: u32) {
-    pair.server.inject(&Ask { id, ..Ask::default() }.octets());
-    pair.drive();
-    let request = pair.request();
-    assert_eq!((request.id(), request.coming()), (RequestId(id), 0));
-    pair.server.conn.finish_request(request.token());
-}
-
-/// Memory for so many octets.
-fn loan(len: usize) -> Box<Loan> {
-    Loan::new(Box::new(vec![0u8; len]), 0, len as u64).map_err(|(_, error)| error).unwrap()
-}
-
-/// Lends memory in blocks for as long as something comes into it. Gives what came, and how it ended.
-fn place(pair: &mut Pair, request: &IncomingRequest, block: usize, left: usize) -> (Vec<u8>, Chunk) {
-    let (token, mut come) = (request.token(), Vec::new());
-    loop {
-        match pair.server.conn.take_ready_chunk(token) {
-            Chunk::Octets(octets) => {
-                assert!(!octets.is_empty() && octets.len() <= CHUNK);
-                come.extend_from_slice(&octets);
-                continue;
-            }
-            Chunk::Pending => {}
-            end => return (come, end),
-        }
-        let left = left - come.len();
-        if left == 0 {
-            assert!(pair.server.conn.abandon_stream(token).is_none());
-            return (come, Chunk::End);
-        }
-        let loan = loan(block.min(left));
-        pair.server.conn.lend(token, loan, pair.now).unwrap();
-        loop {
-            let before = pair.server.read;
-            match pair.server.conn.take_loan() {
-                Returned::Loan(loan) => {
-                    let (octets, filled, failed) = loan.end::<Vec<u8>>().unwrap();
-                    assert!(failed.is_none());
-                    come.extend_from_slice(&octets[..filled]);
-                    break;
-                }
-                Returned::Pending => {
-                    pair.wait(Duration::from_millis(1));
-                    if pair.server.read == before && !pair.server.conn.has_chunk() {
-                        return (come, Chunk::Pending);
-                    }
-                }
-                Returned::Nothing => panic!("it is lost"),
-            }
-        }
-    }
-}
-
-/// Takes the whole payload of the request in blocks.
-fn placed(pair: &mut Pair, request: &IncomingRequest, block: usize, len: usize) -> Vec<u8> {
-    let mut octets = request.arguments().rest().to_vec();
-    let left = len - octets.len();
-    pair.server.conn.open_stream(request.token(), left as u64);
-    let (rest, end) = place(pair, request, block, left);
-    assert_eq!(end, Chunk::End);
-    octets.extend(rest);
-    octets
-}
+/// The versions that have fragments.
+const FRAGMENTED: [Version; 2] = [Version::V1_1, Version::V1_2];
 
 /// One request, and one behind it.
 fn run(cut: Cut, pieces: &[Vec<u8>], ask: &Ask, block: usize) -> Pair {
@@ -109,17 +41,19 @@ fn run(cut: Cut, pieces: &[Vec<u8>], ask: &Ask, block: usize) -> Pair {
 
 #[test]
 fn lent_memory_is_filled_wherever_the_stream_is_cut() {
-    let ask = ask(2, 20_000);
-    let octets = ask.octets();
-    // A large first piece and a short end; small pieces of which several make the start; a large piece behind a tiny one.
-    for (first, step, block, every) in
-        [(18_000, 1_000, 700, 1), (1_024, 1_016, 5_000, 7), (72, 18_000, 20_000, 5)]
-    {
-        let pieces = fragmented(&octets, first, step);
-        let len = pieces.iter().map(Vec::len).sum();
-        run(Cut::Octets, &pieces, &ask, block);
-        for at in (1..len).step_by(every) {
-            run(Cut::At(at), &pieces, &ask, block);
+    for version in FRAGMENTED {
+        let ask = Ask { version, ..ask(2, 20_000) };
+        let octets = ask.octets();
+        // A large first piece and a short end; small pieces of which several make the start; a large piece behind a tiny one.
+        for (first, step, block, every) in
+            [(18_000, 1_000, 700, 1), (1_024, 1_016, 5_000, 7), (72, 18_000, 20_000, 5)]
+        {
+            let pieces = fragmented(&octets, first, step);
+            let len = pieces.iter().map(Vec::len).sum();
+            run(Cut::Octets, &pieces, &ask, block);
+            for at in (1..len).step_by(every) {
+                run(Cut::At(at), &pieces, &ask, block);
+            }
         }
     }
 }
@@ -139,20 +73,22 @@ fn a_message_in_one_piece_is_placed_wherever_it_is_cut() {
 
 #[test]
 fn pieces_of_any_size_make_the_same_stream() {
-    let ask = ask(2, 300_000);
-    let octets = ask.octets();
-    // Where the first piece does not even name the operation, they are joined.
-    let mut joined = pair(Cut::Whole);
-    fragmented(&octets, 16, 20_000).iter().for_each(|piece| joined.server.inject(piece));
-    joined.drive();
-    let request = joined.request();
-    assert_eq!((request.coming(), request.arguments().rest() == ask.body), (0, true));
-    for first in [72, 1_024, 16_384, 16_392, 70_000, 200_000] {
-        for step in [1_016, 15_000, 16_384, 65_536, 100_000, 262_144] {
-            for block in [1_000, 100_000, 300_000] {
-                let pair = run(Cut::Whole, &fragmented(&octets, first, step), &ask, block);
-                let copied = pair.server.conn.stats().copied;
-                assert!(step < 15_000 || copied <= 200_000, "{first} {step}: {copied}");
+    for version in FRAGMENTED {
+        let ask = Ask { version, ..ask(2, 300_000) };
+        let octets = ask.octets();
+        // Where the first piece does not even name the operation, they are joined.
+        let mut joined = pair(Cut::Whole);
+        fragmented(&octets, 16, 20_000).iter().for_each(|piece| joined.server.inject(piece));
+        joined.drive();
+        let request = joined.request();
+        assert_eq!((request.coming(), request.arguments().rest() == ask.body), (0, true));
+        for first in [72, 1_024, 16_384, 16_392, 70_000, 200_000] {
+            for step in [1_016, 15_000, 16_384, 65_536, 100_000, 262_144] {
+                for block in [1_000, 100_000, 300_000] {
+                    let pair = run(Cut::Whole, &fragmented(&octets, first, step), &ask, block);
+                    let copied = pair.server.conn.stats().copied;
+                    assert!(step < 15_000 || copied <= 200_000, "{version:?} {first} {step}: {copied}");
+                }
             }
         }
     }
@@ -163,9 +99,11 @@ fn fragments_take_constant_memory_whatever_the_size() {
     let mut limits = Limits::default();
     limits.max_message_size = MIB;
     let len = 24 * MIB;
-    let ask = ask(2, len);
-    let octets = ask.octets();
-    for (first, step) in [(1_024, 1_016), (8_192, 100_000), (200, 16 * MIB)] {
+    let kinds = FRAGMENTED
+        .map(|version| [(1_024, 1_016), (8_192, 100_000), (200, 16 * MIB)].map(|kind| (version, kind)));
+    for (version, (first, step)) in kinds.into_iter().flatten() {
+        let ask = Ask { version, ..ask(2, len) };
+        let octets = ask.octets();
         let mut pair = pair_of(Cut::Whole, limits.clone());
         for piece in fragmented(&octets, first, step) {
             pair.server.inject(&piece);
@@ -335,7 +273,9 @@ fn fragments_that_lie_end_the_connection_or_the_stream() {
 
 #[test]
 fn a_refused_request_in_pieces_is_thrown_away_in_silence() {
-    for (first, step) in [(20_000, 1_000), (20_000, 20_000), (100, 1_000), (100, 50_000)] {
+    let kinds = [(20_000, 1_000), (20_000, 20_000), (100, 1_000), (100, 50_000)];
+    let kinds = FRAGMENTED.map(|version| kinds.map(|kind| (version, kind)));
+    for (version, (first, step)) in kinds.into_iter().flatten() {
         let mut limits = Limits::default();
         (limits.max_requests, limits.max_control_rate) = (1, 10);
         let mut pair = pair_of(Cut::Whole, limits);
@@ -346,7 +286,8 @@ fn a_refused_request_in_pieces_is_thrown_away_in_silence() {
         let call = pair.server.conn.start_call(None, pair.now).unwrap();
         pair.server.conn.send_request(call, &mut Ask::default().encoder());
         pair.client.awake = false;
-        for piece in fragmented(&ask(4, 200_000).octets(), first, step) {
+        let refused = Ask { version, ..ask(4, 200_000) };
+        for piece in fragmented(&refused.octets(), first, step) {
             pair.server.inject(&piece);
         }
         pair.drive();

@@ -33,8 +33,8 @@ pub use reference::{
     InvalidName, LocalReference, NarrowError, ObjectRef, Reference, ReplyInfo, ResolveError, Retry,
     ServesLocally, SyncScope,
 };
-pub use serve::{ByteStream, DepositError, Request, Servant, Serves, request, try_request};
-pub use source::ByteSource;
+pub use serve::{ByteStream, DepositError, Request, SeqStream, Servant, Serves, request, try_request};
+pub use source::{ByteSource, SeqSource};
 pub use transport::{Peer, Transport, TransportStats};
 
 /// Types of the IDL mapping that Rust itself does not have.
@@ -42,8 +42,8 @@ pub mod types {
     pub use bytes::Bytes;
     pub use giop_codec::any::{Any, AnyError};
     pub use giop_codec::cdr::{
-        BitsError, BoundError, Bounded, Char, Fixed, FixedError, FixedSeq, LongDouble, Pad, RangeError,
-        Ranged, Rounding, Seq, WChar, WString,
+        BitsError, BoundError, Bounded, Char, Element, Fixed, FixedError, FixedSeq, LongDouble, Pad,
+        RangeError, Ranged, Rounding, Seq, WChar, WString,
     };
     pub use giop_codec::typecode::{TcKind, TypeCode, TypeCodeError, Typed, ValueModifier, Visibility};
 }
@@ -108,9 +108,9 @@ pub mod private {
         LocalObject, LocalReference, Native, ObjectRef, Reference, ServesLocally, not_received, not_sent,
     };
     pub use crate::serve::{
-        ByteStream, DispatchSlot, OpTable, Outcome, ServerRequest, Serves, Skeleton, StreamStart,
-        UserException, unknown_user_exception,
+        ByteStream, DispatchSlot, OpTable, Outcome, SeqStart, SeqStream, ServerRequest, Serves, Skeleton,
+        StreamStart, UserException, unknown_user_exception,
     };
-    pub use crate::source::ByteSource;
+    pub use crate::source::{ByteSource, LastArgument, SeqSource};
     pub use crate::values::{Abstract, AbstractReference};
 }

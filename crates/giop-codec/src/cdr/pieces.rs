@@ -63,6 +63,25 @@ impl<'a> Decoder<'a> {
         true
     }
 
+    /// Skips the padding before a run of numbers aligned to `n`: 1, 2, 4 or 8. Says how much of it is not there, because the data
+    /// ends in it.
+    pub fn begin_run(&mut self, n: usize) -> usize {
+        let pad = loop {
+            let pad = padding(self.position + self.pieces.shift, n);
+            // A run that would begin behind a joint is aligned there.
+            if self.is_segmented() || self.position + pad < self.seen || !self.next_piece() {
+                break pad;
+            }
+        };
+        if self.align(n).is_ok() {
+            return 0;
+        }
+        let there = self.remaining();
+        // All of it is there, so it is taken.
+        let _ = self.take(there);
+        pad.saturating_sub(there)
+    }
+
     /// After a run of octets that may have crossed joints.
     #[cold]
     pub(super) fn cross_joints(&mut self) {
@@ -156,6 +175,31 @@ mod tests {
         let mut d = new();
         assert_eq!(d.take(14).unwrap(), &octets[4..18]);
         assert_eq!(d.remaining(), 10);
+    }
+
+    #[test]
+    fn a_run_begins_where_it_is_aligned_or_behind_the_joint() {
+        let octets = message();
+        // At 8 a run begins in front of the joint, or behind it, where phase 4 is.
+        for (from, joint, n, at) in [
+            (8, 16, 8, 8),
+            (8, 8, 8, 12),
+            (8, 8, 4, 8),
+            (8, 9, 8, 8),
+            (8, 12, 8, 8),
+            (16, 16, 8, 20),
+            (9, 12, 8, 16),
+        ] {
+            let joints = [joint];
+            let d = Decoder::new(&octets, ByteOrder::Little, Version::V1_1).at(from).with_pieces(&joints);
+            let mut d = d;
+            assert_eq!((d.begin_run(n), d.position()), (0, at), "{from} {joint} {n}");
+        }
+        // What is not there of the padding is counted.
+        for (len, missing) in [(9, 7), (12, 4), (15, 1), (16, 0), (8, 0)] {
+            let mut d = Decoder::new(&octets[..len], ByteOrder::Little, Version::V1_2).at(len.min(9));
+            assert_eq!((d.begin_run(8), d.remaining()), (missing, 0), "{len}");
+        }
     }
 
     #[test]

@@ -272,7 +272,7 @@ impl Connection {
         self.clock.request();
         let token = self.serving.insert(head.id, head.response.expects_reply());
         let terms = self.terms();
-        let coming = if streams { self.begin_streamed(token, head.id) } else { 0 };
+        let coming = if streams { self.begin_streamed(token, &header, head.id) } else { 0 };
         let message = joined.unwrap_or_else(|| Joined::front(&mut self.rx));
         Event::Request(IncomingRequest::new(
             header,

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use giop_codec::Version;
 use giop_codec::giop::{MessageHeader, RequestId};
 
 use super::Connection;
@@ -15,7 +16,8 @@ use crate::serving::ServeToken;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Streamed {
     token: ServeToken,
-    id: RequestId,
+    /// The id of its pieces, which GIOP 1.1 has not.
+    id: Option<RequestId>,
     /// Somebody takes the payload: until then it goes with the request.
     opened: bool,
     /// How many messages had come with its first octets.
@@ -35,6 +37,15 @@ impl Connection {
         if let Some(streamed) = self.streamed.as_mut().filter(|streamed| streamed.token == token) {
             streamed.opened = true;
             self.rx.expect_stream(octets);
+        }
+    }
+
+    /// Says that the payload of that request is of elements that are aligned to eight octets or less, and that the first of its
+    /// octets that is still to come is `phase` octets behind the start of an element. Then chunks are read to memory where the
+    /// elements are aligned.
+    pub fn align_stream(&mut self, token: ServeToken, phase: usize) {
+        if self.streamed.is_some_and(|streamed| streamed.token == token) {
+            self.rx.align_stream(phase);
         }
     }
 
@@ -91,6 +102,7 @@ impl Connection {
         self.rx.abandon_stream();
         if self.fragments.is_streamed(streamed.id) {
             self.fragments.throw(streamed.id, rest, self.clock.now);
+            self.mind_nameless();
         }
         loan
     }
@@ -141,9 +153,16 @@ impl Connection {
 
     /// The request is handed out before its payload is there. Says how much comes behind it: `usize::MAX` where nobody knows.
     #[cold]
-    pub(super) fn begin_streamed(&mut self, token: ServeToken, id: RequestId) -> usize {
+    pub(super) fn begin_streamed(
+        &mut self,
+        token: ServeToken,
+        header: &MessageHeader,
+        request: RequestId,
+    ) -> usize {
+        let id = (header.version >= Version::V1_2).then_some(request);
         self.streamed = Some(Streamed { token, id, opened: false, count: self.stats.messages_in });
         if self.fragments.is_streamed(id) {
+            self.fragments.name(id, request);
             usize::MAX
         } else if self.rx.has_stream() {
             self.rx.stream_size()
@@ -156,13 +175,17 @@ impl Connection {
     #[cold]
     pub(super) fn hand_out_first_piece(&mut self, header: MessageHeader) -> Option<Event> {
         let octets = self.rx.front();
-        let id = word(header.order, octets)?;
+        let id = match header.version {
+            Version::V1_2 => Some(word(header.order, octets)?),
+            _ => None,
+        };
         let first = MessageHeader { more_fragments: true, ..header };
         let started = self.fragments.start(first, First::Streamed(octets), self.clock.now, &self.limits);
         if let Err(error) = started {
             self.protocol_error(error);
             return None;
         }
+        self.mind_nameless();
         match self.admit_request(header, None) {
             Some(head) => Some(self.hand_out(header, None, head, true)),
             None => {
@@ -174,7 +197,7 @@ impl Connection {
 
     /// Hands out what has been joined of a request, if that is enough. What follows is its stream.
     #[cold]
-    pub(super) fn hand_out_ripe(&mut self, id: RequestId) -> Option<Event> {
+    pub(super) fn hand_out_ripe(&mut self, id: Option<RequestId>) -> Option<Event> {
         if self.rx.has_stream() || self.fragments.is_ripe(id, 0) != Some(true) {
             return None;
         }
@@ -184,9 +207,13 @@ impl Connection {
 
     /// Hands out what has been joined of a request, with what has come of the fragment that waits for a place.
     #[cold]
-    pub(super) fn hand_out_before_piece(&mut self, piece: MessageHeader, id: RequestId) -> Option<Event> {
+    pub(super) fn hand_out_before_piece(
+        &mut self,
+        piece: MessageHeader,
+        id: Option<RequestId>,
+    ) -> Option<Event> {
         self.stats.messages_in += 1;
-        let (header, joined) = self.fragments.hand_out(id, self.rx.come_of_piece())?;
+        let (header, joined) = self.fragments.hand_out(id, self.rx.come_of_piece(&piece))?;
         let left = self.rx.enter_piece(&piece);
         if let Err(error) = self.fragments.stream_piece(&piece, id) {
             self.protocol_error(error);
@@ -195,15 +222,22 @@ impl Connection {
         self.hand_out_joined(header, joined, id, left, piece.more_fragments)
     }
 
+    /// Fragments of GIOP 1.1 began, or ended.
+    #[cold]
+    pub(super) fn mind_nameless(&mut self) {
+        self.rx.set_places_nameless(self.fragments.places_nameless());
+    }
+
     fn hand_out_joined(
         &mut self,
         header: MessageHeader,
         joined: Joined,
-        id: RequestId,
+        id: Option<RequestId>,
         left: usize,
         more: bool,
     ) -> Option<Event> {
         self.rx.enter_stream(joined.octets.len(), left, more);
+        self.mind_nameless();
         match self.admit_request(header, Some(&joined)) {
             Some(head) => Some(self.hand_out(header, Some(joined), head, true)),
             None => {

@@ -183,7 +183,7 @@ impl Connection {
             }
             return;
         }
-        let streams = header.version == Version::V1_2 && self.rx.may_begin_pieces(&header, octets);
+        let streams = self.rx.may_begin_pieces(&header, octets);
         let piece = if header.version == Version::V1_2 { self.rx.take_piece() } else { None };
         let started = match piece {
             Some(buffer) => self.fragments.start(header, First::Placed(buffer, size), now, &self.limits),
@@ -195,7 +195,10 @@ impl Connection {
             }
         };
         match started {
-            Ok(()) if streams => self.fragments.let_stream(),
+            Ok(()) if streams => {
+                self.fragments.let_stream();
+                self.mind_nameless();
+            }
             Ok(()) => {}
             Err(error) => self.protocol_error(error),
         }
@@ -204,17 +207,22 @@ impl Connection {
     /// Finds the place of a fragment that is not all there, and gives the event of it, if any. `None`: it has to wait, for memory or
     /// for more octets of it.
     #[cold]
-    pub(super) fn place_fragment(&mut self, header: MessageHeader, id: RequestId) -> Option<Option<Event>> {
+    pub(super) fn place_fragment(
+        &mut self,
+        header: MessageHeader,
+        id: Option<RequestId>,
+    ) -> Option<Option<Event>> {
         if self.fragments.is_streamed(id) {
             self.stats.messages_in += 1;
             match self.fragments.stream_piece(&header, id) {
                 Ok(()) => self.rx.begin_piece(&header),
                 Err(error) => self.protocol_error(error),
             }
+            self.mind_nameless_behind(&header);
             return Some(None);
         }
         if !self.rx.has_stream()
-            && let Some(ripe) = self.fragments.is_ripe(id, self.rx.come_of_piece().len())
+            && let Some(ripe) = self.fragments.is_ripe(id, self.rx.come_of_piece(&header).len())
         {
             return ripe.then(|| self.hand_out_before_piece(header, id));
         }
@@ -222,39 +230,50 @@ impl Connection {
     }
 
     /// The same for a message that is joined.
-    fn place_other_fragment(&mut self, header: MessageHeader, id: RequestId) -> bool {
-        match self.fragments.lend(&header, id, &self.limits) {
-            Ok(Some((buffer, at))) => match self.rx.place(header, buffer, at) {
+    fn place_other_fragment(&mut self, header: MessageHeader, id: Option<RequestId>) -> bool {
+        // One of GIOP 1.1 that comes here is thrown away.
+        let lent = id.map(|id| (id, self.fragments.lend(&header, id, &self.limits)));
+        match lent {
+            Some((id, Ok(Some((buffer, at))))) => match self.rx.place(header, buffer, at) {
                 Ok(()) => true,
                 Err(buffer) => {
                     self.fragments.take_back(id, buffer);
                     false
                 }
             },
-            Ok(None) => {
+            None | Some((_, Ok(None))) => {
                 self.stats.messages_in += 1;
                 self.rx.skip_unplaced(&header);
                 self.handle_fragment(header); // which can but refuse or ignore it
                 true
             }
-            Err(error) => {
+            Some((_, Err(error))) => {
                 self.protocol_error(error);
                 true
             }
         }
     }
 
+    /// Behind a piece of a stream, or of a message that is thrown away.
+    fn mind_nameless_behind(&mut self, header: &MessageHeader) {
+        if header.version == Version::V1_1 && !header.more_fragments {
+            self.mind_nameless();
+        }
+    }
+
     /// A further piece.
     fn handle_fragment(&mut self, header: MessageHeader) -> Option<Event> {
         let id = word(header.order, self.rx.front()).filter(|_| header.version == Version::V1_2);
-        if let Some(id) = id.filter(|id| self.fragments.is_streamed(*id)) {
+        let named = id.is_some() || header.version == Version::V1_1;
+        if named && self.fragments.is_streamed(id) {
             match self.fragments.stream_piece(&header, id) {
                 Ok(()) => self.rx.stream_front(&header),
                 Err(error) => self.protocol_error(error),
             }
+            self.mind_nameless_behind(&header);
             return None;
         }
-        if let Some(id) = id {
+        if named {
             self.fragments.saw_piece(id, self.clock.now);
         }
         let added = match self.rx.take_placed(&header) {
@@ -265,8 +284,10 @@ impl Connection {
                 added
             }
         };
+        self.mind_nameless_behind(&header);
         match added {
-            Ok(Added::Kept) => id.and_then(|id| self.hand_out_ripe(id)),
+            Ok(Added::Kept) if named => self.hand_out_ripe(id),
+            Ok(Added::Kept) => None,
             Ok(Added::Stray) => self.stray(),
             Ok(Added::Whole(header, joined)) => {
                 self.rx.joined(joined.octets.len());
@@ -301,8 +322,10 @@ impl Connection {
         }
         if !self.fragments.is_empty() {
             // No more of its payload comes, but it was handed out.
-            let streamed = self.fragments.is_streamed(id);
-            if self.fragments.cancel(id) && !streamed {
+            let streamed = self.fragments.is_request_streamed(id);
+            let found = self.fragments.cancel(id);
+            self.mind_nameless();
+            if found && !streamed {
                 return None;
             }
             if streamed {

@@ -6,9 +6,9 @@ use giop_codec::giop::{MessageHeader, MessageType};
 use super::blocks::Found;
 use super::lent::{Deposit, Lent, is_piece};
 use super::memory::{grant, grow};
-use super::pieces::is_fragment;
+use super::pieces::{headers_len, is_fragment};
 use super::stream::Decision;
-use super::{DEPOSIT_MIN, FrameError, HEADER_LEN, OVERSIZED_START, PIECE_HEADER_LEN, Receiver, State};
+use super::{DEPOSIT_MIN, FrameError, HEADER_LEN, OVERSIZED_START, Receiver, State};
 
 /// What a header asks for.
 pub(super) enum Size {
@@ -46,7 +46,7 @@ impl Receiver {
                 Ok(Some(header))
             }
             Size::Placed => {
-                self.unplaced = have >= PIECE_HEADER_LEN;
+                self.unplaced = have >= headers_len(&header);
                 Ok(None)
             }
             Size::Fits(total) if total >= DEPOSIT_MIN => {
@@ -76,7 +76,10 @@ impl Receiver {
     /// The next message where it does not start in the window.
     pub(super) fn peek_deposited(&mut self) -> Result<Option<MessageHeader>, FrameError> {
         match &self.state {
-            State::Whole { header, .. } => Ok(Some(*header)),
+            State::Whole { header, .. } => {
+                let header = *header;
+                Ok(Some(if header.more_fragments { self.first_piece(header) } else { header }))
+            }
             State::Piece { header, .. } => {
                 let header = *header;
                 Ok(Some(if is_fragment(&header) { header } else { self.first_piece(header) }))
@@ -93,10 +96,12 @@ impl Receiver {
                         self.front = total;
                         return Ok(Some(header));
                     }
-                    Size::Placed => self.unplaced = next.len == PIECE_HEADER_LEN,
+                    Size::Placed => self.unplaced = next.len >= headers_len(&header),
                     // Behind a piece even the smallest fragment goes to its place.
-                    Size::Fits(_) if of_piece && is_fragment(&header) && self.reads_small_piece() => {
-                        self.unplaced = next.len == PIECE_HEADER_LEN;
+                    Size::Fits(_)
+                        if of_piece && self.waits_for_place(&header) && self.reads_small_piece() =>
+                    {
+                        self.unplaced = next.len >= headers_len(&header);
                     }
                     Size::Fits(total) if total >= DEPOSIT_MIN => {
                         if let Found::Wait = self.find_blocks(&header, total, next.octets()) {
@@ -176,7 +181,8 @@ impl Receiver {
 
     pub(super) fn check(&self, header: &MessageHeader) -> Result<Size, FrameError> {
         let total = (header.size as usize).saturating_add(HEADER_LEN);
-        if self.deposits && is_fragment(header) && (total >= DEPOSIT_MIN || total > self.max_message) {
+        let large = total >= DEPOSIT_MIN || total > self.max_message;
+        if self.deposits && large && self.waits_for_place(header) {
             Ok(Size::Placed)
         } else if total <= self.max_message {
             Ok(Size::Fits(total))

@@ -79,12 +79,12 @@ impl ReadBuf {
     }
 
     /// Whether the rest of a large message is received into it: waiting until it is full is right then. What is handed out in
-    /// chunks starts at the front, without a header, and is not waited for.
+    /// chunks starts near the front, without a header, and is not waited for.
     #[inline]
     #[must_use]
     pub fn is_deposit(&self) -> bool {
         let Lent { from, ahead, loan, .. } = &*self.0;
-        self.0.deposit.is_some() && (*from > 0 || ahead.is_some() || loan.is_some())
+        self.0.deposit.is_some() && (*from >= HEADER_LEN || ahead.is_some() || loan.is_some())
     }
 
     /// Copies octets that were received elsewhere into it, and says how many: for whoever receives a header first.

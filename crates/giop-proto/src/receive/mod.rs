@@ -33,7 +33,6 @@ use crate::pool::BufferPool;
 use blocks::{Found, Parted};
 pub use lent::ReadBuf;
 use lent::{Deposit, Lent, Next};
-use pieces::is_fragment;
 use place::Place;
 pub use place::{AlignedBuffer, DepositTarget, Loan, Returned};
 pub use stream::{CHUNK, Chunk, STREAM_START, Streams};
@@ -106,6 +105,8 @@ pub struct Receiver {
     largest: usize,
     /// A fragment of which a part came waits for its place.
     unplaced: bool,
+    /// Fragments of GIOP 1.1 do that as well.
+    places_nameless: bool,
     /// Whether large messages are read to their place.
     deposits: bool,
     /// The message that is not complete, while the window for its next octets is with the reader: only where nothing is
@@ -184,6 +185,7 @@ impl Receiver {
             first: 0,
             largest: 0,
             unplaced: false,
+            places_nameless: false,
             deposits,
             staged: None,
             streams: None,
@@ -451,6 +453,9 @@ impl Receiver {
                 if self.from == self.to {
                     self.state = State::Early { next, of_piece: false };
                 }
+                if self.front_streams {
+                    self.begin_stream(octets.len());
+                }
                 octets
             }
             State::Piece { header, mut buf } => {
@@ -510,7 +515,7 @@ impl Receiver {
                 buf.to = if fits { buf.to.max(total) } else { buf.to };
                 fits
             }
-            Decision::Whole if is_fragment(&header) => false,
+            Decision::Whole if self.waits_for_place(&header) => false,
             Decision::Whole => match self.find_blocks(&header, total, here) {
                 Found::Wait => buf.from < buf.to,
                 Found::No if total <= buf.buffer.capacity() => {

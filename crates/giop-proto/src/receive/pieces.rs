@@ -1,4 +1,4 @@
-//! The pieces of a GIOP 1.2 message, each read to its place behind those before it.
+//! The pieces of a GIOP 1.2 message, each read to its place behind those before it; and those of a GIOP 1.1 request that is streamed.
 
 use giop_codec::Version;
 use giop_codec::giop::{MessageHeader, MessageType, RequestId};
@@ -9,18 +9,35 @@ use crate::message::word;
 use crate::pool::Buffer;
 
 impl Receiver {
-    /// The fragment that waits for a place, and the id in it: [`place`](Self::place) it or
+    /// The fragment that waits for a place, and the id in it, which GIOP 1.1 has not: [`place`](Self::place) it or
     /// [`skip_unplaced`](Self::skip_unplaced) it.
     #[inline]
-    pub(crate) fn unplaced(&mut self) -> Option<(MessageHeader, RequestId)> {
+    pub(crate) fn unplaced(&mut self) -> Option<(MessageHeader, Option<RequestId>)> {
         if std::mem::take(&mut self.unplaced) { self.partial_fragment() } else { None }
     }
 
     #[cold]
-    fn partial_fragment(&self) -> Option<(MessageHeader, RequestId)> {
+    fn partial_fragment(&self) -> Option<(MessageHeader, Option<RequestId>)> {
         let octets = self.come();
         let header = MessageHeader::decode(octets.first_chunk::<HEADER_LEN>()?).ok()?;
-        Some((header, word(header.order, octets)?))
+        match header.version {
+            Version::V1_2 => Some((header, Some(word(header.order, octets)?))),
+            _ => Some((header, None)),
+        }
+    }
+
+    /// Says whether the fragments of a GIOP 1.1 request are, or may become, those of a stream: then they wait for a place like
+    /// those of GIOP 1.2.
+    #[inline]
+    pub(crate) fn set_places_nameless(&mut self, places: bool) {
+        self.places_nameless = places;
+    }
+
+    /// Whether it is a fragment whose place the connection knows.
+    #[inline]
+    pub(super) fn waits_for_place(&self, header: &MessageHeader) -> bool {
+        is_fragment(header)
+            || self.places_nameless && header.kind == MessageType::Fragment && header.version == Version::V1_1
     }
 
     /// What came of the message that is not all there, as far as it is in no buffer of its own.
@@ -59,8 +76,8 @@ impl Receiver {
     /// Throws the payload of the waiting fragment away as it comes: [`front`](Self::front) has its headers.
     #[cold]
     pub(crate) fn skip_unplaced(&mut self, header: &MessageHeader) {
-        self.front = PIECE_HEADER_LEN;
-        self.skip = (header.size as usize).saturating_sub(PIECE_HEADER_LEN - HEADER_LEN);
+        self.front = headers_len(header);
+        self.skip = (header.size as usize).saturating_sub(headers_len(header) - HEADER_LEN);
         self.skip_size = self.skip;
         if let State::Early { .. } = self.state {
             self.expect = 0;
@@ -129,6 +146,11 @@ impl Receiver {
         self.state = State::Early { next: buf.next, of_piece: true };
         self.keep_box(buf);
     }
+}
+
+/// The length of the headers of such a fragment.
+pub(super) fn headers_len(header: &MessageHeader) -> usize {
+    if header.version >= Version::V1_2 { PIECE_HEADER_LEN } else { HEADER_LEN }
 }
 
 /// Whether it is a fragment that can go behind the pieces before it.

@@ -3,13 +3,14 @@
 //!
 //! The start of such a request, 16 to 64 KiB, is handed out like a message. Nothing more is read until somebody asks for it; then
 //! it is read into chunk buffers, of which a few are kept until they are taken. Then the peer waits: a streamed request has the
-//! connection for itself. One that comes in GIOP 1.2 fragments (`stream_pieces.rs`) shares it between two of them.
+//! connection for itself. One that comes in fragments (`stream_pieces.rs`) shares it between two of them.
 
 use std::collections::VecDeque;
 use std::fmt;
 
 use bytes::{Bytes, BytesMut};
 use giop_codec::giop::{MessageHeader, MessageType};
+use giop_codec::{ByteOrder, Version};
 
 use super::lent::{Deposit, Lent, Next, ReadBuf};
 use super::memory::STARVED_WINDOW;
@@ -29,6 +30,9 @@ const WAITING: usize = 4;
 
 /// Pieces of fewer octets are gathered into one chunk, so that they pin no window.
 const TINY: usize = 4 * 1024;
+
+/// The alignment of elements in chunks.
+const ELEMENT_ALIGN: usize = 8;
 
 /// Says which requests are handed out before their payload is there.
 pub trait Streams: fmt::Debug + Send + Sync {
@@ -77,6 +81,9 @@ pub(super) struct Stream {
     pub(super) come: u64,
     /// Octets of it, as far as that is known.
     all: u64,
+    /// Where its first octet lies within elements, modulo their alignment: chunks are read to where these are aligned. `None`: it is
+    /// of octets.
+    phase: Option<usize>,
     chunks: VecDeque<Bytes>,
     /// What comes behind these.
     gathered: BytesMut,
@@ -97,6 +104,12 @@ impl Stream {
     /// Whether all of it has come.
     fn is_whole(&self) -> bool {
         self.left == 0 && !self.more
+    }
+
+    /// Where the next octet lies within elements, modulo their alignment.
+    fn next_phase(&self) -> usize {
+        let behind = (self.come % ELEMENT_ALIGN as u64) as usize;
+        self.phase.map_or(0, |phase| (phase + behind) % ELEMENT_ALIGN)
     }
 
     fn is_full(&self) -> bool {
@@ -137,6 +150,7 @@ impl Receiver {
         header.kind == MessageType::Request
             && total as u64 <= self.max_stream.saturating_add(DEPOSIT_MIN as u64)
             && self.stream.is_none()
+            && !self.places_nameless
             && (!header.more_fragments || self.takes_pieces(header))
     }
 
@@ -183,6 +197,7 @@ impl Receiver {
             after_large: left >= DEPOSIT_MIN,
             come: 0,
             all: left as u64,
+            phase: None,
             chunks: VecDeque::new(),
             gathered: BytesMut::new(),
             demand: Demand::Nothing,
@@ -194,6 +209,14 @@ impl Receiver {
     pub(crate) fn expect_stream(&mut self, octets: u64) {
         if let Some(stream) = self.stream.as_mut().filter(|stream| stream.more) {
             stream.all = stream.all.max(octets);
+        }
+    }
+
+    /// Says that the stream is of elements that are aligned to eight octets or less, and that its first octet is that far behind
+    /// the start of one.
+    pub(crate) fn align_stream(&mut self, phase: usize) {
+        if let Some(stream) = &mut self.stream {
+            stream.phase = Some(phase % ELEMENT_ALIGN);
         }
     }
 
@@ -380,12 +403,10 @@ impl Receiver {
     pub(super) fn chunk_buffer(&mut self) -> ReadBuf {
         let Some(stream) = &self.stream else { return self.window_with(&[]) };
         let (left, more) = (stream.left, stream.more);
+        let from = stream.next_phase();
         // Behind a piece the headers of the next one are read, else those of a message.
-        let mut header = MessageHeader::new(
-            giop_codec::Version::V1_2,
-            giop_codec::ByteOrder::NATIVE,
-            MessageType::Request,
-        );
+        let version = if self.places_nameless { Version::V1_1 } else { Version::V1_2 };
+        let mut header = MessageHeader::new(version, ByteOrder::NATIVE, MessageType::Request);
         header.more_fragments = more;
         let place = std::mem::take(&mut self.place);
         if let Place::Waiting(loan) = place {
@@ -401,11 +422,12 @@ impl Receiver {
         if !self.deposits {
             return self.empty_window();
         }
-        let buffer = (self.pool.try_take(left.min(CHUNK)))
-            .or_else(|| self.pool.try_take(left.min(WINDOW)))
+        let total = from.saturating_add(left);
+        let buffer = (self.pool.try_take(total.min(CHUNK)))
+            .or_else(|| self.pool.try_take(total.min(WINDOW)))
             .unwrap_or_else(|| self.pool.take_unpooled(STARVED_WINDOW));
-        let to = buffer.capacity().min(left).min(CHUNK);
-        self.lend(buffer, 0, to, Some(Deposit { header, total: left }))
+        let to = buffer.capacity().min(total).min(CHUNK);
+        self.lend(buffer, from, to, Some(Deposit { header, total }))
     }
 
     /// Octets of the stream came, or none.
@@ -444,7 +466,7 @@ impl Receiver {
             self.give_back(buf);
         } else {
             let octets = self.pool.share(std::mem::take(&mut buf.buffer));
-            self.push_chunk(octets.slice(..here));
+            self.push_chunk(octets.slice(buf.from..buf.from + here));
             self.keep_box(buf);
         }
     }

@@ -1,21 +1,23 @@
-//! Streamed requests that come in GIOP 1.2 fragments: their payload is taken piece by piece.
+//! Streamed requests that come in fragments: their payload is taken piece by piece.
 //!
 //! Of a large piece the rest is read like that of a message in one piece, with the headers of the next one behind it; small ones
-//! are cut from a window. Between two pieces other messages may come.
+//! are cut from a window. Between two pieces other messages may come. Fragments of GIOP 1.1 do not say what they belong to: while
+//! there may be some of a stream, no other stream begins.
 
 use bytes::Bytes;
 use giop_codec::Version;
 use giop_codec::giop::{MessageHeader, MessageType};
 
-use super::{DEPOSIT_MIN, PIECE_HEADER_LEN, Receiver, STREAM_START, State};
+use super::pieces::headers_len;
+use super::{DEPOSIT_MIN, Receiver, STREAM_START, State};
 
 impl Receiver {
-    /// Whether a request that comes in pieces may be streamed: in GIOP 1.1 they do not say what they belong to.
+    /// Whether a request that comes in pieces may be streamed.
     pub(super) fn takes_pieces(&self, header: &MessageHeader) -> bool {
-        self.deposits && header.version >= Version::V1_2
+        self.deposits && header.version >= Version::V1_1
     }
 
-    /// A first piece stands in front, all of it: it may be the start of a streamed request. Then it is announced as a message that
+    /// A piece stands in front, all of it: if it is a first one, it may be the start of a streamed request. Then it is announced as a message that
     /// is whole but for its stream.
     #[cold]
     pub(super) fn first_piece(&mut self, header: MessageHeader) -> MessageHeader {
@@ -47,14 +49,14 @@ impl Receiver {
     }
 
     /// Octets that have come of the payload of the fragment that waits for a place.
-    pub(crate) fn come_of_piece(&self) -> &[u8] {
-        self.come().get(PIECE_HEADER_LEN..).unwrap_or_default()
+    pub(crate) fn come_of_piece(&self, header: &MessageHeader) -> &[u8] {
+        self.come().get(headers_len(header)..).unwrap_or_default()
     }
 
     /// Takes the fragment that waits for a place out of the window. What has come of its payload is gone; says how much is to come.
     pub(crate) fn enter_piece(&mut self, header: &MessageHeader) -> usize {
-        let size = (header.size as usize).saturating_sub(PIECE_HEADER_LEN - super::HEADER_LEN);
-        let left = size.saturating_sub(self.come_of_piece().len());
+        let size = (header.size as usize).saturating_sub(headers_len(header) - super::HEADER_LEN);
+        let left = size.saturating_sub(self.come_of_piece(header).len());
         self.state = State::Window;
         self.from = self.to;
         self.emptied();
@@ -67,9 +69,10 @@ impl Receiver {
     pub(crate) fn begin_piece(&mut self, header: &MessageHeader) {
         let here = match (&self.state, &self.window) {
             (State::Window, Some(window)) => {
-                window.buffer.view(self.to.min(self.from + PIECE_HEADER_LEN)..self.to)
+                window.buffer.view(self.to.min(self.from + headers_len(header))..self.to)
             }
-            _ => Bytes::new(),
+            // What was read with the header.
+            _ => Bytes::copy_from_slice(self.come_of_piece(header)),
         };
         let left = self.enter_piece(header);
         self.next_piece(header, left, here);
@@ -79,7 +82,7 @@ impl Receiver {
     #[cold]
     pub(crate) fn stream_front(&mut self, header: &MessageHeader) {
         let octets = self.take_front();
-        let payload = octets.slice(octets.len().min(PIECE_HEADER_LEN)..);
+        let payload = octets.slice(octets.len().min(headers_len(header))..);
         drop(octets);
         self.next_piece(header, 0, payload);
     }

@@ -1,9 +1,13 @@
 //! A server with a streamed operation.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use giop_proto::{BufferPool, Config, Limits, Role, Streams};
+use giop_codec::giop::RequestId;
+use giop_proto::receive::CHUNK;
+use giop_proto::{BufferPool, Chunk, Config, IncomingRequest, Limits, Loan, Returned, Role, Streams};
 
+use super::messages::Ask;
 use super::{Cut, Pair};
 
 /// Streams `ping` of the object `streamed`.
@@ -34,4 +38,74 @@ pub fn pair(cut: Cut) -> Pair {
 
 pub fn body(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 31 + i / 251) as u8).collect()
+}
+
+pub fn ask(id: u32, len: usize) -> Ask {
+    Ask { id, key: b"streamed".to_vec(), body: body(len), ..Ask::default() }
+}
+
+/// What is next that was asked for: `ping` without arguments.
+pub fn next(pair: &mut Pair, id: u32) {
+    pair.server.inject(&Ask { id, ..Ask::default() }.octets());
+    pair.drive();
+    let request = pair.request();
+    assert_eq!((request.id(), request.coming()), (RequestId(id), 0));
+    pair.server.conn.finish_request(request.token());
+}
+
+/// Memory for so many octets.
+pub fn loan(len: usize) -> Box<Loan> {
+    Loan::new(Box::new(vec![0u8; len]), 0, len as u64).map_err(|(_, error)| error).unwrap()
+}
+
+/// Lends memory in blocks for as long as something comes into it. Gives what came, and how it ended.
+pub fn place(pair: &mut Pair, request: &IncomingRequest, block: usize, left: usize) -> (Vec<u8>, Chunk) {
+    let (token, mut come) = (request.token(), Vec::new());
+    loop {
+        match pair.server.conn.take_ready_chunk(token) {
+            Chunk::Octets(octets) => {
+                assert!(!octets.is_empty() && octets.len() <= CHUNK);
+                come.extend_from_slice(&octets);
+                continue;
+            }
+            Chunk::Pending => {}
+            end => return (come, end),
+        }
+        let left = left - come.len();
+        if left == 0 {
+            assert!(pair.server.conn.abandon_stream(token).is_none());
+            return (come, Chunk::End);
+        }
+        let loan = loan(block.min(left));
+        pair.server.conn.lend(token, loan, pair.now).unwrap();
+        loop {
+            let before = pair.server.read;
+            match pair.server.conn.take_loan() {
+                Returned::Loan(loan) => {
+                    let (octets, filled, failed) = loan.end::<Vec<u8>>().unwrap();
+                    assert!(failed.is_none());
+                    come.extend_from_slice(&octets[..filled]);
+                    break;
+                }
+                Returned::Pending => {
+                    pair.wait(Duration::from_millis(1));
+                    if pair.server.read == before && !pair.server.conn.has_chunk() {
+                        return (come, Chunk::Pending);
+                    }
+                }
+                Returned::Nothing => panic!("it is lost"),
+            }
+        }
+    }
+}
+
+/// Takes the whole payload of the request in blocks.
+pub fn placed(pair: &mut Pair, request: &IncomingRequest, block: usize, len: usize) -> Vec<u8> {
+    let mut octets = request.arguments().rest().to_vec();
+    let left = len - octets.len();
+    pair.server.conn.open_stream(request.token(), left as u64);
+    let (rest, end) = place(pair, request, block, left);
+    assert_eq!(end, Chunk::End);
+    octets.extend(rest);
+    octets
 }

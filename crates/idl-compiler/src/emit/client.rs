@@ -121,7 +121,7 @@ impl Cx<'_> {
             Some(_) => (quote!(invoke_from), quote!(send_oneway_from)),
             None => (quote!(invoke), quote!(send_oneway)),
         };
-        let source = source.map(|source| quote!(#source,));
+        let source = source.map(|source| quote!(::core::convert::From::from(#source),));
         let remote = if method.oneway {
             quote!(#v1::#send_oneway(__zorb_target, &__ZORB_OPERATION, #source #encode).await)
         } else {
@@ -148,10 +148,9 @@ impl Cx<'_> {
 
     /// What a local servant is called with.
     pub(super) fn local_arguments(&self, method: &Method) -> Vec<TokenStream> {
-        let v1 = &self.v1;
         let argument = |param: &super::method::Parameter| {
             let name = &param.name;
-            if param.stream { quote!(#v1::ByteStream::from(#name)) } else { quote!(#name) }
+            if param.stream { quote!(::core::convert::From::from(#name)) } else { quote!(#name) }
         };
         method.sent().map(argument).chain(method.context_name().map(|_| quote!(__zorb_context))).collect()
     }

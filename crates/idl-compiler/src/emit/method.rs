@@ -297,7 +297,7 @@ impl Cx<'_> {
             .map(|param| {
                 let name = param.ident();
                 let ty = if param.stream {
-                    self.stream_type(side)
+                    self.stream_type(depth, param.ty, side)
                 } else if param.is_inout() {
                     self.inout_type(depth, param.ty, side)
                 } else {

@@ -111,11 +111,24 @@ impl Cx<'_> {
     }
 
     /// The type of a `@stream` parameter.
-    pub(super) fn stream_type(&self, side: Side) -> TokenStream {
+    pub(super) fn stream_type(&self, depth: usize, u: Use, side: Side) -> TokenStream {
         let v1 = &self.v1;
-        match side {
-            Side::Client | Side::Call => into(quote!(#v1::ByteSource), side),
-            Side::Servant | Side::Local => quote!(#v1::ByteStream),
+        let item = self.streamed_element(depth, u);
+        match (side, item) {
+            (Side::Client | Side::Call, None) => into(quote!(#v1::ByteSource), side),
+            (Side::Client | Side::Call, Some(item)) => into(quote!(#v1::SeqSource<#item>), side),
+            (Side::Servant | Side::Local, None) => quote!(#v1::ByteStream),
+            (Side::Servant | Side::Local, Some(item)) => quote!(#v1::SeqStream<#item>),
+        }
+    }
+
+    /// The type of the elements of a `@stream` parameter; `None` for octets.
+    pub(super) fn streamed_element(&self, depth: usize, u: Use) -> Option<TokenStream> {
+        match self.model.stripped(u.ty) {
+            Type::Sequence { element, .. } if self.seq_form(*element) != SeqForm::Bytes => {
+                Some(self.ty(depth, Use::of(*element, false)))
+            }
+            _ => None,
         }
     }
 

@@ -365,11 +365,20 @@ impl Cx<'_> {
             return TokenStream::new();
         }
         let types = method.sent().map(|param| match param.stream {
-            true => quote!(#v1::StreamStart),
+            true => match self.streamed_element(depth, param.ty) {
+                Some(item) => quote!(#v1::SeqStart<#item>),
+                None => quote!(#v1::StreamStart),
+            },
             false => self.decoded(depth, param.ty, param.is_inout()),
         });
         let types = types.chain(method.context_name().map(|_| quote!(#v1::Context)));
-        let streams = method.sent().filter(|param| param.stream).map(|param| &param.name);
+        let streams = method.sent().filter(|param| param.stream).map(|param| {
+            let name = &param.name;
+            match self.streamed_element(depth, param.ty) {
+                Some(_) => quote!(seq_stream(#name)),
+                None => quote!(byte_stream(#name)),
+            }
+        });
         quote! {
             let (#(#names,)*) = match __zorb_request.decode(|__zorb_d| {
                 ::core::result::Result::Ok((#(<#types as #v1::CdrDecode>::decode(__zorb_d)?,)*))
@@ -378,7 +387,7 @@ impl Cx<'_> {
                 ::core::result::Result::Err(__zorb_x) => return __zorb_request.bad_arguments(__zorb_x),
             };
             #(
-                let __zorb_stream = match __zorb_request.byte_stream(#streams) {
+                let __zorb_stream = match __zorb_request.#streams {
                     ::core::result::Result::Ok(__zorb_s) => __zorb_s,
                     ::core::result::Result::Err(__zorb_x) => return __zorb_request.bad_arguments(__zorb_x),
                 };

@@ -39,21 +39,19 @@ impl Resolver<'_> {
         }
     }
 
-    /// `@stream` says that the octets of the last argument are taken while they come.
+    /// `@stream` says that the elements of the last argument are taken while they come.
     pub(super) fn check_streams(&mut self, params: &[Param]) {
         let last = params.iter().rposition(|param| param.direction != Direction::Out);
         for (index, param) in params.iter().enumerate() {
             let Some(annotation) = param.annotations.get("stream") else { continue };
-            let octets = match self.model.stripped(param.ty) {
-                Type::Sequence { element, bound: None } => {
-                    matches!(self.model.stripped(*element), Type::Primitive(Primitive::Octet))
-                }
+            let streams = match self.model.stripped(param.ty) {
+                Type::Sequence { element, bound: None } => self.may_stream(*element),
                 _ => false,
             };
             let name = &param.name;
-            let (message, note) = if !octets {
+            let (message, note) = if !streams {
                 let ty = self.model.describe(param.ty);
-                let note = "only `sequence<octet>` without a bound can be taken while it comes";
+                let note = "only a sequence of `octet`, `char`, integers, `float`, `double` or `long double` can be taken while it comes, without a bound and without a range of its elements";
                 (format!("`@stream` on a parameter of type `{ty}`"), note)
             } else if param.direction != Direction::In {
                 let note = "an argument that comes back must be there whole";
@@ -66,6 +64,15 @@ impl Resolver<'_> {
             };
             let error = Diagnostic::error("bad-annotation", annotation.span, message);
             self.report(error.note(note));
+        }
+    }
+
+    /// Elements whose octets are the same wherever they stand, and all of which are values.
+    fn may_stream(&self, element: TypeId) -> bool {
+        match self.model.stripped(element) {
+            Type::Primitive(Primitive::Boolean | Primitive::WChar) => false,
+            Type::Primitive(_) => self.model.ranged_typedef(element).is_none(),
+            _ => false,
         }
     }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
+use giop_codec::cdr::{CdrDecode, Decoder, Encoder};
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{
     AddressingDisposition, LocateRequestHeader, LocateStatus, MessageType, ReplyStatus, ResponseFlags,
@@ -33,7 +33,7 @@ use outgoing::Outgoing;
 use crate::link::{Link, OnewayError, Started, now};
 use crate::reference::{Binding, ObjectRef, SyncScope};
 use crate::serve::inherited_deadline;
-use crate::source::{ByteSource, Given};
+use crate::source::{LastArgument, LastGiven, Unit};
 use crate::trace::{self, Way};
 
 /// How often a server may send a call elsewhere.
@@ -118,14 +118,14 @@ where
 /// Calls an operation whose last argument is a `@stream`: `encode` encodes those before it. Called by generated stubs.
 ///
 /// # Errors
-/// As [`invoke`]; BAD_PARAM when the source fails, see [`ByteSource`].
+/// As [`invoke`]; BAD_PARAM when the source fails, see [`ByteSource`](crate::ByteSource).
 ///
 /// # Cancel safety
 /// As [`invoke`]; but where octets are read from a source, and not all are sent, the connection is closed, which nobody else uses.
 pub async fn invoke_from<R, E>(
     target: &ObjectRef,
     operation: &'static Operation,
-    source: ByteSource,
+    source: LastArgument,
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
     decode: impl Fn(&mut Decoder<'_>) -> Result<R, DecodeError> + Send + Sync,
     raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>> + Send + Sync,
@@ -135,8 +135,10 @@ where
 {
     let response = ResponseFlags::Target;
     let reply = match source.given() {
-        Given::Octets(octets) => transact(target, operation, response, &with(&encode, octets)).await?,
-        Given::Payload(payload) => {
+        LastGiven::Octets(octets, unit) => {
+            transact(target, operation, response, &with(&encode, octets, unit)).await?
+        }
+        LastGiven::Payload(payload) => {
             Box::pin(streamed::transact(target, operation, response, &encode, payload)).await?
         }
     };
@@ -153,23 +155,28 @@ where
 pub async fn send_oneway_from(
     target: &ObjectRef,
     operation: &'static Operation,
-    source: ByteSource,
+    source: LastArgument,
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
 ) -> Result<(), SystemException> {
     match source.given() {
-        Given::Octets(octets) => send_oneway(target, operation, with(&encode, octets)).await,
-        Given::Payload(payload) => Box::pin(streamed::send_oneway(target, operation, &encode, payload)).await,
+        LastGiven::Octets(octets, unit) => send_oneway(target, operation, with(&encode, octets, unit)).await,
+        LastGiven::Payload(payload) => {
+            Box::pin(streamed::send_oneway(target, operation, &encode, payload)).await
+        }
     }
 }
 
-/// The encoding of arguments with octets behind them.
+/// The encoding of arguments with a sequence of these octets behind them.
 fn with(
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
     octets: Bytes,
+    of: Unit,
 ) -> impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync {
     move |e| {
         encode(e)?;
-        octets.encode(e)
+        of.encode_start(octets.len(), e)?;
+        e.put_shared_ref(&octets);
+        Ok(())
     }
 }
 

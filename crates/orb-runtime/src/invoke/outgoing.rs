@@ -13,6 +13,7 @@ use giop_codec::giop::{
 use super::{Arguments, Operation};
 use crate::link::{Flow, Link, Plain, Started};
 use crate::reference::{Binding, ObjectRef};
+use crate::source::Unit;
 
 /// A request that is about to be encoded.
 pub(super) struct Outgoing<'a> {
@@ -24,8 +25,8 @@ pub(super) struct Outgoing<'a> {
     operation: &'static Operation,
     response: ResponseFlags,
     addressing: Option<AddressingDisposition>,
-    /// Octets of a last argument that follow what is encoded.
-    payload: Option<u32>,
+    /// How many octets of a last argument follow what is encoded, and what they are of.
+    payload: Option<(u32, Unit)>,
 }
 
 impl<'a> Outgoing<'a> {
@@ -42,9 +43,9 @@ impl<'a> Outgoing<'a> {
         Self { target, binding, link, announce, operation, response, addressing, payload: None }
     }
 
-    /// The same with a sequence of octets as its last argument, of which only the count is encoded.
-    pub(super) fn with_payload(self, octets: u32) -> Self {
-        Self { payload: Some(octets), ..self }
+    /// The same with a sequence of so many octets as its last argument, of which only the count is encoded.
+    pub(super) fn with_payload(self, octets: u32, of: Unit) -> Self {
+        Self { payload: Some((octets, of)), ..self }
     }
 
     /// What its header says, if that is what all requests of the operation say.
@@ -83,8 +84,8 @@ impl<'a> Outgoing<'a> {
             }
             arguments(e)?;
         }
-        if let Some(octets) = self.payload {
-            e.put_u32(octets);
+        if let Some((octets, of)) = self.payload {
+            of.encode_start(octets as usize, e)?;
             announce_message(e, MessageHeader::SIZE_AT, octets.into())?;
             return Ok(None);
         }

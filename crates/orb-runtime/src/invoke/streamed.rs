@@ -70,8 +70,8 @@ pub(super) async fn transact(
                 }
             }
         }
-        let request =
-            Outgoing::new(target, &binding, link, operation, response, addressing).with_payload(count);
+        let request = Outgoing::new(target, &binding, link, operation, response, addressing)
+            .with_payload(count, payload.unit());
         let (pending, mut started) = match link.begin_call(deadline, binding.version, None, begun) {
             Ok(begun) => begun,
             Err(error) if attempts.again(&error) => {
@@ -174,7 +174,8 @@ pub(super) async fn send_oneway(
     loop {
         let Alone { binding, lease } = target.bound_alone(deadline).await?;
         let link = lease.link();
-        let request = Outgoing::new(target, &binding, link, operation, response, None).with_payload(count);
+        let request = Outgoing::new(target, &binding, link, operation, response, None)
+            .with_payload(count, payload.unit());
         let mut started = link.begin_oneway(binding.version, None);
         encode_start(&request, &mut started, link, encode, operation, &payload)?;
         let lost = match link.begin_payload(started.encoder, count.into()) {
@@ -197,7 +198,7 @@ pub(super) async fn send_oneway(
     }
 }
 
-/// The count of the sequence.
+/// The octets of the sequence.
 fn count(payload: &Payload) -> Result<u32, SystemException> {
     u32::try_from(payload.len()).map_err(|_| too_long(payload))
 }

@@ -20,9 +20,14 @@ pub(crate) enum Lent {
 }
 
 impl Link {
-    /// Says that somebody will take the payload of that request, so many octets.
-    pub(crate) fn open_stream(&self, token: ServeToken, octets: u64) {
-        self.lock().machine.open_stream(token, octets);
+    /// Says that somebody will take the payload of that request, so many octets; where it is of elements, the first of these
+    /// octets lies at that place within one.
+    pub(crate) fn open_stream(&self, token: ServeToken, octets: u64, phase: Option<usize>) {
+        let mut state = self.lock();
+        state.machine.open_stream(token, octets);
+        if let Some(phase) = phase {
+            state.machine.align_stream(token, phase);
+        }
     }
 
     /// The largest payload that may come as a stream.

@@ -22,8 +22,8 @@ use crate::source::{ByteSource, Given, Payload};
 /// A sequence of more than 64 KiB is handed to the servant while it still comes. Nothing more is read until chunks are asked for;
 /// they have up to 256 KiB, and when four of them wait, the connection is not read until one is taken, so the sender waits as
 /// well. Nothing else comes through the connection until all octets are taken or the stream is dropped, which skips the rest; only
-/// between the fragments of one that comes in GIOP 1.2 fragments there may be other messages. Smaller sequences, those that came in
-/// GIOP 1.1 fragments and those in the memory of callers in this process are one chunk.
+/// between the fragments of one that comes in fragments there may be other messages. Smaller sequences and those in the memory of
+/// callers in this process are one chunk.
 ///
 /// Beside chunks and [`collect`](Self::collect), the octets may be read straight to their place:
 /// [`into_aligned`](Self::into_aligned) memory of the ORB's, or the servant's own by [`deposit_into`](Self::deposit_into).
@@ -98,7 +98,10 @@ impl ByteStream {
         Ok(octets.into())
     }
 
-    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, SystemException>>> {
+    pub(super) fn poll_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, SystemException>>> {
         if !self.first.is_empty() || self.refused.is_some() {
             return Poll::Ready(self.ready_chunk().transpose());
         }
@@ -252,19 +255,30 @@ impl ServerRequest {
     /// The count is of more octets than the message has.
     pub fn byte_stream(&self, start: StreamStart) -> Result<ByteStream, DecodeError> {
         let StreamStart { count, first, at } = start;
+        self.stream_of(count as u64, first, at, None)
+    }
+
+    /// So many octets, of which the first are there; the next one lies at `phase` within an element, where they are elements.
+    pub(super) fn stream_of(
+        &self,
+        octets: u64,
+        first: Bytes,
+        at: usize,
+        phase: Option<usize>,
+    ) -> Result<ByteStream, DecodeError> {
         let coming = self.link.as_ref().map_or(0, |_| self.current.coming());
-        if count > first.len().saturating_add(coming) {
+        if octets > first.len().saturating_add(coming) as u64 {
             return Err(DecodeError::new(DecodeErrorKind::LengthBeyondData, at));
         }
         let mut stream = ByteStream {
-            left: count as u64,
+            left: octets,
             first,
             rest: None,
             pool: Some(Arc::clone(self.current.core().pool())),
             refused: None,
             source: None,
         };
-        if let Some(link) = self.link.as_ref().filter(|_| count > stream.first.len()) {
+        if let Some(link) = self.link.as_ref().filter(|_| octets > stream.first.len() as u64) {
             let limit = link.max_stream_size();
             if stream.left > limit {
                 let exception = SystemException::new(
@@ -273,12 +287,12 @@ impl ServerRequest {
                     CompletionStatus::No,
                 );
                 let text = format!(
-                    "a stream of {count} octets is over the limit of {limit}: raise it by `Limits::max_stream_size`"
+                    "a stream of {octets} octets is over the limit of {limit}: raise it by `Limits::max_stream_size`"
                 );
                 (stream.first, stream.refused) = (Bytes::new(), Some(Box::new(exception.because(text))));
                 return Ok(stream);
             }
-            link.open_stream(self.to.token, (count - stream.first.len()) as u64);
+            link.open_stream(self.to.token, octets - stream.first.len() as u64, phase);
             stream.rest = Some(Rest { link: Arc::clone(link), token: self.to.token });
         }
         Ok(stream)

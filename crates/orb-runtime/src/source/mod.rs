@@ -2,6 +2,7 @@
 
 mod feed;
 mod payload;
+mod seq;
 
 use std::fmt;
 use std::io;
@@ -15,6 +16,8 @@ use tokio::io::AsyncRead;
 
 use feed::{Feed, FileFeed, ItemFeed, ReaderFeed};
 pub(crate) use payload::{KEPT, Payload, SourceError};
+pub use seq::{LastArgument, SeqSource};
+pub(crate) use seq::{LastGiven, Unit};
 
 /// The most octets that are taken from a source at a time.
 pub(crate) const CHUNK: usize = 256 * 1024;

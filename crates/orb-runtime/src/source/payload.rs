@@ -6,8 +6,8 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
 
-use super::CHUNK;
 use super::feed::{BoxError, Feed};
+use super::{CHUNK, Unit};
 
 /// The first octets of a source are kept for another attempt, while there are no more of them.
 pub(crate) const KEPT: u64 = CHUNK as u64;
@@ -21,6 +21,8 @@ const EMPTY: usize = 64;
 /// The octets of a source.
 pub(crate) struct Payload {
     len: u64,
+    /// What these are octets of.
+    unit: Unit,
     /// Octets that came from the feed.
     came: u64,
     feed: Box<dyn Feed>,
@@ -47,7 +49,18 @@ pub(crate) enum SourceError {
 
 impl Payload {
     pub(super) fn new(len: u64, feed: Box<dyn Feed>) -> Self {
-        Self { len, came: 0, feed, rest: Bytes::new(), kept: Some(Vec::new()), at: 0, given: 0 }
+        let unit = Unit::OCTET;
+        Self { len, unit, came: 0, feed, rest: Bytes::new(), kept: Some(Vec::new()), at: 0, given: 0 }
+    }
+
+    /// The same octets as elements.
+    pub(super) fn of(self, unit: Unit) -> Self {
+        Self { unit, ..self }
+    }
+
+    /// What its octets are of.
+    pub(crate) fn unit(&self) -> Unit {
+        self.unit
     }
 
     /// Octets of the whole.

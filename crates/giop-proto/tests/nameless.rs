@@ -1,0 +1,89 @@
+//! Streamed requests in fragments of GIOP 1.1, which do not say what they belong to.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod util;
+
+use giop_codec::Version;
+use giop_codec::giop::RequestId;
+use giop_proto::{Chunk, CloseReason, ProtocolError};
+use util::Cut;
+use util::messages::{Ask, cancel, fragmented};
+use util::streamed::{ask, body, next, pair, placed};
+
+#[test]
+fn fragments_without_a_name_end_with_their_request() {
+    let old = |id, len| Ask { version: Version::V1_1, ..ask(id, len) };
+    let pieces = fragmented(&old(2, 100_000).octets(), 20_000, 20_000);
+    for (first, step) in [(20_000, 20_000), (1_024, 1_016), (72, 50_000)] {
+        let later = old(6, 100_000);
+        let whole = fragmented(&later.octets(), first, step);
+        let mut pair = pair(Cut::Whole);
+        // One that is cancelled in its middle, while its taker waits and when nobody takes it any more.
+        for given_up in [false, true] {
+            pair.server.inject(&pieces[..2].concat());
+            pair.drive();
+            let request = pair.request();
+            assert_eq!(request.coming(), usize::MAX);
+            let token = request.token();
+            pair.server.conn.open_stream(token, 85_000);
+            if given_up {
+                assert!(pair.server.conn.abandon_stream(token).is_none());
+                pair.server.conn.finish_request(token);
+            } else {
+                while let Chunk::Octets(_) = pair.server.conn.take_chunk(token, pair.now) {}
+            }
+            pair.drive();
+            pair.server.inject(&cancel(Version::V1_1, 2));
+            pair.drive();
+            if !given_up {
+                assert_eq!(std::mem::take(&mut pair.server.cancelled), [token]);
+                while let Chunk::Octets(_) = pair.server.conn.take_chunk(token, pair.now) {}
+                pair.server.conn.finish_request(token);
+            }
+            // Another one comes, and is taken.
+            whole.iter().for_each(|piece| pair.server.inject(piece));
+            pair.drive();
+            let request = pair.request();
+            assert_eq!((request.id(), request.coming()), (RequestId(6), usize::MAX));
+            assert!(placed(&mut pair, &request, 30_000, 100_000) == later.body);
+            pair.server.conn.finish_request(request.token());
+            next(&mut pair, 8);
+        }
+        // One that is given up is thrown away to its end.
+        pair.server.inject(&pieces[0]);
+        pair.drive();
+        let request = pair.request();
+        pair.server.conn.finish_request(request.token());
+        pieces[1..].iter().for_each(|piece| pair.server.inject(piece));
+        whole.iter().for_each(|piece| pair.server.inject(piece));
+        pair.drive();
+        let request = pair.request();
+        assert!(placed(&mut pair, &request, 30_000, 100_000) == later.body);
+        pair.server.conn.finish_request(request.token());
+        next(&mut pair, 10);
+        // A fragment of nothing is a lie.
+        pair.server.inject(&pieces[1]);
+        pair.drive();
+        let reason = CloseReason::Protocol(ProtocolError::FragmentOrder);
+        assert_eq!(pair.server.conn.close_reason(), Some(&reason));
+    }
+}
+
+#[test]
+fn a_second_request_between_fragments_without_a_name_is_no_stream() {
+    let old = |id, len| Ask { version: Version::V1_1, ..ask(id, len) };
+    let pieces = fragmented(&old(2, 40_000).octets(), 1_024, 20_000);
+    let mut pair = pair(Cut::Whole);
+    pair.server.inject(&pieces[0]);
+    // It could stream, were it not for the one that has begun.
+    pair.server.inject(&ask(4, 100_000).octets());
+    pair.drive();
+    let request = pair.request();
+    assert_eq!((request.coming(), request.arguments().rest().len()), (0, 100_000));
+    pair.server.conn.finish_request(request.token());
+    pieces[1..].iter().for_each(|piece| pair.server.inject(piece));
+    pair.drive();
+    let request = pair.request();
+    assert_eq!(request.coming(), usize::MAX);
+    assert!(placed(&mut pair, &request, 9_000, 40_000) == body(40_000));
+}

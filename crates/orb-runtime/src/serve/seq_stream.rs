@@ -1,0 +1,334 @@
+//! Elements that come in chunks: what a servant gets for a `@stream` parameter that is no sequence of octets.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use futures_util::Stream;
+use giop_codec::cdr::{CdrDecode, Decoder, Element, FixedLayout, Seq};
+use giop_codec::exception::{CompletionStatus, SystemException};
+use giop_codec::{ByteOrder, DecodeError, DecodeErrorKind, Version};
+
+use super::request::ServerRequest;
+use super::stream::ByteStream;
+use crate::source::{ByteSource, SeqSource};
+
+/// Chunks of up to this size are copied together with an element of which a part came before.
+const SMALL: usize = 4 * 1024;
+
+/// The elements of a `@stream` parameter as a servant takes them: chunk by chunk, in memory that does not grow with them.
+///
+/// It is a [`ByteStream`] whose octets are numbers or characters: what is said there of sizes, of waiting and of connections holds
+/// here. Chunks have whole elements only, up to 256 KiB of them, in the byte order of this machine: views of what was received
+/// where the order is the same, else one pass over each chunk. An element that was cut by a read is copied, alone or with a
+/// small chunk.
+///
+/// ```
+/// # use orb_runtime::{SeqStream, SystemException};
+/// async fn sum(mut samples: SeqStream<f64>) -> Result<f64, SystemException> {
+///     let mut sum = 0.0;
+///     while let Some(chunk) = samples.next().await {
+///         sum += chunk?.iter().sum::<f64>();
+///     }
+///     Ok(sum)
+/// }
+/// ```
+pub struct SeqStream<T> {
+    octets: ByteStream,
+    /// Padding that stands before the first element.
+    padding: usize,
+    /// What was taken and not handed out: less than an element, or a chunk.
+    taken: Bytes,
+    order: ByteOrder,
+    marker: PhantomData<fn() -> T>,
+}
+
+impl<T: Element> SeqStream<T> {
+    /// Octets of an element.
+    const SIZE: usize = size_of::<T>();
+
+    fn new(octets: ByteStream, padding: usize, order: ByteOrder) -> Self {
+        Self { octets, padding, taken: Bytes::new(), order, marker: PhantomData }
+    }
+
+    /// Elements that were not handed out yet.
+    #[must_use]
+    pub fn remaining(&self) -> u64 {
+        let octets = self.octets.remaining() + self.taken.len() as u64;
+        octets.saturating_sub(self.padding as u64) / Self::SIZE as u64
+    }
+
+    /// The next chunk; `None` behind the last. There are no empty ones.
+    ///
+    /// # Errors
+    /// As [`ByteStream::next`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<Result<Seq<T>, SystemException>> {
+        std::future::poll_fn(|cx| self.poll_elements(cx)).await
+    }
+
+    /// All elements that are left, in one piece of memory. Those of which nothing was taken are read straight to their place, as by
+    /// [`ByteStream::into_aligned`]; in the other byte order one pass follows.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next); IMP_LIMIT, COMPLETED_NO, if there are more elements than `limit`.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the stream up: its rest is skipped.
+    pub async fn collect(mut self, limit: usize) -> Result<Seq<T>, SystemException> {
+        let octets = limit.saturating_mul(Self::SIZE).saturating_add(self.padding);
+        self.octets.len_within(octets.saturating_sub(self.taken.len()))?;
+        if self.padding == 0 && self.taken.is_empty() {
+            // A pass that swaps them reads them wherever they lie.
+            let align = if self.order.is_foreign() { 1 } else { align_of::<T>() };
+            return elements(self.octets.into_aligned(align, octets).await?, self.order);
+        }
+        // Memory is taken for what has come, not for what is announced.
+        let mut items = Vec::new();
+        while let Some(chunk) = self.next().await {
+            items.extend_from_slice(&chunk?);
+        }
+        Ok(items.into())
+    }
+
+    fn poll_elements(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Seq<T>, SystemException>>> {
+        loop {
+            let whole = self.taken.len() - self.taken.len() % Self::SIZE;
+            if whole > 0 {
+                return Poll::Ready(Some(elements(self.taken.split_to(whole), self.order)));
+            }
+            match ready!(self.octets.poll_chunk(cx)) {
+                Some(Ok(chunk)) => {
+                    if let Some(joined) = self.took(chunk) {
+                        return Poll::Ready(Some(joined));
+                    }
+                }
+                Some(Err(exception)) => {
+                    self.taken = Bytes::new();
+                    return Poll::Ready(Some(Err(exception)));
+                }
+                None => return Poll::Ready(None),
+            }
+        }
+    }
+
+    /// A chunk of octets came. Gives the elements that begin with what came before.
+    fn took(&mut self, mut chunk: Bytes) -> Option<Result<Seq<T>, SystemException>> {
+        let padding = self.padding.min(chunk.len());
+        chunk.advance(padding);
+        self.padding -= padding;
+        if self.taken.is_empty() {
+            self.taken = chunk;
+            return None;
+        }
+        let missing = Self::SIZE - self.taken.len();
+        if chunk.len() < missing {
+            self.taken = [self.taken.as_ref(), chunk.as_ref()].concat().into();
+            return None;
+        }
+        let cut = [self.taken.as_ref(), chunk.split_to(missing).as_ref()].concat();
+        let mut items = Vec::new();
+        let mut read = read_into(&cut, self.order, &mut items);
+        let whole = chunk.len() - chunk.len() % Self::SIZE;
+        let copies = whole <= SMALL || self.order.is_foreign();
+        if copies || Seq::<T>::from_view(chunk.slice(..whole)).is_none() {
+            read = read.and_then(|()| read_into(&chunk.split_to(whole), self.order, &mut items));
+        }
+        self.taken = chunk;
+        Some(read.map(|()| items.into()))
+    }
+}
+
+/// Whole elements as a view, or by one pass.
+fn elements<T: Element>(octets: Bytes, order: ByteOrder) -> Result<Seq<T>, SystemException> {
+    let mut d = Decoder::from_bytes(&octets, order, Version::V1_2);
+    d.read_seq(octets.len() / size_of::<T>()).map_err(no_memory)
+}
+
+/// Whole elements onto the end of others.
+fn read_into<T: Element>(octets: &[u8], order: ByteOrder, to: &mut Vec<T>) -> Result<(), SystemException> {
+    let mut d = Decoder::new(octets, order, Version::V1_2);
+    d.read_fixed_into(octets.len() / size_of::<T>(), to).map_err(no_memory)
+}
+
+#[cold]
+fn no_memory(error: DecodeError) -> SystemException {
+    error.system(CompletionStatus::Maybe)
+}
+
+impl<T: Element> Stream for SeqStream<T> {
+    type Item = Result<Seq<T>, SystemException>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.get_mut().poll_elements(cx)
+    }
+}
+
+/// A stream of elements that are all there, or that come from their source as they are taken.
+impl<T: Element> From<SeqSource<T>> for SeqStream<T> {
+    fn from(source: SeqSource<T>) -> Self {
+        Self::new(ByteSource::from(source).into(), 0, ByteOrder::NATIVE)
+    }
+}
+
+impl<T: Element> fmt::Debug for SeqStream<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SeqStream").field("left", &self.remaining()).finish_non_exhaustive()
+    }
+}
+
+/// The start of a stream of elements, as it stands among the arguments.
+#[derive(Debug)]
+pub struct SeqStart<T> {
+    /// Octets of all elements, and of the padding before them that is still to come.
+    octets: u64,
+    padding: usize,
+    /// Octets that came with the request.
+    first: Bytes,
+    at: usize,
+    order: ByteOrder,
+    version: Version,
+    marker: PhantomData<fn() -> T>,
+}
+
+impl<T: Element> CdrDecode for SeqStart<T> {
+    const MIN_SIZE: usize = 4;
+
+    fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let count = d.read_u32()?;
+        let at = d.position() - 4;
+        let octets = u64::from(count) * size_of::<T>() as u64;
+        // The start of the request may end in it.
+        let padding = if count > 0 { d.begin_run(<T as FixedLayout>::LAYOUT.align()) } else { 0 };
+        let here = usize::try_from(octets).unwrap_or(usize::MAX).min(d.remaining());
+        Ok(Self {
+            octets: octets + padding as u64,
+            padding,
+            first: d.take_shared(here)?,
+            at,
+            order: d.order(),
+            version: d.version(),
+            marker: PhantomData,
+        })
+    }
+}
+
+impl ServerRequest {
+    /// The last argument as a stream of elements.
+    ///
+    /// # Errors
+    /// The count is of more elements than the message has.
+    pub fn seq_stream<T: Element>(&self, start: SeqStart<T>) -> Result<SeqStream<T>, DecodeError> {
+        let SeqStart { octets, padding, first, at, order, version, .. } = start;
+        if first.is_empty() && octets > 0 && version == Version::V1_1 && self.current.coming() == usize::MAX {
+            // Nobody knows how much padding a fragment of GIOP 1.1 begins with.
+            return Err(DecodeError::new(DecodeErrorKind::LengthBeyondData, at));
+        }
+        let phase = first.len().wrapping_sub(padding);
+        let stream = self.stream_of(octets, first, at, Some(phase))?;
+        Ok(SeqStream::new(stream, padding, order))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::task::Waker;
+
+    use giop_codec::cdr::{CdrEncode, Encoder, LongDouble};
+
+    use super::*;
+
+    fn encoded<T: Element>(items: &Seq<T>, order: ByteOrder) -> Vec<u8> {
+        let mut e = Encoder::new(order, Version::V1_2);
+        items.encode(&mut e).unwrap();
+        e.into_bytes()[4 + padding_of::<T>()..].to_vec()
+    }
+
+    /// The padding behind a count at offset 0.
+    fn padding_of<T: Element>() -> usize {
+        4_usize.wrapping_neg() % <T as FixedLayout>::LAYOUT.align()
+    }
+
+    /// What a stream gives of octets that come in these pieces.
+    fn taken<T: Element>(pieces: Vec<Vec<u8>>, padding: usize, order: ByteOrder) -> Vec<Seq<T>> {
+        let len = pieces.iter().map(|piece| piece.len() as u64).sum();
+        let pieces = pieces.into_iter().map(|piece| Ok::<_, Infallible>(Bytes::from(piece)));
+        let octets = ByteSource::stream(len, futures_util::stream::iter(pieces));
+        let mut stream = SeqStream::<T>::new(octets.into(), padding, order);
+        let mut chunks = Vec::new();
+        loop {
+            match stream.poll_elements(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(Some(chunk)) => chunks.push(chunk.unwrap()),
+                Poll::Ready(None) => break,
+                Poll::Pending => panic!("all of it is there"),
+            }
+        }
+        assert_eq!((stream.remaining(), stream.taken.len()), (0, 0));
+        chunks
+    }
+
+    fn at_every_cut<T: Element>() {
+        let octets: Vec<u8> = (0..4 * size_of::<T>()).map(|i| (i * 37 + 11) as u8).collect();
+        let mut items = Vec::new();
+        read_into::<T>(&octets, ByteOrder::NATIVE, &mut items).unwrap();
+        let items = Seq::from(items);
+        for order in [ByteOrder::Little, ByteOrder::Big] {
+            let octets = encoded(&items, order);
+            assert_eq!(octets.len(), items.as_bytes().len());
+            for padding in 0..<T as FixedLayout>::LAYOUT.align() {
+                let whole = [&vec![0xee; padding], octets.as_slice()].concat();
+                for a in 0..=whole.len() {
+                    for b in a..=whole.len() {
+                        let pieces = [&whole[..a], &whole[a..b], &whole[b..]].map(<[u8]>::to_vec).to_vec();
+                        let chunks = taken::<T>(pieces, padding, order);
+                        assert!(chunks.iter().all(|chunk| !chunk.is_empty()));
+                        let all: Vec<u8> =
+                            chunks.iter().flat_map(|chunk| chunk.as_bytes().to_vec()).collect();
+                        assert_eq!(all, items.as_bytes(), "{order:?} {padding} {a} {b}");
+                    }
+                }
+                let single = whole.iter().map(|octet| vec![*octet]).collect();
+                let all: Vec<u8> = taken::<T>(single, padding, order)
+                    .iter()
+                    .flat_map(|chunk| chunk.as_bytes().to_vec())
+                    .collect();
+                assert_eq!(all, items.as_bytes(), "{order:?} {padding}");
+            }
+        }
+    }
+
+    #[test]
+    fn elements_come_whole_and_right_wherever_their_octets_are_cut() {
+        at_every_cut::<i8>();
+        at_every_cut::<i16>();
+        at_every_cut::<f32>();
+        at_every_cut::<u64>();
+        at_every_cut::<LongDouble>();
+    }
+
+    #[test]
+    fn large_chunks_behind_a_cut_element_are_not_copied() {
+        let items: Seq<u64> = (0..5_000).collect();
+        let octets = items.bytes();
+        // The second piece lies where its elements are aligned.
+        let (a, b) = (octets.slice(..16_004), octets.slice(16_004..));
+        let pieces = [a.clone(), b.clone()].map(Ok::<_, Infallible>);
+        let source = ByteSource::stream(40_000, futures_util::stream::iter(pieces));
+        let mut stream = SeqStream::<u64>::new(source.into(), 0, ByteOrder::NATIVE);
+        let mut next = || match stream.poll_elements(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(chunk) => chunk.map(Result::unwrap),
+            Poll::Pending => panic!("all of it is there"),
+        };
+        let chunks = [next().unwrap(), next().unwrap(), next().unwrap()];
+        assert_eq!(chunks.each_ref().map(|chunk| chunk.len()), [2_000, 1, 2_999]);
+        assert_eq!(chunks[0].as_bytes().as_ptr(), a.as_ptr());
+        assert_eq!(chunks[1][0], 2_000);
+        assert_eq!(chunks[2].as_bytes().as_ptr(), b[4..].as_ptr());
+        assert!(next().is_none());
+    }
+}

@@ -1,0 +1,182 @@
+//! What a client gives for a `@stream` parameter that is no sequence of octets: elements that are there, or come from a stream.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use bytes::Bytes;
+use futures_util::{Stream, TryStreamExt};
+use giop_codec::EncodeError;
+use giop_codec::cdr::{Element, Encoder, FixedLayout, Seq};
+
+use super::{ByteSource, Given, Payload};
+
+/// The elements of a `@stream` parameter as a client gives them: all of them, or a stream of chunks and how many there are in all.
+///
+/// It is a [`ByteSource`] of numbers or characters: what is said there of connections, attempts, errors and limits holds here, in
+/// octets. What is in memory converts into one and is sent without a copy (`Seq<T>`, `Vec<T>`); a [stream](Self::stream) is asked for
+/// chunks only as the socket takes them, so a call of any length needs the same memory. Everything goes out in the byte order of
+/// this machine.
+///
+/// ```
+/// # use orb_runtime::SeqSource;
+/// # use orb_runtime::types::Seq;
+/// # use std::io;
+/// let whole = SeqSource::from(vec![0.5, 1.5]);
+/// let chunks = futures_util::stream::iter((0..100).map(|_| Ok::<_, io::Error>(vec![0.5; 1000])));
+/// let streamed = SeqSource::<f64>::stream(100_000, chunks);
+/// assert_eq!((whole.len(), streamed.len()), (2, 100_000));
+/// ```
+pub struct SeqSource<T> {
+    octets: ByteSource,
+    marker: PhantomData<fn() -> T>,
+}
+
+impl<T: Element> SeqSource<T> {
+    /// The items of a stream (`Seq<T>`, `Vec<T>`), which must be `len` elements in all, sent without a copy where they are 4 KiB or
+    /// more. After the last element it is not polled again.
+    pub fn stream<S, I, E>(len: u64, stream: S) -> Self
+    where
+        S: Stream<Item = Result<I, E>> + Send + 'static,
+        I: Into<Seq<T>>,
+        E: Into<Box<dyn std::error::Error + Send + Sync>> + 'static,
+    {
+        let octets = len.saturating_mul(size_of::<T>() as u64);
+        Self::of(ByteSource::stream(octets, stream.map_ok(|items| Bytes::from(items.into()))))
+    }
+
+    /// Elements that are read as octets, in the byte order of this machine: of a file, say. `None` where the length is not one of
+    /// whole elements.
+    #[must_use]
+    pub fn octets(octets: ByteSource) -> Option<Self> {
+        octets.len().is_multiple_of(size_of::<T>() as u64).then(|| Self::of(octets))
+    }
+
+    /// How many elements it has.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.octets.len() / size_of::<T>() as u64
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.octets.is_empty()
+    }
+
+    fn of(octets: ByteSource) -> Self {
+        Self { octets, marker: PhantomData }
+    }
+}
+
+impl<T: Element> From<Seq<T>> for SeqSource<T> {
+    /// Elements that are there, sent without a copy.
+    fn from(items: Seq<T>) -> Self {
+        Self::of(Bytes::from(items).into())
+    }
+}
+
+impl<T: Element> From<&Seq<T>> for SeqSource<T> {
+    /// Elements that are there, sent without a copy.
+    fn from(items: &Seq<T>) -> Self {
+        Self::from(items.clone())
+    }
+}
+
+impl<T: Element> From<Vec<T>> for SeqSource<T> {
+    /// Elements that are there, sent without a copy.
+    fn from(items: Vec<T>) -> Self {
+        Self::from(Seq::from(items))
+    }
+}
+
+impl<T: Element> From<&[T]> for SeqSource<T> {
+    /// Copies the elements once.
+    fn from(items: &[T]) -> Self {
+        Self::from(Seq::from(items))
+    }
+}
+
+impl<T: Element, const N: usize> From<[T; N]> for SeqSource<T> {
+    fn from(items: [T; N]) -> Self {
+        Self::from(Seq::from(items))
+    }
+}
+
+/// The elements as octets, in the byte order of this machine.
+impl<T> From<SeqSource<T>> for ByteSource {
+    fn from(source: SeqSource<T>) -> Self {
+        source.octets
+    }
+}
+
+/// No elements.
+impl<T: Element> Default for SeqSource<T> {
+    fn default() -> Self {
+        Self::of(ByteSource::default())
+    }
+}
+
+impl<T: Element> fmt::Debug for SeqSource<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SeqSource").field("len", &self.len()).field("octets", &self.octets).finish()
+    }
+}
+
+/// What octets are of: elements of a size and an alignment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Unit {
+    size: usize,
+    align: usize,
+}
+
+impl Unit {
+    pub(crate) const OCTET: Self = Self { size: 1, align: 1 };
+
+    const fn of<T: Element>() -> Self {
+        Self { size: size_of::<T>(), align: <T as FixedLayout>::LAYOUT.align() }
+    }
+
+    /// Encodes the start of a sequence of so many octets: the count, and the padding before the first element.
+    pub(crate) fn encode_start(self, octets: usize, e: &mut Encoder) -> Result<(), EncodeError> {
+        e.put_len(octets / self.size)?;
+        if octets > 0 {
+            e.align(self.align);
+        }
+        Ok(())
+    }
+}
+
+/// The argument of a `@stream` parameter on its way to the call.
+#[derive(Debug)]
+pub struct LastArgument {
+    octets: ByteSource,
+    unit: Unit,
+}
+
+impl LastArgument {
+    /// What is behind it.
+    pub(crate) fn given(self) -> LastGiven {
+        match self.octets.given() {
+            Given::Octets(octets) => LastGiven::Octets(octets, self.unit),
+            Given::Payload(payload) => LastGiven::Payload(payload.of(self.unit)),
+        }
+    }
+}
+
+/// What is behind the argument of a `@stream` parameter.
+pub(crate) enum LastGiven {
+    Octets(Bytes, Unit),
+    Payload(Payload),
+}
+
+impl From<ByteSource> for LastArgument {
+    fn from(octets: ByteSource) -> Self {
+        Self { octets, unit: Unit::OCTET }
+    }
+}
+
+impl<T: Element> From<SeqSource<T>> for LastArgument {
+    fn from(source: SeqSource<T>) -> Self {
+        Self { octets: source.octets, unit: Unit::of::<T>() }
+    }
+}
