@@ -8,6 +8,7 @@ mod sources;
 mod support;
 #[path = "../transport/mod.rs"]
 mod transport;
+mod unix;
 mod values;
 mod zorb;
 

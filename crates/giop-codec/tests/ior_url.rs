@@ -18,6 +18,10 @@ fn iiop(addresses: &[IiopAddress], key: &[u8]) -> Corbaloc {
     Corbaloc::Iiop { addresses: addresses.to_vec(), key: ObjectKey::from(key) }
 }
 
+fn unix(version: Version, path: &str, key: &[u8]) -> Corbaloc {
+    Corbaloc::Unix { version, path: path.into(), key: ObjectKey::from(key) }
+}
+
 fn rir(name: &str) -> Corbaloc {
     Corbaloc::Rir { name: name.into() }
 }
@@ -49,6 +53,11 @@ fn corbaloc_grammar() {
             "corbaloc::h/%00%fF%2f-_.!~*'();/:?@&=+$,",
             iiop(&[address(V1_0, "h", 2809)], b"\0\xff/-_.!~*'();/:?@&=+$,"),
         ),
+        ("corbaloc:uiop:/tmp/socket|Key", unix(V1_0, "/tmp/socket", b"Key")),
+        ("corbaloc:UIOP:1.2@relative|a/b%7C", unix(V1_2, "relative", b"a/b|")),
+        ("corbaloc:uiop:1.1@/a%7cb@c:d,e%23|Key", unix(V1_1, "/a|b@c:d,e#", b"Key")),
+        ("corbaloc:omniunix:/tmp/omni-x:/Key", unix(V1_0, "/tmp/omni-x", b"Key")),
+        ("corbaloc:omniunix:1.2@/tmp/omni-x:/a:/b", unix(V1_2, "/tmp/omni-x", b"a:/b")),
         ("corbaloc:rir:", rir("NameService")),
         ("corbaloc:rir:/", rir("NameService")),
         ("corbaloc:RIR:/TradingService", rir("TradingService")),
@@ -69,6 +78,8 @@ fn corbaname_grammar() {
         ("corbaname::h", host(b"NameService"), ""),
         ("corbaname::h/", host(b"NameService"), ""),
         ("corbaname::h#", host(b"NameService"), ""),
+        ("corbaname:uiop:/a|Other#a", unix(Version::V1_0, "/a", b"Other"), "a"),
+        ("corbaname:omniunix:1.2@/a:#a", unix(Version::V1_2, "/a", b"NameService"), "a"),
         ("corbaname::h#a/b", host(b"NameService"), "a/b"),
         ("corbaname::h/Other#a.kind/b", host(b"Other"), "a.kind/b"),
         ("corbaname:rir:#a", rir("NameService"), "a"),
@@ -145,6 +156,13 @@ fn errors_name_the_character_and_the_minor_code() {
         ("corbaloc::h/a%2", 14, 9, K::Escape),
         ("corbaloc::h/%g0", 13, 9, K::Escape),
         ("corbaloc:rir:/%ff", 15, 9, K::NotUtf8),
+        ("corbaloc:uiop:|Key", 15, 8, K::NoSocketPath),
+        ("corbaloc:uiop:1.2@|Key", 19, 8, K::NoSocketPath),
+        ("corbaloc:omniunix::/Key", 19, 8, K::NoSocketPath),
+        ("corbaloc:uiop:2.0@/a|Key", 15, 8, K::Version),
+        ("corbaloc:uiop:/a%f|Key", 17, 9, K::Escape),
+        ("corbaloc:uiop:/a", 17, 10, K::MissingKey),
+        ("corbaloc:omniunix:/a:", 22, 10, K::MissingKey),
         ("corbaloc::h", 12, 10, K::MissingKey),
         ("corbaloc::h/", 13, 10, K::MissingKey),
         ("corbaname::h#a#b", 15, 9, K::Character('#')),
@@ -169,6 +187,18 @@ fn errors_name_the_character_and_the_minor_code() {
     assert_eq!((error.position(), error.minor().code()), (8, 9));
     assert_eq!(error.to_string(), "object reference, character 8: hexadecimal digit expected, found 'x'");
     assert_eq!("corbaname::h".parse::<Corbaloc>().unwrap_err().minor().code(), 7);
+}
+
+// clause: ior.corbaloc.uiop
+#[test]
+fn a_corbaloc_of_a_unix_socket_becomes_a_profile_of_taos() {
+    for text in ["corbaloc:uiop:1.1@/tmp/a|Key", "corbaloc:omniunix:1.1@/tmp/a:/Key"] {
+        let ior = text.parse::<Corbaloc>().unwrap().to_ior().unwrap();
+        let [profile] = ior.uiop_profiles().collect::<Vec<_>>().try_into().unwrap();
+        assert_eq!((ior.type_id.as_str(), ior.profiles.len()), ("", 1));
+        assert_eq!((profile.version, profile.path.as_str()), (Version::V1_1, "/tmp/a"));
+        assert_eq!(profile.object_key.as_slice(), b"Key");
+    }
 }
 
 /// Found by fuzzing: the reference of 65 addresses before IIOP 1.2 has 65 profiles, more than any decoder takes.

@@ -60,7 +60,7 @@ pub fn pair_of(client: OrbBuilder, server: OrbBuilder) -> Pair {
     let open = |builder: OrbBuilder, host: &str| {
         let mut parts = builder.parts;
         parts.config.memory = Some(Arc::clone(&network));
-        let core = parts.core(vec![Endpoint { host: host.to_owned(), port: 1 }]);
+        let core = parts.core(vec![Endpoint::Iiop { host: host.to_owned(), port: 1 }]);
         network.hosts().push((host.to_owned(), Arc::downgrade(&core)));
         core.open()
     };

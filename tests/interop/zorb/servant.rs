@@ -210,7 +210,12 @@ impl guard::GuardServant for GuardServer {
 /// Brings up a server on a free port; gives the ORB and `host:port`. Its references stand in `path`, `path.extras` and
 /// `path.guard`; plain keys are `interop`, `extras` and `guard`.
 pub async fn serve(path: &Path, builder: OrbBuilder) -> Result<(Orb, String), BuildError> {
-    let orb = builder.listen("iiop://127.0.0.1:0").build().await?;
+    serve_at(path, builder.listen("iiop://127.0.0.1:0")).await
+}
+
+/// The same where the builder says.
+pub async fn serve_at(path: &Path, builder: OrbBuilder) -> Result<(Orb, String), BuildError> {
+    let orb = builder.build().await?;
     let publish = |suffix: &str, reference: String| {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use super::error::{UrlError, UrlErrorKind};
 use super::escape::{unescape, unescape_text, write_escaped};
 use crate::giop::ObjectKey;
-use crate::ior::{IiopProfile, Ior, MAX_PROFILES, TaggedComponent};
+use crate::ior::{IiopProfile, Ior, MAX_PROFILES, TaggedComponent, UiopProfile};
 use crate::{EncodeError, Version};
 
 /// The initial reference and object key that `corbaname:` and `rir:` mean when they name none.
@@ -67,13 +67,22 @@ pub enum Corbaloc {
         /// The key string with its escapes undone.
         key: ObjectKey,
     },
+    /// A Unix socket of this machine: `uiop:[V@]PATH|KEY` as TAO writes it, or `omniunix:[V@]PATH:/KEY`.
+    Unix {
+        /// Version to speak; 1.0 where the URL names none.
+        version: Version,
+        /// Path of the socket with its escapes undone, not empty.
+        path: String,
+        /// The key string with its escapes undone.
+        key: ObjectKey,
+    },
 }
 
 impl Corbaloc {
     /// An object reference without a type id to the same object.
     ///
     /// Its version is the lowest of all addresses. In IIOP 1.2 the further addresses become alternate address
-    /// components of one profile; before that, which has none, profiles of their own.
+    /// components of one profile; before that, which has none, profiles of their own. A Unix socket is a profile of TAO's.
     ///
     /// # Errors
     /// [`UrlErrorKind::NoAddress`] for `rir:`. For what was built by hand also [`UrlErrorKind::HostCharacter`], a host
@@ -81,7 +90,15 @@ impl Corbaloc {
     pub fn to_ior(&self) -> Result<Ior, UrlError> {
         let bad_host = |_: EncodeError| UrlError::new("", 0, UrlErrorKind::HostCharacter('\0'));
         let no_address = || UrlError::new("", 0, UrlErrorKind::NoAddress);
-        let Self::Iiop { addresses, key } = self else { return Err(no_address()) };
+        let (addresses, key) = match self {
+            Self::Iiop { addresses, key } => (addresses, key),
+            Self::Unix { version, path, key } => {
+                let profile = UiopProfile { version: *version, ..UiopProfile::new(path, key.clone()) };
+                let profiles = vec![profile.to_tagged().map_err(bad_host)?];
+                return Ok(Ior { type_id: String::new(), profiles });
+            }
+            Self::Rir { .. } => return Err(no_address()),
+        };
         let (first, others) = addresses.split_first().ok_or_else(no_address)?;
         if addresses.len() > MAX_PROFILES {
             return Err(UrlError::new("", 0, UrlErrorKind::TooManyAddresses));
@@ -105,6 +122,9 @@ impl Corbaloc {
 
     /// Parses what stands behind `corbaloc:`: the octets `start..end` of `text`.
     pub(super) fn parse(text: &str, start: usize, end: usize) -> Result<Self, UrlError> {
+        if let Some(unix) = parse_unix(text, start, end, None)? {
+            return Ok(unix);
+        }
         let list_end = list_end(text, start, end);
         let key = (list_end < end).then_some((list_end + 1, end)).filter(|(from, to)| from < to);
         Self::parse_parts(text, (start, list_end), key, None)
@@ -159,6 +179,12 @@ impl Corbaloc {
                 f.write_str("/")?;
                 write_escaped(f, key.as_slice())
             }
+            Self::Unix { version, path, key } => {
+                write!(f, "uiop:{version}@")?;
+                write_escaped(f, path.as_bytes())?;
+                f.write_str("|")?;
+                write_escaped(f, key.as_slice())
+            }
         }
     }
 }
@@ -196,9 +222,14 @@ impl Corbaname {
     /// Parses what stands behind `corbaname:`: the octets `start..end` of `text`.
     pub(super) fn parse(text: &str, start: usize, end: usize) -> Result<Self, UrlError> {
         let hash = text.get(start..end).unwrap_or_default().find('#').map_or(end, |at| start + at);
-        let list_end = list_end(text, start, hash);
-        let key = (list_end < hash).then_some((list_end + 1, hash)).filter(|(from, to)| from < to);
-        let context = Corbaloc::parse_parts(text, (start, list_end), key, Some(NAME_SERVICE))?;
+        let context = match parse_unix(text, start, hash, Some(NAME_SERVICE))? {
+            Some(unix) => unix,
+            None => {
+                let list_end = list_end(text, start, hash);
+                let key = (list_end < hash).then_some((list_end + 1, hash)).filter(|(from, to)| from < to);
+                Corbaloc::parse_parts(text, (start, list_end), key, Some(NAME_SERVICE))?
+            }
+        };
         let name = if hash < end { unescape_text(text, hash + 1, end, true)? } else { String::new() };
         Ok(Self { context, name })
     }
@@ -221,6 +252,45 @@ impl fmt::Display for Corbaname {
         f.write_str("#")?;
         write_escaped(f, self.name.as_bytes())
     }
+}
+
+/// A Unix socket and an object key, if the octets `start..end` of `text` begin so. A path has slashes, so it can not stand in a list.
+fn parse_unix(
+    text: &str,
+    start: usize,
+    end: usize,
+    default_key: Option<&str>,
+) -> Result<Option<Corbaloc>, UrlError> {
+    let part = text.get(start..end).unwrap_or_default();
+    let is = |name: &str| part.get(..name.len()).is_some_and(|p| p.eq_ignore_ascii_case(name));
+    let (protocol, delimiter) = match part {
+        _ if is("uiop:") => ("uiop:", "|"),
+        _ if is("omniunix:") => ("omniunix:", ":/"),
+        _ => return Ok(None),
+    };
+    let mut from = start + protocol.len();
+    let rest = |from: usize| text.get(from..end).unwrap_or_default();
+    let (path_end, key) = match rest(from).split_once(delimiter) {
+        Some((path, _)) => (from + path.len(), Some(from + path.len() + delimiter.len())),
+        None => (from + rest(from).strip_suffix(':').unwrap_or(rest(from)).len(), None),
+    };
+    let mut version = Version::V1_0;
+    if let Some((number, _)) = text.get(from..path_end).unwrap_or_default().split_once('@') {
+        version = parse_version(number).ok_or_else(|| UrlError::new(text, from, UrlErrorKind::Version))?;
+        from += number.len() + 1;
+    }
+    let path = unescape_text(text, from, path_end, true)?;
+    if path.is_empty() {
+        return Err(UrlError::new(text, from, UrlErrorKind::NoSocketPath));
+    }
+    let key = match (key.filter(|key| *key < end), default_key) {
+        (Some(key), _) => unescape(text, key, end, true)?,
+        (None, Some(key)) => key.as_bytes().to_vec(),
+        (None, None) => {
+            return Err(UrlError::new(text, (end + 1).min(text.len()), UrlErrorKind::MissingKey));
+        }
+    };
+    Ok(Some(Corbaloc::Unix { version, path, key: ObjectKey::from(key) }))
 }
 
 /// Where the address list ends: at the first `/`, else at `end`.

@@ -45,6 +45,7 @@ impl UrlError {
             | UrlErrorKind::Ipv6Address
             | UrlErrorKind::Ipv6Brackets
             | UrlErrorKind::Port
+            | UrlErrorKind::NoSocketPath
             | UrlErrorKind::RirNotAlone
             | UrlErrorKind::TooManyAddresses => minor::BAD_PARAM_URL_ADDRESS,
             UrlErrorKind::Character(_)
@@ -102,6 +103,8 @@ pub enum UrlErrorKind {
     Ipv6Brackets,
     /// Not a port number of 1 to 65535.
     Port,
+    /// A Unix socket without its path.
+    NoSocketPath,
     /// `rir:` among other addresses, or with something behind it.
     RirNotAlone,
     /// More addresses than a reference has profiles ([`MAX_PROFILES`]).
@@ -129,7 +132,7 @@ impl fmt::Display for UrlErrorKind {
                 write!(f, "unknown scheme {scheme:?} (IOR:, corbaloc:, corbaname: and file: are known)")
             }
             Self::UnknownProtocol(protocol) => {
-                write!(f, "protocol {protocol:?} is not supported (iiop: and rir: are)")
+                write!(f, "protocol {protocol:?} is not supported (iiop:, rir:, uiop: and omniunix: are)")
             }
             Self::NoProtocol => f.write_str("address expected, such as iiop:1.2@host:2809 or :host"),
             Self::Version => f.write_str("version expected before '@': 1.0, 1.1 or 1.2"),
@@ -137,6 +140,9 @@ impl fmt::Display for UrlErrorKind {
             Self::Ipv6Address => f.write_str("IPv6 address in brackets expected, such as [::1]"),
             Self::Ipv6Brackets => f.write_str("an IPv6 address needs brackets, such as [::1]:2809"),
             Self::Port => f.write_str("port number of 1 to 65535 expected"),
+            Self::NoSocketPath => {
+                f.write_str("path of a Unix socket expected, such as uiop:1.2@/tmp/socket|Key")
+            }
             Self::RirNotAlone => f.write_str("rir: must be the only address and has no host"),
             Self::TooManyAddresses => write!(f, "more than {MAX_PROFILES} addresses"),
             Self::Character(c) => write!(f, "{c:?} is not allowed here unless escaped as %HH"),

@@ -10,7 +10,7 @@ use giop_codec::giop::BlockList;
 use giop_codec::ior::{ComponentTag, IiopProfile, OrbType, TaggedComponent};
 
 use crate::link::Link;
-use crate::orb::dial::{self, Family};
+use crate::orb::dial;
 use crate::orb::{Lease, Target};
 use crate::reference::{Binding, ObjectRef};
 
@@ -89,7 +89,7 @@ impl ObjectRef {
             return Err(crate::orb::closed());
         }
         let mut profiles = self.profiles();
-        profiles.retain(|profile| !profile.addresses().is_empty());
+        profiles.retain(|profile| !self.orb().ways(profile).is_empty());
         let mut last = None;
         for (tried, profile) in profiles.iter().enumerate() {
             let left = profiles.len() - tried;
@@ -133,9 +133,8 @@ impl ObjectRef {
         if blocks {
             announce.push(BlockList::empty_context());
         }
-        let addresses = dial::interleaved(profile.addresses(), |(host, _)| Family::of_host(host));
-        let target = |(host, port)| Target { host, port, version, code_sets };
-        let targets: Vec<Target> = addresses.into_iter().map(target).collect();
+        let target = |endpoint| Target { endpoint, version, code_sets };
+        let targets: Vec<Target> = self.orb().ways(profile).into_iter().map(target).collect();
         let found = match alone {
             true => Found::Alone(self.orb().connect_any_alone(&targets, deadline).await?),
             false => Found::Shared(self.orb().connect_any(&targets, deadline).await?),

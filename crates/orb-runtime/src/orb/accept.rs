@@ -1,7 +1,7 @@
 //! Taking connections in.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,27 +10,48 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::OrbCore;
 use crate::link::Link;
-use crate::transport::Peer;
 use crate::transport::threads::IoThreads;
+use crate::transport::{Peer, unix};
 
 /// How long to wait when the system has no descriptor for another connection.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
 
+/// What an ORB accepts connections on.
+#[derive(Debug)]
+pub(super) enum Listener {
+    Tcp(TcpListener),
+    Unix(unix::Listener),
+}
+
+impl Listener {
+    async fn accept(&self) -> std::io::Result<(TcpStream, Peer)> {
+        match self {
+            Self::Tcp(listener) => {
+                listener.accept().await.map(|(stream, address)| (stream, Peer::Tcp(address)))
+            }
+            Self::Unix(listener) => {
+                listener.accept().await.map(|stream| (stream, Peer::Unix(listener.path().to_owned())))
+            }
+        }
+    }
+}
+
 /// The connections of one endpoint, counted by address.
 #[derive(Debug, Default)]
 struct Guests {
-    by_address: Mutex<HashMap<IpAddr, usize>>,
+    /// Those of a Unix socket are all of this machine, and have none.
+    by_address: Mutex<HashMap<Option<IpAddr>, usize>>,
 }
 
 /// A place among the guests, given up on drop.
 struct Seat {
     guests: Arc<Guests>,
-    address: IpAddr,
+    address: Option<IpAddr>,
 }
 
 impl OrbCore {
     /// Accepts on the listener until the ORB closes.
-    pub(super) fn serve(self: &Arc<Self>, listener: TcpListener) {
+    pub(super) fn serve(self: &Arc<Self>, listener: Listener) {
         let core = Arc::clone(self);
         let guests = Arc::new(Guests::default());
         self.tasks.spawn(async move {
@@ -43,7 +64,7 @@ impl OrbCore {
                     () = &mut closed => return,
                 };
                 match accepted {
-                    Ok((stream, address)) => core.admit(stream, address, &guests),
+                    Ok((stream, peer)) => core.admit(stream, peer, &guests),
                     Err(error) => {
                         tracing::warn!(target: "zorb", %error, "cannot accept a connection now");
                         tokio::time::sleep(OUT_OF_DESCRIPTORS).await;
@@ -53,26 +74,31 @@ impl OrbCore {
         });
     }
 
-    fn admit(self: &Arc<Self>, stream: TcpStream, address: SocketAddr, guests: &Arc<Guests>) {
+    fn admit(self: &Arc<Self>, stream: TcpStream, peer: Peer, guests: &Arc<Guests>) {
         let (all, per_address) = (self.config.max_connections, self.config.max_connections_per_address);
-        let Some(seat) = Guests::enter(guests, address.ip(), all, per_address) else {
+        let address = match &peer {
+            Peer::Tcp(address) => Some(address.ip()),
+            _ => None,
+        };
+        let Some(seat) = Guests::enter(guests, address, all, per_address) else {
             tracing::warn!(
                 target: "zorb",
-                %address,
+                %peer,
                 "connection refused: over the limit of {all} connections, {per_address} from one address (OrbBuilder::max_connections)"
             );
             return;
         };
         let thread = self.sockets.threads().and_then(IoThreads::in_turn);
-        let socket = stream.set_nodelay(true).and_then(|()| self.sockets.wrap(stream, &self.pool, thread));
+        let ready = if address.is_some() { stream.set_nodelay(true) } else { Ok(()) };
+        let socket = ready.and_then(|()| self.sockets.wrap(stream, &self.pool, thread));
         let socket = match socket {
             Ok(socket) => socket,
             Err(error) => {
-                tracing::debug!(target: "zorb", %address, %error, "the connection was gone before it was served");
+                tracing::debug!(target: "zorb", %peer, %error, "the connection was gone before it was served");
                 return;
             }
         };
-        let link = Link::new(socket, Peer::Tcp(address), self.link_config(Role::Server), &self.config);
+        let link = Link::new(socket, peer, self.link_config(Role::Server), &self.config);
         self.drive(&link, seat);
     }
 
@@ -87,13 +113,13 @@ impl OrbCore {
 }
 
 impl Guests {
-    fn enter(this: &Arc<Self>, address: IpAddr, all: usize, per_address: usize) -> Option<Seat> {
+    fn enter(this: &Arc<Self>, address: Option<IpAddr>, all: usize, per_address: usize) -> Option<Seat> {
         let mut by_address = this.by_address.lock().unwrap_or_else(PoisonError::into_inner);
         if by_address.values().sum::<usize>() >= all {
             return None;
         }
         let count = by_address.entry(address).or_default();
-        if *count >= per_address {
+        if address.is_some() && *count >= per_address {
             return None;
         }
         *count += 1;

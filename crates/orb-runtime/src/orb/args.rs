@@ -123,10 +123,14 @@ fn apply(builder: OrbBuilder, name: &str, value: &str) -> Result<OrbBuilder, Arg
         }
         "DefaultInitRef" => builder.default_init_ref(value),
         "ListenEndpoints" => builder.listen(value),
-        // omniORB's form: giop:tcp:HOST:PORT.
+        // omniORB's forms: giop:tcp:HOST:PORT and giop:unix:PATH.
+        "endPoint" if value.strip_prefix("giop:unix:").is_some_and(|path| !path.is_empty()) => {
+            builder.listen(value.replacen("giop:unix:", "uiop://", 1))
+        }
         "endPoint" => {
-            let address =
-                value.strip_prefix("giop:tcp:").ok_or_else(|| wrong("giop:tcp:HOST:PORT is expected"))?;
+            let address = value
+                .strip_prefix("giop:tcp:")
+                .ok_or_else(|| wrong("giop:tcp:HOST:PORT or giop:unix:PATH is expected"))?;
             builder.listen(format!(
                 "iiop://{}",
                 if address.ends_with(':') { format!("{address}0") } else { address.into() }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -14,8 +15,10 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
+use super::accept::Listener;
 use super::{Config, Connections, Endpoint, Guard, Latency, Orb, OrbCore};
 use crate::serve::adapter::Adapter;
+use crate::transport::unix::{self, SocketFile};
 use crate::transport::{Sockets, Transport};
 
 /// Receive buffers of all connections of an ORB.
@@ -36,6 +39,7 @@ pub struct OrbBuilder {
     listen: Vec<String>,
     listeners: Vec<std::net::TcpListener>,
     publish: Option<String>,
+    unix_mode: Option<u32>,
     pub(crate) parts: Parts,
 }
 
@@ -54,7 +58,7 @@ pub(crate) struct Parts {
 pub enum BuildError {
     /// The text of `listen` is no endpoint.
     #[error(
-        "cannot listen on `{endpoint}`: {reason}; write it as iiop://HOST:PORT, such as iiop://127.0.0.1:0"
+        "cannot listen on `{endpoint}`: {reason}; write it as iiop://HOST:PORT, such as iiop://127.0.0.1:0, or as uiop://PATH"
     )]
     Endpoint {
         /// The text.
@@ -87,6 +91,7 @@ impl OrbBuilder {
             max_connections: 1024,
             max_connections_per_address: 64,
             socket_buffer: None,
+            unix_sockets: true,
             transport: Transport::default(),
             memory: None,
             max_version: Version::V1_2,
@@ -100,12 +105,16 @@ impl OrbBuilder {
             listen: Vec::new(),
             listeners: Vec::new(),
             publish: None,
+            unix_mode: None,
             parts: Parts { hold: false, pool: POOL, blocking_threads: 64, config },
         }
     }
 
-    /// Listens on `iiop://HOST:PORT`; port 0 takes a free one, `[::1]` is IPv6. May be called again for further
-    /// addresses: references name all of them.
+    /// Listens on `iiop://HOST:PORT`; port 0 takes a free one, `[::1]` is IPv6. Or on a Unix socket, `uiop://PATH`. May be called
+    /// again for further addresses: references name all of them.
+    ///
+    /// The file of a Unix socket is made, and removed when the ORB closes. One that a dead server left behind is replaced. Processes on
+    /// the same machine that know the socket take it before TCP: zorb's, omniORB's (`giop:unix`) and TAO's (UIOP).
     pub fn listen(mut self, endpoint: impl Into<String>) -> Self {
         self.listen.push(endpoint.into());
         self
@@ -114,6 +123,20 @@ impl OrbBuilder {
     /// Serves an inherited socket (socket activation, a test's own).
     pub fn listener(mut self, listener: std::net::TcpListener) -> Self {
         self.listeners.push(listener);
+        self
+    }
+
+    /// The permission bits of Unix sockets that are listened on, such as `0o660`: who may write to the file may connect. Without them
+    /// the process's file mode creation mask decides. It does not touch the directory.
+    pub fn unix_mode(mut self, mode: u32) -> Self {
+        self.unix_mode = Some(mode & 0o777);
+        self
+    }
+
+    /// Whether Unix sockets that references name are connected to (default `true`), where they are of this machine. A process with
+    /// rights that the makers of its references do not have, such as one of root's, may want `false`: a reference can name any socket.
+    pub fn unix_sockets(mut self, unix_sockets: bool) -> Self {
+        self.parts.config.unix_sockets = unix_sockets;
         self
     }
 
@@ -266,31 +289,43 @@ impl OrbBuilder {
     /// Dropping the future opens nothing.
     pub async fn build(self) -> Result<Orb, BuildError> {
         let mut listeners = Vec::new();
+        let buffer = self.parts.config.socket_buffer;
         for endpoint in &self.listen {
-            listeners.push(bind(endpoint, self.parts.config.socket_buffer)?);
+            listeners.push(match endpoint.strip_prefix("uiop://") {
+                Some(path) => bind_unix(endpoint, path, self.unix_mode, buffer)?,
+                None => bind(endpoint, buffer).map(|(host, listener)| Bound::Tcp(host, listener))?,
+            });
         }
         for listener in self.listeners {
             let shown = || format!("{listener:?}");
             let fail = |source| BuildError::Listen { endpoint: shown(), source };
             listener.set_nonblocking(true).map_err(fail)?;
             let local = listener.local_addr().map_err(fail)?;
-            listeners.push((local.ip().to_string(), listener));
+            listeners.push(Bound::Tcp(local.ip().to_string(), listener));
         }
         if !listeners.is_empty() && tokio::runtime::Handle::try_current().is_err() {
             return Err(BuildError::NoRuntime);
         }
         let mut endpoints = Vec::new();
         let mut sockets = Vec::new();
-        for (host, listener) in listeners {
-            let fail = |source| BuildError::Listen { endpoint: host.clone(), source };
-            let local = listener.local_addr().map_err(fail)?;
-            let socket = TcpListener::from_std(listener).map_err(fail)?;
-            let host = match &self.publish {
-                Some(host) => host.clone(),
-                None => published(&host, local),
-            };
-            endpoints.push(Endpoint { host, port: local.port() });
-            sockets.push(socket);
+        for listener in listeners {
+            match listener {
+                Bound::Tcp(host, listener) => {
+                    let fail = |source| BuildError::Listen { endpoint: host.clone(), source };
+                    let local = listener.local_addr().map_err(fail)?;
+                    sockets.push(Listener::Tcp(TcpListener::from_std(listener).map_err(fail)?));
+                    let host = match &self.publish {
+                        Some(host) => host.clone(),
+                        None => published(&host, local),
+                    };
+                    endpoints.push(Endpoint::Iiop { host, port: local.port() });
+                }
+                Bound::Unix(path, socket, file) => {
+                    let fail = |source| BuildError::Listen { endpoint: path.clone(), source };
+                    sockets.push(Listener::Unix(unix::Listener::new(socket, file).map_err(fail)?));
+                    endpoints.push(Endpoint::Unix { path });
+                }
+            }
         }
         let core = self.parts.core(endpoints);
         for socket in sockets {
@@ -300,12 +335,41 @@ impl OrbBuilder {
     }
 }
 
+/// A socket that listens and is not served yet.
+enum Bound {
+    /// With the host as written.
+    Tcp(String, std::net::TcpListener),
+    /// With its path.
+    Unix(String, OwnedFd, SocketFile),
+}
+
+/// Binds `uiop://PATH`.
+fn bind_unix(
+    endpoint: &str,
+    path: &str,
+    mode: Option<u32>,
+    buffer: Option<usize>,
+) -> Result<Bound, BuildError> {
+    let malformed = |reason: &str| BuildError::Endpoint { endpoint: endpoint.into(), reason: reason.into() };
+    if path.is_empty() {
+        return Err(malformed("it has no path"));
+    }
+    if path.contains(['\0', '|', ',']) {
+        return Err(malformed("its path has a character that references can not say"));
+    }
+    let fail = |source| BuildError::Listen { endpoint: endpoint.into(), source };
+    let path = std::path::absolute(path).map_err(fail)?;
+    let (socket, file) = unix::bind(&path, mode, buffer).map_err(fail)?;
+    let path = path.into_os_string().into_string().map_err(|_| malformed("its directory is no UTF-8"))?;
+    Ok(Bound::Unix(path, socket, file))
+}
+
 /// Binds `iiop://HOST:PORT`; gives the host as written.
 fn bind(endpoint: &str, buffer: Option<usize>) -> Result<(String, std::net::TcpListener), BuildError> {
     let malformed = |reason: &str| BuildError::Endpoint { endpoint: endpoint.into(), reason: reason.into() };
     let rest = endpoint
         .strip_prefix("iiop://")
-        .ok_or_else(|| malformed("it does not start with iiop:// (other transports are not there yet)"))?;
+        .ok_or_else(|| malformed("it starts with neither iiop:// nor uiop://"))?;
     let (host, port) = rest.rsplit_once(':').ok_or_else(|| malformed("it has no port"))?;
     let port: u16 = port.parse().map_err(|_| malformed("its port is no number up to 65535"))?;
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -16,15 +17,15 @@ use tokio::sync::OnceCell;
 use super::OrbCore;
 use super::alone::Alone;
 use super::dial::{self, Family};
+use super::endpoint::Endpoint;
 use crate::link::Link;
 use crate::transport::threads::IoThread;
-use crate::transport::{Peer, Socket};
+use crate::transport::{Peer, Socket, unix};
 
 /// Where to connect, and what is agreed with whom is there.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Target {
-    pub(crate) host: String,
-    pub(crate) port: u16,
+    pub(crate) endpoint: Endpoint,
     pub(crate) version: Version,
     pub(crate) code_sets: CodeSets,
 }
@@ -149,10 +150,10 @@ impl OrbCore {
         guest: impl Send + 'static,
         deadline: Option<Instant>,
     ) -> Result<Arc<Link>, SystemException> {
-        let Target { host, port, .. } = target;
+        let Target { endpoint, .. } = target;
         let limit = self.config.connect_timeout;
         let left = deadline.map(|at| at.saturating_duration_since(crate::link::now()));
-        let dialing = self.dial_any(host, *port, thread, deadline);
+        let dialing = self.dial_endpoint(endpoint, thread, deadline);
         let within = left.map_or(limit, |left| left.min(limit));
         match tokio::time::timeout(within, dialing).await {
             Ok(Ok((socket, peer))) => {
@@ -163,17 +164,32 @@ impl OrbCore {
                 self.drive(&link, guest);
                 Ok(link)
             }
-            Ok(Err(error)) => Err(unreachable(host, *port, &error)),
+            Ok(Err(error)) => Err(unreachable(endpoint, &error)),
             Err(_) if left.is_some_and(|left| left <= limit) => Err(SystemException::new(
                 SystemExceptionKind::Timeout,
                 minor::TIMEOUT_REQUEST_END,
                 CompletionStatus::No,
             )
-            .because(format!("no connection to {host}:{port} before the call's deadline"))),
+            .because(format!("no connection to {endpoint} before the call's deadline"))),
             Err(_) => Err(transient(format!(
-                "no connection to {host}:{port} within {} (OrbBuilder::connect_timeout)",
+                "no connection to {endpoint} within {} (OrbBuilder::connect_timeout)",
                 seconds(limit)
             ))),
+        }
+    }
+
+    async fn dial_endpoint(
+        &self,
+        endpoint: &Endpoint,
+        thread: Option<&Arc<IoThread>>,
+        deadline: Option<Instant>,
+    ) -> std::io::Result<(Socket, Peer)> {
+        match endpoint {
+            Endpoint::Iiop { host, port } => self.dial_any(host, *port, thread, deadline).await,
+            Endpoint::Unix { path } => {
+                let stream = unix::connect(Path::new(path), self.config.socket_buffer).await?;
+                Ok((self.sockets.wrap(stream, &self.pool, thread)?, Peer::Unix(path.into())))
+            }
         }
     }
 
@@ -235,8 +251,8 @@ impl Connections {
     }
 }
 
-fn unreachable(host: &str, port: u16, error: &std::io::Error) -> SystemException {
-    transient(format!("cannot connect to {host}:{port}: {error}"))
+fn unreachable(endpoint: &Endpoint, error: &std::io::Error) -> SystemException {
+    transient(format!("cannot connect to {endpoint}: {error}"))
 }
 
 /// What became of all addresses of a host.

@@ -7,6 +7,7 @@ mod args;
 mod builder;
 mod connections;
 pub(crate) mod dial;
+pub(crate) mod endpoint;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod shutdown;
@@ -32,6 +33,7 @@ pub(crate) use alone::Lease;
 pub use args::ArgsError;
 pub use builder::{BuildError, OrbBuilder};
 pub(crate) use connections::{Connections, Target, closed};
+pub(crate) use endpoint::Endpoint;
 pub use shutdown::ShutdownReport;
 
 use crate::link::Link;
@@ -98,6 +100,8 @@ pub(crate) struct Config {
     pub(crate) max_connections: usize,
     pub(crate) max_connections_per_address: usize,
     pub(crate) socket_buffer: Option<usize>,
+    /// Whether Unix sockets that references name are called.
+    pub(crate) unix_sockets: bool,
     pub(crate) max_version: giop_codec::Version,
     pub(crate) latency: Latency,
     pub(crate) low_water: bool,
@@ -140,13 +144,6 @@ impl Latency {
     }
 }
 
-/// An address under which the ORB listens, as its references say it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Endpoint {
-    pub(crate) host: String,
-    pub(crate) port: u16,
-}
-
 impl Orb {
     /// A builder with the defaults of a client.
     pub fn builder() -> OrbBuilder {
@@ -162,7 +159,7 @@ impl Orb {
         &self.core
     }
 
-    /// The addresses it listens on, as `host:port`, in the order of the builder's `listen` calls.
+    /// The addresses it listens on, as `host:port` and `uiop://PATH`, in the order of the builder's `listen` calls.
     #[must_use]
     pub fn endpoints(&self) -> Vec<String> {
         self.core.endpoints.iter().map(ToString::to_string).collect()
@@ -216,15 +213,6 @@ impl OrbCore {
     #[inline]
     pub(crate) fn adapter(&self) -> &Adapter {
         &self.adapter
-    }
-
-    pub(crate) fn endpoints(&self) -> &[Endpoint] {
-        &self.endpoints
-    }
-
-    /// Whether the address is one of this ORB's own.
-    pub(crate) fn is_own(&self, host: &str, port: u16) -> bool {
-        self.endpoints.iter().any(|endpoint| endpoint.port == port && endpoint.host == host)
     }
 
     pub(crate) fn is_closing(&self) -> bool {
@@ -337,16 +325,6 @@ impl OrbCore {
     /// The runtime for requests that are not served in place, where the connection's is not the user's.
     pub(crate) fn home(&self) -> Option<&tokio::runtime::Handle> {
         self.home.as_ref()
-    }
-}
-
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') {
-            write!(f, "[{}]:{}", self.host, self.port)
-        } else {
-            write!(f, "{}:{}", self.host, self.port)
-        }
     }
 }
 

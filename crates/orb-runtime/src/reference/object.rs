@@ -7,15 +7,15 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak};
 
 use arc_swap::ArcSwapOption;
 use giop_codec::cdr::{CdrDecode, CdrEncode, CodeSets, Decoder, Encoder, Nilable};
-use giop_codec::code_set::CodeSetComponentInfo;
 use giop_codec::giop::{ObjectKey, ServiceContext};
-use giop_codec::ior::{IiopProfile, Ior, OrbType, TaggedComponent};
+use giop_codec::ior::{IiopProfile, Ior};
 use giop_codec::typecode::{TypeDesc, Typed};
 use giop_codec::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 
 use super::{CallOptions, Reference};
 use crate::link::Link;
 use crate::orb::OrbCore;
+use crate::orb::endpoint::profiles;
 use crate::serve::entry::Entry;
 
 /// A reference to an object of any interface (`CORBA::Object`).
@@ -132,9 +132,9 @@ static DEFAULTS: LazyLock<CallOptions> = LazyLock::new(|| CallOptions {
 impl ObjectRef {
     /// A reference to what the IOR names; to the object itself where it lives in this ORB.
     pub(crate) fn new(orb: &Arc<OrbCore>, ior: Ior) -> Self {
-        let home = ior
-            .iiop_profile()
-            .filter(|profile| orb.is_own(&profile.host, profile.port))
+        let home = profiles(&ior)
+            .next()
+            .filter(|profile| orb.is_own(profile))
             .and_then(|profile| orb.adapter().find(profile.object_key.as_slice()));
         Self::with_home(orb, ior, home)
     }
@@ -142,23 +142,7 @@ impl ObjectRef {
     /// A reference to an object of this ORB: to that of the key, where the entry stands for many.
     pub(crate) fn local(orb: &Arc<OrbCore>, entry: &Arc<Entry>, key: &[u8]) -> Self {
         let type_id = entry.skeleton.repository_ids().first().copied().unwrap_or_default();
-        let mut endpoints = orb.endpoints().iter();
-        let ior = endpoints.next().and_then(|first| {
-            let mut profile = IiopProfile::new(first.host.clone(), first.port, ObjectKey::from(key))
-                .with_component(TaggedComponent::orb_type(OrbType::ZORB));
-            if let Ok(component) = TaggedComponent::code_sets(&CodeSetComponentInfo::zorb()) {
-                profile = profile.with_component(component);
-            }
-            if orb.config.deposit {
-                profile = profile.with_component(TaggedComponent::zorb_blocks());
-            }
-            for other in endpoints {
-                if let Ok(component) = TaggedComponent::alternate_address(&other.host, other.port) {
-                    profile = profile.with_component(component);
-                }
-            }
-            Ior::from_profiles(type_id, &[profile]).ok()
-        });
+        let ior = orb.ior(type_id, key);
         // An ORB that does not listen: a reference without a profile, good inside this process.
         let ior = ior.unwrap_or_else(|| Ior { type_id: type_id.to_owned(), profiles: Vec::new() });
         Self::with_home(orb, ior, Some(Arc::clone(entry)))
@@ -221,12 +205,12 @@ impl ObjectRef {
     }
 
     fn own_profiles(&self) -> &[IiopProfile] {
-        self.core.profiles.get_or_init(|| self.core.ior.iiop_profiles().collect())
+        self.core.profiles.get_or_init(|| profiles(&self.core.ior).collect())
     }
 
     /// Calls the place that the server named from now on.
     pub(crate) fn forward_to(&self, ior: &Ior) -> bool {
-        let profiles: Vec<IiopProfile> = ior.iiop_profiles().collect();
+        let profiles: Vec<IiopProfile> = profiles(ior).collect();
         let usable = !profiles.is_empty();
         if usable {
             self.core.forward.store(Some(Arc::new(profiles)));

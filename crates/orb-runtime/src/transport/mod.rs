@@ -1,12 +1,13 @@
-//! Byte streams between two GIOP machines: TCP, and an in-memory pipe for tests.
+//! Byte streams between two GIOP machines: TCP, Unix sockets, and an in-memory pipe for tests.
 //!
-//! TCP and the pipe are asked to read and write when they are ready. A ring ([`uring`]) is given buffers, and says later what
+//! Sockets and the pipe are asked to read and write when they are ready. A ring ([`uring`]) is given buffers, and says later what
 //! became of them: `link::ring` deals with that.
 
 mod low_water;
 pub(crate) mod pipe;
 mod tcp;
 pub(crate) mod threads;
+pub(crate) mod unix;
 #[cfg(all(feature = "uring", target_os = "linux"))]
 pub(crate) mod uring;
 #[cfg(not(all(feature = "uring", target_os = "linux")))]
@@ -17,6 +18,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
@@ -35,6 +37,8 @@ use uring::{RingHandle, UringSocket};
 pub enum Peer {
     /// A TCP endpoint.
     Tcp(SocketAddr),
+    /// A process on this machine, by the Unix socket on which the server of the two listens.
+    Unix(PathBuf),
     /// The other end of an in-memory pipe.
     Memory,
     /// This process: a collocated call.
@@ -45,6 +49,7 @@ impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "uiop://{}", path.display()),
             Self::Memory => f.write_str("in-memory pipe"),
             Self::Local => f.write_str("this process"),
         }
@@ -221,6 +226,7 @@ pub(crate) enum Progress {
 /// A connected stream.
 #[derive(Debug)]
 pub(crate) enum Socket {
+    /// TCP, or a Unix socket.
     Tcp(TcpStream),
     Pipe(pipe::PipeEnd),
     Uring(UringSocket),

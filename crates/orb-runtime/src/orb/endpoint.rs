@@ -1,0 +1,188 @@
+//! Where an ORB listens, and where objects are: TCP addresses and Unix sockets, in references and out of them.
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use giop_codec::EncodeError;
+use giop_codec::code_set::CodeSetComponentInfo;
+use giop_codec::giop::ObjectKey;
+use giop_codec::ior::{IiopProfile, Ior, OmniUnixAddress, OrbType, TaggedComponent, UiopProfile};
+
+use super::OrbCore;
+use super::dial::{Family, interleaved};
+
+/// A place that can be listened on and connected to, as references say it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Endpoint {
+    /// A host name or address, without brackets, and a TCP port.
+    Iiop { host: String, port: u16 },
+    /// A socket in this machine's file system.
+    Unix { path: String },
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Iiop { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Iiop { host, port } => write!(f, "{host}:{port}"),
+            Self::Unix { path } => write!(f, "uiop://{path}"),
+        }
+    }
+}
+
+/// The name of this machine as its system says it: that of omniORB's Unix sockets.
+pub(crate) fn this_machine() -> &'static str {
+    static NAME: LazyLock<String> =
+        LazyLock::new(|| rustix::system::uname().nodename().to_string_lossy().into_owned());
+    &NAME
+}
+
+impl OrbCore {
+    /// The reference to an object of this ORB, with all addresses. `None`: it does not listen.
+    ///
+    /// One IIOP profile with Unix sockets as omniORB names them, then a profile of TAO's for each of these. Without TCP the first
+    /// says port 0.
+    pub(crate) fn ior(&self, type_id: &str, key: &[u8]) -> Option<Ior> {
+        self.try_ior(type_id, &ObjectKey::from(key)).ok().flatten()
+    }
+
+    fn try_ior(&self, type_id: &str, key: &ObjectKey) -> Result<Option<Ior>, EncodeError> {
+        let mut tcp = self.endpoints.iter().filter_map(|endpoint| match endpoint {
+            Endpoint::Iiop { host, port } => Some((host.as_str(), *port)),
+            Endpoint::Unix { .. } => None,
+        });
+        if self.endpoints.is_empty() {
+            return Ok(None);
+        }
+        let mut components = vec![
+            TaggedComponent::orb_type(OrbType::ZORB),
+            TaggedComponent::code_sets(&CodeSetComponentInfo::zorb())?,
+        ];
+        if self.config.deposit {
+            components.push(TaggedComponent::zorb_blocks());
+        }
+        let (host, port) = tcp.next().unwrap_or(("", 0));
+        let mut main = IiopProfile::new(host, port, key.clone());
+        main.components.clone_from(&components);
+        for (host, port) in tcp {
+            main.components.push(TaggedComponent::alternate_address(host, port)?);
+        }
+        let mut others = Vec::new();
+        for path in self.endpoints.iter().filter_map(Endpoint::path) {
+            let address = OmniUnixAddress { host: this_machine().to_owned(), path: path.to_owned() };
+            main.components.push(TaggedComponent::omni_unix(&address)?);
+            let mut profile = UiopProfile::new(path, key.clone());
+            profile.components.clone_from(&components);
+            others.push(profile.to_tagged()?);
+        }
+        let mut ior = Ior::from_profiles(type_id, &[main])?;
+        ior.profiles.extend(others);
+        Ok(Some(ior))
+    }
+
+    /// Whether one of the profile's addresses is of this ORB.
+    pub(crate) fn is_own(&self, profile: &IiopProfile) -> bool {
+        self.endpoints.iter().any(|endpoint| match endpoint {
+            Endpoint::Iiop { host, port } => *port == profile.port && *host == profile.host,
+            Endpoint::Unix { path } => unix_paths(profile).any(|own| own == *path),
+        })
+    }
+
+    /// The addresses of a profile in the order in which they are tried: sockets of this machine, which answer at once or never,
+    /// then hosts, the families in turns.
+    pub(crate) fn ways(&self, profile: &IiopProfile) -> Vec<Endpoint> {
+        let unix = self.config.unix_sockets.then(|| unix_paths(profile)).into_iter().flatten();
+        let hosts = interleaved(profile.addresses(), |(host, _)| Family::of_host(host));
+        let hosts = hosts.into_iter().map(|(host, port)| Endpoint::Iiop { host, port });
+        unix.map(|path| Endpoint::Unix { path }).chain(hosts).collect()
+    }
+}
+
+impl Endpoint {
+    /// The path of a Unix socket.
+    pub(crate) fn path(&self) -> Option<&str> {
+        match self {
+            Self::Iiop { .. } => None,
+            Self::Unix { path } => Some(path),
+        }
+    }
+}
+
+/// All profiles that can be called: those of IIOP, then TAO's of Unix sockets, as IIOP profiles without a host.
+pub(crate) fn profiles(ior: &Ior) -> impl Iterator<Item = IiopProfile> + '_ {
+    let unix = ior.uiop_profiles().map(|UiopProfile { version, path, object_key, mut components }| {
+        // It does not say on which machine.
+        let address = OmniUnixAddress { host: this_machine().to_owned(), path };
+        components.extend(TaggedComponent::omni_unix(&address));
+        IiopProfile { version, host: String::new(), port: 0, object_key, components }
+    });
+    ior.iiop_profiles().chain(unix)
+}
+
+/// The Unix sockets that the profile says are of this machine.
+fn unix_paths(profile: &IiopProfile) -> impl Iterator<Item = String> + '_ {
+    let here = profile.omni_unix_addresses().filter(|address| address.host == this_machine());
+    here.map(|address| address.path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::orb::Orb;
+
+    fn core(endpoints: &[Endpoint]) -> std::sync::Arc<OrbCore> {
+        Orb::builder().parts.core(endpoints.to_vec())
+    }
+
+    fn tcp(host: &str, port: u16) -> Endpoint {
+        Endpoint::Iiop { host: host.to_owned(), port }
+    }
+
+    fn unix(path: &str) -> Endpoint {
+        Endpoint::Unix { path: path.to_owned() }
+    }
+
+    // clause: ior.profile.tao_uiop, ior.component.omniorb_unix
+    #[test]
+    fn references_name_every_endpoint_and_are_recognised_by_each() {
+        let endpoints = [unix("/a"), tcp("h", 1), tcp("::1", 2), unix("/b")];
+        let server = core(&endpoints);
+        let ior = server.ior("IDL:X:1.0", b"key").unwrap();
+        let all: Vec<IiopProfile> = profiles(&ior).collect();
+        let ways = |profile| core(&[]).ways(profile);
+        assert_eq!(ways(&all[0]), [unix("/a"), unix("/b"), tcp("h", 1), tcp("::1", 2)]);
+        assert_eq!((ways(&all[1]), ways(&all[2]), all.len()), (vec![unix("/a")], vec![unix("/b")], 3));
+        for profile in &all {
+            assert!(server.is_own(profile) && !core(&[tcp("h", 2), unix("/c")]).is_own(profile));
+            assert_eq!(profile.object_key.as_slice(), b"key");
+            assert!(profile.code_sets().is_some());
+        }
+    }
+
+    #[test]
+    fn an_orb_without_tcp_has_port_0() {
+        let ior = core(&[unix("/a")]).ior("", b"key").unwrap();
+        let main = ior.iiop_profile().unwrap();
+        assert_eq!((main.host.as_str(), main.port), ("", 0));
+        assert_eq!(core(&[]).ways(&main), [unix("/a")]);
+        assert!(core(&[]).ior("", b"key").is_none());
+    }
+
+    // clause: ior.component.omniorb_unix
+    #[test]
+    fn sockets_of_other_machines_are_passed_over() {
+        let address = OmniUnixAddress { host: "elsewhere".to_owned(), path: "/a".to_owned() };
+        let profile = IiopProfile::new("h", 1, b"key".as_slice().into())
+            .with_component(TaggedComponent::omni_unix(&address).unwrap());
+        assert_eq!(core(&[]).ways(&profile), [tcp("h", 1)]);
+        assert!(!core(&[unix("/a")]).is_own(&profile));
+    }
+
+    #[test]
+    fn unix_sockets_of_references_can_be_left_alone() {
+        let ior = core(&[unix("/a"), tcp("h", 1)]).ior("", b"key").unwrap();
+        let careful = Orb::builder().unix_sockets(false).parts.core(Vec::new());
+        assert_eq!(careful.ways(&ior.iiop_profile().unwrap()), [tcp("h", 1)]);
+        assert!(profiles(&ior).skip(1).all(|profile| careful.ways(&profile).is_empty()));
+    }
+}

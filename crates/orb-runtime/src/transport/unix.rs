@@ -1,0 +1,271 @@
+//! Unix sockets: servers that are found by a path in the file system, for processes on the same machine.
+//!
+//! Once connected they are read and written like TCP, by the same system calls.
+
+use std::fs::{self, File, Metadata, Permissions};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, Mode};
+use socket2::{Domain, SockAddr, Socket, Type};
+use tokio::net::{TcpStream, UnixListener};
+
+/// Connections that wait to be accepted, as with TCP.
+const BACKLOG: i32 = 1024;
+
+/// How long to wait where a server's backlog is full.
+const FULL: Duration = Duration::from_millis(10);
+
+/// A server's socket. Its file goes with it, unless another server's has taken its place.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    socket: UnixListener,
+    file: SocketFile,
+}
+
+/// The file of a socket on which this process listens.
+#[derive(Debug)]
+pub(crate) struct SocketFile {
+    path: PathBuf,
+    /// Which file it is, whatever its name: device and number.
+    id: (u64, u64),
+}
+
+impl Listener {
+    /// Accepts the next connection.
+    ///
+    /// # Cancel safety
+    /// No connection is lost.
+    pub(crate) async fn accept(&self) -> io::Result<TcpStream> {
+        let (stream, _) = self.socket.accept().await?;
+        into_stream(stream.into_std()?)
+    }
+
+    /// The path on which it listens.
+    pub(crate) fn path(&self) -> &Path {
+        &self.file.path
+    }
+
+    /// Serves what was [bound](bind), in the current runtime.
+    pub(crate) fn new(socket: OwnedFd, file: SocketFile) -> io::Result<Self> {
+        Ok(Self { socket: UnixListener::from_std(socket.into())?, file })
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let _turn = turn(&self.path);
+        if fs::symlink_metadata(&self.path).is_ok_and(|found| id(&found) == self.id) {
+            // Should it fail, the next server finds the file and nobody who listens.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Listens on a path, with those permission bits if any are given: who may write to the file may connect.
+///
+/// A socket that a server left behind is replaced; a file of another kind, and a socket on which somebody listens, are not touched.
+///
+/// # Errors
+/// What the system says; that the path is in use.
+pub(crate) fn bind(
+    path: &Path,
+    mode: Option<u32>,
+    buffer: Option<usize>,
+) -> io::Result<(OwnedFd, SocketFile)> {
+    let address = SockAddr::unix(path)?;
+    let socket = open(buffer)?;
+    if let Some(mode) = mode {
+        // The file is made with no more than these bits: there is no moment in which others may connect.
+        rustix::fs::fchmod(&socket, Mode::from_raw_mode(mode))?;
+    }
+    let _turn = turn(path);
+    if let Err(error) = socket.bind(&address) {
+        if error.kind() != io::ErrorKind::AddrInUse {
+            return Err(error);
+        }
+        remove_stale(path, &address)?;
+        socket.bind(&address)?;
+    }
+    let file = SocketFile { path: path.to_owned(), id: id(&fs::symlink_metadata(path)?) };
+    if let Some(mode) = mode {
+        // What the process's mask took away.
+        fs::set_permissions(path, Permissions::from_mode(mode))?;
+    }
+    socket.listen(BACKLOG)?;
+    Ok((socket.into(), file))
+}
+
+/// Connects to the server that listens on the path, and waits where its backlog is full.
+///
+/// # Cancel safety
+/// Dropping the future connects nothing.
+pub(crate) async fn connect(path: &Path, buffer: Option<usize>) -> io::Result<TcpStream> {
+    let address = SockAddr::unix(path)?;
+    loop {
+        let socket = open(buffer)?;
+        match socket.connect(&address) {
+            Ok(()) => return into_stream(OwnedFd::from(socket).into()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => tokio::time::sleep(FULL).await,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn open(buffer: Option<usize>) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    if let Some(octets) = buffer {
+        socket.set_recv_buffer_size(octets)?;
+        socket.set_send_buffer_size(octets)?;
+    }
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+/// A connected socket as all others are held: tokio's type is a descriptor with its readiness, of whatever family.
+fn into_stream(stream: UnixStream) -> io::Result<TcpStream> {
+    stream.set_nonblocking(true)?;
+    TcpStream::from_std(OwnedFd::from(stream).into())
+}
+
+/// Removes a socket on which nobody listens.
+fn remove_stale(path: &Path, address: &SockAddr) -> io::Result<()> {
+    let in_use = |text: &str| Err(io::Error::new(io::ErrorKind::AddrInUse, text));
+    if !fs::symlink_metadata(path)?.file_type().is_socket() {
+        return in_use("there is a file that is no socket");
+    }
+    match open(None)?.connect(address) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
+        Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+        _ => in_use("another server listens there"),
+    }
+}
+
+/// Held while files of sockets in a directory come and go: a server that starts does not take one that is about to listen for one
+/// that was left behind. `None` where the directory can not be locked.
+fn turn(path: &Path) -> Option<File> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = File::open(directory).ok()?;
+    rustix::fs::flock(&directory, FlockOperation::LockExclusive).ok()?;
+    Some(directory)
+}
+
+fn id(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener as StdListener;
+
+    use super::*;
+
+    /// A directory of a test's own.
+    struct Directory(PathBuf);
+
+    impl Directory {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("zorb-{name}-{}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+
+        fn path(&self) -> PathBuf {
+            self.0.join("socket")
+        }
+    }
+
+    impl Drop for Directory {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_socket_that_was_left_behind_is_replaced() {
+        let directory = Directory::new("stale");
+        drop(StdListener::bind(directory.path()).unwrap());
+        assert!(directory.path().exists());
+        let (_socket, _file) = bind(&directory.path(), None, None).unwrap();
+        UnixStream::connect(directory.path()).unwrap();
+    }
+
+    #[test]
+    fn neither_a_server_nor_another_file_is_replaced() {
+        let directory = Directory::new("taken");
+        let listener = StdListener::bind(directory.path()).unwrap();
+        let error = bind(&directory.path(), None, None).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        assert!(error.to_string().contains("another server"), "{error}");
+        UnixStream::connect(directory.path()).unwrap();
+        drop(listener);
+
+        fs::remove_file(directory.path()).unwrap();
+        fs::write(directory.path(), "precious").unwrap();
+        let error = bind(&directory.path(), None, None).unwrap_err();
+        assert!(error.to_string().contains("no socket"), "{error}");
+        assert_eq!(fs::read_to_string(directory.path()).unwrap(), "precious");
+
+        // Not even if it is a name of a socket that nobody listens on.
+        let stale = directory.0.join("stale");
+        drop(StdListener::bind(&stale).unwrap());
+        fs::remove_file(directory.path()).unwrap();
+        std::os::unix::fs::symlink(&stale, directory.path()).unwrap();
+        assert!(bind(&directory.path(), None, None).is_err());
+        assert!(stale.exists());
+    }
+
+    #[test]
+    fn the_file_goes_with_its_server_but_not_that_of_another() {
+        let directory = Directory::new("gone");
+        let (socket, file) = bind(&directory.path(), None, None).unwrap();
+        drop((socket, file));
+        assert!(!directory.path().exists());
+
+        let (_socket, file) = bind(&directory.path(), None, None).unwrap();
+        fs::remove_file(directory.path()).unwrap();
+        let _other = StdListener::bind(directory.path()).unwrap();
+        drop(file);
+        assert!(directory.path().exists());
+    }
+
+    #[test]
+    fn the_file_has_the_permissions_asked_for() {
+        let directory = Directory::new("mode");
+        for mode in [0o600, 0o666, 0o660] {
+            let (_socket, _file) = bind(&directory.path(), Some(mode), None).unwrap();
+            let found = fs::metadata(directory.path()).unwrap().permissions().mode() & 0o777;
+            assert_eq!(found, mode, "{found:o}");
+        }
+    }
+
+    #[tokio::test]
+    async fn who_finds_the_backlog_full_waits() {
+        let directory = Directory::new("full");
+        let (socket, file) = bind(&directory.path(), None, None).unwrap();
+        rustix::net::listen(&socket, 0).unwrap();
+        let mut waiting = Vec::new();
+        let path = directory.path();
+        while let Ok(stream) = tokio::time::timeout(Duration::from_millis(100), connect(&path, None)).await {
+            waiting.push(stream.unwrap());
+            assert!(waiting.len() < 64);
+        }
+        let listener = Listener::new(socket, file).unwrap();
+        let (accepted, connected) = tokio::join!(
+            async {
+                for _ in &waiting {
+                    listener.accept().await.unwrap();
+                }
+                listener.accept().await
+            },
+            connect(&path, None)
+        );
+        accepted.unwrap();
+        connected.unwrap();
+        assert_eq!(listener.path(), directory.path());
+    }
+}

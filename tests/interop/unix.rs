@@ -1,0 +1,107 @@
+//! omniORB over Unix sockets (`giop:unix`), in both roles: calls that TCP could not carry, because there is none.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ::zorb::prelude::*;
+use ::zorb::wire::{Ior, Version};
+
+use super::support::{Foreign, Process, Scratch};
+use super::zorb::checks::{Way, client as checks_client, drive};
+use super::zorb::types::interop::PeerRef;
+use super::{CHECKS, START, report, zorb};
+
+/// A path for a socket: at most 107 octets, so not in the directory of the tests.
+struct Socket(PathBuf);
+
+impl Socket {
+    fn new() -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("zorb-interop-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        Self(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// The same reference without its TCP address.
+fn without_tcp(ior: &Ior) -> Ior {
+    let profiles: Vec<_> = ior
+        .iiop_profiles()
+        .map(|mut profile| {
+            profile.port = 0;
+            profile
+        })
+        .collect();
+    Ior::from_profiles(ior.type_id.as_str(), &profiles).expect("what was decoded can be encoded")
+}
+
+// clause: ior.component.omniorb_unix
+#[tokio::test(flavor = "multi_thread")]
+async fn zorb_calls_omniorb() {
+    let Some(program) = Foreign::OmniOrb.program("peer-server") else { return };
+    let (scratch, socket) = (Scratch::new(), Socket::new());
+    let path = scratch.path("interop.ior");
+    let mut command = Command::new(program);
+    command.arg("--ior").arg(&path).args(["--seconds", &(START + CHECKS).as_secs().to_string()]);
+    command.arg("-ORBendPoint").arg(format!("giop:unix:{}", socket.0.display()));
+    let mut server = Process::start(command, &scratch);
+    let server = tokio::task::spawn_blocking(move || {
+        server.ready(START);
+        server
+    });
+    let _server = server.await.expect("the server is ready");
+    let text = std::fs::read_to_string(&path).expect("the server wrote its IOR");
+    let ior: Ior = text.trim().parse().expect("an IOR");
+
+    let client = super::transport::builder().build().await.expect("a client");
+    let peer: PeerRef = client.resolve(&without_tcp(&ior).to_string()).await.expect("it is on this machine");
+    assert_eq!(peer.server_name().await.expect("an answer"), "omniORB");
+    let careful = super::transport::builder().unix_sockets(false).build().await.expect("a client");
+    let peer: PeerRef = careful.resolve_unchecked(&without_tcp(&ior).to_string()).await.expect("a reference");
+    let error = peer.server_name().await.expect_err("there is no other way");
+    assert_eq!(error.kind, SystemExceptionKind::Transient);
+
+    // With both, the socket comes first.
+    let way = Way::Ior(path, Version::V1_2);
+    let lines = drive(&way, &checks_client(&way, super::transport::builder()).await).await;
+    report("zorb -> OmniOrb, Unix socket 1.2", &lines);
+}
+
+// clause: ior.component.omniorb_unix
+#[tokio::test(flavor = "multi_thread")]
+async fn omniorb_calls_zorb() {
+    let Some(program) = Foreign::OmniOrb.program("peer-client") else { return };
+    let (scratch, socket) = (Scratch::new(), Socket::new());
+    let path = scratch.path("interop.ior");
+    let endpoint = format!("uiop://{}", socket.0.display());
+    let (server, address) = zorb::servant::serve_at(&path, super::transport::builder().listen(endpoint))
+        .await
+        .expect("a server without TCP");
+    assert_eq!(address, ":0");
+    // One check makes a `corbaloc:` of the reference's host and port.
+    let all = Command::new(&program).arg("--list").output().expect("the client lists its checks");
+    let all = String::from_utf8_lossy(&all.stdout).into_owned();
+    let checks: Vec<&str> = all.lines().filter(|name| *name != "unknown_object").collect();
+    let mut command = Command::new(program);
+    command.arg("--ior").arg(&path).args(["--seconds", &CHECKS.as_secs().to_string()]);
+    command.args(["--check", &checks.join(",")]);
+    let client = tokio::task::spawn_blocking(move || {
+        let mut client = Process::start(command, &scratch);
+        let status = client.end(CHECKS);
+        (status, client.output())
+    });
+    let (status, output) = client.await.expect("the client was waited for");
+    server.shutdown().await;
+    let failed: Vec<&str> =
+        output.lines().filter(|line| !line.starts_with("ok ") && !line.starts_with("skip ")).collect();
+    assert!(status.is_some_and(|status| status.success()), "{status:?} {failed:#?}");
+    let lines: Vec<String> = output.lines().map(str::to_owned).collect();
+    assert!(lines.len() > 100, "only {} checks ran:\n{output}", lines.len());
+    report("OmniOrb -> zorb, Unix socket 1.2", &lines);
+}
