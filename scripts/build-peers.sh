@@ -7,6 +7,7 @@
 #   omniorb/{any,idl4}-peer                       programs, server and client
 #   jacorb/{peer,bench,value}-{server,client}     programs (shell, which starts java)
 #   jacorb/any-peer                               one, server and client
+#   tango/{device,client}                         programs (shell, which starts python)
 #
 # A peer whose tools or jars are missing is skipped, loudly; with CI=true that is a failure.
 # What does not compile is a failure always.
@@ -137,9 +138,39 @@ END
   mv "$dir/$1.new" "$dir/$1"
 }
 
+# PyTango brings Tango's library and an omniORB of its own, which stay in this directory.
+tango() {
+  local dir=$out/tango program
+  mkdir -p "$dir"
+  if newer "$dir/venv" "$src/tango/requirements.txt"; then
+    echo "build-peers: PyTango by pip"
+    rm -rf "$dir/venv" "$dir/venv.new"
+    if ! { python3 -m venv "$dir/venv.new" && "$dir/venv.new/bin/python" -m pip install -q --disable-pip-version-check \
+        --only-binary :all: -r "$src/tango/requirements.txt"; } > "$dir/pip.log" 2>&1; then
+      skip Tango "pip can not install PyTango ($dir/pip.log)"
+      rm -rf "$dir/venv.new" "$dir/device" "$dir/client"
+      return
+    fi
+    mv "$dir/venv.new" "$dir/venv"
+    touch "$dir/venv"
+  fi
+  for program in device client; do
+    cat > "$dir/$program.new" <<END
+#!/bin/sh
+exec "\$(dirname "\$0")/venv/bin/python" "$src/tango/$program.py" "\$@"
+END
+    chmod +x "$dir/$program.new"
+    mv "$dir/$program.new" "$dir/$program"
+  done
+}
+
 if have omniORB omniidl c++; then
   if echo '#include <omniORB4/CORBA.h>' | c++ -E -x c++ - > /dev/null 2>&1; then omniorb
   else skip omniORB "no headers (scripts/install-peers.sh installs libomniorb4-dev)"; fi
 fi
 if have JacORB java javac mvn; then jacorb; fi
+if have Tango python3; then
+  if python3 -c 'import ensurepip, venv' 2> /dev/null; then tango
+  else skip Tango "python3 has no venv (scripts/install-peers.sh installs python3-venv)"; fi
+fi
 exit $status

@@ -1,7 +1,8 @@
 #!/bin/bash
 # install-peers.sh: the Debian packages of the foreign ORBs that the interoperability
 # tests talk to: omniORB (C++), and a JDK and Maven for JacORB (Java), which
-# build-peers.sh fetches by Maven; and tshark, whose dissector reads captures.
+# build-peers.sh fetches by Maven; Python for PyTango, which it fetches by pip; and
+# tshark, whose dissector reads captures.
 #
 # Installs only as root or by `sudo -n` without a password. Elsewhere it says loudly
 # what stays away (the tests then skip it) and succeeds. With CI=true a peer that is
@@ -21,6 +22,7 @@ need /usr/share/idl/omniORB omniorb-idl
 want javac default-jdk-headless
 want mvn maven
 want tshark tshark
+python3 -c 'import ensurepip, venv' > /dev/null 2>&1 || missing+=(python3 python3-venv)
 
 if [ ${#missing[@]} -gt 0 ]; then
   as_root=()
@@ -57,5 +59,6 @@ check() {   # peer, its tools and files...
 }
 check omniORB omniidl c++ /usr/include/omniORB4/CORBA.h
 check JacORB java javac mvn
+check Tango python3
 check tshark tshark
 exit $status

@@ -6,6 +6,7 @@
 
 mod sources;
 mod support;
+mod tango;
 #[path = "../transport/mod.rs"]
 mod transport;
 mod unix;

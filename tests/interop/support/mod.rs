@@ -21,6 +21,8 @@ pub enum Foreign {
     OmniOrb,
     /// JacORB 3.9 (Java)
     JacOrb,
+    /// PyTango 10 (Python over C++), on omniORB
+    Tango,
 }
 
 impl Foreign {
@@ -28,6 +30,7 @@ impl Foreign {
         match self {
             Foreign::OmniOrb => "omniorb",
             Foreign::JacOrb => "jacorb",
+            Foreign::Tango => "tango",
         }
     }
 
