@@ -108,6 +108,7 @@ fn converse(role: Role, data: &[u8], mut pieces: Option<Dice>) -> Story {
     assert!(end.closed, "a connection whose peer is gone comes to its end");
     assert_eq!(end.conn.calls_waiting(), 0, "no call waits on a closed connection");
     assert!(pool.stats().held <= POOL, "the pool keeps its cap");
+    end.story.0.push(format!("listens at {:?}", end.conn.peer_listen_points()));
     end.story
 }
 

@@ -1,5 +1,6 @@
 //! [`Connection`]: the state of one GIOP connection.
 
+mod bidirectional;
 mod calling;
 mod closing;
 mod flow;
@@ -18,6 +19,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use giop_codec::cdr::{CodeSets, Encoder};
+use giop_codec::giop::ListenPoint;
 use giop_codec::{ByteOrder, Version};
 
 use crate::calls::Calls;
@@ -127,6 +129,8 @@ pub struct Connection {
     unfinished: Option<Unfinished>,
     last_head: LastHead,
     code_sets: Option<CodeSets>,
+    /// Where the peer would listen.
+    listen_points: Vec<ListenPoint>,
     /// A request of the peer said so.
     peer_reads_blocks: bool,
     /// Events of things that are not messages.
@@ -168,6 +172,7 @@ impl Connection {
             unfinished: None,
             last_head: LastHead::default(),
             code_sets: None,
+            listen_points: Vec::new(),
             peer_reads_blocks: false,
             notices: VecDeque::new(),
             clock: Clock::new(role, &limits, now),
@@ -197,8 +202,8 @@ impl Connection {
         self.accept_requests
     }
 
-    /// Serves requests of the peer from now on, or no more (Bidirectional GIOP). A request that comes to a side that serves none
-    /// is answered by MessageError.
+    /// Serves requests of the peer from now on, or no more (Bidirectional GIOP): a client does so before it announces listen points. A request
+    /// that comes to a side that serves none is answered by MessageError.
     pub fn set_accept_requests(&mut self, accept: bool) {
         self.accept_requests = accept;
     }

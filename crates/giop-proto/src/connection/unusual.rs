@@ -53,15 +53,21 @@ impl Connection {
                 start
             }
         };
+        let decoded = RequestHead::decode(&header, &octets);
         if !self.takes_requests() {
-            self.stats.dropped += 1;
+            match decoded {
+                Ok(head) => self.turn_away(head.id, head.response, header.version),
+                // So does one that has no answer but an exception.
+                Err(error) if self.awaits_replies() => self.bad_request(header, &octets, error),
+                Err(_) => self.stats.dropped += 1,
+            }
             return;
         }
         let size = HEADER_LEN + header.size as usize;
         if octets.len() < size && whole_size {
             return self.refuse_oversized(&header, &octets, size);
         }
-        match RequestHead::decode(&header, &octets) {
+        match decoded {
             Ok(head) => {
                 let exception = SystemException::new(
                     SystemExceptionKind::Transient,
@@ -101,7 +107,7 @@ impl Connection {
                 context.value().map_err(|error| error.system(CompletionStatus::No))?;
             self.code_sets = Some(context.accept(self.code_sets)?);
         }
-        Ok(())
+        self.learn_listen_points(header, &contexts)
     }
 
     #[cold]
@@ -127,9 +133,14 @@ impl Connection {
         self.stats.refused += 1;
         if response.expects_reply() {
             self.refuse(id, version, exception);
-            if self.own_backlog > self.limits.max_backlog {
-                self.end(CloseReason::Unread(self.limits.max_backlog));
-            }
+            self.bound_refusals();
+        }
+    }
+
+    /// Ends the connection if its peer reads none of what it is refused.
+    pub(super) fn bound_refusals(&mut self) {
+        if self.own_backlog > self.limits.max_backlog {
+            self.end(CloseReason::Unread(self.limits.max_backlog));
         }
     }
 
@@ -178,7 +189,7 @@ impl Connection {
             let octets = self.rx.take_front();
             match self.fragments.start(header, First::Unwanted(&octets), now, &self.limits) {
                 Ok(()) if oversized && !unwanted => self.refuse_oversized(&header, &octets, size),
-                Ok(()) => {}
+                Ok(()) => self.turn_first_piece_away(&header, &octets),
                 Err(error) => self.protocol_error(error),
             }
             return;
@@ -201,6 +212,15 @@ impl Connection {
             }
             Ok(()) => {}
             Err(error) => self.protocol_error(error),
+        }
+    }
+
+    /// The first piece of a message that nobody wants.
+    fn turn_first_piece_away(&mut self, header: &MessageHeader, octets: &[u8]) {
+        match (header.kind, early_id(header, octets), word(header.order, octets)) {
+            (MessageType::Request, Some((id, response)), _) => self.turn_away(id, response, header.version),
+            (MessageType::LocateRequest, _, Some(id)) => self.turn_locate_away(id, header.version),
+            _ => {}
         }
     }
 
@@ -348,11 +368,15 @@ impl Connection {
         if self.is_flooded() {
             return None;
         }
+        let decoded = IncomingLocate::decode(frame);
         if !self.takes_requests() {
-            self.stats.dropped += 1;
+            match decoded {
+                Ok(Ok(locate)) => self.turn_locate_away(locate.id(), version),
+                _ => self.stats.dropped += 1,
+            }
             return None;
         }
-        match IncomingLocate::decode(frame) {
+        match decoded {
             Ok(Ok(locate)) => return Some(Event::Locate(locate)),
             Ok(Err((id, exception))) => {
                 self.stats.refused += 1;
