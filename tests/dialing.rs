@@ -213,6 +213,35 @@ async fn ipv6_is_called_and_published_like_ipv4() {
 }
 
 #[tokio::test]
+async fn references_name_what_is_published_in_its_order() {
+    let nat = refusing();
+    let server = transport::builder()
+        .listen("iiop://127.0.0.1:0")
+        .publish(format!("iiop://{}:{}", nat.0, nat.1))
+        .publish("localhost")
+        .publish("127.0.0.1:{port}")
+        .build()
+        .await
+        .unwrap();
+    let here: PostRef = server.activate_named(KEY, Post("behind")).unwrap();
+    let addresses = here.ior().iiop_profile().unwrap().addresses();
+    let port = addresses[1].1;
+    let expected = [nat, ("localhost".to_owned(), port), ("127.0.0.1".to_owned(), port)];
+    assert_eq!(addresses, expected);
+    // Who can not use the first one takes the next; the server knows them all as its own.
+    let client = transport::builder().build().await.unwrap();
+    let post: PostRef = client.resolve(&here.to_string()).await.unwrap();
+    assert_eq!(post.name().await.unwrap(), "behind");
+    let own: PostRef = server.resolve(&here.to_string()).await.unwrap();
+    assert_eq!(own.name().await.unwrap(), "behind");
+    assert_eq!(server.open_connections(), 1, "only the client's");
+
+    let error = transport::builder().listen("iiop://127.0.0.1:0").publish("{env:ZORB_NO_SUCH_NAME}:80");
+    let error = error.build().await.unwrap_err().to_string();
+    assert!(error.contains("ZORB_NO_SUCH_NAME"), "{error}");
+}
+
+#[tokio::test]
 async fn families_take_turns() {
     if !has_ipv6() {
         return;

@@ -46,6 +46,10 @@ impl Orb {
     /// (lines `NAME = VALUE`, the names without `-ORB`), and all of them over what the code sets before. Lists are separated by `;` in variables
     /// and by further arguments on the command line.
     ///
+    /// Addresses are taken as [`OrbBuilder::listen`] and [`OrbBuilder::publish`] take them, and in the forms of others:
+    /// `-ORBendPoint giop:tcp:HOST:PORT`, `giop:unix:PATH`; `-ORBListenEndpoints iiop://HOST:PORT/hostname_in_ior=NAME`;
+    /// `-ORBendPointPublish` with `giop:tcp:HOST:PORT`, `hostname`, `name`, `addr`, `ipv4` and `ipv6`, several with commas.
+    ///
     /// # Errors
     /// [`ArgsError`] for an unknown `-ORB` argument or a malformed value.
     pub fn from_args<I, S>(args: I) -> Result<(OrbBuilder, Vec<String>), ArgsError>
@@ -87,14 +91,12 @@ fn from_args(
     ] {
         let values = variable(name).unwrap_or_default();
         let values: Vec<&str> = values.split(';').map(str::trim).filter(|value| !value.is_empty()).collect();
-        if !values.is_empty() && option == "ListenEndpoints" {
-            settings.retain(|(other, _): &(String, String)| !is_listen(other));
+        if !values.is_empty() {
+            settings.retain(|(other, _): &(String, String)| !replaces(option, other));
         }
         settings.extend(values.into_iter().map(|value| (option.to_owned(), value.to_owned())));
     }
-    if options.iter().any(|(name, _)| is_listen(name)) {
-        settings.retain(|(name, _)| !is_listen(name));
-    }
+    settings.retain(|(other, _)| !options.iter().any(|(name, _)| replaces(name, other)));
     settings.extend(options);
     let mut builder = Orb::builder();
     for (name, value) in settings {
@@ -103,8 +105,10 @@ fn from_args(
     Ok((builder, rest))
 }
 
-fn is_listen(name: &str) -> bool {
-    matches!(name, "ListenEndpoints" | "endPoint")
+/// Whether one option takes the place of the other, rather than standing beside it.
+fn replaces(name: &str, other: &str) -> bool {
+    let listen = |name| matches!(name, "ListenEndpoints" | "endPoint");
+    listen(name) && listen(other) || name == "endPointPublish" && other == name
 }
 
 fn apply(builder: OrbBuilder, name: &str, value: &str) -> Result<OrbBuilder, ArgsError> {
@@ -122,7 +126,11 @@ fn apply(builder: OrbBuilder, name: &str, value: &str) -> Result<OrbBuilder, Arg
             builder.init_ref(name.trim(), url.trim())
         }
         "DefaultInitRef" => builder.default_init_ref(value),
-        "ListenEndpoints" => builder.listen(value),
+        // TAO's form of a published name: iiop://HOST:PORT/hostname_in_ior=NAME.
+        "ListenEndpoints" => match value.split_once("/hostname_in_ior=") {
+            Some((endpoint, host)) => builder.listen(endpoint).publish(host),
+            None => builder.listen(value),
+        },
         // omniORB's forms: giop:tcp:HOST:PORT and giop:unix:PATH.
         "endPoint" if value.strip_prefix("giop:unix:").is_some_and(|path| !path.is_empty()) => {
             builder.listen(value.replacen("giop:unix:", "uiop://", 1))
@@ -136,7 +144,9 @@ fn apply(builder: OrbBuilder, name: &str, value: &str) -> Result<OrbBuilder, Arg
                 if address.ends_with(':') { format!("{address}0") } else { address.into() }
             ))
         }
-        "endPointPublish" => builder.publish(value),
+        "endPointPublish" => {
+            value.split(',').fold(builder, |builder, rule| builder.publish(publish_rule(rule)))
+        }
         "clientCallTimeOutPeriod" => match milliseconds()? {
             Duration::ZERO => builder.no_timeout(),
             timeout => builder.timeout(timeout),
@@ -155,6 +165,17 @@ fn apply(builder: OrbBuilder, name: &str, value: &str) -> Result<OrbBuilder, Arg
         "id" | "ServerId" | "ConfigFile" => builder,
         _ => return Err(ArgsError::Unknown(format!("-ORB{name}"))),
     })
+}
+
+/// A rule of omniORB's as a template: `hostname`, `addr`, `ipv4`, `ipv6` and `giop:tcp:HOST:PORT`; what else there is, as it is.
+fn publish_rule(rule: &str) -> String {
+    match rule.trim() {
+        "hostname" | "name" => "{hostname}".to_owned(),
+        "addr" => "{ip}".to_owned(),
+        "ipv4" => "{ipv4}".to_owned(),
+        "ipv6" => "{ipv6}".to_owned(),
+        rule => rule.strip_prefix("giop:tcp:").unwrap_or(rule).to_owned(),
+    }
 }
 
 fn read_file(path: &str, settings: &mut Vec<(String, String)>) -> Result<(), ArgsError> {
@@ -201,6 +222,31 @@ mod tests {
     }
 
     // clause: ior.args.unknown
+    #[tokio::test]
+    async fn published_addresses_come_in_the_forms_of_other_orbs() {
+        let rules = "giop:tcp:public.example:8080,hostname,h:{port}";
+        let (builder, _) =
+            parse(&["-ORBendPoint", "giop:tcp:127.0.0.1:", "-ORBendPointPublish", rules], &[]).unwrap();
+        let endpoints = builder.build().await.unwrap().endpoints();
+        assert_eq!(endpoints[0], "public.example:8080");
+        assert!(endpoints[1].starts_with(crate::orb::endpoint::this_machine()));
+        assert!(endpoints[2].starts_with("h:") && endpoints.len() == 3);
+        let (builder, _) =
+            parse(&["-ORBListenEndpoints", "iiop://127.0.0.1:0/hostname_in_ior=nat"], &[]).unwrap();
+        assert!(builder.build().await.unwrap().endpoints()[0].starts_with("nat:"));
+        let (builder, _) =
+            parse(&[], &[("ZORB_LISTEN", "iiop://127.0.0.1:0"), ("ZORB_PUBLISH", "a:1; b:2")]).unwrap();
+        assert_eq!(builder.build().await.unwrap().endpoints(), ["a:1", "b:2"]);
+        // Arguments take the place of variables, as those of addresses to listen on do.
+        let env = [("ZORB_LISTEN", "iiop://127.0.0.1:0"), ("ZORB_PUBLISH", "a:1")];
+        let (builder, _) =
+            parse(&["-ORBendPointPublish", "c:3", "-ORBendPointPublish", "d:4"], &env).unwrap();
+        assert_eq!(builder.build().await.unwrap().endpoints(), ["c:3", "d:4"]);
+        for rule in ["addr", "ipv4", "ipv6"] {
+            assert!(publish_rule(rule).starts_with("{ip"), "{rule}");
+        }
+    }
+
     #[test]
     fn what_is_wrong_is_said() {
         assert_eq!(parse(&["-ORBInitRef"], &[]).unwrap_err(), ArgsError::NoValue("-ORBInitRef".into()));

@@ -1,7 +1,7 @@
 //! Building an ORB.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, Weak};
@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 use super::accept::Listener;
+use super::publish::{self, Listening, Surroundings};
 use super::{Config, Connections, Endpoint, Guard, Latency, Orb, OrbCore};
 use crate::serve::adapter::Adapter;
 use crate::transport::unix::{self, SocketFile};
@@ -38,7 +39,7 @@ const POOL: usize = 256 << 20;
 pub struct OrbBuilder {
     listen: Vec<String>,
     listeners: Vec<std::net::TcpListener>,
-    publish: Option<String>,
+    publish: Vec<String>,
     unix_mode: Option<u32>,
     pub(crate) parts: Parts,
 }
@@ -74,6 +75,14 @@ pub enum BuildError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// A template of `publish` does not give an address.
+    #[error("cannot publish `{template}`: {reason}; write it as HOST, HOST:PORT or iiop://HOST:PORT")]
+    Publish {
+        /// The template.
+        template: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// There is no tokio runtime with I/O and time.
     #[error("an ORB that listens must be built inside a tokio runtime with I/O and time enabled")]
     NoRuntime,
@@ -104,7 +113,7 @@ impl OrbBuilder {
         Self {
             listen: Vec::new(),
             listeners: Vec::new(),
-            publish: None,
+            publish: Vec::new(),
             unix_mode: None,
             parts: Parts { hold: false, pool: POOL, blocking_threads: 64, config },
         }
@@ -140,9 +149,26 @@ impl OrbBuilder {
         self
     }
 
-    /// The host name or address that references carry in place of the one listened on (NAT, containers).
-    pub fn publish(mut self, host: impl Into<String>) -> Self {
-        self.publish = Some(host.into());
+    /// An address that references carry in place of those listened on (NAT, containers). May be called again: references name all of
+    /// them, the first one first.
+    ///
+    /// `HOST`, `HOST:PORT` or `iiop://HOST:PORT`, IPv6 addresses in brackets before a port. Without a port, or with `{port}`, it is that
+    /// of each listening socket. In braces may stand: `{hostname}`, the name of this machine; `{ip}`, `{ipv4}`, `{ipv6}`, the address
+    /// by which it calls others; `{env:NAME}` and `{env:NAME|DEFAULT}`, a variable of the environment, which [`build`](Self::build)
+    /// reads.
+    ///
+    /// ```
+    /// # use orb_runtime::Orb;
+    /// let builder = Orb::builder()
+    ///     .listen("iiop://0.0.0.0:9000")
+    ///     .publish("iiop://{env:PUBLIC_HOST|localhost}:8080") // outside of the container
+    ///     .publish("{hostname}"); // between containers
+    /// ```
+    ///
+    /// [`build`](Self::build) logs a warning for each address that clients may not reach: any address, loopback or link-local ones, names of
+    /// containers.
+    pub fn publish(mut self, address: impl Into<String>) -> Self {
+        self.publish.push(address.into());
         self
     }
 
@@ -283,7 +309,7 @@ impl OrbBuilder {
     /// Opens the listeners and starts to serve.
     ///
     /// # Errors
-    /// [`BuildError`] when an address is malformed or taken.
+    /// [`BuildError`] when an address is malformed or taken, or a template of [`publish`](Self::publish) gives none.
     ///
     /// # Cancel safety
     /// Dropping the future opens nothing.
@@ -306,19 +332,20 @@ impl OrbBuilder {
         if !listeners.is_empty() && tokio::runtime::Handle::try_current().is_err() {
             return Err(BuildError::NoRuntime);
         }
-        let mut endpoints = Vec::new();
-        let mut sockets = Vec::new();
+        let around = Surroundings::here();
+        let (mut tcp, mut endpoints, mut sockets) = (Vec::new(), Vec::new(), Vec::new());
         for listener in listeners {
             match listener {
                 Bound::Tcp(host, listener) => {
                     let fail = |source| BuildError::Listen { endpoint: host.clone(), source };
                     let local = listener.local_addr().map_err(fail)?;
                     sockets.push(Listener::Tcp(TcpListener::from_std(listener).map_err(fail)?));
-                    let host = match &self.publish {
-                        Some(host) => host.clone(),
-                        None => published(&host, local),
-                    };
-                    endpoints.push(Endpoint::Iiop { host, port: local.port() });
+                    let socket = Listening { host, local };
+                    if self.publish.is_empty() {
+                        let (host, port) = socket.published(&around);
+                        endpoints.push(Endpoint::Iiop { host, port });
+                    }
+                    tcp.push(socket);
                 }
                 Bound::Unix(path, socket, file) => {
                     let fail = |source| BuildError::Listen { endpoint: path.clone(), source };
@@ -326,6 +353,19 @@ impl OrbBuilder {
                     endpoints.push(Endpoint::Unix { path });
                 }
             }
+        }
+        if !sockets.is_empty() {
+            let others = publish::published(&self.publish, &tcp, &around)
+                .map_err(|(template, reason)| BuildError::Publish { template, reason })?;
+            let others = others.into_iter().map(|(host, port)| Endpoint::Iiop { host, port });
+            endpoints.splice(..0, others);
+        }
+        for found in publish::unroutable(&endpoints, &tcp, !self.publish.is_empty()) {
+            tracing::warn!(
+                target: "zorb",
+                host = %found.host,
+                "references name an address by which clients may not get here: {found} (OrbBuilder::publish says another)"
+            );
         }
         let core = self.parts.core(endpoints);
         for socket in sockets {
@@ -398,22 +438,6 @@ fn open(address: SocketAddr, buffer: Option<usize>) -> std::io::Result<std::net:
     socket.listen(1024)?;
     socket.set_nonblocking(true)?;
     Ok(socket.into())
-}
-
-/// The host that references carry: what was written, but never "any address".
-fn published(host: &str, local: SocketAddr) -> String {
-    let any = host.is_empty() || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_unspecified());
-    if !any {
-        return host.to_owned();
-    }
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    tracing::warn!(
-        target: "zorb",
-        %local,
-        %host,
-        "listening on every address; references name this machine: use `.publish(..)` if others reach it by another name"
-    );
-    host
 }
 
 /// Eight octets that no earlier run of any ORB used.

@@ -10,6 +10,7 @@ pub(crate) mod dial;
 pub(crate) mod endpoint;
 #[cfg(feature = "metrics")]
 mod metrics;
+mod publish;
 mod shutdown;
 
 use std::collections::HashMap;
@@ -159,7 +160,8 @@ impl Orb {
         &self.core
     }
 
-    /// The addresses it listens on, as `host:port` and `uiop://PATH`, in the order of the builder's `listen` calls.
+    /// The addresses that its references carry, as `host:port` and `uiop://PATH`: those of the builder's `publish` calls, else those it
+    /// listens on, in the order of the `listen` calls.
     #[must_use]
     pub fn endpoints(&self) -> Vec<String> {
         self.core.endpoints.iter().map(ToString::to_string).collect()
