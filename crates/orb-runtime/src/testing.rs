@@ -33,7 +33,7 @@ where
     R: Serves<S>,
 {
     let core = OrbBuilder::new().parts.core(Vec::new());
-    let entry = core.adapter().activate(R::skeleton(servant), Default::default());
+    let entry = core.adapter().activate(core.adapter().root(), R::skeleton(servant), Default::default());
     R::from_object(crate::reference::ObjectRef::local(&core, &entry, entry.key()))
 }
 

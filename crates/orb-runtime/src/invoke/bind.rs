@@ -154,11 +154,11 @@ impl ObjectRef {
 
     #[cold]
     fn nowhere_to_go(&self) -> SystemException {
-        let (kind, minor, text) = match self.home() {
+        let (kind, minor, text) = match self.own_key() {
             Some(_) => (
                 SystemExceptionKind::ObjectNotExist,
                 minor::OBJECT_NOT_EXIST_NO_OBJECT,
-                "the object was deactivated".to_owned(),
+                "no object is active under the key".to_owned(),
             ),
             None => (
                 SystemExceptionKind::Transient,

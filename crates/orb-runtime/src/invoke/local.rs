@@ -9,6 +9,7 @@ use std::task::Poll;
 
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 
+use giop_codec::giop::ObjectKey;
 use tokio::time::Sleep;
 
 use super::Operation;
@@ -28,6 +29,8 @@ pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub struct LocalServant<L: ?Sized> {
     servant: Arc<L>,
     entry: Arc<Entry>,
+    /// Of the object, where the entry stands for many.
+    key: Option<ObjectKey>,
 }
 
 /// The servant of the object, if it is active in the reference's ORB and has the interface.
@@ -35,12 +38,10 @@ pub struct LocalServant<L: ?Sized> {
 #[must_use]
 pub fn local<L: ?Sized + Send + Sync + 'static>(target: &ObjectRef) -> Option<LocalServant<L>> {
     let entry = target.home()?;
-    if entry.is_gone() {
-        return None;
-    }
     let mut found: Option<Arc<L>> = None;
     Arc::clone(&entry.skeleton).local(&mut found as &mut dyn Any);
-    found.map(|servant| LocalServant { servant, entry: Arc::clone(entry) })
+    let key = if entry.shared { target.own_key().map(ObjectKey::from) } else { None };
+    found.map(|servant| LocalServant { servant, entry, key })
 }
 
 impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
@@ -64,7 +65,13 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
         let deadline = super::deadline(target, crate::link::now());
         let mut timer = deadline.map(|at| Box::pin(tokio::time::sleep_until(at.into())));
         let _entered = enter(orb, &self.entry, operation.name, &mut timer).await?;
-        let request = Request::local(Arc::clone(orb), Arc::clone(&self.entry), operation.name, deadline);
+        let request = Request::local(
+            Arc::clone(orb),
+            Arc::clone(&self.entry),
+            self.key.clone(),
+            operation.name,
+            deadline,
+        );
         let mut future = f(&self.servant);
         let outcome = poll_fn(|cx| {
             let polled = catch_unwind(AssertUnwindSafe(|| request.enter(|| future.as_mut().poll(cx))));

@@ -17,9 +17,10 @@ use tokio::time::Sleep;
 
 use super::{Link, State, TAKEOVER, now};
 use crate::orb::OrbCore;
-use crate::poa::core::Gate;
+use crate::poa::core::{Gate, PoaCore};
 use crate::poa::manager::Held;
 use crate::serve::Request;
+use crate::serve::adapter::Located;
 use crate::serve::entry::Entry;
 use crate::serve::request::{Outcome, ReplyTo};
 use crate::serve::running::{Running, SPARE_SLOTS, Shut};
@@ -95,9 +96,10 @@ impl Driver {
         }
         let sets = Some(incoming.code_sets());
         self.find(incoming.key());
-        let Some(entry) = &self.last else { return Some(self.absent(&incoming)) };
+        let Some(entry) = &self.last else { return self.absent(cx, incoming) };
         if self.waiting.as_ref().is_some_and(|waiting| waiting.is_for(&entry.poa)) {
-            return self.closed(cx, incoming);
+            let poa = Arc::clone(&entry.poa);
+            return self.closed(cx, &poa, incoming);
         }
         let shut = match self.running.enter(entry) {
             Ok(entered) => {
@@ -108,16 +110,32 @@ impl Driver {
             }
             Err(shut) => shut,
         };
+        let poa = Arc::clone(&entry.poa);
         match shut {
-            Shut::Gone => Some(self.absent(&incoming)),
-            Shut::Closed => self.closed(cx, incoming),
+            Shut::Gone => self.absent(cx, incoming),
+            Shut::Closed => self.closed(cx, &poa, incoming),
         }
     }
 
-    /// There is no object of the key.
+    /// There was no object of the key.
     #[cold]
-    fn absent(&mut self, incoming: &IncomingRequest) -> Outcome {
-        self.refuse(incoming, self.orb.no_such_object(incoming.key()))
+    fn absent(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) -> Option<Outcome> {
+        let key = incoming.key();
+        let exception = match self.orb.adapter().locate(key) {
+            Located::Object(entry) if !entry.is_gone() => {
+                self.last = Some(entry);
+                return self.serve(cx, incoming);
+            }
+            Located::Missing(poa) => {
+                if !poa.is_open() || self.waiting.as_ref().is_some_and(|waiting| waiting.is_for(&poa)) {
+                    return self.closed(cx, &poa, incoming);
+                }
+                poa.nothing(|| self.orb.no_such_object(key))
+            }
+            Located::Object(_) => self.orb.no_such_object(key),
+            Located::Nowhere => self.orb.no_such_adapter(key),
+        };
+        Some(self.refuse(&incoming, exception))
     }
 
     /// Answers a request that does not get to a servant.
@@ -130,11 +148,15 @@ impl Driver {
 
     /// The object's POA does not let requests start, or one of its manager's waits before this one.
     #[cold]
-    fn closed(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) -> Option<Outcome> {
-        let poa = Arc::clone(&self.last.as_ref()?.poa);
+    fn closed(
+        &mut self,
+        cx: &mut Context<'_>,
+        poa: &Arc<PoaCore>,
+        incoming: IncomingRequest,
+    ) -> Option<Outcome> {
         let limits = &self.orb.config.limits;
         let waiting = self.waiting.as_ref().map_or(0, |waiting| waiting.len());
-        let held = Held::new(&poa, incoming.message().len(), limits);
+        let held = Held::new(poa, incoming.message().len(), limits);
         // One manager does not take all requests of a connection.
         let held = held.filter(|_| waiting < limits.max_requests / 2);
         let gate = held.as_ref().map_or_else(|| poa.gate(), |held| held.poll_gate(cx));
@@ -206,16 +228,9 @@ impl Driver {
         state
     }
 
-    fn locate(&mut self, cx: &mut Context<'_>, locate: &IncomingLocate) {
-        let adapter = self.orb.adapter();
-        let status = match adapter.find(locate.key()) {
-            Some(_) => LocateStatus::ObjectHere,
-            // It may come yet: requests are taken in, and answered when the ORB accepts them.
-            None if adapter.may_come(locate.key()) && self.orb.is_holding(cx, self.number) => {
-                LocateStatus::ObjectHere
-            }
-            None => LocateStatus::UnknownObject,
-        };
+    fn locate(&mut self, locate: &IncomingLocate) {
+        let here = self.orb.may_be_here(locate.key());
+        let status = if here { LocateStatus::ObjectHere } else { LocateStatus::UnknownObject };
         let mut encoder = self.running.encoder();
         encoder.reset(ByteOrder::NATIVE, locate.version());
         let size_at = put_message_header(&mut encoder, MessageType::LocateReply);
@@ -289,7 +304,7 @@ impl Driver {
                 Some(Event::Request(incoming)) => self.together.push_back(incoming),
                 Some(Event::Locate(locate)) => {
                     drop(state);
-                    self.locate(cx, &locate);
+                    self.locate(&locate);
                     state = link.lock();
                 }
                 Some(Event::Cancelled(token)) => {

@@ -64,7 +64,7 @@ impl Orb {
     /// Takes the object out of service: calls get OBJECT_NOT_EXIST from now on, those under way go on. Gives `false` if
     /// the reference is not of an object active here.
     pub fn deactivate<R: Reference>(&self, reference: &R) -> bool {
-        reference.as_object().home().is_some_and(|entry| self.core.adapter().deactivate(entry))
+        reference.as_object().home().is_some_and(|entry| self.core.adapter().deactivate(&entry))
     }
 
     /// [`deactivate`](Self::deactivate), then waits until its requests are done.
@@ -73,7 +73,7 @@ impl Orb {
     /// The object stays deactivated.
     pub async fn deactivate_and_wait<R: Reference>(&self, reference: &R) -> bool {
         let done = self.deactivate(reference);
-        if let Some(entry) = reference.as_object().home() {
+        if let Some(entry) = reference.as_object().last_home() {
             entry.idle().await;
         }
         done
@@ -121,8 +121,12 @@ impl Activation {
     ///
     /// # Errors
     /// As [`activate`](Self::activate).
-    pub fn activate_erased(self, servant: Servant) -> Result<ObjectRef, ActivateError> {
-        self.activate_skeleton(servant.0)
+    pub fn activate_erased(mut self, servant: Servant) -> Result<ObjectRef, ActivateError> {
+        let RunMode { blocking, spawned, concurrent } = servant.mode;
+        self.mode.blocking |= blocking;
+        self.mode.spawned |= spawned;
+        self.mode.concurrent |= concurrent;
+        self.activate_skeleton(servant.skeleton)
     }
 
     fn activate_skeleton(self, skeleton: Arc<dyn Skeleton>) -> Result<ObjectRef, ActivateError> {
@@ -139,7 +143,7 @@ impl Activation {
                     }
                 })?
             }
-            None => self.core.adapter().activate(skeleton, self.mode),
+            None => self.core.adapter().activate(self.core.adapter().root(), skeleton, self.mode),
         };
         Ok(ObjectRef::local(&self.core, &entry, entry.key()))
     }

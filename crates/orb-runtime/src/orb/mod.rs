@@ -38,7 +38,8 @@ pub(crate) use endpoint::Endpoint;
 pub use shutdown::ShutdownReport;
 
 use crate::link::Link;
-use crate::serve::adapter::Adapter;
+use crate::poa::core::Gate;
+use crate::serve::adapter::{Adapter, Located};
 use crate::transport::{Sockets, Transport, TransportStats};
 
 /// An Object Request Broker: it makes references, calls objects and serves them.
@@ -265,6 +266,15 @@ impl OrbCore {
         .await;
     }
 
+    /// Whether a request for the key would find an object, or may find one once it may start.
+    pub(crate) fn may_be_here(&self, key: &[u8]) -> bool {
+        match self.adapter.locate(key) {
+            Located::Object(entry) if !entry.is_gone() => true,
+            Located::Missing(poa) if poa.gate() == Gate::Holding => true,
+            _ => self.holding.load(Ordering::Acquire) && self.adapter.may_come(key),
+        }
+    }
+
     #[cold]
     pub(crate) fn no_such_object(&self, key: &[u8]) -> SystemException {
         let key = ObjectKey::from(key);
@@ -274,6 +284,19 @@ impl OrbCore {
             CompletionStatus::No,
         )
         .because(format!("no object is active under the key {key}"))
+    }
+
+    /// Not even the POA of the object is there; for a key of which the index leads nowhere, the object is not.
+    #[cold]
+    pub(crate) fn no_such_adapter(&self, key: &[u8]) -> SystemException {
+        let minor = if self.adapter.may_come(key) {
+            minor::OBJECT_NOT_EXIST_NO_ADAPTER
+        } else {
+            minor::OBJECT_NOT_EXIST_NO_OBJECT
+        };
+        let mut exception = self.no_such_object(key);
+        exception.minor = minor;
+        exception
     }
 
     #[cold]

@@ -1,14 +1,21 @@
-//! A POA, as the way of a request sees it.
+//! A POA, as the way of a request and its siblings see it.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use arc_swap::ArcSwapOption;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use tokio::sync::{Notify, Semaphore};
 
+use super::key::{PathBuf, Place};
 use super::manager::ManagerCore;
-use crate::serve::entry::ById;
+use super::map::ObjectMap;
+use super::policy::{
+    IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, Policies, RequestProcessingPolicy,
+};
+use crate::serve::entry::Entry;
 
 /// Whether requests may start. One word for each POA: its manager's state, until the POA is destroyed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,14 +31,45 @@ pub(crate) enum Gate {
 /// What a POA's objects have in common.
 pub(crate) struct PoaCore {
     gate: AtomicU8,
-    pub(crate) name: Box<str>,
     /// The objects that are found by their id.
-    pub(crate) objects: papaya::HashSet<ById>,
+    pub(crate) objects: ObjectMap,
+    /// What serves requests for objects that are not there: a default servant or a servant locator.
+    pub(crate) default: ArcSwapOption<Entry>,
+    pub(crate) policies: Policies,
+    /// How the keys of its objects start. What follows is the object id.
+    pub(crate) prefix: Box<[u8]>,
+    /// Among the POAs that are found by index.
+    pub(crate) place: Option<Place>,
+    /// Which of the ORB's POAs.
+    pub(crate) number: u32,
     pub(crate) manager: Arc<ManagerCore>,
     /// Told when the last request of an object is done that somebody waits for.
     pub(crate) idle: Notify,
     /// The bounded threads of the ORB, for servants that block.
     pub(crate) threads: Arc<Semaphore>,
+    pub(crate) name: Box<str>,
+    pub(crate) path: PathBuf,
+    pub(crate) parent: Weak<PoaCore>,
+    family: Mutex<Family>,
+    /// The objects of servants of which programs have handles, by servant.
+    servants: Mutex<HashMap<usize, Vec<Weak<Entry>>>>,
+}
+
+#[derive(Default)]
+pub(crate) struct Family {
+    pub(crate) children: HashMap<Box<str>, Arc<PoaCore>>,
+    /// It is being destroyed: no child is born any more.
+    pub(crate) ending: bool,
+}
+
+/// What tells a POA from its siblings.
+pub(crate) struct Birth {
+    pub(crate) name: Box<str>,
+    pub(crate) path: PathBuf,
+    pub(crate) policies: Policies,
+    pub(crate) prefix: Box<[u8]>,
+    pub(crate) place: Option<Place>,
+    pub(crate) parent: Weak<PoaCore>,
 }
 
 impl Gate {
@@ -74,14 +112,29 @@ impl Gate {
 }
 
 impl PoaCore {
-    pub(crate) fn new(name: &str, manager: &Arc<ManagerCore>, threads: Arc<Semaphore>) -> Arc<Self> {
+    pub(crate) fn new(
+        birth: Birth,
+        number: u32,
+        manager: &Arc<ManagerCore>,
+        threads: &Arc<Semaphore>,
+    ) -> Arc<Self> {
+        let Birth { name, path, policies, prefix, place, parent } = birth;
         let poa = Arc::new(Self {
             gate: AtomicU8::new(Gate::Holding as u8),
-            name: name.into(),
-            objects: papaya::HashSet::new(),
+            objects: ObjectMap::default(),
+            default: ArcSwapOption::empty(),
+            policies,
+            prefix,
+            place,
+            number,
             manager: Arc::clone(manager),
             idle: Notify::new(),
-            threads,
+            threads: Arc::clone(threads),
+            name,
+            path,
+            parent,
+            family: Mutex::default(),
+            servants: Mutex::default(),
         });
         manager.adopt(&poa);
         poa
@@ -98,7 +151,109 @@ impl PoaCore {
     }
 
     pub(super) fn set_gate(&self, gate: Gate) {
-        self.gate.store(gate as u8, Ordering::SeqCst);
+        if self.gate() != Gate::Destroyed {
+            self.gate.store(gate as u8, Ordering::SeqCst);
+        }
+    }
+
+    pub(crate) fn family(&self) -> MutexGuard<'_, Family> {
+        self.family.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn child(&self, name: &str) -> Option<Arc<Self>> {
+        self.family().children.get(name).map(Arc::clone)
+    }
+
+    /// Whether its objects are found by index, and their ids are such.
+    pub(crate) fn is_indexed(&self) -> bool {
+        self.policies.is_indexed()
+    }
+
+    pub(crate) fn chooses_ids(&self) -> bool {
+        self.policies.id_assignment == IdAssignmentPolicy::System
+    }
+
+    pub(crate) fn is_unique(&self) -> bool {
+        self.policies.id_uniqueness == IdUniquenessPolicy::Unique
+    }
+
+    /// The object of that id; what stands for all objects of the POA, if there is none.
+    pub(crate) fn find(&self, id: &[u8]) -> Option<Arc<Entry>> {
+        let found = if self.policies.retains() { self.objects.get(id) } else { None };
+        match found {
+            Some(entry) => Some(entry),
+            None => self.default.load_full(),
+        }
+    }
+
+    /// What a request gets for an object that is not there.
+    #[cold]
+    pub(crate) fn nothing(&self, no_such_object: impl FnOnce() -> SystemException) -> SystemException {
+        let (minor, text) = match self.policies.request_processing {
+            RequestProcessingPolicy::ActiveObjectMapOnly => return no_such_object(),
+            RequestProcessingPolicy::DefaultServant => {
+                (minor::OBJ_ADAPTER_NO_DEFAULT_SERVANT, "the object's POA has no default servant yet")
+            }
+            RequestProcessingPolicy::ServantManager => {
+                (minor::OBJ_ADAPTER_NO_SERVANT_MANAGER, "the object's POA has no servant manager yet")
+            }
+        };
+        SystemException::new(SystemExceptionKind::ObjAdapter, minor, CompletionStatus::No).because(text)
+    }
+
+    /// The key of an object.
+    pub(crate) fn key(&self, id: &[u8]) -> Vec<u8> {
+        [&*self.prefix, id].concat()
+    }
+
+    /// Remembers whose the object is; `false`: the policies give a servant one object, and it has one.
+    pub(crate) fn note_servant(&self, servant: usize, entry: &Arc<Entry>, exclusive: bool) -> bool {
+        let mut servants = self.servants.lock().unwrap_or_else(PoisonError::into_inner);
+        let objects = servants.entry(servant).or_default();
+        objects.retain(|object| object.upgrade().is_some_and(|object| !object.is_gone()));
+        if exclusive && !objects.is_empty() {
+            return false;
+        }
+        if !objects.iter().any(|object| std::ptr::eq(object.as_ptr(), Arc::as_ptr(entry))) {
+            objects.push(Arc::downgrade(entry));
+        }
+        true
+    }
+
+    /// The objects of a servant.
+    pub(crate) fn objects_of(&self, servant: usize) -> Vec<Arc<Entry>> {
+        let servants = self.servants.lock().unwrap_or_else(PoisonError::into_inner);
+        let objects = servants.get(&servant).map(Vec::as_slice).unwrap_or_default();
+        objects.iter().filter_map(Weak::upgrade).filter(|object| !object.is_gone()).collect()
+    }
+
+    pub(crate) fn forget_servant(&self, entry: &Entry) {
+        let mut servants = self.servants.lock().unwrap_or_else(PoisonError::into_inner);
+        let servant = entry.servant();
+        if let Some(objects) = servants.get_mut(&servant) {
+            objects.retain(|object| !std::ptr::eq(object.as_ptr(), entry));
+            if objects.is_empty() {
+                servants.remove(&servant);
+            }
+        }
+    }
+
+    /// Lets go of everything, so that objects and POAs that know each other are freed.
+    pub(crate) fn let_go(&self) {
+        self.objects.clear();
+        self.default.store(None);
+        let children = std::mem::take(&mut self.family().children);
+        children.into_values().for_each(|child| child.let_go());
+    }
+}
+
+impl Policies {
+    /// Whether objects are found by index: nobody else chooses their ids, and only those that were activated are there.
+    pub(crate) fn is_indexed(&self) -> bool {
+        self.lifespan == LifespanPolicy::Transient
+            && self.id_assignment == IdAssignmentPolicy::System
+            && self.retains()
+            && self.request_processing == RequestProcessingPolicy::ActiveObjectMapOnly
     }
 }
 

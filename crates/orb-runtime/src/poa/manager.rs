@@ -96,6 +96,10 @@ impl PoaManager {
         Self { core, orb }
     }
 
+    pub(super) fn core(&self) -> &Arc<ManagerCore> {
+        &self.core
+    }
+
     /// Its name among the managers of the ORB: `RootPOAManager` for that of the root POA.
     #[must_use]
     #[doc(alias = "get_id")]
@@ -194,6 +198,10 @@ impl ManagerCore {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn id(&self) -> &str {
+        &self.id
     }
 
     /// Takes a POA in, whose gate it sets from now on.

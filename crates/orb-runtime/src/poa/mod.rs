@@ -1,15 +1,22 @@
 //! The Portable Object Adapter: which objects there are, under which ids and keys, by which policies.
 
+mod builder;
 pub(crate) mod core;
+mod error;
 mod handle;
 pub(crate) mod key;
 pub(crate) mod manager;
+pub(crate) mod map;
 mod object_id;
+mod objects;
 mod policy;
 
-pub use handle::Poa;
+pub use builder::{PoaBuilder, ids, serving};
+pub use error::PoaError;
+pub use handle::{ManagerAlreadyExists, Poa};
 pub use manager::{AdapterInactive, Completion, PoaManager, PoaManagerState};
 pub use object_id::ObjectId;
+pub use objects::Deactivation;
 pub use policy::{
     BidirectionalPolicy, IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, InvalidPolicy,
     InvalidPolicyValue, LifespanPolicy, Policies, Policy, RequestProcessingPolicy, ServantRetentionPolicy,

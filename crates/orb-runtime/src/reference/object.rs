@@ -32,14 +32,20 @@ pub struct ObjectRef {
 struct RefCore {
     ior: Ior,
     orb: Arc<OrbCore>,
-    /// The object itself, where it lives in this ORB.
-    home: Option<Arc<Entry>>,
+    /// Of an object of this ORB.
+    own: Option<Own>,
     profiles: OnceLock<Vec<IiopProfile>>,
     binding: ArcSwapOption<Binding>,
     /// Where the server sent us: profiles to use in place of the reference's own.
     forward: ArcSwapOption<Vec<IiopProfile>>,
     /// A server said where the object is, or that it is with itself.
     located: AtomicBool,
+}
+
+/// The key of an object of this ORB, and the object, while it is active.
+struct Own {
+    key: ObjectKey,
+    entry: ArcSwapOption<Entry>,
 }
 
 /// The connection over which a reference calls, and how.
@@ -132,32 +138,40 @@ static DEFAULTS: LazyLock<CallOptions> = LazyLock::new(|| CallOptions {
 impl ObjectRef {
     /// A reference to what the IOR names; to the object itself where it lives in this ORB.
     pub(crate) fn new(orb: &Arc<OrbCore>, ior: Ior) -> Self {
-        let home = profiles(&ior)
-            .next()
-            .filter(|profile| orb.is_own(profile))
-            .and_then(|profile| orb.adapter().find(profile.object_key.as_slice()));
-        Self::with_home(orb, ior, home)
+        let own = profiles(&ior).next().filter(|profile| orb.is_own(profile));
+        let own = own.map(|profile| Own::new(profile.object_key, None));
+        Self::with_own(orb, ior, own)
     }
 
     /// A reference to an object of this ORB: to that of the key, where the entry stands for many.
     pub(crate) fn local(orb: &Arc<OrbCore>, entry: &Arc<Entry>, key: &[u8]) -> Self {
         let type_id = entry.skeleton.repository_ids().first().copied().unwrap_or_default();
-        let ior = orb.ior(type_id, key);
+        Self::of_key(orb, type_id, ObjectKey::from(key), Some(Arc::clone(entry)))
+    }
+
+    /// A reference to an object of this ORB that may not be active.
+    pub(crate) fn of_key(
+        orb: &Arc<OrbCore>,
+        type_id: &str,
+        key: ObjectKey,
+        entry: Option<Arc<Entry>>,
+    ) -> Self {
+        let ior = orb.ior(type_id, key.as_slice());
         // An ORB that does not listen: a reference without a profile, good inside this process.
         let ior = ior.unwrap_or_else(|| Ior { type_id: type_id.to_owned(), profiles: Vec::new() });
-        Self::with_home(orb, ior, Some(Arc::clone(entry)))
+        Self::with_own(orb, ior, Some(Own::new(key, entry)))
     }
 
     /// A reference that leads nowhere.
     pub(crate) fn nowhere(orb: &Arc<OrbCore>) -> Self {
-        Self::with_home(orb, Ior::nil(), None)
+        Self::with_own(orb, Ior::nil(), None)
     }
 
-    fn with_home(orb: &Arc<OrbCore>, ior: Ior, home: Option<Arc<Entry>>) -> Self {
+    fn with_own(orb: &Arc<OrbCore>, ior: Ior, own: Option<Own>) -> Self {
         let core = RefCore {
             ior,
             orb: Arc::clone(orb),
-            home,
+            own,
             profiles: OnceLock::new(),
             binding: ArcSwapOption::empty(),
             forward: ArcSwapOption::empty(),
@@ -185,9 +199,26 @@ impl ObjectRef {
         &self.core.orb
     }
 
+    /// The object itself, or what stands for it, while it is active in this ORB.
     #[inline]
-    pub(crate) fn home(&self) -> Option<&Arc<Entry>> {
-        self.core.home.as_ref()
+    pub(crate) fn home(&self) -> Option<Arc<Entry>> {
+        let own = self.core.own.as_ref()?;
+        let last = own.entry.load();
+        match last.as_ref() {
+            Some(entry) if !entry.is_gone() => Some(Arc::clone(entry)),
+            _ => own.find(&self.core.orb),
+        }
+    }
+
+    /// The object that [`home`](Self::home) gave last, also when it is no longer active.
+    pub(crate) fn last_home(&self) -> Option<Arc<Entry>> {
+        self.core.own.as_ref()?.entry.load_full()
+    }
+
+    /// The key, if the object is one of this ORB's.
+    #[inline]
+    pub(crate) fn own_key(&self) -> Option<&[u8]> {
+        self.core.own.as_ref().map(|own| own.key.as_slice())
     }
 
     /// The interoperable reference.
@@ -256,13 +287,26 @@ impl ObjectRef {
         if Arc::ptr_eq(&self.core, &other.core) {
             return true;
         }
-        if let (Some(a), Some(b)) = (self.home(), other.home()) {
-            return Arc::ptr_eq(a, b);
+        if let (Some(a), Some(b)) = (&self.core.own, &other.core.own) {
+            return a.key == b.key && Arc::ptr_eq(self.orb(), other.orb());
         }
         match (self.own_profiles().first(), other.own_profiles().first()) {
             (Some(a), Some(b)) => a.host == b.host && a.port == b.port && a.object_key == b.object_key,
             _ => false,
         }
+    }
+}
+
+impl Own {
+    fn new(key: ObjectKey, entry: Option<Arc<Entry>>) -> Self {
+        Self { key, entry: ArcSwapOption::new(entry) }
+    }
+
+    #[cold]
+    fn find(&self, orb: &OrbCore) -> Option<Arc<Entry>> {
+        let found = orb.adapter().find(self.key.as_slice()).filter(|entry| !entry.is_gone())?;
+        self.entry.store(Some(Arc::clone(&found)));
+        Some(found)
     }
 }
 
@@ -281,7 +325,7 @@ impl Reference for ObjectRef {
 /// The stringified IOR; of an object in an ORB that does not listen a note that says so.
 impl fmt::Display for ObjectRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.core.home.is_some() && self.core.ior.profiles.is_empty() {
+        if self.core.own.is_some() && self.core.ior.profiles.is_empty() {
             return f.write_str("<object of an ORB that does not listen: add .listen(..) to its builder>");
         }
         self.core.ior.fmt(f)
@@ -296,7 +340,7 @@ impl fmt::Debug for ObjectRef {
             shown.field("address", &format_args!("{}:{}", profile.host, profile.port));
             shown.field("key", &format_args!("{}", profile.object_key));
         }
-        shown.field("local", &self.core.home.is_some()).finish()
+        shown.field("local", &self.core.own.is_some()).finish()
     }
 }
 
@@ -317,7 +361,7 @@ impl Hash for ObjectRef {
 impl CdrEncode for ObjectRef {
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         e.note_context(self.orb());
-        if self.core.home.is_some() && self.core.ior.is_nil() {
+        if self.core.own.is_some() && self.core.ior.is_nil() {
             return Err(EncodeErrorKind::NoEndpoint.into());
         }
         self.core.ior.encode(e)

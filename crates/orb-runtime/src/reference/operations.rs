@@ -14,8 +14,7 @@ pub(super) async fn is_a(target: &ObjectRef, repository_id: &str) -> Result<bool
         return Ok(true);
     }
     if let Some(entry) = target.home()
-        && !entry.is_gone()
-        && invoke::is_there(target, entry, "_is_a").await?
+        && invoke::is_there(target, &entry, "_is_a").await?
     {
         return Ok(entry.skeleton.repository_ids().contains(&repository_id));
     }
@@ -24,7 +23,7 @@ pub(super) async fn is_a(target: &ObjectRef, repository_id: &str) -> Result<bool
 
 pub(super) async fn non_existent(target: &ObjectRef) -> Result<bool, SystemException> {
     if let Some(entry) = target.home() {
-        return Ok(!invoke::is_there(target, entry, "_non_existent").await?);
+        return Ok(!invoke::is_there(target, &entry, "_non_existent").await?);
     }
     let asked = ask(target, &NON_EXISTENT).await;
     let asked = match asked {
@@ -43,8 +42,8 @@ async fn ask(target: &ObjectRef, operation: &'static Operation) -> Result<bool, 
 }
 
 pub(super) async fn locate(target: &ObjectRef) -> Result<bool, SystemException> {
-    if let Some(entry) = target.home() {
-        return Ok(!entry.is_gone());
+    if let Some(key) = target.own_key() {
+        return Ok(target.orb().may_be_here(key));
     }
     invoke::locate(target).await
 }

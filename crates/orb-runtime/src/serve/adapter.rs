@@ -3,30 +3,27 @@
 //! A key that the ORB made carries an index and a generation, so it leads to its entry without a search, and a stale
 //! one to nothing. Plain keys (`corbaloc:.../Account`) go through a concurrent hash map. Both are read without locks.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use arc_swap::ArcSwapOption;
 use giop_proto::Streams;
 use tokio::sync::Semaphore;
 
-use super::entry::{ById, Entry, NO_SLOT, RunMode};
-use super::skeleton::Skeleton;
-use crate::poa::core::PoaCore;
+use super::entry::{Entry, NO_SLOT, RunMode};
+use super::skeleton::{Servant, Skeleton};
+use crate::poa::core::{Birth, PoaCore};
+use crate::poa::key::{self, Boot, Key, PathBuf, Place};
 use crate::poa::manager::{ManagerCore, PoaManagerState};
-
-/// How keys made by the ORB start: no text, so that they never meet a plain key.
-const MAGIC: [u8; 4] = [0xfb, b'z', b'o', 1];
-const ID_AT: usize = 4 + 8;
-const KEY_LEN: usize = ID_AT + 4 + 4;
+use crate::poa::{IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, PoaError, Policies};
 
 /// The objects of one ORB.
 pub(crate) struct Adapter {
     /// Distinguishes the keys of this run from those of an earlier one.
-    boot: [u8; 8],
-    slots: boxcar::Vec<Slot>,
+    boot: Boot,
+    slots: boxcar::Vec<Slot<Entry>>,
     free: Mutex<VecDeque<u32>>,
     active: AtomicUsize,
     /// An object with streamed operations was activated.
@@ -34,11 +31,31 @@ pub(crate) struct Adapter {
     root: Arc<PoaCore>,
     /// Of the objects under plain keys.
     plain: Arc<PoaCore>,
+    /// POAs whose keys are good for this run, by index.
+    transient: boxcar::Vec<Slot<PoaCore>>,
+    free_poas: Mutex<VecDeque<u32>>,
+    /// POAs whose keys are good for ever, by the octets of their names.
+    persistent: papaya::HashMap<Box<[u8]>, Arc<PoaCore>>,
+    managers: Mutex<HashMap<Box<str>, Arc<ManagerCore>>>,
+    next_id: AtomicU64,
+    next_poa: AtomicU32,
+    threads: Arc<Semaphore>,
 }
 
-struct Slot {
-    entry: ArcSwapOption<Entry>,
+struct Slot<T> {
+    held: ArcSwapOption<T>,
     generation: AtomicU32,
+    /// The POA that has the place.
+    owner: AtomicU32,
+}
+
+/// What a key leads to.
+pub(crate) enum Located {
+    Object(Arc<Entry>),
+    /// The POA is there, no object of the id is.
+    Missing(Arc<PoaCore>),
+    /// Not even the POA.
+    Nowhere,
 }
 
 /// Why a plain key can not be had.
@@ -62,18 +79,35 @@ impl Streams for Adapter {
 }
 
 impl Adapter {
-    pub(crate) fn new(boot: [u8; 8], blocking_threads: usize) -> Self {
+    pub(crate) fn new(boot: Boot, blocking_threads: usize) -> Self {
         let threads = Arc::new(Semaphore::new(blocking_threads));
         let manager = ManagerCore::new("RootPOAManager", PoaManagerState::Active);
-        let poa = |name| PoaCore::new(name, &manager, Arc::clone(&threads));
+        let poa = |number, name: &str, policies, prefix: &[u8]| {
+            let (name, path, prefix) = (name.into(), PathBuf::default(), prefix.into());
+            let birth = Birth { name, path, policies, prefix, place: None, parent: Weak::new() };
+            PoaCore::new(birth, number, &manager, &threads)
+        };
+        let plain = Policies {
+            lifespan: LifespanPolicy::Persistent,
+            id_assignment: IdAssignmentPolicy::User,
+            id_uniqueness: IdUniquenessPolicy::Multiple,
+            ..Policies::default()
+        };
         Self {
             boot,
             slots: boxcar::Vec::new(),
-            free: Mutex::new(VecDeque::new()),
+            free: Mutex::default(),
             active: AtomicUsize::new(0),
             streams: AtomicBool::new(false),
-            root: poa("RootPOA"),
-            plain: poa("plain keys"),
+            root: poa(0, "RootPOA", Policies::root(), &active_prefix(boot)),
+            plain: poa(1, "plain keys", plain, &[]),
+            transient: boxcar::Vec::new(),
+            free_poas: Mutex::default(),
+            persistent: papaya::HashMap::new(),
+            managers: Mutex::new([("RootPOAManager".into(), Arc::clone(&manager))].into()),
+            next_id: AtomicU64::new(0),
+            next_poa: AtomicU32::new(2),
+            threads,
         }
     }
 
@@ -86,6 +120,10 @@ impl Adapter {
         &self.root
     }
 
+    pub(crate) fn managers(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<ManagerCore>>> {
+        self.managers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Activates under a plain key.
     pub(crate) fn activate_named(
         &self,
@@ -93,58 +131,203 @@ impl Adapter {
         skeleton: Arc<dyn Skeleton>,
         mode: RunMode,
     ) -> Result<Arc<Entry>, KeyRefused> {
-        if name.starts_with(&MAGIC) {
+        if key::is_reserved(name) {
             return Err(KeyRefused::Reserved);
         }
-        self.note(&*skeleton);
-        let entry = Arc::new(Entry::new(name, 0, NO_SLOT, Arc::clone(&self.plain), (skeleton, mode)));
-        if !self.plain.objects.pin().insert(ById(Arc::clone(&entry))) {
-            return Err(KeyRefused::InUse);
-        }
-        self.active.fetch_add(1, Ordering::Relaxed);
-        Ok(entry)
+        self.activate_with_id(&self.plain, name, skeleton, mode).ok_or(KeyRefused::InUse)
     }
 
-    /// Activates under a key of the ORB's.
-    pub(crate) fn activate(&self, skeleton: Arc<dyn Skeleton>, mode: RunMode) -> Arc<Entry> {
+    /// Activates in a POA that finds its objects by their ids; `None`: another is active under the id.
+    pub(crate) fn activate_with_id(
+        &self,
+        poa: &Arc<PoaCore>,
+        id: &[u8],
+        skeleton: Arc<dyn Skeleton>,
+        mode: RunMode,
+    ) -> Option<Arc<Entry>> {
+        self.note(&*skeleton);
+        let key = poa.key(id);
+        let entry = Arc::new(Entry::new(&key, poa.prefix.len(), NO_SLOT, Arc::clone(poa), (skeleton, mode)));
+        if !poa.objects.insert(&entry) {
+            return None;
+        }
+        self.active.fetch_add(1, Ordering::Relaxed);
+        Some(entry)
+    }
+
+    /// Activates in a POA that finds its objects by index, under a place that nobody has.
+    pub(crate) fn activate(
+        &self,
+        poa: &Arc<PoaCore>,
+        skeleton: Arc<dyn Skeleton>,
+        mode: RunMode,
+    ) -> Arc<Entry> {
+        let place = self.reserve(poa);
+        self.activate_at(poa, place, skeleton, mode)
+    }
+
+    /// A place for an object: nobody has it, and nobody else gets it before it was used.
+    pub(crate) fn reserve(&self, poa: &PoaCore) -> Place {
+        let place = take_place(&self.slots, &self.free);
+        if let Some(slot) = self.slots.get(place.index as usize) {
+            slot.owner.store(poa.number, Ordering::Relaxed);
+        }
+        place
+    }
+
+    fn activate_at(
+        &self,
+        poa: &Arc<PoaCore>,
+        place: Place,
+        skeleton: Arc<dyn Skeleton>,
+        mode: RunMode,
+    ) -> Arc<Entry> {
         self.note(&*skeleton);
         self.active.fetch_add(1, Ordering::Relaxed);
-        let reused = self.free().pop_front();
-        let index = reused.unwrap_or_else(|| {
-            let slot = Slot { entry: ArcSwapOption::empty(), generation: 0.into() };
-            u32::try_from(self.slots.push(slot)).unwrap_or(u32::MAX)
-        });
-        let slot = self.slots.get(index as usize);
-        let generation =
-            slot.map_or(0, |slot| slot.generation.fetch_add(1, Ordering::Relaxed).wrapping_add(1));
-        let mut key = Vec::with_capacity(KEY_LEN);
-        key.extend_from_slice(&MAGIC);
-        key.extend_from_slice(&self.boot);
-        key.extend_from_slice(&index.to_be_bytes());
-        key.extend_from_slice(&generation.to_be_bytes());
-        let entry = Arc::new(Entry::new(&key, ID_AT, index, Arc::clone(&self.root), (skeleton, mode)));
-        if let Some(slot) = slot {
-            slot.entry.store(Some(Arc::clone(&entry)));
+        let key = poa.key(&place.octets());
+        let entry =
+            Arc::new(Entry::new(&key, poa.prefix.len(), place.index, Arc::clone(poa), (skeleton, mode)));
+        if let Some(slot) = self.slots.get(place.index as usize) {
+            slot.held.store(Some(Arc::clone(&entry)));
         }
         entry
     }
 
+    /// Activates at a place that was reserved; `None`: an object is there. The place is one of this ORB's.
+    pub(crate) fn activate_reserved(
+        &self,
+        poa: &Arc<PoaCore>,
+        place: Place,
+        skeleton: Arc<dyn Skeleton>,
+        mode: RunMode,
+    ) -> Option<Arc<Entry>> {
+        let _one_at_a_time = poa.family();
+        let taken = self.slots.get(place.index as usize).is_none_or(|slot| slot.held.load().is_some());
+        (!taken).then(|| self.activate_at(poa, place, skeleton, mode))
+    }
+
+    /// Whether the place was given to an object of the POA that may still come, or is there.
+    pub(crate) fn is_reserved(&self, place: Place, poa: &PoaCore) -> bool {
+        self.slots.get(place.index as usize).is_some_and(|slot| {
+            slot.generation.load(Ordering::Relaxed) == place.generation
+                && slot.owner.load(Ordering::Relaxed) == poa.number
+        })
+    }
+
+    /// An id that the ORB never chose before; `for_ever`: in no run.
+    pub(crate) fn next_id(&self, for_ever: bool) -> Vec<u8> {
+        let number = self.next_id.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+        if for_ever { [self.boot, number].concat() } else { number.to_vec() }
+    }
+
+    /// Whether the id is one that [`next_id`](Self::next_id) gave, in another run perhaps.
+    pub(crate) fn is_chosen(&self, id: &[u8], for_ever: bool) -> bool {
+        let (boot, number) = if for_ever {
+            match id.split_first_chunk() {
+                Some((boot, number)) => (*boot, number),
+                None => return false,
+            }
+        } else {
+            (self.boot, id)
+        };
+        let given = self.next_id.load(Ordering::Relaxed);
+        number.try_into().is_ok_and(|number| boot != self.boot || u64::from_be_bytes(number) < given)
+    }
+
     /// The object of that key.
     pub(crate) fn find(&self, key: &[u8]) -> Option<Arc<Entry>> {
-        if let Some((head, tail)) = key.split_first_chunk::<ID_AT>()
-            && head.starts_with(&MAGIC)
-        {
-            let index = tail.first_chunk::<4>().map(|octets| u32::from_be_bytes(*octets))?;
-            let entry = self.slots.get(index as usize)?.entry.load();
-            // The whole key is compared: boot stamp and generation with it.
-            return entry.as_ref().filter(|entry| entry.key() == key).map(Arc::clone);
+        match self.locate(key) {
+            Located::Object(entry) => Some(entry),
+            Located::Missing(_) | Located::Nowhere => None,
         }
-        self.plain.objects.pin().get(key).map(|found| Arc::clone(&found.0))
+    }
+
+    /// What the key leads to.
+    pub(crate) fn locate(&self, key: &[u8]) -> Located {
+        let (poa, id) = match Key::parse(key) {
+            Ok(Key::Active { place, .. }) => {
+                let held = self.slots.get(place.index as usize).map(|slot| slot.held.load());
+                // The whole key is compared: boot stamp and generation with it.
+                let found = held.as_ref().and_then(|held| held.as_ref()).filter(|entry| entry.key() == key);
+                return found.map_or(Located::Nowhere, |entry| Located::Object(Arc::clone(entry)));
+            }
+            Ok(Key::Transient { boot, poa, id }) if boot == self.boot => (self.poa_at(poa), id),
+            Ok(Key::Persistent { path, id }) => {
+                (self.persistent.pin().get(path.as_slice()).map(Arc::clone), id)
+            }
+            Ok(Key::Plain(id)) => {
+                return found(&self.plain, id).unwrap_or_else(|| Located::Missing(Arc::clone(&self.plain)));
+            }
+            Ok(Key::Transient { .. } | Key::Layered { .. }) | Err(_) => (None, key),
+        };
+        let Some(poa) = poa else { return Located::Nowhere };
+        found(&poa, id).unwrap_or(Located::Missing(poa))
+    }
+
+    fn poa_at(&self, place: Place) -> Option<Arc<PoaCore>> {
+        let held = self.transient.get(place.index as usize)?.held.load_full();
+        held.filter(|poa| poa.place == Some(place))
+    }
+
+    /// Makes a POA.
+    pub(crate) fn create_poa(
+        &self,
+        parent: &Arc<PoaCore>,
+        name: &str,
+        policies: Policies,
+        manager: &Arc<ManagerCore>,
+    ) -> Result<Arc<PoaCore>, PoaError> {
+        let path = parent.path.child(name)?;
+        let mut family = parent.family();
+        if family.ending {
+            return Err(PoaError::destroyed(&parent.name));
+        }
+        if family.children.contains_key(name) {
+            return Err(PoaError::AdapterAlreadyExists(name.to_owned()));
+        }
+        let mut place = None;
+        let prefix = if policies.is_indexed() {
+            active_prefix(self.boot).into()
+        } else if policies.lifespan == LifespanPolicy::Transient {
+            let poa = take_place(&self.transient, &self.free_poas);
+            place = Some(poa);
+            Key::Transient { boot: self.boot, poa, id: &[] }.encode()?
+        } else {
+            Key::Persistent { path: path.as_path(), id: &[] }.encode()?
+        };
+        let birth = Birth {
+            name: name.into(),
+            path,
+            policies,
+            prefix: prefix.into(),
+            place,
+            parent: Arc::downgrade(parent),
+        };
+        let number = self.next_poa.fetch_add(1, Ordering::Relaxed);
+        let poa = PoaCore::new(birth, number, manager, &self.threads);
+        family.children.insert(name.into(), Arc::clone(&poa));
+        if let Some(place) = place {
+            if let Some(slot) = self.transient.get(place.index as usize) {
+                slot.held.store(Some(Arc::clone(&poa)));
+            }
+        } else if policies.lifespan == LifespanPolicy::Persistent {
+            self.persistent.pin().insert(poa.path.as_path().as_slice().into(), Arc::clone(&poa));
+        }
+        Ok(poa)
+    }
+
+    /// Sets what stands for all objects of the POA that are not there.
+    pub(crate) fn set_default(&self, poa: &Arc<PoaCore>, servant: Servant) {
+        self.note(&*servant.skeleton);
+        let entry = Entry::shared(&poa.prefix, Arc::clone(poa), (servant.skeleton, servant.mode));
+        if let Some(before) = poa.default.swap(Some(Arc::new(entry))) {
+            before.retire();
+        }
     }
 
     /// Whether an object can be activated under that key.
     pub(crate) fn may_come(&self, key: &[u8]) -> bool {
-        !key.starts_with(&MAGIC)
+        !matches!(Key::parse(key), Ok(Key::Active { .. }) | Err(_))
     }
 
     /// Takes an object out of the map. Requests under way go on.
@@ -153,13 +336,14 @@ impl Adapter {
             return false;
         }
         if entry.slot == NO_SLOT {
-            entry.poa.objects.pin().remove(entry.id());
+            entry.poa.objects.remove(entry.id());
         } else {
             if let Some(slot) = self.slots.get(entry.slot as usize) {
-                slot.entry.store(None);
+                slot.held.store(None);
             }
-            self.free().push_back(entry.slot);
+            self.free.lock().unwrap_or_else(PoisonError::into_inner).push_back(entry.slot);
         }
+        entry.poa.forget_servant(entry);
         self.active.fetch_sub(1, Ordering::Relaxed);
         true
     }
@@ -173,14 +357,9 @@ impl Adapter {
 
     /// The POA's objects with requests under way.
     fn busy(&self, poa: &Arc<PoaCore>) -> Vec<Arc<Entry>> {
-        let mut busy: Vec<_> = poa
-            .objects
-            .pin()
-            .iter()
-            .map(|found| Arc::clone(&found.0))
-            .filter(|entry| entry.is_busy())
-            .collect();
-        let slots = self.slots.iter().filter_map(|(_, slot)| slot.entry.load_full());
+        let mut busy = poa.objects.filter(Entry::is_busy);
+        busy.extend(poa.default.load_full().filter(|entry| entry.is_busy()));
+        let slots = self.slots.iter().filter_map(|(_, slot)| slot.held.load_full());
         busy.extend(slots.filter(|entry| entry.is_busy() && Arc::ptr_eq(&entry.poa, poa)));
         busy
     }
@@ -190,9 +369,38 @@ impl Adapter {
             self.streams.store(true, Ordering::Relaxed);
         }
     }
+}
 
-    fn free(&self) -> std::sync::MutexGuard<'_, VecDeque<u32>> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+fn found(poa: &PoaCore, id: &[u8]) -> Option<Located> {
+    poa.find(id).map(Located::Object)
+}
+
+fn active_prefix(boot: Boot) -> [u8; 12] {
+    let mut prefix = [0; 12];
+    let place = Place { index: 0, generation: 0 };
+    for (to, from) in prefix.iter_mut().zip(Key::Active { boot, place }.encode().unwrap_or_default()) {
+        *to = from;
+    }
+    prefix
+}
+
+/// A place that nobody has, of the next generation.
+fn take_place<T>(slots: &boxcar::Vec<Slot<T>>, free: &Mutex<VecDeque<u32>>) -> Place {
+    let reused = free.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    let index = reused.unwrap_or_else(|| {
+        let slot = Slot { held: ArcSwapOption::empty(), generation: 0.into(), owner: 0.into() };
+        u32::try_from(slots.push(slot)).unwrap_or(u32::MAX)
+    });
+    let slot = slots.get(index as usize);
+    let generation = slot.map_or(0, |slot| slot.generation.fetch_add(1, Ordering::Relaxed).wrapping_add(1));
+    Place { index, generation }
+}
+
+impl Drop for Adapter {
+    /// Objects know their POAs, which know them.
+    fn drop(&mut self) {
+        self.root.let_go();
+        self.plain.let_go();
     }
 }
 

@@ -8,13 +8,15 @@ use std::time::Instant;
 
 use bytes::BytesMut;
 use giop_codec::cdr::Decoder;
-use giop_codec::giop::{ServiceContext, ServiceContexts};
+use giop_codec::giop::{ObjectKey, ServiceContext, ServiceContexts};
 use giop_codec::{ByteOrder, Version};
 use giop_proto::{Arguments, IncomingRequest};
 use tokio::sync::Notify;
 
 use super::entry::Entry;
+use super::skeleton::Servant;
 use crate::orb::{Orb, OrbCore};
+use crate::poa::Poa;
 use crate::reference::{ObjectRef, Reference};
 use crate::transport::Peer;
 
@@ -74,7 +76,8 @@ struct Target {
 
 enum Source {
     Wire(IncomingRequest),
-    Local(&'static str),
+    /// Of the operation; the key where the entry stands for many objects.
+    Local(&'static str, Option<ObjectKey>),
 }
 
 impl Request {
@@ -131,12 +134,13 @@ impl Request {
     pub(crate) fn local(
         orb: Arc<OrbCore>,
         entry: Arc<Entry>,
+        key: Option<ObjectKey>,
         operation: &'static str,
         deadline: Option<Instant>,
     ) -> Self {
         let mut request = Self::idle(orb, Peer::Local);
         if let Some(info) = Arc::get_mut(&mut request.info) {
-            info.target = Some(Target { entry, source: Source::Local(operation) });
+            info.target = Some(Target { entry, source: Source::Local(operation, key) });
             info.deadline = deadline;
         }
         request
@@ -222,6 +226,7 @@ impl Request {
     pub fn object_key(&self) -> &[u8] {
         match &self.info.target {
             Some(Target { source: Source::Wire(incoming), .. }) => incoming.key(),
+            Some(Target { source: Source::Local(_, Some(key)), .. }) => key.as_slice(),
             Some(target) => target.entry.key(),
             None => &[],
         }
@@ -234,12 +239,33 @@ impl Request {
         self.info.target.as_ref().map_or(&[], |target| target.entry.id_in(self.object_key()))
     }
 
+    /// The POA of the object; `None` where nothing is served.
+    #[must_use]
+    #[doc(alias = "get_POA")]
+    pub fn poa(&self) -> Option<Poa> {
+        let target = self.info.target.as_ref()?;
+        Some(Poa::new(Arc::clone(&target.entry.poa), &self.info.orb))
+    }
+
+    /// The servant that serves; `None` where nothing is served.
+    #[must_use]
+    #[doc(alias = "get_servant")]
+    pub fn servant(&self) -> Option<Servant> {
+        let entry = &self.info.target.as_ref()?.entry;
+        Some(Servant { skeleton: Arc::clone(&entry.skeleton), mode: entry.mode })
+    }
+
+    /// What serves the object.
+    pub(crate) fn entry(&self) -> Option<&Arc<Entry>> {
+        self.info.target.as_ref().map(|target| &target.entry)
+    }
+
     /// The operation's name on the wire.
     #[must_use]
     pub fn operation(&self) -> &str {
         match self.info.target.as_ref().map(|target| &target.source) {
             Some(Source::Wire(incoming)) => incoming.operation(),
-            Some(Source::Local(operation)) => operation,
+            Some(Source::Local(operation, _)) => operation,
             None => "",
         }
     }

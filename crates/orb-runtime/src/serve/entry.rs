@@ -1,8 +1,6 @@
 //! An activated object, as the way of a request sees it.
 
-use std::borrow::Borrow;
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -10,6 +8,7 @@ use giop_codec::giop::ObjectKey;
 
 use super::count::Count;
 use super::skeleton::Skeleton;
+use crate::poa::ObjectId;
 use crate::poa::core::PoaCore;
 
 /// How the requests of an object are run.
@@ -27,7 +26,8 @@ pub(crate) struct RunMode {
 ///
 /// 64 octets, so that with its counts it is one allocation of 80, and a key that the ORB made lies within.
 pub(crate) struct Entry {
-    key: EntryKey,
+    /// Of an active key within.
+    key: ObjectId,
     pub(crate) skeleton: Arc<dyn Skeleton>,
     pub(crate) poa: Arc<PoaCore>,
     count: Count,
@@ -43,40 +43,8 @@ pub(crate) struct Entry {
 /// Of an entry that is found by its id.
 pub(crate) const NO_SLOT: u32 = u32::MAX;
 
-/// Octets of a key that need no allocation of their own.
-const INLINE: usize = 22;
-
-enum EntryKey {
-    Inline(u8, [u8; INLINE]),
-    Boxed(Box<[u8]>),
-}
-
-impl EntryKey {
-    fn new(key: &[u8]) -> Self {
-        let mut inline = [0; INLINE];
-        match (inline.get_mut(..key.len()), u8::try_from(key.len())) {
-            (Some(place), Ok(len)) => {
-                place.copy_from_slice(key);
-                Self::Inline(len, inline)
-            }
-            _ => Self::Boxed(key.into()),
-        }
-    }
-
-    #[inline]
-    fn octets(&self) -> &[u8] {
-        match self {
-            Self::Inline(len, octets) => octets.get(..usize::from(*len)).unwrap_or_default(),
-            Self::Boxed(octets) => octets,
-        }
-    }
-}
-
 /// Keeps an entry's count of requests under way.
 pub(crate) struct InFlight<E: Deref<Target = Entry> = Arc<Entry>>(E);
-
-/// An entry in the set of its POA, where it is found by its object id.
-pub(crate) struct ById(pub(crate) Arc<Entry>);
 
 impl Entry {
     /// `key` ends with the object id, which begins at `id_at`.
@@ -89,13 +57,27 @@ impl Entry {
     ) -> Self {
         let (skeleton, mode) = servant;
         let id_at = u16::try_from(id_at).unwrap_or(u16::MAX);
-        Self { key: EntryKey::new(key), skeleton, poa, count: Count::new(), slot, id_at, mode, shared: false }
+        Self {
+            key: ObjectId::from(key),
+            skeleton,
+            poa,
+            count: Count::new(),
+            slot,
+            id_at,
+            mode,
+            shared: false,
+        }
+    }
+
+    /// What stands for all objects whose keys start so.
+    pub(crate) fn shared(prefix: &[u8], poa: Arc<PoaCore>, servant: (Arc<dyn Skeleton>, RunMode)) -> Self {
+        Self { shared: true, ..Self::new(prefix, prefix.len(), NO_SLOT, poa, servant) }
     }
 
     /// The key; of a shared one, how the keys of its objects start.
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
-        self.key.octets()
+        self.key.as_slice()
     }
 
     /// The object id in a key of this entry's.
@@ -112,6 +94,11 @@ impl Entry {
     #[inline]
     pub(crate) fn is_at(&self, key: &[u8]) -> bool {
         self.key() == key && !self.shared
+    }
+
+    /// Tells its servant from others.
+    pub(crate) fn servant(&self) -> usize {
+        Arc::as_ptr(&self.skeleton).cast::<()>() as usize
     }
 
     /// Whether the object is no longer in the map.
@@ -182,26 +169,6 @@ impl<E: Deref<Target = Entry>> Drop for InFlight<E> {
         }
     }
 }
-
-impl Borrow<[u8]> for ById {
-    fn borrow(&self) -> &[u8] {
-        self.0.id()
-    }
-}
-
-impl Hash for ById {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.id().hash(state);
-    }
-}
-
-impl PartialEq for ById {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.id() == other.0.id()
-    }
-}
-
-impl Eq for ById {}
 
 impl fmt::Debug for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

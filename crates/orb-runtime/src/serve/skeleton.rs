@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use giop_codec::cdr::{CdrDecode, CdrEncode};
 use tokio_util::sync::ReusableBoxFuture;
 
+use super::entry::RunMode;
 use super::request::{Outcome, ServerRequest};
 use crate::reference::Reference;
 
@@ -43,26 +44,64 @@ pub trait Serves<S>: Reference {
     fn skeleton(servant: S) -> Arc<dyn Skeleton>;
 }
 
-/// A servant of any interface, erased: what servant managers hand over.
+/// A servant of any interface, erased: what POAs and servant managers are given. Clones are the same servant, and compare equal.
 ///
 /// `Servant::of::<bank::AccountRef>(MyAccount::default())`
 #[doc(alias = "PortableServer::Servant")]
 #[derive(Clone)]
-pub struct Servant(pub(crate) Arc<dyn Skeleton>);
+pub struct Servant {
+    pub(crate) skeleton: Arc<dyn Skeleton>,
+    pub(crate) mode: RunMode,
+}
 
 impl Servant {
     /// The servant of the interface of `R`.
     #[must_use]
     pub fn of<R: Serves<S>, S>(servant: S) -> Self {
-        Self(R::skeleton(servant))
+        Self { skeleton: R::skeleton(servant), mode: RunMode::default() }
+    }
+
+    /// Its requests run on a bounded pool of threads, for servants that sleep, lock or compute for long
+    /// (`OrbBuilder::blocking_threads`).
+    #[must_use]
+    pub fn blocking(mut self) -> Self {
+        self.mode.blocking = true;
+        self
+    }
+
+    /// Each of its requests runs in a task of its own, so that one connection's requests run on several workers.
+    #[must_use]
+    pub fn spawned(mut self) -> Self {
+        self.mode.spawned = true;
+        self
+    }
+
+    /// Lifts the order: a request may start while an earlier oneway of the same connection is not done.
+    #[must_use]
+    pub fn concurrent(mut self) -> Self {
+        self.mode.concurrent = true;
+        self
+    }
+
+    /// Tells servants apart: clones are the same one.
+    pub(crate) fn identity(&self) -> usize {
+        Arc::as_ptr(&self.skeleton).cast::<()>() as usize
     }
 
     /// The repository id of its interface.
     #[must_use]
     pub fn repository_id(&self) -> &'static str {
-        self.0.repository_ids().first().copied().unwrap_or(super::request::OBJECT_ID)
+        self.skeleton.repository_ids().first().copied().unwrap_or(super::request::OBJECT_ID)
     }
 }
+
+impl PartialEq for Servant {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for Servant {}
 
 impl std::fmt::Debug for Servant {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -1,0 +1,196 @@
+//! Creating POAs whose policies go together because nothing else compiles.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use super::error::PoaError;
+use super::handle::Poa;
+use super::manager::PoaManager;
+use super::policy::{
+    BidirectionalPolicy, IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, LifespanPolicy,
+    Policies, RequestProcessingPolicy, ServantRetentionPolicy,
+};
+use crate::serve::Servant;
+
+/// Who chooses ids, as a type: see [`PoaBuilder`].
+pub mod ids {
+    /// The POA does (SYSTEM_ID).
+    #[derive(Debug)]
+    pub enum System {}
+    /// The program does (USER_ID).
+    #[derive(Debug)]
+    pub enum User {}
+    /// The POA does, and asking for the reference of a servant activates it (IMPLICIT_ACTIVATION).
+    #[derive(Debug)]
+    pub enum Implicit {}
+}
+
+/// What serves requests, as a type: see [`PoaBuilder`].
+pub mod serving {
+    /// Objects that were activated (RETAIN, USE_ACTIVE_OBJECT_MAP_ONLY).
+    #[derive(Debug)]
+    pub enum Map {}
+    /// Those, and a default servant for all others (RETAIN, USE_DEFAULT_SERVANT).
+    #[derive(Debug)]
+    pub enum MapOrDefault {}
+    /// A default servant (NON_RETAIN, USE_DEFAULT_SERVANT).
+    #[derive(Debug)]
+    pub enum DefaultOnly {}
+}
+
+/// Creates a POA: `root.child("accounts").user_ids().persistent().create()?`.
+///
+/// `Ids` is of [`ids`], `Serving` of [`serving`]: combinations of policies that the standard forbids have no method. Each policy has the
+/// default of the standard but for the manager, which is that of the parent.
+///
+/// ```
+/// # use orb_runtime::Orb;
+/// # async fn example(orb: &Orb) -> Result<(), orb_runtime::poa::PoaError> {
+/// let accounts = orb.root_poa().child("accounts").user_ids().persistent().create()?;
+/// # let _ = accounts;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "it does nothing until `create`"]
+pub struct PoaBuilder<Ids, Serving> {
+    parent: Poa,
+    name: String,
+    policies: Policies,
+    manager: Choice,
+    servant: Option<Servant>,
+    types: PhantomData<fn() -> (Ids, Serving)>,
+}
+
+/// Whose manager the POA gets.
+enum Choice {
+    Parents,
+    Own,
+    Of(PoaManager),
+}
+
+impl Poa {
+    /// Begins a child of that name: 1 to 255 octets of UTF-8.
+    pub fn child(&self, name: impl Into<String>) -> PoaBuilder<ids::System, serving::Map> {
+        PoaBuilder {
+            parent: self.clone(),
+            name: name.into(),
+            policies: Policies::default(),
+            manager: Choice::Parents,
+            servant: None,
+            types: PhantomData,
+        }
+    }
+}
+
+impl<Ids, Serving> PoaBuilder<Ids, Serving> {
+    fn becomes<I, S>(self) -> PoaBuilder<I, S> {
+        let Self { parent, name, policies, manager, servant, types: _ } = self;
+        PoaBuilder { parent, name, policies, manager, servant, types: PhantomData }
+    }
+
+    /// References are good for ever: in another run of the program too, if it listens at the same address and makes a POA of the same
+    /// names (PERSISTENT).
+    pub fn persistent(mut self) -> Self {
+        self.policies.lifespan = LifespanPolicy::Persistent;
+        self
+    }
+
+    /// Callbacks to its objects may come over connections that this ORB opened (BIDIRECTIONAL).
+    pub fn bidirectional(mut self) -> Self {
+        self.policies.bidirectional = BidirectionalPolicy::Both;
+        self
+    }
+
+    /// Is managed by that manager.
+    pub fn manager(mut self, manager: &PoaManager) -> Self {
+        self.manager = Choice::Of(manager.clone());
+        self
+    }
+
+    /// Gets a manager of its own, which holds: `poa.manager().activate()` has it serve.
+    pub fn own_manager(mut self) -> Self {
+        self.manager = Choice::Own;
+        self
+    }
+
+    /// Creates it.
+    ///
+    /// # Errors
+    /// [`PoaError::AdapterAlreadyExists`]; `BAD_INV_ORDER` minor OMG 17 below a POA that is being destroyed, minor OMG 4 after the
+    /// shutdown has begun; `BAD_PARAM` for a name that can not be.
+    pub fn create(self) -> Result<Poa, PoaError> {
+        let manager = match self.manager {
+            Choice::Parents => Some(self.parent.manager()),
+            Choice::Own => None,
+            Choice::Of(manager) => Some(manager),
+        };
+        let poa = self.parent.create(&self.name, self.policies, manager.as_ref().map(PoaManager::core))?;
+        if let Some(servant) = self.servant {
+            poa.set_servant(servant)?;
+        }
+        Ok(poa)
+    }
+}
+
+impl<Serving> PoaBuilder<ids::System, Serving> {
+    /// The program chooses ids (USER_ID).
+    pub fn user_ids(mut self) -> PoaBuilder<ids::User, Serving> {
+        self.policies.id_assignment = IdAssignmentPolicy::User;
+        self.becomes()
+    }
+}
+
+impl PoaBuilder<ids::System, serving::Map> {
+    /// Asking for the reference or the id of a servant activates it (IMPLICIT_ACTIVATION).
+    pub fn implicit_activation(mut self) -> PoaBuilder<ids::Implicit, serving::Map> {
+        self.policies.implicit_activation = ImplicitActivationPolicy::Implicit;
+        self.becomes()
+    }
+}
+
+impl<Ids> PoaBuilder<Ids, serving::Map> {
+    /// A servant may have several ids (MULTIPLE_ID).
+    pub fn multiple_ids(mut self) -> Self {
+        self.policies.id_uniqueness = IdUniquenessPolicy::Multiple;
+        self
+    }
+
+    /// One servant serves all objects that were not activated: `request().object_id()` tells it which is called. It costs no memory for
+    /// each of them (USE_DEFAULT_SERVANT, MULTIPLE_ID).
+    pub fn default_servant(mut self, servant: Servant) -> PoaBuilder<Ids, serving::MapOrDefault> {
+        self.policies.id_uniqueness = IdUniquenessPolicy::Multiple;
+        self.policies.request_processing = RequestProcessingPolicy::DefaultServant;
+        self.servant = Some(servant);
+        self.becomes()
+    }
+}
+
+impl PoaBuilder<ids::System, serving::MapOrDefault> {
+    /// No object can be activated, so that nothing is looked up but the default servant (NON_RETAIN).
+    pub fn without_map(self) -> PoaBuilder<ids::System, serving::DefaultOnly> {
+        self.non_retain()
+    }
+}
+
+impl PoaBuilder<ids::User, serving::MapOrDefault> {
+    /// No object can be activated, so that nothing is looked up but the default servant (NON_RETAIN).
+    pub fn without_map(self) -> PoaBuilder<ids::User, serving::DefaultOnly> {
+        self.non_retain()
+    }
+}
+
+impl<Ids> PoaBuilder<Ids, serving::MapOrDefault> {
+    fn non_retain(mut self) -> PoaBuilder<Ids, serving::DefaultOnly> {
+        self.policies.servant_retention = ServantRetentionPolicy::NonRetain;
+        self.becomes()
+    }
+}
+
+impl<Ids, Serving> fmt::Debug for PoaBuilder<Ids, Serving> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PoaBuilder")
+            .field("name", &self.name)
+            .field("policies", &self.policies)
+            .finish_non_exhaustive()
+    }
+}

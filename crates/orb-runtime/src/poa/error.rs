@@ -1,0 +1,113 @@
+//! What operations of POAs raise.
+
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+
+use super::key::{NoKey, NoName};
+use super::policy::{InvalidPolicy, ThreadModel};
+
+/// Why an operation of a POA failed.
+///
+/// Source clause: "The Object Adapter / POA Interface": its user exceptions under their names.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PoaError {
+    /// A sibling has the name.
+    #[error("there is a POA `{0}` already: take another name, or `find` it")]
+    AdapterAlreadyExists(String),
+    /// No child has the name, and nobody made one.
+    #[error("there is no POA `{0}`")]
+    AdapterNonExistent(String),
+    /// The policies contradict each other.
+    #[error(transparent)]
+    InvalidPolicy(#[from] InvalidPolicy),
+    /// The operation needs other policies.
+    #[error("`{operation}` needs a POA with {needs}")]
+    WrongPolicy {
+        /// Its name in IDL.
+        operation: &'static str,
+        /// The policies.
+        needs: &'static str,
+    },
+    /// The reference is of an object of another POA.
+    #[error("the object is one of another POA")]
+    WrongAdapter,
+    /// The id is taken by an object, or by one whose last requests run.
+    #[error("an object is active under the id: deactivate it, or take another id")]
+    ObjectAlreadyActive,
+    /// No object has the id.
+    #[error("no object is active under the id")]
+    ObjectNotActive,
+    /// UNIQUE_ID: the servant has an object of this POA.
+    #[error("the servant is active under another id, and the POA has UNIQUE_ID")]
+    ServantAlreadyActive,
+    /// The servant has no object of this POA, and asking for it does not activate it.
+    #[error("the servant is not active, and the POA has no IMPLICIT_ACTIVATION")]
+    ServantNotActive,
+    /// No default servant is set.
+    #[error("the POA has no default servant yet")]
+    NoServant,
+    /// A system exception.
+    #[error(transparent)]
+    System(#[from] SystemException),
+}
+
+impl PoaError {
+    pub(crate) fn wrong_policy(operation: &'static str, needs: &'static str) -> Self {
+        Self::WrongPolicy { operation, needs }
+    }
+
+    /// The POA is being destroyed.
+    pub(crate) fn destroyed(name: &str) -> Self {
+        SystemException::new(
+            SystemExceptionKind::BadInvOrder,
+            minor::BAD_INV_ORDER_POA_DESTROYED,
+            CompletionStatus::No,
+        )
+        .because(format!("the POA `{name}` is being destroyed"))
+        .into()
+    }
+
+    /// The ORB does not have the thread model.
+    pub(crate) fn not_there(model: ThreadModel) -> Self {
+        SystemException::new(SystemExceptionKind::NoImplement, MinorCode::NONE, CompletionStatus::No)
+            .because(format!("POAs with {model} are not there yet: take ORB_CTRL_MODEL"))
+            .into()
+    }
+
+    /// The ORB has shut down.
+    pub(crate) fn shut_down() -> Self {
+        SystemException::new(
+            SystemExceptionKind::BadInvOrder,
+            minor::BAD_INV_ORDER_SHUTDOWN,
+            CompletionStatus::No,
+        )
+        .because("the ORB is shutting down")
+        .into()
+    }
+
+    /// The id is not one that the POA chose.
+    pub(crate) fn foreign_id() -> Self {
+        SystemException::new(SystemExceptionKind::BadParam, minor::BAD_PARAM_OBJECT_ID, CompletionStatus::No)
+            .because("the POA has SYSTEM_ID, and this is not an id that it chose")
+            .into()
+    }
+}
+
+impl From<NoName> for PoaError {
+    fn from(error: NoName) -> Self {
+        let exception =
+            SystemException::new(SystemExceptionKind::BadParam, MinorCode::NONE, CompletionStatus::No);
+        exception.because(error.to_string()).into()
+    }
+}
+
+impl From<NoKey> for PoaError {
+    fn from(error: NoKey) -> Self {
+        let exception = SystemException::new(
+            SystemExceptionKind::BadParam,
+            minor::BAD_PARAM_OBJECT_ID,
+            CompletionStatus::No,
+        );
+        exception.because(error.to_string()).into()
+    }
+}

@@ -1,0 +1,339 @@
+//! Objects of a POA: activation, references, ids, servants.
+
+use std::sync::Arc;
+
+use super::ObjectId;
+use super::error::PoaError;
+use super::handle::Poa;
+use super::key::Place;
+use super::policy::{ImplicitActivationPolicy, LifespanPolicy, RequestProcessingPolicy};
+use crate::reference::{ObjectRef, Reference};
+use crate::serve::entry::Entry;
+use crate::serve::{Servant, Serves};
+
+/// The end of an object: it is out of the map, and its requests under way go on. Dropping this changes nothing.
+#[derive(Debug)]
+pub struct Deactivation {
+    entry: Arc<Entry>,
+}
+
+impl Deactivation {
+    /// Waits until its requests are done.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn completed(self) {
+        self.entry.idle().await;
+    }
+}
+
+impl Poa {
+    /// Activates a servant under an id of the POA's choice, and gives the reference, whose type says which interface.
+    ///
+    /// # Errors
+    /// As for [`activate_object`](Self::activate_object).
+    pub fn activate<R, S>(&self, servant: S) -> Result<R, PoaError>
+    where
+        R: Serves<S>,
+    {
+        let id = self.activate_object(Servant::of::<R, S>(servant))?;
+        Ok(R::from_object(self.reference(R::REPOSITORY_ID, id.as_slice())))
+    }
+
+    /// Activates a servant under an id, and gives the reference, whose type says which interface.
+    ///
+    /// # Errors
+    /// As for [`activate_object_with_id`](Self::activate_object_with_id).
+    pub fn activate_with_id<R, S>(&self, id: impl Into<ObjectId>, servant: S) -> Result<R, PoaError>
+    where
+        R: Serves<S>,
+    {
+        let id = id.into();
+        self.activate_object_with_id(&id, Servant::of::<R, S>(servant))?;
+        Ok(R::from_object(self.reference(R::REPOSITORY_ID, id.as_slice())))
+    }
+
+    /// Activates a servant under an id of the POA's choice.
+    ///
+    /// # Errors
+    /// [`WrongPolicy`](PoaError::WrongPolicy) without SYSTEM_ID and RETAIN; [`ServantAlreadyActive`](PoaError::ServantAlreadyActive) with
+    /// UNIQUE_ID; `BAD_INV_ORDER` minor OMG 4 after the shutdown has begun.
+    pub fn activate_object(&self, servant: Servant) -> Result<ObjectId, PoaError> {
+        self.needs(self.core.chooses_ids() && self.retains(), "activate_object", "SYSTEM_ID and RETAIN")?;
+        let entry = self.put(None, servant)?;
+        Ok(entry.id().into())
+    }
+
+    /// Activates a servant under an id.
+    ///
+    /// # Errors
+    /// [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN; [`ObjectAlreadyActive`](PoaError::ObjectAlreadyActive);
+    /// [`ServantAlreadyActive`](PoaError::ServantAlreadyActive) with UNIQUE_ID; `BAD_PARAM` minor OMG 14 with SYSTEM_ID for an id that the POA did not
+    /// choose, and for one with which keys would be too long; `BAD_INV_ORDER` minor OMG 4 after the shutdown has begun.
+    pub fn activate_object_with_id(&self, id: &ObjectId, servant: Servant) -> Result<(), PoaError> {
+        self.needs(self.retains(), "activate_object_with_id", "RETAIN")?;
+        self.check_id(id)?;
+        self.put(Some(id), servant).map(drop)
+    }
+
+    /// Takes an object out of the map: its requests get OBJECT_NOT_EXIST from now on, unless something else serves what is not in
+    /// the map. Those under way go on.
+    ///
+    /// # Errors
+    /// [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN; [`ObjectNotActive`](PoaError::ObjectNotActive).
+    pub fn deactivate_object(&self, id: &ObjectId) -> Result<Deactivation, PoaError> {
+        self.needs(self.retains(), "deactivate_object", "RETAIN")?;
+        let entry = self.entry(id.as_slice()).ok_or(PoaError::ObjectNotActive)?;
+        if !self.orb.adapter().deactivate(&entry) {
+            return Err(PoaError::ObjectNotActive);
+        }
+        Ok(Deactivation { entry })
+    }
+
+    /// A reference to an object that is not active yet, of an id of the POA's choice: `request().object_id()`, or
+    /// [`reference_to_id`](Self::reference_to_id), tells which.
+    ///
+    /// # Errors
+    /// [`WrongPolicy`](PoaError::WrongPolicy) without SYSTEM_ID.
+    pub fn create_reference<R: Reference>(&self) -> Result<R, PoaError> {
+        self.needs(self.core.chooses_ids(), "create_reference", "SYSTEM_ID")?;
+        Ok(R::from_object(self.reference(R::REPOSITORY_ID, &self.next_id())))
+    }
+
+    /// A reference to an object that need not be active.
+    ///
+    /// # Errors
+    /// `BAD_PARAM` minor OMG 14 with SYSTEM_ID for an id that the POA did not choose, and for one with which the key would be too long.
+    pub fn create_reference_with_id<R: Reference>(&self, id: impl Into<ObjectId>) -> Result<R, PoaError> {
+        let id = id.into();
+        self.check_id(&id)?;
+        Ok(R::from_object(self.reference(R::REPOSITORY_ID, id.as_slice())))
+    }
+
+    /// The id under which the servant is active. With IMPLICIT_ACTIVATION, where it is not active or MULTIPLE_ID lets it be again,
+    /// it is activated; for the default servant in one of its own requests it is that of the request.
+    ///
+    /// # Errors
+    /// [`WrongPolicy`](PoaError::WrongPolicy) without USE_DEFAULT_SERVANT, and without RETAIN and UNIQUE_ID or IMPLICIT_ACTIVATION;
+    /// [`ServantNotActive`](PoaError::ServantNotActive).
+    pub fn servant_to_id(&self, servant: &Servant) -> Result<ObjectId, PoaError> {
+        self.needs(
+            self.uses_default() || self.finds_servants(),
+            "servant_to_id",
+            "USE_DEFAULT_SERVANT, or RETAIN with UNIQUE_ID or IMPLICIT_ACTIVATION",
+        )?;
+        self.id_of(servant)
+    }
+
+    /// The reference of the object of that servant, as [`servant_to_id`](Self::servant_to_id) finds or activates it.
+    ///
+    /// # Errors
+    /// [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN and UNIQUE_ID or IMPLICIT_ACTIVATION, but for the servant of the request that is being
+    /// served; [`ServantNotActive`](PoaError::ServantNotActive).
+    #[doc(alias = "_this")]
+    pub fn servant_to_reference(&self, servant: &Servant) -> Result<ObjectRef, PoaError> {
+        self.needs(
+            self.finds_servants() || self.current_id(servant).is_some(),
+            "servant_to_reference",
+            "RETAIN and UNIQUE_ID or IMPLICIT_ACTIVATION",
+        )?;
+        let id = self.id_of(servant)?;
+        Ok(self.reference(servant.repository_id(), id.as_slice()))
+    }
+
+    /// The servant of the object; the default servant where it is not active.
+    ///
+    /// # Errors
+    /// [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN or USE_DEFAULT_SERVANT; [`WrongAdapter`](PoaError::WrongAdapter);
+    /// [`ObjectNotActive`](PoaError::ObjectNotActive).
+    pub fn reference_to_servant<R: Reference>(&self, reference: &R) -> Result<Servant, PoaError> {
+        self.needs(
+            self.retains() || self.uses_default(),
+            "reference_to_servant",
+            "RETAIN or USE_DEFAULT_SERVANT",
+        )?;
+        self.servant_of(&self.reference_to_id(reference)?)
+    }
+
+    /// The id of the object, which need not be active.
+    ///
+    /// # Errors
+    /// [`WrongAdapter`](PoaError::WrongAdapter).
+    pub fn reference_to_id<R: Reference>(&self, reference: &R) -> Result<ObjectId, PoaError> {
+        let object = reference.as_object();
+        let key = object.own_key().filter(|_| Arc::ptr_eq(object.orb(), &self.orb));
+        let id = key.and_then(|key| key.strip_prefix(&*self.core.prefix)).map(ObjectId::from);
+        let id = id.filter(|id| !self.core.is_indexed() || self.check_id(id).is_ok());
+        id.filter(|_| !self.core.prefix.is_empty()).ok_or(PoaError::WrongAdapter)
+    }
+
+    /// The servant of the object; the default servant where it is not active.
+    ///
+    /// # Errors
+    /// [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN or USE_DEFAULT_SERVANT; [`ObjectNotActive`](PoaError::ObjectNotActive).
+    pub fn id_to_servant(&self, id: &ObjectId) -> Result<Servant, PoaError> {
+        self.needs(self.retains() || self.uses_default(), "id_to_servant", "RETAIN or USE_DEFAULT_SERVANT")?;
+        self.servant_of(id)
+    }
+
+    /// The reference of an active object.
+    ///
+    /// # Errors
+    /// [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN; [`ObjectNotActive`](PoaError::ObjectNotActive).
+    pub fn id_to_reference(&self, id: &ObjectId) -> Result<ObjectRef, PoaError> {
+        self.needs(self.retains(), "id_to_reference", "RETAIN")?;
+        let entry = self.entry(id.as_slice()).ok_or(PoaError::ObjectNotActive)?;
+        Ok(ObjectRef::local(&self.orb, &entry, entry.key()))
+    }
+
+    /// The default servant.
+    ///
+    /// # Errors
+    /// [`WrongPolicy`](PoaError::WrongPolicy) without USE_DEFAULT_SERVANT; [`NoServant`](PoaError::NoServant).
+    #[doc(alias = "get_servant")]
+    pub fn servant(&self) -> Result<Servant, PoaError> {
+        self.needs(self.uses_default(), "get_servant", "USE_DEFAULT_SERVANT")?;
+        self.default_servant().ok_or(PoaError::NoServant)
+    }
+
+    /// Sets the default servant, in place of the one before, whose requests under way go on.
+    ///
+    /// # Errors
+    /// [`WrongPolicy`](PoaError::WrongPolicy) without USE_DEFAULT_SERVANT.
+    pub fn set_servant(&self, servant: Servant) -> Result<(), PoaError> {
+        self.needs(self.uses_default(), "set_servant", "USE_DEFAULT_SERVANT")?;
+        self.orb.adapter().set_default(&self.core, servant);
+        Ok(())
+    }
+
+    fn needs(&self, has: bool, operation: &'static str, policies: &'static str) -> Result<(), PoaError> {
+        if has { Ok(()) } else { Err(PoaError::wrong_policy(operation, policies)) }
+    }
+
+    fn retains(&self) -> bool {
+        self.core.policies.retains()
+    }
+
+    fn uses_default(&self) -> bool {
+        self.core.policies.request_processing == RequestProcessingPolicy::DefaultServant
+    }
+
+    fn activates(&self) -> bool {
+        self.core.policies.implicit_activation == ImplicitActivationPolicy::Implicit
+    }
+
+    fn finds_servants(&self) -> bool {
+        self.retains() && (self.core.is_unique() || self.activates())
+    }
+
+    fn lasts(&self) -> bool {
+        self.core.policies.lifespan == LifespanPolicy::Persistent
+    }
+
+    /// The object of that id, if it is active.
+    fn entry(&self, id: &[u8]) -> Option<Arc<Entry>> {
+        let found = if self.core.is_indexed() {
+            self.orb.adapter().find(&self.core.key(id)).filter(|entry| Arc::ptr_eq(&entry.poa, &self.core))
+        } else {
+            self.core.objects.get(id)
+        };
+        found.filter(|entry| !entry.is_gone())
+    }
+
+    /// An id of the POA's choice.
+    fn next_id(&self) -> Vec<u8> {
+        let adapter = self.orb.adapter();
+        if self.core.is_indexed() {
+            adapter.reserve(&self.core).octets().to_vec()
+        } else {
+            adapter.next_id(self.lasts())
+        }
+    }
+
+    /// Whether an object of the POA can have the id.
+    fn check_id(&self, id: &ObjectId) -> Result<(), PoaError> {
+        let octets = id.as_slice();
+        let adapter = self.orb.adapter();
+        let chosen = if self.core.is_indexed() {
+            octets.try_into().is_ok_and(|octets| adapter.is_reserved(Place::from_octets(octets), &self.core))
+        } else {
+            !self.core.chooses_ids() || adapter.is_chosen(octets, self.lasts())
+        };
+        if !chosen {
+            return Err(PoaError::foreign_id());
+        }
+        let len = self.core.prefix.len() + octets.len();
+        if len > super::key::MAX_KEY { Err(super::key::NoKey::TooLong(len).into()) } else { Ok(()) }
+    }
+
+    fn put(&self, id: Option<&ObjectId>, servant: Servant) -> Result<Arc<Entry>, PoaError> {
+        if self.orb.is_closing() {
+            return Err(PoaError::shut_down());
+        }
+        let (adapter, poa) = (self.orb.adapter(), &self.core);
+        let (identity, mode) = (servant.identity(), servant.mode);
+        // Nobody asks for the objects of a servant of which nobody else has a handle.
+        let known = Arc::strong_count(&servant.skeleton) > 1;
+        if known && poa.is_unique() && !poa.objects_of(identity).is_empty() {
+            return Err(PoaError::ServantAlreadyActive);
+        }
+        let entry = match id {
+            None if poa.is_indexed() => Some(adapter.activate(poa, servant.skeleton, mode)),
+            None => adapter.activate_with_id(poa, &self.next_id(), servant.skeleton, mode),
+            Some(id) if poa.is_indexed() => {
+                let place = id.as_slice().try_into().map(Place::from_octets);
+                let place = place.map_err(|_| PoaError::foreign_id())?;
+                adapter.activate_reserved(poa, place, servant.skeleton, mode)
+            }
+            Some(id) => adapter.activate_with_id(poa, id.as_slice(), servant.skeleton, mode),
+        };
+        let entry = entry.ok_or(PoaError::ObjectAlreadyActive)?;
+        if known && !poa.note_servant(identity, &entry, poa.is_unique()) {
+            adapter.deactivate(&entry);
+            return Err(PoaError::ServantAlreadyActive);
+        }
+        Ok(entry)
+    }
+
+    /// The id of the request that is being served, if that servant serves it for this POA.
+    fn current_id(&self, servant: &Servant) -> Option<ObjectId> {
+        let request = crate::serve::try_request()?;
+        let entry = request.entry().filter(|entry| Arc::ptr_eq(&entry.poa, &self.core))?;
+        (entry.servant() == servant.identity()).then(|| request.object_id().into())
+    }
+
+    fn id_of(&self, servant: &Servant) -> Result<ObjectId, PoaError> {
+        if self.retains()
+            && self.core.is_unique()
+            && let Some(entry) = self.core.objects_of(servant.identity()).first()
+        {
+            return Ok(entry.id().into());
+        }
+        if self.uses_default()
+            && let Some(id) = self.current_id(servant)
+        {
+            return Ok(id);
+        }
+        if self.retains() && self.activates() {
+            return self.put(None, servant.clone()).map(|entry| entry.id().into());
+        }
+        self.current_id(servant).ok_or(PoaError::ServantNotActive)
+    }
+
+    fn servant_of(&self, id: &ObjectId) -> Result<Servant, PoaError> {
+        let found = if self.retains() { self.entry(id.as_slice()) } else { None };
+        match found {
+            Some(entry) => {
+                // Somebody has a handle from now on.
+                self.core.note_servant(entry.servant(), &entry, false);
+                Ok(Servant { skeleton: Arc::clone(&entry.skeleton), mode: entry.mode })
+            }
+            None => self.default_servant().filter(|_| self.uses_default()).ok_or(PoaError::ObjectNotActive),
+        }
+    }
+
+    fn default_servant(&self) -> Option<Servant> {
+        let entry = self.core.default.load_full()?;
+        Some(Servant { skeleton: Arc::clone(&entry.skeleton), mode: entry.mode })
+    }
+}
