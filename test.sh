@@ -17,6 +17,7 @@ peers() { # script
 
 peers install-peers.sh
 peers build-peers.sh
+rm -f target/interop/matrix.tsv # The interoperability tests write it anew, a line for each cell.
 
 # Without --no-fail-fast the first file of tests that fails would hide the others.
 status=0
@@ -62,6 +63,8 @@ if grep -E 'SKIPPED|WITHOUT' "$log" >"$log.skipped"; then
   sort -u "$log.skipped" | sed 's/^/  /'
 fi
 rm -f "$log.skipped"
+printf '\n==== interoperability\n'
+scripts/interop-matrix.sh target/interop/matrix.tsv || problems+=('cells of the interoperability matrix are missing')
 if ((${#problems[@]})); then
   printf 'PROBLEM: %s\n' "${problems[@]}"
   exit 1

@@ -10,6 +10,7 @@ mod support;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use support::matrix::{Outcome, Role, cell};
 use support::{Foreign, tell};
 use zorb::prelude::*;
 use zorb::testing;
@@ -266,6 +267,7 @@ async fn zorb_calls_omniorb() {
     let peer: PeerRef = client.resolve(&served.ior).await.unwrap();
     drive(&peer, false).await;
     tell("idl4: zorb -> OmniOrb: all as they should be");
+    cell("omniORB", Role::Client, "1.2", "idl 4", Outcome::Good);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -275,6 +277,7 @@ async fn omniorb_calls_zorb() {
     let driven = move || Foreign::OmniOrb.drive("idl4-peer", &["client"], &ior, 11, LIMIT);
     if tokio::task::spawn_blocking(driven).await.unwrap() {
         tell("idl4: OmniOrb -> zorb: all as they should be");
+        cell("omniORB", Role::Server, "1.2", "idl 4", Outcome::Good);
     }
     server.shutdown().await;
 }

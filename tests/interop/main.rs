@@ -19,6 +19,7 @@ use std::time::Duration;
 use ::zorb::OrbBuilder;
 use ::zorb::wire::{Ior, Version};
 
+use support::matrix::{Outcome, Role, cell, cells};
 use support::{Foreign, Process, Scratch};
 use zorb::checks::{Way, client, drive};
 
@@ -33,6 +34,15 @@ const CHECKS: Duration = Duration::from_secs(180);
 enum By {
     Ior,
     Corbaloc,
+}
+
+impl By {
+    fn name(self) -> &'static str {
+        match self {
+            By::Ior => "ior",
+            By::Corbaloc => "corbaloc",
+        }
+    }
 }
 
 /// How zorb's ORBs are made.
@@ -53,13 +63,19 @@ fn dotted(version: Version) -> String {
     format!("1.{}", version.minor())
 }
 
-/// Tells what the checks gave: a line of the matrix, and with `--nocapture` what was left out.
-fn report(title: &str, lines: &[String]) {
+/// Tells what the checks gave: cells of the matrix, a line, and with `--nocapture` what was left out.
+fn report(peer: &str, role: Role, way: &str, version: Version, lines: &[String]) {
     let (ok, rest): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line.starts_with("ok "));
-    support::tell(&format!("{title}: {} checks passed, {} left out", ok.len(), rest.len()));
+    let who = match role {
+        Role::Client => format!("zorb -> {peer}"),
+        Role::Server => format!("{peer} -> zorb"),
+    };
+    let version = dotted(version);
+    support::tell(&format!("{who}, {way} {version}: {} checks passed, {} left out", ok.len(), rest.len()));
     for line in rest {
         println!("    {line}");
     }
+    cells(peer, role, &version, way, lines);
 }
 
 /// A client of theirs drives zorb's server. Gives how many messages that sent; `None`: the client is missing.
@@ -88,7 +104,7 @@ async fn their_client(orb: Foreign, by: By, version: Version, builder: fn() -> O
     let passed: Vec<String> =
         lines.into_iter().filter(|line| line.starts_with("ok ") || line.starts_with("skip ")).collect();
     assert!(passed.len() > 100, "only {} checks ran:\n{output}", passed.len());
-    report(&format!("{orb:?} -> zorb, {by:?} {}", dotted(version)), &passed);
+    report(orb.name(), Role::Server, by.name(), version, &passed);
     Some(server.stats().messages_out)
 }
 
@@ -116,7 +132,7 @@ async fn their_server(orb: Foreign, by: By, version: Version, builder: fn() -> O
     };
     let ours = client(&way, builder()).await;
     let lines = drive(&way, &ours).await;
-    report(&format!("zorb -> {orb:?}, {by:?} {}", dotted(version)), &lines);
+    report(orb.name(), Role::Client, by.name(), version, &lines);
     Some(ours.stats().messages_out)
 }
 
@@ -168,7 +184,7 @@ mod zorb_calls_zorb {
             By::Corbaloc => Way::Corbaloc(address, version),
         };
         let lines = drive(&way, &client(&way, plain()).await).await;
-        report(&format!("zorb -> zorb, {by:?} {}", dotted(version)), &lines);
+        report("zorb", Role::Client, by.name(), version, &lines);
         server.shutdown().await;
     }
 
@@ -194,32 +210,39 @@ mod fragments {
     use super::*;
     use crate::zorb::types::interop::PeerRef;
 
+    /// Of so many messages that were sent some were pieces of others.
+    fn in_pieces(orb: Foreign, role: Role, sent: Option<u64>) {
+        let Some(sent) = sent else { return };
+        assert!(sent > FRAGMENTS, "{sent}");
+        cell(orb.name(), role, "1.2", "fragments", Outcome::Good);
+    }
+
     // clause: giop.fragment.send
     #[tokio::test(flavor = "multi_thread")]
     async fn to_clients_of_omniorb() {
         let sent = their_client(Foreign::OmniOrb, By::Ior, Version::V1_2, in_fragments).await;
-        assert!(sent.is_none_or(|sent| sent > FRAGMENTS), "{sent:?}");
+        in_pieces(Foreign::OmniOrb, Role::Server, sent);
     }
 
     // clause: giop.fragment.send
     #[tokio::test(flavor = "multi_thread")]
     async fn to_servers_of_omniorb() {
         let sent = their_server(Foreign::OmniOrb, By::Ior, Version::V1_2, in_fragments).await;
-        assert!(sent.is_none_or(|sent| sent > FRAGMENTS), "{sent:?}");
+        in_pieces(Foreign::OmniOrb, Role::Client, sent);
     }
 
     // clause: giop.fragment.send
     #[tokio::test(flavor = "multi_thread")]
     async fn to_clients_of_jacorb() {
         let sent = their_client(Foreign::JacOrb, By::Ior, Version::V1_2, in_fragments).await;
-        assert!(sent.is_none_or(|sent| sent > FRAGMENTS), "{sent:?}");
+        in_pieces(Foreign::JacOrb, Role::Server, sent);
     }
 
     // clause: giop.fragment.send
     #[tokio::test(flavor = "multi_thread")]
     async fn to_servers_of_jacorb() {
         let sent = their_server(Foreign::JacOrb, By::Ior, Version::V1_2, in_fragments).await;
-        assert!(sent.is_none_or(|sent| sent > FRAGMENTS), "{sent:?}");
+        in_pieces(Foreign::JacOrb, Role::Client, sent);
     }
 
     /// Large calls of one connection, of which the pieces take turns, and small ones between them.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ::zorb::prelude::*;
 use ::zorb::wire::{Ior, Version};
 
+use super::support::matrix::Role;
 use super::support::{Foreign, Process, Scratch};
 use super::zorb::checks::{Way, client as checks_client, drive};
 use super::zorb::types::interop::PeerRef;
@@ -70,7 +71,7 @@ async fn zorb_calls_omniorb() {
     // With both, the socket comes first.
     let way = Way::Ior(path, Version::V1_2);
     let lines = drive(&way, &checks_client(&way, super::transport::builder()).await).await;
-    report("zorb -> OmniOrb, Unix socket 1.2", &lines);
+    report("omniORB", Role::Client, "unix", Version::V1_2, &lines);
 }
 
 // clause: ior.component.omniorb_unix
@@ -103,5 +104,5 @@ async fn omniorb_calls_zorb() {
     assert!(status.is_some_and(|status| status.success()), "{status:?} {failed:#?}");
     let lines: Vec<String> = output.lines().map(str::to_owned).collect();
     assert!(lines.len() > 100, "only {} checks ran:\n{output}", lines.len());
-    report("OmniOrb -> zorb, Unix socket 1.2", &lines);
+    report("omniORB", Role::Server, "unix", Version::V1_2, &lines);
 }

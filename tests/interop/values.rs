@@ -3,6 +3,7 @@
 use zorb::prelude::*;
 use zorb::{GraphBuilder, OrbBuilder};
 
+use super::support::matrix::{Outcome, Role, cell};
 use super::support::{Foreign, Served};
 use super::{CHECKS, START, transport};
 
@@ -267,6 +268,7 @@ async fn their_server(orb: Foreign) {
         let (result, _, _) = values.echo_point(mark(3).upcast::<Point>(), None).await.expect("an echo");
         assert_eq!(result, Some(point(3, -3)));
     }
+    cell(orb.name(), Role::Client, "1.2", "values", Outcome::Good);
 }
 
 #[tokio::test]
@@ -403,6 +405,7 @@ async fn their_client(orb: Foreign) {
             return;
         }
     }
+    cell(orb.name(), Role::Server, "1.2", "values", Outcome::Good);
 }
 
 #[tokio::test]

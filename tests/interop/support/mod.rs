@@ -3,6 +3,8 @@
 //! The programs stand in `target/interop`, or where `ZORB_INTEROP_PEERS` says. Missing ones are built once where the
 //! tools are there (`scripts/build-peers.sh`). What can not be had is skipped, loudly; with `CI=true` it is a failure.
 
+pub mod matrix;
+
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -31,6 +33,15 @@ impl Foreign {
             Foreign::OmniOrb => "omniorb",
             Foreign::JacOrb => "jacorb",
             Foreign::Tango => "tango",
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Foreign::OmniOrb => "omniORB",
+            Foreign::JacOrb => "JacORB",
+            Foreign::Tango => "Tango",
         }
     }
 

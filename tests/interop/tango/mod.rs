@@ -8,6 +8,7 @@ use zorb::prelude::*;
 use zorb::wire::{Ior, Version};
 
 use crate::dotted;
+use crate::support::matrix::{Outcome, Role, cell};
 use crate::support::{Foreign, tell};
 use crate::transport::builder;
 
@@ -119,11 +120,14 @@ async fn zorb_calls_tango() {
     let address = ior.iiop_profile().map(|profile| format!("{}:{}", profile.host, profile.port)).unwrap();
     for version in [Version::V1_0, Version::V1_1, Version::V1_2] {
         let corbaloc = format!("corbaloc:iiop:{}@{address}/{NAME}", dotted(version));
-        for (by, url) in [("Ior", &server.ior), ("Corbaloc", &corbaloc)] {
+        for (by, url) in [("ior", &server.ior), ("corbaloc", &corbaloc)] {
             let orb = builder().max_giop(version).build().await.unwrap();
             let device: DeviceRef = orb.resolve_unchecked(url).await.unwrap();
             drive(&device).await;
             tell(&format!("zorb -> Tango, {by} {}: all of it", dotted(version)));
+            for feature in [by, "types", "exceptions", "anys"] {
+                cell("Tango", Role::Client, &dotted(version), feature, Outcome::Good);
+            }
         }
     }
 }
@@ -303,6 +307,9 @@ async fn tango_calls_zorb() {
     let url = format!("tango://{}/{NAME}#dbase=no", server.endpoints()[0]);
     let client = move || Foreign::Tango.drive("client", &[], &url, 10, LIMIT);
     if tokio::task::spawn_blocking(client).await.expect("the client was waited for") {
-        tell("Tango -> zorb, Corbaloc 1.0: 10 checks passed");
+        tell("Tango -> zorb, corbaloc 1.0: 10 checks passed");
+        for feature in ["corbaloc", "types", "exceptions", "anys"] {
+            cell("Tango", Role::Server, "1.0", feature, Outcome::Good);
+        }
     }
 }
