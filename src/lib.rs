@@ -9,6 +9,7 @@
 //! None is on by default; each adds and changes nothing else.
 //!
 //! * `uring`: io_uring as a transport on Linux ([`Transport::IoUring`]).
+//! * `encoding_rs`: further code sets for the text of peers that know no UTF-8 ([`OrbBuilder::char_sets`]).
 //! * `metrics`: counters and gauges of the `metrics` facade. Octets: `zorb_received_bytes_total`, `zorb_sent_bytes_total`,
 //!   `zorb_copied_received_bytes_total`, `zorb_copied_sent_bytes_total`, `zorb_skipped_bytes_total`. Messages:
 //!   `zorb_messages_received_total`, `zorb_messages_sent_total`. The pool of receive buffers: `zorb_pool_cap_bytes`,

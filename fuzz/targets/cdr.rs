@@ -11,7 +11,7 @@ use giop_codec::cdr::{
     Bounded, CdrDecode, CdrEncode, Char, CharSet, CodeSets, Decoder, Encoder, Fixed, FixedSeq, LongDouble,
     Seq, WChar, WCharSet, WString,
 };
-use giop_codec::code_set::{CodeSetComponentInfo, CodeSetContext};
+use giop_codec::code_set::{CodeSetComponentInfo, CodeSetContext, CodeSetId};
 use giop_codec::exception::SystemException;
 use giop_codec::giop::{BiDirIiopServiceContext, ServiceContext};
 use giop_codec::ior::{Ior, OperationNumbers, Policies, TaggedComponent, TaggedProfile};
@@ -41,9 +41,12 @@ zorb::idl! {
 fuzz_target!(|data: &[u8]| {
     let octets = Bytes::copy_from_slice(data);
     let utf = CodeSets { char: CharSet::Utf8, wchar: Some(WCharSet::Utf16) };
+    let set = |id| CharSet::from_id(id).expect("a set that is always there");
+    let ibm = CodeSets { char: set(CodeSetId::IBM_1047), wchar: Some(WCharSet::Ucs4) };
+    let ascii = CodeSets { char: set(CodeSetId::ISO_646), wchar: Some(WCharSet::Ucs2) };
     for version in [Version::V1_0, Version::V1_1, Version::V1_2] {
         for order in [ByteOrder::Big, ByteOrder::Little] {
-            for code_sets in [CodeSets::default(), utf] {
+            for code_sets in [CodeSets::default(), utf, ibm, ascii] {
                 all(&Input { octets: &octets, order, version, code_sets });
             }
         }

@@ -4,6 +4,7 @@
 
 #![allow(unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod code_sets;
 mod sources;
 mod support;
 mod tango;

@@ -1,7 +1,7 @@
 //! Code set negotiation: what a server offers, what a client picks, and how it tells the server.
 //!
-//! zorb servers offer ISO 8859-1 as native with conversion to UTF-8, so that every peer finds something, and UTF-16 for wide
-//! text. zorb clients prefer UTF-8 wherever the server offers it, because that is what their strings are.
+//! By default both sides of zorb have UTF-8 as their native set, because that is what their strings are, with conversion to
+//! ISO 8859-1, and UTF-16 for wide text. Others can be chosen: those that [`CharSet::from_id`] and [`WCharSet::from_id`] know.
 
 use std::error::Error;
 use std::fmt;
@@ -20,7 +20,7 @@ impl CodeSetId {
     pub const NONE: Self = Self(0);
     /// ISO 8859-1, Latin alphabet No. 1.
     pub const ISO_8859_1: Self = Self(0x0001_0001);
-    /// ISO 8859-15, the last of its family.
+    /// ISO 8859-15: ISO 8859-1 with the euro.
     pub const ISO_8859_15: Self = Self(0x0001_000f);
     /// ISO 646 IRV: ASCII.
     pub const ISO_646: Self = Self(0x0001_0020);
@@ -28,6 +28,8 @@ impl CodeSetId {
     pub const UCS_2: Self = Self(0x0001_0100);
     /// UCS-4, level 1.
     pub const UCS_4: Self = Self(0x0001_0104);
+    /// UCS-4, level 3, which has all characters. omniORB knows no other.
+    pub const UCS_4_LEVEL_3: Self = Self(0x0001_0106);
     /// UTF-16.
     pub const UTF_16: Self = Self(0x0001_0109);
     /// UTF-8.
@@ -36,20 +38,59 @@ impl CodeSetId {
     pub const IBM_037: Self = Self(0x1002_0025);
     /// IBM-500, EBCDIC with the characters of ISO 8859-1.
     pub const IBM_500: Self = Self(0x1002_01f4);
+    /// IBM-1047, EBCDIC with the characters of ISO 8859-1, of z/OS UNIX.
+    pub const IBM_1047: Self = Self(0x1002_0417);
+    /// Shift_JIS, Japanese.
+    pub const SHIFT_JIS: Self = Self(0x0502_0002);
+    /// EUC-JP, Japanese.
+    pub const EUC_JP: Self = Self(0x0003_0010);
+    /// EUC-KR, Korean.
+    pub const EUC_KR: Self = Self(0x0004_000a);
 
-    /// Its name where it is a known one.
+    /// Its name where it is a known one, be it that this build can convert it or not.
     pub const fn name(self) -> Option<&'static str> {
         Some(match self.0 {
             0 => "none",
             0x0001_0001 => "ISO 8859-1",
-            0x0001_0002..=0x0001_000f => "ISO 8859-2 to -15",
+            0x0001_0002 => "ISO 8859-2",
+            0x0001_0003 => "ISO 8859-3",
+            0x0001_0004 => "ISO 8859-4",
+            0x0001_0005 => "ISO 8859-5",
+            0x0001_0006 => "ISO 8859-6",
+            0x0001_0007 => "ISO 8859-7",
+            0x0001_0008 => "ISO 8859-8",
+            0x0001_0009 => "ISO 8859-9",
+            0x0001_000a => "ISO 8859-10",
+            0x0001_000b => "ISO 8859-11",
+            0x0001_000d => "ISO 8859-13",
+            0x0001_000e => "ISO 8859-14",
+            0x0001_000f => "ISO 8859-15",
+            0x0001_0010 => "ISO 8859-16",
             0x0001_0020 => "ISO 646",
             0x0001_0100..=0x0001_0102 => "UCS-2",
             0x0001_0104..=0x0001_0106 => "UCS-4",
             0x0001_0109 => "UTF-16",
+            0x0003_0010 | 0x0502_0001 => "EUC-JP",
+            0x0004_000a => "EUC-KR",
+            0x0500_0011 | 0x0502_0002 => "Shift_JIS",
             0x0501_0001 => "UTF-8",
             0x1002_0025 => "IBM-037",
-            0x1002_01f4 => "IBM-500",
+            // omniORB has it under the second number.
+            0x1002_01f4 | 0x1002_01f8 => "IBM-500",
+            0x1002_0362 => "IBM-866",
+            0x1002_036e => "KOI8-R",
+            0x1002_03b6 => "Big5",
+            0x1002_0417 => "IBM-1047",
+            0x1002_04e2 => "windows-1250",
+            0x1002_04e3 => "windows-1251",
+            0x1002_04e4 => "windows-1252",
+            0x1002_04e5 => "windows-1253",
+            0x1002_04e6 => "windows-1254",
+            0x1002_04e7 => "windows-1255",
+            0x1002_04e8 => "windows-1256",
+            0x1002_04e9 => "windows-1257",
+            0x1002_04ea => "windows-1258",
+            0x1002_0567 | 0x1002_056a => "GBK",
             _ => return None,
         })
     }
@@ -82,9 +123,19 @@ pub struct CodeSetComponent {
 }
 
 impl CodeSetComponent {
+    /// Native set and conversions, best first.
+    pub fn new(native: CodeSetId, conversion: &[CodeSetId]) -> Self {
+        Self { native, conversion: conversion.to_vec() }
+    }
+
     /// Whether the set is native or among the conversions.
     pub fn offers(&self, id: CodeSetId) -> bool {
         self.native == id || self.conversion.contains(&id)
+    }
+
+    /// All sets, the native one first.
+    pub fn all(&self) -> impl Iterator<Item = CodeSetId> + '_ {
+        std::iter::once(self.native).chain(self.conversion.iter().copied())
     }
 }
 
@@ -112,7 +163,8 @@ impl CdrDecode for CodeSetComponent {
     }
 }
 
-/// What a server publishes in the `TAG_CODE_SETS` component of its profiles.
+/// The code sets of one side: what a server publishes in the `TAG_CODE_SETS` component of its profiles, and what a client
+/// compares with it.
 ///
 /// Source clause: "Code Set Negotiation" (`CONV_FRAME::CodeSetComponentInfo`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -124,15 +176,22 @@ pub struct CodeSetComponentInfo {
 }
 
 impl CodeSetComponentInfo {
-    /// What zorb servers publish: UTF-8 with conversion to ISO 8859-1, and UTF-16.
+    /// The default of zorb, client and server: UTF-8 with conversion to ISO 8859-1, and UTF-16.
     ///
     /// UTF-8 is the native one because omniORB's clients take a server's native set where they can do it, even if
     /// both sides could do better by conversion.
     pub fn zorb() -> Self {
         Self {
-            for_char: CodeSetComponent { native: CodeSetId::UTF_8, conversion: vec![CodeSetId::ISO_8859_1] },
-            for_wchar: CodeSetComponent { native: CodeSetId::UTF_16, conversion: Vec::new() },
+            for_char: CodeSetComponent::new(CodeSetId::UTF_8, &[CodeSetId::ISO_8859_1]),
+            for_wchar: CodeSetComponent::new(CodeSetId::UTF_16, &[]),
         }
+    }
+
+    /// The first of its sets that this build does not have. A side that offers it could be held to it.
+    pub fn unsupported(&self) -> Option<CodeSetId> {
+        let narrow = self.for_char.all().find(|id| CharSet::from_id(*id).is_none());
+        let none = |id: &CodeSetId| *id == CodeSetId::NONE && self.for_wchar.conversion.is_empty();
+        narrow.or_else(|| self.for_wchar.all().find(|id| WCharSet::from_id(*id).is_none() && !none(id)))
     }
 }
 
@@ -151,35 +210,69 @@ impl CdrDecode for CodeSetComponentInfo {
     }
 }
 
-/// The transmission code sets that a zorb client uses towards a server, picked once a connection.
+/// What client and server agreed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Negotiated {
+    /// The sets that text is encoded in.
+    pub sets: CodeSets,
+    /// How to tell the server: the numbers are those by which it offered them.
+    pub context: CodeSetContext,
+}
+
+/// Picks the transmission code sets that a client uses towards a server, once a connection.
 ///
-/// For `char`: UTF-8 where the server offers it, else ISO 8859-1 where it offers that, else the fallback UTF-8 if the server's native
-/// set holds only characters of Unicode. For `wchar`: UTF-16 where offered or by the same fallback, else none; wide text
-/// then fails when it is used, not the calls without it. A server that publishes nothing, and every server in GIOP 1.0, takes
-/// ISO 8859-1 and no wide text.
+/// For each kind of text, the first that there is of: the client's native set, where the server offers it; the server's native set,
+/// where the client converts to it; a set that both convert to, in the server's order; and as fallback UTF-8 or UTF-16, if
+/// both native sets hold only characters of Unicode. The specification tries the second before the first; a client whose strings are
+/// UTF-8 would lose characters by that, where a server that is native in ISO 8859-1 takes UTF-8, too.
 ///
-/// Tell the server by a [`CodeSetContext`] in the first requests on the connection.
+/// Nothing in common for wide text is no error before there is wide text to send; nor is a server that has none. A server that
+/// publishes nothing, and every server in GIOP 1.0, takes ISO 8859-1 and no wide text.
+///
+/// Tell the server by the context in the first requests on the connection.
 /// Source clause: "Code Set Negotiation / Code Set Determination".
 ///
 /// # Errors
 /// [`CodeSetError::NothingInCommon`]: `CODESET_INCOMPATIBLE` minor 1.
-pub fn negotiate(server: Option<&CodeSetComponentInfo>, version: Version) -> Result<CodeSets, CodeSetError> {
+pub fn negotiate(
+    client: &CodeSetComponentInfo,
+    server: Option<&CodeSetComponentInfo>,
+    version: Version,
+) -> Result<Negotiated, CodeSetError> {
     let server = match server {
         Some(server) if version > Version::V1_0 => server,
-        _ => return Ok(CodeSets { char: CharSet::Latin1, wchar: None }),
+        _ => {
+            let sets = CodeSets { char: CharSet::Latin1, wchar: None };
+            return Ok(Negotiated { sets, context: sets.into() });
+        }
     };
-    let (narrow, wide) = (&server.for_char, &server.for_wchar);
-    let char = if narrow.offers(CodeSetId::UTF_8) {
-        CharSet::Utf8
-    } else if narrow.offers(CodeSetId::ISO_8859_1) {
-        CharSet::Latin1
-    } else if narrow.native.is_within_unicode() {
-        CharSet::Utf8
-    } else {
-        return Err(CodeSetError::NothingInCommon(narrow.native));
-    };
-    let utf_16 = wide.offers(CodeSetId::UTF_16) || wide.native.is_within_unicode();
-    Ok(CodeSets { char, wchar: utf_16.then_some(WCharSet::Utf16) })
+    let (mine, theirs) = (&client.for_char, &server.for_char);
+    let narrow = determine(mine, theirs, CharSet::from_id, CodeSetId::UTF_8);
+    let (char_data, char) =
+        narrow.ok_or(CodeSetError::NothingInCommon { server: theirs.native, client: mine.native })?;
+    let wide = determine(&client.for_wchar, &server.for_wchar, WCharSet::from_id, CodeSetId::UTF_16);
+    let wchar_data = wide.map_or(CodeSetId::NONE, |(id, _)| id);
+    let sets = CodeSets { char, wchar: wide.map(|(_, set)| set) };
+    Ok(Negotiated { sets, context: CodeSetContext { char_data, wchar_data } })
+}
+
+/// The set for one kind of text, and the number by which the server knows it.
+///
+/// Numbers are compared by the sets that they stand for, where this build knows them: some sets have several.
+fn determine<T: PartialEq>(
+    client: &CodeSetComponent,
+    server: &CodeSetComponent,
+    known: impl Fn(CodeSetId) -> Option<T>,
+    fallback: CodeSetId,
+) -> Option<(CodeSetId, T)> {
+    let of_client = |set: &T| client.all().any(|id| known(id).as_ref() == Some(set));
+    let pick = |id: CodeSetId| known(id).filter(of_client).map(|set| (id, set));
+    let native = known(client.native);
+    let by_native = server.all().find_map(|id| pick(id).filter(|(_, set)| Some(set) == native.as_ref()));
+    by_native.or_else(|| server.all().find_map(pick)).or_else(|| {
+        let compatible = client.native.is_within_unicode() && server.native.is_within_unicode();
+        known(fallback).filter(|_| compatible).map(|set| (fallback, set))
+    })
 }
 
 /// What a client announces to the server in the `CodeSets` service context.
@@ -202,7 +295,8 @@ impl CodeSetContext {
         ServiceContext::encapsulate(ContextId::CODE_SETS, &self)
     }
 
-    /// The server's side: the code sets to use on the connection that this context came on.
+    /// The server's side: the code sets to use on the connection that this context came on. Any that this build has is taken, be
+    /// it that the server offered it or not.
     ///
     /// `previous` is what an earlier context on the connection set up.
     ///
@@ -210,14 +304,12 @@ impl CodeSetContext {
     /// [`CodeSetError::Unsupported`]: `CODESET_INCOMPATIBLE` minor 2; [`CodeSetError::Changed`]: `MARSHAL` minor 9.
     pub fn accept(self, previous: Option<CodeSets>) -> Result<CodeSets, CodeSetError> {
         let char = match self.char_data {
-            CodeSetId::ISO_8859_1 | CodeSetId::NONE => CharSet::Latin1,
-            CodeSetId::UTF_8 => CharSet::Utf8,
-            other => return Err(CodeSetError::Unsupported(other)),
+            CodeSetId::NONE => CharSet::Latin1,
+            id => CharSet::from_id(id).ok_or(CodeSetError::Unsupported(id))?,
         };
         let wchar = match self.wchar_data {
             CodeSetId::NONE => None,
-            CodeSetId::UTF_16 => Some(WCharSet::Utf16),
-            other => return Err(CodeSetError::Unsupported(other)),
+            id => Some(WCharSet::from_id(id).ok_or(CodeSetError::Unsupported(id))?),
         };
         let accepted = CodeSets { char, wchar };
         if previous.is_some_and(|previous| previous != accepted) {
@@ -230,15 +322,8 @@ impl CodeSetContext {
 
 impl From<CodeSets> for CodeSetContext {
     fn from(sets: CodeSets) -> Self {
-        let char_data = match sets.char {
-            CharSet::Latin1 => CodeSetId::ISO_8859_1,
-            CharSet::Utf8 => CodeSetId::UTF_8,
-        };
-        let wchar_data = match sets.wchar {
-            None => CodeSetId::NONE,
-            Some(WCharSet::Utf16) => CodeSetId::UTF_16,
-        };
-        Self { char_data, wchar_data }
+        let wchar_data = sets.wchar.map_or(CodeSetId::NONE, WCharSet::id);
+        Self { char_data: sets.char.id(), wchar_data }
     }
 }
 
@@ -261,8 +346,13 @@ impl CdrDecode for CodeSetContext {
 /// Why two sides cannot exchange text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodeSetError {
-    /// The server's native set is this one, and no set serves both sides.
-    NothingInCommon(CodeSetId),
+    /// No set serves both sides.
+    NothingInCommon {
+        /// The server's native set.
+        server: CodeSetId,
+        /// The client's.
+        client: CodeSetId,
+    },
     /// The client announced this set, which the server does not have.
     Unsupported(CodeSetId),
     /// The client announced other sets before on the same connection.
@@ -272,11 +362,18 @@ pub enum CodeSetError {
 impl fmt::Display for CodeSetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NothingInCommon(native) => {
-                write!(f, "server's native code set is {native}; it takes neither UTF-8 nor ISO 8859-1")
+            Self::NothingInCommon { server, client } => {
+                write!(
+                    f,
+                    "server's native code set is {server}, client's is {client}, and neither converts to a set that \
+                     the other has"
+                )
             }
             Self::Unsupported(id) => {
-                write!(f, "client uses code set {id}; ISO 8859-1, UTF-8 and (wide) UTF-16 are supported")
+                write!(
+                    f,
+                    "client uses code set {id}, which is not here; further sets come with the feature encoding_rs"
+                )
             }
             Self::Changed => f.write_str("client announced other code sets earlier on this connection"),
         }
@@ -290,7 +387,7 @@ impl From<CodeSetError> for SystemException {
     #[cold]
     fn from(error: CodeSetError) -> Self {
         let (kind, minor) = match error {
-            CodeSetError::NothingInCommon(_) => {
+            CodeSetError::NothingInCommon { .. } => {
                 (SystemExceptionKind::CodesetIncompatible, minor::CODESET_INCOMPATIBLE_NEGOTIATION)
             }
             CodeSetError::Unsupported(_) => {
@@ -299,78 +396,5 @@ impl From<CodeSetError> for SystemException {
             CodeSetError::Changed => (SystemExceptionKind::Marshal, minor::MARSHAL_CODE_SETS_CHANGED),
         };
         Self::new(kind, minor, CompletionStatus::No).with_source(error)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn info(native: u32, conversion: &[u32], wide: u32, wide_conversion: &[u32]) -> CodeSetComponentInfo {
-        let component = |native, conversion: &[u32]| CodeSetComponent {
-            native: CodeSetId(native),
-            conversion: conversion.iter().copied().map(CodeSetId).collect(),
-        };
-        CodeSetComponentInfo {
-            for_char: component(native, conversion),
-            for_wchar: component(wide, wide_conversion),
-        }
-    }
-
-    #[test]
-    fn client_prefers_utf_8_then_latin_1_then_falls_back() {
-        let utf16 = Some(WCharSet::Utf16);
-        let table = [
-            // omniORB, glassfish, Latin-1 only, UTF-8 native, Latin-2 only, EBCDIC, no wide text
-            (info(0x10001, &[0x0501_0001], 0x10109, &[0x10109]), CharSet::Utf8, utf16),
-            (info(0x10001, &[0x0501_0001, 0x10020], 0x10109, &[0x10100]), CharSet::Utf8, utf16),
-            (info(0x10001, &[], 0x10109, &[]), CharSet::Latin1, utf16),
-            (info(0x0501_0001, &[], 0x10100, &[0x10109]), CharSet::Utf8, utf16),
-            (info(0x10002, &[], 0x10100, &[]), CharSet::Utf8, utf16),
-            (info(0x1002_0025, &[0x10001], 0x10104, &[]), CharSet::Latin1, utf16),
-            (info(0x10001, &[], 0, &[]), CharSet::Latin1, None),
-            (info(0x10001, &[], 0x7777_7777, &[]), CharSet::Latin1, None),
-        ];
-        for (server, char, wchar) in table {
-            assert_eq!(negotiate(Some(&server), Version::V1_2), Ok(CodeSets { char, wchar }), "{server:?}");
-        }
-    }
-
-    #[test]
-    fn without_component_or_in_giop_1_0_there_is_latin_1_and_no_wide_text() {
-        let plain = CodeSets { char: CharSet::Latin1, wchar: None };
-        assert_eq!(negotiate(None, Version::V1_2), Ok(plain));
-        assert_eq!(negotiate(Some(&CodeSetComponentInfo::zorb()), Version::V1_0), Ok(plain));
-    }
-
-    #[test]
-    fn nothing_in_common_is_codeset_incompatible_1() {
-        let server = info(0x7777_0001, &[0x7777_0002], 0x10109, &[]);
-        let error = negotiate(Some(&server), Version::V1_2).map_err(SystemException::from);
-        let expected = SystemException::new(
-            SystemExceptionKind::CodesetIncompatible,
-            minor::CODESET_INCOMPATIBLE_NEGOTIATION,
-            CompletionStatus::No,
-        );
-        assert_eq!(error, Err(expected));
-    }
-
-    #[test]
-    fn server_accepts_what_it_offers_and_refuses_the_rest() {
-        for sets in [
-            CodeSets { char: CharSet::Utf8, wchar: Some(WCharSet::Utf16) },
-            CodeSets { char: CharSet::Latin1, wchar: None },
-        ] {
-            assert_eq!(CodeSetContext::from(sets).accept(None), Ok(sets));
-            assert_eq!(CodeSetContext::from(sets).accept(Some(sets)), Ok(sets));
-        }
-        let context =
-            |char, wchar| CodeSetContext { char_data: CodeSetId(char), wchar_data: CodeSetId(wchar) };
-        let minor_of =
-            |c: CodeSetContext, previous| c.accept(previous).map_err(|e| SystemException::from(e).minor);
-        assert_eq!(minor_of(context(0x10002, 0), None), Err(minor::CODESET_INCOMPATIBLE_DELIVERED));
-        assert_eq!(minor_of(context(0x10001, 0x10100), None), Err(minor::CODESET_INCOMPATIBLE_DELIVERED));
-        let latin = CodeSets { char: CharSet::Latin1, wchar: None };
-        assert_eq!(minor_of(context(0x0501_0001, 0), Some(latin)), Err(minor::MARSHAL_CODE_SETS_CHANGED));
     }
 }

@@ -50,6 +50,7 @@ pub mod types {
 
 /// What the wire carries: references, service contexts, versions.
 pub mod wire {
+    pub use giop_codec::code_set::CodeSetId;
     pub use giop_codec::giop::{ContextId, ObjectKey, ServiceContext, ServiceContexts};
     pub use giop_codec::ior::{IiopProfile, Ior, TaggedComponent, TaggedProfile};
     pub use giop_codec::url::ObjectUrl;

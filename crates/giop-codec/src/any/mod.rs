@@ -157,8 +157,8 @@ impl Any {
             && e.position().is_multiple_of(8)
             && e.order() == ByteOrder::NATIVE
             && e.version() == Version::V1_2
-            && sets.wchar.is_some()
-            && (sets.char == CharSet::Utf8 || self.value.is_ascii())
+            && sets.wchar == CODE_SETS.wchar
+            && (sets.char == CharSet::Utf8 || sets.char.has_ascii() && self.value.is_ascii())
     }
 }
 

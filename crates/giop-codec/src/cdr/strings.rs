@@ -20,8 +20,18 @@ impl Encoder {
     /// [`TooLong`](EncodeErrorKind::TooLong).
     pub fn put_str(&mut self, text: &str) -> Result<(), EncodeError> {
         match self.code_sets().char {
+            CharSet::Utf8 => self.put_ascii(text),
+            set => self.put_other(set, text),
+        }
+    }
+
+    // Apart, so that UTF-8 has no part in what this needs.
+    #[inline(never)]
+    fn put_other(&mut self, set: CharSet, text: &str) -> Result<(), EncodeError> {
+        match set {
             CharSet::Latin1 if !text.is_ascii() => self.put_latin1(text),
             CharSet::Latin1 | CharSet::Utf8 => self.put_ascii(text),
+            CharSet::Converted(set) => self.put_converted(set, text),
         }
     }
 
@@ -54,13 +64,20 @@ impl Encoder {
     }
 
     /// Writes an IDL `wstring`: in GIOP 1.1 a count of UTF-16 units with NUL, and the units in the order of the
-    /// stream; in GIOP 1.2 a count of octets, and the units big-endian without a byte order mark.
+    /// stream; in GIOP 1.2 a count of octets, and the units big-endian without a byte order mark. UCS-2 goes likewise; characters in UCS-4
+    /// have four octets, in the order of the stream.
     ///
     /// # Errors
+    /// [`CharNotInCodeSet`](EncodeErrorKind::CharNotInCodeSet) (UCS-2),
     /// [`WideInGiop10`](EncodeErrorKind::WideInGiop10), [`NoWideCodeSet`](EncodeErrorKind::NoWideCodeSet),
     /// [`EmbeddedNul`](EncodeErrorKind::EmbeddedNul), [`TooLong`](EncodeErrorKind::TooLong).
     pub fn put_wstr(&mut self, text: &str) -> Result<(), EncodeError> {
-        let WCharSet::Utf16 = self.wide_code_set()?;
+        let set = self.wide_code_set()?;
+        if set != WCharSet::Utf16
+            && let Some(done) = self.put_converted_wide(set, text)
+        {
+            return done;
+        }
         if text.as_bytes().contains(&0) {
             return Err(EncodeErrorKind::EmbeddedNul.into());
         }
@@ -82,12 +99,15 @@ impl Encoder {
     }
 
     /// Writes an IDL `wchar`: in GIOP 1.1 two octets, aligned, in the order of the stream; in GIOP 1.2 an octet
-    /// that counts, and two octets big-endian.
+    /// that counts, and two octets big-endian. In UCS-4 there are four, in the order of the stream.
     ///
     /// # Errors
+    /// [`CharNotInCodeSet`](EncodeErrorKind::CharNotInCodeSet) (half a surrogate pair in UCS-4),
     /// [`WideInGiop10`](EncodeErrorKind::WideInGiop10), [`NoWideCodeSet`](EncodeErrorKind::NoWideCodeSet).
     pub fn put_wchar(&mut self, unit: WChar) -> Result<(), EncodeError> {
-        let WCharSet::Utf16 = self.wide_code_set()?;
+        if self.wide_code_set()? == WCharSet::Ucs4 {
+            return self.put_ucs_4_char(unit);
+        }
         if self.version() == Version::V1_1 {
             self.put_u16(unit.0);
         } else {
@@ -146,21 +166,35 @@ impl<'a> Decoder<'a> {
     /// Reads an IDL `string` in the transmission code set.
     ///
     /// # Errors
-    /// As [`read_octet_str`](Decoder::read_octet_str), [`InvalidText`](DecodeErrorKind::InvalidText) and
+    /// As [`read_octet_str`](Decoder::read_octet_str), [`InvalidText`](DecodeErrorKind::InvalidText),
+    /// [`CharNotInCodeSet`](DecodeErrorKind::CharNotInCodeSet) for octets that are no character of a set that is converted, and
     /// [`AllocLimit`](DecodeErrorKind::AllocLimit).
     pub fn read_string(&mut self) -> Result<String, DecodeError> {
         let octets = self.read_octet_str()?;
         match self.code_sets().char {
+            CharSet::Utf8 => self.utf8_owned(octets),
+            set => self.other(set, octets),
+        }
+    }
+
+    #[inline]
+    fn utf8_owned(&mut self, octets: &'a [u8]) -> Result<String, DecodeError> {
+        let text = self.utf8(octets)?;
+        self.charge(text.len())?;
+        Ok(text.to_owned())
+    }
+
+    // Apart, so that UTF-8 has no part in what this needs.
+    #[inline(never)]
+    fn other(&mut self, set: CharSet, octets: &'a [u8]) -> Result<String, DecodeError> {
+        match set {
             CharSet::Latin1 if !octets.is_ascii() => {
                 let chars = octets.iter().map(|octet| char::from(*octet));
                 self.charge(chars.clone().map(char::len_utf8).sum())?;
                 Ok(chars.collect())
             }
-            CharSet::Latin1 | CharSet::Utf8 => {
-                let text = self.utf8(octets)?;
-                self.charge(text.len())?;
-                Ok(text.to_owned())
-            }
+            CharSet::Latin1 | CharSet::Utf8 => self.utf8_owned(octets),
+            CharSet::Converted(set) => self.converted(set, octets),
         }
     }
 
@@ -180,7 +214,9 @@ impl<'a> Decoder<'a> {
     /// [`StringNotTerminated`](DecodeErrorKind::StringNotTerminated) (GIOP 1.1), and those of
     /// [`read_octet_str`](Decoder::read_octet_str).
     pub fn read_wstring(&mut self) -> Result<WString, DecodeError> {
-        let WCharSet::Utf16 = self.wide_code_set()?;
+        if self.wide_code_set()? == WCharSet::Ucs4 {
+            return self.read_ucs_4();
+        }
         if self.version() == Version::V1_1 {
             let count = self.read_len(2)?;
             let start = self.position();
@@ -227,6 +263,9 @@ impl<'a> Decoder<'a> {
                 Err(_) => return Err(DecodeError::new(DecodeErrorKind::InvalidWideText, start)),
             }
         }
+        if self.code_sets().wchar == Some(WCharSet::Ucs2) && text.chars().any(|c| c > '\u{ffff}') {
+            return Err(DecodeError::new(DecodeErrorKind::CharNotInCodeSet, start));
+        }
         Ok(WString::from(text))
     }
 
@@ -238,7 +277,9 @@ impl<'a> Decoder<'a> {
     /// [`EndOfData`](DecodeErrorKind::EndOfData), [`InvalidWideText`](DecodeErrorKind::InvalidWideText),
     /// [`CharNotInCodeSet`](DecodeErrorKind::CharNotInCodeSet) for a surrogate pair, which no `wchar` holds.
     pub fn read_wchar(&mut self) -> Result<WChar, DecodeError> {
-        let WCharSet::Utf16 = self.wide_code_set()?;
+        if self.wide_code_set()? == WCharSet::Ucs4 {
+            return self.read_ucs_4_char();
+        }
         if self.version() == Version::V1_1 {
             return self.read_u16().map(WChar);
         }

@@ -5,6 +5,7 @@ use core::ops::{Deref, DerefMut};
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use super::converted::ConvertedSet;
 use crate::Version;
 
 /// Transmission code set of `char` and `string` (TCS-C).
@@ -15,6 +16,8 @@ pub enum CharSet {
     Latin1,
     /// UTF-8.
     Utf8,
+    /// Another one, by a table.
+    Converted(ConvertedSet),
 }
 
 /// Transmission code set of `wchar` and `wstring` (TCS-W).
@@ -22,6 +25,10 @@ pub enum CharSet {
 pub enum WCharSet {
     /// UTF-16.
     Utf16,
+    /// UCS-2: UTF-16 without surrogates.
+    Ucs2,
+    /// UCS-4.
+    Ucs4,
 }
 
 /// The transmission code sets of a connection ("Code Set Negotiation").
@@ -55,7 +62,7 @@ impl CodeSets {
 /// An IDL `char`: one octet of the transmission code set, which is sent and received unconverted.
 ///
 /// Conversions from and to Rust's `char` take it as ISO 8859-1. Where UTF-8 was negotiated, octets above 0x7F
-/// are no characters by themselves, and a receiver may refuse them.
+/// are no characters by themselves, and a receiver may refuse them. Where the set is an EBCDIC one, the octet is of that set, too.
 #[derive(
     Clone,
     Copy,

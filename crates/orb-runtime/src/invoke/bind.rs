@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use giop_codec::Version;
-use giop_codec::code_set::{CodeSetContext, negotiate};
+use giop_codec::code_set::negotiate;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::BlockList;
 use giop_codec::ior::{ComponentTag, IiopProfile, OrbType, TaggedComponent};
@@ -122,10 +122,11 @@ impl ObjectRef {
             // JacORB reads requests in the negotiated set and writes replies in its native one.
             offered.for_char.conversion.clear();
         }
-        let code_sets = negotiate(offered.as_ref(), version)?;
+        let negotiated = negotiate(&self.orb().config.code_sets, offered.as_ref(), version)?;
+        let code_sets = negotiated.sets;
         let mut announce = Vec::new();
         if offered.is_some() && version >= Version::V1_1 {
-            announce.push(CodeSetContext::from(code_sets).to_service_context()?);
+            announce.push(negotiated.context.to_service_context()?);
         }
         let blocks = version >= Version::V1_2
             && self.orb().config.deposit

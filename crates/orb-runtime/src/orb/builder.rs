@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use giop_codec::Version;
+use giop_codec::code_set::{CodeSetComponent, CodeSetComponentInfo, CodeSetId};
 use giop_codec::value::{Factories, ValueType};
 use giop_proto::Limits;
 use giop_proto::pool::BufferPool;
@@ -83,6 +84,9 @@ pub enum BuildError {
         /// What is wrong.
         reason: String,
     },
+    /// A code set that this build can not convert.
+    #[error("code set {0} is not here: with the feature `encoding_rs` there are more")]
+    CodeSet(CodeSetId),
     /// There is no tokio runtime with I/O and time.
     #[error("an ORB that listens must be built inside a tokio runtime with I/O and time enabled")]
     NoRuntime,
@@ -104,6 +108,7 @@ impl OrbBuilder {
             transport: Transport::default(),
             memory: None,
             max_version: Version::V1_2,
+            code_sets: Arc::new(CodeSetComponentInfo::zorb()),
             latency: Latency::Park,
             low_water: true,
             deposit: true,
@@ -261,6 +266,31 @@ impl OrbBuilder {
         self
     }
 
+    /// The code sets of `char` and `string`, of this ORB as a client and as a server: the native one, which is preferred where the peer
+    /// has it, and those that text is converted to, best first. The default is UTF-8, and ISO 8859-1.
+    ///
+    /// Always there are ISO 8859-1, -9, -11 and -15, ISO 646, UTF-8 and the EBCDIC sets IBM-037, IBM-500 and IBM-1047; others come with the
+    /// feature `encoding_rs`. A server takes any of these from its clients, also one that it does not publish. A character that the set
+    /// of a connection does not have is `DATA_CONVERSION` minor OMG 1; nothing in common with a server is
+    /// `CODESET_INCOMPATIBLE` minor OMG 1, `COMPLETED_NO`.
+    ///
+    /// ```
+    /// # use orb_runtime::{Orb, wire::CodeSetId};
+    /// let builder = Orb::builder().char_sets(CodeSetId::UTF_8, &[CodeSetId::ISO_8859_15, CodeSetId::ISO_8859_1]);
+    /// ```
+    #[doc(alias = "nativeCharCodeSet")]
+    pub fn char_sets(mut self, native: CodeSetId, conversion: &[CodeSetId]) -> Self {
+        Arc::make_mut(&mut self.parts.config.code_sets).for_char = CodeSetComponent::new(native, conversion);
+        self
+    }
+
+    /// The code sets of `wchar` and `wstring`: UTF-16, UCS-2 or UCS-4; [`CodeSetId::NONE`] for no wide text at all. The default is UTF-16.
+    #[doc(alias = "nativeWCharCodeSet")]
+    pub fn wchar_sets(mut self, native: CodeSetId, conversion: &[CodeSetId]) -> Self {
+        Arc::make_mut(&mut self.parts.config.code_sets).for_wchar = CodeSetComponent::new(native, conversion);
+        self
+    }
+
     /// Whether bulk data keeps out of the way of copies (default `true`): it is sent from where it lies, and received where it
     /// stays.
     ///
@@ -309,11 +339,14 @@ impl OrbBuilder {
     /// Opens the listeners and starts to serve.
     ///
     /// # Errors
-    /// [`BuildError`] when an address is malformed or taken, or a template of [`publish`](Self::publish) gives none.
+    /// [`BuildError`] when an address is malformed or taken, a template of [`publish`](Self::publish) gives none, or a code set is not here.
     ///
     /// # Cancel safety
     /// Dropping the future opens nothing.
     pub async fn build(self) -> Result<Orb, BuildError> {
+        if let Some(id) = self.parts.config.code_sets.unsupported() {
+            return Err(BuildError::CodeSet(id));
+        }
         let mut listeners = Vec::new();
         let buffer = self.parts.config.socket_buffer;
         for endpoint in &self.listen {

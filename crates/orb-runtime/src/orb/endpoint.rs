@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use giop_codec::EncodeError;
-use giop_codec::code_set::CodeSetComponentInfo;
 use giop_codec::giop::ObjectKey;
 use giop_codec::ior::{IiopProfile, Ior, OmniUnixAddress, OrbType, TaggedComponent, UiopProfile};
 
@@ -56,7 +55,7 @@ impl OrbCore {
         }
         let mut components = vec![
             TaggedComponent::orb_type(OrbType::ZORB),
-            TaggedComponent::code_sets(&CodeSetComponentInfo::zorb())?,
+            TaggedComponent::code_sets(&self.config.code_sets)?,
         ];
         if self.config.deposit {
             components.push(TaggedComponent::zorb_blocks());

@@ -21,6 +21,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use giop_codec::cdr::DecodeContext;
+use giop_codec::code_set::CodeSetComponentInfo;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::ObjectKey;
 use giop_codec::value::Factories;
@@ -105,6 +106,7 @@ pub(crate) struct Config {
     /// Whether Unix sockets that references name are called.
     pub(crate) unix_sockets: bool,
     pub(crate) max_version: giop_codec::Version,
+    pub(crate) code_sets: Arc<CodeSetComponentInfo>,
     pub(crate) latency: Latency,
     pub(crate) low_water: bool,
     pub(crate) deposit: bool,

@@ -1,0 +1,456 @@
+//! Code sets that text is converted to and from: EBCDIC, ASCII, relatives of ISO 8859-1, UCS-2, UCS-4, and with the feature
+//! `encoding_rs` those of other languages.
+
+use core::fmt;
+
+use super::decoder::Decoder;
+use super::ebcdic::{IBM_037, IBM_500, IBM_1047};
+use super::encoder::Encoder;
+use super::text::{CharSet, WChar, WCharSet, WString};
+use crate::code_set::CodeSetId;
+use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
+
+/// A code set of `char` and `string` other than ISO 8859-1 and UTF-8, by a table: see [`CharSet::from_id`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ConvertedSet(Table);
+
+/// What is known of a set.
+struct Row {
+    name: &'static str,
+    /// Its numbers in the registry, the one to announce first.
+    ids: &'static [u32],
+    way: Way,
+}
+
+/// How a set is converted.
+enum Way {
+    /// An octet a character; `None` for what is no character of the other side.
+    Octets { decode: fn(u8) -> Option<char>, encode: fn(char) -> Option<u8>, has_ascii: bool },
+    /// By the library; all of these have ASCII at its place.
+    #[cfg(feature = "encoding_rs")]
+    Library(&'static encoding_rs::Encoding),
+}
+
+macro_rules! sets {
+    ($($(#[$cfg:meta])* $set:ident($name:literal, [$($id:literal),*], $way:expr);)*) => {
+        #[derive(Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        enum Table {
+            $($(#[$cfg])* $set,)*
+        }
+
+        impl Table {
+            const ALL: &'static [Table] = &[$($(#[$cfg])* Table::$set,)*];
+
+            const fn row(self) -> &'static Row {
+                match self {
+                    $($(#[$cfg])* Table::$set => {
+                        static ROW: Row = Row { name: $name, ids: &[$($id),*], way: $way };
+                        &ROW
+                    })*
+                }
+            }
+        }
+    };
+}
+
+const fn octets(decode: fn(u8) -> Option<char>, encode: fn(char) -> Option<u8>) -> Way {
+    Way::Octets { decode, encode, has_ascii: true }
+}
+
+const fn ebcdic(decode: fn(u8) -> Option<char>, encode: fn(char) -> Option<u8>) -> Way {
+    Way::Octets { decode, encode, has_ascii: false }
+}
+
+// Numbers of the registry are those of the OSF, with the code set of IBM number N at 0x10020000 + N.
+sets! {
+    Ascii("ISO 646", [0x0001_0020], octets(|o| o.is_ascii().then_some(char::from(o)), |c| u8::try_from(c).ok().filter(u8::is_ascii)));
+    Iso8859_9("ISO 8859-9", [0x0001_0009], octets(|o| patched(LATIN_5, o), |c| of_patched(LATIN_5, c)));
+    Iso8859_11("ISO 8859-11", [0x0001_000b], octets(thai, of_thai));
+    Iso8859_15("ISO 8859-15", [0x0001_000f], octets(|o| patched(LATIN_9, o), |c| of_patched(LATIN_9, c)));
+    Ibm037("IBM-037", [0x1002_0025], ebcdic(|o| IBM_037.decode(o), |c| IBM_037.encode(c)));
+    // omniORB has it under the second number.
+    Ibm500("IBM-500", [0x1002_01f4, 0x1002_01f8], ebcdic(|o| IBM_500.decode(o), |c| IBM_500.encode(c)));
+    Ibm1047("IBM-1047", [0x1002_0417], ebcdic(|o| IBM_1047.decode(o), |c| IBM_1047.encode(c)));
+    #[cfg(feature = "encoding_rs")]
+    Iso8859_2("ISO 8859-2", [0x0001_0002], Way::Library(&encoding_rs::ISO_8859_2_INIT));
+    #[cfg(feature = "encoding_rs")]
+    Iso8859_3("ISO 8859-3", [0x0001_0003], Way::Library(&encoding_rs::ISO_8859_3_INIT));
+    #[cfg(feature = "encoding_rs")]
+    Iso8859_4("ISO 8859-4", [0x0001_0004], Way::Library(&encoding_rs::ISO_8859_4_INIT));
+    #[cfg(feature = "encoding_rs")]
+    Iso8859_5("ISO 8859-5", [0x0001_0005], Way::Library(&encoding_rs::ISO_8859_5_INIT));
+    #[cfg(feature = "encoding_rs")]
+    Iso8859_6("ISO 8859-6", [0x0001_0006], Way::Library(&encoding_rs::ISO_8859_6_INIT));
+    #[cfg(feature = "encoding_rs")]
+    Iso8859_7("ISO 8859-7", [0x0001_0007], Way::Library(&encoding_rs::ISO_8859_7_INIT));
+    #[cfg(feature = "encoding_rs")]
+    Iso8859_8("ISO 8859-8", [0x0001_0008], Way::Library(&encoding_rs::ISO_8859_8_INIT));
+    #[cfg(feature = "encoding_rs")]
+    Iso8859_10("ISO 8859-10", [0x0001_000a], Way::Library(&encoding_rs::ISO_8859_10_INIT));
+    #[cfg(feature = "encoding_rs")]
+    Iso8859_13("ISO 8859-13", [0x0001_000d], Way::Library(&encoding_rs::ISO_8859_13_INIT));
+    #[cfg(feature = "encoding_rs")]
+    Iso8859_14("ISO 8859-14", [0x0001_000e], Way::Library(&encoding_rs::ISO_8859_14_INIT));
+    #[cfg(feature = "encoding_rs")]
+    Iso8859_16("ISO 8859-16", [0x0001_0010], Way::Library(&encoding_rs::ISO_8859_16_INIT));
+    #[cfg(feature = "encoding_rs")]
+    Windows1250("windows-1250", [0x1002_04e2], Way::Library(&encoding_rs::WINDOWS_1250_INIT));
+    #[cfg(feature = "encoding_rs")]
+    Windows1251("windows-1251", [0x1002_04e3], Way::Library(&encoding_rs::WINDOWS_1251_INIT));
+    #[cfg(feature = "encoding_rs")]
+    Windows1252("windows-1252", [0x1002_04e4], Way::Library(&encoding_rs::WINDOWS_1252_INIT));
+    #[cfg(feature = "encoding_rs")]
+    Windows1253("windows-1253", [0x1002_04e5], Way::Library(&encoding_rs::WINDOWS_1253_INIT));
+    #[cfg(feature = "encoding_rs")]
+    Windows1254("windows-1254", [0x1002_04e6], Way::Library(&encoding_rs::WINDOWS_1254_INIT));
+    #[cfg(feature = "encoding_rs")]
+    Windows1255("windows-1255", [0x1002_04e7], Way::Library(&encoding_rs::WINDOWS_1255_INIT));
+    #[cfg(feature = "encoding_rs")]
+    Windows1256("windows-1256", [0x1002_04e8], Way::Library(&encoding_rs::WINDOWS_1256_INIT));
+    #[cfg(feature = "encoding_rs")]
+    Windows1257("windows-1257", [0x1002_04e9], Way::Library(&encoding_rs::WINDOWS_1257_INIT));
+    #[cfg(feature = "encoding_rs")]
+    Windows1258("windows-1258", [0x1002_04ea], Way::Library(&encoding_rs::WINDOWS_1258_INIT));
+    #[cfg(feature = "encoding_rs")]
+    Ibm866("IBM-866", [0x1002_0362], Way::Library(&encoding_rs::IBM866_INIT));
+    #[cfg(feature = "encoding_rs")]
+    Koi8R("KOI8-R", [0x1002_036e], Way::Library(&encoding_rs::KOI8_R_INIT));
+    // Of the Japanese vendors' council, the OSF, and JIS.
+    #[cfg(feature = "encoding_rs")]
+    ShiftJis("Shift_JIS", [0x0502_0002, 0x0500_0011], Way::Library(&encoding_rs::SHIFT_JIS_INIT));
+    #[cfg(feature = "encoding_rs")]
+    EucJp("EUC-JP", [0x0003_0010, 0x0502_0001], Way::Library(&encoding_rs::EUC_JP_INIT));
+    #[cfg(feature = "encoding_rs")]
+    EucKr("EUC-KR", [0x0004_000a], Way::Library(&encoding_rs::EUC_KR_INIT));
+    // omniORB has it under the second number, which is that of a part of it.
+    #[cfg(feature = "encoding_rs")]
+    Gbk("GBK", [0x1002_056a, 0x1002_0567], Way::Library(&encoding_rs::GBK_INIT));
+    #[cfg(feature = "encoding_rs")]
+    Big5("Big5", [0x1002_03b6], Way::Library(&encoding_rs::BIG5_INIT));
+}
+
+/// Where ISO 8859-9 is not ISO 8859-1: Turkish in place of Icelandic.
+const LATIN_5: &[(u8, char)] = &[
+    (0xd0, '\u{11e}'),
+    (0xdd, '\u{130}'),
+    (0xde, '\u{15e}'),
+    (0xf0, '\u{11f}'),
+    (0xfd, '\u{131}'),
+    (0xfe, '\u{15f}'),
+];
+
+/// Where ISO 8859-15 is not ISO 8859-1: the euro, and letters of French, Finnish and Estonian.
+const LATIN_9: &[(u8, char)] = &[
+    (0xa4, '\u{20ac}'),
+    (0xa6, '\u{160}'),
+    (0xa8, '\u{161}'),
+    (0xb4, '\u{17d}'),
+    (0xb8, '\u{17e}'),
+    (0xbc, '\u{152}'),
+    (0xbd, '\u{153}'),
+    (0xbe, '\u{178}'),
+];
+
+fn patched(patches: &[(u8, char)], octet: u8) -> Option<char> {
+    let patch = patches.iter().find(|(at, _)| *at == octet);
+    Some(patch.map_or(char::from(octet), |(_, c)| *c))
+}
+
+fn of_patched(patches: &[(u8, char)], c: char) -> Option<u8> {
+    if let Some((octet, _)) = patches.iter().find(|(_, patch)| *patch == c) {
+        return Some(*octet);
+    }
+    u8::try_from(c).ok().filter(|octet| !patches.iter().any(|(at, _)| at == octet))
+}
+
+fn thai(octet: u8) -> Option<char> {
+    match octet {
+        0xa1..=0xda | 0xdf..=0xfb => char::from_u32(0xe00 + u32::from(octet) - 0xa0),
+        0..=0xa0 => Some(char::from(octet)),
+        _ => None,
+    }
+}
+
+fn of_thai(c: char) -> Option<u8> {
+    match c {
+        '\u{e01}'..='\u{e3a}' | '\u{e3f}'..='\u{e5b}' => u8::try_from(u32::from(c) - 0xe00 + 0xa0).ok(),
+        '\0'..='\u{a0}' => u8::try_from(c).ok(),
+        _ => None,
+    }
+}
+
+impl ConvertedSet {
+    /// The set of that number; `None` where it is not one, or of a feature that is off.
+    pub(crate) fn from_id(id: CodeSetId) -> Option<Self> {
+        Table::ALL.iter().find(|set| set.row().ids.contains(&id.0)).map(|set| Self(*set))
+    }
+
+    /// The number to announce it by.
+    pub(crate) fn id(self) -> CodeSetId {
+        CodeSetId(self.0.row().ids.first().copied().unwrap_or_default())
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.0.row().name
+    }
+
+    /// Whether octets below 0x80 are ASCII, whatever stands around them.
+    pub(crate) fn has_ascii(self) -> bool {
+        match self.0.row().way {
+            Way::Octets { has_ascii, .. } => has_ascii,
+            #[cfg(feature = "encoding_rs")]
+            Way::Library(_) => true,
+        }
+    }
+}
+
+impl fmt::Debug for ConvertedSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl CharSet {
+    /// The set of that number in the registry, if this build has it. Further sets come with the feature `encoding_rs`.
+    pub fn from_id(id: CodeSetId) -> Option<Self> {
+        match id {
+            CodeSetId::ISO_8859_1 => Some(Self::Latin1),
+            CodeSetId::UTF_8 => Some(Self::Utf8),
+            id => ConvertedSet::from_id(id).map(Self::Converted),
+        }
+    }
+
+    /// Its number in the registry; of several the usual one.
+    pub fn id(self) -> CodeSetId {
+        match self {
+            Self::Latin1 => CodeSetId::ISO_8859_1,
+            Self::Utf8 => CodeSetId::UTF_8,
+            Self::Converted(set) => set.id(),
+        }
+    }
+
+    /// Whether text of ASCII characters has the same octets as in UTF-8.
+    pub(crate) fn has_ascii(self) -> bool {
+        match self {
+            Self::Latin1 | Self::Utf8 => true,
+            Self::Converted(set) => set.has_ascii(),
+        }
+    }
+}
+
+impl WCharSet {
+    /// The set of that number in the registry, if it is one of these.
+    pub fn from_id(id: CodeSetId) -> Option<Self> {
+        match id.0 {
+            0x0001_0109 => Some(Self::Utf16),
+            0x0001_0100..=0x0001_0102 => Some(Self::Ucs2),
+            0x0001_0104..=0x0001_0106 => Some(Self::Ucs4),
+            _ => None,
+        }
+    }
+
+    /// Its number in the registry; of several the one that ORBs use.
+    pub fn id(self) -> CodeSetId {
+        match self {
+            Self::Utf16 => CodeSetId::UTF_16,
+            Self::Ucs2 => CodeSetId::UCS_2,
+            Self::Ucs4 => CodeSetId::UCS_4_LEVEL_3,
+        }
+    }
+}
+
+impl Encoder {
+    /// A `string` in a set that it is converted to.
+    #[cold]
+    pub(super) fn put_converted(&mut self, set: ConvertedSet, text: &str) -> Result<(), EncodeError> {
+        if text.as_bytes().contains(&0) {
+            return Err(EncodeErrorKind::EmbeddedNul.into());
+        }
+        match &set.0.row().way {
+            Way::Octets { encode, .. } => {
+                self.put_len(text.chars().count() + 1)?;
+                for c in text.chars() {
+                    self.put_u8(encode(c).ok_or(EncodeErrorKind::CharNotInCodeSet)?);
+                }
+                self.put_u8(0);
+                Ok(())
+            }
+            #[cfg(feature = "encoding_rs")]
+            Way::Library(encoding) => self.put_by_library(encoding, text),
+        }
+    }
+
+    #[cfg(feature = "encoding_rs")]
+    fn put_by_library(
+        &mut self,
+        encoding: &'static encoding_rs::Encoding,
+        text: &str,
+    ) -> Result<(), EncodeError> {
+        use encoding_rs::EncoderResult;
+
+        self.put_u32(0);
+        let length_at = self.head().len() - 4;
+        let (mut encoder, mut rest, mut piece) = (encoding.new_encoder(), text, [0; 256]);
+        loop {
+            let (result, read, written) =
+                encoder.encode_from_utf8_without_replacement(rest, &mut piece, true);
+            self.put_raw(piece.get(..written).unwrap_or_default());
+            match result {
+                EncoderResult::InputEmpty => break,
+                EncoderResult::OutputFull => rest = rest.get(read..).unwrap_or_default(),
+                EncoderResult::Unmappable(_) => return Err(EncodeErrorKind::CharNotInCodeSet.into()),
+            }
+        }
+        self.put_u8(0);
+        let length = self.head().len() - length_at - 4;
+        let length = u32::try_from(length).map_err(|_| EncodeErrorKind::TooLong)?;
+        self.patch_u32(length_at, length);
+        Ok(())
+    }
+
+    /// A `wstring` in another set than UTF-16. `None`: it goes as in UTF-16.
+    #[cold]
+    pub(super) fn put_converted_wide(
+        &mut self,
+        set: WCharSet,
+        text: &str,
+    ) -> Option<Result<(), EncodeError>> {
+        match set {
+            WCharSet::Utf16 => None,
+            WCharSet::Ucs2 if text.chars().all(|c| u32::from(c) <= 0xffff) => None,
+            WCharSet::Ucs2 => Some(Err(EncodeErrorKind::CharNotInCodeSet.into())),
+            WCharSet::Ucs4 => Some(self.put_ucs_4(text)),
+        }
+    }
+
+    fn put_ucs_4(&mut self, text: &str) -> Result<(), EncodeError> {
+        if text.as_bytes().contains(&0) {
+            return Err(EncodeErrorKind::EmbeddedNul.into());
+        }
+        let count = text.chars().count();
+        if self.version() == Version::V1_1 {
+            self.put_len(count + 1)?;
+            text.chars().for_each(|c| self.put_u32(u32::from(c)));
+            self.put_u32(0);
+            return Ok(());
+        }
+        self.put_len(count.saturating_mul(4))?;
+        for c in text.chars() {
+            self.put_ucs_4_octets(u32::from(c));
+        }
+        Ok(())
+    }
+
+    /// A `wchar` in UCS-4.
+    #[cold]
+    pub(super) fn put_ucs_4_char(&mut self, unit: WChar) -> Result<(), EncodeError> {
+        if char::from_u32(u32::from(unit.0)).is_none() {
+            return Err(EncodeErrorKind::CharNotInCodeSet.into());
+        }
+        if self.version() == Version::V1_1 {
+            self.put_u32(u32::from(unit.0));
+        } else {
+            self.put_u8(4);
+            self.put_ucs_4_octets(u32::from(unit.0));
+        }
+        Ok(())
+    }
+
+    /// In the order of the stream, as omniORB has it, and unaligned.
+    fn put_ucs_4_octets(&mut self, c: u32) {
+        let octets = match self.order() {
+            ByteOrder::Big => c.to_be_bytes(),
+            ByteOrder::Little => c.to_le_bytes(),
+        };
+        self.put_raw(&octets);
+    }
+}
+
+impl Decoder<'_> {
+    /// The text of a `string` that was read up to its NUL.
+    #[cold]
+    pub(super) fn converted(&mut self, set: ConvertedSet, octets: &[u8]) -> Result<String, DecodeError> {
+        let start = self.position().saturating_sub(octets.len() + 1);
+        let fail = |at: usize| DecodeError::new(DecodeErrorKind::CharNotInCodeSet, start + at);
+        match &set.0.row().way {
+            Way::Octets { decode, .. } => {
+                let mut len = 0_usize;
+                for (at, octet) in octets.iter().enumerate() {
+                    len += decode(*octet).ok_or_else(|| fail(at))?.len_utf8();
+                }
+                self.charge(len)?;
+                Ok(octets.iter().filter_map(|octet| decode(*octet)).collect())
+            }
+            #[cfg(feature = "encoding_rs")]
+            Way::Library(encoding) => {
+                // No character has more octets in UTF-8 than three times those that it has in these sets.
+                self.charge(octets.len().saturating_mul(3))?;
+                let text = encoding.decode_without_bom_handling_and_without_replacement(octets);
+                Ok(text.ok_or_else(|| fail(0))?.into_owned())
+            }
+        }
+    }
+
+    /// Reads a `wstring` in UCS-4.
+    #[cold]
+    pub(super) fn read_ucs_4(&mut self) -> Result<WString, DecodeError> {
+        let (start, octets) = if self.version() == Version::V1_1 {
+            let count = self.read_len(4)?;
+            let start = self.position();
+            let octets = self.take(count * 4)?;
+            match octets.split_last_chunk::<4>() {
+                None => (start, octets),
+                Some((text, [0, 0, 0, 0])) => (start, text),
+                Some(_) => return Err(DecodeError::new(DecodeErrorKind::StringNotTerminated, start)),
+            }
+        } else {
+            let len = self.read_len(1)?;
+            (self.position(), self.take(len)?)
+        };
+        let wrong = DecodeError::new(DecodeErrorKind::InvalidWideText, start);
+        let (chars, odd) = octets.as_chunks::<4>();
+        if !odd.is_empty() {
+            return Err(wrong);
+        }
+        let c = match self.order() {
+            ByteOrder::Big => u32::from_be_bytes,
+            ByteOrder::Little => u32::from_le_bytes,
+        };
+        // A character becomes at most four octets of UTF-8.
+        self.charge(octets.len())?;
+        let mut text = String::with_capacity(chars.len());
+        for octets in chars {
+            match char::from_u32(c(*octets)) {
+                Some('\0') => return Err(DecodeError::new(DecodeErrorKind::EmbeddedNul, start)),
+                Some(c) => text.push(c),
+                None => return Err(wrong),
+            }
+        }
+        Ok(WString::from(text))
+    }
+
+    /// Reads a `wchar` in UCS-4.
+    #[cold]
+    pub(super) fn read_ucs_4_char(&mut self) -> Result<WChar, DecodeError> {
+        let start = self.position();
+        let number = if self.version() == Version::V1_1 {
+            self.read_u32()?
+        } else {
+            let len = usize::from(self.read_u8()?);
+            let Ok(octets) = <[u8; 4]>::try_from(self.take(len)?) else {
+                return Err(DecodeError::new(DecodeErrorKind::InvalidWideText, start));
+            };
+            match self.order() {
+                ByteOrder::Big => u32::from_be_bytes(octets),
+                ByteOrder::Little => u32::from_le_bytes(octets),
+            }
+        };
+        match (char::from_u32(number), u16::try_from(number)) {
+            (Some(_), Ok(unit)) => Ok(WChar(unit)),
+            (Some(_), Err(_)) => Err(DecodeError::new(DecodeErrorKind::CharNotInCodeSet, start)),
+            (None, _) => Err(DecodeError::new(DecodeErrorKind::InvalidWideText, start)),
+        }
+    }
+}
