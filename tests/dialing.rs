@@ -171,7 +171,7 @@ async fn profiles_are_tried_in_their_order() {
     assert_eq!(silent.name().await.unwrap(), "a");
 }
 
-// clause: exc.when.profiles_exhausted
+// clause: exc.when.profiles_exhausted, exc.when.connect_timeout, giop.limit.connect_timeout
 #[tokio::test]
 async fn an_error_tells_of_every_address() {
     let client = transport::builder().build().await.unwrap();

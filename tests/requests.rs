@@ -76,6 +76,7 @@ fn marks(info: &ReplyInfo) -> Vec<ServiceContext> {
     info.contexts().into_iter().filter(|context| context.id == MARK).collect()
 }
 
+// clause: poa.pi.contexts, giop.context.reply
 #[tokio::test]
 async fn what_a_oneway_leaves_for_a_reply_goes_into_none() {
     let (_server, _client, log) = over_tcp(transport::builder()).await;

@@ -419,6 +419,7 @@ async fn jacorb_sends_values_to_zorb_and_back() {
 }
 
 /// zorb against itself, over TCP and inside of one ORB: what fails here is not the peers' fault.
+// clause: exc.minor.marshal.1
 #[tokio::test]
 async fn zorb_sends_values_to_zorb_and_back() {
     let listen = || knowing(transport::builder()).listen("iiop://127.0.0.1:0");

@@ -3,8 +3,8 @@
 use giop_codec::Version;
 use giop_codec::code_set::CodeSetContext;
 use giop_codec::giop::{ContextId, ReplyStatus};
-use zorb::minor;
 use zorb::prelude::*;
+use zorb::{SyncScope, minor};
 
 use crate::peer::{Answer, Fake, code_sets, reference};
 use crate::wire::{DeskRef, desk};
@@ -162,4 +162,29 @@ async fn results_that_do_not_decode_are_marshal_yes() {
     let (_orb, desk) = client(&server.ior()).await;
     let error = desk.add(1, 2).await.unwrap_err();
     assert_eq!((error.kind, error.completed), (SystemExceptionKind::Marshal, CompletionStatus::Yes));
+}
+
+// clause: poa.messaging.sync_scope.with_transport
+#[tokio::test]
+async fn a_oneway_with_transport_is_with_the_system_when_it_returns() {
+    use std::io::Read;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let url = format!("corbaloc:iiop:1.2@127.0.0.1:{port}/desk");
+    let orb = Orb::builder().build().await.unwrap();
+    let desk: DeskRef = orb.resolve_unchecked(&url).await.unwrap();
+    for number in [5, 6] {
+        desk.with_sync_scope(SyncScope::Transport).note(number).await.unwrap();
+    }
+    // Nothing runs from here on but this thread, which does not let the client's tasks have it.
+    let (mut socket, _) = listener.accept().unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    for number in [5_i32, 6] {
+        let mut header = [0; 12];
+        socket.read_exact(&mut header).unwrap();
+        let header = giop_codec::giop::MessageHeader::decode(&header).unwrap();
+        let mut rest = vec![0; header.size as usize];
+        socket.read_exact(&mut rest).unwrap();
+        assert!(rest.ends_with(&number.to_ne_bytes()));
+    }
 }

@@ -234,6 +234,7 @@ fn every_value_survives_every_order_phase_version_and_code_set() {
     }
 }
 
+// clause: exc.user.any
 #[test]
 fn what_went_in_comes_out_by_its_type() {
     let any = Any::with_type(&TypeCode::of_desc(ARR), [[1_i32, 2, 3], [4, 5, 6]]).unwrap();

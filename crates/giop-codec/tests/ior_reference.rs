@@ -238,11 +238,20 @@ fn a_corrupt_component_spoils_only_itself() {
 // clause: ior.component.java_codebase, ior.component.transaction_policy, ior.component.ft, ior.component.routers
 // clause: ior.component.csi, ior.component.null_tag, ior.component.secure_transports, ior.component.activity
 // clause: ior.component.rmi, ior.component.group, ior.component.dce, ior.component.inet_sec_trans
-// clause: ior.component.omniorb_bidir, ior.component.omniorb_others, ior.component.vendor
+// clause: ior.component.omniorb_bidir, ior.component.omniorb_others, ior.component.vendor, ior.component.tao_endpoints
 // clause: ior.profile.multiple_components, ior.profile.vendor
 #[test]
 fn what_is_not_understood_is_kept_and_disturbs_nobody() {
-    let vendors = [0x4154_5401, 0x4154_5403, 0x4154_5404, 0x4e45_4f00, 0x5355_4e00, 0x4a41_4301, 0xffff_ffff];
+    let vendors = [
+        0x4154_5401,
+        0x4154_5403,
+        0x4154_5404,
+        0x4e45_4f00,
+        0x5355_4e00,
+        0x4a41_4301,
+        0x5441_4f02,
+        0xffff_ffff,
+    ];
     let tags = (5..=19).chain(21..=40).chain(100..=103).chain([123]).chain(vendors);
     let profile = |tag| TaggedProfile { tag: ProfileTag(tag), data: Bytes::from_static(b"\x01\0\xff") };
     for tag in tags {

@@ -242,7 +242,7 @@ fn a_request_of_which_nothing_left_is_taken_back() {
     }
 }
 
-// clause: giop.msg.cancel_request, giop.cancel.fragments
+// clause: giop.msg.cancel_request, giop.cancel.fragments, giop.fragment.send_cancelled
 #[test]
 fn a_cancel_stops_the_rest_of_a_request_and_the_peer_throws_its_start_away() {
     for taken in [1, 100, 5000, 200_000, 700_000] {

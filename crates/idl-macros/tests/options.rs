@@ -169,6 +169,7 @@ fn assert_not_implemented(error: &SystemException) {
     assert_eq!((error.kind, error.completed), (SystemExceptionKind::NoImplement, CompletionStatus::No));
 }
 
+// clause: exc.kind.no_implement
 #[test]
 fn what_a_servant_leaves_out_is_not_implemented() {
     use bodies::bank::{AccountRef, Slip, account::TakeError};

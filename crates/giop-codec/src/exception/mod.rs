@@ -286,6 +286,28 @@ mod tests {
         );
     }
 
+    // clause: exc.wire.all, exc.wire.minor, exc.wire.completed
+    #[test]
+    fn all_kinds_go_and_come_with_minor_code_and_completion_status() {
+        use CompletionStatus::{Maybe, No, Yes};
+        for order in [crate::ByteOrder::Big, crate::ByteOrder::Little] {
+            for (&kind, completed) in
+                SystemExceptionKind::ALL.iter().flat_map(|kind| [Yes, No, Maybe].map(|c| (kind, c)))
+            {
+                for minor in
+                    [MinorCode::NONE, MinorCode::omg(44), MinorCode(0x4154_0007), MinorCode(u32::MAX)]
+                {
+                    let sent = SystemException::new(kind, minor, completed);
+                    let mut e = Encoder::new(order, crate::Version::V1_2);
+                    sent.encode(&mut e).unwrap();
+                    let octets = e.into_bytes();
+                    let mut d = Decoder::new(&octets, order, crate::Version::V1_2);
+                    assert_eq!(SystemException::decode(&mut d), Ok(sent));
+                }
+            }
+        }
+    }
+
     #[test]
     fn equality_ignores_the_cause() {
         let plain =
