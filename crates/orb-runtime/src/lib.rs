@@ -81,6 +81,7 @@ where
 #[doc(hidden)]
 pub mod inside {
     pub use crate::poa::key::*;
+    pub use crate::serve::OperationDemux;
 }
 
 /// What generated code calls. No user names it.
@@ -109,8 +110,8 @@ pub mod private {
         LocalObject, LocalReference, Native, ObjectRef, Reference, ServesLocally, not_received, not_sent,
     };
     pub use crate::serve::{
-        ByteStream, DispatchSlot, OpTable, Outcome, SeqStart, SeqStream, ServerRequest, Serves, Skeleton,
-        StreamStart, UserException, unknown_user_exception,
+        ByteStream, DispatchSlot, Interface, OpTable, Operations, Outcome, SeqStart, SeqStream,
+        ServerRequest, Serves, Skeleton, StreamStart, UserException, unknown_user_exception,
     };
     pub use crate::source::{ByteSource, LastArgument, SeqSource};
     pub use crate::values::{Abstract, AbstractReference};

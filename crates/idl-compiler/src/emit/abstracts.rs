@@ -219,7 +219,8 @@ impl Cx<'_> {
         let name = self.hidden(def.id);
         let id = &def.repository_id;
         let methods = &self.methods[&def.id];
-        let calls = methods.iter().map(|method| self.call_function(depth, method));
+        let calls = methods.iter().enumerate().map(|(n, method)| self.call_function(depth, n, method));
+        let interface = self.interface_static(def);
         let either = methods.iter().map(|method| self.either(depth, def, method));
         let local_trait = self.local_trait(depth, def);
         let probe = self.probe(def.id);
@@ -228,6 +229,7 @@ impl Cx<'_> {
         quote! {
             #[doc(hidden)]
             pub mod #name {
+                #interface
                 #(#calls)*
                 #(#either)*
 

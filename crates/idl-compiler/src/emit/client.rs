@@ -1,6 +1,6 @@
 //! The client's side of an interface: methods of the reference, the trait for generic code, the calls behind both.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Literal, TokenStream};
 use quote::{quote, quote_spanned};
 
 use super::Cx;
@@ -102,7 +102,7 @@ impl Cx<'_> {
     }
 
     /// The function that makes the call: to a servant of the same process, or by a message.
-    pub(super) fn call_function(&self, depth: usize, method: &Method) -> TokenStream {
+    pub(super) fn call_function(&self, depth: usize, index: usize, method: &Method) -> TokenStream {
         let v1 = &self.v1;
         let function = method.call_name();
         let parameters = self.parameters(depth, method, Side::Call);
@@ -110,6 +110,7 @@ impl Cx<'_> {
         let wire = &method.wire;
         let kind = if method.oneway { quote!(oneway) } else { quote!(twoway) };
         let streamed = method.params.iter().any(|param| param.stream).then(|| quote!(.streamed()));
+        let index = Literal::usize_unsuffixed(index);
         let checks = self.bound_checks(method);
         let named = self.named_properties(method);
         let arguments = self.local_arguments(method);
@@ -131,7 +132,7 @@ impl Cx<'_> {
         };
         quote! {
             pub async fn #function(__zorb_target: &#v1::ObjectRef, #(#parameters),*) -> #output {
-                static __ZORB_OPERATION: #v1::Operation = #v1::Operation::#kind(#wire)#streamed;
+                static __ZORB_OPERATION: #v1::Operation = #v1::Operation::#kind(#wire)#streamed.of(&INTERFACE, #index);
                 #checks
                 #named
                 if let ::core::option::Option::Some(__zorb_local) = #v1::local::<dyn Local>(__zorb_target) {
@@ -144,6 +145,15 @@ impl Cx<'_> {
                 #remote
             }
         }
+    }
+
+    /// The interface as the functions of its calls name it; nothing where there are none.
+    pub(super) fn interface_static(&self, def: &Def) -> Option<TokenStream> {
+        let v1 = &self.v1;
+        let id = &def.repository_id;
+        let wires = self.methods[&def.id].iter().map(|method| &method.wire);
+        (wires.len() > 0)
+            .then(|| quote!(static INTERFACE: #v1::Interface = #v1::Interface::new(#id, &[#(#wires),*]);))
     }
 
     /// What a local servant is called with.

@@ -115,16 +115,20 @@ impl Cx<'_> {
         let v1 = &self.v1;
         let name = self.hidden(def.id);
         let servant = self.servant(depth, def.id);
-        let calls = self.methods[&def.id].iter().map(|method| self.call_function(depth, method));
+        let calls = self.methods[&def.id].iter().enumerate();
+        let calls = calls.map(|(n, method)| self.call_function(depth, n, method));
+        let interface = self.interface_static(def);
         let local_trait = self.local_trait(depth, def);
         let local_impls = self.local_impls(depth, def, lineage);
         let ids = lineage.iter().rev().map(|id| &self.model.def(*id).repository_id);
         let locals = lineage.iter().map(|id| self.local_path(depth, def, *id));
         let dispatch = self.dispatch(depth, def, lineage);
         let streamed = self.streamed(lineage);
+        let operations = self.numbered(lineage);
         quote! {
             #[doc(hidden)]
             pub mod #name {
+                #interface
                 #(#calls)*
 
                 #local_trait
@@ -143,6 +147,8 @@ impl Cx<'_> {
                     }
 
                     #streamed
+
+                    #operations
 
                     fn dispatch(
                         self: ::std::sync::Arc<Self>,
@@ -184,6 +190,21 @@ impl Cx<'_> {
                 &[#(#names),*]
             }
         }
+    }
+
+    /// The operations by their numbers, and how many are of each interface.
+    fn numbered(&self, lineage: &[DefId]) -> Option<TokenStream> {
+        let v1 = &self.v1;
+        let counts: Vec<usize> = lineage.iter().map(|owner| self.methods[owner].len()).collect();
+        let any = counts.iter().any(|count| *count > 0);
+        let counts = counts.into_iter().map(Literal::usize_unsuffixed);
+        any.then(|| {
+            quote! {
+                fn operations(&self) -> #v1::Operations {
+                    #v1::Operations { names: OPERATIONS.names(), counts: &[#(#counts),*] }
+                }
+            }
+        })
     }
 
     /// Path of the local trait of `of` from inside the hidden module of `def`.
@@ -274,7 +295,7 @@ impl Cx<'_> {
         let wires = methods.iter().map(|method| &method.wire);
         let arms: Vec<_> = methods.iter().map(|method| self.serve(depth, method)).collect();
         let numbers: Vec<_> = (0..methods.len()).map(Literal::usize_unsuffixed).collect();
-        let find = quote!(OPERATIONS.find(__zorb_request.operation()));
+        let find = quote!(__zorb_request.find(&OPERATIONS));
         let (matched, groups) = if !is_grouped {
             (quote!(#(::core::option::Option::Some(#numbers) => { #arms })*), TokenStream::new())
         } else {

@@ -5,6 +5,7 @@ mod bind;
 mod deferred;
 mod fan_out;
 mod local;
+mod operation;
 mod outgoing;
 mod streamed;
 
@@ -20,7 +21,7 @@ use giop_codec::giop::{
 };
 use giop_codec::ior::Ior;
 use giop_codec::{DecodeError, EncodeError};
-use giop_proto::{CallError, Reply, Sent};
+use giop_proto::{CallError, Reply};
 
 use attempts::Attempts;
 use bind::Bound;
@@ -28,6 +29,7 @@ pub use deferred::{Defer, Deferred};
 pub use fan_out::{Answer, FanOut, fan_out};
 pub(crate) use local::is_there;
 pub use local::{LocalFuture, LocalServant, local};
+pub use operation::Operation;
 use outgoing::Outgoing;
 
 use crate::link::{Link, OnewayError, Started, now};
@@ -38,55 +40,6 @@ use crate::trace::{self, Way};
 
 /// How often a server may send a call elsewhere.
 const MAX_HOPS: usize = 10;
-
-/// An operation as stubs name it: made once, in a static.
-#[derive(Debug)]
-pub struct Operation {
-    name: &'static str,
-    oneway: bool,
-    streamed: bool,
-}
-
-impl Operation {
-    /// One with a reply.
-    #[must_use]
-    pub const fn twoway(name: &'static str) -> Self {
-        Self { name, oneway: false, streamed: false }
-    }
-
-    /// One without.
-    #[must_use]
-    pub const fn oneway(name: &'static str) -> Self {
-        Self { name, oneway: true, streamed: false }
-    }
-
-    /// The same, with a `@stream` argument.
-    #[must_use]
-    pub const fn streamed(self) -> Self {
-        Self { streamed: true, ..self }
-    }
-
-    /// Why a call of it failed: a servant that takes a stream may be at work before the request is written whole.
-    #[cold]
-    fn judge(&self, error: CallError) -> CallError {
-        match error.sent {
-            Sent::Partly if self.streamed => CallError { sent: Sent::Whole, ..error },
-            _ => error,
-        }
-    }
-
-    /// Its name on the wire.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// Whether it was declared `oneway`.
-    #[must_use]
-    pub const fn is_oneway(&self) -> bool {
-        self.oneway
-    }
-}
 
 /// The encoding of arguments. It may run again when the request has to go elsewhere.
 type Arguments<'a> = &'a (dyn Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync + 'a);

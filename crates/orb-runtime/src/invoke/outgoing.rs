@@ -146,7 +146,7 @@ impl<'a> Outgoing<'a> {
             request_id: started.id,
             response,
             target: address,
-            operation: operation.name,
+            operation: &operation.written(&binding.profile),
             contexts,
         }
         .encode(e)?;

@@ -7,6 +7,7 @@ mod atomic {
 }
 pub(crate) mod count;
 mod current;
+pub(crate) mod demux;
 mod deposit;
 pub(crate) mod entry;
 mod optable;
@@ -19,6 +20,7 @@ pub(crate) mod waiting;
 
 pub(crate) use current::inherited_deadline;
 pub use current::{Request, request, try_request};
+pub use demux::{Interface, OperationDemux, Operations};
 pub use deposit::DepositError;
 pub use optable::OpTable;
 pub use request::{Outcome, ServerRequest, unknown_user_exception};

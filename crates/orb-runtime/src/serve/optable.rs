@@ -1,4 +1,8 @@
-//! Operation names to numbers by a perfect hash that is made at compile time.
+//! Operation names to numbers by a perfect hash that is made at compile time, and by other ways to compare with.
+
+use std::sync::OnceLock;
+
+use super::demux::{OperationDemux, Others, linear, number};
 
 /// A table of `N` operation names. A look-up hashes once and compares once, however many names there are.
 ///
@@ -10,6 +14,8 @@ pub struct OpTable<const N: usize, const SLOTS: usize> {
     seeds: [u32; SLOTS],
     /// The number of the name in each slot, plus one; zero is an empty slot.
     slots: [u16; SLOTS],
+    /// For the ways that are there to compare with.
+    others: OnceLock<Others>,
 }
 
 impl<const N: usize, const SLOTS: usize> OpTable<N, SLOTS> {
@@ -82,7 +88,7 @@ impl<const N: usize, const SLOTS: usize> OpTable<N, SLOTS> {
             }
             size -= 1;
         }
-        Self { names, seeds, slots }
+        Self { names, seeds, slots, others: OnceLock::new() }
     }
 
     /// The number of the operation of that name.
@@ -95,6 +101,29 @@ impl<const N: usize, const SLOTS: usize> OpTable<N, SLOTS> {
         let slot = *self.slots.get(mix(hash, seed) as usize & (SLOTS - 1))?;
         let index = usize::from(slot).checked_sub(1)?;
         (self.names.get(index)?.as_bytes() == name).then_some(index)
+    }
+
+    /// The same in the way that is asked for.
+    #[cold]
+    #[must_use]
+    pub fn find_by(&self, way: OperationDemux, name: &[u8]) -> Option<usize> {
+        let others = || self.others.get_or_init(|| Others::new(&self.names));
+        match way {
+            OperationDemux::Perfect => self.find(name),
+            OperationDemux::Linear => linear(&self.names, name),
+            OperationDemux::Sorted => others().binary(&self.names, name),
+            OperationDemux::Hash => others().hashed(name),
+            OperationDemux::Numeric => match number(name) {
+                Some(number) => (number < N).then_some(number),
+                None => self.find(name),
+            },
+        }
+    }
+
+    /// The names, in the order of their numbers.
+    #[must_use]
+    pub const fn names(&'static self) -> &'static [&'static str] {
+        &self.names
     }
 }
 
@@ -125,6 +154,8 @@ const fn fold(x: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     static TABLE: OpTable<5, 16> = OpTable::new(["_get_balance", "deposit", "withdraw", "m", ""]);
@@ -144,5 +175,49 @@ mod tests {
         let names: Vec<&'static str> = (0..1000).map(|i| &*format!("operation_{i}").leak()).collect();
         let table = OpTable::<1000, 2048>::new(names.clone().try_into().unwrap());
         assert!(names.iter().enumerate().all(|(i, name)| table.find(name) == Some(i)));
+        for way in OperationDemux::ALL {
+            assert!(names.iter().enumerate().all(|(i, name)| table.find_by(way, name.as_bytes()) == Some(i)));
+        }
+    }
+
+    #[test]
+    fn a_number_is_one_of_the_operations_only_where_numbers_are_taken() {
+        for (name, number) in [("0", Some(0)), ("4", Some(4)), ("5", None), ("65536", None), ("04", None)] {
+            for way in OperationDemux::ALL {
+                let expected = number.filter(|_| way == OperationDemux::Numeric);
+                assert_eq!(TABLE.find_by(way, name.as_bytes()), expected, "{way:?} {name}");
+            }
+        }
+    }
+
+    const NAMES: usize = 24;
+
+    fn names() -> impl Strategy<Value = [&'static str; NAMES]> {
+        // Short ones that often have the beginning of others, and some as attributes have them.
+        prop::collection::hash_set("(_get_|_set_)?[ab_]{0,3}[a-c]?|[a-z]{1,20}", NAMES).prop_map(|names| {
+            let names: Vec<&'static str> = names.into_iter().map(|name| &*name.leak()).collect();
+            names.try_into().unwrap()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn all_ways_agree_on_every_name_whether_it_is_known_or_not(
+            names in names(),
+            others in prop::collection::vec("(_get_)?[abc_]{0,5}", 0..20),
+            octets in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..6), 0..20),
+        ) {
+            let table = OpTable::<NAMES, 64>::new(names);
+            let asked = names.iter().map(|name| name.as_bytes());
+            let asked = asked.chain(others.iter().map(String::as_bytes));
+            for name in asked.chain(octets.iter().map(Vec::as_slice)) {
+                let expected = names.iter().position(|known| known.as_bytes() == name);
+                for way in OperationDemux::ALL {
+                    if way != OperationDemux::Numeric || number(name).is_none() {
+                        prop_assert_eq!(table.find_by(way, name), expected, "{:?} {:?}", way, name.escape_ascii());
+                    }
+                }
+            }
+        }
     }
 }

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use giop_codec::cdr::{CdrDecode, CdrEncode};
 use tokio_util::sync::ReusableBoxFuture;
 
+use super::demux::Operations;
 use super::entry::RunMode;
 use super::request::{Outcome, ServerRequest};
 use crate::reference::Reference;
@@ -24,6 +25,11 @@ pub trait Skeleton: Send + Sync + 'static {
     /// The operations whose last argument is a stream, as they are named on the wire.
     fn streamed(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// All operations by their numbers.
+    fn operations(&self) -> Operations {
+        Operations::default()
     }
 
     /// Fills `out`, an `Option<Arc<dyn Local>>` of the interface or one of its bases, for collocated calls.

@@ -165,7 +165,7 @@ async fn serve(probe: &Probe, mut request: ServerRequest) -> Outcome {
             }
         }};
     }
-    match TABLE.find(request.operation()) {
+    match request.find(&TABLE) {
         Some(0) => {
             let done = probe.ping().await;
             match done {

@@ -233,6 +233,10 @@ impl Operation {
     pub const fn oneway(name: &'static str) -> Self {
         Self { name, oneway: true }
     }
+
+    pub const fn of(self, _interface: &'static Interface, _index: u32) -> Self {
+        self
+    }
 }
 
 fn failed(kind: SystemExceptionKind, completed: CompletionStatus, why: impl fmt::Display) -> SystemException {
@@ -324,7 +328,23 @@ pub struct Outcome(Answer);
 pub trait Skeleton: Send + Sync + 'static {
     fn repository_ids(&self) -> &'static [&'static str];
     fn dispatch(self: Arc<Self>, request: ServerRequest, slot: &mut DispatchSlot);
+    fn operations(&self) -> Operations {
+        Operations { names: &[], counts: &[] }
+    }
     fn local(self: Arc<Self>, out: &mut dyn std::any::Any);
+}
+
+pub struct Interface;
+
+impl Interface {
+    pub const fn new(_repository_id: &str, _operations: &[&str]) -> Self {
+        Self
+    }
+}
+
+pub struct Operations {
+    pub names: &'static [&'static str],
+    pub counts: &'static [usize],
 }
 
 pub trait Serves<S>: Reference {
@@ -342,6 +362,10 @@ impl<const N: usize, const SLOTS: usize> OpTable<N, SLOTS> {
     pub fn find(&self, name: impl AsRef<[u8]>) -> Option<usize> {
         self.0.iter().position(|known| known.as_bytes() == name.as_ref())
     }
+
+    pub const fn names(&'static self) -> &'static [&'static str] {
+        &self.0
+    }
 }
 
 pub struct ServerRequest {
@@ -352,6 +376,10 @@ pub struct ServerRequest {
 impl ServerRequest {
     pub fn operation(&self) -> &str {
         &self.operation
+    }
+
+    pub fn find<const N: usize, const SLOTS: usize>(&self, table: &OpTable<N, SLOTS>) -> Option<usize> {
+        table.find(&self.operation)
     }
 
     pub fn decode<R>(

@@ -1,0 +1,204 @@
+//! From the name of an operation to its number: the ways to get there.
+
+use std::collections::HashMap;
+
+use giop_codec::ior::{InterfaceNumbers, MAX_NUMBERED_INTERFACES, OperationNumbers};
+
+use super::optable::OpTable;
+use super::request::ServerRequest;
+
+/// How a server finds the operation that a request names. For comparison: nothing is as fast as the default, or less safe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum OperationDemux {
+    /// By a perfect hash that is made at compile time: one hash and one comparison, however many operations there are.
+    #[default]
+    Perfect,
+    /// Name by name, in the order of the IDL.
+    Linear,
+    /// By a binary search among the sorted names.
+    Sorted,
+    /// In a hash table that is made when it is first needed.
+    Hash,
+    /// As a decimal number that the client writes in place of the name, one array access; names are found as by
+    /// [`Perfect`](Self::Perfect). Servers with it say so in their references (component 0x5A4F5202), and clients that know the
+    /// interface by the same operations write numbers.
+    Numeric,
+}
+
+impl OperationDemux {
+    /// Every way.
+    pub const ALL: [Self; 5] = [Self::Perfect, Self::Linear, Self::Sorted, Self::Hash, Self::Numeric];
+}
+
+/// What the ways but the perfect hash look into, made when one of them is first taken.
+#[derive(Debug)]
+pub(super) struct Others {
+    /// The numbers of the names, in the order of the names.
+    sorted: Vec<u16>,
+    by_name: HashMap<&'static [u8], u16>,
+}
+
+impl Others {
+    pub(super) fn new(names: &[&'static str]) -> Self {
+        let numbers = || (0..=u16::MAX).zip(names);
+        let mut sorted: Vec<(u16, &&str)> = numbers().collect();
+        sorted.sort_unstable_by_key(|(_, name)| **name);
+        Self {
+            sorted: sorted.into_iter().map(|(number, _)| number).collect(),
+            by_name: numbers().map(|(number, name)| (name.as_bytes(), number)).collect(),
+        }
+    }
+
+    pub(super) fn binary(&self, names: &[&str], name: &[u8]) -> Option<usize> {
+        let named = |number: &u16| names.get(usize::from(*number)).map_or(&[][..], |name| name.as_bytes());
+        let at = self.sorted.binary_search_by(|number| named(number).cmp(name)).ok()?;
+        self.sorted.get(at).map(|number| usize::from(*number))
+    }
+
+    pub(super) fn hashed(&self, name: &[u8]) -> Option<usize> {
+        self.by_name.get(name).map(|number| usize::from(*number))
+    }
+}
+
+pub(super) fn linear(names: &[&str], name: &[u8]) -> Option<usize> {
+    names.iter().position(|known| known.as_bytes() == name)
+}
+
+/// The number of which these are the digits, as a client writes it: no name in IDL starts with a digit.
+pub(super) fn number(name: &[u8]) -> Option<usize> {
+    let written = match name {
+        [b'0'] => true,
+        [b'1'..=b'9', more @ ..] => more.len() < 5 && more.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    written.then(|| name.iter().fold(0, |number, digit| 10 * number + usize::from(digit & 15)))
+}
+
+/// The operations of a skeleton by their numbers: those of the first base first, its own last. Generated.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Operations {
+    /// Their names on the wire.
+    pub names: &'static [&'static str],
+    /// How many are of each interface, in the same order.
+    pub counts: &'static [usize],
+}
+
+impl Operations {
+    /// The name of an operation that a request calls by its number; what it says where it is none.
+    #[must_use]
+    pub fn name_of<'a>(&self, operation: &'a str) -> &'a str {
+        let name = number(operation.as_bytes()).and_then(|number| self.names.get(number));
+        name.copied().unwrap_or(operation)
+    }
+
+    /// What clients are told of the numbers; `ids` are those of the interfaces, the most derived first. `None`: there is nothing
+    /// to tell, or too much.
+    #[must_use]
+    pub fn numbers(&self, ids: &[&str]) -> Option<OperationNumbers> {
+        let (mut interfaces, mut first) = (Vec::new(), 0);
+        for (id, count) in ids.iter().rev().zip(self.counts) {
+            let own = self.names.get(first..first + count)?;
+            if !own.is_empty() {
+                interfaces.push(InterfaceNumbers::new(id, own, u32::try_from(first).ok()?));
+            }
+            first += count;
+        }
+        let some = (1..=MAX_NUMBERED_INTERFACES).contains(&interfaces.len());
+        some.then_some(OperationNumbers { interfaces })
+    }
+}
+
+/// An interface as its stubs know it: by its id and its own operations. Generated.
+#[derive(Debug)]
+pub struct Interface {
+    id: u64,
+    digest: u64,
+}
+
+impl Interface {
+    /// From the repository id and the names of its operations on the wire, in the order of their numbers.
+    #[must_use]
+    pub const fn new(repository_id: &str, operations: &[&str]) -> Self {
+        Self {
+            id: InterfaceNumbers::interface_of(repository_id),
+            digest: InterfaceNumbers::digest_of(operations),
+        }
+    }
+
+    /// The number that the operation has at a server with these; `None` where the server does not know it as the client does.
+    pub(crate) fn number(&self, numbers: &OperationNumbers, index: u32) -> Option<u32> {
+        numbers.first_of(self.id, self.digest)?.checked_add(index)
+    }
+}
+
+impl ServerRequest {
+    /// The number of the operation that is called.
+    #[inline]
+    #[must_use]
+    pub fn find<const N: usize, const SLOTS: usize>(&self, table: &OpTable<N, SLOTS>) -> Option<usize> {
+        table.find(self.operation())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_has_one_form() {
+        for (digits, is) in [("0", 0), ("7", 7), ("10", 10), ("65535", 65_535), ("99999", 99_999)] {
+            assert_eq!(number(digits.as_bytes()), Some(is));
+        }
+        for none in
+            ["", "00", "07", "+1", "-1", " 1", "1 ", "1a", "a1", "100000", "18446744073709551617", "_1"]
+        {
+            assert_eq!(number(none.as_bytes()), None, "{none:?}");
+        }
+    }
+
+    const BASE: &[&str] = &["a", "b"];
+    const OWN: &[&str] = &["c"];
+    const ALL: Operations = Operations { names: &["a", "b", "c"], counts: &[2, 0, 1] };
+    const IDS: [&str; 3] = ["IDL:Own:1.0", "IDL:Empty:1.0", "IDL:Base:1.0"];
+
+    #[test]
+    fn a_client_writes_numbers_where_it_knows_the_same_operations() {
+        let numbers = ALL.numbers(&IDS).unwrap();
+        assert_eq!(numbers.interfaces.len(), 2, "one has no operations");
+        let base = Interface::new("IDL:Base:1.0", BASE);
+        let own = Interface::new("IDL:Own:1.0", OWN);
+        assert_eq!(base.number(&numbers, 1), Some(1));
+        assert_eq!(own.number(&numbers, 0), Some(2));
+        // A client of another version: one more operation, another order, no such interface.
+        for other in [
+            Interface::new("IDL:Own:1.0", &["c", "d"]),
+            Interface::new("IDL:Base:1.0", &["b", "a"]),
+            Interface::new("IDL:Other:1.0", OWN),
+        ] {
+            assert_eq!(other.number(&numbers, 0), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn interfaces_without_operations_and_those_of_too_many_bases_are_called_by_name() {
+        assert_eq!(Operations::default().numbers(&IDS), None);
+        assert_eq!(Operations { names: &[], counts: &[0, 0, 0] }.numbers(&IDS), None);
+        assert_eq!(Operations { names: &["a"], counts: &[2] }.numbers(&IDS), None, "a lie");
+        let many: &'static [usize] = [1; MAX_NUMBERED_INTERFACES + 1].to_vec().leak();
+        let names: &'static [&str] = ["x"; MAX_NUMBERED_INTERFACES + 1].to_vec().leak();
+        let ids = ["IDL:X:1.0"; MAX_NUMBERED_INTERFACES + 1];
+        assert_eq!(Operations { names, counts: many }.numbers(&ids), None);
+        let most = Operations { names: &names[1..], counts: &many[1..] };
+        assert!(most.numbers(&ids[1..]).is_some());
+    }
+
+    #[test]
+    fn what_came_as_a_number_is_shown_by_its_name() {
+        for (came, shown) in
+            [("0", "a"), ("2", "c"), ("3", "3"), ("c", "c"), ("_is_a", "_is_a"), ("02", "02")]
+        {
+            assert_eq!(ALL.name_of(came), shown);
+        }
+    }
+}
