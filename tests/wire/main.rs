@@ -1,6 +1,7 @@
 //! zorb against peers made by hand: servers that answer what a test wants, and requests that no client of zorb's would send.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
+mod bidirectional;
 mod client;
 mod forwards;
 mod peer;
@@ -21,5 +22,9 @@ zorb::idl! {
             long noted();
         };
         interface Big : Desk {};
+        interface Tower {
+            long ring(in Desk desk, in long times);
+            void keep(in Desk desk);
+        };
     };
 }

@@ -40,15 +40,17 @@ fn a_server_learns_where_its_client_would_listen() {
     every_cut(|pair| {
         pair.call(&announcing(&points(2)));
         pair.drive();
-        assert_eq!(pair.server.requests.len(), 1);
+        assert!(pair.request().announces());
         assert_eq!(pair.server.conn.peer_listen_points(), points(2));
         // A later context adds to it, and says nothing twice.
         pair.call(&announcing(&points(3)));
         pair.drive();
         assert_eq!(pair.server.conn.peer_listen_points(), points(3));
+        assert!(pair.request().announces());
         // One that says the same is recognised by its octets.
         pair.call(&announcing(&points(3)));
         pair.drive();
+        assert!(!pair.request().announces());
         assert_eq!(pair.server.conn.peer_listen_points(), points(3));
         assert!(pair.client.conn.peer_listen_points().is_empty());
     });

@@ -27,17 +27,19 @@ impl Connection {
         &self.listen_points
     }
 
-    /// Learns where the peer would listen ("Bi-directional IIOP"). Only who opened the connection says so, in GIOP 1.2.
+    /// Learns where the peer would listen ("Bi-directional IIOP"), and says whether that is new. Only who opened the connection says so, in
+    /// GIOP 1.2.
     #[cold]
     pub(super) fn learn_listen_points(
         &mut self,
         header: &MessageHeader,
         contexts: &ServiceContexts<'_>,
-    ) -> Result<(), SystemException> {
+    ) -> Result<bool, SystemException> {
         if self.role != Role::Server || header.version < Version::V1_2 {
-            return Ok(());
+            return Ok(false);
         }
-        let Some(context) = contexts.find(ContextId::BI_DIR_IIOP) else { return Ok(()) };
+        let Some(context) = contexts.find(ContextId::BI_DIR_IIOP) else { return Ok(false) };
+        let known = self.listen_points.len();
         let context: BiDirIiopServiceContext =
             context.value().map_err(|error| error.system(CompletionStatus::No))?;
         for point in context.listen_points {
@@ -47,7 +49,7 @@ impl Connection {
                 self.listen_points.push(point);
             }
         }
-        Ok(())
+        Ok(self.listen_points.len() > known)
     }
 
     /// A request that came while this side closes: it is not executed. CloseConnection tells the peer so, but not before this side has

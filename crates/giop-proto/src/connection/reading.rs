@@ -307,8 +307,9 @@ impl Connection {
             None => Bytes::copy_from_slice(octets),
         };
         let refused = match decoded {
-            Ok(head) => match self.learn(&header, &message) {
-                Ok(()) => {
+            Ok(mut head) => match self.learn(&header, &message) {
+                Ok(announces) => {
+                    head.announces = announces;
                     if let Some(head) = self.rx.first_blocks(&header, &message) {
                         self.rx.expect_blocks(head);
                     }

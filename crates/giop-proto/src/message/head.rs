@@ -25,6 +25,8 @@ pub(crate) struct RequestHead {
     pub(crate) has_contexts: bool,
     /// It says the same as the one before.
     pub(crate) repeats: bool,
+    /// It says where the peer would listen.
+    pub(crate) announces: bool,
     /// Where the header ends, padding before the body not counted.
     pub(super) end: u32,
 }
@@ -89,6 +91,7 @@ impl RequestHead {
             response,
             has_contexts: !request.contexts.is_empty(),
             repeats: false,
+            announces: false,
             end,
         })
     }
@@ -112,6 +115,7 @@ impl LastHead {
             id: word(header.order, octets)?,
             body_at: narrow(body_at),
             repeats: true,
+            announces: false,
             key_at: head.key_at,
             key_len: head.key_len,
             operation_at: head.operation_at,

@@ -147,6 +147,13 @@ impl IncomingRequest {
         self.head.repeats
     }
 
+    /// Whether it brought listen points of the peer's that were not known: see `Connection::peer_listen_points`.
+    #[inline]
+    #[must_use]
+    pub fn announces(&self) -> bool {
+        self.head.announces
+    }
+
     /// What travels beside the arguments.
     #[inline]
     #[must_use]

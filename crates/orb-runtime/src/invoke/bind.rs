@@ -116,6 +116,9 @@ impl ObjectRef {
         deadline: Option<Instant>,
         alone: bool,
     ) -> Result<(Arc<Binding>, Found), SystemException> {
+        if !alone && let Some(link) = self.orb().way_back(profile)? {
+            return Ok(self.bind_back(profile, link));
+        }
         let version = profile.version.min(self.orb().config.max_version);
         let mut offered = profile.code_sets();
         if let (Some(offered), Some(OrbType::JACORB)) = (&mut offered, profile.orb_type()) {
@@ -151,6 +154,22 @@ impl ObjectRef {
             blocks,
         };
         Ok((Arc::new(binding), found))
+    }
+
+    /// Calls over a connection that the client opened at which the object is: with the code sets that it negotiated.
+    #[cold]
+    fn bind_back(&self, profile: &IiopProfile, link: Arc<Link>) -> (Arc<Binding>, Found) {
+        let binding = Binding {
+            link: Arc::downgrade(&link),
+            runtime: tokio::runtime::Handle::current().id(),
+            version: Version::V1_2,
+            key: profile.object_key.clone(),
+            profile: profile.clone(),
+            code_sets: link.code_sets(),
+            announce: Vec::new(),
+            blocks: false,
+        };
+        (Arc::new(binding), Found::Shared(link))
     }
 
     #[cold]

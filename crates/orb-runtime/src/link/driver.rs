@@ -84,6 +84,9 @@ impl Driver {
 
     /// Starts a request. Called without the lock: a servant's code runs here.
     fn serve(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) -> Option<Outcome> {
+        if incoming.announces() {
+            self.orb.learn_ways_back(&self.link);
+        }
         if self.orb.is_holding(cx, self.number)
             || self.waiting.as_ref().is_some_and(|waiting| waiting.is_for_all())
         {

@@ -26,6 +26,7 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use giop_codec::cdr::{CodeSets, Encoder};
+use giop_codec::giop::ListenPoint;
 use giop_codec::{ByteOrder, Version};
 use giop_proto::calls::CallId;
 use giop_proto::outbox::Transmit;
@@ -199,6 +200,23 @@ impl Link {
     #[inline]
     pub(crate) fn is_answered(&self) -> bool {
         self.answered.load(Ordering::Relaxed)
+    }
+
+    /// What was agreed with the peer for text.
+    pub(crate) fn code_sets(&self) -> CodeSets {
+        self.lock().machine.code_sets().unwrap_or_default()
+    }
+
+    /// Where the client would listen, as it says.
+    pub(crate) fn peer_listen_points(&self) -> Vec<ListenPoint> {
+        self.lock().machine.peer_listen_points().to_vec()
+    }
+
+    /// Whether the current task can call over a connection that is driven in that runtime: a ring of a runtime's own serves that alone.
+    pub(crate) fn serves_callers_of(&self, runtime: Option<tokio::runtime::Id>) -> bool {
+        self.socket.ring().is_none()
+            || self.thread().is_some()
+            || tokio::runtime::Handle::try_current().is_ok_and(|here| Some(here.id()) == runtime)
     }
 
     /// The thread on which its driver must run; `None`: any.

@@ -18,10 +18,11 @@ use tokio_util::task::TaskTracker;
 
 use super::accept::Listener;
 use super::publish::{self, Listening, Surroundings};
+use super::reverse::Rule;
 use super::{Config, Connections, Endpoint, Guard, Latency, Orb, OrbCore};
 use crate::serve::adapter::Adapter;
 use crate::transport::unix::{self, SocketFile};
-use crate::transport::{Sockets, Transport};
+use crate::transport::{Peer, Sockets, Transport};
 
 /// Receive buffers of all connections of an ORB.
 const POOL: usize = 256 << 20;
@@ -113,6 +114,7 @@ impl OrbBuilder {
             low_water: true,
             deposit: true,
             fragment_size: None,
+            ways_back: Rule::default(),
             values: Factories::default(),
         };
         Self {
@@ -312,6 +314,21 @@ impl OrbBuilder {
     /// `-ORBMaxMessageSize OCTETS` on the command line.
     pub fn fragment_size(mut self, octets: usize) -> Self {
         self.parts.config.fragment_size = Some(octets);
+        self
+    }
+
+    /// Calls objects of clients back over the connections that the clients opened, where they offer that (Bidirectional GIOP) and `rule` allows
+    /// it: it is given the client, and the host and port that stand in the references to its objects. Default: never; such objects are
+    /// called like all others, by a connection of this ORB's to their address.
+    ///
+    /// A client can name any address, also that of somebody else, and gets the calls that are meant for objects there: allow what the
+    /// client is known to own, or all where clients are trusted. An address that one open connection leads to is not given to another.
+    ///
+    /// Once the connection is gone, calls to such objects are TRANSIENT until the client comes back and offers again. Calls whose last
+    /// argument is read from a source (`@stream`) need a connection of their own and do not go back.
+    #[doc(alias = "BiDirPolicy")]
+    pub fn call_back_over(mut self, rule: impl Fn(&Peer, &str, u16) -> bool + Send + Sync + 'static) -> Self {
+        self.parts.config.ways_back = Rule::new(rule);
         self
     }
 

@@ -18,6 +18,7 @@ use super::OrbCore;
 use super::alone::Alone;
 use super::dial::{self, Family};
 use super::endpoint::Endpoint;
+use super::reverse::WaysBack;
 use crate::link::Link;
 use crate::transport::threads::IoThread;
 use crate::transport::{Peer, Socket, unix};
@@ -73,6 +74,7 @@ impl Drop for Interest<'_> {
 pub(crate) struct Connections {
     open: Mutex<HashMap<Key, Arc<Cell>>>,
     pub(super) alone: Alone,
+    pub(super) ways_back: WaysBack,
 }
 
 impl OrbCore {

@@ -11,6 +11,7 @@ pub(crate) mod endpoint;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod publish;
+mod reverse;
 mod shutdown;
 
 use std::collections::HashMap;
@@ -111,6 +112,8 @@ pub(crate) struct Config {
     pub(crate) low_water: bool,
     pub(crate) deposit: bool,
     pub(crate) fragment_size: Option<usize>,
+    /// Which clients are called back over their own connections.
+    pub(crate) ways_back: reverse::Rule,
     pub(crate) transport: Transport,
     pub(crate) values: Factories,
     /// Hosts that are reached by in-memory pipes, in tests.
