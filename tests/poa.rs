@@ -207,7 +207,11 @@ async fn a_servant_has_one_object_or_many() {
     wrong_policy(user.activate_object(thing("no")));
 }
 
-// clause: poa.op.activate_object_with_id, poa.op.activate_object_with_id.object_already_active, poa.op.activate_object_with_id.foreign_id, poa.op.create_reference_with_id.foreign_id, poa.op.deactivate_object, poa.op.deactivate_object.object_not_active, poa.policy.id_assignment.user, poa.policy.servant_retention.retain, poa.policy.request_processing.map_only, poa.request.map, poa.request.not_in_map, poa.current.get_reference
+// clause: poa.op.activate_object_with_id, poa.op.activate_object_with_id.object_already_active
+// clause: poa.op.activate_object_with_id.foreign_id, poa.op.create_reference_with_id.foreign_id
+// clause: poa.op.deactivate_object, poa.op.deactivate_object.object_not_active, poa.policy.id_assignment.user
+// clause: poa.policy.servant_retention.retain, poa.policy.request_processing.map_only, poa.request.map
+// clause: poa.request.not_in_map, poa.current.get_reference, exc.minor.bad_param.14
 #[tokio::test]
 async fn objects_under_ids_of_the_programs() {
     let place = place().await;

@@ -153,7 +153,8 @@ async fn what_was_held_is_refused_when_the_manager_discards() {
     assert!(place.afar.all().await.unwrap().is_empty());
 }
 
-// clause: poa.manager.inactive, poa.manager.deactivate, poa.manager.deactivate_twice, poa.manager.adapter_inactive, exc.when.poa_inactive, exc.minor.obj_adapter.1
+// clause: poa.manager.inactive, poa.manager.deactivate, poa.manager.deactivate_twice
+// clause: poa.manager.adapter_inactive, exc.when.poa_inactive, exc.minor.obj_adapter.1, exc.kind.obj_adapter
 #[tokio::test]
 async fn inactive_is_for_good() {
     let place = place().await;

@@ -1,7 +1,10 @@
 //! Servers that send calls elsewhere, and those that ask for another form of address.
 
-use giop_codec::giop::{AddressingDisposition, LocateStatus, ReplyStatus, TargetAddress};
-use giop_codec::ior::Ior;
+use giop_codec::cdr::{CdrEncode, Decoder};
+use giop_codec::giop::{
+    AddressingDisposition, LocateStatus, MessageHeader, ReplyStatus, RequestHeader, TargetAddress,
+};
+use giop_codec::ior::{Ior, ProfileTag, TaggedProfile};
 use zorb::minor;
 use zorb::prelude::*;
 
@@ -36,7 +39,7 @@ async fn a_forward_is_followed_with_the_whole_request_and_remembered() {
         let to = there.ior();
         let here = Fake::new(move |_| {
             let to = to.clone();
-            Answer::Reply(status, Box::new(move |e| giop_codec::cdr::CdrEncode::encode(&to, e).unwrap()))
+            Answer::Reply(status, Box::new(move |e| to.encode(e).unwrap()))
         })
         .await;
         let (_orb, desk) = client(&here.ior()).await;
@@ -117,7 +120,6 @@ async fn where_the_other_place_fails_the_first_one_is_asked_again() {
 // clause: giop.status.needs_addressing_mode, giop.target.key, giop.target.profile, giop.target.reference
 #[tokio::test]
 async fn what_a_server_wants_as_address_is_sent() {
-    use giop_codec::cdr::CdrEncode;
     for wanted in [AddressingDisposition::Profile, AddressingDisposition::Reference] {
         let server = Fake::new(move |asked| match asked.before {
             0 => {
@@ -128,35 +130,80 @@ async fn what_a_server_wants_as_address_is_sent() {
         .await;
         let (_orb, desk) = client(&server.ior()).await;
         assert_eq!(desk.add(1, 2).await.unwrap(), 3);
-        let disposition = server.last(|asked| {
-            let octets = asked.octets.clone();
-            let mut d =
-                giop_codec::cdr::Decoder::from_bytes(&octets, asked.header.order, asked.header.version)
-                    .at(giop_codec::giop::MessageHeader::LEN);
-            match giop_codec::giop::RequestHeader::decode(&mut d).unwrap().target {
-                TargetAddress::Key(_) => AddressingDisposition::Key,
-                TargetAddress::Profile(_) => AddressingDisposition::Profile,
-                TargetAddress::Reference(_) => AddressingDisposition::Reference,
-            }
+        let disposition = server.last(|asked| match address(asked) {
+            TargetAddress::Key(_) => AddressingDisposition::Key,
+            TargetAddress::Profile(_) => AddressingDisposition::Profile,
+            TargetAddress::Reference(_) => AddressingDisposition::Reference,
         });
         assert_eq!(disposition, wanted);
     }
     // One that always wants more gets it once.
-    let server = Fake::new(|_| {
-        let body = |e: &mut giop_codec::cdr::Encoder| AddressingDisposition::Profile.encode(e).unwrap();
-        Answer::Reply(ReplyStatus::NeedsAddressingMode, Box::new(body))
-    })
-    .await;
+    let server = Fake::new(|_| wants(AddressingDisposition::Profile)).await;
     let (_orb, desk) = client(&server.ior()).await;
     let error = desk.add(1, 2).await.unwrap_err();
     assert_eq!((error.kind, server.asked().len()), (SystemExceptionKind::Transient, 2));
+}
+
+/// The address of a request.
+fn address(asked: &Asked) -> TargetAddress<'_> {
+    let mut d = Decoder::new(&asked.octets, asked.header.order, asked.header.version).at(MessageHeader::LEN);
+    RequestHeader::decode(&mut d).unwrap().target
+}
+
+fn wants(disposition: AddressingDisposition) -> Answer {
+    Answer::Reply(ReplyStatus::NeedsAddressingMode, Box::new(move |e| disposition.encode(e).unwrap()))
+}
+
+// clause: giop.target.reference
+#[tokio::test]
+async fn a_reference_as_address_names_the_profile_that_is_called() {
+    let server = Fake::new(|asked| match asked.before {
+        0 => wants(AddressingDisposition::Reference),
+        _ => Answer::value(3_i32),
+    })
+    .await;
+    let mut nobody = server.profile();
+    nobody.port = dead_port();
+    let mut ior = reference(&[nobody, server.profile()]);
+    let strange = TaggedProfile { tag: ProfileTag(0x4a41_4300), data: Bytes::from_static(b"?") };
+    ior.profiles.insert(0, strange);
+    let (_orb, desk) = client(&ior).await;
+    assert_eq!(desk.add(1, 2).await.unwrap(), 3);
+    server.last(|asked| {
+        let TargetAddress::Reference(found) = address(asked) else { panic!("a reference") };
+        assert_eq!((found.selected_profile, &found.ior), (2, &ior));
+    });
+}
+
+// clause: giop.status.needs_addressing_mode, giop.target.key, giop.target.reference
+#[tokio::test]
+async fn what_one_server_wants_as_address_says_nothing_of_the_next() {
+    let there = Fake::new(|asked| match asked.before {
+        1 => wants(AddressingDisposition::Reference),
+        _ => Answer::value(3_i32),
+    })
+    .await;
+    let to = there.ior();
+    let here = Fake::new(move |asked| match asked.before {
+        0 => wants(AddressingDisposition::Reference),
+        _ => Answer::forward(&to),
+    })
+    .await;
+    let (_orb, desk) = client(&here.ior()).await;
+    assert_eq!(desk.add(1, 2).await.unwrap(), 3);
+    there.last(|asked| assert_eq!(address(asked), TargetAddress::Key(b"desk")));
+    // Where it was sent it is asked again: by what it was told of that place.
+    assert_eq!(desk.add(1, 2).await.unwrap(), 3);
+    there.last(|asked| {
+        let TargetAddress::Reference(found) = address(asked) else { panic!("a reference") };
+        assert_eq!((found.selected_profile, found.ior), (0, there.ior()));
+    });
 }
 
 // clause: giop.locate.unknown_object, giop.locate.object_here, giop.locate.object_forward
 // clause: giop.locate.object_forward_perm, giop.locate.system_exception, giop.locate.body_alignment
 #[tokio::test]
 async fn every_locate_status_is_understood() {
-    use giop_codec::cdr::CdrEncode;
     let there = Fake::new(|asked| match asked.operation().as_str() {
         "LocateRequest" => Answer::Locate(LocateStatus::ObjectHere, Box::new(|_| ())),
         _ => Answer::value(3_i32),

@@ -183,13 +183,19 @@ async fn before_1_2_a_reply_is_wanted_or_not() {
     }
 }
 
-// clause: giop.code_sets.wide_unannounced, exc.when.wide_without_sets
+// clause: giop.code_sets.wide_unannounced, giop.code_sets.wide_none, exc.when.wide_without_sets
 #[tokio::test]
 async fn wide_text_without_code_sets_is_bad_param_23() {
     let (orb, _desk) = serving().await;
     let mut raw = Raw::connect(&orb, b"desk").await;
     let reply = raw.call("wide", &[], |e| e.put_raw(b"\0\0\0\x02\0a")).await;
     let expected = (SystemExceptionKind::BadParam, minor::BAD_PARAM_NO_WCHAR_CODE_SET, CompletionStatus::No);
+    assert_eq!(raised(&reply), expected);
+    // Nor with those of a client that says that it sends none.
+    let context = CodeSetContext { char_data: CodeSetId::UTF_8, wchar_data: CodeSetId::NONE };
+    let contexts = [context.to_service_context().unwrap()];
+    assert_sum(&raw.call("add", &contexts, sum).await);
+    let reply = raw.call("wide", &[], |e| e.put_raw(b"\0\0\0\x02\0a")).await;
     assert_eq!(raised(&reply), expected);
 }
 

@@ -334,6 +334,8 @@ pub(crate) async fn transact(
             ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
                 hops += 1;
                 follow(target, &mut reply.body(), hops, operation)?;
+                // What this server wanted says nothing of the next one.
+                addressing = None;
             }
             ReplyStatus::NeedsAddressingMode => {
                 let wanted = AddressingDisposition::decode(&mut reply.body())

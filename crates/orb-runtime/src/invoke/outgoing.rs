@@ -9,6 +9,7 @@ use giop_codec::giop::{
     ServiceContexts, TargetAddress, TargetReference, announce_blocks, announce_message, begin_body,
     finish_message, put_message_header,
 };
+use giop_codec::ior::{IiopProfile, Ior, TaggedProfile};
 
 use super::{Arguments, Operation};
 use crate::link::{Flow, Link, Plain, Started};
@@ -138,8 +139,7 @@ impl<'a> Outgoing<'a> {
             None | Some(AddressingDisposition::Key) => TargetAddress::Key(binding.key.as_slice()),
             Some(AddressingDisposition::Profile) => TargetAddress::Profile(binding.profile.to_tagged()?),
             Some(AddressingDisposition::Reference) => {
-                let ior = target.ior().clone();
-                TargetAddress::Reference(Box::new(TargetReference { selected_profile: 0, ior }))
+                TargetAddress::Reference(Box::new(selected(target, binding)?))
             }
         };
         RequestHeader {
@@ -157,4 +157,20 @@ impl<'a> Outgoing<'a> {
         }
         Ok(())
     }
+}
+
+/// The reference with the profile that is called. Of a place where a server sent the call that profile is all that is known.
+#[cold]
+fn selected(target: &ObjectRef, binding: &Binding) -> Result<TargetReference, EncodeError> {
+    let ior = target.ior();
+    let is_called = |profile: &TaggedProfile| {
+        IiopProfile::from_tagged(profile).is_ok_and(|profile| profile == binding.profile)
+    };
+    Ok(match (0..).zip(&ior.profiles).find(|(_, profile)| is_called(profile)) {
+        Some((selected_profile, _)) => TargetReference { selected_profile, ior: ior.clone() },
+        None => TargetReference {
+            selected_profile: 0,
+            ior: Ior::from_profiles(ior.type_id.clone(), std::slice::from_ref(&binding.profile))?,
+        },
+    })
 }

@@ -133,6 +133,8 @@ pub(super) async fn transact(
             ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
                 hops += 1;
                 follow(target, &mut reply.body(), hops, operation)?;
+                // What this server wanted says nothing of the next one.
+                addressing = None;
                 if !payload.rewind() {
                     let text = "the server forwards it: the next call goes to the new place".to_owned();
                     return Err(not_repeated(transient_bare(), operation, link, &payload, text));

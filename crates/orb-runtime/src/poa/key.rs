@@ -395,7 +395,7 @@ mod tests {
     }
 
     /// References outlive the program that made them: these octets stay as they are for ever.
-    // clause: poa.id.persistent_key
+    // clause: poa.id.persistent_key, ior.key.stable
     #[test]
     fn a_persistent_key_has_the_octets_that_it_always_had() {
         let bank = path(&["bank", "Zürich"]);
