@@ -12,6 +12,7 @@ mod link;
 mod naming;
 mod orb;
 pub mod poa;
+mod quirks;
 mod reference;
 mod serve;
 mod source;
@@ -55,6 +56,8 @@ pub mod wire {
     pub use giop_codec::ior::{IiopProfile, Ior, TaggedComponent, TaggedProfile};
     pub use giop_codec::url::ObjectUrl;
     pub use giop_codec::{ByteOrder, Version};
+
+    pub use crate::quirks::{QUIRKS, Quirk, REPLIES_IN_NATIVE_SET, Recognised};
 }
 
 /// Turns any error into a system exception: `.system(SystemExceptionKind::PersistStore)?` in a servant.

@@ -7,7 +7,7 @@ use giop_codec::Version;
 use giop_codec::code_set::negotiate;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::BlockList;
-use giop_codec::ior::{ComponentTag, IiopProfile, OrbType, TaggedComponent};
+use giop_codec::ior::{ComponentTag, IiopProfile, TaggedComponent};
 
 use crate::link::Link;
 use crate::orb::dial;
@@ -120,11 +120,7 @@ impl ObjectRef {
             return Ok(self.bind_back(profile, link));
         }
         let version = profile.version.min(self.orb().config.max_version);
-        let mut offered = profile.code_sets();
-        if let (Some(offered), Some(OrbType::JACORB)) = (&mut offered, profile.orb_type()) {
-            // JacORB reads requests in the negotiated set and writes replies in its native one.
-            offered.for_char.conversion.clear();
-        }
+        let offered = crate::quirks::code_sets_of(profile);
         let negotiated = negotiate(&self.orb().config.code_sets, offered.as_ref(), version)?;
         let code_sets = negotiated.sets;
         let mut announce = Vec::new();

@@ -1,0 +1,319 @@
+//! What other ORBs do otherwise than the specification has it, and what zorb does about it: one table.
+//!
+//! A quirk is known by the number that the peer's references carry (`TAG_ORB_TYPE`), or by the octets themselves, where no conforming
+//! peer sends such. The first kind is asked for here; the second is named here and lives where those octets are read.
+
+use giop_codec::code_set::CodeSetComponentInfo;
+use giop_codec::ior::{IiopProfile, OrbType};
+
+/// Something that a peer does otherwise, and what is done about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quirk {
+    /// What it is called here.
+    pub name: &'static str,
+    /// Who needs it.
+    pub peer: &'static str,
+    /// How it is recognised.
+    pub by: Recognised,
+    /// What the peer does.
+    pub does: &'static str,
+    /// What zorb does.
+    pub done: &'static str,
+    /// The test that shows it: file and function.
+    pub test: &'static str,
+}
+
+/// How a quirk is recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recognised {
+    /// By the ORB that the server's references name.
+    OrbType(OrbType),
+    /// By octets that nobody else sends, so that all peers may send them.
+    Octets(&'static str),
+}
+
+impl Quirk {
+    /// Whether the server behind that profile has it.
+    #[must_use]
+    pub fn is_of(&self, profile: &IiopProfile) -> bool {
+        match self.by {
+            Recognised::OrbType(orb) => profile.orb_type() == Some(orb),
+            Recognised::Octets(_) => false,
+        }
+    }
+}
+
+/// JacORB reads requests in the negotiated set and writes replies in its native one.
+pub const REPLIES_IN_NATIVE_SET: Quirk = Quirk {
+    name: "replies in the native set",
+    peer: "JacORB",
+    by: Recognised::OrbType(OrbType::JACORB),
+    does: "reads text in the negotiated code set, and writes it in its native one",
+    done: "only the native set of the server counts in the negotiation",
+    test: "crates/orb-runtime/src/quirks.rs::only_the_native_set_of_jacorb_counts",
+};
+
+/// All of them.
+pub const QUIRKS: &[Quirk] = &[
+    REPLIES_IN_NATIVE_SET,
+    Quirk {
+        name: "alignment in fragments of GIOP 1.1",
+        peer: "omniORB",
+        by: Recognised::Octets("a message in fragments of GIOP 1.1"),
+        does: "aligns values from the start of the fragment that they are in",
+        done: "they are read so: no other ORB sends such fragments",
+        test: "crates/giop-proto/tests/fragments.rs::values_in_giop_1_1_fragments_are_aligned_as_omniorb_aligns_them",
+    },
+    Quirk {
+        name: "strings of length 0",
+        peer: "old ORBs, JacORB by option",
+        by: Recognised::Octets("a string without even its NUL"),
+        does: "sends no octets for an empty string, or for none",
+        done: "it is the empty string",
+        test: "crates/orb-runtime/src/quirks.rs::strings_of_length_0_are_empty",
+    },
+    Quirk {
+        name: "booleans of any value",
+        peer: "old C and C++ ORBs",
+        by: Recognised::Octets("a boolean that is neither 0 nor 1"),
+        does: "sends its memory",
+        done: "all but 0 is TRUE",
+        test: "crates/orb-runtime/src/quirks.rs::all_booleans_but_0_are_true",
+    },
+    Quirk {
+        name: "byte order marks",
+        peer: "omniORB, TAO, glassfish",
+        by: Recognised::Octets("UTF-16 in GIOP 1.2 that begins with U+FEFF"),
+        does: "says the byte order of wide text by a mark",
+        done: "the mark is obeyed and removed; zorb sends big-endian without one",
+        test: "crates/giop-codec/tests/cdr_captured.rs::wide_text_as_omniorb_sends_it_is_understood",
+    },
+    Quirk {
+        name: "UCS-4 in the order of the stream",
+        peer: "omniORB",
+        by: Recognised::Octets("UCS-4 was negotiated"),
+        does: "writes UCS-4 in the byte order of the message, and knows it as level 3 only",
+        done: "likewise; any level is taken",
+        test: "crates/giop-codec/tests/code_sets.rs::wide_text_in_ucs_4_has_four_octets_in_the_order_of_the_stream",
+    },
+    Quirk {
+        name: "numbers of code sets",
+        peer: "omniORB",
+        by: Recognised::Octets("code sets 0x100201f8, 0x10020567"),
+        does: "names IBM-500 and GBK by other numbers than the registry",
+        done: "both numbers are known; the one that the server offered is announced",
+        test: "crates/giop-codec/tests/code_sets.rs::the_sets_are_found_step_by_step",
+    },
+    Quirk {
+        name: "VisiBroker's component of SSL",
+        peer: "VisiBroker",
+        by: Recognised::Octets("TAG_SSL_SEC_TRANS that is not 8 octets long"),
+        does: "writes the associations as ulongs",
+        done: "it is read so",
+        test: "crates/giop-codec/tests/ior_reference.rs::ssl_is_read_in_both_forms",
+    },
+    Quirk {
+        name: "brackets around hosts",
+        peer: "several",
+        by: Recognised::Octets("a host in [ and ]"),
+        does: "puts an IPv6 address into profiles and listen points as URLs have it",
+        done: "the brackets are taken off",
+        test: "crates/giop-codec/tests/ior_reference.rs::brackets_of_ipv6_addresses_are_taken_off",
+    },
+    Quirk {
+        name: "profiles of later versions",
+        peer: "ORBs that publish IIOP 1.3 and later",
+        by: Recognised::Octets("a minor version above 2 in a profile"),
+        does: "publishes what does not exist in the field",
+        done: "it is 1.2, and what stands behind the known fields is ignored",
+        test: "crates/giop-codec/tests/ior_reference.rs::versions_above_1_2_read_as_1_2_and_other_majors_are_passed_over",
+    },
+    Quirk {
+        name: "fixed without leading zeros",
+        peer: "JacORB",
+        by: Recognised::Octets("the sign of a fixed before its last octet"),
+        does: "leaves out octets that are zero at the start of a fixed",
+        done: "the sign is the end",
+        test: "crates/giop-codec/tests/cdr_fixed.rs::what_jacorb_leaves_out_is_zero",
+    },
+    Quirk {
+        name: "signs of packed decimals",
+        peer: "mainframes",
+        by: Recognised::Octets("a sign other than C and D"),
+        does: "writes F for plus",
+        done: "it is plus",
+        test: "crates/giop-codec/tests/cdr_fixed.rs::signs_of_others_are_read",
+    },
+    Quirk {
+        name: "open chunks",
+        peer: "TAO",
+        by: Recognised::Octets("the header of a value inside of a chunk"),
+        does: "leaves the chunk around a nested value open",
+        done: "the chunk goes on behind the value",
+        test: "crates/giop-codec/tests/value_octets.rs::a_chunk_may_stay_open_around_a_value",
+    },
+    Quirk {
+        name: "nil of abstract interfaces",
+        peer: "omniORB",
+        by: Recognised::Octets("TRUE and a nil reference"),
+        does: "sends a nil object where the text has a null value",
+        done: "both are nil",
+        test: "crates/orb-runtime/src/values.rs::a_boolean_tells_references_from_values",
+    },
+    Quirk {
+        name: "visibilities the wrong way round",
+        peer: "omniORB",
+        by: Recognised::Octets("the type code of a value type"),
+        does: "says public of private members, and private of public ones",
+        done: "visibilities do not decide whether types are the same",
+        test: "tests/anys/main.rs::values_as_omniorb_writes_them",
+    },
+    Quirk {
+        name: "octets behind the last parameter",
+        peer: "old ORBs",
+        by: Recognised::Octets("a request that is longer than its parameters"),
+        does: "sends some more",
+        done: "they are ignored",
+        test: "tests/wire/server.rs::extra_octets_are_taken_and_missing_ones_are_marshal",
+    },
+    Quirk {
+        name: "response flags of 2",
+        peer: "several",
+        by: Recognised::Octets("response flags 0x02 in GIOP 1.2"),
+        does: "sends what the text has no meaning for",
+        done: "no reply is sent, as by omniORB",
+        test: "crates/giop-codec/tests/giop_round_trip.rs::the_illegal_response_flag_means_no_reply_and_reserved_bits_are_ignored",
+    },
+    Quirk {
+        name: "`_not_existent`",
+        peer: "servers of GIOP 1.0 times",
+        by: Recognised::Octets("BAD_OPERATION for `_non_existent`"),
+        does: "knows the operation by its old name only",
+        done: "it is asked again by that",
+        test: "tests/wire/references.rs::servers_of_old_are_asked_by_the_old_name",
+    },
+    Quirk {
+        name: "old ids of system exceptions",
+        peer: "ORBs before CORBA 2.3",
+        by: Recognised::Octets("`IDL:CORBA/...`"),
+        does: "has no prefix in the ids of system exceptions",
+        done: "the last part of the id decides",
+        test: "crates/orb-runtime/src/quirks.rs::system_exceptions_are_known_by_their_old_ids",
+    },
+    Quirk {
+        name: "corrupt components",
+        peer: "several",
+        by: Recognised::Octets("a component that does not decode"),
+        does: "publishes components that are not as the text has them",
+        done: "the component counts as missing, and spoils nothing else",
+        test: "crates/giop-codec/tests/ior_reference.rs::a_corrupt_component_spoils_only_itself",
+    },
+];
+
+/// What a server offers for text, as far as it can be taken at its word.
+pub(crate) fn code_sets_of(profile: &IiopProfile) -> Option<CodeSetComponentInfo> {
+    let mut offered = profile.code_sets()?;
+    if REPLIES_IN_NATIVE_SET.is_of(profile) {
+        offered.for_char.conversion.clear();
+    }
+    Some(offered)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+    use std::path::Path;
+
+    use giop_codec::cdr::Decoder;
+    use giop_codec::code_set::{CodeSetComponent, CodeSetId};
+    use giop_codec::exception::SystemExceptionKind;
+    use giop_codec::giop::ObjectKey;
+    use giop_codec::ior::TaggedComponent;
+    use giop_codec::{ByteOrder, Version};
+
+    use super::*;
+
+    fn root() -> &'static Path {
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+    }
+
+    #[test]
+    fn each_has_a_name_of_its_own_and_a_test() {
+        for (at, quirk) in QUIRKS.iter().enumerate() {
+            assert!(QUIRKS.iter().skip(at + 1).all(|other| other.name != quirk.name), "{}", quirk.name);
+            let (file, function) = quirk.test.split_once("::").unwrap();
+            let text = std::fs::read_to_string(root().join(file)).unwrap();
+            assert!(text.contains(&format!("fn {function}() {{")), "{}: no test {}", quirk.name, quirk.test);
+        }
+    }
+
+    #[test]
+    fn the_document_has_them_all() {
+        let mut table = String::from(
+            "| quirk | peer | recognised by | what the peer does | what zorb does |\n|---|---|---|---|---|\n",
+        );
+        for Quirk { name, peer, by, does, done, .. } in QUIRKS {
+            let by = match by {
+                Recognised::OrbType(orb) => format!("`TAG_ORB_TYPE` {:#010x}", orb.0),
+                Recognised::Octets(octets) => (*octets).to_owned(),
+            };
+            writeln!(table, "| {name} | {peer} | {by} | {does} | {done} |").unwrap();
+        }
+        let path = root().join("docs/QUIRKS.md");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let (before, _) = text.split_once("| quirk |").unwrap();
+        let wanted = format!("{before}{table}");
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(path, wanted).unwrap();
+        } else {
+            assert!(text == wanted, "docs/QUIRKS.md differs: BLESS=1 cargo test -p orb-runtime --lib quirks");
+        }
+    }
+
+    #[test]
+    fn only_the_native_set_of_jacorb_counts() {
+        let sets = CodeSetComponentInfo {
+            for_char: CodeSetComponent::new(CodeSetId::ISO_8859_1, &[CodeSetId::UTF_8]),
+            for_wchar: CodeSetComponent::new(CodeSetId::UTF_16, &[CodeSetId::UCS_2]),
+        };
+        let of = |orb: OrbType| {
+            let profile = IiopProfile::new("h", 1, ObjectKey::from_static(b"k"))
+                .with_component(TaggedComponent::orb_type(orb))
+                .with_component(TaggedComponent::code_sets(&sets).unwrap());
+            code_sets_of(&profile).unwrap()
+        };
+        for orb in [OrbType::OMNIORB, OrbType::TAO, OrbType::ZORB, OrbType(7)] {
+            assert_eq!(of(orb), sets);
+        }
+        let native = CodeSetComponent::new(CodeSetId::ISO_8859_1, &[]);
+        assert_eq!(of(OrbType::JACORB), CodeSetComponentInfo { for_char: native, ..sets.clone() });
+        let silent = IiopProfile::new("h", 1, ObjectKey::from_static(b"k"))
+            .with_component(TaggedComponent::orb_type(OrbType::JACORB));
+        assert_eq!(code_sets_of(&silent), None);
+    }
+
+    #[test]
+    fn strings_of_length_0_are_empty() {
+        let mut d = Decoder::new(&[0, 0, 0, 0, 7], ByteOrder::Big, Version::V1_2);
+        assert_eq!(d.read_string().as_deref(), Ok(""));
+        assert_eq!(d.read_u8(), Ok(7), "nothing else was taken");
+    }
+
+    #[test]
+    fn all_booleans_but_0_are_true() {
+        let mut d = Decoder::new(&[0, 1, 2, 0xff], ByteOrder::Big, Version::V1_2);
+        assert_eq!([(); 4].map(|()| d.read_bool().unwrap()), [false, true, true, true]);
+    }
+
+    // clause: exc.wire.id
+    #[test]
+    fn system_exceptions_are_known_by_their_old_ids() {
+        let kind = Some(SystemExceptionKind::Transient);
+        for id in
+            ["IDL:omg.org/CORBA/TRANSIENT:1.0", "IDL:CORBA/TRANSIENT:1.0", "IDL:other/CORBA/TRANSIENT:1.1"]
+        {
+            assert_eq!(SystemExceptionKind::from_repository_id(id), kind, "{id}");
+        }
+        assert_eq!(SystemExceptionKind::from_repository_id("IDL:other/TRANSIENT:1.0"), None);
+    }
+}
