@@ -15,7 +15,13 @@ zorb::idl! {
         struct Sample { short s; char c; long l; octet o; double d; };
         typedef sequence<Sample> Samples;
         typedef sequence<octet> Octets;
+        struct Named { string name; Samples samples; };
+        exception Refused { Samples samples; };
         interface Sink {
+            /// So many of them.
+            Samples make(in unsigned long count, out string name, out Samples others);
+            Named named(in unsigned long count);
+            void refuse(in unsigned long count) raises (Refused);
             Samples echo(in Samples samples);
             unsigned long long check(in string before, in Samples samples, in string behind);
             unsigned long long two(in Samples samples, in Samples others);
@@ -52,6 +58,16 @@ fn assert_whole(given: &[Sample]) {
 }
 
 impl SinkServant for Servant {
+    async fn make(&self, count: u32) -> Result<(Vec<Sample>, String, Vec<Sample>), SystemException> {
+        let made = samples(count as usize);
+        Ok((made.clone(), "between".to_owned(), made))
+    }
+    async fn named(&self, count: u32) -> Result<long::Named, SystemException> {
+        Ok(long::Named { name: "a name".to_owned(), samples: samples(count as usize) })
+    }
+    async fn refuse(&self, count: u32) -> Result<(), long::sink::RefuseError> {
+        Err(long::Refused { samples: samples(count as usize) }.into())
+    }
     async fn echo(&self, given: &[Sample]) -> Result<Vec<Sample>, SystemException> {
         Ok(given.to_vec())
     }
@@ -105,6 +121,17 @@ async fn exchange(sink: &SinkRef) {
         assert!(sink.echo(&given).await.unwrap() == given, "{n}");
         assert_eq!(sink.check("before", &given, "behind").await.unwrap(), n as u64);
         assert_eq!(sink.two(&given, &given).await.unwrap(), 2 * n as u64);
+        if n < 100_000 {
+            let (made, between, others) = sink.make(n as u32).await.unwrap();
+            assert!(made == given && between == "between" && others == given, "{n}");
+        }
+        let named = sink.named(n as u32).await.unwrap();
+        assert!(named.name == "a name" && named.samples == given, "{n}");
+        let refused = sink.refuse(n as u32).await.unwrap_err();
+        assert!(
+            matches!(refused, long::sink::RefuseError::Refused(refused) if refused.samples == given),
+            "{n}"
+        );
         assert_eq!(sink.with(&given, Bytes::from(vec![5; 100_000])).await.unwrap(), n as u64 + 100_000);
     }
 }
@@ -127,6 +154,7 @@ async fn every_version_takes_them() {
         let sink: SinkRef = client.resolve(&published.to_string()).await.unwrap();
         for n in [21_845, 100_001] {
             assert_eq!(sink.check("before", &samples(n), "behind").await.unwrap(), n as u64, "{version:?}");
+            assert!(sink.echo(&samples(n)).await.unwrap() == samples(n), "{version:?}");
         }
     }
 }
@@ -142,6 +170,12 @@ async fn callers_of_one_connection_do_not_disturb_each_other() {
         tasks.push(tokio::spawn(async move {
             for _ in 0..5 {
                 assert_eq!(calling.check("before", &given, "behind").await.unwrap(), given.len() as u64);
+            }
+        }));
+        let making = sink.clone();
+        tasks.push(tokio::spawn(async move {
+            for _ in 0..5 {
+                assert_whole(&making.named(60_000).await.unwrap().samples);
             }
         }));
         let adding = sink.clone();
@@ -175,6 +209,58 @@ async fn calls_that_are_given_up_leave_the_connection_good() {
         assert_eq!(sink.check("before", &given, "behind").await.unwrap(), given.len() as u64);
     }
     assert_eq!(client.open_connections(), 1);
+}
+
+#[tokio::test]
+async fn servants_that_run_elsewhere_answer_so_too() {
+    let (client, server, _) = two_orbs().await;
+    for activation in [server.activation().blocking(), server.activation().spawned()] {
+        let published: SinkRef = activation.activate(Servant::default()).unwrap();
+        let sink: SinkRef = client.resolve(&published.to_string()).await.unwrap();
+        let calls = [100_000, 22_000, 50_000].map(|n| {
+            let sink = sink.clone();
+            tokio::spawn(async move { assert_whole(&sink.named(n).await.unwrap().samples) })
+        });
+        for call in calls {
+            call.await.unwrap();
+        }
+    }
+}
+
+/// A client that does not read: the reply is cut by the full socket, and whole nevertheless.
+#[tokio::test]
+async fn a_reply_that_is_given_up_leaves_the_connection_good() {
+    let (client, server, sink) = two_orbs().await;
+    let hasty = sink.with_timeout(Duration::from_millis(1));
+    for _ in 0..8 {
+        if let Err(error) = hasty.named(100_000).await {
+            assert_eq!(error.kind, SystemExceptionKind::Timeout);
+        }
+        assert_eq!(sink.add(3, 4).await.unwrap(), 7);
+    }
+    assert_whole(&sink.named(200_000).await.unwrap().samples);
+    assert_eq!((client.open_connections(), server.open_connections()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_reply_leaves_in_pieces() {
+    let (_client, server, sink) = two_orbs().await;
+    let given = samples(43_690);
+    let mut writes = 0;
+    // The socket's buffer grows with what was sent.
+    for _ in 0..5 {
+        let before = server.stats().writes;
+        for _ in 0..10 {
+            sink.named(43_690).await.unwrap();
+        }
+        writes = server.stats().writes - before;
+    }
+    assert!(sink.echo(&given).await.unwrap() == given);
+    if transport::transport() == zorb::Transport::Epoll {
+        assert_eq!(writes, 40);
+    } else {
+        assert!(writes <= 20, "what a ring writes is given to it whole: {writes}");
+    }
 }
 
 /// Reads a message; gives its type and its length.

@@ -104,6 +104,7 @@ async fn numbers_of_either_byte_order_and_every_version_come_right() {
     }
 }
 
+// clause: giop.fragment.join_1_1, giop.fragment.join_1_2
 #[tokio::test]
 async fn numbers_come_right_wherever_fragments_cut_them() {
     let (server, mut stream) = raw(Arc::default()).await;
@@ -131,6 +132,7 @@ async fn numbers_come_right_wherever_fragments_cut_them() {
 }
 
 /// In GIOP 1.1 each fragment is aligned by itself: a run that begins with one has its padding behind the fragment's header.
+// clause: giop.fragment.alignment_1_1, giop.fragment.empty_last
 #[tokio::test]
 async fn numbers_that_begin_with_a_fragment_of_giop_1_1_are_aligned_in_it() {
     let (_server, mut stream) = raw(Arc::default()).await;

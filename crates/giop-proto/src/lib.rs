@@ -19,7 +19,7 @@ mod serving;
 mod stats;
 
 pub use calls::CallId;
-pub use connection::{Config, Connection};
+pub use connection::{Config, Connection, ReplyFlow};
 pub use error::{CallError, CallErrorKind, CloseReason, IoFailure, ProtocolError, Sent, SlowPeer};
 pub use event::Event;
 pub use limits::{Limits, Role};

@@ -1,4 +1,4 @@
-//! Requests that leave while they are encoded, and what is queued meanwhile.
+//! Requests and replies that leave while they are encoded, and what is queued meanwhile.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod util;
@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use giop_codec::cdr::Encoder;
-use giop_codec::giop::RequestId;
+use giop_codec::giop::{
+    MessageType, ReplyHeader, ReplyStatus, RequestId, announce_message, begin_body, put_message_header,
+};
 use giop_codec::{ByteOrder, Version};
 use giop_proto::outbox::{GATHER_MAX, MAX_SLICES, Outbox, Transmit};
-use giop_proto::{CallErrorKind, CallId, CloseReason, Sent};
+use giop_proto::{CallErrorKind, CallId, CloseReason, IncomingRequest, ReplyFlow, Sent};
 use proptest::prelude::*;
 use util::messages::{Ask, start_of_put};
 use util::{Cut, Pair, every_cut};
@@ -113,6 +115,123 @@ fn only_one_does_so_at_a_time() {
     assert_eq!(e.len(), len, "it can be sent whole");
     flow(&mut pair, message, octets(10));
     assert!(pair.client.conn.begin_flow(None, &mut e, 10).unwrap().is_some());
+}
+
+/// Begins the reply to a request whose results are `len` octets.
+fn begin_reply(pair: &mut Pair, request: &IncomingRequest, len: usize) -> ReplyFlow {
+    let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
+    let size_at = put_message_header(&mut e, MessageType::Reply);
+    ReplyHeader::new(request.id(), ReplyStatus::NoException).encode(&mut e).unwrap();
+    begin_body(&mut e);
+    announce_message(&mut e, size_at, len as u64).unwrap();
+    let before = e.len();
+    let flow = pair.server.conn.begin_reply_flow(request.token(), &mut e, len as u64);
+    assert_eq!(e.len(), if flow == ReplyFlow::Busy { before } else { 0 });
+    flow
+}
+
+/// Queues the next octets of it.
+fn flow_reply(pair: &mut Pair, message: u64, octets: Bytes) {
+    let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
+    e.put_shared(octets);
+    pair.server.conn.flow(message, &mut e);
+}
+
+#[test]
+fn a_reply_may_leave_in_any_portions() {
+    let data = octets(900);
+    every_cut(|pair| {
+        let call = pair.call(&Ask::default());
+        pair.drive();
+        let request = pair.server.requests.pop_front().unwrap();
+        let ReplyFlow::Begun(message) = begin_reply(pair, &request, 900) else { panic!() };
+        assert_eq!(pair.server.conn.serving(), 1, "it goes on");
+        for start in (0..900).step_by(90) {
+            pair.drive();
+            flow_reply(pair, message, data.slice(start..start + 90));
+        }
+        pair.server.conn.end_flow(message);
+        pair.server.conn.finish_request(request.token());
+        pair.drive();
+        let reply = pair.client.outcome(call).unwrap();
+        assert!(reply.body().rest() == data);
+        assert_eq!(pair.server.conn.serving(), 0);
+        // The next one is as good.
+        let call = pair.call(&Ask::default());
+        pair.drive();
+        arrived(pair);
+        pair.drive();
+        assert!(pair.client.outcome(call).is_ok());
+    });
+}
+
+#[test]
+fn other_replies_stand_behind_one_that_leaves_while_it_is_encoded() {
+    let mut pair = Pair::new(Cut::Whole);
+    let calls = [(); 3].map(|()| pair.call(&Ask::default()));
+    pair.drive();
+    let requests: Vec<_> = pair.server.requests.drain(..).collect();
+    let ReplyFlow::Begun(message) = begin_reply(&mut pair, &requests[0], 30_000) else { panic!() };
+    assert_eq!(begin_reply(&mut pair, &requests[1], 10), ReplyFlow::Busy, "it is sent whole");
+    pair.answer(&requests[1], b"1");
+    flow_reply(&mut pair, message, octets(20_000));
+    pair.answer(&requests[2], b"2");
+    pair.drive();
+    assert!(pair.client.answered.is_empty(), "nothing passes it");
+    flow_reply(&mut pair, message, octets(10_000));
+    pair.server.conn.end_flow(message);
+    pair.server.conn.finish_request(requests[0].token());
+    pair.drive();
+    let lens = calls.map(|call| pair.client.outcome(call).unwrap().body().remaining());
+    assert_eq!(lens, [30_000, 1, 1]);
+}
+
+#[test]
+fn a_reply_that_nobody_waits_for_does_not_leave_and_one_that_is_begun_does() {
+    let mut pair = Pair::new(Cut::Whole);
+    let given_up = pair.call(&Ask::default());
+    let kept = pair.call(&Ask::default());
+    pair.drive();
+    let requests: Vec<_> = pair.server.requests.drain(..).collect();
+    pair.client.conn.cancel_call(given_up);
+    pair.drive();
+    assert_eq!(pair.server.cancelled, [requests[0].token()]);
+    assert_eq!(begin_reply(&mut pair, &requests[0], 100), ReplyFlow::Dropped);
+    pair.server.conn.finish_request(requests[0].token());
+    let ReplyFlow::Begun(message) = begin_reply(&mut pair, &requests[1], 100) else { panic!() };
+    flow_reply(&mut pair, message, octets(50));
+    pair.drive();
+    // Half of it has left: the rest follows, though nobody wants it any more.
+    pair.client.conn.cancel_call(kept);
+    pair.drive();
+    assert_eq!(pair.server.cancelled.len(), 1);
+    flow_reply(&mut pair, message, octets(50));
+    pair.server.conn.end_flow(message);
+    pair.server.conn.finish_request(requests[1].token());
+    let call = pair.call(&Ask::default());
+    pair.drive();
+    arrived(&mut pair);
+    pair.drive();
+    assert!(pair.client.outcome(call).is_ok());
+    assert!(!pair.server.conn.is_closing());
+}
+
+#[test]
+fn a_reply_that_becomes_longer_or_shorter_than_it_said_closes_the_connection() {
+    for len in [0, 99, 101, 200] {
+        let mut pair = Pair::new(Cut::Whole);
+        let call = pair.call(&Ask::default());
+        pair.drive();
+        let request = pair.server.requests.pop_front().unwrap();
+        let ReplyFlow::Begun(message) = begin_reply(&mut pair, &request, 100) else { panic!() };
+        pair.drive();
+        flow_reply(&mut pair, message, octets(len));
+        pair.server.conn.end_flow(message);
+        pair.server.conn.finish_request(request.token());
+        pair.drive();
+        assert!(pair.client.outcome(call).is_err(), "{len}");
+        assert!(pair.server.closed && pair.client.closed, "{len}");
+    }
 }
 
 #[test]

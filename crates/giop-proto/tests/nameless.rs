@@ -10,6 +10,7 @@ use util::Cut;
 use util::messages::{Ask, cancel, fragmented};
 use util::streamed::{ask, body, next, pair, placed};
 
+// clause: giop.fragment.join_1_1, giop.cancel.fragments, giop.fragment.stray
 #[test]
 fn fragments_without_a_name_end_with_their_request() {
     let old = |id, len| Ask { version: Version::V1_1, ..ask(id, len) };

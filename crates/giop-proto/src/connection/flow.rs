@@ -1,4 +1,4 @@
-//! Requests that leave while they are encoded.
+//! Requests and replies that leave while they are encoded.
 //!
 //! Unlike a payload that is read from a source, all of it comes at once: other messages may be queued meanwhile, and stand behind it.
 
@@ -7,6 +7,18 @@ use giop_codec::cdr::Encoder;
 use super::Connection;
 use crate::calls::{CallId, Place};
 use crate::error::{CallError, CloseReason};
+use crate::serving::ServeToken;
+
+/// What became of a reply that was to leave while it is encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplyFlow {
+    /// Its start is queued; what follows is to be given this number.
+    Begun(u64),
+    /// Another message does so already, or this one would leave in fragments: it is to be sent whole. The encoder is as it was.
+    Busy,
+    /// The peer gave the request up, or the connection is closed: nothing is sent. The encoder is empty.
+    Dropped,
+}
 
 impl Connection {
     /// Queues the start of a request, whose header announces `coming` octets more. They follow by [`flow`](Self::flow), which is to
@@ -46,7 +58,28 @@ impl Connection {
         Ok(end)
     }
 
-    /// Queues the next octets of such a request, and leaves the encoder empty. If there are more than it announced, the connection is
+    /// Queues the start of a reply, as [`begin_flow`](Self::begin_flow) does for requests. The request goes on: it ends by
+    /// [`finish_request`](Self::finish_request).
+    pub fn begin_reply_flow(&mut self, token: ServeToken, message: &mut Encoder, coming: u64) -> ReplyFlow {
+        let octets = usize::try_from(coming).unwrap_or(usize::MAX).saturating_add(message.len());
+        if self.unfinished.is_some()
+            || self.tx.is_gapped()
+            || self.fragmenting.cuts(message.version(), octets)
+        {
+            return ReplyFlow::Busy;
+        }
+        if !self.serving.acknowledge(token) || !self.is_serving_phase() {
+            message.reset(message.order(), message.version());
+            return ReplyFlow::Dropped;
+        }
+        self.queue(message, false);
+        match self.tx.leave_gap(coming) {
+            Some(end) => ReplyFlow::Begun(end),
+            None => ReplyFlow::Dropped, // there is no other gap
+        }
+    }
+
+    /// Queues the next octets of such a message, and leaves the encoder empty. If there are more than it announced, the connection is
     /// closed, since the message is not what it should be.
     pub fn flow(&mut self, message: u64, octets: &mut Encoder) {
         self.stats.copied_out += octets.copied() as u64;
@@ -62,7 +95,7 @@ impl Connection {
         }
     }
 
-    /// Ends such a request: if it lacks octets, the connection is closed, since nothing can follow half a message.
+    /// Ends such a message: if it lacks octets, the connection is closed, since nothing can follow half a message.
     pub fn end_flow(&mut self, message: u64) {
         if self.tx.has_gap(message) {
             self.end(CloseReason::Local);

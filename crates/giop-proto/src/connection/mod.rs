@@ -34,6 +34,7 @@ use crate::receive::{Receiver, Streams};
 use crate::serving::Serving;
 use crate::stats::Stats;
 use closing::Phase;
+pub use flow::ReplyFlow;
 use fragmenting::Fragmenting;
 use payload::Unfinished;
 use streaming::Streamed;

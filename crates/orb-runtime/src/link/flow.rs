@@ -1,4 +1,4 @@
-//! Requests with a long run of structs, which are written while they are encoded.
+//! Requests and replies with a long run of structs, which are written while they are encoded.
 //!
 //! A piece of the run is encoded, queued and written, and its memory used for the next one: the kernel copies what the second-level
 //! cache still has. The lock is held for queueing alone, so others queue meanwhile, and the machine puts their messages behind this one.
@@ -11,6 +11,7 @@ use giop_codec::EncodeError;
 use giop_codec::cdr::{Encoder, Outlet};
 use giop_codec::giop::{MessageHeader, finish_message};
 use giop_proto::calls::CallId;
+use giop_proto::{ReplyFlow, ServeToken};
 
 use super::call::OnewayError;
 use super::{Link, now};
@@ -23,14 +24,14 @@ pub(crate) struct Flow<'a> {
     pub(crate) coming: u64,
 }
 
-/// A request that is begun. If it is not whole when this is dropped, the connection is closed.
+/// A message that is begun. If it is not whole when this is dropped, the connection is closed.
 struct Begun<'a> {
     link: &'a Link,
     message: u64,
 }
 
 impl Link {
-    /// Whether requests may be written while they are encoded.
+    /// Whether messages may be written while they are encoded.
     #[inline]
     pub(crate) fn flows(&self) -> bool {
         // A ring writes later anyway; and who looks at messages wants to see all of them.
@@ -70,6 +71,38 @@ impl Link {
         self.lock().keep_encoder(encoder);
         drop(begun);
         encoded.map_err(OnewayError::Encode)
+    }
+
+    /// Queues a reply, of which everything before its `coming` octets of results is encoded, and writes it while these are. `false`: it
+    /// is to be sent whole, and the encoder is as it was.
+    pub(crate) fn send_reply_flow(
+        self: &Arc<Self>,
+        token: ServeToken,
+        encoder: &mut Encoder,
+        coming: u64,
+        results: &dyn Fn(&mut Encoder) -> Result<(), EncodeError>,
+    ) -> bool {
+        let (order, version, sets) = (encoder.order(), encoder.version(), encoder.code_sets());
+        let offset = encoder.position();
+        let message = match self.lock().machine.begin_reply_flow(token, encoder, coming) {
+            ReplyFlow::Begun(message) => message,
+            ReplyFlow::Busy => return false,
+            ReplyFlow::Dropped => return true,
+        };
+        let begun = Begun { link: self, message };
+        encoder.flow_to(order, version, sets, offset, Arc::<Self>::clone(self), message);
+        match results(encoder) {
+            Ok(()) => {
+                self.take(message, encoder);
+            }
+            // They were encoded before, to be measured. Half a reply can not be taken back.
+            Err(error) => {
+                tracing::warn!(target: "zorb", %error, "a reply is not what it was: its connection is closed")
+            }
+        }
+        encoder.reset(order, version);
+        drop(begun);
+        true
     }
 
     /// The same without writing before it is whole.

@@ -11,6 +11,7 @@ pub(crate) mod demux;
 mod deposit;
 pub(crate) mod entry;
 mod optable;
+mod reply;
 pub(crate) mod request;
 pub(crate) mod running;
 mod seq_stream;

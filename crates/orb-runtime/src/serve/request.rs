@@ -13,6 +13,7 @@ use giop_codec::{DecodeError, EncodeError, Version};
 use giop_proto::{Arguments, IncomingRequest, ServeToken};
 
 use super::current::Request;
+use super::reply::ReplyBuffer;
 use super::skeleton::UserException;
 use crate::link::Link;
 
@@ -20,7 +21,7 @@ use crate::link::Link;
 #[derive(Debug)]
 pub struct ServerRequest {
     pub(crate) to: ReplyTo,
-    pub(crate) encoder: Box<Encoder>,
+    pub(crate) encoder: Box<ReplyBuffer>,
     pub(crate) current: Request,
     /// Where they are not with `current`: of a large request.
     pub(crate) arguments: Option<Arguments>,
@@ -32,8 +33,8 @@ pub struct ServerRequest {
 #[derive(Debug)]
 pub struct Outcome {
     pub(crate) token: ServeToken,
-    /// The whole message; empty where no reply is sent.
-    pub(crate) encoder: Box<Encoder>,
+    /// The whole message; empty where no reply is sent, or it is sent already.
+    pub(crate) encoder: Box<ReplyBuffer>,
     /// A oneway's servant failed: nobody is told but the log.
     pub(crate) failed: Option<SystemException>,
 }
@@ -75,9 +76,10 @@ impl ServerRequest {
         }
     }
 
-    /// Results, encoded by `encode`; none for a oneway.
+    /// Results, encoded by `encode`, which runs twice where they are long; none for a oneway. Long runs of structs leave while they are
+    /// encoded.
     #[inline]
-    pub fn reply(self, encode: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>) -> Outcome {
+    pub fn reply(self, encode: impl Fn(&mut Encoder) -> Result<(), EncodeError>) -> Outcome {
         self.answer(ReplyStatus::NoException, encode)
     }
 
@@ -151,7 +153,7 @@ impl ServerRequest {
     fn answer(
         mut self,
         status: ReplyStatus,
-        encode: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>,
+        encode: impl Fn(&mut Encoder) -> Result<(), EncodeError>,
     ) -> Outcome {
         let to = self.to;
         if !to.wanted {
@@ -184,21 +186,25 @@ impl ReplyTo {
     }
 
     /// No reply. The encoder is an empty one.
-    pub(crate) fn nothing(self, encoder: Box<Encoder>) -> Outcome {
+    pub(crate) fn nothing(self, encoder: Box<ReplyBuffer>) -> Outcome {
         debug_assert!(encoder.is_empty(), "nothing is encoded where no reply is wanted");
         Outcome { token: self.token, encoder, failed: None }
     }
 
     /// The empty reply that tells the sender of a oneway that the server has it (`SYNC_WITH_SERVER`).
     #[cold]
-    pub(crate) fn received(self, encoder: &mut Encoder) {
+    pub(crate) fn received(self, encoder: &mut ReplyBuffer) {
         let written = self.put(encoder, ReplyStatus::NoException, &[], |_| Ok(())).is_ok();
         debug_assert!(written, "three numbers always encode");
     }
 
     /// A reply that carries a system exception; for a oneway only a note of it.
     #[cold]
-    pub(crate) fn system_exception(self, mut encoder: Box<Encoder>, exception: SystemException) -> Outcome {
+    pub(crate) fn system_exception(
+        self,
+        mut encoder: Box<ReplyBuffer>,
+        exception: SystemException,
+    ) -> Outcome {
         if !self.wanted {
             encoder.reset(self.order, self.version);
             return Outcome { failed: Some(exception), ..self.nothing(encoder) };
@@ -209,13 +215,13 @@ impl ReplyTo {
         Outcome { token: self.token, encoder, failed: None }
     }
 
-    /// Encodes a whole reply message.
+    /// Encodes a whole reply message; one that has left already leaves the encoder empty.
     fn put(
         self,
-        encoder: &mut Encoder,
+        encoder: &mut ReplyBuffer,
         status: ReplyStatus,
         contexts: &[giop_codec::giop::ServiceContext],
-        encode: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>,
+        encode: impl Fn(&mut Encoder) -> Result<(), EncodeError>,
     ) -> Result<(), EncodeError> {
         let sets = encoder.code_sets();
         encoder.reset(self.order, self.version);
@@ -226,7 +232,9 @@ impl ReplyTo {
         let end = encoder.mark();
         begin_body(encoder);
         let body = encoder.position();
-        encode(encoder)?;
+        if encoder.put_results(self.token, size_at, encode)? {
+            return Ok(());
+        }
         if encoder.position() == body {
             encoder.rewind(end); // no body, no padding for one
         }

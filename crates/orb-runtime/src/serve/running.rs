@@ -11,13 +11,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::stream::{FuturesUnordered, Stream};
-use giop_codec::cdr::{CodeSets, Encoder};
-use giop_codec::{ByteOrder, Version};
+use giop_codec::ByteOrder;
+use giop_codec::cdr::CodeSets;
 use giop_proto::{IncomingRequest, ServeToken};
 use tokio::runtime::Handle;
 
 use super::current::Request;
 use super::entry::{Entry, InFlight};
+use super::reply::ReplyBuffer;
 use super::request::{Outcome, ReplyTo, ServerRequest, panicked};
 use super::skeleton::DispatchSlot;
 use crate::link::Link;
@@ -37,7 +38,7 @@ pub(crate) struct Running {
     /// Then the object whose requests are being started.
     busy: Option<InFlight>,
     #[expect(clippy::vec_box, reason = "they travel through futures: a pointer is cheaper to move")]
-    encoders: Vec<Box<Encoder>>,
+    encoders: Vec<Box<ReplyBuffer>>,
     /// Bulk results are shared, not copied into their reply.
     shares: bool,
     aside: FuturesUnordered<Aside>,
@@ -232,15 +233,16 @@ impl Running {
     }
 
     /// Takes back an encoder whose message is queued.
-    pub(crate) fn keep_encoder(&mut self, encoder: Box<Encoder>) {
+    pub(crate) fn keep_encoder(&mut self, encoder: Box<ReplyBuffer>) {
         if self.encoders.len() < SPARE_SLOTS {
             self.encoders.push(encoder);
         }
     }
 
     /// An encoder for a reply without a servant.
-    pub(crate) fn encoder(&mut self) -> Box<Encoder> {
-        let mut encoder = self.encoders.pop().unwrap_or_else(new_encoder);
+    pub(crate) fn encoder(&mut self) -> Box<ReplyBuffer> {
+        let mut encoder =
+            self.encoders.pop().unwrap_or_else(|| ReplyBuffer::new(Some(Arc::clone(&self.link))));
         if !self.shares {
             encoder.set_chunk_threshold(usize::MAX);
         }
@@ -305,7 +307,7 @@ fn poll_seat(seat: &mut Seat, to: ReplyTo, cx: &mut Context<'_>) -> Poll<Outcome
         Ok(poll) => poll,
         Err(panic) => {
             slot.clear();
-            let encoder = new_encoder();
+            let encoder = ReplyBuffer::new(None);
             Poll::Ready(to.system_exception(encoder, panicked(&*panic)))
         }
     }
@@ -336,7 +338,7 @@ fn elsewhere(
             runtime.spawn(std::future::poll_fn(poll)).await
         };
         joined.unwrap_or_else(|error| {
-            let encoder = new_encoder();
+            let encoder = ReplyBuffer::new(None);
             let exception = match error.try_into_panic() {
                 Ok(panic) => panicked(&*panic),
                 Err(error) => super::unknown_user_exception(error),
@@ -344,8 +346,4 @@ fn elsewhere(
             to.system_exception(encoder, exception)
         })
     });
-}
-
-fn new_encoder() -> Box<Encoder> {
-    Box::new(Encoder::new(ByteOrder::NATIVE, Version::V1_2))
 }
