@@ -73,7 +73,11 @@ fn offer(host: &str, port: u16) -> ServiceContext {
 async fn answer_add(client: &mut Raw) -> (RequestMessage, RequestId) {
     let (header, octets) = read(&mut client.socket).await.unwrap();
     assert_eq!(header.kind, MessageType::Request, "it is called back over its own connection");
-    let request = RequestMessage::decode(&header, octets).unwrap();
+    add(client, RequestMessage::decode(&header, octets).unwrap()).await
+}
+
+/// Answers a call of `add`.
+async fn add(client: &mut Raw, request: RequestMessage) -> (RequestMessage, RequestId) {
     let mut arguments = request.body();
     let sum = i32::decode(&mut arguments).unwrap() + i32::decode(&mut arguments).unwrap();
     let request_id = request.request_id();
@@ -202,6 +206,41 @@ async fn an_address_that_one_client_has_is_not_given_to_another() {
     assert_eq!(sum.unwrap(), 3);
     let quiet = tokio::time::timeout(Duration::from_millis(50), read(&mut second.socket)).await;
     assert!(quiet.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_call_back_loses_no_request_that_came_before_it() {
+    let (server, tower) = tower(Orb::builder().call_back_over(anyone)).await;
+    let desk = desk_at("client.callback.invalid", 1);
+    let mut client = Raw::connect(&server, b"tower").await;
+    client.call("keep", &[offer("client.callback.invalid", 1)], |e| desk.encode(e).unwrap()).await;
+    let kept = tower.kept();
+    for number in 0..20 {
+        // The request is there when the call is made, and nobody has read it: a connection that was idle is looked at before.
+        let call = tokio::spawn({
+            let kept = kept.clone();
+            async move {
+                tokio::time::sleep(Duration::from_millis(3)).await;
+                kept.add(number, 1).await
+            }
+        });
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let busy = tokio::spawn(async { std::thread::sleep(Duration::from_millis(8)) });
+        let id = client.send("keep", &[], |e| desk.encode(e).unwrap()).await;
+        busy.await.unwrap();
+        let mut replied = false;
+        for _ in 0..2 {
+            let next = tokio::time::timeout(Duration::from_secs(5), read(&mut client.socket));
+            let (header, octets) = next.await.expect("nothing is lost").unwrap();
+            if header.kind == MessageType::Request {
+                add(&mut client, RequestMessage::decode(&header, octets).unwrap()).await;
+            } else {
+                replied = ReplyMessage::decode(&header, octets).unwrap().request_id() == id;
+            }
+        }
+        assert!(replied);
+        assert_eq!(call.await.unwrap().unwrap(), number + 1);
+    }
 }
 
 // clause: giop.bidir.requests

@@ -223,6 +223,7 @@ impl Link {
             if let Some(ring) = self.socket.ring()
                 && !self.spin.is_zero()
                 && state.machine.calls_waiting() == 1
+                && !state.machine.accepts_requests()
             {
                 let came;
                 (state, came) = self.spin_for_reply(ring, state);
@@ -372,7 +373,8 @@ impl Link {
     /// Sees a CloseConnection or the end of the stream before a request is written into it.
     #[cold]
     fn read_idle<'a>(&'a self, mut state: MutexGuard<'a, State>, now: Instant) -> MutexGuard<'a, State> {
-        if state.reading || !state.machine.wants_read() {
+        // Where requests come, only the driver reads.
+        if state.reading || !state.machine.wants_read() || state.machine.accepts_requests() {
             return state;
         }
         if let Some(ring) = self.socket.ring() {

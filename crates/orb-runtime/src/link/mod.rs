@@ -326,10 +326,14 @@ impl Link {
         }
     }
 
-    /// Wakes callers whose outcome is there. Requests cannot come here: only the driver reads where they may.
+    /// Wakes callers whose outcome is there. Where requests may be among the events, that is left to the driver, until the connection is
+    /// closed: then none come.
     ///
     /// `awake` is the call whose caller runs this: it needs no waking, and its waker is kept for its next call.
     fn drain_events(&self, state: &mut State, awake: Option<CallId>) {
+        if state.machine.accepts_requests() && !state.machine.is_closed() {
+            return state.wake_driver();
+        }
         while let Some(event) = state.machine.poll_event() {
             match event {
                 Event::Reply(call) if Some(call) == awake => {}
