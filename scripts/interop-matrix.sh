@@ -21,7 +21,7 @@ awk -F'\t' -v ci="${CI:-}" '
   function width(name) { return length(name) > 5 ? length(name) : 5 }
   BEGIN {
     all = "ior,corbaloc,types,text,wide text,references,exceptions,oneways,large,forward"
-    n = split(all ",fragments,unix,anys,values,idl 4", first, ",")
+    n = split(all ",fragments,code sets,ucs-4,unix,anys,values,idl 4", first, ",")
     for (i = 1; i <= n; i++) column(first[i])
     for (i = 1; i <= split("omniORB JacORB", peers, " "); i++) {
       expect(peers[i], "server", "1.0,1.1,1.2", all)
@@ -29,8 +29,8 @@ awk -F'\t' -v ci="${CI:-}" '
       expect(peers[i], "server", "1.2", "fragments,anys,values")
       expect(peers[i], "client", "1.2", "fragments,anys,values")
     }
-    expect("omniORB", "server", "1.2", "unix,idl 4")
-    expect("omniORB", "client", "1.2", "unix,idl 4")
+    expect("omniORB", "server", "1.2", "unix,idl 4,code sets,ucs-4")
+    expect("omniORB", "client", "1.2", "unix,idl 4,code sets,ucs-4")
     expect("Tango", "server", "1.0,1.1,1.2", "ior,corbaloc,types,exceptions,anys")
     expect("Tango", "client", "1.0", "corbaloc,types,exceptions,anys")
     expect("zorb", "server", "1.0,1.1,1.2", all)

@@ -10,6 +10,7 @@ use ::zorb::{Orb, OrbBuilder, WChar, WString};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+use super::support::matrix::{Outcome, Role, cell};
 use super::support::{Foreign, Process, Scratch};
 use super::zorb::servant::PeerServer;
 use super::zorb::types::interop::PeerRef;
@@ -136,6 +137,7 @@ async fn zorb_calls_omniorb_in_its_native_set() {
         assert!(shown.starts_with("DATA_CONVERSION (OMG minor 1"), "{name}: {shown}");
         assert!(shown.contains("COMPLETED_NO"), "{name}: {shown}");
     }
+    cell(Foreign::OmniOrb.name(), Role::Client, "1.2", "code sets", Outcome::Good);
 }
 
 // clause: giop.code_set.ucs_4
@@ -150,6 +152,7 @@ async fn zorb_calls_omniorb_with_wide_text_in_ucs_4() {
     let (result, _, c) = peer.echo_wchar(WChar(0x20ac), WChar(0x41)).await.unwrap();
     assert_eq!((result, c), (WChar(0x20ac), WChar(0x20ac)));
     assert!(heard.sets(CodeSetId::UTF_8, CodeSetId::UCS_4_LEVEL_3), "by the server's number");
+    cell(Foreign::OmniOrb.name(), Role::Client, "1.2", "ucs-4", Outcome::Good);
 }
 
 /// omniORB's client at a server of zorb; gives what it says of these checks.
@@ -182,6 +185,7 @@ async fn omniorb_calls_zorb_in_its_native_set() {
         let beyond = line("FAIL utf8_text").unwrap_or_default();
         assert!(beyond.contains("DATA_CONVERSION"), "{id}: {output}");
     }
+    cell(Foreign::OmniOrb.name(), Role::Server, "1.2", "code sets", Outcome::Good);
 }
 
 // clause: giop.code_set.ucs_4
@@ -193,4 +197,5 @@ async fn omniorb_calls_zorb_with_wide_text_in_ucs_4() {
     let Some((output, heard)) = their_client(build, checks).await else { return };
     assert_eq!(output.lines().filter(|line| line.starts_with("ok ")).count(), 4, "{output}");
     assert!(heard.sets(CodeSetId::UTF_8, CodeSetId::UCS_4_LEVEL_3), "{output}");
+    cell(Foreign::OmniOrb.name(), Role::Server, "1.2", "ucs-4", Outcome::Good);
 }
