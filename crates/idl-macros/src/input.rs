@@ -18,6 +18,8 @@ pub(crate) struct Input {
     pub(crate) derive_spans: Vec<Span>,
     /// Of each entry of `default_bodies`, the same.
     pub(crate) bodies_spans: Vec<Span>,
+    /// Of each entry of `ami`, the same.
+    pub(crate) ami_spans: Vec<Span>,
     /// The place of `crate`'s path.
     pub(crate) crate_span: Option<Span>,
     /// Folders in which `#include` looks.
@@ -95,6 +97,7 @@ struct Reader {
     extern_spans: Vec<Span>,
     derive_spans: Vec<Span>,
     bodies_spans: Vec<Span>,
+    ami_spans: Vec<Span>,
     crate_span: Option<Span>,
     include: Vec<String>,
     define: Vec<String>,
@@ -211,8 +214,17 @@ impl Reader {
                 self.bodies_spans.push(name.span());
                 self.options.default_bodies.push("*".to_owned());
             }
+            "ami" if input.peek(syn::token::Paren) => {
+                let patterns: Vec<LitStr> = in_parentheses(input, |input| input.parse())?;
+                self.ami_spans.extend(patterns.iter().map(LitStr::span));
+                self.options.ami.extend(patterns.iter().map(LitStr::value));
+            }
+            "ami" => {
+                self.ami_spans.push(name.span());
+                self.options.ami.push("*".to_owned());
+            }
             _ => {
-                let known = "`file`, `include`, `define`, `extern`, `include_policy`, `rename`, `non_nil`, `derive`, `default_bodies` and `crate`";
+                let known = "`file`, `include`, `define`, `extern`, `include_policy`, `rename`, `non_nil`, `derive`, `default_bodies`, `ami` and `crate`";
                 return Err(syn::Error::new(
                     name.span(),
                     format!("there is no option `{text}`; there are {known}"),
@@ -258,6 +270,7 @@ impl Reader {
                 extern_spans: self.extern_spans,
                 derive_spans: self.derive_spans,
                 bodies_spans: self.bodies_spans,
+                ami_spans: self.ami_spans,
                 crate_span: self.crate_span,
                 include: self.include,
                 define: self.define,
@@ -303,8 +316,8 @@ fn is_idl(second: Option<&TokenTree>) -> bool {
 /// What follows the name of an option, and never the first word of IDL.
 fn is_option_mark(first: &Ident, second: &TokenTree) -> bool {
     match second {
-        // The one option without a value.
-        TokenTree::Punct(punct) if punct.as_char() == ';' => first == "default_bodies",
+        // The options without a value.
+        TokenTree::Punct(punct) if punct.as_char() == ';' => first == "default_bodies" || first == "ami",
         TokenTree::Punct(punct) => matches!(punct.as_char(), '=' | ','),
         TokenTree::Group(group) => group.delimiter() == Delimiter::Parenthesis,
         _ => false,

@@ -37,6 +37,7 @@ use input::{Idl, Input};
 /// | `rename("M::I::op" = "name", ...)` | Rust names in place of the converted ones; members, enumerators and parameters are named through what they belong to |
 /// | `non_nil("M::*", ...)` | places where references are never nil: `IRef` in place of `Option<IRef>` |
 /// | `derive(PartialOrd, serde::Serialize, "M::*" = Ord, ...)` | traits that all structs, exceptions, unions and enums, or those named, derive as well |
+/// | `ami`, `ami("M::I", "M::*", ...)` | `sendc_` methods, and traits for the handlers of their replies, of all interfaces or of these |
 /// | `default_bodies`, `default_bodies("M::I", "M::I::op", ...)` | what servants need not implement, of all or of these: `NO_IMPLEMENT` is answered |
 /// | `crate = ::path` | where the crate `zorb` is |
 ///
@@ -120,6 +121,11 @@ fn option_error(input: &Input, problem: OptionProblem) -> TokenStream {
             let name = input.options.default_bodies.get(index).map_or("", String::as_str);
             let span = input.bodies_spans.get(index).copied().unwrap_or(proc_macro2::Span::call_site());
             return error_at(span, &format!("`{name}` names no interface, operation or attribute"));
+        }
+        OptionProblem::NoHandler(index) => {
+            let name = input.options.ami.get(index).map_or("", String::as_str);
+            let span = input.ami_spans.get(index).copied().unwrap_or(proc_macro2::Span::call_site());
+            return error_at(span, &format!("`{name}` names no interface whose objects can be elsewhere"));
         }
         OptionProblem::RelativeRuntime => {
             let span = input.crate_span.unwrap_or(proc_macro2::Span::call_site());

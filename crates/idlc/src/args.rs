@@ -139,6 +139,9 @@ pub(crate) struct Mapping {
     /// Servants need not implement this: a scoped name, or a beginning of names and `*`; all if not said
     #[arg(long, value_name = "PATTERN", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
     default_bodies: Vec<String>,
+    /// Calls of this interface can be sent with a handler for the reply: a scoped name, or a beginning of names and `*`; all if not said
+    #[arg(long, value_name = "PATTERN", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
+    ami: Vec<String>,
     /// Where the crate zorb is
     #[arg(long = "crate", value_name = "PATH", default_value = "::zorb")]
     runtime: String,
@@ -184,6 +187,7 @@ impl Mapping {
             include_policy,
             derive,
             default_bodies: self.default_bodies.clone(),
+            ami: self.ami.clone(),
         })
     }
 }

@@ -212,6 +212,10 @@ fn explained(options: &Options, problem: OptionProblem) -> String {
             let idl = options.default_bodies.get(index).map_or("", String::as_str);
             format!("--default-bodies: `{idl}` names no interface, operation or attribute")
         }
+        OptionProblem::NoHandler(index) => {
+            let idl = options.ami.get(index).map_or("", String::as_str);
+            format!("--ami: `{idl}` names no interface whose objects can be elsewhere")
+        }
         OptionProblem::RelativeRuntime => {
             "--crate: the path of the crate starts with `::` or `crate`".to_owned()
         }

@@ -107,7 +107,8 @@ pub mod private {
 
     pub use crate::context::Context;
     pub use crate::invoke::{
-        LocalFuture, LocalServant, Operation, invoke, invoke_from, local, send_oneway, send_oneway_from,
+        LocalFuture, LocalServant, Operation, boxed_array, invoke, invoke_from, local, send_oneway,
+        send_oneway_from, sendc,
     };
     pub use crate::reference::{
         LocalObject, LocalReference, Native, ObjectRef, Reference, ServesLocally, not_received, not_sent,

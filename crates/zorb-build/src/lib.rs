@@ -105,6 +105,17 @@ impl Config {
         self
     }
 
+    /// Gives references `sendc_` methods, which send a call and return, and interfaces a trait for the handlers of the replies.
+    pub fn ami(self) -> Self {
+        self.ami_of("*")
+    }
+
+    /// The same for some interfaces: a scoped name, or a beginning of such names followed by `*`.
+    pub fn ami_of(mut self, pattern: impl Into<String>) -> Self {
+        self.options.ami.push(pattern.into());
+        self
+    }
+
     /// Says where the Rust of an included module or definition is: `("::CosNaming", "::zorb::cos_naming")`. It is not
     /// generated again.
     pub fn external(mut self, idl: impl Into<String>, rust: impl Into<String>) -> Self {
@@ -286,6 +297,10 @@ fn problem(options: &Options, problem: OptionProblem) -> String {
         OptionProblem::NoBodies(index) => {
             let idl = options.default_bodies.get(index).map_or("", String::as_str);
             format!("`default_bodies_of`: `{idl}` names no interface, operation or attribute")
+        }
+        OptionProblem::NoHandler(index) => {
+            let idl = options.ami.get(index).map_or("", String::as_str);
+            format!("`ami_of`: `{idl}` names no interface whose objects can be elsewhere")
         }
         OptionProblem::RelativeRuntime => {
             "`runtime`: the path of the crate starts with `::` or `crate`".to_owned()

@@ -122,6 +122,7 @@ impl Cx<'_> {
         let client_impls = self.client_impls(depth, def, &lineage);
         let servant = self.servant_trait(depth, def);
         let operations = self.operations(depth, def);
+        let handlers = self.handlers(depth, def, &lineage);
 
         let mut inside = self.items(depth + 1, self.model.children(def.id));
         for method in &self.methods[&def.id] {
@@ -130,7 +131,7 @@ impl Cx<'_> {
         }
         inside.push(self.inherited(depth + 1, def));
         let scope = self.scope_module(def, inside);
-        quote!(#reference #typed #inherent #client_trait #client_impls #servant #operations #scope #hidden)
+        quote!(#reference #typed #inherent #client_trait #client_impls #servant #operations #handlers #scope #hidden)
     }
 
     /// Names of the bases' modules that are names of this interface's as well: IDL scoping finds them there.
@@ -184,6 +185,7 @@ impl Cx<'_> {
             DefKind::Interface(_) => {
                 exported.extend([names.item.at(at), names.reference.at(at), names.servant.at(at)]);
                 exported.extend(self.is_abstract(id).then(|| names.ops.at(at)));
+                exported.extend(self.has_handler(id).then(|| names.handler.at(at)));
                 exported.push(self.hidden(id).ident());
             }
             DefKind::Typedef(_) => {

@@ -9,6 +9,7 @@
 //! of item.
 
 mod abstracts;
+mod ami;
 mod bits;
 mod client;
 mod docs;

@@ -28,6 +28,8 @@ pub(super) struct DefNames {
     pub(super) reference: RustName,
     /// Of an interface: the servant trait.
     pub(super) servant: RustName,
+    /// Of an interface: the trait that takes its replies.
+    pub(super) handler: RustName,
     /// Of a value type or abstract interface: the trait of the operations of values.
     pub(super) ops: RustName,
     /// Of a value type: the trait of its factories.
@@ -90,6 +92,7 @@ impl Names {
             module: RustName::verbatim(""),
             reference: RustName::verbatim(""),
             servant: RustName::verbatim(""),
+            handler: RustName::verbatim(""),
             ops: RustName::verbatim(""),
             init: RustName::verbatim(""),
             base: RustName::verbatim(""),
@@ -222,6 +225,9 @@ impl Namer<'_> {
                     names.ops = taken.derive(&format!("{stem}Ops"), None);
                 }
                 names.module = taken.derive(RustName::convert(&stem, Case::Snake).as_str(), None);
+                if self.options.handles(self.model, def.id) {
+                    names.handler = taken.derive(&format!("Ami{stem}Handler"), None);
+                }
             }
             DefKind::Struct(_) | DefKind::Exception(_) | DefKind::Union(_) => {
                 names.module = taken.derive(RustName::convert(&stem, Case::Snake).as_str(), None);

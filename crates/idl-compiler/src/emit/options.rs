@@ -6,7 +6,7 @@ use quote::quote;
 use super::method::Method;
 use super::types::matches_name;
 use super::{Cx, external, ident, names};
-use crate::model::{Def, DefId, DefKind, Model, ValueModifier};
+use crate::model::{Def, DefId, DefKind, Flavour, Model, ValueModifier};
 
 /// What can be chosen about the output.
 ///
@@ -33,6 +33,9 @@ pub struct Options {
     /// What servants need not implement: patterns of interfaces, operations and attributes (`*` for all). These answer
     /// `NO_IMPLEMENT` (completion No) then, so that a new operation breaks no server.
     pub default_bodies: Vec<String>,
+    /// Interfaces whose references get `sendc_` methods, and a trait for the handlers of the replies: patterns of interfaces (`*` for
+    /// all).
+    pub ami: Vec<String>,
 }
 
 /// What becomes of definitions in files that are included and not among those that the compiler was given.
@@ -55,6 +58,7 @@ impl Default for Options {
             include_policy: IncludePolicy::Compile,
             derive: Vec::new(),
             default_bodies: Vec::new(),
+            ami: Vec::new(),
         }
     }
 }
@@ -73,6 +77,8 @@ pub enum OptionProblem {
     NothingDerives(usize),
     /// The entry of [`Options::default_bodies`] at this position covers no operation or attribute.
     NoBodies(usize),
+    /// The pattern of the entry of [`Options::ami`] at this position covers no interface that can have handlers.
+    NoHandler(usize),
     /// [`Options::runtime`] starts with `self` or `super`, which mean another module in each module of the output.
     RelativeRuntime,
 }
@@ -100,9 +106,22 @@ impl Options {
             let has_body = |kind: &DefKind| matches!(kind, DefKind::Operation(_) | DefKind::Attribute(_));
             (!covered(pattern, has_body)).then_some(OptionProblem::NoBodies(index))
         });
+        let ami = self.ami.iter().enumerate().filter_map(|(index, pattern)| {
+            let is_plain = |kind: &DefKind| {
+                matches!(kind, DefKind::Interface(interface) if interface.flavour == Flavour::Plain)
+            };
+            (!covered(pattern, is_plain)).then_some(OptionProblem::NoHandler(index))
+        });
         let relative = starts_with(&self.runtime).then_some(OptionProblem::RelativeRuntime);
         let renamed = self.rename.iter().enumerate().filter_map(check);
-        renamed.chain(external).chain(derive).chain(bodies).chain(relative).collect()
+        renamed.chain(external).chain(derive).chain(bodies).chain(ami).chain(relative).collect()
+    }
+}
+
+impl Options {
+    /// Replies of the interface can go to handlers.
+    pub(super) fn handles(&self, model: &Model, id: DefId) -> bool {
+        self.ami.iter().any(|pattern| matches_name(pattern, &model.scoped_name(id)))
     }
 }
 

@@ -332,6 +332,7 @@ fn options_that_cannot_be_obeyed_are_found() {
     let options = Options {
         derive: derive.iter().map(|pattern| ((*pattern).to_owned(), path("Eq"))).collect(),
         default_bodies: bodies.iter().map(|pattern| (*pattern).to_owned()).collect(),
+        ami: ["*", "Bank::*", "Bank::Account", "Bank::Poor"].map(str::to_owned).to_vec(),
         runtime: path("super::zorb"),
         ..Options::default()
     };
@@ -340,10 +341,11 @@ fn options_that_cannot_be_obeyed_are_found() {
         OptionProblem::NothingDerives(4),
         OptionProblem::NoBodies(3),
         OptionProblem::NoBodies(4),
+        OptionProblem::NoHandler(3),
         OptionProblem::RelativeRuntime,
     ];
     assert_eq!(options.check(&model(BANK)), expected);
-    assert_eq!(Options { runtime: path("::zorb"), ..options }.check(&model("interface I { };")).len(), 8);
+    assert_eq!(Options { runtime: path("::zorb"), ..options }.check(&model("interface I { };")).len(), 11);
 }
 
 #[test]

@@ -21,7 +21,7 @@ idl_macros::idl!("struct J { long x; };", extern("::J" = ::elsewhere));
 
 // Nothing that derives, nothing with a body, a path that means something else in each module.
 idl_macros::idl! {
-    derive("K::*" = Clone, "L" = Clone, Clone), default_bodies("K", "L"), crate = self::zorb;
+    derive("K::*" = Clone, "L" = Clone, Clone), default_bodies("K", "L"), ami("K", "L"), crate = self::zorb;
     interface K { };
     struct M { long x; };
 }

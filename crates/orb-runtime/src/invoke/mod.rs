@@ -7,6 +7,7 @@ mod fan_out;
 mod local;
 mod operation;
 mod outgoing;
+mod sendc;
 mod streamed;
 
 use std::sync::Arc;
@@ -31,6 +32,7 @@ pub(crate) use local::is_there;
 pub use local::{LocalFuture, LocalServant, local};
 pub use operation::Operation;
 use outgoing::Outgoing;
+pub use sendc::{boxed_array, sendc};
 
 use crate::link::{Link, OnewayError, Started, now};
 use crate::reference::{Binding, ObjectRef, SyncScope};

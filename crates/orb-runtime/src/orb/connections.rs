@@ -304,7 +304,8 @@ pub(crate) fn closed() -> SystemException {
     .because("the ORB has shut down")
 }
 
-fn no_runtime() -> SystemException {
+/// A call where nothing can be driven.
+pub(crate) fn no_runtime() -> SystemException {
     SystemException::new(
         SystemExceptionKind::Initialize,
         giop_codec::exception::MinorCode::NONE,

@@ -35,7 +35,7 @@ pub use activation::{ActivateError, Activation};
 pub(crate) use alone::Lease;
 pub use args::ArgsError;
 pub use builder::{BuildError, OrbBuilder};
-pub(crate) use connections::{Connections, Target, closed};
+pub(crate) use connections::{Connections, Target, closed, no_runtime};
 pub(crate) use endpoint::Endpoint;
 pub use shutdown::ShutdownReport;
 

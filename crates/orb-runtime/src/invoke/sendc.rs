@@ -1,0 +1,53 @@
+//! Calls whose replies go to handlers: the callback model of asynchronous invocations.
+
+use std::future::Future;
+
+use giop_codec::exception::SystemException;
+
+use super::Defer;
+
+/// Sends a call, and lets a task of the current runtime give its outcome to `reply`. Called by generated code.
+///
+/// The call is polled once before this returns, as by [`Defer::deferred`]: where the reference has its connection, the request is
+/// sent then. `reply` always runs in the task.
+///
+/// # Errors
+/// INITIALIZE outside of a tokio runtime; nothing is sent then, and `reply` is not called.
+pub fn sendc<T, F>(
+    call: impl Future<Output = T> + Send + 'static,
+    reply: impl FnOnce(T) -> F + Send + 'static,
+) -> Result<(), SystemException>
+where
+    T: Send + 'static,
+    F: Future<Output = ()> + Send,
+{
+    let runtime = tokio::runtime::Handle::try_current().map_err(|_| crate::orb::no_runtime())?;
+    let call = call.deferred();
+    runtime.spawn(async move { reply(call.await).await });
+    Ok(())
+}
+
+/// A copy of a large array without it ever lying on the stack. Called by generated code.
+pub fn boxed_array<T: Clone, const N: usize>(array: &[T; N]) -> Box<[T; N]> {
+    // The vector has N elements.
+    array.to_vec().try_into().unwrap_or_else(|_| Box::new(array.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use giop_codec::exception::SystemExceptionKind;
+
+    #[test]
+    fn arrays_are_copied_whole() {
+        let array = [3_u64; 100_000];
+        assert_eq!(*boxed_array(&array), array);
+        assert_eq!(*boxed_array(&[[1_u8, 2], [3, 4]]), [[1, 2], [3, 4]]);
+    }
+
+    #[test]
+    fn without_a_runtime_nothing_is_sent() {
+        let error = sendc(async { unreachable!("nobody polls it") }, |(): ()| async {}).unwrap_err();
+        assert_eq!(error.kind, SystemExceptionKind::Initialize);
+    }
+}
