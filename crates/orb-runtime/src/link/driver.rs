@@ -8,23 +8,17 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use giop_codec::ByteOrder;
-use giop_codec::exception::SystemException;
-use giop_codec::giop::{
-    LocateReplyHeader, LocateStatus, MessageType, ResponseFlags, finish_message, put_message_header,
-};
+use giop_codec::giop::{LocateReplyHeader, LocateStatus, MessageType, finish_message, put_message_header};
 use giop_proto::{CloseReason, Event, IncomingLocate, IncomingRequest, ServeToken};
 use tokio::time::Sleep;
 
 use super::{Link, State, TAKEOVER, now};
 use crate::orb::OrbCore;
-use crate::poa::core::{Gate, PoaCore};
-use crate::poa::manager::Held;
 use crate::serve::Request;
-use crate::serve::adapter::Located;
 use crate::serve::entry::Entry;
-use crate::serve::request::{Outcome, ReplyTo};
-use crate::serve::running::{Running, SPARE_SLOTS, Shut};
-use crate::serve::waiting::{Until, Waiting};
+use crate::serve::request::Outcome;
+use crate::serve::running::{Running, SPARE_SLOTS};
+use crate::serve::waiting::Waiting;
 use crate::trace::{self, Way};
 
 /// Requests served, or time spent, before other tasks get their turn.
@@ -44,21 +38,21 @@ const REPLIES: usize = 64 * 1024;
 
 /// The driver of one link: a future that ends when the connection does.
 pub(crate) struct Driver {
-    link: Arc<Link>,
-    orb: Arc<OrbCore>,
+    pub(super) link: Arc<Link>,
+    pub(super) orb: Arc<OrbCore>,
     /// Among those that wait for `Orb::accept`.
-    number: u64,
-    running: Running,
+    pub(super) number: u64,
+    pub(super) running: Running,
     /// The object of the last request.
-    last: Option<Arc<Entry>>,
+    pub(super) last: Option<Arc<Entry>>,
     timer: Option<Pin<Box<Sleep>>>,
     /// The task has another waker than the timer knows.
     moved: bool,
     /// Requests that may not start yet.
-    waiting: Option<Box<Waiting>>,
+    pub(super) waiting: Option<Box<Waiting>>,
     /// Requests that are to be served together, and what came of them. Empty but for their memory.
-    together: VecDeque<IncomingRequest>,
-    outcomes: Vec<Outcome>,
+    pub(super) together: VecDeque<IncomingRequest>,
+    pub(super) outcomes: Vec<Outcome>,
     finished: Vec<ServeToken>,
 }
 
@@ -79,129 +73,6 @@ impl Driver {
             together: VecDeque::new(),
             outcomes: Vec::new(),
             finished: Vec::new(),
-        }
-    }
-
-    /// Starts a request. Called without the lock: a servant's code runs here.
-    fn serve(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) -> Option<Outcome> {
-        if incoming.announces() {
-            self.orb.learn_ways_back(&self.link);
-        }
-        if self.orb.is_holding(cx, self.number)
-            || self.waiting.as_ref().is_some_and(|waiting| waiting.is_for_all())
-        {
-            self.put_off(incoming, Until::Accepting);
-            return None;
-        }
-        if trace::wire_enabled() {
-            let octets = incoming.message();
-            trace::wire(Way::In, self.link.peer(), incoming.operation(), octets, octets.len());
-        }
-        let sets = Some(incoming.code_sets());
-        self.find(incoming.key());
-        let Some(entry) = &self.last else { return self.absent(cx, incoming) };
-        if self.waiting.as_ref().is_some_and(|waiting| waiting.is_for(&entry.poa)) {
-            let poa = Arc::clone(&entry.poa);
-            return self.closed(cx, &poa, incoming);
-        }
-        let shut = match self.running.enter(entry) {
-            Ok(entered) => {
-                if incoming.response() == ResponseFlags::Server {
-                    acknowledge(&self.link, &mut self.running, &incoming);
-                }
-                return self.running.start(cx, entry, entered, incoming, sets);
-            }
-            Err(shut) => shut,
-        };
-        let poa = Arc::clone(&entry.poa);
-        match shut {
-            Shut::Gone => self.absent(cx, incoming),
-            Shut::Closed => self.closed(cx, &poa, incoming),
-        }
-    }
-
-    /// There was no object of the key.
-    #[cold]
-    fn absent(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) -> Option<Outcome> {
-        let key = incoming.key();
-        let exception = match self.orb.adapter().locate(key) {
-            Located::Object(entry) if !entry.is_gone() => {
-                self.last = Some(entry);
-                return self.serve(cx, incoming);
-            }
-            Located::Missing(poa) => {
-                if !poa.is_open() || self.waiting.as_ref().is_some_and(|waiting| waiting.is_for(&poa)) {
-                    return self.closed(cx, &poa, incoming);
-                }
-                poa.nothing(|| self.orb.no_such_object(key))
-            }
-            Located::Object(_) => self.orb.no_such_object(key),
-            Located::Nowhere => self.orb.no_such_adapter(key),
-        };
-        Some(self.refuse(&incoming, exception))
-    }
-
-    /// Answers a request that does not get to a servant.
-    fn refuse(&mut self, incoming: &IncomingRequest, exception: SystemException) -> Outcome {
-        let mut to = ReplyTo::new(incoming);
-        // The server does not have it then.
-        to.wanted |= incoming.response() == ResponseFlags::Server;
-        to.system_exception(self.running.encoder(), exception)
-    }
-
-    /// The object's POA does not let requests start, or one of its manager's waits before this one.
-    #[cold]
-    fn closed(
-        &mut self,
-        cx: &mut Context<'_>,
-        poa: &Arc<PoaCore>,
-        incoming: IncomingRequest,
-    ) -> Option<Outcome> {
-        let limits = &self.orb.config.limits;
-        let waiting = self.waiting.as_ref().map_or(0, |waiting| waiting.len());
-        let held = Held::new(poa, incoming.message().len(), limits);
-        // One manager does not take all requests of a connection.
-        let held = held.filter(|_| waiting < limits.max_requests / 2);
-        let gate = held.as_ref().map_or_else(|| poa.gate(), |held| held.poll_gate(cx));
-        match (gate, held) {
-            (Gate::Active | Gate::Holding, Some(held)) => {
-                if gate == Gate::Active {
-                    // It opened meanwhile, but who waits before goes before.
-                    cx.waker().wake_by_ref();
-                }
-                self.put_off(incoming, Until::Open(held));
-                None
-            }
-            (gate, _) => Some(self.refuse(&incoming, gate.refusal())),
-        }
-    }
-
-    #[cold]
-    fn put_off(&mut self, incoming: IncomingRequest, until: Until) {
-        self.waiting.get_or_insert_default().push(incoming, until);
-    }
-
-    /// Has the requests served that need not wait any more, before what came after them.
-    #[cold]
-    fn take_up(&mut self, cx: &mut Context<'_>) {
-        let Some(waiting) = &mut self.waiting else { return };
-        let ready = waiting.poll(&self.orb, self.number, cx);
-        if waiting.len() == 0 {
-            self.waiting = None;
-        }
-        self.serve_first(ready.into_iter());
-    }
-
-    fn serve_first(&mut self, requests: impl DoubleEndedIterator<Item = IncomingRequest>) {
-        requests.rev().for_each(|incoming| self.together.push_front(incoming));
-    }
-
-    /// Makes the object of that key the last one. Most requests are for the object of the one before.
-    #[inline]
-    fn find(&mut self, key: &[u8]) {
-        let again = self.last.as_ref().is_some_and(|last| last.is_at(key) && !last.is_gone());
-        if !again {
-            self.last = self.orb.adapter().find(key);
         }
     }
 
@@ -322,14 +193,6 @@ impl Driver {
         (state, served)
     }
 
-    /// The caller gave up. Says whether the request is dropped, because it had not started.
-    fn cancel(&mut self, token: ServeToken) -> bool {
-        if let Some(at) = self.together.iter().position(|incoming| incoming.token() == token) {
-            return self.together.remove(at).is_some();
-        }
-        self.waiting.as_mut().is_some_and(|waiting| waiting.cancel(token)) || self.running.cancel(token)
-    }
-
     /// Serves the requests taken together, and queues their replies. Those whose replies would be too much for the socket stay.
     fn serve_together<'a>(&mut self, link: &'a Link, cx: &mut Context<'_>) -> MutexGuard<'a, State> {
         self.running.gather();
@@ -434,7 +297,9 @@ impl Driver {
             }
         }
         if self.waiting.is_some() {
+            drop(state);
             self.take_up(cx);
+            state = self.answer_all(&link, link.lock());
         }
         loop {
             state = link.settle(state, cx);
@@ -547,15 +412,6 @@ impl Driver {
         }
         if self.running.is_idle() { Poll::Ready(()) } else { Poll::Pending }
     }
-}
-
-/// Answers a oneway whose sender waits for the server, not for the servant.
-#[cold]
-fn acknowledge(link: &Link, running: &mut Running, incoming: &IncomingRequest) {
-    let mut encoder = running.encoder();
-    ReplyTo::new(incoming).received(&mut encoder);
-    link.lock().machine.acknowledge(incoming.token(), &mut encoder);
-    running.keep_encoder(encoder);
 }
 
 impl Future for Driver {

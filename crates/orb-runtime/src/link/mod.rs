@@ -9,6 +9,7 @@
 //! * **Low water.** Of a large message that comes in small pieces, the socket tells only when much of it is there.
 //! * **Timers.** The driver has one timer; a call whose deadline lies behind the armed one costs nothing.
 
+mod admission;
 mod call;
 mod driver;
 mod flow;

@@ -64,7 +64,7 @@ impl Orb {
     /// Takes the object out of service: calls get OBJECT_NOT_EXIST from now on, those under way go on. Gives `false` if
     /// the reference is not of an object active here.
     pub fn deactivate<R: Reference>(&self, reference: &R) -> bool {
-        reference.as_object().home().is_some_and(|entry| self.core.adapter().deactivate(&entry))
+        reference.as_object().home().is_some_and(|entry| self.core.deactivate(&entry, false))
     }
 
     /// [`deactivate`](Self::deactivate), then waits until its requests are done.

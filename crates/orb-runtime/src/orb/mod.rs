@@ -42,6 +42,7 @@ pub use shutdown::ShutdownReport;
 use crate::link::Link;
 use crate::poa::core::Gate;
 use crate::serve::adapter::{Adapter, Located};
+use crate::serve::entry::Entry;
 use crate::transport::{Sockets, Transport, TransportStats};
 
 /// An Object Request Broker: it makes references, calls objects and serves them.
@@ -274,9 +275,18 @@ impl OrbCore {
     /// Whether a request for the key would find an object, or may find one once it may start.
     pub(crate) fn may_be_here(&self, key: &[u8]) -> bool {
         match self.adapter.locate(key) {
-            Located::Object(entry) if !entry.is_gone() => true,
-            Located::Missing(poa) if poa.gate() == Gate::Holding => true,
+            Located::Object(entry) if !entry.is_gone() || entry.poa.makers.are_there() => true,
+            Located::Missing(poa, _) if poa.gate() == Gate::Holding || poa.makers.are_there() => true,
             _ => self.holding.load(Ordering::Acquire) && self.adapter.may_come(key),
+        }
+    }
+
+    /// Takes an object out of service; its servant activator ends it behind its last request. Says whether this is who did it.
+    pub(crate) fn deactivate(self: &Arc<Self>, entry: &Arc<Entry>, cleanup_in_progress: bool) -> bool {
+        if entry.poa.makers.are_there() {
+            entry.poa.unmake(self, entry, cleanup_in_progress)
+        } else {
+            self.adapter.deactivate(entry)
         }
     }
 

@@ -10,6 +10,7 @@ use super::policy::{
     BidirectionalPolicy, IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, LifespanPolicy,
     Policies, RequestProcessingPolicy, ServantRetentionPolicy,
 };
+use super::servants::{ServantActivator, ServantLocator};
 use crate::serve::Servant;
 
 /// Who chooses ids, as a type: see [`PoaBuilder`].
@@ -33,6 +34,12 @@ pub mod serving {
     /// Those, and a default servant for all others (RETAIN, USE_DEFAULT_SERVANT).
     #[derive(Debug)]
     pub enum MapOrDefault {}
+    /// Objects that were activated, and a servant activator for all others (RETAIN, USE_SERVANT_MANAGER).
+    #[derive(Debug)]
+    pub enum Activator {}
+    /// A servant locator (NON_RETAIN, USE_SERVANT_MANAGER).
+    #[derive(Debug)]
+    pub enum Locator {}
     /// A default servant (NON_RETAIN, USE_DEFAULT_SERVANT).
     #[derive(Debug)]
     pub enum DefaultOnly {}
@@ -57,9 +64,12 @@ pub struct PoaBuilder<Ids, Serving> {
     name: String,
     policies: Policies,
     manager: Choice,
-    servant: Option<Servant>,
+    finish: Option<Finish>,
     types: PhantomData<fn() -> (Ids, Serving)>,
 }
+
+/// What is set when the POA is there.
+type Finish = Box<dyn FnOnce(&Poa) -> Result<(), PoaError> + Send>;
 
 /// Whose manager the POA gets.
 enum Choice {
@@ -76,7 +86,7 @@ impl Poa {
             name: name.into(),
             policies: Policies::default(),
             manager: Choice::Parents,
-            servant: None,
+            finish: None,
             types: PhantomData,
         }
     }
@@ -84,8 +94,8 @@ impl Poa {
 
 impl<Ids, Serving> PoaBuilder<Ids, Serving> {
     fn becomes<I, S>(self) -> PoaBuilder<I, S> {
-        let Self { parent, name, policies, manager, servant, types: _ } = self;
-        PoaBuilder { parent, name, policies, manager, servant, types: PhantomData }
+        let Self { parent, name, policies, manager, finish, types: _ } = self;
+        PoaBuilder { parent, name, policies, manager, finish, types: PhantomData }
     }
 
     /// References are good for ever: in another run of the program too, if it listens at the same address and makes a POA of the same
@@ -125,8 +135,8 @@ impl<Ids, Serving> PoaBuilder<Ids, Serving> {
             Choice::Of(manager) => Some(manager),
         };
         let poa = self.parent.create(&self.name, self.policies, manager.as_ref().map(PoaManager::core))?;
-        if let Some(servant) = self.servant {
-            poa.set_servant(servant)?;
+        if let Some(finish) = self.finish {
+            finish(&poa)?;
         }
         Ok(poa)
     }
@@ -160,8 +170,47 @@ impl<Ids> PoaBuilder<Ids, serving::Map> {
     pub fn default_servant(mut self, servant: Servant) -> PoaBuilder<Ids, serving::MapOrDefault> {
         self.policies.id_uniqueness = IdUniquenessPolicy::Multiple;
         self.policies.request_processing = RequestProcessingPolicy::DefaultServant;
-        self.servant = Some(servant);
+        self.finish = Some(Box::new(move |poa| poa.set_servant(servant)));
         self.becomes()
+    }
+
+    /// Servants are made when the first request for their object comes (USE_SERVANT_MANAGER).
+    pub fn servant_activator(
+        mut self,
+        activator: impl ServantActivator,
+    ) -> PoaBuilder<Ids, serving::Activator> {
+        self.policies.request_processing = RequestProcessingPolicy::ServantManager;
+        self.finish = Some(Box::new(move |poa| poa.set_servant_activator(activator)));
+        self.becomes()
+    }
+
+    fn locator(mut self, locator: impl ServantLocator) -> PoaBuilder<Ids, serving::Locator> {
+        self.policies.request_processing = RequestProcessingPolicy::ServantManager;
+        self.policies.servant_retention = ServantRetentionPolicy::NonRetain;
+        self.finish = Some(Box::new(move |poa| poa.set_servant_locator(locator)));
+        self.becomes()
+    }
+}
+
+impl PoaBuilder<ids::System, serving::Map> {
+    /// A servant is found for each request (USE_SERVANT_MANAGER, NON_RETAIN).
+    pub fn servant_locator(self, locator: impl ServantLocator) -> PoaBuilder<ids::System, serving::Locator> {
+        self.locator(locator)
+    }
+}
+
+impl PoaBuilder<ids::User, serving::Map> {
+    /// A servant is found for each request (USE_SERVANT_MANAGER, NON_RETAIN).
+    pub fn servant_locator(self, locator: impl ServantLocator) -> PoaBuilder<ids::User, serving::Locator> {
+        self.locator(locator)
+    }
+}
+
+impl<Ids> PoaBuilder<Ids, serving::Activator> {
+    /// A servant may have several ids (MULTIPLE_ID).
+    pub fn multiple_ids(mut self) -> Self {
+        self.policies.id_uniqueness = IdUniquenessPolicy::Multiple;
+        self
     }
 }
 

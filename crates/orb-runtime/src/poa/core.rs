@@ -10,6 +10,7 @@ use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKi
 use tokio::sync::{Notify, Semaphore};
 
 use super::key::{PathBuf, Place};
+use super::making::Makers;
 use super::manager::ManagerCore;
 use super::map::ObjectMap;
 use super::policy::{
@@ -50,6 +51,7 @@ pub(crate) struct PoaCore {
     pub(crate) name: Box<str>,
     pub(crate) path: PathBuf,
     pub(crate) parent: Weak<PoaCore>,
+    pub(crate) makers: Makers,
     family: Mutex<Family>,
     /// The objects of servants of which programs have handles, by servant.
     servants: Mutex<HashMap<usize, Vec<Weak<Entry>>>>,
@@ -133,6 +135,7 @@ impl PoaCore {
             name,
             path,
             parent,
+            makers: Makers::default(),
             family: Mutex::default(),
             servants: Mutex::default(),
         });

@@ -74,6 +74,28 @@ impl PoaError {
             .into()
     }
 
+    /// A servant manager of the other kind.
+    pub(crate) fn wrong_manager(text: &str) -> Self {
+        SystemException::new(
+            SystemExceptionKind::ObjAdapter,
+            minor::OBJ_ADAPTER_NO_SERVANT_MANAGER,
+            CompletionStatus::No,
+        )
+        .because(text.to_owned())
+        .into()
+    }
+
+    /// A servant manager is set for good.
+    pub(crate) fn manager_is_set() -> Self {
+        SystemException::new(
+            SystemExceptionKind::BadInvOrder,
+            minor::BAD_INV_ORDER_MANAGER_SET,
+            CompletionStatus::No,
+        )
+        .because("the POA has a servant manager, and keeps it")
+        .into()
+    }
+
     /// The ORB has shut down.
     pub(crate) fn shut_down() -> Self {
         SystemException::new(

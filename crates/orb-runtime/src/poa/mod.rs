@@ -5,11 +5,14 @@ pub(crate) mod core;
 mod error;
 mod handle;
 pub(crate) mod key;
+mod locator;
+pub(crate) mod making;
 pub(crate) mod manager;
 pub(crate) mod map;
 mod object_id;
 mod objects;
 mod policy;
+pub(crate) mod servants;
 
 pub use builder::{PoaBuilder, ids, serving};
 pub use error::PoaError;
@@ -22,3 +25,4 @@ pub use policy::{
     InvalidPolicyValue, LifespanPolicy, Policies, Policy, RequestProcessingPolicy, ServantRetentionPolicy,
     ThreadModel, policy_id,
 };
+pub use servants::{ForwardRequest, Refusal, ServantActivator, ServantLocator};

@@ -6,24 +6,31 @@ use super::ObjectId;
 use super::error::PoaError;
 use super::handle::Poa;
 use super::key::Place;
+use super::locator::Located;
+use super::making::Making;
 use super::policy::{ImplicitActivationPolicy, LifespanPolicy, RequestProcessingPolicy};
+use super::servants::{ServantActivator, ServantLocator};
 use crate::reference::{ObjectRef, Reference};
-use crate::serve::entry::Entry;
+use crate::serve::entry::{Entry, RunMode};
 use crate::serve::{Servant, Serves};
 
 /// The end of an object: it is out of the map, and its requests under way go on. Dropping this changes nothing.
 #[derive(Debug)]
 pub struct Deactivation {
     entry: Arc<Entry>,
+    ended: Option<Making>,
 }
 
 impl Deactivation {
-    /// Waits until its requests are done.
+    /// Waits until its requests are done, and its servant activator has ended its servant.
     ///
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn completed(self) {
         self.entry.idle().await;
+        if let Some(ended) = self.ended {
+            let _ = ended.await;
+        }
     }
 }
 
@@ -84,10 +91,10 @@ impl Poa {
     pub fn deactivate_object(&self, id: &ObjectId) -> Result<Deactivation, PoaError> {
         self.needs(self.retains(), "deactivate_object", "RETAIN")?;
         let entry = self.entry(id.as_slice()).ok_or(PoaError::ObjectNotActive)?;
-        if !self.orb.adapter().deactivate(&entry) {
+        if !self.orb.deactivate(&entry, false) {
             return Err(PoaError::ObjectNotActive);
         }
-        Ok(Deactivation { entry })
+        Ok(Deactivation { ended: self.core.ending(&entry), entry })
     }
 
     /// A reference to an object that is not active yet, of an id of the POA's choice: `request().object_id()`, or
@@ -204,6 +211,54 @@ impl Poa {
         self.needs(self.uses_default(), "set_servant", "USE_DEFAULT_SERVANT")?;
         self.orb.adapter().set_default(&self.core, servant);
         Ok(())
+    }
+
+    /// Sets what makes servants when requests come.
+    ///
+    /// # Errors
+    /// [`WrongPolicy`](PoaError::WrongPolicy) without USE_SERVANT_MANAGER; `OBJ_ADAPTER` minor OMG 4 without RETAIN; `BAD_INV_ORDER` minor OMG 6 where
+    /// one is set.
+    #[doc(alias = "set_servant_manager")]
+    pub fn set_servant_activator(&self, activator: impl ServantActivator) -> Result<(), PoaError> {
+        self.needs(self.uses_manager(), "set_servant_manager", "USE_SERVANT_MANAGER")?;
+        if !self.retains() {
+            return Err(PoaError::wrong_manager("a POA with NON_RETAIN takes a servant locator"));
+        }
+        if self.core.makers.set(Arc::new(activator)) { Ok(()) } else { Err(PoaError::manager_is_set()) }
+    }
+
+    /// Sets what finds the servant for each request.
+    ///
+    /// # Errors
+    /// [`WrongPolicy`](PoaError::WrongPolicy) without USE_SERVANT_MANAGER; `OBJ_ADAPTER` minor OMG 4 without NON_RETAIN; `BAD_INV_ORDER` minor OMG 6 where
+    /// one is set.
+    #[doc(alias = "set_servant_manager")]
+    pub fn set_servant_locator(&self, locator: impl ServantLocator) -> Result<(), PoaError> {
+        self.needs(self.uses_manager(), "set_servant_manager", "USE_SERVANT_MANAGER")?;
+        if self.retains() {
+            return Err(PoaError::wrong_manager("a POA with RETAIN takes a servant activator"));
+        }
+        let _one_at_a_time = self.core.family();
+        if self.core.default.load().is_some() {
+            return Err(PoaError::manager_is_set());
+        }
+        let skeleton = Arc::new(Located(locator));
+        self.orb.adapter().set_default(&self.core, Servant { skeleton, mode: RunMode::default() });
+        Ok(())
+    }
+
+    /// Whether a servant activator or locator is set.
+    ///
+    /// # Errors
+    /// [`WrongPolicy`](PoaError::WrongPolicy) without USE_SERVANT_MANAGER.
+    #[doc(alias = "get_servant_manager")]
+    pub fn has_servant_manager(&self) -> Result<bool, PoaError> {
+        self.needs(self.uses_manager(), "get_servant_manager", "USE_SERVANT_MANAGER")?;
+        Ok(self.core.makers.are_there() || self.core.default.load().is_some())
+    }
+
+    fn uses_manager(&self) -> bool {
+        self.core.policies.request_processing == RequestProcessingPolicy::ServantManager
     }
 
     fn needs(&self, has: bool, operation: &'static str, policies: &'static str) -> Result<(), PoaError> {

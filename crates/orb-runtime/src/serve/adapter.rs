@@ -50,10 +50,10 @@ struct Slot<T> {
 }
 
 /// What a key leads to.
-pub(crate) enum Located {
+pub(crate) enum Located<'a> {
     Object(Arc<Entry>),
     /// The POA is there, no object of the id is.
-    Missing(Arc<PoaCore>),
+    Missing(Arc<PoaCore>, &'a [u8]),
     /// Not even the POA.
     Nowhere,
 }
@@ -238,12 +238,12 @@ impl Adapter {
     pub(crate) fn find(&self, key: &[u8]) -> Option<Arc<Entry>> {
         match self.locate(key) {
             Located::Object(entry) => Some(entry),
-            Located::Missing(_) | Located::Nowhere => None,
+            Located::Missing(..) | Located::Nowhere => None,
         }
     }
 
     /// What the key leads to.
-    pub(crate) fn locate(&self, key: &[u8]) -> Located {
+    pub(crate) fn locate<'a>(&self, key: &'a [u8]) -> Located<'a> {
         let (poa, id) = match Key::parse(key) {
             Ok(Key::Active { place, .. }) => {
                 let held = self.slots.get(place.index as usize).map(|slot| slot.held.load());
@@ -256,12 +256,13 @@ impl Adapter {
                 (self.persistent.pin().get(path.as_slice()).map(Arc::clone), id)
             }
             Ok(Key::Plain(id)) => {
-                return found(&self.plain, id).unwrap_or_else(|| Located::Missing(Arc::clone(&self.plain)));
+                return found(&self.plain, id)
+                    .unwrap_or_else(|| Located::Missing(Arc::clone(&self.plain), id));
             }
             Ok(Key::Transient { .. } | Key::Layered { .. }) | Err(_) => (None, key),
         };
         let Some(poa) = poa else { return Located::Nowhere };
-        found(&poa, id).unwrap_or(Located::Missing(poa))
+        found(&poa, id).unwrap_or(Located::Missing(poa, id))
     }
 
     fn poa_at(&self, place: Place) -> Option<Arc<PoaCore>> {
@@ -320,6 +321,7 @@ impl Adapter {
     pub(crate) fn set_default(&self, poa: &Arc<PoaCore>, servant: Servant) {
         self.note(&*servant.skeleton);
         let entry = Entry::shared(&poa.prefix, Arc::clone(poa), (servant.skeleton, servant.mode));
+        // Whoever looks finds the one or the other.
         if let Some(before) = poa.default.swap(Some(Arc::new(entry))) {
             before.retire();
         }
@@ -330,7 +332,12 @@ impl Adapter {
         !matches!(Key::parse(key), Ok(Key::Active { .. }) | Err(_))
     }
 
-    /// Takes an object out of the map. Requests under way go on.
+    /// An object is out of the map that has a servant activator.
+    pub(crate) fn note_retired(&self) {
+        self.active.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Takes an object out of the map that has no servant activator. Requests under way go on.
     pub(crate) fn deactivate(&self, entry: &Entry) -> bool {
         if !entry.retire() {
             return false;
@@ -371,7 +378,7 @@ impl Adapter {
     }
 }
 
-fn found(poa: &PoaCore, id: &[u8]) -> Option<Located> {
+fn found<'a>(poa: &PoaCore, id: &[u8]) -> Option<Located<'a>> {
     poa.find(id).map(Located::Object)
 }
 

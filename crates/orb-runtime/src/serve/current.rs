@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use super::entry::Entry;
 use super::skeleton::Servant;
 use crate::orb::{Orb, OrbCore};
-use crate::poa::Poa;
+use crate::poa::{ForwardRequest, Poa};
 use crate::reference::{ObjectRef, Reference};
 use crate::transport::Peer;
 
@@ -62,11 +62,19 @@ struct Info {
     deadline: Option<Instant>,
     cancelled: AtomicBool,
     cancel: Notify,
-    reply_contexts: Mutex<Vec<ServiceContext>>,
-    /// Spares the lock where no context was set.
-    has_reply_contexts: AtomicBool,
+    extras: Mutex<Extras>,
+    /// Spares the lock where nothing was set.
+    has_extras: AtomicBool,
     /// Room for the headers of large requests.
     headers: BytesMut,
+}
+
+/// What few requests have.
+#[derive(Default)]
+pub(crate) struct Extras {
+    pub(crate) contexts: Vec<ServiceContext>,
+    pub(crate) forward: Option<ForwardRequest>,
+    servant: Option<Servant>,
 }
 
 struct Target {
@@ -89,8 +97,8 @@ impl Request {
             deadline: None,
             cancelled: AtomicBool::new(false),
             cancel: Notify::new(),
-            reply_contexts: Mutex::new(Vec::new()),
-            has_reply_contexts: AtomicBool::new(false),
+            extras: Mutex::default(),
+            has_extras: AtomicBool::new(false),
             headers: BytesMut::new(),
         };
         Self { info: Arc::new(info) }
@@ -115,9 +123,9 @@ impl Request {
         let arguments = incoming.take_arguments(&mut info.headers);
         info.target = Some(Target { entry, source: Source::Wire(incoming) });
         *info.cancelled.get_mut() = false;
-        if std::mem::take(info.has_reply_contexts.get_mut()) {
+        if std::mem::take(info.has_extras.get_mut()) {
             // Of a request that had no reply to put them into.
-            info.reply_contexts.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+            *info.extras.get_mut().unwrap_or_else(PoisonError::into_inner) = Extras::default();
         }
         arguments
     }
@@ -190,11 +198,28 @@ impl Request {
         &self.info.orb
     }
 
-    pub(crate) fn take_reply_contexts(&self) -> Vec<ServiceContext> {
-        if !self.info.has_reply_contexts.swap(false, Ordering::Relaxed) {
-            return Vec::new();
+    /// What the reply is to have, or to be.
+    #[inline]
+    pub(crate) fn take_extras(&self) -> Extras {
+        if !self.info.has_extras.swap(false, Ordering::Relaxed) {
+            return Extras::default();
         }
-        std::mem::take(&mut *self.reply_contexts())
+        std::mem::take(&mut *self.extras())
+    }
+
+    /// The servant that a locator gave for this request.
+    pub(crate) fn set_servant(&self, servant: Servant) {
+        self.extras().servant = Some(servant);
+        self.info.has_extras.store(true, Ordering::Relaxed);
+    }
+
+    /// The reply becomes one that says where the object is, whatever the operation returns: the caller makes the call there, and, as long as that
+    /// answers, those that follow. A oneway whose caller does not wait for it is lost.
+    ///
+    /// Source clause: "GIOP Message Formats / Reply Message" (`LOCATION_FORWARD`).
+    pub fn forward(&self, forward: ForwardRequest) {
+        self.extras().forward = Some(forward);
+        self.info.has_extras.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn cancel(&self) {
@@ -251,6 +276,11 @@ impl Request {
     #[must_use]
     #[doc(alias = "get_servant")]
     pub fn servant(&self) -> Option<Servant> {
+        if self.info.has_extras.load(Ordering::Relaxed)
+            && let Some(servant) = &self.extras().servant
+        {
+            return Some(servant.clone());
+        }
         let entry = &self.info.target.as_ref()?.entry;
         Some(Servant { skeleton: Arc::clone(&entry.skeleton), mode: entry.mode })
     }
@@ -301,10 +331,10 @@ impl Request {
 
     /// Adds a service context to the reply, in place of one with the same id.
     pub fn set_reply_context(&self, context: ServiceContext) {
-        let mut contexts = self.reply_contexts();
-        contexts.retain(|other| other.id != context.id);
-        contexts.push(context);
-        self.info.has_reply_contexts.store(true, Ordering::Relaxed);
+        let mut extras = self.extras();
+        extras.contexts.retain(|other| other.id != context.id);
+        extras.contexts.push(context);
+        self.info.has_extras.store(true, Ordering::Relaxed);
     }
 
     /// Whether the caller cancelled the request or its connection is gone.
@@ -326,8 +356,8 @@ impl Request {
         }
     }
 
-    fn reply_contexts(&self) -> std::sync::MutexGuard<'_, Vec<ServiceContext>> {
-        self.info.reply_contexts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn extras(&self) -> std::sync::MutexGuard<'_, Extras> {
+        self.info.extras.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

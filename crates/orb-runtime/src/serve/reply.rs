@@ -16,11 +16,18 @@ pub(crate) struct ReplyBuffer {
     encoder: Encoder,
     /// Where long replies may go before they are whole.
     link: Option<Arc<Link>>,
+    /// Not this one.
+    whole: bool,
 }
 
 impl ReplyBuffer {
     pub(crate) fn new(link: Option<Arc<Link>>) -> Box<Self> {
-        Box::new(Self { encoder: Encoder::new(ByteOrder::NATIVE, Version::V1_2), link })
+        Box::new(Self { encoder: Encoder::new(ByteOrder::NATIVE, Version::V1_2), link, whole: false })
+    }
+
+    /// The next reply is sent as a whole, however long it is.
+    pub(crate) fn stay_whole(&mut self) {
+        self.whole = true;
     }
 
     /// Encodes the results behind the header of a reply. Where they have a long run of structs, they are measured first, and then
@@ -32,8 +39,9 @@ impl ReplyBuffer {
         size_at: usize,
         results: impl Fn(&mut Encoder) -> Result<(), EncodeError>,
     ) -> Result<bool, EncodeError> {
-        let Self { encoder, link } = self;
-        let Some(link) = link.as_ref().filter(|link| link.flows()) else {
+        let Self { encoder, link, whole } = self;
+        let whole = std::mem::take(whole);
+        let Some(link) = link.as_ref().filter(|link| !whole && link.flows()) else {
             return results(encoder).map(|()| false);
         };
         let begun = encoder.mark();

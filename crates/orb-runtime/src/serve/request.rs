@@ -12,10 +12,11 @@ use giop_codec::ior::Ior;
 use giop_codec::{DecodeError, EncodeError, Version};
 use giop_proto::{Arguments, IncomingRequest, ServeToken};
 
-use super::current::Request;
+use super::current::{Extras, Request};
 use super::reply::ReplyBuffer;
 use super::skeleton::UserException;
 use crate::link::Link;
+use crate::poa::{ForwardRequest, Refusal};
 
 /// A request that waits to be served: its message, the buffer of its reply and what `zorb::request()` tells of it.
 #[derive(Debug)]
@@ -95,6 +96,15 @@ impl ServerRequest {
         outcome
     }
 
+    /// No servant serves it: the exception, or where the object is.
+    #[cold]
+    pub(crate) fn refuse(self, refusal: Refusal) -> Outcome {
+        match refusal {
+            Refusal::System(exception) => self.system_exception(exception),
+            Refusal::Forward(forward) => self.to.forward(self.encoder, &forward),
+        }
+    }
+
     /// A system exception.
     #[cold]
     pub fn system_exception(self, exception: SystemException) -> Outcome {
@@ -159,7 +169,10 @@ impl ServerRequest {
         if !to.wanted {
             return to.nothing(self.encoder);
         }
-        let contexts = self.current.take_reply_contexts();
+        let Extras { contexts, forward, .. } = self.current.take_extras();
+        if let Some(forward) = forward {
+            return to.forward(self.encoder, &forward);
+        }
         match to.put(&mut self.encoder, status, &contexts, encode) {
             Ok(()) => Outcome { token: to.token, encoder: self.encoder, failed: None },
             Err(error) => {
@@ -213,6 +226,36 @@ impl ReplyTo {
             self.put(&mut encoder, ReplyStatus::SystemException, &[], |e| exception.encode(e)).is_ok();
         debug_assert!(written, "an id and two numbers always encode");
         Outcome { token: self.token, encoder, failed: None }
+    }
+
+    /// The same where the request's own encoder is gone.
+    #[cold]
+    pub(crate) fn failed(self, exception: SystemException) -> Outcome {
+        self.system_exception(ReplyBuffer::new(None), exception)
+    }
+
+    /// A reply that says where the object is.
+    #[cold]
+    pub(crate) fn forward(self, mut encoder: Box<ReplyBuffer>, forward: &ForwardRequest) -> Outcome {
+        if !self.wanted {
+            let lost =
+                "a oneway is forwarded, whose caller is not told: take SyncScope::Target to have it follow";
+            let lost = SystemException::new(
+                SystemExceptionKind::Transient,
+                minor::TRANSIENT_DISCARDED,
+                CompletionStatus::No,
+            )
+            .because(lost);
+            return self.system_exception(encoder, lost);
+        }
+        let status = match forward.permanent && self.version >= Version::V1_2 {
+            true => ReplyStatus::LocationForwardPerm,
+            false => ReplyStatus::LocationForward,
+        };
+        match self.put(&mut encoder, status, &[], |e| forward.to.encode(e)) {
+            Ok(()) => Outcome { token: self.token, encoder, failed: None },
+            Err(error) => self.system_exception(encoder, error.system(CompletionStatus::No)),
+        }
     }
 
     /// Encodes a whole reply message; one that has left already leaves the encoder empty.

@@ -4,10 +4,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use futures_util::FutureExt;
 use giop_proto::{IncomingRequest, ServeToken};
 
 use crate::orb::OrbCore;
+use crate::poa::Refusal;
 use crate::poa::core::{Gate, PoaCore};
+use crate::poa::making::Making;
 use crate::poa::manager::Held;
 
 /// What a request waits for.
@@ -16,6 +19,10 @@ pub(crate) enum Until {
     Accepting,
     /// A POA manager that holds.
     Open(Held),
+    /// A step of the object, which its POA's servant activator makes or ends.
+    Made(Held, Making),
+    /// Earlier requests for the same object, which wait.
+    Turn(Held),
 }
 
 struct Waits {
@@ -50,28 +57,33 @@ impl Waiting {
         self.requests.iter().any(|waits| waits.until.is_for(poa))
     }
 
+    /// Whether one waits for that object, so that a later one may not overtake it.
+    pub(crate) fn is_for_object(&self, poa: &Arc<PoaCore>, key: &[u8]) -> bool {
+        self.requests.iter().any(|waits| waits.is_for_object(poa, key))
+    }
+
     /// Gives up one.
     pub(crate) fn cancel(&mut self, token: ServeToken) -> bool {
         let at = self.requests.iter().position(|waits| waits.incoming.token() == token);
         at.is_some_and(|at| self.requests.remove(at).is_some())
     }
 
-    /// The requests that need not wait any more, in order; `number` is the connection's.
+    /// The requests that need not wait any more, in order, those with what they get that are not served; `number` is the
+    /// connection's.
     pub(crate) fn poll(
         &mut self,
         orb: &OrbCore,
         number: u64,
         cx: &mut Context<'_>,
-    ) -> VecDeque<IncomingRequest> {
+    ) -> VecDeque<(IncomingRequest, Option<Refusal>)> {
         let mut ready = VecDeque::new();
         let mut left: VecDeque<Waits> = VecDeque::new();
-        for waits in self.requests.drain(..) {
+        for mut waits in self.requests.drain(..) {
             // One that became ready between two looks does not overtake.
-            let behind = left.iter().any(|other| waits.until.is_behind(&other.until));
-            if behind || waits.until.poll(orb, number, cx).is_pending() {
-                left.push_back(waits);
-            } else {
-                ready.push_back(waits.incoming);
+            let behind = left.iter().any(|other| waits.is_behind(other));
+            match if behind { Poll::Pending } else { waits.until.poll(orb, number, cx) } {
+                Poll::Pending => left.push_back(waits),
+                Poll::Ready(refusal) => ready.push_back((waits.incoming, refusal)),
             }
         }
         self.requests = left;
@@ -79,27 +91,43 @@ impl Waiting {
     }
 }
 
-impl Until {
-    fn is_for(&self, poa: &PoaCore) -> bool {
-        match self {
-            Self::Accepting => true,
-            Self::Open(held) => Arc::ptr_eq(&held.poa().manager, &poa.manager),
+impl Waits {
+    fn is_for_object(&self, poa: &Arc<PoaCore>, key: &[u8]) -> bool {
+        match &self.until {
+            Until::Made(held, _) | Until::Turn(held) => {
+                Arc::ptr_eq(held.poa(), poa) && self.incoming.key() == key
+            }
+            Until::Accepting | Until::Open(_) => false,
         }
     }
 
     fn is_behind(&self, other: &Self) -> bool {
-        match (self, other) {
-            (_, Self::Accepting) => true,
-            (Self::Open(held), other) => other.is_for(held.poa()),
-            _ => false,
+        match &self.until {
+            Until::Accepting => matches!(other.until, Until::Accepting),
+            Until::Open(held) | Until::Made(held, _) | Until::Turn(held) => {
+                other.until.is_for(held.poa()) || other.is_for_object(held.poa(), self.incoming.key())
+            }
+        }
+    }
+}
+
+impl Until {
+    /// Whether all of that POA's manager wait behind it.
+    fn is_for(&self, poa: &PoaCore) -> bool {
+        match self {
+            Self::Accepting => true,
+            Self::Open(held) => Arc::ptr_eq(&held.poa().manager, &poa.manager),
+            Self::Made(..) | Self::Turn(_) => false,
         }
     }
 
-    fn poll(&self, orb: &OrbCore, number: u64, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll(&mut self, orb: &OrbCore, number: u64, cx: &mut Context<'_>) -> Poll<Option<Refusal>> {
         let waits = match self {
             Self::Accepting => orb.is_holding(cx, number),
             Self::Open(held) => held.poll_gate(cx) == Gate::Holding,
+            Self::Made(_, making) => return making.poll_unpin(cx).map(Result::err),
+            Self::Turn(_) => false,
         };
-        if waits { Poll::Pending } else { Poll::Ready(()) }
+        if waits { Poll::Pending } else { Poll::Ready(None) }
     }
 }

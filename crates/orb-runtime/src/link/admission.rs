@@ -1,0 +1,216 @@
+//! Which requests start now, which wait, and which are refused.
+
+use std::sync::Arc;
+use std::task::Context;
+
+use giop_codec::exception::SystemException;
+use giop_codec::giop::ResponseFlags;
+use giop_proto::{IncomingRequest, ServeToken};
+
+use super::Link;
+use super::driver::Driver;
+use crate::poa::Refusal;
+use crate::poa::core::{Gate, PoaCore};
+use crate::poa::manager::Held;
+use crate::serve::adapter::Located;
+use crate::serve::request::{Outcome, ReplyTo};
+use crate::serve::running::{Running, Shut};
+use crate::serve::waiting::Until;
+use crate::trace::{self, Way};
+
+impl Driver {
+    /// Starts a request. Called without the lock: a servant's code runs here.
+    pub(super) fn serve(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) -> Option<Outcome> {
+        if incoming.announces() {
+            self.orb.learn_ways_back(&self.link);
+        }
+        if self.orb.is_holding(cx, self.number)
+            || self.waiting.as_ref().is_some_and(|waiting| waiting.is_for_all())
+        {
+            self.put_off(incoming, Until::Accepting);
+            return None;
+        }
+        if trace::wire_enabled() {
+            let octets = incoming.message();
+            trace::wire(Way::In, self.link.peer(), incoming.operation(), octets, octets.len());
+        }
+        let sets = Some(incoming.code_sets());
+        self.find(incoming.key());
+        let Some(entry) = &self.last else { return self.absent(cx, incoming) };
+        if let Some(waiting) = &self.waiting {
+            let poa = Arc::clone(&entry.poa);
+            if waiting.is_for(&poa) {
+                return self.closed(cx, &poa, incoming);
+            }
+            if waiting.is_for_object(&poa, incoming.key()) {
+                return self.wait_for(cx, &poa, Until::Turn, incoming);
+            }
+        }
+        let shut = match self.running.enter(entry) {
+            Ok(entered) => {
+                if incoming.response() == ResponseFlags::Server {
+                    acknowledge(&self.link, &mut self.running, &incoming);
+                }
+                return self.running.start(cx, entry, entered, incoming, sets);
+            }
+            Err(shut) => shut,
+        };
+        let poa = Arc::clone(&entry.poa);
+        match shut {
+            Shut::Gone => self.absent(cx, incoming),
+            Shut::Closed => self.closed(cx, &poa, incoming),
+        }
+    }
+
+    /// There was no object of the key.
+    #[cold]
+    fn absent(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) -> Option<Outcome> {
+        let key = incoming.key();
+        let exception = match self.orb.adapter().locate(key) {
+            Located::Object(entry) if !entry.is_gone() => {
+                self.last = Some(entry);
+                return self.serve(cx, incoming);
+            }
+            Located::Missing(poa, id) => {
+                if !poa.is_open() || self.waiting.as_ref().is_some_and(|waiting| waiting.is_for(&poa)) {
+                    return self.closed(cx, &poa, incoming);
+                }
+                match poa.make(&self.orb, id) {
+                    Ok(Some(making)) => {
+                        return self.wait_for(cx, &poa, |held| Until::Made(held, making), incoming);
+                    }
+                    Ok(None) => poa.nothing(|| self.orb.no_such_object(key)),
+                    Err(exception) => exception,
+                }
+            }
+            // It is on its way out, and the next may come behind it.
+            Located::Object(entry) => match entry.poa.make(&self.orb, entry.id()) {
+                Ok(Some(making)) => {
+                    return self.wait_for(cx, &entry.poa, |held| Until::Made(held, making), incoming);
+                }
+                Ok(None) => self.orb.no_such_object(key),
+                Err(exception) => exception,
+            },
+            Located::Nowhere => self.orb.no_such_adapter(key),
+        };
+        Some(self.refuse(&incoming, exception))
+    }
+
+    /// The object's servant activator is at it, or earlier requests wait for that.
+    fn wait_for(
+        &mut self,
+        cx: &mut Context<'_>,
+        poa: &Arc<PoaCore>,
+        until: impl FnOnce(Held) -> Until,
+        incoming: IncomingRequest,
+    ) -> Option<Outcome> {
+        match self.hold(poa, &incoming) {
+            Some(held) => {
+                // So that the step is looked at, which wakes this task when it is done.
+                cx.waker().wake_by_ref();
+                self.put_off(incoming, until(held));
+                None
+            }
+            None => Some(self.refuse(&incoming, Gate::Holding.refusal())),
+        }
+    }
+
+    /// A place for a request that waits.
+    fn hold(&self, poa: &Arc<PoaCore>, incoming: &IncomingRequest) -> Option<Held> {
+        let limits = &self.orb.config.limits;
+        let waiting = self.waiting.as_ref().map_or(0, |waiting| waiting.len());
+        // What waits for one manager does not take all requests of a connection.
+        Held::new(poa, incoming.message().len(), limits).filter(|_| waiting < limits.max_requests / 2)
+    }
+
+    /// Answers a request that does not get to a servant.
+    fn refuse(&mut self, incoming: &IncomingRequest, exception: SystemException) -> Outcome {
+        let mut to = ReplyTo::new(incoming);
+        // The server does not have it then.
+        to.wanted |= incoming.response() == ResponseFlags::Server;
+        to.system_exception(self.running.encoder(), exception)
+    }
+
+    /// The object's POA does not let requests start, or one of its manager's waits before this one.
+    #[cold]
+    fn closed(
+        &mut self,
+        cx: &mut Context<'_>,
+        poa: &Arc<PoaCore>,
+        incoming: IncomingRequest,
+    ) -> Option<Outcome> {
+        let held = self.hold(poa, &incoming);
+        let gate = held.as_ref().map_or_else(|| poa.gate(), |held| held.poll_gate(cx));
+        match (gate, held) {
+            (Gate::Active | Gate::Holding, Some(held)) => {
+                if gate == Gate::Active {
+                    // It opened meanwhile, but who waits before goes before.
+                    cx.waker().wake_by_ref();
+                }
+                self.put_off(incoming, Until::Open(held));
+                None
+            }
+            (gate, _) => Some(self.refuse(&incoming, gate.refusal())),
+        }
+    }
+
+    #[cold]
+    fn put_off(&mut self, incoming: IncomingRequest, until: Until) {
+        self.waiting.get_or_insert_default().push(incoming, until);
+    }
+
+    /// Has the requests served that need not wait any more, before what came after them.
+    #[cold]
+    pub(super) fn take_up(&mut self, cx: &mut Context<'_>) {
+        let Some(waiting) = &mut self.waiting else { return };
+        let ready = waiting.poll(&self.orb, self.number, cx);
+        if waiting.len() == 0 {
+            self.waiting = None;
+        }
+        let mut first = Vec::new();
+        for (incoming, refusal) in ready {
+            match refusal {
+                None => first.push(incoming),
+                Some(Refusal::System(exception)) => {
+                    let outcome = self.refuse(&incoming, exception);
+                    self.outcomes.push(outcome);
+                }
+                Some(Refusal::Forward(forward)) => {
+                    let outcome = ReplyTo::new(&incoming).forward(self.running.encoder(), &forward);
+                    self.outcomes.push(outcome);
+                }
+            }
+        }
+        self.serve_first(first.into_iter());
+    }
+
+    pub(super) fn serve_first(&mut self, requests: impl DoubleEndedIterator<Item = IncomingRequest>) {
+        requests.rev().for_each(|incoming| self.together.push_front(incoming));
+    }
+
+    /// Makes the object of that key the last one. Most requests are for the object of the one before.
+    #[inline]
+    fn find(&mut self, key: &[u8]) {
+        let again = self.last.as_ref().is_some_and(|last| last.is_at(key) && !last.is_gone());
+        if !again {
+            self.last = self.orb.adapter().find(key);
+        }
+    }
+
+    /// The caller gave up. Says whether the request is dropped, because it had not started.
+    pub(super) fn cancel(&mut self, token: ServeToken) -> bool {
+        if let Some(at) = self.together.iter().position(|incoming| incoming.token() == token) {
+            return self.together.remove(at).is_some();
+        }
+        self.waiting.as_mut().is_some_and(|waiting| waiting.cancel(token)) || self.running.cancel(token)
+    }
+}
+
+/// Answers a oneway whose sender waits for the server, not for the servant.
+#[cold]
+fn acknowledge(link: &Link, running: &mut Running, incoming: &IncomingRequest) {
+    let mut encoder = running.encoder();
+    ReplyTo::new(incoming).received(&mut encoder);
+    link.lock().machine.acknowledge(incoming.token(), &mut encoder);
+    running.keep_encoder(encoder);
+}

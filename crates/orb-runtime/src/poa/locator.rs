@@ -1,0 +1,79 @@
+//! A servant locator as the servant of all objects of its POA.
+
+use std::any::Any;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_util::FutureExt;
+
+use super::ObjectId;
+use super::servants::{Refusal, ServantLocator};
+use crate::serve::request::{OBJECT_ID, Outcome, panicked};
+use crate::serve::{DispatchSlot, ServerRequest, Skeleton};
+
+/// Serves each request by the servant that the locator gives for it. A request takes two boxes more than one of an active object.
+pub(super) struct Located<L>(pub(super) L);
+
+impl<L: ServantLocator> Skeleton for Located<L> {
+    fn repository_ids(&self) -> &'static [&'static str] {
+        &[OBJECT_ID]
+    }
+
+    fn dispatch(self: Arc<Self>, request: ServerRequest, slot: &mut DispatchSlot) {
+        slot.set(async move { self.serve(request).await });
+    }
+
+    /// No servant is known before a request is there: collocated calls come as requests too.
+    fn local(self: Arc<Self>, _: &mut dyn Any) {}
+}
+
+impl<L: ServantLocator> Located<L> {
+    async fn serve(&self, request: ServerRequest) -> Outcome {
+        let current = request.current.clone();
+        let Some(poa) = current.poa() else { return request.refuse(no_poa()) };
+        let id = ObjectId::from(current.object_id());
+        let operation = current.operation().to_owned();
+        let found = AssertUnwindSafe(self.0.preinvoke(&id, &poa, &operation)).catch_unwind().await;
+        let (servant, cookie) = match found {
+            Ok(Ok(found)) => found,
+            Ok(Err(refusal)) => return request.refuse(refusal),
+            Err(panic) => return request.refuse(panicked(&*panic).into()),
+        };
+        current.set_servant(servant.clone());
+        let mut request = request;
+        // It must not leave in pieces before `postinvoke` has seen it.
+        request.encoder.stay_whole();
+        let to = request.to;
+        let mut slot = DispatchSlot::new();
+        let skeleton = Arc::clone(&servant.skeleton);
+        let started = catch_unwind(AssertUnwindSafe(|| skeleton.dispatch(request, &mut slot)));
+        let outcome = match started {
+            Ok(()) => {
+                let mut poll = |cx: &mut Context<'_>| match catch_unwind(AssertUnwindSafe(|| {
+                    current.enter(|| slot.poll(cx))
+                })) {
+                    Ok(poll) => poll,
+                    Err(panic) => Poll::Ready(to.failed(panicked(&*panic))),
+                };
+                poll_fn(&mut poll).await
+            }
+            Err(panic) => to.failed(panicked(&*panic)),
+        };
+        let after = self.0.postinvoke(&id, &poa, &operation, cookie, servant);
+        match AssertUnwindSafe(after).catch_unwind().await {
+            Ok(Ok(())) => outcome,
+            Ok(Err(exception)) => to.failed(exception),
+            Err(panic) => to.failed(panicked(&*panic)),
+        }
+    }
+}
+
+#[cold]
+fn no_poa() -> Refusal {
+    use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+    let exception =
+        SystemException::new(SystemExceptionKind::Internal, MinorCode::NONE, CompletionStatus::No);
+    exception.because("a request without a POA").into()
+}
