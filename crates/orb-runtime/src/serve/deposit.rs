@@ -277,3 +277,21 @@ impl<T> Error for DepositError<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // clause: exc.kind.no_resources
+    #[test]
+    fn a_target_that_can_take_no_more_is_no_resources_and_the_stream_fails_as_it_did() {
+        let full = DepositError::refused(Box::new(()), 7, io::ErrorKind::StorageFull.into());
+        let raised = SystemException::from(full);
+        assert_eq!(
+            (raised.kind, raised.completed),
+            (SystemExceptionKind::NoResources, CompletionStatus::Maybe)
+        );
+        let broken = refusal(SystemExceptionKind::CommFailure, "it broke off".to_owned());
+        assert_eq!(SystemException::from(DepositError::<()>::broken(None, 7, broken.clone())), broken);
+    }
+}
