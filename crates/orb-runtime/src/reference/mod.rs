@@ -1,8 +1,10 @@
 //! Object references.
 
+mod equivalence;
 mod local;
 mod object;
 mod operations;
+mod persist;
 mod resolve;
 
 use std::fmt;
@@ -122,10 +124,38 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
         operations::flush(self.as_object())
     }
 
-    /// Whether both surely mean the same object: the same addresses and key. `false` proves nothing. The server is not
-    /// asked.
+    /// Whether both surely mean the same object: the key of their first profiles is the same, and one of their addresses. `false` proves
+    /// nothing. The server is not asked.
     fn is_equivalent<R: Reference>(&self, other: &R) -> bool {
         self.as_object().same_place(other.as_object())
+    }
+
+    /// A number from 0 to `max` that is the same for references that are [equivalent](Self::is_equivalent), in every process: for tables
+    /// that are kept.
+    ///
+    /// `Hash` and `==` are stricter: they compare the references octet for octet.
+    #[doc(alias = "_hash")]
+    fn equivalence_hash(&self, max: u32) -> u32 {
+        let hash = self.as_object().place_hash();
+        // At most `max`.
+        (hash % (u64::from(max) + 1)) as u32
+    }
+
+    /// A URL of the object that people can read, with all its addresses; `None` where it has no address that a URL can hold.
+    ///
+    /// It names neither the interface, which is asked for by whoever resolves it, nor what else the reference says: without the
+    /// server's code sets text is in ISO 8859-1. The stringified reference (`Display`) holds all.
+    ///
+    /// ```
+    /// # use orb_runtime::{ObjectRef, Orb, Reference};
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let orb = Orb::builder().build().await.unwrap();
+    /// let object: ObjectRef = orb.resolve("corbaloc::1.2@example.org/NameService").await.unwrap();
+    /// assert_eq!(object.to_corbaloc().unwrap(), "corbaloc:iiop:1.2@example.org:2809/NameService");
+    /// # });
+    /// ```
+    fn to_corbaloc(&self) -> Option<String> {
+        self.as_object().corbaloc().map(|url| url.to_string())
     }
 
     /// The interoperable reference behind it.

@@ -235,7 +235,8 @@ impl ObjectRef {
         }
     }
 
-    fn own_profiles(&self) -> &[IiopProfile] {
+    /// The reference's own profiles.
+    pub(super) fn own_profiles(&self) -> &[IiopProfile] {
         self.core.profiles.get_or_init(|| profiles(&self.core.ior).collect())
     }
 
@@ -280,19 +281,6 @@ impl ObjectRef {
     pub(crate) fn unbind(&self, used: &Arc<Binding>) {
         if self.core.binding.load().as_ref().is_some_and(|current| Arc::ptr_eq(current, used)) {
             self.core.binding.store(None);
-        }
-    }
-
-    pub(crate) fn same_place(&self, other: &Self) -> bool {
-        if Arc::ptr_eq(&self.core, &other.core) {
-            return true;
-        }
-        if let (Some(a), Some(b)) = (&self.core.own, &other.core.own) {
-            return a.key == b.key && Arc::ptr_eq(self.orb(), other.orb());
-        }
-        match (self.own_profiles().first(), other.own_profiles().first()) {
-            (Some(a), Some(b)) => a.host == b.host && a.port == b.port && a.object_key == b.object_key,
-            _ => false,
         }
     }
 }

@@ -1,0 +1,155 @@
+//! Which references surely mean the same object.
+
+use std::sync::Arc;
+
+use giop_codec::ior::IiopProfile;
+
+use super::ObjectRef;
+
+impl ObjectRef {
+    /// Whether both surely mean the same object: the key of their first profiles is the same, and so is one of the addresses under
+    /// which either of them has that key.
+    pub(crate) fn same_place(&self, other: &Self) -> bool {
+        if std::ptr::eq(self.ior(), other.ior()) {
+            return true;
+        }
+        if let (Some(a), Some(b)) = (self.own_key(), other.own_key()) {
+            return a == b && Arc::ptr_eq(self.orb(), other.orb());
+        }
+        let (Some(key), Some(other_key)) = (self.first_key(), other.first_key()) else { return false };
+        key == other_key && self.places(key).any(|place| other.places(key).any(|there| there == place))
+    }
+
+    /// A number that equivalent references have in common, the same in every process. It is made of the key alone: equivalent
+    /// references may name different addresses.
+    pub(crate) fn place_hash(&self) -> u64 {
+        let octets = self.own_key().or_else(|| self.first_key()).unwrap_or_default();
+        // FNV-1a.
+        octets.iter().fold(0xcbf2_9ce4_8422_2325, |state, octet| {
+            (state ^ u64::from(*octet)).wrapping_mul(0x0000_0100_0000_01b3)
+        })
+    }
+
+    fn first_key(&self) -> Option<&[u8]> {
+        self.own_profiles().first().map(|profile| profile.object_key.as_slice())
+    }
+
+    /// The addresses of all profiles with that key.
+    fn places(&self, key: &[u8]) -> impl Iterator<Item = Place> {
+        let profiles = self.own_profiles().iter().filter(move |profile| profile.object_key.as_slice() == key);
+        profiles.flat_map(places)
+    }
+}
+
+/// Where a server listens.
+#[derive(PartialEq, Eq)]
+enum Place {
+    /// Names of hosts have no case.
+    Tcp {
+        host: String,
+        port: u16,
+    },
+    Unix {
+        host: String,
+        path: String,
+    },
+}
+
+fn places(profile: &IiopProfile) -> impl Iterator<Item = Place> + '_ {
+    let tcp = profile.addresses().into_iter();
+    let tcp = tcp.map(|(host, port)| Place::Tcp { host: host.to_ascii_lowercase(), port });
+    let unix = profile.omni_unix_addresses();
+    tcp.chain(unix.map(|address| Place::Unix { host: address.host, path: address.path }))
+}
+
+#[cfg(test)]
+mod tests {
+    use giop_codec::giop::ObjectKey;
+    use giop_codec::ior::{Ior, OmniUnixAddress, TaggedComponent, UiopProfile};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::orb::Orb;
+    use crate::reference::Reference;
+
+    fn reference(orb: &Orb, profiles: &[IiopProfile]) -> ObjectRef {
+        ObjectRef::new(orb.core(), Ior::from_profiles("IDL:T:1.0", profiles).unwrap())
+    }
+
+    fn profile(host: &str, port: u16, key: &'static [u8]) -> IiopProfile {
+        IiopProfile::new(host, port, ObjectKey::from_static(key))
+    }
+
+    fn orb() -> Orb {
+        Orb::builder().parts.core(Vec::new()).open()
+    }
+
+    // clause: ior.object.is_equivalent, ior.object.hash
+    #[test]
+    fn one_address_in_common_is_enough_but_for_the_key() {
+        let orb = orb();
+        let alternate = |host, port| TaggedComponent::alternate_address(host, port).unwrap();
+        let a = reference(&orb, &[profile("a", 1, b"k")]);
+        let table = [
+            (vec![profile("a", 1, b"k")], true),
+            (vec![profile("A", 1, b"k")], true),
+            (vec![profile("a", 1, b"k").with_version(giop_codec::Version::V1_0)], true),
+            (vec![profile("b", 1, b"k").with_component(alternate("a", 1))], true),
+            (vec![profile("b", 1, b"k"), profile("a", 1, b"k")], true),
+            (vec![profile("a", 2, b"k")], false),
+            (vec![profile("b", 1, b"k")], false),
+            (vec![profile("a", 1, b"other")], false),
+            // The object of the first profile is another one.
+            (vec![profile("a", 1, b"other"), profile("a", 1, b"k")], false),
+            // The address is that of another key.
+            (vec![profile("b", 1, b"k"), profile("a", 1, b"other")], false),
+            (Vec::new(), false),
+        ];
+        for (profiles, expected) in table {
+            let b = reference(&orb, &profiles);
+            assert_eq!((a.is_equivalent(&b), b.is_equivalent(&a)), (expected, expected), "{profiles:?}");
+            if expected {
+                assert_eq!(a.equivalence_hash(u32::MAX), b.equivalence_hash(u32::MAX), "{profiles:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn unix_sockets_are_places_too() {
+        let orb = orb();
+        let socket = OmniUnixAddress { host: "vm".to_owned(), path: "/s".to_owned() };
+        let socket = TaggedComponent::omni_unix(&socket).unwrap();
+        let a = reference(&orb, &[profile("", 0, b"k").with_component(socket.clone())]);
+        let b = reference(&orb, &[profile("a", 1, b"k").with_component(socket)]);
+        assert!(a.is_equivalent(&b));
+        let tao = |path: &str| {
+            let profile = UiopProfile::new(path, ObjectKey::from_static(b"k"));
+            let profiles = vec![profile.to_tagged().unwrap()];
+            ObjectRef::new(orb.core(), Ior { type_id: String::new(), profiles })
+        };
+        assert!(tao("/s").is_equivalent(&tao("/s")) && !tao("/s").is_equivalent(&tao("/t")));
+    }
+
+    proptest! {
+        // clause: ior.object.hash
+        #[test]
+        fn hashes_are_bounded_and_the_same_for_equivalent_references(
+            of in prop::collection::vec((0..3_u8, 1..3_u16, 0..2_usize), 0..4),
+            others in prop::collection::vec((0..3_u8, 1..3_u16, 0..2_usize), 0..4),
+            max in any::<u32>(),
+        ) {
+            let orb = orb();
+            let make = |list: &[(u8, u16, usize)]| {
+                let keys: [&[u8]; 2] = [b"one", b"two"];
+                let profile = |(host, port, key): &(u8, u16, usize)| profile(&format!("h{host}"), *port, keys[*key]);
+                reference(&orb, &list.iter().map(profile).collect::<Vec<_>>())
+            };
+            let (a, b) = (make(&of), make(&others));
+            prop_assert!(a.equivalence_hash(max) <= max);
+            prop_assert_eq!(a.is_equivalent(&b), b.is_equivalent(&a));
+            if a.is_equivalent(&b) {
+                prop_assert_eq!(a.equivalence_hash(max), b.equivalence_hash(max));
+            }
+        }
+    }
+}
