@@ -31,8 +31,9 @@ impl ObjectMap {
         guard.flush();
     }
 
+    /// Not by this thread's own guard: an ORB may end with the thread, when that has none any more.
     pub(crate) fn clear(&self) {
-        let guard = self.0.guard();
+        let guard = self.0.owned_guard();
         self.0.clear(&guard);
         guard.flush();
     }
