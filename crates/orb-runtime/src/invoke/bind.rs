@@ -133,6 +133,9 @@ impl ObjectRef {
         if blocks {
             announce.push(BlockList::empty_context());
         }
+        if !alone && self.orb().offers_ways_back(version) {
+            announce.push(self.orb().offer()?);
+        }
         let target = |endpoint| Target { endpoint, version, code_sets };
         let targets: Vec<Target> = self.orb().ways(profile).into_iter().map(target).collect();
         let found = match alone {

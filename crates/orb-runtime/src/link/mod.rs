@@ -147,7 +147,8 @@ impl Link {
     pub(crate) fn new(socket: Socket, peer: Peer, config: Config, orb: &crate::orb::Config) -> Arc<Self> {
         let now = now();
         let in_place = socket.ring().is_none();
-        let (client_only, shares) = (config.role == Role::Client && in_place, config.deposit);
+        let (client_only, shares) =
+            (config.role == Role::Client && in_place && !config.accept_requests, config.deposit);
         let state = State {
             machine: Connection::new(config, now),
             callers: Vec::new(),

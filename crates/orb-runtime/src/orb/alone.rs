@@ -50,7 +50,7 @@ impl OrbCore {
             Some(link) => link,
             None => {
                 let ended = Ended { core: Weak::clone(&core), key: key.clone() };
-                self.dial(target, thread, ended, deadline).await?
+                self.dial(target, thread, ended, false, deadline).await?
             }
         };
         Ok(Lease { core, key, link })

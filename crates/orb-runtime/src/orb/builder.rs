@@ -115,6 +115,7 @@ impl OrbBuilder {
             deposit: true,
             fragment_size: None,
             ways_back: Rule::default(),
+            offers_ways_back: false,
             values: Factories::default(),
         };
         Self {
@@ -317,6 +318,21 @@ impl OrbBuilder {
         self
     }
 
+    /// Offers every server that is called to call objects of this ORB back over the same connection (Bidirectional GIOP), in GIOP 1.2: no
+    /// port is needed for callbacks, and firewalls and address translation are not in the way. An ORB that does not listen has references
+    /// all the same then, with an address that leads nowhere but to such servers.
+    ///
+    /// The server decides whether it does so: zorb's by [`call_back_over`](Self::call_back_over), omniORB's and JacORB's by their
+    /// policies and options. One that does may call any object of this ORB whose key it knows. Connections stay open when idle, as far as
+    /// it depends on this side; callbacks end with the connection, until something is called again.
+    ///
+    /// Replies are read by the connection's task, not by the caller: calls take a little longer.
+    #[doc(alias = "BiDirPolicy")]
+    pub fn offer_call_backs(mut self) -> Self {
+        self.parts.config.offers_ways_back = true;
+        self
+    }
+
     /// Calls objects of clients back over the connections that the clients opened, where they offer that (Bidirectional GIOP) and `rule` allows
     /// it: it is given the client, and the host and port that stand in the references to its objects. Default: never; such objects are
     /// called like all others, by a connection of this ORB's to their address.
@@ -502,12 +518,16 @@ fn boot_stamp() -> [u8; 8] {
 }
 
 impl Parts {
-    pub(crate) fn core(self, endpoints: Vec<Endpoint>) -> Arc<OrbCore> {
+    pub(crate) fn core(self, mut endpoints: Vec<Endpoint>) -> Arc<OrbCore> {
+        let boot = boot_stamp();
+        if self.config.offers_ways_back && !endpoints.iter().any(|at| matches!(at, Endpoint::Iiop { .. })) {
+            endpoints.push(Endpoint::nowhere(boot));
+        }
         Arc::new(OrbCore {
             sockets: Sockets::new(self.config.transport),
             config: self.config,
             connections: Connections::default(),
-            adapter: Arc::new(Adapter::new(boot_stamp(), self.blocking_threads)),
+            adapter: Arc::new(Adapter::new(boot, self.blocking_threads)),
             pool: Arc::new(BufferPool::new(self.pool)),
             endpoints,
             links: Mutex::default(),

@@ -133,7 +133,7 @@ impl OrbCore {
     ) -> Result<Arc<Link>, SystemException> {
         let (core, key) = (Arc::downgrade(self), key.clone());
         let target = key.1.clone();
-        self.dial(&target, thread, Entered { core, key, cell: Arc::downgrade(cell) }, deadline).await
+        self.dial(&target, thread, Entered { core, key, cell: Arc::downgrade(cell) }, true, deadline).await
     }
 
     /// Where a connection for the caller is driven, and what is shared by all callers for whom that is so.
@@ -144,12 +144,13 @@ impl OrbCore {
         Ok(((runtime, target.clone()), thread))
     }
 
-    /// A new connection. `guest` is kept until it ends.
+    /// A new connection. `guest` is kept until it ends. `shared`: it is no call's own, so that the server may call back over it.
     pub(super) async fn dial(
         self: &Arc<Self>,
         target: &Target,
         thread: Option<&Arc<IoThread>>,
         guest: impl Send + 'static,
+        shared: bool,
         deadline: Option<Instant>,
     ) -> Result<Arc<Link>, SystemException> {
         let Target { endpoint, .. } = target;
@@ -161,6 +162,9 @@ impl OrbCore {
             Ok(Ok((socket, peer))) => {
                 let mut config = self.link_config(Role::Client);
                 config.max_version = target.version;
+                if shared && self.offers_ways_back(target.version) {
+                    self.open_to_calls(&mut config);
+                }
                 let link = Link::new(socket, peer, config, &self.config);
                 link.set_code_sets(target.code_sets);
                 self.drive(&link, guest);

@@ -29,6 +29,21 @@ impl fmt::Display for Endpoint {
     }
 }
 
+/// Where addresses end that nobody listens at ("Special-Use Domain Names": `.invalid`).
+const NOWHERE: &str = ".callback.invalid";
+
+impl Endpoint {
+    /// The address of an ORB that does not listen, whose objects are called over its own connections.
+    pub(super) fn nowhere(boot: [u8; 8]) -> Self {
+        Self::Iiop { host: format!("{:016x}{NOWHERE}", u64::from_be_bytes(boot)), port: 1 }
+    }
+
+    /// Whether it is such an address.
+    pub(super) fn is_nowhere(&self) -> bool {
+        matches!(self, Self::Iiop { host, .. } if host.ends_with(NOWHERE))
+    }
+}
+
 /// The name of this machine as its system says it: that of omniORB's Unix sockets.
 pub(crate) fn this_machine() -> &'static str {
     static NAME: LazyLock<String> =

@@ -115,6 +115,8 @@ pub(crate) struct Config {
     pub(crate) fragment_size: Option<usize>,
     /// Which clients are called back over their own connections.
     pub(crate) ways_back: reverse::Rule,
+    /// Whether servers are asked to call objects of this ORB back over its connections.
+    pub(crate) offers_ways_back: bool,
     pub(crate) transport: Transport,
     pub(crate) values: Factories,
     /// Hosts that are reached by in-memory pipes, in tests.
@@ -171,7 +173,12 @@ impl Orb {
     /// listens on, in the order of the `listen` calls.
     #[must_use]
     pub fn endpoints(&self) -> Vec<String> {
-        self.core.endpoints.iter().map(ToString::to_string).collect()
+        self.core
+            .endpoints
+            .iter()
+            .filter(|endpoint| !endpoint.is_nowhere())
+            .map(ToString::to_string)
+            .collect()
     }
 
     /// How many objects are active.

@@ -1,13 +1,14 @@
-//! Ways back: objects of clients that are called over the connections that these clients opened ("Bi-directional IIOP").
+//! Ways back: objects of clients that are called over the connections that these clients opened ("Bi-directional IIOP"), on both sides.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
-use giop_codec::Version;
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
-use giop_codec::giop::ListenPoint;
+use giop_codec::giop::{BiDirIiopServiceContext, ListenPoint, MAX_LISTEN_POINTS, ServiceContext};
 use giop_codec::ior::IiopProfile;
+use giop_codec::{EncodeError, Version};
 
 use super::{Endpoint, OrbCore};
 use crate::link::Link;
@@ -15,6 +16,9 @@ use crate::transport::Peer;
 
 /// Addresses that are remembered before those are forgotten of which the connection is gone.
 const REMEMBERED: usize = 4096;
+
+/// Ten years.
+const QUIET: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// Decides which clients may say that their objects are called back over their connections.
 #[derive(Clone, Default)]
@@ -68,6 +72,34 @@ impl WaysBack {
 }
 
 impl OrbCore {
+    /// Whether servers that are called in that version are asked to call back.
+    pub(crate) fn offers_ways_back(&self, version: Version) -> bool {
+        self.config.offers_ways_back && version >= Version::V1_2
+    }
+
+    /// What asks them to: it goes out with the first requests of a connection.
+    ///
+    /// # Errors
+    /// A host that has no encoding.
+    pub(crate) fn offer(&self) -> Result<ServiceContext, EncodeError> {
+        let points = self.endpoints.iter().filter_map(|endpoint| match endpoint {
+            Endpoint::Iiop { host, port } => Some(ListenPoint::new(host, *port)),
+            Endpoint::Unix { .. } => None,
+        });
+        BiDirIiopServiceContext { listen_points: points.take(MAX_LISTEN_POINTS).collect() }
+            .to_service_context()
+    }
+
+    /// A connection of this ORB's over which servers call: it is not closed because it is quiet, unless the user says so.
+    pub(super) fn open_to_calls(&self, config: &mut giop_proto::Config) {
+        config.accept_requests = true;
+        if config.limits.idle_timeout.is_none() {
+            let mut limits = (*config.limits).clone();
+            limits.idle_timeout = Some(QUIET);
+            config.limits = Arc::new(limits);
+        }
+    }
+
     /// Learns the addresses that a client announced on its connection, as far as the rule allows it. One that another open
     /// connection leads to stays with that.
     #[cold]

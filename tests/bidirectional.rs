@@ -1,0 +1,180 @@
+//! zorb called back over the connections that it opened: clients without a port.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod transport;
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use zorb::prelude::*;
+use zorb::{Orb, Peer, SystemExceptionKind};
+
+zorb::idl! {
+    module Back {
+        typedef sequence<octet> Octets;
+        interface Bell {
+            long ring(in long number);
+            Octets echo(in Octets octets);
+            oneway void hint(in long number);
+            long hinted();
+        };
+        interface Tower {
+            long ring(in Bell bell, in long times);
+            void keep(in Bell bell);
+            long ring_kept(in long number);
+            Octets through(in Bell bell, in Octets octets);
+            void hint(in Bell bell, in long times);
+        };
+    };
+}
+
+use back::{BellRef, BellServant, TowerRef, TowerServant};
+
+#[derive(Default)]
+struct Bell {
+    hinted: Mutex<i32>,
+    /// Called in turn by `ring`.
+    tower: Option<TowerRef>,
+}
+
+impl BellServant for Bell {
+    async fn ring(&self, number: i32) -> Result<i32, SystemException> {
+        match &self.tower {
+            Some(tower) if number > 0 => Ok(tower.ring_kept(number - 1).await? + 1),
+            _ => Ok(number),
+        }
+    }
+    async fn echo(&self, octets: Bytes) -> Result<Bytes, SystemException> {
+        Ok(octets)
+    }
+    async fn hint(&self, number: i32) -> Result<(), SystemException> {
+        let mut hinted = self.hinted.lock().unwrap();
+        assert_eq!(*hinted, number, "oneways keep their order");
+        *hinted += 1;
+        Ok(())
+    }
+    async fn hinted(&self) -> Result<i32, SystemException> {
+        Ok(*self.hinted.lock().unwrap())
+    }
+}
+
+#[derive(Default)]
+struct Tower(Mutex<Option<BellRef>>);
+
+impl TowerServant for Tower {
+    async fn ring(&self, bell: Option<BellRef>, times: i32) -> Result<i32, SystemException> {
+        let mut sum = 0;
+        for number in 0..times {
+            sum += bell.as_ref().unwrap().ring(-number).await?;
+        }
+        Ok(sum)
+    }
+    async fn keep(&self, bell: Option<BellRef>) -> Result<(), SystemException> {
+        *self.0.lock().unwrap() = bell;
+        Ok(())
+    }
+    async fn ring_kept(&self, number: i32) -> Result<i32, SystemException> {
+        let bell = self.0.lock().unwrap().clone().unwrap();
+        bell.ring(number).await
+    }
+    async fn through(&self, bell: Option<BellRef>, octets: Bytes) -> Result<Bytes, SystemException> {
+        bell.unwrap().echo(octets).await
+    }
+    async fn hint(&self, bell: Option<BellRef>, times: i32) -> Result<(), SystemException> {
+        let bell = bell.unwrap();
+        for number in 0..times {
+            bell.hint(number).await?;
+        }
+        assert_eq!(bell.hinted().await?, times);
+        Ok(())
+    }
+}
+
+async fn server() -> (Orb, String) {
+    let builder =
+        transport::builder().call_back_over(|_: &Peer, host: &str, _: u16| host.ends_with(".invalid"));
+    let orb = builder.listen("iiop://127.0.0.1:0").build().await.unwrap();
+    let tower: TowerRef = orb.activate(Tower::default()).unwrap();
+    (orb, tower.to_string())
+}
+
+async fn client(url: &str) -> (Orb, TowerRef) {
+    let orb = transport::builder().offer_call_backs().build().await.unwrap();
+    let tower = orb.resolve(url).await.unwrap();
+    (orb, tower)
+}
+
+// clause: giop.bidir.offer, giop.bidir.requests
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_without_a_port_is_called_back() {
+    let (server, url) = server().await;
+    let (client, tower) = client(&url).await;
+    assert!(client.endpoints().is_empty());
+    let bell: BellRef = client.activate(Bell::default()).unwrap();
+    assert_eq!(tower.ring(&bell, 5).await.unwrap(), -10);
+    tower.keep(&bell).await.unwrap();
+    assert_eq!(tower.ring_kept(-7).await.unwrap(), -7);
+    let octets: Bytes = (0..3_000_000_u32).map(|i| (i * 7) as u8).collect();
+    assert!(tower.through(&bell, octets.clone()).await.unwrap() == octets);
+    tower.hint(&bell, 100).await.unwrap();
+    assert_eq!((server.open_connections(), client.open_connections()), (1, 1), "there is no second one");
+    transport::assert_used(&client);
+    transport::assert_used(&server);
+}
+
+// clause: giop.bidir.requests
+#[tokio::test]
+async fn calls_go_to_and_fro_inside_of_each_other_and_side_by_side() {
+    let (_server, url) = server().await;
+    let (client, tower) = client(&url).await;
+    let bell: BellRef = client.activate(Bell { tower: Some(tower.clone()), ..Bell::default() }).unwrap();
+    tower.keep(&bell).await.unwrap();
+    assert_eq!(tower.ring_kept(20).await.unwrap(), 20);
+    let calls: Vec<_> = (0..50)
+        .map(|number| {
+            let tower = tower.clone();
+            tokio::spawn(async move { tower.ring_kept(number % 7).await.unwrap() == number % 7 })
+        })
+        .collect();
+    for call in calls {
+        assert!(call.await.unwrap());
+    }
+}
+
+// clause: giop.bidir.closed
+#[tokio::test]
+async fn a_client_that_is_gone_is_not_called() {
+    let (_server, url) = server().await;
+    let (first, tower) = client(&url).await;
+    let bell: BellRef = first.activate(Bell::default()).unwrap();
+    tower.keep(&bell).await.unwrap();
+    assert_eq!(tower.ring_kept(-1).await.unwrap(), -1);
+    first.shutdown().await;
+    let (_second, tower) = client(&url).await;
+    let error = tower.ring_kept(-1).await.unwrap_err();
+    assert_eq!((error.kind, error.completed), (SystemExceptionKind::Transient, CompletionStatus::No));
+}
+
+#[test]
+fn callers_on_plain_threads_are_called_back() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let (_server, url) = runtime.block_on(server());
+    let (client, tower) = runtime.block_on(client(&url));
+    let bell: BellRef = client.activate(Bell::default()).unwrap();
+    for times in 0..10 {
+        let called = zorb::blocking::wait(tower.ring(&bell, times)).unwrap();
+        assert_eq!(called, -(0..times).sum::<i32>());
+    }
+}
+
+#[tokio::test]
+async fn connections_are_quiet_for_long() {
+    let (_server, url) = server().await;
+    let (client, tower) = client(&url).await;
+    let bell: BellRef = client.activate(Bell::default()).unwrap();
+    tower.keep(&bell).await.unwrap();
+    tokio::time::pause();
+    tokio::time::sleep(Duration::from_secs(150)).await;
+    tokio::time::resume();
+    assert_eq!((tower.ring_kept(-3).await.unwrap(), client.open_connections()), (-3, 1));
+}
