@@ -164,7 +164,7 @@ async fn inactive_is_for_good() {
         async move { afar.all().await }
     });
     tokio::time::sleep(Duration::from_millis(50)).await;
-    let _ = place.manager.deactivate().unwrap();
+    let _ = place.manager.deactivate(false).unwrap();
     let refused = |error: SystemException| {
         assert_eq!((error.kind, error.completed), (SystemExceptionKind::ObjAdapter, CompletionStatus::No));
         assert_eq!(error.minor, zorb::minor::OBJ_ADAPTER_UNKNOWN_ADAPTER);
@@ -176,7 +176,7 @@ async fn inactive_is_for_good() {
     assert_eq!(place.manager.activate(), Err(AdapterInactive));
     assert!(place.manager.hold_requests().is_err());
     assert!(place.manager.discard_requests().is_err());
-    assert!(place.manager.deactivate().is_err());
+    assert!(place.manager.deactivate(false).is_err());
 }
 
 // clause: poa.manager.wait

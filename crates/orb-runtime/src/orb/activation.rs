@@ -18,6 +18,9 @@ pub enum ActivateError {
     /// Keys that start so are the ORB's own.
     #[error("the key `{0}` starts as those that the ORB makes: take another")]
     ReservedKey(String),
+    /// The root POA is destroyed.
+    #[error("the root POA is destroyed")]
+    Destroyed,
     /// The ORB has shut down.
     #[error("the ORB is shutting down")]
     Closed,
@@ -143,6 +146,7 @@ impl Activation {
                     }
                 })?
             }
+            None if self.core.adapter().root().is_destroyed() => return Err(ActivateError::Destroyed),
             None => self.core.adapter().activate(self.core.adapter().root(), skeleton, self.mode),
         };
         Ok(ObjectRef::local(&self.core, &entry, entry.key()))

@@ -9,6 +9,7 @@ use giop_proto::CloseReason;
 
 use super::{Guard, Orb, OrbCore};
 use crate::link::Link;
+use crate::poa::manager::would_deadlock;
 
 /// How long connections that were told to close may take once the time for draining is over.
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -73,6 +74,13 @@ impl OrbCore {
             let cut = left.len();
             tracing::warn!(target: "zorb", cut, "requests were not done in time (OrbBuilder::drain_timeout)");
             let _ = tokio::time::timeout(LAST_WORDS, self.tasks.wait()).await;
+        }
+        let ended = self.adapter().root().destroy(self, true);
+        // A servant that shuts its own ORB down does not wait for its own request.
+        if would_deadlock(self).is_ok()
+            && tokio::time::timeout(self.config.drain_timeout, ended).await.is_err()
+        {
+            tracing::warn!(target: "zorb", "objects did not end in time (OrbBuilder::drain_timeout)");
         }
         if let Some(threads) = self.sockets.started_threads() {
             let stuck = threads.join().await;

@@ -9,6 +9,7 @@ use arc_swap::ArcSwapOption;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use tokio::sync::{Notify, Semaphore};
 
+use super::destroy::Ending;
 use super::key::{PathBuf, Place};
 use super::making::Makers;
 use super::manager::ManagerCore;
@@ -61,7 +62,7 @@ pub(crate) struct PoaCore {
 pub(crate) struct Family {
     pub(crate) children: HashMap<Box<str>, Arc<PoaCore>>,
     /// It is being destroyed: no child is born any more.
-    pub(crate) ending: bool,
+    pub(crate) ending: Option<Ending>,
 }
 
 /// What tells a POA from its siblings.
@@ -241,10 +242,17 @@ impl PoaCore {
         }
     }
 
+    /// Whether it is being destroyed, or is.
+    pub(crate) fn is_destroyed(&self) -> bool {
+        self.gate() == Gate::Destroyed
+    }
+
     /// Lets go of everything, so that objects and POAs that know each other are freed.
     pub(crate) fn let_go(&self) {
         self.objects.clear();
-        self.default.store(None);
+        if let Some(shared) = self.default.swap(None) {
+            shared.retire();
+        }
         let children = std::mem::take(&mut self.family().children);
         children.into_values().for_each(|child| child.let_go());
     }

@@ -96,6 +96,17 @@ impl PoaError {
         .into()
     }
 
+    /// The POA is destroyed.
+    pub(crate) fn gone() -> Self {
+        SystemException::new(
+            SystemExceptionKind::ObjectNotExist,
+            minor::OBJECT_NOT_EXIST_NO_ADAPTER,
+            CompletionStatus::No,
+        )
+        .because("the POA is destroyed: `find` or create the one that has its name now")
+        .into()
+    }
+
     /// The ORB has shut down.
     pub(crate) fn shut_down() -> Self {
         SystemException::new(

@@ -43,7 +43,7 @@ impl Orb {
         if managers.contains_key(id) {
             return Err(ManagerAlreadyExists(id.to_owned()));
         }
-        let core = ManagerCore::new(id, PoaManagerState::Holding);
+        let core = ManagerCore::new(id, PoaManagerState::Holding, false);
         managers.insert(id.into(), Arc::clone(&core));
         Ok(PoaManager::new(core, Arc::clone(orb)))
     }
@@ -195,7 +195,7 @@ fn own_manager(orb: &OrbCore, name: &str) -> Arc<ManagerCore> {
         number += 1;
         id = format!("{name}-manager-{number}");
     }
-    let manager = ManagerCore::new(id.as_str(), PoaManagerState::Holding);
+    let manager = ManagerCore::new(id.as_str(), PoaManagerState::Holding, true);
     managers.insert(id.into(), Arc::clone(&manager));
     manager
 }

@@ -10,6 +10,7 @@ use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKi
 use giop_proto::Limits;
 
 use super::core::{Gate, PoaCore};
+use super::making::Making;
 use crate::orb::OrbCore;
 
 /// What a POA manager does with the requests of its POAs.
@@ -55,10 +56,13 @@ pub struct PoaManager {
 #[derive(Debug)]
 pub struct Completion {
     manager: PoaManager,
+    endings: Vec<Making>,
 }
 
 pub(crate) struct ManagerCore {
     id: Box<str>,
+    /// It was made for one POA, and goes with it.
+    for_one: bool,
     inner: Mutex<Inner>,
     /// Requests that are kept, and their octets.
     held: AtomicUsize,
@@ -138,17 +142,27 @@ impl PoaManager {
         self.change(PoaManagerState::Discarding)
     }
 
-    /// Refuses requests for good with OBJ_ADAPTER minor OMG 1, and those that were kept. Those under way go on.
+    /// Refuses requests for good with OBJ_ADAPTER minor OMG 1, and those that were kept. Those under way go on. With `etherealize` the objects
+    /// that servant activators made end behind their last requests.
     ///
     /// # Errors
     /// [`AdapterInactive`].
-    pub fn deactivate(&self) -> Result<Completion, AdapterInactive> {
-        self.change(PoaManagerState::Inactive)
+    pub fn deactivate(&self, etherealize: bool) -> Result<Completion, AdapterInactive> {
+        let mut completion = self.change(PoaManagerState::Inactive)?;
+        if etherealize {
+            for poa in self.core.poas().into_iter().filter(|poa| poa.makers.are_there()) {
+                for entry in self.orb.adapter().objects_of(&poa) {
+                    self.orb.deactivate(&entry, true);
+                    completion.endings.extend(poa.ending(&entry));
+                }
+            }
+        }
+        Ok(completion)
     }
 
     fn change(&self, state: PoaManagerState) -> Result<Completion, AdapterInactive> {
         self.core.change(state)?;
-        Ok(Completion { manager: self.clone() })
+        Ok(Completion { manager: self.clone(), endings: Vec::new() })
     }
 }
 
@@ -167,6 +181,7 @@ impl Completion {
         for poa in core.poas() {
             orb.adapter().idle(&poa).await;
         }
+        futures_util::future::join_all(self.endings).await;
         Ok(())
     }
 }
@@ -187,9 +202,10 @@ pub(crate) fn would_deadlock(orb: &Arc<OrbCore>) -> Result<(), SystemException> 
 }
 
 impl ManagerCore {
-    pub(crate) fn new(id: impl Into<Box<str>>, state: PoaManagerState) -> Arc<Self> {
+    pub(crate) fn new(id: impl Into<Box<str>>, state: PoaManagerState, for_one: bool) -> Arc<Self> {
         Arc::new(Self {
             id: id.into(),
+            for_one,
             inner: Mutex::new(Inner { state, poas: Vec::new(), waiting: HashMap::new(), next: 0 }),
             held: AtomicUsize::new(0),
             held_octets: AtomicUsize::new(0),
@@ -200,8 +216,23 @@ impl ManagerCore {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn id(&self) -> &str {
+    pub(crate) fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Whether it goes with its last POA.
+    pub(crate) fn is_for_one(&self) -> bool {
+        self.for_one && self.lock().poas.iter().all(|poa| poa.upgrade().is_none_or(|poa| poa.is_destroyed()))
+    }
+
+    /// A POA is being destroyed: its requests are refused, also those that were kept.
+    pub(super) fn lose(&self, poa: &Arc<PoaCore>) {
+        let mut inner = self.lock();
+        poa.set_gate(Gate::Destroyed);
+        inner.poas.retain(|other| !std::ptr::eq(other.as_ptr(), Arc::as_ptr(poa)));
+        let waiting = std::mem::take(&mut inner.waiting);
+        drop(inner);
+        waiting.into_values().for_each(Waker::wake);
     }
 
     /// Takes a POA in, whose gate it sets from now on.

@@ -2,6 +2,7 @@
 
 mod builder;
 pub(crate) mod core;
+mod destroy;
 mod error;
 mod handle;
 pub(crate) mod key;
@@ -15,6 +16,7 @@ mod policy;
 pub(crate) mod servants;
 
 pub use builder::{PoaBuilder, ids, serving};
+pub use destroy::Destruction;
 pub use error::PoaError;
 pub use handle::{ManagerAlreadyExists, Poa};
 pub use manager::{AdapterInactive, Completion, PoaManager, PoaManagerState};

@@ -325,6 +325,9 @@ impl Poa {
         if self.orb.is_closing() {
             return Err(PoaError::shut_down());
         }
+        if self.core.is_destroyed() {
+            return Err(PoaError::gone());
+        }
         let (adapter, poa) = (self.orb.adapter(), &self.core);
         let (identity, mode) = (servant.identity(), servant.mode);
         // Nobody asks for the objects of a servant of which nobody else has a handle.

@@ -81,7 +81,7 @@ impl Streams for Adapter {
 impl Adapter {
     pub(crate) fn new(boot: Boot, blocking_threads: usize) -> Self {
         let threads = Arc::new(Semaphore::new(blocking_threads));
-        let manager = ManagerCore::new("RootPOAManager", PoaManagerState::Active);
+        let manager = ManagerCore::new("RootPOAManager", PoaManagerState::Active, false);
         let poa = |number, name: &str, policies, prefix: &[u8]| {
             let (name, path, prefix) = (name.into(), PathBuf::default(), prefix.into());
             let birth = Birth { name, path, policies, prefix, place: None, parent: Weak::new() };
@@ -280,7 +280,7 @@ impl Adapter {
     ) -> Result<Arc<PoaCore>, PoaError> {
         let path = parent.path.child(name)?;
         let mut family = parent.family();
-        if family.ending {
+        if family.ending.is_some() {
             return Err(PoaError::destroyed(&parent.name));
         }
         if family.children.contains_key(name) {
@@ -359,6 +359,34 @@ impl Adapter {
     pub(crate) async fn idle(&self, poa: &Arc<PoaCore>) {
         for entry in self.busy(poa) {
             entry.idle().await;
+        }
+    }
+
+    /// All active objects of the POA but what stands for many.
+    pub(crate) fn objects_of(&self, poa: &Arc<PoaCore>) -> Vec<Arc<Entry>> {
+        let mut all = poa.objects.filter(|entry| !entry.is_gone());
+        if poa.is_indexed() {
+            let slots = self.slots.iter().filter_map(|(_, slot)| slot.held.load_full());
+            all.extend(slots.filter(|entry| Arc::ptr_eq(&entry.poa, poa)));
+        }
+        all
+    }
+
+    /// A POA is no more: its keys lead nowhere.
+    pub(crate) fn forget_poa(&self, poa: &Arc<PoaCore>) {
+        if let Some(place) = poa.place {
+            if let Some(slot) = self.transient.get(place.index as usize) {
+                slot.held.store(None);
+            }
+            self.free_poas.lock().unwrap_or_else(PoisonError::into_inner).push_back(place.index);
+        }
+        let path = poa.path.as_path().as_slice();
+        let persistent = self.persistent.pin();
+        if persistent.get(path).is_some_and(|found| Arc::ptr_eq(found, poa)) {
+            persistent.remove(path);
+        }
+        if poa.manager.is_for_one() {
+            self.managers().remove(poa.manager.id());
         }
     }
 

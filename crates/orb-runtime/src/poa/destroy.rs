@@ -1,0 +1,121 @@
+//! The end of a POA: its children first, then its requests, its objects, its name.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::Shared;
+use giop_codec::exception::SystemException;
+use tokio::runtime::Handle;
+
+use super::core::PoaCore;
+use super::handle::Poa;
+use super::manager::would_deadlock;
+use super::servants::Boxed;
+use crate::orb::OrbCore;
+
+/// The end of a POA, which goes on whether this is awaited or dropped.
+#[derive(Clone)]
+pub struct Destruction {
+    orb: Arc<OrbCore>,
+    done: Ending,
+}
+
+/// What is awaited by all who wait for one end.
+pub(crate) type Ending = Shared<Boxed<'static, ()>>;
+
+impl Poa {
+    /// Destroys the POA and those below it. Their requests get TRANSIENT minor OMG 4, COMPLETED_NO, from now on, and OBJECT_NOT_EXIST once it is done;
+    /// requests under way go on to their ends. Then objects that a servant activator made end, if `etherealize` says so, and the
+    /// name is free for another POA.
+    ///
+    /// A second time it gives the end that the first began.
+    ///
+    /// Source clause: "The Object Adapter / POA Interface" (`destroy`).
+    pub fn destroy(&self, etherealize: bool) -> Destruction {
+        let done = self.core.destroy(&self.orb, etherealize);
+        Destruction { orb: Arc::clone(&self.orb), done }
+    }
+}
+
+impl Destruction {
+    /// Waits for the end.
+    ///
+    /// # Errors
+    /// `BAD_INV_ORDER` minor OMG 3, `COMPLETED_NO`: a servant of this ORB asked, whose own request would be waited for. The end goes on.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn completed(self) -> Result<(), SystemException> {
+        would_deadlock(&self.orb)?;
+        self.done.await;
+        Ok(())
+    }
+}
+
+impl PoaCore {
+    pub(crate) fn destroy(self: &Arc<Self>, orb: &Arc<OrbCore>, etherealize: bool) -> Ending {
+        let mut family = self.family();
+        if let Some(ending) = &family.ending {
+            return ending.clone();
+        }
+        let runtime = orb.home().cloned().or_else(|| Handle::try_current().ok());
+        let children: Vec<_> = family.children.values().map(Arc::clone).collect();
+        // Nobody is born below it from here on, and no request starts.
+        let poa = Arc::clone(self);
+        let core = Arc::clone(orb);
+        let begun = Arc::new(tokio::sync::Notify::new());
+        let begin = Arc::clone(&begun);
+        let work = async move {
+            begin.notified().await;
+            let children = children.iter().map(|child| child.destroy(&core, etherealize));
+            futures_util::future::join_all(children).await;
+            poa.end(&core, etherealize).await;
+        };
+        let ending: Boxed<'static, ()> = match runtime {
+            Some(runtime) => {
+                let task = runtime.spawn(work);
+                Box::pin(task.map(drop))
+            }
+            // Whoever awaits it does the work.
+            None => Box::pin(work),
+        };
+        let ending = ending.shared();
+        family.ending = Some(ending.clone());
+        self.manager.lose(self);
+        drop(family);
+        begun.notify_one();
+        ending
+    }
+
+    async fn end(self: &Arc<Self>, orb: &Arc<OrbCore>, etherealize: bool) {
+        orb.adapter().idle(self).await;
+        for entries in orb.adapter().objects_of(self).chunks(4096) {
+            for entry in entries {
+                if etherealize {
+                    orb.deactivate(entry, true);
+                    if let Some(ending) = self.ending(entry) {
+                        let _ = ending.await;
+                    }
+                } else {
+                    orb.adapter().deactivate(entry);
+                }
+            }
+            tokio::task::yield_now().await;
+        }
+        self.let_go();
+        orb.adapter().forget_poa(self);
+        if let Some(parent) = self.parent.upgrade() {
+            let mut family = parent.family();
+            if family.children.get(&self.name).is_some_and(|child| Arc::ptr_eq(child, self)) {
+                family.children.remove(&self.name);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Destruction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Destruction").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,284 @@
+//! The end of POAs, of their objects, and of the ORB that has them.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
+mod transport;
+
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::Notify;
+use zorb::poa::{PoaError, Refusal, ServantActivator};
+use zorb::prelude::*;
+use zorb::{ActivateError, ObjectId, Poa, Servant};
+
+zorb::idl! {
+    module Ending {
+        interface Thing {
+            string name();
+            void stay();
+            /// Destroys its own POA and says what waiting for that gives: the minor code.
+            long destroy_own();
+        };
+    };
+}
+
+use ending::{ThingRef, ThingServant};
+
+#[derive(Clone, Default)]
+struct Story(Arc<Mutex<Vec<String>>>);
+
+impl Story {
+    fn tell(&self, event: impl Into<String>) {
+        self.0.lock().unwrap().push(event.into());
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+}
+
+#[derive(Clone, Default)]
+struct Thing {
+    here: Arc<Notify>,
+    go: Arc<Notify>,
+}
+
+impl ThingServant for Thing {
+    async fn name(&self) -> Result<String, SystemException> {
+        Ok(ObjectId::from(zorb::request().object_id()).to_string())
+    }
+
+    async fn stay(&self) -> Result<(), SystemException> {
+        self.here.notify_one();
+        self.go.notified().await;
+        Ok(())
+    }
+
+    async fn destroy_own(&self) -> Result<i32, SystemException> {
+        let destruction = zorb::request().poa().unwrap().destroy(true);
+        let error = destruction.completed().await.unwrap_err();
+        assert_eq!((error.kind, error.completed), (SystemExceptionKind::BadInvOrder, CompletionStatus::No));
+        Ok(error.minor.code() as i32)
+    }
+}
+
+#[derive(Clone, Default)]
+struct Maker {
+    story: Story,
+    thing: Thing,
+}
+
+impl ServantActivator for Maker {
+    async fn incarnate(&self, _: &ObjectId, _: &Poa) -> Result<Servant, Refusal> {
+        Ok(Servant::of::<ThingRef, _>(self.thing.clone()))
+    }
+
+    async fn etherealize(&self, id: &ObjectId, poa: &Poa, _: Servant, cleanup: bool, _: bool) {
+        self.story.tell(format!("ends {id} of {} {cleanup}", poa.name()));
+    }
+}
+
+struct Place {
+    server: Orb,
+    client: Orb,
+    root: Poa,
+    maker: Maker,
+}
+
+async fn place() -> Place {
+    let server = transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+    let client = transport::builder().build().await.unwrap();
+    let root = server.root_poa();
+    Place { server, client, root, maker: Maker::default() }
+}
+
+impl Place {
+    fn poa(&self, parent: &Poa, name: &str) -> Poa {
+        let child = parent.child(name).user_ids().persistent();
+        child.servant_activator_of(&self.maker)
+    }
+
+    async fn both(&self, poa: &Poa, id: &str) -> [ThingRef; 2] {
+        let here: ThingRef = poa.create_reference_with_id(id).unwrap();
+        [self.client.resolve_unchecked(&here.to_string()).await.unwrap(), here]
+    }
+}
+
+trait WithMaker {
+    fn servant_activator_of(self, maker: &Maker) -> Poa;
+}
+
+impl WithMaker for zorb::poa::PoaBuilder<zorb::poa::ids::User, zorb::poa::serving::Map> {
+    fn servant_activator_of(self, maker: &Maker) -> Poa {
+        self.servant_activator(maker.clone()).multiple_ids().create().unwrap()
+    }
+}
+
+fn minor(error: PoaError) -> zorb::MinorCode {
+    match error {
+        PoaError::System(error) => error.minor,
+        other => panic!("{other}"),
+    }
+}
+
+// clause: poa.life.destroy.children_first, poa.life.destroy.refuses, poa.life.destroy.running_finish, poa.life.destroy.waits, poa.life.destroy.etherealizes, poa.life.destroy.name_free, poa.life.destroy.twice, poa.life.create.parent_destroyed, poa.life.create.while_destroyed, exc.minor.transient.4, exc.minor.bad_inv_order.17
+#[tokio::test]
+async fn a_poa_ends_behind_its_children_and_requests() {
+    let place = place().await;
+    for from in [0, 1] {
+        let parent = place.poa(&place.root, "parent");
+        let child = place.poa(&parent, "child");
+        for poa in [&parent, &child] {
+            for id in ["a", "b"] {
+                assert_eq!(place.both(poa, id).await[from].name().await.unwrap(), id);
+            }
+        }
+        let stays = place.both(&child, "a").await[from].clone();
+        let staying = tokio::spawn(async move { stays.stay().await });
+        place.maker.thing.here.notified().await;
+        let ending = parent.destroy(true);
+        let again = parent.destroy(false);
+        let mut done = Box::pin(ending.completed());
+        let early = tokio::time::timeout(Duration::from_millis(50), &mut done).await;
+        assert!(early.is_err(), "a request of the child is under way");
+        assert_eq!(place.maker.story.take(), ["ends b of child true"; 0]);
+        for poa in [&parent, &child] {
+            for late in place.both(poa, "a").await {
+                let error = late.name().await.unwrap_err();
+                assert_eq!(
+                    (error.kind, error.completed),
+                    (SystemExceptionKind::Transient, CompletionStatus::No)
+                );
+                assert_eq!(error.minor, zorb::minor::TRANSIENT_POA_DESTROYED);
+            }
+        }
+        let born = parent.child("late").create().unwrap_err();
+        assert_eq!(minor(born), zorb::minor::BAD_INV_ORDER_POA_DESTROYED);
+        assert!(matches!(place.root.child("parent").create(), Err(PoaError::AdapterAlreadyExists(_))));
+        place.maker.thing.go.notify_one();
+        staying.await.unwrap().unwrap();
+        done.await.unwrap();
+        again.completed().await.unwrap();
+        let mut story = place.maker.story.take();
+        assert!(story.iter().take(2).all(|event| event.contains("of child true")), "{story:?}");
+        story.sort();
+        let expected = [
+            "ends a of child true",
+            "ends a of parent true",
+            "ends b of child true",
+            "ends b of parent true",
+        ];
+        assert_eq!(story, expected);
+        assert_eq!(place.server.active_objects(), 0);
+        assert!(place.root.children().is_empty());
+        for gone in place.both(&child, "a").await {
+            let error = gone.name().await.unwrap_err();
+            assert_eq!(error.kind, SystemExceptionKind::ObjectNotExist);
+            assert_eq!(error.minor, zorb::minor::OBJECT_NOT_EXIST_NO_ADAPTER);
+            assert!(!gone.locate().await.unwrap());
+        }
+        let dead = parent.activate_object_with_id(&"x".into(), Servant::of::<ThingRef, _>(Thing::default()));
+        assert_eq!(minor(dead.unwrap_err()), zorb::minor::OBJECT_NOT_EXIST_NO_ADAPTER);
+        // The name is free: the next round takes it, and its references are the same.
+    }
+}
+
+// clause: poa.life.destroy.without_etherealize
+#[tokio::test]
+async fn objects_may_end_without_a_word() {
+    let place = place().await;
+    let poa = place.poa(&place.root, "p");
+    assert_eq!(place.both(&poa, "a").await[0].name().await.unwrap(), "a");
+    poa.destroy(false).completed().await.unwrap();
+    assert!(place.maker.story.take().is_empty());
+    assert_eq!(place.server.active_objects(), 0);
+    // Others go on, and POAs of every kind end.
+    let kinds = [
+        place.root.child("indexed").create().unwrap(),
+        place.root.child("users").user_ids().create().unwrap(),
+        place
+            .root
+            .child("default")
+            .default_servant(Servant::of::<ThingRef, _>(Thing::default()))
+            .create()
+            .unwrap(),
+    ];
+    let here: ThingRef = place.root.activate(Thing::default()).unwrap();
+    let indexed: ThingRef = kinds[0].activate(Thing::default()).unwrap();
+    let users: ThingRef = kinds[1].activate_with_id("x", Thing::default()).unwrap();
+    let default: ThingRef = kinds[2].create_reference().unwrap();
+    let mut all = Vec::new();
+    for reference in [&indexed, &users, &default] {
+        let afar: ThingRef = place.client.resolve_unchecked(&reference.to_string()).await.unwrap();
+        afar.name().await.unwrap();
+        reference.name().await.unwrap();
+        all.extend([afar, reference.clone()]);
+    }
+    for poa in &kinds {
+        poa.destroy(true).completed().await.unwrap();
+    }
+    for gone in all {
+        assert_eq!(gone.name().await.unwrap_err().kind, SystemExceptionKind::ObjectNotExist);
+    }
+    here.name().await.unwrap();
+    assert_eq!(place.server.active_objects(), 1);
+}
+
+// clause: poa.life.destroy.would_deadlock
+#[tokio::test]
+async fn a_servant_destroys_its_poa_but_does_not_wait_for_it() {
+    let place = place().await;
+    for from in [0, 1] {
+        let poa = place.poa(&place.root, "p");
+        let who = place.both(&poa, "a").await;
+        who[from].name().await.unwrap();
+        assert_eq!(who[from].destroy_own().await.unwrap(), 3);
+        poa.destroy(true).completed().await.unwrap();
+        assert_eq!(place.maker.story.take(), ["ends a of p true"]);
+    }
+}
+
+// clause: poa.manager.deactivate_etherealizes
+#[tokio::test]
+async fn a_manager_that_deactivates_may_end_all_objects() {
+    let place = place().await;
+    let own = place.root.child("own").user_ids().own_manager().servant_activator(place.maker.clone());
+    let own = own.multiple_ids().create().unwrap();
+    let other = place.poa(&place.root, "other");
+    own.manager().activate().unwrap();
+    for poa in [&own, &other] {
+        place.both(poa, "a").await[0].name().await.unwrap();
+    }
+    own.manager().deactivate(true).unwrap().completed().await.unwrap();
+    assert_eq!(place.maker.story.take(), ["ends a of own true"]);
+    place.both(&other, "a").await[0].name().await.unwrap();
+    assert_eq!(place.server.active_objects(), 1);
+}
+
+// clause: poa.orb.shutdown
+#[tokio::test]
+async fn the_end_of_the_orb_ends_its_objects() {
+    let place = place().await;
+    let poa = place.poa(&place.root, "p");
+    place.both(&poa, "a").await[0].name().await.unwrap();
+    place.server.shutdown().await;
+    assert_eq!(place.maker.story.take(), ["ends a of p true"]);
+    assert_eq!(place.server.active_objects(), 0);
+}
+
+// clause: poa.life.destroy.root
+#[tokio::test]
+async fn a_root_that_was_destroyed_stays_so() {
+    let place = place().await;
+    let child = place.poa(&place.root, "p");
+    let here: ThingRef = place.server.activate(Thing::default()).unwrap();
+    let here: ThingRef = place.client.resolve_unchecked(&here.to_string()).await.unwrap();
+    here.name().await.unwrap();
+    let plain: ThingRef = place.server.activate_named("Plain", Thing::default()).unwrap();
+    place.root.destroy(true).completed().await.unwrap();
+    assert_eq!(here.name().await.unwrap_err().kind, SystemExceptionKind::ObjectNotExist);
+    assert!(child.destroy(true).completed().await.is_ok());
+    assert_eq!(place.server.root_poa(), place.root);
+    let error = place.server.activate::<ThingRef, _>(Thing::default()).unwrap_err();
+    assert_eq!(error, ActivateError::Destroyed);
+    plain.name().await.unwrap();
+}
