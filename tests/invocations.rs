@@ -237,6 +237,26 @@ fn plain_threads_defer_calls_too() {
     assert_eq!(counts.begun(), 3);
 }
 
+#[test]
+fn an_orb_that_goes_with_its_thread_lets_go_of_its_servants() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let server = runtime.block_on(Orb::builder().listen("iiop://127.0.0.1:0").build()).unwrap();
+    let here: MeterRef = server.activate(Meter { value: 9, counts: Arc::default() }).unwrap();
+    let counts = Arc::new(Counts::default());
+    let theirs = Arc::clone(&counts);
+    let thread = std::thread::spawn(move || {
+        // Its last handles are with the connection, and that with the runtime of this thread.
+        let client = zorb::blocking::wait(Orb::builder().build()).unwrap();
+        let own = Meter { value: 1, counts: Arc::clone(&theirs) };
+        let _: MeterRef = client.activate_named("own", own).unwrap();
+        let _: MeterRef = client.activate(Meter { value: 2, counts: theirs }).unwrap();
+        let meter: MeterRef = zorb::blocking::wait(client.resolve(&here.to_string())).unwrap();
+        assert_eq!(zorb::blocking::wait(meter.read(0)).unwrap(), 9);
+    });
+    thread.join().unwrap();
+    assert_eq!(Arc::strong_count(&counts), 1);
+}
+
 #[tokio::test]
 async fn over_sockets_the_reply_of_a_deferred_call_is_read_without_its_caller() {
     let server = transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();

@@ -24,6 +24,17 @@ thread_local! {
             unflushed: RefCell::new(Vec::new()),
         }
     };
+
+    /// What object maps keep for the thread was made.
+    static PREPARED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Locals of a thread go in the reverse order in which they came. The runtime may hold the last of an ORB, whose object maps are
+/// emptied then: what these need of the thread has to come before it.
+fn prepare() {
+    if !PREPARED.replace(true) {
+        drop(papaya::HashMap::<(), ()>::new().guard());
+    }
 }
 
 /// What a thread in [`wait`] is about.
@@ -120,6 +131,7 @@ pub fn wait<F: Future>(future: F) -> F::Output {
         tokio::runtime::Handle::try_current().is_err(),
         "zorb::blocking::wait was called inside a tokio runtime: use `.await` there"
     );
+    prepare();
     RUNTIME.with(|runtime| {
         let runtime =
             runtime.get_or_init(|| tokio::runtime::Builder::new_current_thread().enable_all().build().ok());
