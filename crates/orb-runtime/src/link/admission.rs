@@ -91,7 +91,23 @@ impl Driver {
                 Ok(None) => self.orb.no_such_object(key),
                 Err(exception) => exception,
             },
-            Located::Nowhere => self.orb.no_such_adapter(key),
+            Located::Nowhere => match self.orb.adapter().missing_level(key) {
+                Some((parent, name)) => {
+                    if !parent.is_open()
+                        || self.waiting.as_ref().is_some_and(|waiting| waiting.is_for(&parent))
+                    {
+                        return self.closed(cx, &parent, incoming);
+                    }
+                    match parent.bear(&self.orb, name) {
+                        Ok(Some(making)) => {
+                            return self.wait_for(cx, &parent, |held| Until::Made(held, making), incoming);
+                        }
+                        Ok(None) => self.orb.no_such_adapter(key),
+                        Err(exception) => exception,
+                    }
+                }
+                None => self.orb.no_such_adapter(key),
+            },
         };
         Some(self.refuse(&incoming, exception))
     }

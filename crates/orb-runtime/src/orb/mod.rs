@@ -284,6 +284,13 @@ impl OrbCore {
         match self.adapter.locate(key) {
             Located::Object(entry) if !entry.is_gone() || entry.poa.makers.are_there() => true,
             Located::Missing(poa, _) if poa.gate() == Gate::Holding || poa.makers.are_there() => true,
+            Located::Nowhere
+                if self.adapter.missing_level(key).is_some_and(|(parent, _)| {
+                    parent.gate() == Gate::Holding || parent.births.are_possible()
+                }) =>
+            {
+                true
+            }
             _ => self.holding.load(Ordering::Acquire) && self.adapter.may_come(key),
         }
     }
@@ -319,6 +326,17 @@ impl OrbCore {
         let mut exception = self.no_such_object(key);
         exception.minor = minor;
         exception
+    }
+
+    /// The adapter activator says that there is no such POA.
+    #[cold]
+    pub(crate) fn no_such_poa(&self, name: &str) -> SystemException {
+        SystemException::new(
+            SystemExceptionKind::ObjectNotExist,
+            minor::OBJECT_NOT_EXIST_NO_ADAPTER,
+            CompletionStatus::No,
+        )
+        .because(format!("there is no POA `{name}`"))
     }
 
     #[cold]

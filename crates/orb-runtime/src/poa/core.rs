@@ -9,6 +9,7 @@ use arc_swap::ArcSwapOption;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use tokio::sync::{Notify, Semaphore};
 
+use super::births::Births;
 use super::destroy::Ending;
 use super::key::{PathBuf, Place};
 use super::making::Makers;
@@ -53,6 +54,7 @@ pub(crate) struct PoaCore {
     pub(crate) path: PathBuf,
     pub(crate) parent: Weak<PoaCore>,
     pub(crate) makers: Makers,
+    pub(crate) births: Births,
     family: Mutex<Family>,
     /// The objects of servants of which programs have handles, by servant.
     servants: Mutex<HashMap<usize, Vec<Weak<Entry>>>>,
@@ -137,6 +139,7 @@ impl PoaCore {
             path,
             parent,
             makers: Makers::default(),
+            births: Births::default(),
             family: Mutex::default(),
             servants: Mutex::default(),
         });
@@ -164,7 +167,7 @@ impl PoaCore {
         self.family.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn child(&self, name: &str) -> Option<Arc<Self>> {
+    pub(crate) fn child(&self, name: &str) -> Option<Arc<Self>> {
         self.family().children.get(name).map(Arc::clone)
     }
 
@@ -250,6 +253,7 @@ impl PoaCore {
     /// Lets go of everything, so that objects and POAs that know each other are freed.
     pub(crate) fn let_go(&self) {
         self.objects.clear();
+        self.births.let_go();
         if let Some(shared) = self.default.swap(None) {
             shared.retire();
         }

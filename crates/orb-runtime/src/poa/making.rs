@@ -160,7 +160,10 @@ impl PoaCore {
 }
 
 /// Runs the step whoever waits for it; one that the runtime drops ends with TRANSIENT.
-fn in_a_task(orb: &OrbCore, step: impl Future<Output = Result<(), Refusal>> + Send + 'static) -> Making {
+pub(super) fn in_a_task(
+    orb: &OrbCore,
+    step: impl Future<Output = Result<(), Refusal>> + Send + 'static,
+) -> Making {
     let runtime = orb.home().cloned().or_else(|| Handle::try_current().ok());
     let Some(runtime) = runtime else {
         let text = "there is no tokio runtime for the servant activator: build the ORB, or deactivate, inside of one";

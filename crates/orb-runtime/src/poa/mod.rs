@@ -1,5 +1,6 @@
 //! The Portable Object Adapter: which objects there are, under which ids and keys, by which policies.
 
+mod births;
 mod builder;
 pub(crate) mod core;
 mod destroy;
@@ -15,6 +16,7 @@ mod objects;
 mod policy;
 pub(crate) mod servants;
 
+pub use births::AdapterActivator;
 pub use builder::{PoaBuilder, ids, serving};
 pub use destroy::Destruction;
 pub use error::PoaError;

@@ -265,6 +265,19 @@ impl Adapter {
         found(&poa, id).unwrap_or(Located::Missing(poa, id))
     }
 
+    /// Where a key of names leads as far as there are POAs: the last one, and the name that is missing below it.
+    pub(crate) fn missing_level<'a>(&self, key: &'a [u8]) -> Option<(Arc<PoaCore>, &'a str)> {
+        let Ok(Key::Persistent { path, .. }) = Key::parse(key) else { return None };
+        let mut poa = Arc::clone(&self.root);
+        for name in path.names().ok()? {
+            match poa.child(name) {
+                Some(child) => poa = child,
+                None => return Some((poa, name)),
+            }
+        }
+        None
+    }
+
     fn poa_at(&self, place: Place) -> Option<Arc<PoaCore>> {
         let held = self.transient.get(place.index as usize)?.held.load_full();
         held.filter(|poa| poa.place == Some(place))
