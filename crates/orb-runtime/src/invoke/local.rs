@@ -17,9 +17,9 @@ use crate::orb::OrbCore;
 use crate::poa::core::Gate;
 use crate::poa::manager::Held;
 use crate::reference::ObjectRef;
-use crate::serve::Request;
 use crate::serve::entry::{Entry, InFlight};
 use crate::serve::request::panicked;
+use crate::serve::{Request, has_turn};
 
 /// The future of a collocated call.
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -40,6 +40,10 @@ pub fn local<L: ?Sized + Send + Sync + 'static>(target: &ObjectRef) -> Option<Lo
     let entry = target.home()?;
     let mut found: Option<Arc<L>> = None;
     Arc::clone(&entry.skeleton).local(&mut found as &mut dyn Any);
+    // It runs where `Orb::run_until` does, or within the turn that the caller has there.
+    if entry.mode.main && !entry.poa.turn.as_ref().is_some_and(has_turn) {
+        return None;
+    }
     let key = if entry.shared { target.own_key().map(ObjectKey::from) } else { None };
     found.map(|servant| LocalServant { servant, entry, key })
 }
@@ -64,7 +68,14 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
         }
         let deadline = super::deadline(target, crate::link::now());
         let mut timer = deadline.map(|at| Box::pin(tokio::time::sleep_until(at.into())));
-        let _entered = enter(orb, &self.entry, operation.name, &mut timer).await?;
+        let _entered = in_time(admit(orb, &self.entry), operation.name, &mut timer).await?;
+        let _turn = match &self.entry.poa.turn {
+            Some(turn) if !has_turn(turn) => {
+                let turn = Arc::clone(turn).acquire_owned();
+                in_time(async { Ok(turn.await.ok()) }, operation.name, &mut timer).await?
+            }
+            _ => None,
+        };
         let request = Request::local(
             Arc::clone(orb),
             Arc::clone(&self.entry),
@@ -97,16 +108,15 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
     }
 }
 
-/// Enters an object of this ORB as soon as requests may start.
-async fn enter<'e>(
-    orb: &OrbCore,
-    entry: &'e Entry,
+/// Waits for what a call waits for before it starts, up to its deadline.
+async fn in_time<T>(
+    what: impl Future<Output = Result<T, SystemException>>,
     operation: &str,
     timer: &mut Option<Pin<Box<Sleep>>>,
-) -> Result<InFlight<&'e Entry>, SystemException> {
-    let admitted = &mut pin!(admit(orb, entry));
-    poll_fn(|cx| match admitted.as_mut().poll(cx) {
-        Poll::Ready(admitted) => Poll::Ready(admitted),
+) -> Result<T, SystemException> {
+    let mut what = pin!(what);
+    poll_fn(|cx| match what.as_mut().poll(cx) {
+        Poll::Ready(done) => Poll::Ready(done),
         Poll::Pending => match timer.as_mut().map(|timer| timer.as_mut().poll(cx)) {
             Some(Poll::Ready(())) => Poll::Ready(Err(held(operation))),
             _ => Poll::Pending,
@@ -115,6 +125,7 @@ async fn enter<'e>(
     .await
 }
 
+/// Enters an object of this ORB as soon as requests may start.
 async fn admit<'e>(orb: &OrbCore, entry: &'e Entry) -> Result<InFlight<&'e Entry>, SystemException> {
     orb.accepting().await;
     loop {
@@ -152,7 +163,7 @@ pub(crate) async fn is_there(
     }
     let deadline = super::deadline(target, crate::link::now());
     let mut timer = deadline.map(|at| Box::pin(tokio::time::sleep_until(at.into())));
-    match enter(orb, entry, operation, &mut timer).await {
+    match in_time(admit(orb, entry), operation, &mut timer).await {
         Ok(_entered) => Ok(true),
         Err(error) if error.kind == SystemExceptionKind::ObjectNotExist => Ok(false),
         Err(error) => Err(error),
@@ -171,7 +182,7 @@ fn nothing<T: 'static>() -> Option<T> {
 #[cold]
 fn held(operation: &str) -> SystemException {
     SystemException::new(SystemExceptionKind::Timeout, minor::TIMEOUT_REPLY_END, CompletionStatus::No)
-        .because(format!("`{operation}` was held at the deadline: this ORB, or the object's POA manager, does not let requests start yet"))
+        .because(format!("`{operation}` was held at the deadline: this ORB, the object's POA manager or its thread model does not let it start yet"))
 }
 
 #[cold]

@@ -125,7 +125,7 @@ impl Activation {
     /// # Errors
     /// As [`activate`](Self::activate).
     pub fn activate_erased(mut self, servant: Servant) -> Result<ObjectRef, ActivateError> {
-        let RunMode { blocking, spawned, concurrent } = servant.mode;
+        let RunMode { blocking, spawned, concurrent, .. } = servant.mode;
         self.mode.blocking |= blocking;
         self.mode.spawned |= spawned;
         self.mode.concurrent |= concurrent;

@@ -33,7 +33,7 @@ impl Orb {
         held.into_values().for_each(std::task::Waker::wake);
     }
 
-    /// Serves until `end` is ready, then shuts down.
+    /// Serves until `end` is ready, then shuts down. Requests of POAs with [`ThreadModel::Main`](crate::poa::ThreadModel::Main) run in the task that awaits this.
     ///
     /// # Errors
     /// Those of `end`, such as `tokio::signal::ctrl_c()`'s.
@@ -42,8 +42,9 @@ impl Orb {
     /// Dropping the future leaves the ORB serving, or in the middle of its shutdown.
     pub async fn run_until<E>(&self, end: impl Future<Output = Result<(), E>>) -> Result<ShutdownReport, E> {
         self.accept();
-        end.await?;
-        Ok(self.shutdown().await)
+        let main = &self.core.adapter().main;
+        main.serve(end).await?;
+        Ok(main.serve(self.shutdown()).await)
     }
 
     /// Stops accepting, lets requests under way finish (`OrbBuilder::drain_timeout`), answers no further ones, and closes

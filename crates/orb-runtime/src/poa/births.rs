@@ -150,6 +150,7 @@ impl PoaCore {
         let step = in_a_task(orb, {
             let name: Box<str> = name.into();
             async move {
+                let _turn = parent.core.take_turn().await;
                 let asked = AssertUnwindSafe(activator.unknown_adapter(&parent, &name)).catch_unwind().await;
                 let made = match asked {
                     Ok(Ok(true)) if parent.core.child(&name).is_some() => Ok(()),

@@ -8,7 +8,7 @@ use super::handle::Poa;
 use super::manager::PoaManager;
 use super::policy::{
     BidirectionalPolicy, IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, LifespanPolicy,
-    Policies, RequestProcessingPolicy, ServantRetentionPolicy,
+    Policies, RequestProcessingPolicy, ServantRetentionPolicy, ThreadModel,
 };
 use super::servants::{ServantActivator, ServantLocator};
 use crate::serve::Servant;
@@ -102,6 +102,17 @@ impl<Ids, Serving> PoaBuilder<Ids, Serving> {
     /// names (PERSISTENT).
     pub fn persistent(mut self) -> Self {
         self.policies.lifespan = LifespanPolicy::Persistent;
+        self
+    }
+
+    /// Which threads run its requests, and whether they take turns (ORB_CTRL_MODEL unless this says otherwise).
+    ///
+    /// With [`ThreadModel::Single`] requests of all its objects, and calls of its servant manager, run one after the other, in the order in
+    /// which they came; a collocated call from one of them runs within its turn. With [`ThreadModel::Main`] they do so in the task that
+    /// runs [`Orb::run_until`](crate::Orb::run_until), those of all such POAs together. A servant that calls its own POA over a connection waits for itself, up to the
+    /// deadline.
+    pub fn thread_model(mut self, model: ThreadModel) -> Self {
+        self.policies.thread = model;
         self
     }
 

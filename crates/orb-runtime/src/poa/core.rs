@@ -16,9 +16,10 @@ use super::making::Makers;
 use super::manager::ManagerCore;
 use super::map::ObjectMap;
 use super::policy::{
-    IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, Policies, RequestProcessingPolicy,
+    IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, Policies, RequestProcessingPolicy, ThreadModel,
 };
 use crate::serve::entry::Entry;
+use crate::serve::turns::Turn;
 
 /// Whether requests may start. One word for each POA: its manager's state, until the POA is destroyed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +51,8 @@ pub(crate) struct PoaCore {
     pub(crate) idle: Notify,
     /// The bounded threads of the ORB, for servants that block.
     pub(crate) threads: Arc<Semaphore>,
+    /// What its requests and the calls of its servant manager wait for, where the thread model has them take turns.
+    pub(crate) turn: Option<Turn>,
     pub(crate) name: Box<str>,
     pub(crate) path: PathBuf,
     pub(crate) parent: Weak<PoaCore>,
@@ -122,8 +125,14 @@ impl PoaCore {
         number: u32,
         manager: &Arc<ManagerCore>,
         threads: &Arc<Semaphore>,
+        main: &Turn,
     ) -> Arc<Self> {
         let Birth { name, path, policies, prefix, place, parent } = birth;
+        let turn = match policies.thread {
+            ThreadModel::OrbControl => None,
+            ThreadModel::Single => Some(Arc::new(Semaphore::new(1))),
+            ThreadModel::Main => Some(Arc::clone(main)),
+        };
         let poa = Arc::new(Self {
             gate: AtomicU8::new(Gate::Holding as u8),
             objects: ObjectMap::default(),
@@ -135,6 +144,7 @@ impl PoaCore {
             manager: Arc::clone(manager),
             idle: Notify::new(),
             threads: Arc::clone(threads),
+            turn,
             name,
             path,
             parent,

@@ -3,7 +3,7 @@
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 
 use super::key::{NoKey, NoName};
-use super::policy::{InvalidPolicy, ThreadModel};
+use super::policy::InvalidPolicy;
 
 /// Why an operation of a POA failed.
 ///
@@ -65,13 +65,6 @@ impl PoaError {
         )
         .because(format!("the POA `{name}` is being destroyed"))
         .into()
-    }
-
-    /// The ORB does not have the thread model.
-    pub(crate) fn not_there(model: ThreadModel) -> Self {
-        SystemException::new(SystemExceptionKind::NoImplement, MinorCode::NONE, CompletionStatus::No)
-            .because(format!("POAs with {model} are not there yet: take ORB_CTRL_MODEL"))
-            .into()
     }
 
     /// A servant manager of the other kind.

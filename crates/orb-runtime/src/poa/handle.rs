@@ -8,7 +8,7 @@ use giop_codec::giop::ObjectKey;
 use super::core::PoaCore;
 use super::error::PoaError;
 use super::manager::{ManagerCore, PoaManager, PoaManagerState};
-use super::policy::{Policies, Policy, ThreadModel};
+use super::policy::{Policies, Policy};
 use crate::orb::{Orb, OrbCore};
 use crate::reference::ObjectRef;
 
@@ -160,9 +160,6 @@ impl Poa {
     ) -> Result<Self, PoaError> {
         if self.orb.is_closing() {
             return Err(PoaError::shut_down());
-        }
-        if policies.thread != ThreadModel::OrbControl {
-            return Err(PoaError::not_there(policies.thread));
         }
         let adapter = self.orb.adapter();
         if let Some(manager) = manager {

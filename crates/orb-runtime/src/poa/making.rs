@@ -9,6 +9,7 @@ use futures_util::FutureExt;
 use futures_util::future::Shared;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use tokio::runtime::Handle;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::ObjectId;
 use super::core::PoaCore;
@@ -45,6 +46,14 @@ impl Makers {
 }
 
 impl PoaCore {
+    /// The turn of a servant manager, where the thread model has it take turns with requests.
+    pub(super) async fn take_turn(&self) -> Option<OwnedSemaphorePermit> {
+        match &self.turn {
+            Some(turn) => Arc::clone(turn).acquire_owned().await.ok(),
+            None => None,
+        }
+    }
+
     /// What a request for an object that is not there waits for: the end of the last one, or the making of the next. `None`: there is no activator.
     ///
     /// # Errors
@@ -72,7 +81,9 @@ impl PoaCore {
         let step = in_a_task(orb, {
             let id = id.clone();
             async move {
+                let turn = poa.core.take_turn().await;
                 let made = AssertUnwindSafe(activator.incarnate(&id, &poa)).catch_unwind().await;
+                drop(turn);
                 let made = made.unwrap_or_else(|panic| Err(panicked(&*panic).into()));
                 let done = made.and_then(|servant| poa.core.enter_into_map(&poa.orb, &id, servant));
                 // Who looks from here on finds the object.
@@ -140,6 +151,7 @@ impl PoaCore {
                 let remaining = !poa.core.objects_of(entry.servant()).is_empty();
                 let servant = Servant { skeleton: Arc::clone(&entry.skeleton), mode: entry.mode };
                 drop(entry);
+                let _turn = poa.core.take_turn().await;
                 let ended = activator.etherealize(&id, &poa, servant, cleanup_in_progress, remaining);
                 if let Err(panic) = AssertUnwindSafe(ended).catch_unwind().await {
                     let error = panicked(&*panic);

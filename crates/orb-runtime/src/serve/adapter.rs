@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 
 use super::entry::{Entry, NO_SLOT, RunMode};
 use super::skeleton::{Servant, Skeleton};
+use super::turns::MainThread;
 use crate::poa::core::{Birth, PoaCore};
 use crate::poa::key::{self, Boot, Key, PathBuf, Place};
 use crate::poa::manager::{ManagerCore, PoaManagerState};
@@ -40,6 +41,8 @@ pub(crate) struct Adapter {
     next_id: AtomicU64,
     next_poa: AtomicU32,
     threads: Arc<Semaphore>,
+    /// Of POAs with MAIN_THREAD_MODEL.
+    pub(crate) main: MainThread,
 }
 
 struct Slot<T> {
@@ -81,11 +84,12 @@ impl Streams for Adapter {
 impl Adapter {
     pub(crate) fn new(boot: Boot, blocking_threads: usize) -> Self {
         let threads = Arc::new(Semaphore::new(blocking_threads));
+        let main = MainThread::default();
         let manager = ManagerCore::new("RootPOAManager", PoaManagerState::Active, false);
         let poa = |number, name: &str, policies, prefix: &[u8]| {
             let (name, path, prefix) = (name.into(), PathBuf::default(), prefix.into());
             let birth = Birth { name, path, policies, prefix, place: None, parent: Weak::new() };
-            PoaCore::new(birth, number, &manager, &threads)
+            PoaCore::new(birth, number, &manager, &threads, &main.turn)
         };
         let plain = Policies {
             lifespan: LifespanPolicy::Persistent,
@@ -108,6 +112,7 @@ impl Adapter {
             next_id: AtomicU64::new(0),
             next_poa: AtomicU32::new(2),
             threads,
+            main,
         }
     }
 
@@ -318,7 +323,7 @@ impl Adapter {
             parent: Arc::downgrade(parent),
         };
         let number = self.next_poa.fetch_add(1, Ordering::Relaxed);
-        let poa = PoaCore::new(birth, number, manager, &self.threads);
+        let poa = PoaCore::new(birth, number, manager, &self.threads, &self.main.turn);
         family.children.insert(name.into(), Arc::clone(&poa));
         if let Some(place) = place {
             if let Some(slot) = self.transient.get(place.index as usize) {

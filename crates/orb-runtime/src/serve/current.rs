@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 
 use super::entry::Entry;
 use super::skeleton::Servant;
+use super::turns::{Held, Turn};
 use crate::orb::{Orb, OrbCore};
 use crate::poa::{ForwardRequest, Poa};
 use crate::reference::{ObjectRef, Reference};
@@ -48,6 +49,11 @@ pub(crate) fn inherited_deadline() -> Option<Instant> {
     CURRENT.with_borrow(|current| current.as_ref().and_then(Request::deadline))
 }
 
+/// Whether what runs here has that turn already.
+pub(crate) fn has_turn(turn: &Turn) -> bool {
+    CURRENT.with_borrow(|current| current.as_ref().is_some_and(|request| request.has(turn)))
+}
+
 /// A request that is being served (`PortableServer::Current`, and more).
 #[doc(alias = "PortableServer::Current")]
 #[derive(Clone)]
@@ -60,6 +66,8 @@ struct Info {
     target: Option<Target>,
     peer: Peer,
     deadline: Option<Instant>,
+    /// The turns of its callers in this process.
+    turns: Option<Arc<Held>>,
     cancelled: AtomicBool,
     cancel: Notify,
     extras: Mutex<Extras>,
@@ -95,6 +103,7 @@ impl Request {
             target: None,
             peer,
             deadline: None,
+            turns: None,
             cancelled: AtomicBool::new(false),
             cancel: Notify::new(),
             extras: Mutex::default(),
@@ -150,8 +159,25 @@ impl Request {
         if let Some(info) = Arc::get_mut(&mut request.info) {
             info.target = Some(Target { entry, source: Source::Local(operation, key) });
             info.deadline = deadline;
+            info.turns = CURRENT.with_borrow(|caller| caller.as_ref().and_then(Self::turns));
         }
         request
+    }
+
+    /// The turns that it has, with those of its callers.
+    fn turns(&self) -> Option<Arc<Held>> {
+        let outer = self.info.turns.clone();
+        match self.entry().and_then(|entry| entry.poa.turn.as_ref()) {
+            Some(turn) => Some(Arc::new(Held { turn: Arc::clone(turn), outer })),
+            None => outer,
+        }
+    }
+
+    /// Whether it has that turn, or one of its callers has.
+    fn has(&self, turn: &Turn) -> bool {
+        let own = self.entry().and_then(|entry| entry.poa.turn.as_ref());
+        own.is_some_and(|own| Arc::ptr_eq(own, turn))
+            || self.info.turns.as_ref().is_some_and(|held| held.has(turn))
     }
 
     /// Runs `f` with this as the current request.

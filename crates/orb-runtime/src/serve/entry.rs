@@ -8,8 +8,8 @@ use giop_codec::giop::ObjectKey;
 
 use super::count::Count;
 use super::skeleton::Skeleton;
-use crate::poa::ObjectId;
 use crate::poa::core::PoaCore;
+use crate::poa::{ObjectId, ThreadModel};
 
 /// How the requests of an object are run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -20,6 +20,18 @@ pub(crate) struct RunMode {
     pub(crate) spawned: bool,
     /// A oneway need not be done before the object's next request starts.
     pub(crate) concurrent: bool,
+    /// They take turns: the POA's thread model.
+    pub(crate) serial: bool,
+    /// They run where `Orb::run_until` does.
+    pub(crate) main: bool,
+}
+
+impl RunMode {
+    /// Whether requests run where the connection's task does.
+    #[inline]
+    pub(crate) fn is_plain(self) -> bool {
+        !(self.blocking | self.spawned | self.serial)
+    }
 }
 
 /// An activated object, or what stands for many: a default servant, a servant locator.
@@ -56,6 +68,8 @@ impl Entry {
         servant: (Arc<dyn Skeleton>, RunMode),
     ) -> Self {
         let (skeleton, mode) = servant;
+        let thread = poa.policies.thread;
+        let mode = RunMode { serial: poa.turn.is_some(), main: thread == ThreadModel::Main, ..mode };
         let id_at = u16::try_from(id_at).unwrap_or(u16::MAX);
         Self {
             key: ObjectId::from(key),

@@ -17,10 +17,11 @@ pub(crate) mod running;
 mod seq_stream;
 mod skeleton;
 mod stream;
+pub(crate) mod turns;
 pub(crate) mod waiting;
 
-pub(crate) use current::inherited_deadline;
 pub use current::{Request, request, try_request};
+pub(crate) use current::{has_turn, inherited_deadline};
 pub use demux::{Interface, OperationDemux, Operations};
 pub use deposit::DepositError;
 pub use optable::OpTable;

@@ -159,7 +159,7 @@ impl Running {
         let request = ServerRequest { to, encoder, current: current.clone(), arguments, link };
         let mode = entry.mode;
         let skeleton = Arc::clone(&entry.skeleton);
-        if mode.blocking || mode.spawned {
+        if !mode.is_plain() {
             elsewhere(&mut seat, skeleton, request, entry, to, self.home.clone());
         } else if let Err(panic) =
             catch_unwind(AssertUnwindSafe(|| skeleton.dispatch(request, &mut seat.slot)))
@@ -313,7 +313,7 @@ fn poll_seat(seat: &mut Seat, to: ReplyTo, cx: &mut Context<'_>) -> Poll<Outcome
     }
 }
 
-/// Runs the request in a task or on a thread of its own.
+/// Runs the request in a task or on a thread of its own, or when its turn comes.
 fn elsewhere(
     seat: &mut Seat,
     skeleton: Arc<dyn super::Skeleton>,
@@ -325,10 +325,19 @@ fn elsewhere(
     let current = request.current.clone();
     let mode = entry.mode;
     let threads = Arc::clone(&entry.poa.threads);
-    seat.slot.set(async move {
+    let turn = entry.poa.turn.clone();
+    let orb = Arc::clone(current.core());
+    let work = async move {
+        let _turn = match turn {
+            Some(turn) => turn.acquire_owned().await.ok(),
+            None => None,
+        };
         let mut slot = DispatchSlot::new();
         skeleton.dispatch(request, &mut slot);
         let poll = move |cx: &mut Context<'_>| current.enter(|| slot.poll(cx));
+        if !mode.blocking && !mode.spawned {
+            return std::future::poll_fn(poll).await;
+        }
         let runtime = home.unwrap_or_else(Handle::current);
         let joined = if mode.blocking {
             let _permit = threads.acquire_owned().await;
@@ -345,5 +354,10 @@ fn elsewhere(
             };
             to.system_exception(encoder, exception)
         })
-    });
+    };
+    if mode.main {
+        seat.slot.set(async move { orb.adapter().main.run(work, to).await });
+    } else {
+        seat.slot.set(work);
+    }
 }

@@ -1,0 +1,131 @@
+//! Thread models: requests that take turns, and requests that run where `Orb::run_until` does.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::panic::AssertUnwindSafe;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use futures_util::FutureExt;
+use futures_util::stream::{FuturesUnordered, Stream};
+use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{Semaphore, oneshot};
+
+use super::request::{Outcome, ReplyTo, panicked};
+
+/// Whose turn it is: one permit, given in the order in which it is asked for.
+pub(crate) type Turn = Arc<Semaphore>;
+
+/// The turns that the callers of a collocated request have: they are not asked for again.
+pub(crate) struct Held {
+    pub(crate) turn: Turn,
+    pub(crate) outer: Option<Arc<Held>>,
+}
+
+impl Held {
+    pub(crate) fn has(&self, turn: &Turn) -> bool {
+        let mut held = Some(self);
+        while let Some(Held { turn: own, outer }) = held {
+            if Arc::ptr_eq(own, turn) {
+                return true;
+            }
+            held = outer.as_deref();
+        }
+        false
+    }
+}
+
+type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The requests of POAs with MAIN_THREAD_MODEL. No more wait than the connections may have under way.
+pub(crate) struct MainThread {
+    pub(crate) turn: Turn,
+    jobs: UnboundedSender<Job>,
+    queue: Mutex<Option<Jobs>>,
+}
+
+struct Jobs {
+    coming: UnboundedReceiver<Job>,
+    running: FuturesUnordered<Job>,
+}
+
+impl Default for MainThread {
+    fn default() -> Self {
+        let (jobs, coming) = unbounded_channel();
+        let queue = Mutex::new(Some(Jobs { coming, running: FuturesUnordered::new() }));
+        Self { turn: Arc::new(Semaphore::new(1)), jobs, queue }
+    }
+}
+
+impl MainThread {
+    /// Runs a request in the main thread.
+    pub(crate) async fn run(
+        &self,
+        work: impl Future<Output = Outcome> + Send + 'static,
+        to: ReplyTo,
+    ) -> Outcome {
+        let (done, outcome) = oneshot::channel();
+        let job = async move {
+            let outcome = AssertUnwindSafe(work).catch_unwind().await;
+            // Nobody waits for it where the connection is gone.
+            let _ = done.send(outcome.unwrap_or_else(|panic| to.failed(panicked(&*panic))));
+        };
+        if self.jobs.send(Box::pin(job)).is_err() {
+            return to.failed(nobody());
+        }
+        outcome.await.unwrap_or_else(|_| to.failed(nobody()))
+    }
+
+    /// Runs requests as long as `until` lasts, unless somebody does already.
+    pub(crate) async fn serve<T>(&self, until: impl Future<Output = T>) -> T {
+        /// Has the next one go on.
+        struct Serving<'a>(&'a MainThread, Option<Jobs>);
+        impl Drop for Serving<'_> {
+            fn drop(&mut self) {
+                if let Some(jobs) = self.1.take() {
+                    *self.0.queue() = Some(jobs);
+                }
+            }
+        }
+        let taken = self.queue().take();
+        let mut serving = Serving(self, taken);
+        let mut until = pin!(until);
+        poll_fn(|cx| {
+            if let Poll::Ready(ended) = until.as_mut().poll(cx) {
+                return Poll::Ready(ended);
+            }
+            if let Some(jobs) = &mut serving.1 {
+                jobs.poll(cx);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Option<Jobs>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Jobs {
+    fn poll(&mut self, cx: &mut Context<'_>) {
+        while let Poll::Ready(Some(job)) = self.coming.poll_recv(cx) {
+            self.running.push(job);
+        }
+        while let Poll::Ready(Some(())) = Pin::new(&mut self.running).poll_next(cx) {}
+    }
+}
+
+#[cold]
+fn nobody() -> SystemException {
+    SystemException::new(SystemExceptionKind::Transient, minor::TRANSIENT_DISCARDED, CompletionStatus::No)
+        .because("the ORB is gone whose `run_until` the request waited for")
+}
+
+impl fmt::Debug for MainThread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MainThread").finish_non_exhaustive()
+    }
+}
