@@ -34,7 +34,10 @@ pub use reference::{
     InvalidName, LocalReference, NarrowError, ObjectRef, Reference, ReplyInfo, ResolveError, Retry,
     ServesLocally, SyncScope,
 };
-pub use serve::{ByteStream, DepositError, Request, SeqStream, Servant, Serves, request, try_request};
+pub use serve::{
+    ByteStream, Demux, DepositError, OperationDemux, Request, SeqStream, Servant, Serves, request,
+    try_request,
+};
 pub use source::{ByteSource, SeqSource};
 pub use transport::{Peer, Transport, TransportStats};
 
@@ -84,7 +87,6 @@ where
 #[doc(hidden)]
 pub mod inside {
     pub use crate::poa::key::*;
-    pub use crate::serve::OperationDemux;
 }
 
 /// What generated code calls. No user names it.

@@ -13,6 +13,7 @@ use crate::poa::Refusal;
 use crate::poa::core::{Gate, PoaCore};
 use crate::poa::manager::Held;
 use crate::serve::adapter::Located;
+use crate::serve::demux;
 use crate::serve::request::{Outcome, ReplyTo};
 use crate::serve::running::{Running, Shut};
 use crate::serve::waiting::Until;
@@ -32,7 +33,8 @@ impl Driver {
         }
         if trace::wire_enabled() {
             let octets = incoming.message();
-            trace::wire(Way::In, self.link.peer(), incoming.operation(), octets, octets.len());
+            let operation = demux::shown(&self.orb, incoming.key(), incoming.operation());
+            trace::wire(Way::In, self.link.peer(), operation, octets, octets.len());
         }
         let sets = Some(incoming.code_sets());
         self.find(incoming.key());

@@ -20,6 +20,7 @@ use super::accept::Listener;
 use super::publish::{self, Listening, Surroundings};
 use super::reverse::Rule;
 use super::{Config, Connections, Endpoint, Guard, Latency, Orb, OrbCore};
+use crate::serve::Demux;
 use crate::serve::adapter::Adapter;
 use crate::transport::unix::{self, SocketFile};
 use crate::transport::{Peer, Sockets, Transport};
@@ -116,6 +117,7 @@ impl OrbBuilder {
             fragment_size: None,
             ways_back: Rule::default(),
             offers_ways_back: false,
+            demux: Demux::default(),
             values: Factories::default(),
         };
         Self {
@@ -345,6 +347,17 @@ impl OrbBuilder {
     #[doc(alias = "BiDirPolicy")]
     pub fn call_back_over(mut self, rule: impl Fn(&Peer, &str, u16) -> bool + Send + Sync + 'static) -> Self {
         self.parts.config.ways_back = Rule::new(rule);
+        self
+    }
+
+    /// How requests find their operations: there to compare the ways, since none is as fast as the default.
+    ///
+    /// ```
+    /// # use orb_runtime::{Demux, OperationDemux, Orb};
+    /// let builder = Orb::builder().demux(Demux::new().operations(OperationDemux::Numeric));
+    /// ```
+    pub fn demux(mut self, demux: Demux) -> Self {
+        self.parts.config.demux = demux;
         self
     }
 

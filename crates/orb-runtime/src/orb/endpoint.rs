@@ -5,10 +5,13 @@ use std::sync::LazyLock;
 
 use giop_codec::EncodeError;
 use giop_codec::giop::ObjectKey;
-use giop_codec::ior::{IiopProfile, Ior, OmniUnixAddress, OrbType, TaggedComponent, UiopProfile};
+use giop_codec::ior::{
+    IiopProfile, Ior, OmniUnixAddress, OperationNumbers, OrbType, TaggedComponent, UiopProfile,
+};
 
 use super::OrbCore;
 use super::dial::{Family, interleaved};
+use crate::serve::OperationDemux;
 
 /// A place that can be listened on and connected to, as references say it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -75,6 +78,9 @@ impl OrbCore {
         if self.config.deposit {
             components.push(TaggedComponent::zorb_blocks());
         }
+        if let Some(numbers) = self.numbers(key) {
+            components.push(TaggedComponent::zorb_operations(&numbers)?);
+        }
         let (host, port) = tcp.next().unwrap_or(("", 0));
         let mut main = IiopProfile::new(host, port, key.clone());
         main.components.clone_from(&components);
@@ -92,6 +98,15 @@ impl OrbCore {
         let mut ior = Ior::from_profiles(type_id, &[main])?;
         ior.profiles.extend(others);
         Ok(Some(ior))
+    }
+
+    /// The numbers of an object's operations, where clients are told of them: known once a servant is there.
+    fn numbers(&self, key: &ObjectKey) -> Option<OperationNumbers> {
+        if self.config.demux.operations != OperationDemux::Numeric {
+            return None;
+        }
+        let entry = self.adapter().find(key.as_slice())?;
+        entry.skeleton.operations().numbers(entry.skeleton.repository_ids())
     }
 
     /// Whether one of the profile's addresses is of this ORB.

@@ -117,6 +117,7 @@ pub(crate) struct Config {
     pub(crate) ways_back: reverse::Rule,
     /// Whether servers are asked to call objects of this ORB back over its connections.
     pub(crate) offers_ways_back: bool,
+    pub(crate) demux: crate::serve::Demux,
     pub(crate) transport: Transport,
     pub(crate) values: Factories,
     /// Hosts that are reached by in-memory pipes, in tests.

@@ -13,6 +13,7 @@ use giop_codec::{ByteOrder, Version};
 use giop_proto::{Arguments, IncomingRequest};
 use tokio::sync::Notify;
 
+use super::demux;
 use super::entry::Entry;
 use super::skeleton::Servant;
 use super::turns::{Held, Turn};
@@ -316,12 +317,14 @@ impl Request {
         self.info.target.as_ref().map(|target| &target.entry)
     }
 
-    /// The operation's name on the wire.
+    /// The operation's name on the wire, also where its number came.
     #[must_use]
     pub fn operation(&self) -> &str {
-        match self.info.target.as_ref().map(|target| &target.source) {
-            Some(Source::Wire(incoming)) => incoming.operation(),
-            Some(Source::Local(operation, _)) => operation,
+        match &self.info.target {
+            Some(Target { source: Source::Wire(incoming), entry }) => {
+                demux::name_of(&self.info.orb, entry, incoming.operation())
+            }
+            Some(Target { source: Source::Local(operation, _), .. }) => operation,
             None => "",
         }
     }

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use giop_codec::ior::{InterfaceNumbers, MAX_NUMBERED_INTERFACES, OperationNumbers};
 
+use super::entry::Entry;
 use super::optable::OpTable;
 use super::request::ServerRequest;
+use crate::orb::OrbCore;
 
 /// How a server finds the operation that a request names. For comparison: nothing is as fast as the default, or less safe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -29,6 +31,26 @@ pub enum OperationDemux {
 impl OperationDemux {
     /// Every way.
     pub const ALL: [Self; 5] = [Self::Perfect, Self::Linear, Self::Sorted, Self::Hash, Self::Numeric];
+}
+
+/// How an ORB finds what a request is for: see [`OrbBuilder::demux`](crate::OrbBuilder::demux).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Demux {
+    pub(crate) operations: OperationDemux,
+}
+
+impl Demux {
+    /// What an ORB does that is not told otherwise.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The way to operations.
+    #[must_use]
+    pub fn operations(self, operations: OperationDemux) -> Self {
+        Self { operations }
+    }
 }
 
 /// What the ways but the perfect hash look into, made when one of them is first taken.
@@ -137,7 +159,30 @@ impl ServerRequest {
     #[inline]
     #[must_use]
     pub fn find<const N: usize, const SLOTS: usize>(&self, table: &OpTable<N, SLOTS>) -> Option<usize> {
-        table.find(self.operation())
+        match self.current.core().config.demux.operations {
+            OperationDemux::Perfect => table.find(self.operation()),
+            other => table.find_by(other, self.operation()),
+        }
+    }
+}
+
+/// The name of the operation that a request calls, which may have come as a number.
+#[inline]
+pub(crate) fn name_of<'a>(orb: &OrbCore, entry: &Entry, operation: &'a str) -> &'a str {
+    match orb.config.demux.operations {
+        OperationDemux::Numeric => entry.skeleton.operations().name_of(operation),
+        _ => operation,
+    }
+}
+
+/// The same before the object is looked up, for the wire log.
+#[cold]
+pub(crate) fn shown<'a>(orb: &OrbCore, key: &[u8], operation: &'a str) -> &'a str {
+    match orb.config.demux.operations {
+        OperationDemux::Numeric => {
+            orb.adapter().find(key).map_or(operation, |entry| name_of(orb, &entry, operation))
+        }
+        _ => operation,
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) mod waiting;
 
 pub use current::{Request, request, try_request};
 pub(crate) use current::{has_turn, inherited_deadline};
-pub use demux::{Interface, OperationDemux, Operations};
+pub use demux::{Demux, Interface, OperationDemux, Operations};
 pub use deposit::DepositError;
 pub use optable::OpTable;
 pub use request::{Outcome, ServerRequest, unknown_user_exception};

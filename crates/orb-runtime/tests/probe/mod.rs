@@ -57,7 +57,7 @@ impl fmt::Display for ProbeRef {
 
 impl ProbeRef {
     pub async fn ping(&self) -> Result<(), SystemException> {
-        static OP: Operation = Operation::twoway("ping");
+        static OP: Operation = Operation::twoway("ping").of(&INTERFACE, 0);
         if let Some(local) = v1::local::<dyn ProbeLocal>(&self.0) {
             return local.call(&self.0, &OP, |s| Box::pin(async move { s.probe().ping().await })).await;
         }
@@ -140,6 +140,9 @@ impl v1::Serves<Probe> for ProbeRef {
 }
 
 static IDS: [&str; 1] = ["IDL:Probe:1.0"];
+static TABLE: OpTable<7, 16> = OpTable::new(["ping", "add", "sleep", "panic", "note", "echo", "notes"]);
+static INTERFACE: v1::Interface =
+    v1::Interface::new("IDL:Probe:1.0", &["ping", "add", "sleep", "panic", "note", "echo", "notes"]);
 
 impl v1::Skeleton for Skeleton {
     fn repository_ids(&self) -> &'static [&'static str] {
@@ -147,6 +150,9 @@ impl v1::Skeleton for Skeleton {
     }
     fn dispatch(self: Arc<Self>, request: ServerRequest, slot: &mut v1::DispatchSlot) {
         slot.set(async move { serve(&self.0, request).await });
+    }
+    fn operations(&self) -> v1::Operations {
+        v1::Operations { names: TABLE.names(), counts: &[7] }
     }
     fn local(self: Arc<Self>, out: &mut dyn Any) {
         if let Some(out) = out.downcast_mut::<Option<Arc<dyn ProbeLocal>>>() {
@@ -156,7 +162,6 @@ impl v1::Skeleton for Skeleton {
 }
 
 async fn serve(probe: &Probe, mut request: ServerRequest) -> Outcome {
-    static TABLE: OpTable<7, 16> = OpTable::new(["ping", "add", "sleep", "panic", "note", "echo", "notes"]);
     macro_rules! arguments {
         ($($ty:ty),*) => {{
             match request.decode(|d| Ok(($(<$ty>::decode(d)?,)*))) {
