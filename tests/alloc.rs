@@ -222,6 +222,32 @@ fn a_ping_allocates_nothing() {
 }
 
 #[test]
+fn a_ping_of_any_object_of_a_poa_allocates_nothing() {
+    let bench = Bench::new();
+    let root = bench.server.root_poa();
+    let servant = zorb::Servant::of::<MeterRef, _>(Counter::default());
+    let any = root.child("any").user_ids().default_servant(servant).without_map().create().unwrap();
+    let some = root.child("some").user_ids().persistent().create().unwrap();
+    let mut meters = Vec::new();
+    bench.runtime.block_on(async {
+        for id in 0..4 {
+            let by_default: MeterRef = any.create_reference_with_id(format!("meter {id}")).unwrap();
+            let active: MeterRef = some.activate_with_id(format!("meter {id}"), Counter::default()).unwrap();
+            for here in [by_default, active] {
+                meters.push(bench.client.resolve_unchecked::<MeterRef>(&here.to_string()).await.unwrap());
+            }
+        }
+    });
+    bench.assert_none("pings", 800, async |_| {
+        for _ in 0..100 {
+            for meter in &meters {
+                meter.ping().await.unwrap();
+            }
+        }
+    });
+}
+
+#[test]
 fn a_ping_through_a_reference_with_options_allocates_nothing() {
     let bench = Bench::new();
     let hasty = bench.meter.with_timeout(Duration::from_secs(5));

@@ -431,3 +431,26 @@ async fn a_servant_may_send_its_caller_elsewhere() {
         assert_eq!(error.kind, SystemExceptionKind::Transient);
     }
 }
+
+// clause: poa.activator.incarnate, poa.locator.preinvoke
+#[tokio::test]
+async fn an_orb_that_does_not_listen_has_servant_managers_too() {
+    let orb = transport::builder().build().await.unwrap();
+    let (root, manager) = (orb.root_poa(), Manager::new());
+    let elsewhere: ThingRef =
+        root.activate(Thing { name: "elsewhere".into(), ..thing_of(&manager) }).unwrap();
+    let manager = Manager { elsewhere: Some(elsewhere), ..manager };
+    let makes = root.child("makes").user_ids().servant_activator(manager.clone()).create().unwrap();
+    let finds = root.child("finds").user_ids().servant_locator(manager.clone()).create().unwrap();
+    for poa in [&makes, &finds] {
+        let here: ThingRef = poa.create_reference_with_id("a").unwrap();
+        assert_eq!(here.name().await.unwrap(), "a");
+        assert!(here.is_own_servant().await.unwrap());
+        assert!(!here.non_existent().await.unwrap());
+        let no: ThingRef = poa.create_reference_with_id("no").unwrap();
+        assert_eq!(no.name().await.unwrap_err().kind, SystemExceptionKind::NoPermission);
+    }
+    let gone: ThingRef = root.create_reference().unwrap();
+    assert_eq!(gone.name().await.unwrap_err().kind, SystemExceptionKind::ObjectNotExist);
+    assert!(gone.non_existent().await.unwrap());
+}

@@ -6,12 +6,12 @@ use std::time::Instant;
 use giop_codec::Version;
 use giop_codec::code_set::negotiate;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
-use giop_codec::giop::BlockList;
+use giop_codec::giop::{BlockList, ObjectKey};
 use giop_codec::ior::{ComponentTag, IiopProfile, TaggedComponent};
 
 use crate::link::Link;
 use crate::orb::dial;
-use crate::orb::{Lease, Target};
+use crate::orb::{Endpoint, Lease, Target};
 use crate::reference::{Binding, ObjectRef};
 
 /// A binding with a connection that nobody else uses.
@@ -88,6 +88,9 @@ impl ObjectRef {
         if self.orb().is_closing() {
             return Err(crate::orb::closed());
         }
+        if let Some(key) = self.called_here() {
+            return self.bind_itself(key, deadline, alone).await;
+        }
         let mut profiles = self.profiles();
         profiles.retain(|profile| !self.orb().ways(profile).is_empty());
         let mut last = None;
@@ -151,6 +154,37 @@ impl ObjectRef {
             code_sets,
             announce,
             blocks,
+        };
+        Ok((Arc::new(binding), found))
+    }
+
+    /// Calls what no servant of this process stands for yet by messages to the ORB itself: what makes it, finds it, or sends the caller
+    /// elsewhere is then the same as for calls from afar.
+    #[cold]
+    async fn bind_itself(
+        &self,
+        key: ObjectKey,
+        deadline: Option<Instant>,
+        alone: bool,
+    ) -> Result<(Arc<Binding>, Found), SystemException> {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return Err(self.nowhere_to_go()) };
+        let orb = self.orb();
+        let version = Version::V1_2.min(orb.config.max_version);
+        let code_sets = negotiate(&orb.config.code_sets, Some(&orb.config.code_sets), version)?.sets;
+        let target = Target { endpoint: Endpoint::Itself, version, code_sets };
+        let found = match alone {
+            true => Found::Alone(orb.connect_any_alone(&[target], deadline).await?),
+            false => Found::Shared(orb.connect(&target, deadline).await?),
+        };
+        let binding = Binding {
+            link: Arc::downgrade(found.link()),
+            runtime: runtime.id(),
+            version,
+            profile: IiopProfile::new("", 0, key.clone()),
+            key,
+            code_sets,
+            announce: Vec::new(),
+            blocks: false,
         };
         Ok((Arc::new(binding), found))
     }

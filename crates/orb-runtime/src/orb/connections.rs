@@ -20,6 +20,7 @@ use super::dial::{self, Family};
 use super::endpoint::Endpoint;
 use super::reverse::WaysBack;
 use crate::link::Link;
+use crate::transport::pipe::{PipeFaults, pipe};
 use crate::transport::threads::IoThread;
 use crate::transport::{Peer, Socket, unix};
 
@@ -185,7 +186,7 @@ impl OrbCore {
     }
 
     async fn dial_endpoint(
-        &self,
+        self: &Arc<Self>,
         endpoint: &Endpoint,
         thread: Option<&Arc<IoThread>>,
         deadline: Option<Instant>,
@@ -195,6 +196,13 @@ impl OrbCore {
             Endpoint::Unix { path } => {
                 let stream = unix::connect(Path::new(path), self.config.socket_buffer).await?;
                 Ok((self.sockets.wrap(stream, &self.pool, thread)?, Peer::Unix(path.into())))
+            }
+            Endpoint::Itself => {
+                let (near, far) = pipe(PipeFaults::default(), PipeFaults::default());
+                let config = self.link_config(Role::Server);
+                let link = Link::new(Socket::Pipe(far), Peer::Local, config, &self.config);
+                self.drive(&link, ());
+                Ok((Socket::Pipe(near), Peer::Local))
             }
         }
     }

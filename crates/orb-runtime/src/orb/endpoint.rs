@@ -20,6 +20,8 @@ pub(crate) enum Endpoint {
     Iiop { host: String, port: u16 },
     /// A socket in this machine's file system.
     Unix { path: String },
+    /// This very ORB: by a pipe in memory.
+    Itself,
 }
 
 impl fmt::Display for Endpoint {
@@ -28,6 +30,7 @@ impl fmt::Display for Endpoint {
             Self::Iiop { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
             Self::Iiop { host, port } => write!(f, "{host}:{port}"),
             Self::Unix { path } => write!(f, "uiop://{path}"),
+            Self::Itself => f.write_str("this ORB"),
         }
     }
 }
@@ -66,7 +69,7 @@ impl OrbCore {
     fn try_ior(&self, type_id: &str, key: &ObjectKey) -> Result<Option<Ior>, EncodeError> {
         let mut tcp = self.endpoints.iter().filter_map(|endpoint| match endpoint {
             Endpoint::Iiop { host, port } => Some((host.as_str(), *port)),
-            Endpoint::Unix { .. } => None,
+            Endpoint::Unix { .. } | Endpoint::Itself => None,
         });
         if self.endpoints.is_empty() {
             return Ok(None);
@@ -114,6 +117,7 @@ impl OrbCore {
         self.endpoints.iter().any(|endpoint| match endpoint {
             Endpoint::Iiop { host, port } => *port == profile.port && *host == profile.host,
             Endpoint::Unix { path } => unix_paths(profile).any(|own| own == *path),
+            Endpoint::Itself => false,
         })
     }
 
@@ -131,7 +135,7 @@ impl Endpoint {
     /// The path of a Unix socket.
     pub(crate) fn path(&self) -> Option<&str> {
         match self {
-            Self::Iiop { .. } => None,
+            Self::Iiop { .. } | Self::Itself => None,
             Self::Unix { path } => Some(path),
         }
     }

@@ -196,7 +196,7 @@ pub(super) fn unroutable(
     let hosts = || {
         published.iter().filter_map(|endpoint| match endpoint {
             Endpoint::Iiop { host, .. } => Some(host),
-            Endpoint::Unix { .. } => None,
+            Endpoint::Unix { .. } | Endpoint::Itself => None,
         })
     };
     let beyond = hosts().any(|host| !is_loopback(host))

@@ -84,7 +84,7 @@ impl OrbCore {
     pub(crate) fn offer(&self) -> Result<ServiceContext, EncodeError> {
         let points = self.endpoints.iter().filter_map(|endpoint| match endpoint {
             Endpoint::Iiop { host, port } => Some(ListenPoint::new(host, *port)),
-            Endpoint::Unix { .. } => None,
+            Endpoint::Unix { .. } | Endpoint::Itself => None,
         });
         BiDirIiopServiceContext { listen_points: points.take(MAX_LISTEN_POINTS).collect() }
             .to_service_context()

