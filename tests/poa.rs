@@ -24,6 +24,8 @@ zorb::idl! {
             string servant_id();
             /// A reference to the object that is called.
             Thing itself();
+            /// The reference of its own servant, as the POA says it.
+            Thing own_reference();
         };
         interface Other {};
     };
@@ -50,6 +52,12 @@ impl ThingServant for Thing {
         let request = zorb::request();
         let id = request.poa().unwrap().servant_to_id(&request.servant().unwrap());
         Ok(id.unwrap().to_string())
+    }
+
+    async fn own_reference(&self) -> Result<Option<ThingRef>, SystemException> {
+        let request = zorb::request();
+        let own = request.poa().unwrap().servant_to_reference(&request.servant().unwrap());
+        Ok(Some(ThingRef::from_object(own.unwrap())))
     }
 
     async fn itself(&self) -> Result<Option<ThingRef>, SystemException> {
@@ -458,6 +466,30 @@ async fn a_plain_key_that_is_taken_keeps_its_object() {
     assert_eq!(afar.id().await.unwrap(), "Thing");
     assert!(server.deactivate(&first));
     not_there(&afar.name().await.unwrap_err());
+}
+
+// clause: poa.current.no_context
+#[test]
+fn outside_a_request_there_is_no_current_one() {
+    assert!(zorb::try_request().is_none());
+    assert!(std::panic::catch_unwind(zorb::request).is_err());
+}
+
+// clause: poa.op.reference_to_servant.object_not_active, poa.op.reference_to_servant.wrong_adapter, poa.op.servant_to_reference.in_request
+#[tokio::test]
+async fn servants_of_references() {
+    let place = place().await;
+    let poa = place.root.child("p").user_ids().create().unwrap();
+    let nobody: ThingRef = poa.create_reference_with_id("x").unwrap();
+    assert!(matches!(poa.reference_to_servant(&nobody), Err(PoaError::ObjectNotActive)));
+    assert!(matches!(place.root.reference_to_servant(&nobody), Err(PoaError::WrongAdapter)));
+    let only = place.root.child("only").user_ids().default_servant(thing("any")).without_map();
+    let only = only.create().unwrap();
+    wrong_policy(only.servant_to_reference(&only.servant().unwrap()));
+    let any: ThingRef = only.create_reference_with_id("any of them").unwrap();
+    for here in place.both(&any).await {
+        assert_eq!(here.own_reference().await.unwrap().unwrap().id().await.unwrap(), "any of them");
+    }
 }
 
 /// Counts how many are dropped.

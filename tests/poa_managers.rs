@@ -252,6 +252,27 @@ async fn a_manager_keeps_no_more_octets_than_it_may() {
     assert!((1..5).contains(&refused), "{refused}");
 }
 
+// clause: poa.manager.deactivated_while_held
+#[tokio::test]
+async fn an_object_that_goes_while_its_request_is_held_does_not_serve_it() {
+    let place = place().await;
+    let _ = place.manager.hold_requests().unwrap();
+    let calls = [&place.afar, &place.near].map(|who| {
+        let who = who.clone();
+        tokio::spawn(async move { who.all().await })
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(place._server.deactivate(&place.near));
+    place.manager.activate().unwrap();
+    for call in calls {
+        let error = call.await.unwrap().unwrap_err();
+        assert_eq!(
+            (error.kind, error.completed),
+            (SystemExceptionKind::ObjectNotExist, CompletionStatus::No)
+        );
+    }
+}
+
 // clause: poa.manager.cancelled_while_held
 #[tokio::test]
 async fn a_held_request_that_is_cancelled_is_never_served() {

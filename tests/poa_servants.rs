@@ -340,7 +340,7 @@ async fn an_object_ends_behind_its_last_request_and_comes_again() {
     }
 }
 
-// clause: poa.locator.preinvoke, poa.locator.postinvoke, poa.locator.postinvoke_raises, poa.locator.forward, poa.current.nested
+// clause: poa.locator.preinvoke, poa.locator.postinvoke, poa.locator.postinvoke_raises, poa.locator.forward, poa.current.nested, poa.op.id_to_servant.wrong_policy, poa.op.reference_to_servant.wrong_policy
 #[tokio::test]
 async fn a_locator_stands_around_each_request() {
     let place = place().await;
@@ -358,6 +358,9 @@ async fn a_locator_stands_around_each_request() {
         who.with_sync_scope(SyncScope::Target).tell().await.unwrap();
         assert_eq!(manager.story.take(), ["before tell of a", "told a", "behind tell of a: cookie of a"]);
     }
+    let [_, here] = place.both(&poa, "a").await;
+    assert!(matches!(poa.id_to_servant(&"a".into()), Err(PoaError::WrongPolicy { .. })));
+    assert!(matches!(poa.reference_to_servant(&here), Err(PoaError::WrongPolicy { .. })));
     for who in place.both(&poa, "after").await {
         assert_eq!(who.name().await.unwrap_err().kind, SystemExceptionKind::PersistStore);
     }
@@ -409,7 +412,7 @@ async fn servant_managers_are_set_once_and_of_the_right_kind() {
     wrong(place.root.has_servant_manager().map(drop));
 }
 
-// clause: giop.status.location_forward, giop.status.location_forward_perm
+// clause: giop.status.location_forward.sent, giop.status.location_forward, giop.status.location_forward_perm
 #[tokio::test]
 async fn a_servant_may_send_its_caller_elsewhere() {
     let place = place().await;

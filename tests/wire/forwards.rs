@@ -2,11 +2,14 @@
 
 use giop_codec::cdr::{CdrEncode, Decoder};
 use giop_codec::giop::{
-    AddressingDisposition, LocateStatus, MessageHeader, ReplyStatus, RequestHeader, TargetAddress,
+    AddressingDisposition, LocateRequestHeader, LocateStatus, MessageHeader, ReplyStatus, RequestHeader,
+    TargetAddress,
 };
 use giop_codec::ior::{Ior, ProfileTag, TaggedProfile};
 use zorb::minor;
 use zorb::prelude::*;
+use zorb::wire::RebindMode;
+use zorb::{Retry, SyncScope};
 
 use crate::peer::{Answer, Asked, Fake, dead_port, reference};
 use crate::wire::DeskRef;
@@ -117,7 +120,7 @@ async fn where_the_other_place_fails_the_first_one_is_asked_again() {
     }
 }
 
-// clause: giop.status.needs_addressing_mode, giop.target.key, giop.target.profile, giop.target.reference
+// clause: giop.status.needs_addressing_mode, giop.target.key, giop.target.profile, giop.target.reference, giop.target.remembered
 #[tokio::test]
 async fn what_a_server_wants_as_address_is_sent() {
     for wanted in [AddressingDisposition::Profile, AddressingDisposition::Reference] {
@@ -136,6 +139,11 @@ async fn what_a_server_wants_as_address_is_sent() {
             TargetAddress::Reference(_) => AddressingDisposition::Reference,
         });
         assert_eq!(disposition, wanted);
+        // From then on at once.
+        assert_eq!(desk.add(1, 2).await.unwrap(), 3);
+        assert_eq!(server.asked().len(), 3);
+        let again = server.last(|asked| !matches!(address(asked), TargetAddress::Key(_)));
+        assert!(again, "it is remembered");
     }
     // One that always wants more gets it once.
     let server = Fake::new(|_| wants(AddressingDisposition::Profile)).await;
@@ -236,4 +244,120 @@ async fn every_locate_status_is_understood() {
     let (_orb, desk) = client(&raises.ior()).await;
     let error = desk.locate().await.unwrap_err();
     assert_eq!((error.kind, error.minor), (SystemExceptionKind::NoPermission, minor::TRANSIENT_DISCARDED));
+}
+
+// clause: giop.locate.needs_addressing_mode
+#[tokio::test]
+async fn a_locate_request_has_the_form_of_address_that_is_wanted() {
+    for wanted in [AddressingDisposition::Profile, AddressingDisposition::Reference] {
+        let server = Fake::new(move |asked| match asked.before {
+            0 => Answer::Locate(
+                LocateStatus::NeedsAddressingMode,
+                Box::new(move |e| wanted.encode(e).unwrap()),
+            ),
+            _ => Answer::Locate(LocateStatus::ObjectHere, Box::new(|_| ())),
+        })
+        .await;
+        let (_orb, desk) = client(&server.ior()).await;
+        assert!(desk.locate().await.unwrap());
+        let as_wanted = server.last(|asked| {
+            let mut d =
+                Decoder::new(&asked.octets, asked.header.order, asked.header.version).at(MessageHeader::LEN);
+            match LocateRequestHeader::decode(&mut d).unwrap().target {
+                TargetAddress::Key(_) => false,
+                TargetAddress::Profile(_) => wanted == AddressingDisposition::Profile,
+                TargetAddress::Reference(_) => wanted == AddressingDisposition::Reference,
+            }
+        });
+        assert!(as_wanted);
+    }
+    let server = Fake::new(|_| {
+        let wanted = AddressingDisposition::Profile;
+        Answer::Locate(LocateStatus::NeedsAddressingMode, Box::new(move |e| wanted.encode(e).unwrap()))
+    })
+    .await;
+    let (_orb, desk) = client(&server.ior()).await;
+    let error = desk.locate().await.unwrap_err();
+    assert_eq!((error.kind, server.asked().len()), (SystemExceptionKind::Transient, 2));
+}
+
+// clause: poa.messaging.rebind, poa.messaging.no_rebind, poa.messaging.override, ior.object.validate_connection
+// clause: exc.kind.rebind, exc.when.no_rebind
+#[tokio::test]
+async fn a_reference_may_forbid_to_go_elsewhere() {
+    let there = Fake::new(|asked| match asked.operation().as_str() {
+        "LocateRequest" => Answer::Locate(LocateStatus::ObjectHere, Box::new(|_| ())),
+        _ => Answer::value(3_i32),
+    })
+    .await;
+    let to = there.ior();
+    let here = Fake::new(move |asked| match asked.operation().as_str() {
+        "LocateRequest" => {
+            let to = to.clone();
+            Answer::Locate(LocateStatus::ObjectForward, Box::new(move |e| to.encode(e).unwrap()))
+        }
+        _ => Answer::forward(&to),
+    })
+    .await;
+    for mode in [RebindMode::NoRebind, RebindMode::NoReconnect] {
+        let (_orb, desk) = client(&here.ior()).await;
+        let stays = desk.with_rebind(mode);
+        assert_eq!((stays.rebind(), desk.rebind()), (mode, RebindMode::Transparent));
+        let error = stays.add(1, 2).await.unwrap_err();
+        assert_eq!((error.kind, error.completed), (SystemExceptionKind::Rebind, CompletionStatus::No));
+        stays.validate_connection().await.unwrap();
+        assert_eq!(stays.add(1, 2).await.unwrap(), 3);
+    }
+    // The one that allows it goes.
+    let (_orb, desk) = client(&here.ior()).await;
+    assert_eq!(desk.add(1, 2).await.unwrap(), 3);
+}
+
+// clause: poa.messaging.rebind, poa.messaging.no_rebind, ior.object.validate_connection
+#[tokio::test]
+async fn a_reference_may_forbid_another_connection() {
+    let server = Fake::new(|asked| match asked.operation().as_str() {
+        "LocateRequest" => Answer::Locate(LocateStatus::ObjectHere, Box::new(|_| ())),
+        _ if asked.before == 1 => Answer::Close,
+        _ => Answer::value(3_i32),
+    })
+    .await;
+    let (_orb, desk) = client(&server.ior()).await;
+    let stays = desk.with_rebind(RebindMode::NoReconnect).with_retry(Retry::Never);
+    assert_eq!(stays.add(1, 2).await.unwrap(), 3);
+    assert!(stays.add(1, 2).await.is_err(), "the server closes");
+    let error = stays.add(1, 2).await.unwrap_err();
+    assert_eq!((error.kind, error.completed), (SystemExceptionKind::Rebind, CompletionStatus::No));
+    stays.validate_connection().await.unwrap();
+    assert_eq!(stays.add(1, 2).await.unwrap(), 3);
+    // Without the object there is nothing to bind to.
+    let nothing = Fake::new(|_| Answer::Locate(LocateStatus::UnknownObject, Box::new(|_| ()))).await;
+    let (_orb, desk) = client(&nothing.ior()).await;
+    let error = desk.validate_connection().await.unwrap_err();
+    assert_eq!(error.kind, SystemExceptionKind::ObjectNotExist);
+}
+
+// clause: ior.object.get_policy, poa.messaging.override, poa.messaging.times
+#[tokio::test]
+async fn what_a_reference_does_differently_can_be_asked() {
+    let server = Fake::new(|_| Answer::value(3_i32)).await;
+    let (_orb, desk) = client(&server.ior()).await;
+    let (second, minute) = (Duration::from_secs(1), Duration::from_secs(60));
+    let other = desk.with_timeout(second).with_retry(Retry::Never).with_sync_scope(SyncScope::Target);
+    assert_eq!(
+        (other.timeout(), other.retry(), other.sync_scope()),
+        (Some(second), Retry::Never, SyncScope::Target)
+    );
+    assert_eq!((desk.retry(), desk.sync_scope()), (Retry::NotExecuted, SyncScope::Queued));
+    assert_eq!(other.without_timeout().timeout(), None);
+    // An end that is over, and one that is far behind the timeout.
+    let over = desk.with_deadline(std::time::Instant::now());
+    assert_eq!(over.add(1, 2).await.unwrap_err().kind, SystemExceptionKind::Timeout);
+    // Connected to, and never accepted.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut nobody = server.profile();
+    nobody.port = silent.local_addr().unwrap().port();
+    let (_orb, desk) = client(&reference(&[nobody])).await;
+    let late = desk.with_timeout(Duration::from_millis(50)).with_deadline(std::time::Instant::now() + minute);
+    assert_eq!(late.add(1, 2).await.unwrap_err().kind, SystemExceptionKind::Timeout);
 }

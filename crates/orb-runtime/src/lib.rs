@@ -56,7 +56,7 @@ pub mod types {
 pub mod wire {
     pub use giop_codec::code_set::CodeSetId;
     pub use giop_codec::giop::{ContextId, ObjectKey, ServiceContext, ServiceContexts};
-    pub use giop_codec::ior::{IiopProfile, Ior, TaggedComponent, TaggedProfile};
+    pub use giop_codec::ior::{IiopProfile, Ior, RebindMode, TaggedComponent, TaggedProfile};
     pub use giop_codec::url::ObjectUrl;
     pub use giop_codec::{ByteOrder, Version};
 

@@ -7,12 +7,12 @@ use giop_codec::Version;
 use giop_codec::code_set::negotiate;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{BlockList, ObjectKey};
-use giop_codec::ior::{ComponentTag, IiopProfile, TaggedComponent};
+use giop_codec::ior::{ComponentTag, IiopProfile, RebindMode, TaggedComponent};
 
 use crate::link::Link;
 use crate::orb::dial;
 use crate::orb::{Endpoint, Lease, Target};
-use crate::reference::{Binding, ObjectRef};
+use crate::reference::{AskedFor, Binding, ObjectRef};
 
 /// A binding with a connection that nobody else uses.
 pub(crate) struct Alone {
@@ -72,6 +72,9 @@ impl ObjectRef {
 
     #[cold]
     async fn rebind(&self, deadline: Option<Instant>) -> Result<Bound, SystemException> {
+        if self.options().rebind == RebindMode::NoReconnect && self.was_bound() {
+            return Err(super::no_rebind("the connection is lost, and NO_RECONNECT forbids another"));
+        }
         let (binding, found) = self.search(deadline, false).await?;
         self.bind(Arc::clone(&binding));
         Ok(Bound { binding, link: Arc::clone(found.link()) })
@@ -154,6 +157,7 @@ impl ObjectRef {
             code_sets,
             announce,
             blocks,
+            addressing: AskedFor::default(),
         };
         Ok((Arc::new(binding), found))
     }
@@ -185,6 +189,7 @@ impl ObjectRef {
             code_sets,
             announce: Vec::new(),
             blocks: false,
+            addressing: AskedFor::default(),
         };
         Ok((Arc::new(binding), found))
     }
@@ -201,6 +206,7 @@ impl ObjectRef {
             code_sets: link.code_sets(),
             announce: Vec::new(),
             blocks: false,
+            addressing: AskedFor::default(),
         };
         (Arc::new(binding), Found::Shared(link))
     }

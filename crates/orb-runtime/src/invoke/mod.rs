@@ -18,9 +18,9 @@ use giop_codec::cdr::{CdrDecode, Decoder, Encoder};
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{
     AddressingDisposition, LocateRequestHeader, LocateStatus, MessageType, ReplyStatus, ResponseFlags,
-    TargetAddress, finish_message, put_message_header,
+    finish_message, put_message_header,
 };
-use giop_codec::ior::Ior;
+use giop_codec::ior::{Ior, RebindMode};
 use giop_codec::{DecodeError, EncodeError};
 use giop_proto::{CallError, Reply};
 
@@ -31,7 +31,7 @@ pub use fan_out::{Answer, FanOut, fan_out};
 pub(crate) use local::is_there;
 pub use local::{LocalFuture, LocalServant, local};
 pub use operation::Operation;
-use outgoing::Outgoing;
+use outgoing::{Outgoing, address_of};
 pub use sendc::{boxed_array, sendc};
 
 use crate::link::{Link, OnewayError, Started, now};
@@ -273,9 +273,9 @@ pub(crate) async fn transact(
     let deadline = deadline(target, begun);
     let mut attempts = Attempts::new(target);
     let mut hops = 0;
-    let mut addressing = None;
     loop {
         let Bound { binding, link } = target.bound(|| deadline).await?;
+        let addressing = binding.addressing.get();
         let request = Outgoing::new(target, &binding, &link, operation, response, addressing);
         let (pending, mut started) = match link.begin_call(deadline, binding.version, request.plain(), begun)
         {
@@ -335,14 +335,13 @@ pub(crate) async fn transact(
             }
             ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
                 hops += 1;
-                follow(target, &mut reply.body(), hops, operation)?;
-                // What this server wanted says nothing of the next one.
-                addressing = None;
+                follow(target, &mut reply.body(), hops, operation, false)?;
             }
             ReplyStatus::NeedsAddressingMode => {
                 let wanted = AddressingDisposition::decode(&mut reply.body())
                     .map_err(|error| bad_reply(error, operation))?;
-                if addressing.replace(wanted) == Some(wanted) {
+                hops += 1;
+                if !binding.addressing.set(wanted) || hops > MAX_HOPS {
                     return Err(transient(format!("{} asks for the same address form again", link.peer())));
                 }
             }
@@ -352,6 +351,15 @@ pub(crate) async fn transact(
 
 /// Asks by LocateRequest whether the object is there.
 pub(crate) async fn locate(target: &ObjectRef) -> Result<bool, SystemException> {
+    find(target, false).await
+}
+
+/// The same, and goes where the server says, whatever the reference allows its calls.
+pub(crate) async fn bind_anew(target: &ObjectRef) -> Result<bool, SystemException> {
+    find(target, true).await
+}
+
+async fn find(target: &ObjectRef, anew: bool) -> Result<bool, SystemException> {
     static LOCATE: Operation = Operation::twoway("LocateRequest");
     let mut begun = now();
     let deadline = deadline(target, begun);
@@ -359,7 +367,7 @@ pub(crate) async fn locate(target: &ObjectRef) -> Result<bool, SystemException> 
     let mut hops = 0;
     loop {
         let Bound { binding, link } = target.bound(|| deadline).await?;
-        let outcome = ask(&link, &binding, deadline, begun).await?;
+        let outcome = ask(target, &link, &binding, deadline, begun).await?;
         let reply = match outcome {
             Ok(reply) => reply,
             Err(error) => {
@@ -376,22 +384,29 @@ pub(crate) async fn locate(target: &ObjectRef) -> Result<bool, SystemException> 
             Some(LocateStatus::UnknownObject) => return Ok(false),
             Some(LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm) => {
                 hops += 1;
-                follow(target, &mut reply.body(), hops, &LOCATE)?;
+                follow(target, &mut reply.body(), hops, &LOCATE, anew)?;
             }
             Some(LocateStatus::SystemException) => {
                 let raised = SystemException::decode(&mut reply.body())
                     .unwrap_or_else(|error| bad_reply(error, &LOCATE));
                 return Err(raised_by(raised, &LOCATE, &link));
             }
-            Some(LocateStatus::NeedsAddressingMode) | None => {
-                return Err(transient(format!("{} can not locate by object key", link.peer())));
+            Some(LocateStatus::NeedsAddressingMode) => {
+                let wanted = AddressingDisposition::decode(&mut reply.body())
+                    .map_err(|error| bad_reply(error, &LOCATE))?;
+                hops += 1;
+                if !binding.addressing.set(wanted) || hops > MAX_HOPS {
+                    return Err(transient(format!("{} asks for the same address form again", link.peer())));
+                }
             }
+            None => return Err(transient(format!("{} answers what nobody asked", link.peer()))),
         }
     }
 }
 
 /// Asks by one LocateRequest.
 async fn ask(
+    target: &ObjectRef,
     link: &Arc<Link>,
     binding: &Binding,
     deadline: Option<Instant>,
@@ -403,12 +418,19 @@ async fn ask(
             Err(error) => return Ok(Err(error)),
         };
     let size_at = put_message_header(&mut encoder, MessageType::LocateRequest);
-    let target = TargetAddress::Key(binding.key.as_slice());
+    let target = address_of(target, binding, binding.addressing.get())?;
     let header = LocateRequestHeader { request_id: id, target };
     header.encode(&mut encoder)?;
     finish_message(&mut encoder, size_at)?;
     pending.send_locate(encoder);
     Ok(pending.located().await)
+}
+
+/// What the reference's [`RebindMode`] forbids.
+#[cold]
+fn no_rebind(text: &str) -> SystemException {
+    SystemException::new(SystemExceptionKind::Rebind, MinorCode::NONE, CompletionStatus::No)
+        .because(format!("{text}: `validate_connection` binds the reference anew"))
 }
 
 /// The system exception in a reply.
@@ -422,7 +444,11 @@ fn follow(
     body: &mut Decoder<'_>,
     hops: usize,
     operation: &Operation,
+    anew: bool,
 ) -> Result<(), SystemException> {
+    if !anew && target.options().rebind != RebindMode::Transparent {
+        return Err(no_rebind("the server sends the call elsewhere, and NO_REBIND forbids to follow"));
+    }
     let ior = Ior::decode(body).map_err(|error| bad_reply(error, operation))?;
     if hops > MAX_HOPS {
         return Err(transient(format!(
@@ -445,6 +471,10 @@ fn follow(
 pub(crate) fn deadline(target: &ObjectRef, now: Instant) -> Option<Instant> {
     let timeout = target.options().timeout.unwrap_or(target.orb().config.timeout);
     let own = timeout.map(|timeout| now + timeout);
+    let own = match target.options().until {
+        Some(until) => Some(own.map_or(until, |own| own.min(until))),
+        None => own,
+    };
     match (own, inherited_deadline()) {
         (Some(own), Some(inherited)) => Some(own.min(inherited)),
         (own, inherited) => own.or(inherited),

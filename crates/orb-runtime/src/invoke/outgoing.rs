@@ -135,13 +135,7 @@ impl<'a> Outgoing<'a> {
                 ServiceContexts::from(&*joined)
             }
         };
-        let address = match self.addressing {
-            None | Some(AddressingDisposition::Key) => TargetAddress::Key(binding.key.as_slice()),
-            Some(AddressingDisposition::Profile) => TargetAddress::Profile(binding.profile.to_tagged()?),
-            Some(AddressingDisposition::Reference) => {
-                TargetAddress::Reference(Box::new(selected(target, binding)?))
-            }
-        };
+        let address = address_of(target, binding, self.addressing)?;
         RequestHeader {
             request_id: started.id,
             response,
@@ -157,6 +151,22 @@ impl<'a> Outgoing<'a> {
         }
         Ok(())
     }
+}
+
+/// The address in the form that the server asked for.
+#[inline]
+pub(super) fn address_of<'a>(
+    target: &ObjectRef,
+    binding: &'a Binding,
+    form: Option<AddressingDisposition>,
+) -> Result<TargetAddress<'a>, EncodeError> {
+    Ok(match form {
+        None | Some(AddressingDisposition::Key) => TargetAddress::Key(binding.key.as_slice()),
+        Some(AddressingDisposition::Profile) => TargetAddress::Profile(binding.profile.to_tagged()?),
+        Some(AddressingDisposition::Reference) => {
+            TargetAddress::Reference(Box::new(selected(target, binding)?))
+        }
+    })
 }
 
 /// The reference with the profile that is called. Of a place where a server sent the call that profile is all that is known.

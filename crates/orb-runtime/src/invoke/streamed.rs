@@ -42,11 +42,11 @@ pub(super) async fn transact(
         let link = lease.link();
         if payload.len() > KEPT && !target.is_located() {
             // A forward that comes now costs a round trip, one that comes later the call.
-            match ask(link, &binding, deadline, begun).await? {
+            match ask(target, link, &binding, deadline, begun).await? {
                 Ok(reply) => match reply.locate_status() {
                     Some(LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm) => {
                         hops += 1;
-                        follow(target, &mut reply.body(), hops, operation)?;
+                        follow(target, &mut reply.body(), hops, operation, false)?;
                         continue;
                     }
                     Some(LocateStatus::UnknownObject) => {
@@ -132,7 +132,7 @@ pub(super) async fn transact(
             }
             ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
                 hops += 1;
-                follow(target, &mut reply.body(), hops, operation)?;
+                follow(target, &mut reply.body(), hops, operation, false)?;
                 // What this server wanted says nothing of the next one.
                 addressing = None;
                 if !payload.rewind() {

@@ -10,16 +10,16 @@ mod resolve;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use giop_codec::exception::SystemException;
 use giop_codec::giop::{ContextId, ServiceContext};
-use giop_codec::ior::Ior;
+use giop_codec::ior::{Ior, RebindMode};
 
 use bytes::Bytes;
 
 pub use local::{LocalObject, LocalReference, Native, ServesLocally, not_received, not_sent};
-pub(crate) use object::Binding;
+pub(crate) use object::{AskedFor, Binding};
 pub use object::{ObjectRef, ReplyInfo, Retry, SyncScope};
 pub use resolve::{InvalidName, NarrowError, ResolveError};
 
@@ -65,6 +65,62 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
     #[must_use]
     fn with_retry(&self, retry: Retry) -> Self {
         Self::from_object(self.as_object().change(|options| options.retry = retry))
+    }
+
+    /// The same object, each call of which ends with TIMEOUT at that time, or before it when its timeout has passed.
+    #[doc(alias = "ReplyEndTimePolicy")]
+    #[must_use]
+    fn with_deadline(&self, at: Instant) -> Self {
+        Self::from_object(self.as_object().change(|options| options.until = Some(at)))
+    }
+
+    /// The same object, whose calls may not follow forwards (NO_REBIND), or not even make a new connection (NO_RECONNECT), unseen:
+    /// they end with REBIND, COMPLETED_NO, and [`validate_connection`](Self::validate_connection) binds anew.
+    ///
+    /// Source clause: "Messaging QoS / Rebind Support".
+    #[doc(alias = "RebindPolicy")]
+    #[must_use]
+    fn with_rebind(&self, mode: RebindMode) -> Self {
+        Self::from_object(self.as_object().change(|options| options.rebind = mode))
+    }
+
+    /// How long its calls may take; `None`: as long as they like.
+    #[doc(alias = "get_policy")]
+    fn timeout(&self) -> Option<Duration> {
+        let object = self.as_object();
+        object.options().timeout.unwrap_or(object.orb().config.timeout)
+    }
+
+    /// When its calls are made again.
+    #[doc(alias = "get_policy")]
+    fn retry(&self) -> Retry {
+        self.as_object().options().retry
+    }
+
+    /// When its oneways complete.
+    #[doc(alias = "get_policy")]
+    fn sync_scope(&self) -> SyncScope {
+        self.as_object().options().scope
+    }
+
+    /// Whether its calls may go elsewhere unseen.
+    #[doc(alias = "get_policy")]
+    fn rebind(&self) -> RebindMode {
+        self.as_object().options().rebind
+    }
+
+    /// Connects, and finds the place of the object, following forwards whatever [`with_rebind`](Self::with_rebind) says: calls that follow go there.
+    ///
+    /// # Errors
+    /// OBJECT_NOT_EXIST if the server does not have the object; what connecting brought; TIMEOUT.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    ///
+    /// Source clause: "Validating Connection" (`validate_connection`).
+    #[doc(alias = "_validate_connection")]
+    fn validate_connection(&self) -> impl Future<Output = Result<(), SystemException>> + Send {
+        operations::validate_connection(self.as_object())
     }
 
     /// The same object; its oneways complete at that scope.
@@ -178,4 +234,7 @@ pub(crate) struct CallOptions {
     pub(crate) scope: SyncScope,
     pub(crate) contexts: Arc<[ServiceContext]>,
     pub(crate) info: Option<ReplyInfo>,
+    pub(crate) rebind: RebindMode,
+    /// No call lasts longer than to then.
+    pub(crate) until: Option<Instant>,
 }

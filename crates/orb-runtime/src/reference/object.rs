@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak};
 
 use arc_swap::ArcSwapOption;
 use giop_codec::cdr::{CdrDecode, CdrEncode, CodeSets, Decoder, Encoder, Nilable};
-use giop_codec::giop::{ObjectKey, ServiceContext};
+use giop_codec::giop::{AddressingDisposition, ObjectKey, ServiceContext};
+use giop_codec::ior::RebindMode;
 use giop_codec::ior::{IiopProfile, Ior};
 use giop_codec::typecode::{TypeDesc, Typed};
 use giop_codec::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
@@ -40,6 +41,8 @@ struct RefCore {
     forward: ArcSwapOption<Vec<IiopProfile>>,
     /// A server said where the object is, or that it is with itself.
     located: AtomicBool,
+    /// It was bound once.
+    bound: AtomicBool,
 }
 
 /// The key of an object of this ORB, and the object, while it is active.
@@ -62,6 +65,34 @@ pub(crate) struct Binding {
     pub(crate) announce: Vec<ServiceContext>,
     /// The server reads lists of blocks.
     pub(crate) blocks: bool,
+    /// The form of address that the server asked for.
+    pub(crate) addressing: AskedFor,
+}
+
+/// A form of address that a server asked for; the object key until it does.
+#[derive(Debug, Default)]
+pub(crate) struct AskedFor(AtomicU8);
+
+impl AskedFor {
+    #[inline]
+    pub(crate) fn get(&self) -> Option<AddressingDisposition> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => None,
+            1 => Some(AddressingDisposition::Profile),
+            2 => Some(AddressingDisposition::Reference),
+            _ => Some(AddressingDisposition::Key),
+        }
+    }
+
+    /// Remembers it for this request and those that follow; `false`: it was asked for before.
+    pub(crate) fn set(&self, form: AddressingDisposition) -> bool {
+        let number = match form {
+            AddressingDisposition::Profile => 1,
+            AddressingDisposition::Reference => 2,
+            AddressingDisposition::Key => 3,
+        };
+        self.0.swap(number, Ordering::Relaxed) != number
+    }
 }
 
 /// When calls are made again after a failure.
@@ -133,6 +164,8 @@ static DEFAULTS: LazyLock<CallOptions> = LazyLock::new(|| CallOptions {
     scope: SyncScope::default(),
     contexts: Arc::new([]),
     info: None,
+    rebind: RebindMode::Transparent,
+    until: None,
 });
 
 impl ObjectRef {
@@ -176,6 +209,7 @@ impl ObjectRef {
             binding: ArcSwapOption::empty(),
             forward: ArcSwapOption::empty(),
             located: AtomicBool::new(false),
+            bound: AtomicBool::new(false),
         };
         Self { core: Arc::new(core), options: None }
     }
@@ -279,7 +313,17 @@ impl ObjectRef {
         self.core.binding.load_full()
     }
 
+    /// Whether it was bound since that was forgotten last.
+    pub(crate) fn was_bound(&self) -> bool {
+        self.core.bound.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn forget_bound(&self) {
+        self.core.bound.store(false, Ordering::Relaxed);
+    }
+
     pub(crate) fn bind(&self, binding: Arc<Binding>) {
+        self.core.bound.store(true, Ordering::Relaxed);
         self.core.binding.store(Some(binding));
     }
 

@@ -1,6 +1,6 @@
 //! The operations that every object has.
 
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 
 use super::ObjectRef;
 use crate::invoke::{self, Operation};
@@ -46,6 +46,20 @@ pub(super) async fn locate(target: &ObjectRef) -> Result<bool, SystemException> 
         return Ok(target.orb().may_be_here(key));
     }
     invoke::locate(target).await
+}
+
+pub(super) async fn validate_connection(target: &ObjectRef) -> Result<(), SystemException> {
+    target.forget_bound();
+    let here = match target.own_key() {
+        Some(key) => target.orb().may_be_here(key),
+        None => invoke::bind_anew(target).await?,
+    };
+    if here {
+        return Ok(());
+    }
+    let kind = SystemExceptionKind::ObjectNotExist;
+    Err(SystemException::new(kind, minor::OBJECT_NOT_EXIST_NO_OBJECT, CompletionStatus::No)
+        .because("the server does not have the object"))
 }
 
 pub(super) async fn flush(target: &ObjectRef) -> Result<(), SystemException> {

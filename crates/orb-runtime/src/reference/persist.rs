@@ -44,6 +44,7 @@ mod tests {
         ObjectRef::new(orb.core(), Ior::from_profiles("IDL:T:1.0", profiles).unwrap())
     }
 
+    // clause: ior.corbaloc.written
     #[test]
     fn a_reference_becomes_a_url_that_leads_to_the_same_object() {
         let orb = Orb::builder().parts.core(Vec::new()).open();
