@@ -178,3 +178,21 @@ async fn connections_are_quiet_for_long() {
     tokio::time::resume();
     assert_eq!((tower.ring_kept(-3).await.unwrap(), client.open_connections()), (-3, 1));
 }
+
+// clause: poa.policy.bidirectional, giop.bidir.offer
+#[tokio::test]
+async fn a_poa_may_offer_call_backs_to_its_objects() {
+    for both in [true, false] {
+        let everywhere = transport::builder().call_back_over(|_: &Peer, _: &str, _: u16| true);
+        let server = everywhere.listen("iiop://127.0.0.1:0").build().await.unwrap();
+        let tower: TowerRef = server.activate(Tower::default()).unwrap();
+        let client = transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+        let poa = client.root_poa().child("bells");
+        let poa = if both { poa.bidirectional() } else { poa }.create().unwrap();
+        let bell: BellRef = poa.activate(Bell::default()).unwrap();
+        let tower: TowerRef = client.resolve(&tower.to_string()).await.unwrap();
+        assert_eq!(tower.ring(&bell, 3).await.unwrap(), -3);
+        let connections = if both { 1 } else { 2 };
+        assert_eq!(server.open_connections(), connections, "{both}");
+    }
+}

@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use allocation_counter::{AllocationInfo, measure};
-use zorb::prelude::*;
 use zorb::{Orb, Poa, Servant};
 
 zorb::idl! {

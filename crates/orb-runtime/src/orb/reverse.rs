@@ -74,7 +74,8 @@ impl WaysBack {
 impl OrbCore {
     /// Whether servers that are called in that version are asked to call back.
     pub(crate) fn offers_ways_back(&self, version: Version) -> bool {
-        self.config.offers_ways_back && version >= Version::V1_2
+        let offers = self.config.offers_ways_back || self.adapter().has_bidirectional();
+        offers && version >= Version::V1_2
     }
 
     /// What asks them to: it goes out with the first requests of a connection.

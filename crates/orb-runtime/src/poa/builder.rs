@@ -116,7 +116,8 @@ impl<Ids, Serving> PoaBuilder<Ids, Serving> {
         self
     }
 
-    /// Callbacks to its objects may come over connections that this ORB opened (BIDIRECTIONAL).
+    /// Callbacks to its objects may come over connections that this ORB opens from now on (BIDIRECTIONAL), if it listens; one that does not
+    /// offers them by `OrbBuilder::offer_call_backs`, for the objects of all POAs.
     pub fn bidirectional(mut self) -> Self {
         self.policies.bidirectional = BidirectionalPolicy::Both;
         self

@@ -18,7 +18,9 @@ use super::turns::MainThread;
 use crate::poa::core::{Birth, PoaCore};
 use crate::poa::key::{self, Boot, Key, PathBuf, Place};
 use crate::poa::manager::{ManagerCore, PoaManagerState};
-use crate::poa::{IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, PoaError, Policies};
+use crate::poa::{
+    BidirectionalPolicy, IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, PoaError, Policies,
+};
 
 /// The objects of one ORB.
 pub(crate) struct Adapter {
@@ -29,6 +31,8 @@ pub(crate) struct Adapter {
     active: AtomicUsize,
     /// An object with streamed operations was activated.
     streams: AtomicBool,
+    /// A POA was created whose objects may be called over connections that this ORB opened.
+    bidirectional: AtomicBool,
     root: Arc<PoaCore>,
     /// Of the objects under plain keys.
     plain: Arc<PoaCore>,
@@ -103,6 +107,7 @@ impl Adapter {
             free: Mutex::default(),
             active: AtomicUsize::new(0),
             streams: AtomicBool::new(false),
+            bidirectional: AtomicBool::new(false),
             root: poa(0, "RootPOA", Policies::root(), &active_prefix(boot)),
             plain: poa(1, "plain keys", plain, &[]),
             transient: boxcar::Vec::new(),
@@ -119,6 +124,10 @@ impl Adapter {
     /// How many objects are active.
     pub(crate) fn len(&self) -> usize {
         self.active.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn has_bidirectional(&self) -> bool {
+        self.bidirectional.load(Ordering::Relaxed)
     }
 
     pub(crate) fn root(&self) -> &Arc<PoaCore> {
@@ -325,6 +334,9 @@ impl Adapter {
         let number = self.next_poa.fetch_add(1, Ordering::Relaxed);
         let poa = PoaCore::new(birth, number, manager, &self.threads, &self.main.turn);
         family.children.insert(name.into(), Arc::clone(&poa));
+        if policies.bidirectional == BidirectionalPolicy::Both {
+            self.bidirectional.store(true, Ordering::Relaxed);
+        }
         if let Some(place) = place {
             if let Some(slot) = self.transient.get(place.index as usize) {
                 slot.held.store(Some(Arc::clone(&poa)));
