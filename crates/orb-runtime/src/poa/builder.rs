@@ -6,9 +6,10 @@ use std::marker::PhantomData;
 use super::error::PoaError;
 use super::handle::Poa;
 use super::manager::PoaManager;
+use super::policies::Policies;
 use super::policy::{
     BidirectionalPolicy, IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, LifespanPolicy,
-    Policies, RequestProcessingPolicy, ServantRetentionPolicy, ThreadModel,
+    RequestProcessingPolicy, ServantRetentionPolicy, ThreadModel,
 };
 use super::servants::{ServantActivator, ServantLocator};
 use crate::serve::Servant;

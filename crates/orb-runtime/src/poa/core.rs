@@ -15,8 +15,9 @@ use super::key::{PathBuf, Place};
 use super::making::Makers;
 use super::manager::ManagerCore;
 use super::map::ObjectMap;
+use super::policies::Policies;
 use super::policy::{
-    IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, Policies, RequestProcessingPolicy, ThreadModel,
+    IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, RequestProcessingPolicy, ThreadModel,
 };
 use crate::serve::entry::Entry;
 use crate::serve::turns::Turn;

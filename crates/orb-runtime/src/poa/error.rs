@@ -3,7 +3,7 @@
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 
 use super::key::{NoKey, NoName};
-use super::policy::InvalidPolicy;
+use super::policies::InvalidPolicy;
 
 /// Why an operation of a POA failed.
 ///

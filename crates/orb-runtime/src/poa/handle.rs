@@ -8,7 +8,8 @@ use giop_codec::giop::ObjectKey;
 use super::core::PoaCore;
 use super::error::PoaError;
 use super::manager::{ManagerCore, PoaManager, PoaManagerState};
-use super::policy::{Policies, Policy};
+use super::policies::Policies;
+use super::policy::Policy;
 use crate::orb::{Orb, OrbCore};
 use crate::reference::ObjectRef;
 

@@ -13,6 +13,7 @@ pub(crate) mod manager;
 pub(crate) mod map;
 mod object_id;
 mod objects;
+mod policies;
 mod policy;
 pub(crate) mod servants;
 
@@ -24,9 +25,10 @@ pub use handle::{ManagerAlreadyExists, Poa};
 pub use manager::{AdapterInactive, Completion, PoaManager, PoaManagerState};
 pub use object_id::ObjectId;
 pub use objects::Deactivation;
+pub use policies::{InvalidPolicy, Policies};
 pub use policy::{
-    BidirectionalPolicy, IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, InvalidPolicy,
-    InvalidPolicyValue, LifespanPolicy, Policies, Policy, RequestProcessingPolicy, ServantRetentionPolicy,
-    ThreadModel, policy_id,
+    BidirectionalPolicy, IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy,
+    InvalidPolicyValue, LifespanPolicy, Policy, RequestProcessingPolicy, ServantRetentionPolicy, ThreadModel,
+    policy_id,
 };
 pub use servants::{ForwardRequest, Refusal, ServantActivator, ServantLocator};

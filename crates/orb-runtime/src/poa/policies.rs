@@ -1,0 +1,376 @@
+//! The policies of a POA together: their defaults, and which can not be had together.
+
+use super::policy::{
+    BidirectionalPolicy, IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, LifespanPolicy,
+    Policy, RequestProcessingPolicy, ServantRetentionPolicy, ThreadModel, policy_id,
+};
+
+/// All policies of a POA.
+///
+/// `Policies::default()` is what a POA has that is created without any.
+///
+/// ```
+/// # use orb_runtime::poa::*;
+/// let policies = Policies::from_list(&[LifespanPolicy::Persistent.into(), IdAssignmentPolicy::User.into()])?;
+/// assert_eq!(policies.lifespan, LifespanPolicy::Persistent);
+/// assert_eq!(policies.servant_retention, ServantRetentionPolicy::Retain);
+///
+/// let alone = Policies::from_list(&[ServantRetentionPolicy::NonRetain.into()]).unwrap_err();
+/// assert_eq!(alone.index, 0);
+/// # Ok::<(), InvalidPolicy>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Policies {
+    /// Which threads run requests.
+    pub thread: ThreadModel,
+    /// How long references are good.
+    pub lifespan: LifespanPolicy,
+    /// Whether a servant may have several ids.
+    pub id_uniqueness: IdUniquenessPolicy,
+    /// Who chooses ids.
+    pub id_assignment: IdAssignmentPolicy,
+    /// Whether asking for a reference activates.
+    pub implicit_activation: ImplicitActivationPolicy,
+    /// Whether there is a map of active objects.
+    pub servant_retention: ServantRetentionPolicy,
+    /// What serves a request of an object that is not in it.
+    pub request_processing: RequestProcessingPolicy,
+    /// Whether callbacks may come over connections that this ORB opened.
+    pub bidirectional: BidirectionalPolicy,
+}
+
+/// A list of policies is none that a POA can have (`PortableServer::POA::InvalidPolicy`).
+///
+/// `Display` says which policy of the list is refused and why.
+#[doc(alias = "PortableServer::POA::InvalidPolicy")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("policy {index} of the list, {policy}: {reason}")]
+#[non_exhaustive]
+pub struct InvalidPolicy {
+    /// Where in the list a policy stands that is at fault, counted from 0: of several the last.
+    pub index: u16,
+    policy: Policy,
+    reason: &'static str,
+}
+
+/// A rule that policies break: what it says, and the types that take part.
+type Broken = (&'static str, &'static [u32]);
+
+impl Policies {
+    /// What the RootPOA has.
+    #[must_use]
+    pub fn root() -> Self {
+        Self { implicit_activation: ImplicitActivationPolicy::Implicit, ..Self::default() }
+    }
+
+    /// The policies of a POA that is created with that list: each type that is not in it has its default.
+    ///
+    /// # Errors
+    /// A type stands twice in the list with different values, or the policies contradict each other.
+    pub fn from_list(list: &[Policy]) -> Result<Self, InvalidPolicy> {
+        let refused = |at: usize, policy, reason| InvalidPolicy {
+            index: u16::try_from(at).unwrap_or(u16::MAX),
+            policy,
+            reason,
+        };
+        let mut policies = Self::default();
+        let mut seen = 0_u64;
+        for (at, &policy) in list.iter().enumerate() {
+            let before = policies;
+            let bit = match policy {
+                Policy::Other { .. } => continue,
+                known => 1 << known.id(),
+            };
+            policies.set(policy);
+            if seen & bit != 0 && policies != before {
+                return Err(refused(at, policy, "its type stands in the list before with another value"));
+            }
+            seen |= bit;
+        }
+        let Some((reason, part)) = policies.broken() else { return Ok(policies) };
+        let last = list.iter().enumerate().rev().find(|(_, policy)| part.contains(&policy.id()));
+        // The defaults break no rule, so that one of the list has a part in it.
+        last.map_or(Ok(policies), |(at, &policy)| Err(refused(at, policy, reason)))
+    }
+
+    /// Chooses one value. Those that mean nothing to a POA change nothing.
+    pub fn set(&mut self, policy: impl Into<Policy>) {
+        match policy.into() {
+            Policy::Thread(value) => self.thread = value,
+            Policy::Lifespan(value) => self.lifespan = value,
+            Policy::IdUniqueness(value) => self.id_uniqueness = value,
+            Policy::IdAssignment(value) => self.id_assignment = value,
+            Policy::ImplicitActivation(value) => self.implicit_activation = value,
+            Policy::ServantRetention(value) => self.servant_retention = value,
+            Policy::RequestProcessing(value) => self.request_processing = value,
+            Policy::Bidirectional(value) => self.bidirectional = value,
+            Policy::Other { .. } => {}
+        }
+    }
+
+    /// As a list with one policy of each type, by their numbers.
+    #[must_use]
+    pub fn to_list(&self) -> [Policy; 8] {
+        [
+            self.thread.into(),
+            self.lifespan.into(),
+            self.id_uniqueness.into(),
+            self.id_assignment.into(),
+            self.implicit_activation.into(),
+            self.servant_retention.into(),
+            self.request_processing.into(),
+            self.bidirectional.into(),
+        ]
+    }
+
+    /// Whether a POA can have these together.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.broken().is_none()
+    }
+
+    /// Whether there is a map of active objects.
+    #[must_use]
+    pub fn retains(&self) -> bool {
+        self.servant_retention == ServantRetentionPolicy::Retain
+    }
+
+    /// The first rule that they break.
+    fn broken(&self) -> Option<Broken> {
+        let implicit = self.implicit_activation == ImplicitActivationPolicy::Implicit;
+        if !self.retains() && self.request_processing == RequestProcessingPolicy::ActiveObjectMapOnly {
+            return Some((
+                "NON_RETAIN needs USE_DEFAULT_SERVANT or USE_SERVANT_MANAGER",
+                &[policy_id::SERVANT_RETENTION, policy_id::REQUEST_PROCESSING],
+            ));
+        }
+        if self.request_processing == RequestProcessingPolicy::DefaultServant
+            && self.id_uniqueness != IdUniquenessPolicy::Multiple
+        {
+            return Some((
+                "USE_DEFAULT_SERVANT needs MULTIPLE_ID",
+                &[policy_id::REQUEST_PROCESSING, policy_id::ID_UNIQUENESS],
+            ));
+        }
+        if implicit && self.id_assignment != IdAssignmentPolicy::System {
+            return Some((
+                "IMPLICIT_ACTIVATION needs SYSTEM_ID",
+                &[policy_id::IMPLICIT_ACTIVATION, policy_id::ID_ASSIGNMENT],
+            ));
+        }
+        if implicit && !self.retains() {
+            return Some((
+                "IMPLICIT_ACTIVATION needs RETAIN",
+                &[policy_id::IMPLICIT_ACTIVATION, policy_id::SERVANT_RETENTION],
+            ));
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::poa::InvalidPolicyValue;
+
+    /// Which of the combinations are refused, by hand: a line for retention and processing; in it USER_ID and SYSTEM_ID, in
+    /// each UNIQUE_ID and MULTIPLE_ID, first for IMPLICIT_ACTIVATION, then for NO_IMPLICIT_ACTIVATION.
+    const VERDICTS: [(&str, u32, u32); 6] = [
+        ("xx.. ....", 0, 0),
+        ("xxx. x.x.", 0, 1),
+        ("xx.. ....", 0, 2),
+        ("xxxx xxxx", 1, 0),
+        ("xxxx x.x.", 1, 1),
+        ("xxxx ....", 1, 2),
+    ];
+
+    fn verdict(policies: &Policies) -> char {
+        let (line, ..) = VERDICTS
+            .into_iter()
+            .find(|(_, retention, processing)| {
+                policies.servant_retention.value() == *retention
+                    && policies.request_processing.value() == *processing
+            })
+            .unwrap();
+        let column = policies.implicit_activation.value() * 5
+            + policies.id_assignment.value() * 2
+            + policies.id_uniqueness.value();
+        line.chars().nth(column as usize).unwrap()
+    }
+
+    fn every_combination() -> Vec<Policies> {
+        let types = [
+            (policy_id::THREAD, 3),
+            (policy_id::LIFESPAN, 2),
+            (policy_id::ID_UNIQUENESS, 2),
+            (policy_id::ID_ASSIGNMENT, 2),
+            (policy_id::IMPLICIT_ACTIVATION, 2),
+            (policy_id::SERVANT_RETENTION, 2),
+            (policy_id::REQUEST_PROCESSING, 3),
+            (policy_id::BIDIRECTIONAL, 2),
+        ];
+        let mut all = vec![Policies::default()];
+        for (id, values) in types {
+            all = (0..values)
+                .flat_map(|value| {
+                    all.iter().map(move |policies| {
+                        let mut policies = *policies;
+                        policies.set(Policy::from_value(id, value).unwrap());
+                        policies
+                    })
+                })
+                .collect();
+        }
+        all
+    }
+
+    // clause: poa.combination.non_retain_map_only, poa.combination.default_servant_unique, poa.combination.implicit_user_id, poa.combination.implicit_non_retain
+    #[test]
+    fn every_combination_has_the_verdict_of_the_table() {
+        let all = every_combination();
+        assert_eq!(all.len(), 3 * 2 * 2 * 2 * 2 * 2 * 3 * 2);
+        for policies in all {
+            let list = policies.to_list();
+            match (verdict(&policies), Policies::from_list(&list)) {
+                ('.', Ok(made)) => assert_eq!(made, policies),
+                ('x', Err(InvalidPolicy { index, policy, .. })) => {
+                    assert_eq!(policy, list[usize::from(index)]);
+                    // It has a part in it: another value of its type keeps the rule.
+                    let rule = policies.broken().map(|(rule, _)| rule);
+                    let kept =
+                        (0..3).filter_map(|value| Policy::from_value(policy.id(), value).ok()).any(|other| {
+                            let mut others = policies;
+                            others.set(other);
+                            others.broken().map(|(rule, _)| rule) != rule
+                        });
+                    assert!(kept, "{list:?}: {policy}");
+                }
+                (expected, got) => panic!("{list:?}: {expected} in the table, but {got:?}"),
+            }
+            assert_eq!(policies.is_valid(), verdict(&policies) == '.');
+        }
+    }
+
+    // clause: poa.combination.index
+    #[test]
+    fn the_policy_at_fault_is_the_last_that_has_a_part_in_it() {
+        use Policy::*;
+        let unique = IdUniqueness(IdUniquenessPolicy::Unique);
+        let default_servant = RequestProcessing(RequestProcessingPolicy::DefaultServant);
+        let non_retain = ServantRetention(ServantRetentionPolicy::NonRetain);
+        let implicit = ImplicitActivation(ImplicitActivationPolicy::Implicit);
+        let user = IdAssignment(IdAssignmentPolicy::User);
+        let persistent = Lifespan(LifespanPolicy::Persistent);
+        let manager = RequestProcessing(RequestProcessingPolicy::ServantManager);
+        for (list, index, text) in [
+            (
+                &[non_retain][..],
+                0,
+                "policy 0 of the list, NON_RETAIN: NON_RETAIN needs USE_DEFAULT_SERVANT or USE_SERVANT_MANAGER",
+            ),
+            (
+                &[default_servant, persistent],
+                0,
+                "policy 0 of the list, USE_DEFAULT_SERVANT: USE_DEFAULT_SERVANT needs MULTIPLE_ID",
+            ),
+            (
+                &[persistent, default_servant, unique],
+                2,
+                "policy 2 of the list, UNIQUE_ID: USE_DEFAULT_SERVANT needs MULTIPLE_ID",
+            ),
+            (
+                &[user, persistent, implicit],
+                2,
+                "policy 2 of the list, IMPLICIT_ACTIVATION: IMPLICIT_ACTIVATION needs SYSTEM_ID",
+            ),
+            (
+                &[implicit, manager, non_retain, persistent],
+                2,
+                "policy 2 of the list, NON_RETAIN: IMPLICIT_ACTIVATION needs RETAIN",
+            ),
+        ] {
+            let error = Policies::from_list(list).unwrap_err();
+            assert_eq!((error.index, error.to_string().as_str()), (index, text));
+        }
+    }
+
+    // clause: poa.combination.twice
+    #[test]
+    fn a_type_may_stand_twice_with_one_value_only() {
+        let (multiple, unique) = (IdUniquenessPolicy::Multiple.into(), IdUniquenessPolicy::Unique.into());
+        let persistent = LifespanPolicy::Persistent.into();
+        let twice = Policies::from_list(&[multiple, persistent, multiple]).unwrap();
+        assert_eq!(twice.id_uniqueness, IdUniquenessPolicy::Multiple);
+        for (list, index) in [
+            ([multiple, unique, persistent], 1),
+            // A default that is said is a value like any other.
+            ([unique, persistent, multiple], 2),
+        ] {
+            let error = Policies::from_list(&list).unwrap_err();
+            assert_eq!(error.index, index);
+            assert!(error.to_string().contains("before with another value"), "{error}");
+        }
+    }
+
+    // clause: poa.combination.foreign_type
+    #[test]
+    fn types_that_mean_nothing_to_a_poa_are_ignored() {
+        // Messaging, real time, and one of a vendor.
+        for id in [23, 24, 35, 40, 45, 61, 0x4154_5401] {
+            let other = Policy::from_value(id, 1).unwrap();
+            assert_eq!(other, Policy::Other { id, value: 1 });
+            let again = Policy::from_value(id, 2).unwrap();
+            assert_eq!(Policies::from_list(&[other, again]), Ok(Policies::default()));
+        }
+    }
+
+    // clause: poa.policy.thread.default, poa.policy.lifespan.default, poa.policy.id_uniqueness.default, poa.policy.id_assignment.default, poa.policy.implicit_activation.default, poa.policy.implicit_activation.root, poa.policy.servant_retention.default, poa.policy.request_processing.default
+    #[test]
+    fn what_is_not_chosen_has_its_default_and_the_root_activates_implicitly() {
+        let names = |policies: Policies| policies.to_list().map(|policy| policy.to_string()).join(" ");
+        let common =
+            ["ORB_CTRL_MODEL TRANSIENT UNIQUE_ID SYSTEM_ID", "RETAIN USE_ACTIVE_OBJECT_MAP_ONLY NORMAL"];
+        let child = Policies::from_list(&[]).unwrap();
+        assert_eq!(names(child), common.join(" NO_IMPLICIT_ACTIVATION "));
+        assert_eq!(names(Policies::root()), common.join(" IMPLICIT_ACTIVATION "));
+        assert!(child.is_valid() && Policies::root().is_valid());
+    }
+
+    #[test]
+    fn types_and_values_have_the_numbers_of_the_idl() {
+        let table = [
+            (16, 0, "ORB_CTRL_MODEL"),
+            (16, 1, "SINGLE_THREAD_MODEL"),
+            (16, 2, "MAIN_THREAD_MODEL"),
+            (17, 0, "TRANSIENT"),
+            (17, 1, "PERSISTENT"),
+            (18, 0, "UNIQUE_ID"),
+            (18, 1, "MULTIPLE_ID"),
+            (19, 0, "USER_ID"),
+            (19, 1, "SYSTEM_ID"),
+            (20, 0, "IMPLICIT_ACTIVATION"),
+            (20, 1, "NO_IMPLICIT_ACTIVATION"),
+            (21, 0, "RETAIN"),
+            (21, 1, "NON_RETAIN"),
+            (22, 0, "USE_ACTIVE_OBJECT_MAP_ONLY"),
+            (22, 1, "USE_DEFAULT_SERVANT"),
+            (22, 2, "USE_SERVANT_MANAGER"),
+            (37, 0, "NORMAL"),
+            (37, 1, "BOTH"),
+        ];
+        for id in [16, 17, 18, 19, 20, 21, 22, 37] {
+            for value in 0..5 {
+                let policy = Policy::from_value(id, value);
+                match table.iter().find(|(i, v, _)| (*i, *v) == (id, value)) {
+                    Some((.., name)) => {
+                        let policy = policy.unwrap();
+                        assert_eq!(policy.to_string(), *name);
+                        assert_eq!((policy.id(), policy.value()), (id, value));
+                    }
+                    None => assert_eq!(policy, Err(InvalidPolicyValue { id, value })),
+                }
+            }
+        }
+        assert_eq!(ThreadModel::ALL.len(), 3);
+    }
+}
