@@ -59,6 +59,33 @@ pub mod serving {
 /// # Ok(())
 /// # }
 /// ```
+///
+/// What the standard forbids does not compile: implicit activation with ids of the program's,
+///
+/// ```compile_fail,E0599
+/// # use orb_runtime::Orb;
+/// # fn example(orb: &Orb) {
+/// let poa = orb.root_poa().child("p").implicit_activation().user_ids();
+/// # }
+/// ```
+///
+/// or without a map of active objects;
+///
+/// ```compile_fail,E0599
+/// # use orb_runtime::{Orb, Servant};
+/// # fn example(orb: &Orb, servant: Servant) {
+/// let poa = orb.root_poa().child("p").implicit_activation().default_servant(servant).without_map();
+/// # }
+/// ```
+///
+/// and no map without something else that serves.
+///
+/// ```compile_fail,E0599
+/// # use orb_runtime::Orb;
+/// # fn example(orb: &Orb) {
+/// let poa = orb.root_poa().child("p").without_map();
+/// # }
+/// ```
 #[must_use = "it does nothing until `create`"]
 pub struct PoaBuilder<Ids, Serving> {
     parent: Poa,
