@@ -117,6 +117,19 @@ async fn a_deferred_call_is_sent_before_it_is_awaited() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_deferred_call_in_this_process_is_sent_when_its_servant_has_begun() {
+    let orb = transport::builder().build().await.unwrap();
+    let counts = Arc::new(Counts::default());
+    let meter: MeterRef = orb.activate(Meter { value: 7, counts: Arc::clone(&counts) }).unwrap();
+    let begun = Instant::now();
+    let mut call = meter.read(50).deferred();
+    call.sent().await;
+    assert_eq!((counts.begun(), begun.elapsed()), (1, Duration::ZERO));
+    assert_eq!(call.await.unwrap(), 7);
+    assert_eq!(begun.elapsed(), Duration::from_millis(50));
+}
+
+#[tokio::test(start_paused = true)]
 async fn deferred_calls_run_at_the_same_time_and_keep_their_results() {
     let orbs = pair();
     let values: Vec<i32> = (1..=20).collect();

@@ -81,6 +81,15 @@ pub(crate) fn count() {
     WAITING.with(|waiting| waiting.calls.set(waiting.calls.get() + 1));
 }
 
+/// A servant of this process has begun with a call, and is not done.
+pub(crate) fn begun() {
+    WAITING.with(|waiting| {
+        if waiting.mode.get() == Mode::Apart {
+            waiting.calls.set(waiting.calls.get() + 1);
+        }
+    });
+}
+
 /// A call that waited in place has its reply. The future goes on, and may wait for several things next.
 pub(crate) fn answered() {
     WAITING.with(|waiting| waiting.mode.set(Mode::Count));

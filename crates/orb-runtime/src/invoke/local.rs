@@ -13,6 +13,7 @@ use giop_codec::giop::ObjectKey;
 use tokio::time::Sleep;
 
 use super::Operation;
+use crate::blocking;
 use crate::orb::OrbCore;
 use crate::poa::core::Gate;
 use crate::poa::manager::Held;
@@ -87,7 +88,7 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
         let outcome = poll_fn(|cx| {
             let polled = catch_unwind(AssertUnwindSafe(|| request.enter(|| future.as_mut().poll(cx))));
             match polled {
-                Ok(Poll::Pending) => {}
+                Ok(Poll::Pending) => blocking::begun(),
                 Ok(ready) => return ready,
                 Err(panic) => return Poll::Ready(Err(panicked(&*panic).into())),
             }
