@@ -6,8 +6,10 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+logs=$(mktemp -d)
+log=$logs/log uring=$logs/uring ring=$logs/ring
+other=
+trap '[[ -z $other ]] || kill -- "-$other" 2>/dev/null; rm -rf "$logs"' EXIT
 problems=()
 peers() { # script
   local status=0
@@ -20,29 +22,43 @@ peers build-peers.sh
 rm -f target/interop/matrix.tsv # The interoperability tests write it anew, a line for each cell.
 
 # Without --no-fail-fast the first file of tests that fails would hide the others.
-status=0
-cargo test --workspace --all-features --no-fail-fast "$@" 2>&1 | tee -a "$log" || status=$?
-((status == 0)) || problems+=("cargo test failed ($status)")
+all=(--workspace --all-features --no-fail-fast)
+cargo test "${all[@]}" --no-run "$@"
 
 # The suites with TCP connections once more, over io_uring: in the runtimes of the tests, then on threads of the ORBs' own.
 # Every ORB that falls back to epoll there fails its test. Where the kernel refuses io_uring, or a container forbids it, they say so.
-printf '\n==== over io_uring\n'
-status=0
-ring=(--workspace --all-features --no-fail-fast)
-cargo test "${ring[@]}" --test uring --test uring_threads -- --nocapture 2>&1 | tee -a "$log" || status=$?
-if grep -q 'SKIPPED: no io_uring' "$log"; then
-  printf '%s\n' '' '********' \
-    'SKIPPED: the kernel refuses io_uring, nothing was tested over it (REQUIRE_URING=1 makes that an error)' '********' '' | tee -a "$log"
-else
-  suites=(calls blocking alloc runtime_faults copies zero_copy blocks streams elements flow deposits sources idl_calls metrics system_calls requests values poa_managers poa poa_servants poa_destroy poa_activators poa_threads fragments bidirectional unix)
+over_uring() { # options of cargo test
+  local status=0 transport tests suites
+  printf '\n==== over io_uring\n'
+  cargo test "${all[@]}" --test uring --test uring_threads -- --nocapture 2>&1 | tee "$ring" || status=$?
+  if grep -q 'SKIPPED: no io_uring' "$ring"; then
+    printf '%s\n' '' '********' \
+      'SKIPPED: the kernel refuses io_uring, nothing was tested over it (REQUIRE_URING=1 makes that an error)' '********' ''
+    return "$status"
+  fi
+  suites=(calls gateway blocking alloc runtime_faults copies zero_copy blocks streams elements flow deposits sources results idl_calls metrics system_calls requests values poa_managers poa poa_servants poa_destroy poa_activators poa_threads fragments bidirectional unix)
   for transport in uring uring-threads; do
     printf '\n==== ZORB_TEST_TRANSPORT=%s\n' "$transport"
     tests=("${suites[@]/#/--test=}")
     # Other ORBs are tried over one of the two.
     [[ $transport != uring ]] || tests+=(--test=interop)
-    ZORB_TEST_TRANSPORT=$transport REQUIRE_URING=1 cargo test "${ring[@]}" "${tests[@]}" "$@" 2>&1 | tee -a "$log" || status=$?
+    ZORB_TEST_TRANSPORT=$transport REQUIRE_URING=1 cargo test "${all[@]}" "${tests[@]}" "$@" 2>&1 || status=$?
   done
-fi
+  return "$status"
+}
+
+# Beside the others, for they wait more than they work; what they say comes after.
+set -m # In a process group of its own, which ends with this script.
+over_uring "$@" >"$uring" &
+other=$!
+set +m
+status=0
+cargo test "${all[@]}" "$@" 2>&1 | tee -a "$log" || status=$?
+((status == 0)) || problems+=("cargo test failed ($status)")
+status=0
+wait "$other" || status=$?
+other=
+tee -a "$log" <"$uring"
 ((status == 0)) || problems+=("cargo test over io_uring failed ($status)")
 
 printf '\n==== summary\n'
@@ -61,11 +77,10 @@ awk '
     printf "%d tests in %d files: %d passed, %d failed, %d ignored\n", passed + failed + ignored, files, passed, failed, ignored
     for (i = 1; i <= n; i++) print "  FAILED " broken[i]
   }' "$log"
-if grep -E 'SKIPPED|WITHOUT' "$log" >"$log.skipped"; then
+if grep -E 'SKIPPED|WITHOUT' "$log" >"$logs/skipped"; then
   printf 'left out:\n'
-  sort -u "$log.skipped" | sed 's/^/  /'
+  sort -u "$logs/skipped" | sed 's/^/  /'
 fi
-rm -f "$log.skipped"
 printf '\n==== interoperability\n'
 scripts/interop-matrix.sh target/interop/matrix.tsv || problems+=('cells of the interoperability matrix are missing')
 if ((${#problems[@]})); then

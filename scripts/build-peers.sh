@@ -1,12 +1,14 @@
 #!/bin/bash
 # build-peers.sh [DIRECTORY]: builds the foreign peers of the interoperability tests
-# (sources: tests/interop) into the directory, target/interop of this checkout if none
+# (sources: tests/interop, of the bench crates/ttcp-bench/peers) into the directory, target/interop of this checkout if none
 # is given. Only what is out of date is built again. JacORB's jars come by Maven, once.
 #
 #   omniorb/{peer,bench,value}-{server,client}    programs
-#   omniorb/{any,idl4}-peer                       programs, server and client
+#   omniorb/{any,idl4,ties}-peer                  programs, server and client
+#   omniorb/ir-browser                            program
 #   jacorb/{peer,bench,value}-{server,client}     programs (shell, which starts java)
-#   jacorb/any-peer                               one, server and client
+#   jacorb/{any,ties}-peer                        programs, server and client
+#   jacorb/ir-browser                             program
 #   tango/{device,client}                         programs (shell, which starts python)
 #
 # A peer whose tools or jars are missing is skipped, loudly; with CI=true that is a failure.
@@ -14,6 +16,7 @@
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 src=$root/tests/interop
+bench=$root/crates/ttcp-bench/peers
 out=${1:-$root/target/interop}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
@@ -50,7 +53,7 @@ omniorb() {
   local flags=(-std=c++17 -O2 -Wall -Wno-switch-bool -I"$dir/gen" -I"$src/omniorb")
   local libs=(-lomniDynamic4 -lomniORB4 -lomnithread -lomniCodeSets4 -pthread)
   mkdir -p "$dir/gen" "$dir/obj"
-  for unit in types extras bench anys values idl4; do
+  for unit in types extras anys values idl4 ties; do
     local any=()
     case $unit in anys | idl4) any=(-Wba) ;; esac   # with anys and type codes
     if newer "$dir/gen/$unit.hh" "$src/idl/$unit.idl"; then
@@ -70,12 +73,13 @@ omniorb() {
   done
   link peer-server peer_server peer typesSK extrasSK
   link peer-client peer_client peer record probes checks_echo checks_calls checks_references typesSK extrasSK
-  link bench-server bench_server benchSK
   link value-server value_server valuesSK
   link value-client value_client valuesSK
-  link bench-client bench_client benchSK
   link any-peer any_peer anysSK anysDynSK
   link idl4-peer idl4_peer idl4SK idl4DynSK
+  link ties-peer ties_peer tiesSK
+  link ir-browser ir_browser
+  nice "$bench/omniorb/build.sh" "$dir"
 }
 compile() {   # object, source, headers...
   newer "$@" || return 0
@@ -95,21 +99,21 @@ link() {      # program, objects...
 jacorb() {
   local dir=$out/jacorb unit
   mkdir -p "$dir"
-  if newer "$dir/lib" "$src/jacorb/pom.xml"; then
+  if newer "$dir/lib" "$bench/jacorb/pom.xml"; then
     echo "build-peers: JacORB's jars by Maven"
     rm -rf "${dir:?}/lib" "$dir/lib.new"
-    if ! mvn -B -q -f "$src/jacorb/pom.xml" dependency:copy-dependencies -DoutputDirectory="$dir/lib.new" > "$dir/mvn.log" 2>&1; then
+    if ! mvn -B -q -f "$bench/jacorb/pom.xml" dependency:copy-dependencies -DoutputDirectory="$dir/lib.new" > "$dir/mvn.log" 2>&1; then
       skip JacORB "Maven cannot fetch its jars ($dir/mvn.log)"
       return
     fi
     mv "$dir/lib.new" "$dir/lib"
     touch "$dir/lib"
   fi
-  if newer "$dir/classes" "$dir/lib" "$src"/idl/{types,guard,bench,bench-java,values,anys,orb}.idl "$src"/jacorb/src/*.java; then
+  if newer "$dir/classes" "$dir/lib" "$src"/idl/{types,guard,values,anys,orb,ties}.idl "$src"/jacorb/src/*.java; then
     echo "build-peers: JacORB's peers"
     rm -rf "$dir/gen" "$dir/classes" "$dir/classes.new"
     mkdir -p "$dir/gen" "$dir/classes.new"
-    for unit in types guard bench-java values; do
+    for unit in types guard values ties; do
       java -cp "$dir/lib/*" org.jacorb.idl.parser -all -forceOverwrite -I"$src/idl" -d "$dir/gen" "$src/idl/$unit.idl"
     done
     # Without what it includes, which JacORB has.
@@ -121,11 +125,12 @@ jacorb() {
   fi
   launcher peer-server PeerServer
   launcher peer-client PeerClient
-  launcher bench-server BenchServer
   launcher value-server ValueServer
   launcher value-client ValueClient
-  launcher bench-client BenchClient
+  nice "$bench/jacorb/build.sh" "$dir"
   launcher any-peer AnyPeer
+  launcher ties-peer TiesPeer
+  launcher ir-browser IrBrowser
 }
 launcher() {   # program, class
   cat > "$dir/$1.new" <<END
@@ -157,7 +162,7 @@ tango() {
   for program in device client; do
     cat > "$dir/$program.new" <<END
 #!/bin/sh
-exec "\$(dirname "\$0")/venv/bin/python" "$src/tango/$program.py" "\$@"
+exec "\$(dirname "\$0")/venv/bin/python" -B "$src/tango/$program.py" "\$@"
 END
     chmod +x "$dir/$program.new"
     mv "$dir/$program.new" "$dir/$program"

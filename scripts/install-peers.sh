@@ -2,7 +2,8 @@
 # install-peers.sh: the Debian packages of the foreign ORBs that the interoperability
 # tests talk to: omniORB (C++), and a JDK and Maven for JacORB (Java), which
 # build-peers.sh fetches by Maven; Python for PyTango, which it fetches by pip; and
-# tshark, whose dissector reads captures.
+# tshark, whose dissector reads captures; Combat, an ORB in Tcl that knows no IDL but
+# what an interface repository says.
 #
 # Installs only as root or by `sudo -n` without a password. Elsewhere it says loudly
 # what stays away (the tests then skip it) and succeeds. With CI=true a peer that is
@@ -22,6 +23,7 @@ need /usr/share/idl/omniORB omniorb-idl
 want javac default-jdk-headless
 want mvn maven
 want tshark tshark
+need /usr/share/tcltk/combat0.8 tcl-combat
 python3 -c 'import ensurepip, venv' > /dev/null 2>&1 || missing+=(python3 python3-venv)
 
 if [ ${#missing[@]} -gt 0 ]; then
@@ -61,4 +63,5 @@ check omniORB omniidl c++ /usr/include/omniORB4/CORBA.h
 check JacORB java javac mvn
 check Tango python3
 check tshark tshark
+check Combat tclsh /usr/share/tcltk/combat0.8
 exit $status

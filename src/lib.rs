@@ -10,6 +10,7 @@
 //!
 //! * `uring`: io_uring as a transport on Linux ([`Transport::IoUring`]).
 //! * `encoding_rs`: further code sets for the text of peers that know no UTF-8 ([`OrbBuilder::char_sets`]).
+//! * `dynamic`: IDL that is read at run time (`dynamic::Idl`). Compiles the IDL compiler into the program.
 //! * `metrics`: counters and gauges of the `metrics` facade. Octets: `zorb_received_bytes_total`, `zorb_sent_bytes_total`,
 //!   `zorb_copied_received_bytes_total`, `zorb_copied_sent_bytes_total`, `zorb_skipped_bytes_total`. Messages:
 //!   `zorb_messages_received_total`, `zorb_messages_sent_total`. The pool of receive buffers: `zorb_pool_cap_bytes`,
@@ -17,6 +18,8 @@
 //!   up to date once a second while connections are open, and by `Orb::record_metrics`. The same figures are always there by
 //!   [`Orb::stats`] and [`Orb::pool_stats`].
 #![forbid(unsafe_code)]
+
+pub mod dynamic;
 
 pub use idl_macros::idl;
 
@@ -37,20 +40,20 @@ macro_rules! include_idl {
 
 pub use orb_runtime::{
     ActivateError, Activation, ArgsError, BuildError, ByteSource, ByteStream, CompletionStatus, Context,
-    Demux, DepositError, DepositTarget, InvalidName, Latency, Limits, LocalReference, MinorCode, NarrowError,
-    ObjectId, ObjectRef, OperationDemux, Orb, OrbBuilder, Peer, PoolStats, Reference, ReplyInfo, Request,
-    ResolveError, ResultExt, Retry, SeqSource, SeqStream, Servant, Serves, ServesLocally, ShutdownReport,
-    Stats, SyncScope, SystemException, SystemExceptionKind, Transport, TransportStats, blocking, minor,
-    request, testing, try_request,
+    Demux, DepositError, DepositTarget, InvalidName, ItemSource, Latency, Limits, LocalReference, MinorCode,
+    NarrowError, ObjectDemux, ObjectId, ObjectRef, OperationDemux, Orb, OrbBuilder, PathDemux, Peer,
+    PoolStats, Reference, ReplyInfo, Request, ResolveError, ResultExt, Retry, SeqSource, SeqStream, Servant,
+    Serves, ServesLocally, ShutdownReport, Stats, SyncScope, SystemException, SystemExceptionKind, Transport,
+    TransportStats, blocking, minor, request, testing, try_request,
 };
 
 pub use orb_runtime::{Answer, Defer, Deferred, FanOut, fan_out};
 
 /// Types of the IDL mapping that Rust itself does not have.
 pub use orb_runtime::types::{
-    Any, AnyError, BitsError, BoundError, Bounded, Bytes, Char, Element, Fixed, FixedError, FixedSeq,
-    LongDouble, Pad, RangeError, Ranged, Rounding, Seq, TcKind, TypeCode, TypeCodeError, Typed,
-    ValueModifier, Visibility, WChar, WString,
+    Adaptive, Any, AnyError, BitsError, BoundError, Bounded, Bytes, Char, CreateError, Element, Fixed,
+    FixedError, FixedSeq, LongDouble, Pad, RangeError, Ranged, Rounding, Seq, TcKind, TypeCode,
+    TypeCodeError, TypeRef, TypeSet, Typed, UnionLabel, Uses, ValueModifier, Visibility, WChar, WString,
 };
 
 /// Value types: graphs that travel by value, with sharing, cycles and null.

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use zorb::prelude::*;
-use zorb::{Orb, Peer, SystemExceptionKind};
+use zorb::{Limits, Orb, Peer, SystemExceptionKind};
 
 zorb::idl! {
     module Back {
@@ -167,16 +167,50 @@ fn callers_on_plain_threads_are_called_back() {
     }
 }
 
+/// Lets time pass without that anything happens.
+async fn nothing_happens(seconds: u64) {
+    tokio::time::pause();
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+    tokio::time::resume();
+}
+
 #[tokio::test]
 async fn connections_are_quiet_for_long() {
-    let (_server, url) = server().await;
+    if transport::has_threads() {
+        // Their clocks are their own, and can not be put on.
+        return;
+    }
+    let (server, url) = server().await;
     let (client, tower) = client(&url).await;
     let bell: BellRef = client.activate(Bell::default()).unwrap();
     tower.keep(&bell).await.unwrap();
-    tokio::time::pause();
-    tokio::time::sleep(Duration::from_secs(150)).await;
-    tokio::time::resume();
-    assert_eq!((tower.ring_kept(-3).await.unwrap(), client.open_connections()), (-3, 1));
+    // Longer than either side keeps a connection otherwise.
+    nothing_happens(3600).await;
+    assert_eq!((client.open_connections(), server.open_connections()), (1, 1));
+    assert_eq!(tower.ring_kept(-3).await.unwrap(), -3);
+    assert_eq!((client.open_connections(), server.open_connections()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_connection_whose_offer_is_not_taken_is_closed_when_it_is_quiet() {
+    if transport::has_threads() {
+        return;
+    }
+    let refuses = transport::builder().call_back_over(|_: &Peer, _: &str, _: u16| false);
+    let mut short = Limits::default();
+    short.idle_timeout = Some(Duration::from_secs(100));
+    let hurried = transport::builder().call_back_over(|_: &Peer, _: &str, _: u16| true).limits(short);
+    for (builder, stays) in [(refuses, 170), (hurried, 90)] {
+        let server = builder.listen("iiop://127.0.0.1:0").build().await.unwrap();
+        let tower: TowerRef = server.activate(Tower::default()).unwrap();
+        let (client, tower) = client(&tower.to_string()).await;
+        let bell: BellRef = client.activate(Bell::default()).unwrap();
+        tower.keep(&bell).await.unwrap();
+        nothing_happens(stays).await;
+        assert_eq!(server.open_connections(), 1);
+        nothing_happens(20).await;
+        assert_eq!(server.open_connections(), 0, "{stays}");
+    }
 }
 
 // clause: poa.policy.bidirectional, giop.bidir.offer

@@ -164,7 +164,7 @@ async fn each_member_argument_and_result_is_aligned_in_a_buffer_of_its_own() {
     for len in [LEAST, 100_000, 1 << 20] {
         call_all(&two.store, len, true).await;
     }
-    assert_eq!(*two.servant.elsewhere.lock().unwrap(), []);
+    assert!(two.servant.elsewhere.lock().unwrap().is_empty());
     for len in [0, 1, 5000, 20_000, LEAST - 1] {
         call_all(&two.store, len, false).await;
     }
@@ -191,7 +191,10 @@ async fn nothing_of_a_block_is_copied() {
         assert!(after.copied - before.copied <= N * 512, "{}", after.copied - before.copied);
         assert!(after.copied_out - before.copied_out <= N * 512, "{}", after.copied_out - before.copied_out);
     }
-    assert_eq!((after.2.misses, after.3.misses), (before.2.misses, before.3.misses));
+    // A reply may come before the block of its request is free again: a block more, not one for each call.
+    for (before, after) in [(before.2, after.2), (before.3, after.3)] {
+        assert!(after.misses - before.misses <= 2, "{} misses", after.misses - before.misses);
+    }
 
     for _ in 0..N {
         store.push(&frame).await.unwrap();
@@ -200,7 +203,7 @@ async fn nothing_of_a_block_is_copied() {
     let pushed = counts();
     // Where a stream begins and ends, a part of a message may be in a window with others.
     assert!(pushed.1.copied - after.1.copied <= N * 512 + 64 * 1024);
-    assert_eq!(*servant.elsewhere.lock().unwrap(), []);
+    assert!(servant.elsewhere.lock().unwrap().is_empty());
 }
 
 #[tokio::test]

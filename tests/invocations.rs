@@ -407,7 +407,7 @@ async fn a_fan_out_to_nobody_is_over_at_once() {
 #[tokio::test(start_paused = true)]
 async fn what_else_a_leg_does_ends_at_the_deadline_too() {
     let orbs = pair();
-    let (meters, _) = meters(&orbs, &[1]).await;
+    let (meters, _) = meters(&orbs, &[1, 2, 3]).await;
     let begun = Instant::now();
     let answers = fan_out(&meters, Duration::from_millis(50), |_meter: MeterRef| async move {
         tokio::time::sleep(Duration::from_secs(100)).await;
@@ -415,6 +415,9 @@ async fn what_else_a_leg_does_ends_at_the_deadline_too() {
     })
     .await;
     assert!(begun.elapsed() <= Duration::from_millis(51));
-    let error = answers[0].result.as_ref().unwrap_err();
-    assert_eq!((error.kind, error.completed), (SystemExceptionKind::Timeout, CompletionStatus::Maybe));
+    assert_eq!(answers.iter().map(|answer| answer.index).collect::<Vec<_>>(), [0, 1, 2]);
+    for answer in &answers {
+        let error = answer.result.as_ref().unwrap_err();
+        assert_eq!((error.kind, error.completed), (SystemExceptionKind::Timeout, CompletionStatus::Maybe));
+    }
 }

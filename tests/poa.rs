@@ -1,6 +1,7 @@
 //! POAs: their tree, their policies, their objects, from afar and in the same process.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod poa_support;
 mod transport;
 
 use std::sync::Arc;
@@ -76,8 +77,7 @@ struct Place {
 }
 
 async fn place() -> Place {
-    let server = transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
-    let client = transport::builder().build().await.unwrap();
+    let (server, client) = poa_support::orbs().await;
     let root = server.root_poa();
     Place { server, client, root }
 }
@@ -527,4 +527,33 @@ async fn an_orb_that_goes_frees_its_servants() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(dropped.load(Ordering::SeqCst), 6);
+}
+
+// clause: poa.op.create_reference_with_id
+#[tokio::test]
+async fn a_template_gives_the_references_that_the_poa_gives() {
+    let path = std::env::temp_dir().join(format!("zorb-template-{}.sock", std::process::id()));
+    let unix = format!("uiop://{}", path.display());
+    for addresses in
+        [&["iiop://127.0.0.1:0"][..], &["iiop://127.0.0.1:0", "iiop://127.0.0.1:0", &unix], &[&unix], &[]]
+    {
+        let builder =
+            addresses.iter().fold(transport::builder(), |builder, address| builder.listen(*address));
+        let orb = builder.build().await.unwrap();
+        let poa = orb.root_poa().child("many").user_ids().persistent().create().unwrap();
+        poa.activate_with_id::<ThingRef, _>("abc", Thing("a thing")).unwrap();
+        let template = poa.template::<ThingRef>();
+        for len in 0..40 {
+            let id =
+                ObjectId::from("abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz".get(..len).unwrap());
+            let same: ThingRef = poa.create_reference_with_id(id.clone()).unwrap();
+            assert_eq!(&template.ior(id.clone()).unwrap(), same.as_object().ior(), "{addresses:?} {len}");
+            assert!(template.reference(id).unwrap().is_equivalent(&same));
+        }
+        let thing: ThingRef = template.reference("abc").unwrap();
+        assert_eq!(thing.name().await.unwrap(), "a thing");
+        let foreign = orb.root_poa().template::<ThingRef>().ior("abc").unwrap_err();
+        assert!(matches!(foreign, PoaError::System(error) if error.minor == zorb::MinorCode::omg(14)));
+        orb.shutdown().await;
+    }
 }

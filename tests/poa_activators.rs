@@ -107,7 +107,9 @@ async fn requests_make_the_levels_that_are_missing() {
             tokio::spawn(async move { who.poa().await })
         })
         .into();
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    while maker.story.lock().unwrap().is_empty() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
     assert_eq!(maker.take(), ["a in RootPOA"]);
     maker.gate.add_permits(100);
     let names: Vec<_> = futures_util::future::join_all(calls).await;

@@ -1,6 +1,7 @@
 //! The end of POAs, of their objects, and of the ORB that has them.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
+mod poa_support;
 mod transport;
 
 use std::sync::{Arc, Mutex};
@@ -22,19 +23,7 @@ zorb::idl! {
 }
 
 use ending::{ThingRef, ThingServant};
-
-#[derive(Clone, Default)]
-struct Story(Arc<Mutex<Vec<String>>>);
-
-impl Story {
-    fn tell(&self, event: impl Into<String>) {
-        self.0.lock().unwrap().push(event.into());
-    }
-
-    fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock().unwrap())
-    }
-}
+use poa_support::{Story, orbs};
 
 #[derive(Clone, Default)]
 struct Thing {
@@ -85,8 +74,7 @@ struct Place {
 }
 
 async fn place() -> Place {
-    let server = transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
-    let client = transport::builder().build().await.unwrap();
+    let (server, client) = orbs().await;
     let root = server.root_poa();
     Place { server, client, root, maker: Maker::default() }
 }
@@ -281,4 +269,115 @@ async fn a_root_that_was_destroyed_stays_so() {
     let error = place.server.activate::<ThingRef, _>(Thing::default()).unwrap_err();
     assert_eq!(error, ActivateError::Destroyed);
     plain.name().await.unwrap();
+}
+
+/// Makes a thing once it may, and knows its POA.
+#[derive(Clone, Default)]
+struct Slow {
+    thing: Thing,
+    story: Story,
+    poa: Arc<Mutex<Option<Poa>>>,
+    /// It is freed with the activator.
+    freed: Arc<()>,
+}
+
+impl ServantActivator for Slow {
+    async fn incarnate(&self, id: &ObjectId, poa: &Poa) -> Result<Servant, Refusal> {
+        *self.poa.lock().unwrap() = Some(poa.clone());
+        self.thing.stay().await?;
+        self.story.tell(format!("made {id}"));
+        if id.as_slice() == b"own" {
+            let error = poa.destroy(true).completed().await.unwrap_err();
+            self.story.tell(format!("{:?} {}", error.kind, error.minor.code()));
+        }
+        Ok(Servant::of::<ThingRef, _>(self.thing.clone()))
+    }
+
+    async fn etherealize(&self, id: &ObjectId, _: &Poa, _: Servant, cleanup: bool, _: bool) {
+        self.story.tell(format!("ends {id} {cleanup}"));
+    }
+}
+
+fn slow(place: &Place, slow: &Slow) -> Poa {
+    place.root.child("slow").user_ids().servant_activator(slow.clone()).multiple_ids().create().unwrap()
+}
+
+// clause: poa.life.destroy.etherealizes, poa.life.destroy.waits
+#[tokio::test]
+async fn an_object_that_is_being_made_ends_with_its_poa() {
+    let place = place().await;
+    let activator = Slow::default();
+    let poa = slow(&place, &activator);
+    for (from, thing) in place.both(&poa, "a").await.into_iter().enumerate() {
+        let poa = if from == 0 { poa.clone() } else { slow(&place, &activator) };
+        let thing = if from == 0 { thing } else { place.both(&poa, "a").await[1].clone() };
+        let call = tokio::spawn(async move { thing.name().await });
+        activator.thing.here.notified().await;
+        let destruction = poa.destroy(true);
+        let mut end = Box::pin(destruction.completed());
+        assert!(futures_util::poll!(&mut end).is_pending());
+        activator.thing.go.notify_one();
+        end.await.unwrap();
+        assert_eq!(activator.story.take(), ["made a", "ends a true"]);
+        let error = call.await.unwrap().unwrap_err();
+        let gone = [SystemExceptionKind::Transient, SystemExceptionKind::ObjectNotExist];
+        assert!(gone.contains(&error.kind) && error.completed == CompletionStatus::No, "{error}");
+        assert_eq!(place.server.active_objects(), 0);
+    }
+}
+
+// clause: poa.life.destroy.would_deadlock
+#[tokio::test]
+async fn a_servant_manager_destroys_its_poa_but_does_not_wait_for_it() {
+    let place = place().await;
+    let activator = Slow::default();
+    let poa = slow(&place, &activator);
+    let thing = place.both(&poa, "own").await[0].clone();
+    activator.thing.go.notify_one();
+    thing.name().await.unwrap_err();
+    poa.destroy(true).completed().await.unwrap();
+    assert_eq!(activator.story.take(), ["made own", "BadInvOrder 3", "ends own true"]);
+}
+
+#[tokio::test]
+async fn managers_and_servants_that_know_their_poa_are_let_go_of_with_it() {
+    let place = place().await;
+    let activator = Slow::default();
+    let freed = Arc::downgrade(&activator.freed);
+    let poa = slow(&place, &activator);
+    activator.thing.go.notify_one();
+    place.both(&poa, "a").await[0].name().await.unwrap();
+    assert!(activator.poa.lock().unwrap().is_some());
+    drop(activator);
+    poa.destroy(true).completed().await.unwrap();
+    assert!(freed.upgrade().is_none());
+
+    let gone = |error| assert_eq!(minor(error), zorb::MinorCode::omg(2));
+    let late = Slow::default();
+    let freed = Arc::downgrade(&late.freed);
+    gone(poa.set_servant_activator(late).unwrap_err());
+    assert!(freed.upgrade().is_none());
+}
+
+#[test]
+fn an_object_may_end_where_no_runtime_is() {
+    let activator = Slow::default();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (orb, poa, thing) = runtime.block_on(async {
+        let place = place().await;
+        let poa = slow(&place, &activator);
+        let thing = place.both(&poa, "a").await[1].clone();
+        activator.thing.go.notify_one();
+        thing.name().await.unwrap();
+        (place.server, poa, thing)
+    });
+    // Its task goes with the runtime before it began.
+    drop(runtime);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let ended = poa.deactivate_object(&"a".into()).unwrap();
+        ended.completed().await;
+        assert_eq!(orb.active_objects(), 0);
+        drop(thing);
+    });
 }

@@ -116,7 +116,7 @@ impl Drop for Server {
     }
 }
 
-/// A port that nobody has, and that nobody is given by chance before it is used.
+/// A port that nobody has. Somebody may be given it by chance, for a while.
 fn port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
@@ -139,13 +139,16 @@ async fn references_that_last_go_on_after_a_kill() {
         ids.push(thing.id().await.unwrap());
     }
     // In the middle of calls.
+    let sent = client.stats().messages_out;
     let calls: Vec<_> = [0, 1, 4]
         .map(|at| {
             let thing = things[at].clone();
             tokio::spawn(async move { thing.stay().await })
         })
         .into();
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    while client.stats().messages_out < sent + 3 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
     server.kill();
     for call in calls {
         let error = call.await.unwrap().unwrap_err();

@@ -1,6 +1,7 @@
 //! Servant activators and locators, and forwards: from afar and in the same process.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
+mod poa_support;
 mod transport;
 
 use std::sync::{Arc, Mutex};
@@ -28,29 +29,7 @@ zorb::idl! {
 }
 
 use managed::{ThingRef, ThingServant};
-
-/// What happened, in order.
-#[derive(Clone, Default)]
-struct Story(Arc<Mutex<Vec<String>>>);
-
-impl Story {
-    fn tell(&self, event: impl Into<String>) {
-        self.0.lock().unwrap().push(event.into());
-    }
-
-    fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock().unwrap())
-    }
-
-    async fn until(&self, event: &str) {
-        let there = async {
-            while !self.0.lock().unwrap().iter().any(|told| told == event) {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(10), there).await.unwrap();
-    }
-}
+use poa_support::{Story, orbs};
 
 #[derive(Clone)]
 struct Thing {
@@ -182,8 +161,7 @@ struct Place {
 }
 
 async fn place() -> Place {
-    let server = transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
-    let client = transport::builder().build().await.unwrap();
+    let (server, client) = orbs().await;
     let root = server.root_poa();
     Place { server, client, root }
 }

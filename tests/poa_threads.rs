@@ -1,6 +1,7 @@
 //! Thread models: side by side, in turns, and where the main task is.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
+mod poa_support;
 mod transport;
 
 use std::sync::Arc;
@@ -81,8 +82,7 @@ struct Place {
 }
 
 async fn place() -> Place {
-    let server = transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
-    let client = transport::builder().build().await.unwrap();
+    let (server, client) = poa_support::orbs().await;
     Place { server, client, thing: Thing::default() }
 }
 
@@ -160,8 +160,8 @@ async fn a_call_within_the_turn_does_not_wait_for_it() {
         assert_eq!(outer.through(&plain[1]).await.unwrap(), 1);
     }
     // Over a connection it would wait for itself.
-    let afar = single[2].with_timeout(Duration::from_millis(200));
-    assert_eq!(single[1].with_timeout(Duration::from_millis(200)).through(&plain[1]).await.unwrap(), 1);
+    let afar = single[2].with_timeout(Duration::from_secs(10));
+    assert_eq!(single[1].with_timeout(Duration::from_secs(10)).through(&plain[1]).await.unwrap(), 1);
     let many = futures_util::future::join_all((0..4).map(|_| single[0].through(&single[3]))).await;
     assert!(many.into_iter().all(|count| count.unwrap() == 1));
     assert_eq!(afar.work().await.unwrap(), 1);
@@ -201,4 +201,30 @@ fn main_requests_run_where_run_until_does() {
         });
     });
     main.unwrap().join().unwrap();
+}
+
+#[tokio::test]
+async fn main_requests_that_nobody_runs_go_with_the_orb() {
+    let builder = transport::builder().listen("iiop://127.0.0.1:0").drain_timeout(Duration::from_millis(50));
+    let (server, client) = (builder.build().await.unwrap(), transport::builder().build().await.unwrap());
+    let place = Place { server, client, thing: Thing::default() };
+    let thing = place.thing.clone();
+    let main = place.objects(&place.poa("main", ThreadModel::Main)).await;
+    let waits = tokio::spawn({
+        let afar = main[0].clone();
+        async move { afar.work().await }
+    });
+    while place.server.stats().messages_in < 1 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    place.server.shutdown().await;
+    assert!(waits.await.unwrap().is_err());
+    drop((main, place));
+    for _ in 0..1000 {
+        if Arc::strong_count(&thing.running) == 1 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("its servant is still there: {} hold it", Arc::strong_count(&thing.running));
 }

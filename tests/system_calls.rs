@@ -90,8 +90,8 @@ async fn a_lone_call_is_one_write_and_one_read_a_side() {
         }
     })
     .await;
-    // The driver looks by now and then, and finds nothing.
-    let about = |calls: u64| (n + 1..=n + n / 10).contains(&calls);
+    // The driver looks by now and then, and finds nothing; the last reply may not be counted yet where a thread of its own wrote it.
+    let about = |calls: u64| (n..=n + n / 10).contains(&calls);
     assert!(about(client.writes) && about(client.reads), "{client:?}");
     assert!(about(server.writes) && about(server.reads), "{server:?}");
     // One that sends and one that receives again, unless they meet.

@@ -7,6 +7,8 @@
 #[path = "../interop/support/mod.rs"]
 mod support;
 
+mod dynamic;
+
 use std::fmt::Debug;
 use std::sync::OnceLock;
 use std::time::Duration;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use giop_codec::giop::MessageHeader;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use zorb::Bytes;
 
 /// The port of servers in captures, where the dissector expects GIOP.
 pub(crate) const PORT: u16 = 2809;
@@ -67,6 +68,21 @@ impl Traffic {
             }
         }
         let _ = to.shutdown().await;
+    }
+
+    /// What servers sent, of each connection.
+    #[allow(dead_code, reason = "not every test looks into it")]
+    pub(crate) fn of_servers(&self) -> Vec<Bytes> {
+        let pieces = self.0.lock().unwrap();
+        let mut streams: Vec<Vec<u8>> = Vec::new();
+        for piece in pieces.iter() {
+            let connection = usize::from(piece.connection);
+            streams.resize_with(streams.len().max(connection + 1), Vec::new);
+            if !piece.from_client {
+                streams[connection].extend(&piece.octets);
+            }
+        }
+        streams.into_iter().map(Bytes::from).collect()
     }
 
     /// Adds a connection on which a client sends these octets.

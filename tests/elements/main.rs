@@ -2,6 +2,8 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod raw;
+#[path = "../raw_requests/mod.rs"]
+mod raw_requests;
 #[path = "../transport/mod.rs"]
 mod transport;
 

@@ -92,17 +92,6 @@ async fn omniorb_calls_zorb() {
     let mut command = Command::new(program);
     command.arg("--ior").arg(&path).args(["--seconds", &CHECKS.as_secs().to_string()]);
     command.args(["--check", &checks.join(",")]);
-    let client = tokio::task::spawn_blocking(move || {
-        let mut client = Process::start(command, &scratch);
-        let status = client.end(CHECKS);
-        (status, client.output())
-    });
-    let (status, output) = client.await.expect("the client was waited for");
-    server.shutdown().await;
-    let failed: Vec<&str> =
-        output.lines().filter(|line| !line.starts_with("ok ") && !line.starts_with("skip ")).collect();
-    assert!(status.is_some_and(|status| status.success()), "{status:?} {failed:#?}");
-    let lines: Vec<String> = output.lines().map(str::to_owned).collect();
-    assert!(lines.len() > 100, "only {} checks ran:\n{output}", lines.len());
-    report("omniORB", Role::Server, "unix", Version::V1_2, &lines);
+    let passed = super::passed(command, scratch, &server).await;
+    report("omniORB", Role::Server, "unix", Version::V1_2, &passed);
 }

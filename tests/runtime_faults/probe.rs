@@ -189,10 +189,15 @@ pub(crate) struct Tcp {
 }
 
 pub(crate) async fn tcp() -> Tcp {
-    let server = builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+    tcp_with(zorb::Limits::default()).await
+}
+
+/// The same, with limits of both.
+pub(crate) async fn tcp_with(limits: zorb::Limits) -> Tcp {
+    let server = builder().limits(limits.clone()).listen("iiop://127.0.0.1:0").build().await.unwrap();
     let servant = Arc::new(Probe::default());
     let here: ProbeRef = server.activate_named("Probe", Arc::clone(&servant)).unwrap();
-    let client = builder().build().await.unwrap();
+    let client = builder().limits(limits).build().await.unwrap();
     let probe = client.resolve(&here.to_string()).await.unwrap();
     Tcp { server, client, servant, here, probe }
 }

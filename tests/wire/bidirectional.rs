@@ -261,17 +261,14 @@ async fn either_side_closes_in_good_order() {
     let mut client = Raw::connect(&server, b"tower").await;
     client.call("keep", &[offer("client.callback.invalid", 1)], |e| desk.encode(e).unwrap()).await;
     let kept = tower.kept();
-    let calling = async {
-        let call = tokio::spawn(async move { kept.add(3, 4).await });
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        server.shutdown().await;
-        assert_eq!(call.await.unwrap().unwrap(), 7);
-    };
-    let answering = async {
-        tokio::time::sleep(Duration::from_millis(150)).await;
-        answer_add(&mut client).await;
-        read(&mut client.socket).await.unwrap().0.kind
-    };
-    let ((), last) = tokio::join!(calling, answering);
+    let call = tokio::spawn(async move { kept.add(3, 4).await });
+    let (header, octets) = read(&mut client.socket).await.unwrap();
+    let mut closing = Box::pin(server.shutdown());
+    let early = tokio::time::timeout(Duration::from_millis(50), &mut closing).await;
+    assert!(early.is_err(), "a call of its own is under way");
+    add(&mut client, RequestMessage::decode(&header, octets).unwrap()).await;
+    let last = async { read(&mut client.socket).await.unwrap().0.kind };
+    let (_, last) = tokio::join!(closing, last);
     assert_eq!(last, MessageType::CloseConnection);
+    assert_eq!(call.await.unwrap().unwrap(), 7);
 }

@@ -120,6 +120,28 @@ async fn where_the_other_place_fails_the_first_one_is_asked_again() {
     }
 }
 
+// clause: giop.forward.falls_back
+#[tokio::test]
+async fn what_the_place_of_a_new_forward_raises_is_raised() {
+    let there = Fake::new(|_| {
+        Answer::raise(SystemException::new(
+            SystemExceptionKind::ObjectNotExist,
+            zorb::MinorCode::NONE,
+            CompletionStatus::No,
+        ))
+    })
+    .await;
+    let to = there.ior();
+    let here = Fake::new(move |_| Answer::forward(&to)).await;
+    let (_orb, desk) = client(&here.ior()).await;
+    for (first, second) in [(1, 1), (2, 3)] {
+        let error = desk.add(1, 2).await.unwrap_err();
+        assert_eq!(error.kind, SystemExceptionKind::ObjectNotExist);
+        // Of the second call the forward is old: the first place is asked again, once.
+        assert_eq!((here.asked().len(), there.asked().len()), (first, second));
+    }
+}
+
 // clause: giop.status.needs_addressing_mode, giop.target.key, giop.target.profile, giop.target.reference, giop.target.remembered
 #[tokio::test]
 async fn what_a_server_wants_as_address_is_sent() {

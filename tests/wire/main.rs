@@ -3,6 +3,7 @@
 
 mod bidirectional;
 mod client;
+mod elsewhere;
 mod forwards;
 mod peer;
 mod references;

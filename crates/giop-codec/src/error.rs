@@ -30,6 +30,8 @@ pub enum EncodeErrorKind {
     NoEndpoint,
     /// Values in members of values that are nested more than 64 deep, which no receiver takes (`MARSHAL`).
     DepthLimit,
+    /// A type code has a placeholder in it for a type that was not made (`BAD_TYPECODE` minor OMG 1).
+    IncompleteTypeCode,
     /// A value that has no representation on the wire for another reason (`MARSHAL`).
     Unrepresentable,
 }
@@ -52,6 +54,7 @@ impl EncodeErrorKind {
                 "object of an ORB that does not listen, so nobody could call it: add .listen(..) to the ORB's builder"
             }
             EncodeErrorKind::DepthLimit => "values are nested deeper than a receiver takes",
+            EncodeErrorKind::IncompleteTypeCode => "type code has a type in it that was not made",
             EncodeErrorKind::Unrepresentable => "value has no CDR representation",
         }
     }
@@ -91,6 +94,9 @@ impl EncodeError {
             EncodeErrorKind::WideInGiop10 => wide_in_giop_1_0(request),
             EncodeErrorKind::NoWideCodeSet => no_wide_code_set(request),
             EncodeErrorKind::LocalObject => (SystemExceptionKind::Marshal, minor::MARSHAL_LOCAL_OBJECT),
+            EncodeErrorKind::IncompleteTypeCode => {
+                (SystemExceptionKind::BadTypecode, minor::BAD_TYPECODE_INCOMPLETE)
+            }
             EncodeErrorKind::TooLong | EncodeErrorKind::DepthLimit | EncodeErrorKind::Unrepresentable => {
                 (SystemExceptionKind::Marshal, MinorCode::NONE)
             }

@@ -10,9 +10,14 @@ use std::hint::black_box;
 use allocation_counter::measure;
 use bytes::{Bytes, BytesMut};
 use cdr_types::{BinStruct, Colour, Odd, U};
+use giop_codec::any::Any;
 use giop_codec::cdr::{
-    Bounded, CdrDecode, CdrEncode, CharSet, CodeSets, Decoder, Encoder, LongDouble, Seq, WCharSet, WString,
+    Bounded, CdrDecode, CdrEncode, CharSet, CodeSets, DecodeLimits, Decoder, Encoder, LongDouble, Seq,
+    WCharSet, WString,
 };
+use giop_codec::dynamic::program::Program;
+use giop_codec::ior::Ior;
+use giop_codec::typecode::TypeCode;
 use giop_codec::{ByteOrder, EncodeError, Version};
 
 const FOREIGN: ByteOrder =
@@ -164,5 +169,53 @@ fn a_sequence_of_structs_takes_one_allocation() {
             drop(black_box(Vec::<BinStruct>::decode(&mut d).unwrap()));
         });
         assert_eq!(counts.count_total, 1, "{order:?}");
+    }
+}
+
+#[test]
+fn programs_go_over_values_and_turn_them_without_allocating() {
+    let inner = TypeCode::create_struct(
+        "IDL:S:1.0",
+        "S",
+        &[("a", &TypeCode::SHORT), ("b", &TypeCode::DOUBLE), ("c", &TypeCode::BOOLEAN)],
+    )
+    .unwrap();
+    let members = [
+        ("structs", &TypeCode::sequence(&inner, 0)),
+        ("texts", &TypeCode::sequence(&TypeCode::STRING, 0)),
+        ("numbers", &TypeCode::array(&TypeCode::LONG, 100)),
+        ("any", &TypeCode::ANY),
+        ("object", &TypeCode::OBJECT),
+    ];
+    let code = TypeCode::create_struct("IDL:T:1.0", "T", &members).unwrap();
+    let program = Program::of(&code);
+    for order in [ByteOrder::NATIVE, FOREIGN] {
+        let mut e = Encoder::new(order, Version::V1_2);
+        e.put_u32(1000);
+        for _ in 0..1000 {
+            e.put_i16(1);
+            e.put_f64(1.5);
+            e.put_bool(true);
+        }
+        vec!["text".to_owned(); 1000].encode(&mut e).unwrap();
+        [7_i32; 100].encode(&mut e).unwrap();
+        Any::new(5_i32).unwrap().encode(&mut e).unwrap();
+        Ior::nil().encode(&mut e).unwrap();
+        let mut octets = e.into_bytes().to_vec();
+        let over = || {
+            let mut d = Decoder::new(black_box(&octets), order, Version::V1_2);
+            program.skip(&mut d).unwrap();
+            assert_eq!(d.remaining(), 0);
+            let mut d = Decoder::new(black_box(&octets), order, Version::V1_2);
+            program.validate(&mut d).unwrap();
+        };
+        // What is known of a type is found out once.
+        over();
+        assert_eq!(measure(over).count_total, 0);
+        let turn = || {
+            let limits = DecodeLimits::for_data(octets.len());
+            program.swap(black_box(&mut octets), 0, order, Version::V1_2, limits).unwrap();
+        };
+        assert_eq!(measure(turn).count_total, 0);
     }
 }

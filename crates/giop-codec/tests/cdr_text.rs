@@ -2,12 +2,11 @@
 
 mod cdr_types;
 
-use cdr_types::{ORDERS, hex};
+use cdr_types::{ORDERS, decode_in as decode, encode_in as encode, hex};
 use giop_codec::ByteOrder::{Big, Little};
 use giop_codec::Version::{V1_0, V1_1, V1_2};
 use giop_codec::cdr::{
-    Bounded, CdrDecode, CdrEncode, Char, CharSet, CodeSets, Decoder, Encoder, WChar, WCharSet, WString,
-    check_bound,
+    Bounded, CdrEncode, Char, CharSet, CodeSets, Decoder, Encoder, WChar, WCharSet, WString, check_bound,
 };
 use giop_codec::exception::{CompletionStatus, SystemExceptionKind, minor};
 use giop_codec::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
@@ -15,31 +14,6 @@ use proptest::prelude::*;
 
 const UTF8: CodeSets = CodeSets { char: CharSet::Utf8, wchar: Some(WCharSet::Utf16) };
 const LATIN1: CodeSets = CodeSets { char: CharSet::Latin1, wchar: None };
-
-fn encode<T: CdrEncode + ?Sized>(
-    value: &T,
-    order: ByteOrder,
-    version: Version,
-    code_sets: CodeSets,
-) -> Result<Vec<u8>, EncodeErrorKind> {
-    let mut e = Encoder::new(order, version);
-    e.set_code_sets(code_sets);
-    value.encode(&mut e).map_err(|e| e.kind)?;
-    Ok(e.into_bytes().to_vec())
-}
-
-fn decode<T: CdrDecode>(
-    octets: &[u8],
-    order: ByteOrder,
-    version: Version,
-    code_sets: CodeSets,
-) -> Result<T, DecodeErrorKind> {
-    let mut d = Decoder::new(octets, order, version);
-    d.set_code_sets(code_sets);
-    let value = T::decode(&mut d).map_err(|e| e.kind)?;
-    assert_eq!(d.remaining(), 0);
-    Ok(value)
-}
 
 // clause: giop.code_set.iso_8859_1, giop.code_set.utf_8
 #[test]

@@ -4,11 +4,9 @@
 
 mod cdr_types;
 
-use cdr_types::{ORDERS, hex};
+use cdr_types::{ORDERS, decode_in as decode, encode_in as encode, hex};
 use giop_codec::any::Any;
-use giop_codec::cdr::{
-    CdrDecode, CdrEncode, CharSet, CodeSets, DecodeLimits, Decoder, Encoder, WChar, WCharSet, WString,
-};
+use giop_codec::cdr::{CharSet, CodeSets, DecodeLimits, Decoder, WChar, WCharSet, WString};
 use giop_codec::code_set::{
     CodeSetComponent, CodeSetComponentInfo, CodeSetContext, CodeSetError, CodeSetId, Negotiated, negotiate,
 };
@@ -176,31 +174,6 @@ fn what_this_build_does_not_have_is_found_before_it_is_offered() {
     assert_eq!(info(0x10001, &[], 0, &[0x10109]).unsupported(), Some(CodeSetId::NONE));
     assert_eq!(info(0x10001, &[], 0x10001, &[]).unsupported(), Some(CodeSetId::ISO_8859_1));
     assert_eq!(info(0x10002, &[], 0, &[]).unsupported().is_none(), cfg!(feature = "encoding_rs"));
-}
-
-fn encode<T: CdrEncode + ?Sized>(
-    value: &T,
-    order: ByteOrder,
-    version: Version,
-    sets: CodeSets,
-) -> Result<Vec<u8>, EncodeErrorKind> {
-    let mut e = Encoder::new(order, version);
-    e.set_code_sets(sets);
-    value.encode(&mut e).map_err(|e| e.kind)?;
-    Ok(e.into_bytes().to_vec())
-}
-
-fn decode<T: CdrDecode>(
-    octets: &[u8],
-    order: ByteOrder,
-    version: Version,
-    sets: CodeSets,
-) -> Result<T, DecodeErrorKind> {
-    let mut d = Decoder::new(octets, order, version);
-    d.set_code_sets(sets);
-    let value = T::decode(&mut d).map_err(|e| e.kind)?;
-    assert_eq!(d.remaining(), 0);
-    Ok(value)
 }
 
 fn narrow(id: u32) -> CodeSets {

@@ -187,6 +187,28 @@ fn a_recursive_type_is_one_however_far_it_is_spelled_out() {
     assert!(!even.equivalent(&odd));
 }
 
+/// What an encoded type code refers to: the kinds of the types.
+fn referred_to(octets: &[u8]) -> Vec<u32> {
+    let word = |at: usize| u32::from_le_bytes(octets[at..at + 4].try_into().unwrap());
+    let references = (0..octets.len() / 4).map(|at| at * 4).filter(|at| word(*at) == u32::MAX);
+    references.map(|at| word((at as i64 + 4 + i64::from(word(at + 4) as i32)) as usize)).collect()
+}
+
+#[test]
+fn sequences_and_aliases_are_not_referred_to_from_within() {
+    let list = TypeCode::of_desc(NODE).member_type(1).unwrap();
+    assert_eq!((list.kind(), list.unaliased().kind()), (TcKind::Alias, TcKind::Sequence));
+    for list in [&list, &list.unaliased()] {
+        let octets = encode(list, ByteOrder::Little, 0);
+        assert_eq!(referred_to(&octets), [TcKind::Struct.number()]);
+        assert_eq!(decode(&octets, ByteOrder::Little), *list);
+    }
+    // A whole one may be referred to again.
+    let pair = TypeCode::create_struct("IDL:P:1.0", "P", &[("a", &list), ("b", &list)]).unwrap();
+    let octets = encode(&pair, ByteOrder::Little, 0);
+    assert_eq!(decode(&octets, ByteOrder::Little), pair);
+}
+
 #[test]
 fn names_do_not_matter_where_an_id_decides_and_ids_where_one_is_missing() {
     let (u, compact) = (TypeCode::of_desc(U), TypeCode::of_desc(U).compact());

@@ -3,7 +3,7 @@
 
 mod typecode_types;
 
-use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
+use giop_codec::cdr::{CdrDecode, CdrEncode, DecodeLimits, Decoder, Encoder};
 use giop_codec::typecode::{MAX_LEVELS, MAX_NODES, TcKind, TypeCode};
 use giop_codec::{ByteOrder, DecodeError, DecodeErrorKind, EncodeErrorKind, Version};
 use typecode_types::*;
@@ -244,12 +244,13 @@ fn parameters_that_can_not_be_are_refused() {
     {
         assert_eq!(union(discriminator, default), Err(DecodeErrorKind::InvalidTypeCode));
     }
-    for digits in [0, 32, 0xFFFF] {
+    for (digits, scale) in [(0, 0), (32, 0), (0xFFFF, 0), (5, 32), (5, i16::MAX), (5, -32), (5, i16::MIN)] {
         let mut e = new();
         e.put_u32(TcKind::Fixed.number());
         e.put_u16(digits);
-        e.put_i16(0);
+        e.put_i16(scale);
         invalid(e);
+        assert!(TypeCode::create_fixed(digits, scale).is_err());
     }
     for (modifier, base) in [(4, TcKind::Null), (-1, TcKind::Null), (0, TcKind::Long), (0, TcKind::Void)] {
         let mut e = new();
@@ -371,4 +372,21 @@ fn memory_for_a_type_code_is_granted_by_its_octets() {
     limits.alloc = 1_000_000;
     d.set_limits(limits);
     assert_eq!(TypeCode::decode(&mut d).map_err(|e| e.kind), Err(DecodeErrorKind::AllocLimit));
+}
+
+#[test]
+fn what_a_type_code_did_not_use_the_next_may() {
+    let mut e = new();
+    (0..1000).for_each(|_| TypeCode::of_desc(COLOR).encode(&mut e).unwrap());
+    let octets = e.into_bytes();
+    let decoder = |alloc: usize| {
+        let mut d = Decoder::new(&octets, ByteOrder::Little, Version::V1_2);
+        d.set_limits(DecodeLimits { alloc, ..d.limits() });
+        d
+    };
+    let mut d = decoder(octets.len() * 6);
+    (0..1000).for_each(|_| assert_eq!(TypeCode::decode(&mut d).unwrap(), TypeCode::of_desc(COLOR)));
+    // All together have the limit, not each.
+    let mut d = decoder(octets.len());
+    assert!((0..1000).any(|_| TypeCode::decode(&mut d).is_err()));
 }

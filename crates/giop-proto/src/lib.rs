@@ -19,11 +19,11 @@ mod serving;
 mod stats;
 
 pub use calls::CallId;
-pub use connection::{Config, Connection, ReplyFlow};
+pub use connection::{Config, Connection, ReplyFlow, ReplyRoom};
 pub use error::{CallError, CallErrorKind, CloseReason, IoFailure, ProtocolError, Sent, SlowPeer};
 pub use event::Event;
 pub use limits::{Limits, Role};
-pub use message::{Arguments, IncomingLocate, IncomingRequest, Reply};
+pub use message::{Arguments, IncomingLocate, IncomingRequest, RawBody, Reply};
 pub use outbox::Transmit;
 pub use pool::BufferPool;
 pub use receive::{AlignedBuffer, Chunk, DepositTarget, Loan, ReadBuf, Returned, Streams};

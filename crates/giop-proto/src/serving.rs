@@ -82,6 +82,13 @@ impl Serving {
         awaited
     }
 
+    /// Whether the peer waits for the reply of a request.
+    pub(crate) fn is_awaited(&self, token: ServeToken) -> bool {
+        self.slots
+            .get(token.index())
+            .is_some_and(|slot| slot.generation == token.generation && slot.state == State::Awaited)
+    }
+
     /// The reply that was awaited goes out, the request goes on. Says whether it was awaited.
     #[cold]
     pub(crate) fn acknowledge(&mut self, token: ServeToken) -> bool {

@@ -125,6 +125,38 @@ fn blocks_of_requests_and_replies_have_buffers_of_their_own_wherever_the_stream_
 }
 
 #[test]
+fn a_body_is_passed_on_without_a_copy_and_keeps_its_blocks() {
+    let values = values(MIN_BLOCK);
+    for blocks in [true, false] {
+        let mut pair = Pair::new(Cut::Whole);
+        let call = pair.client.conn.start_call(None, pair.now).unwrap();
+        let id = pair.client.conn.request_id(call);
+        pair.client.conn.send_request(call, &mut request(id, &[], blocks, |e| put(&values, e)));
+        pair.drive();
+        let mut incoming = pair.request();
+        let arguments = incoming.take_arguments(&mut bytes::BytesMut::new()).unwrap();
+        assert!(incoming.raw_body().is_empty());
+        let raw = arguments.raw_body();
+        assert_eq!((raw.phase(), raw.order(), raw.is_fragmented()), (0, ByteOrder::NATIVE, false));
+        assert_eq!(raw.parts().count() > 1, blocks);
+
+        let mut passed = request(RequestId(77), &[], blocks, |e| raw.put(e));
+        assert!(passed.copied() < 4096, "{}", passed.copied());
+        let mut pieces = std::collections::VecDeque::new();
+        passed.drain_into(&mut pieces);
+        let large = |octets: &&Bytes| octets.len() >= 4096;
+        let sent: Vec<_> = pieces.iter().filter(large).map(|octets| octets.as_ptr()).collect();
+        let came: Vec<_> = raw.parts().filter(large).map(|octets| octets.as_ptr()).collect();
+        assert_eq!(sent, came);
+
+        let message: Vec<u8> = pieces.into_iter().flatten().collect();
+        let mut reader = Reader::new(64 << 20);
+        let read = reader.feed(&message, || usize::MAX, get);
+        assert!(read == [Ok(values.clone())]);
+    }
+}
+
+#[test]
 fn a_steady_stream_costs_a_read_for_the_header_and_one_for_each_block() {
     let values = values(1 << 18);
     let mut pair = Pair::new(Cut::Whole);

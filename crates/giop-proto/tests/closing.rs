@@ -367,6 +367,24 @@ fn an_idle_server_closes_after_three_minutes() {
 }
 
 #[test]
+fn a_connection_may_have_an_idle_time_of_its_own() {
+    let mut pair = Pair::new(Cut::Whole);
+    let call = pair.call(&Ask::default());
+    pair.drive();
+    let request = pair.request();
+    pair.answer(&request, b"");
+    pair.drive();
+    pair.client.outcome(call).unwrap();
+    for side in [&mut pair.client, &mut pair.server] {
+        side.conn.set_idle_timeout(Duration::from_secs(1000));
+    }
+    pair.wait(Duration::from_secs(990));
+    assert!(!pair.client.conn.is_closing() && !pair.server.conn.is_closing());
+    pair.wait(Duration::from_secs(20));
+    assert_eq!(pair.client.conn.close_reason(), Some(&CloseReason::Idle));
+}
+
+#[test]
 fn an_abort_ends_everything_at_once() {
     let mut pair = Pair::new(Cut::Whole);
     let call = pair.call(&Ask::default());

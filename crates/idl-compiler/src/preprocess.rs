@@ -238,8 +238,9 @@ impl<'a> Preprocessor<'a> {
     /// Starts with a text that was added before.
     pub(crate) fn text(&mut self, file: u32) {
         let text = self.sources.file(file).map_or_else(|| Rc::from(""), |file| Rc::clone(&file.text));
-        self.command_line();
         self.push(file, text, PathBuf::new(), None);
+        // What is pushed last is read first.
+        self.command_line();
     }
 
     /// Starts with files, one after the other.

@@ -162,6 +162,14 @@ fn macros_of_the_caller_hold() {
 }
 
 #[test]
+fn macros_of_the_caller_hold_in_a_text() {
+    let text = Source::text("text.idl", "#ifdef FAST\nconst long A = MOST;\n#endif");
+    let model = good(Compiler::default().define("FAST").define("MOST=7").compile(text));
+    let found = model.find("A").and_then(|found| model.constant(found)).map(|constant| &constant.value);
+    assert_eq!(found, Some(&ConstValue::Integer(7)));
+}
+
+#[test]
 fn messages_say_where_something_is_used_and_where_it_comes_from() {
     insta::assert_snapshot!(
         "included",

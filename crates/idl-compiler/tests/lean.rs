@@ -58,14 +58,14 @@ fn size(idl: &str) -> Size {
 type Construct = (&'static str, &'static str, &'static str, [usize; 3]);
 
 const CONSTRUCTS: &[Construct] = &[
-    ("interface", "", "interface I { };", [28, 19, 2400]),
-    ("interface that derives", "interface A { };", "interface I : A { };", [34, 23, 2900]),
-    ("operation", "interface I { @ };", "void f();", [4, 8, 1050]),
-    ("operation with parameters", "interface I { @ };", "long f(in string a, out long b);", [4, 8, 1600]),
-    ("operation that raises", "exception X { }; interface I { @ };", "void f() raises (X);", [11, 13, 1700]),
-    ("inherited operation", "interface A { @ }; interface I : A { };", "void f();", [5, 12, 1500]),
-    ("oneway operation", "interface I { @ };", "oneway void f();", [4, 8, 1000]),
-    ("readonly attribute", "interface I { @ };", "readonly attribute long f;", [4, 8, 1150]),
+    ("interface", "", "interface I { };", [30, 19, 2400]),
+    ("interface that derives", "interface A { };", "interface I : A { };", [36, 23, 2900]),
+    ("operation", "interface I { @ };", "void f();", [4, 8, 1100]),
+    ("operation with parameters", "interface I { @ };", "long f(in string a, out long b);", [4, 8, 1700]),
+    ("operation that raises", "exception X { }; interface I { @ };", "void f() raises (X);", [11, 13, 1750]),
+    ("inherited operation", "interface A { @ }; interface I : A { };", "void f();", [5, 12, 1550]),
+    ("oneway operation", "interface I { @ };", "oneway void f();", [4, 8, 1050]),
+    ("readonly attribute", "interface I { @ };", "readonly attribute long f;", [4, 8, 1200]),
     ("attribute", "interface I { @ };", "attribute long f;", [6, 15, 2350]),
     ("struct", "", "struct S { long a; string b; };", [6, 3, 800]),
     ("member", "struct S { string a; @ };", "string b;", [0, 0, 200]),

@@ -20,6 +20,12 @@ pub(crate) struct Input {
     pub(crate) bodies_spans: Vec<Span>,
     /// Of each entry of `ami`, the same.
     pub(crate) ami_spans: Vec<Span>,
+    /// Of each entry of `interpretive`, the same.
+    pub(crate) interpretive_spans: Vec<Span>,
+    /// Of each entry of `adaptive`, the same.
+    pub(crate) adaptive_spans: Vec<Span>,
+    /// The place of `uses`' name.
+    pub(crate) uses_span: Option<Span>,
     /// The place of `crate`'s path.
     pub(crate) crate_span: Option<Span>,
     /// Folders in which `#include` looks.
@@ -98,6 +104,9 @@ struct Reader {
     derive_spans: Vec<Span>,
     bodies_spans: Vec<Span>,
     ami_spans: Vec<Span>,
+    interpretive_spans: Vec<Span>,
+    adaptive_spans: Vec<Span>,
+    uses_span: Option<Span>,
     crate_span: Option<Span>,
     include: Vec<String>,
     define: Vec<String>,
@@ -223,8 +232,34 @@ impl Reader {
                 self.ami_spans.push(name.span());
                 self.options.ami.push("*".to_owned());
             }
+            "interpretive" if input.peek(syn::token::Paren) => {
+                let patterns: Vec<LitStr> = in_parentheses(input, |input| input.parse())?;
+                self.interpretive_spans.extend(patterns.iter().map(LitStr::span));
+                self.options.interpretive.extend(patterns.iter().map(LitStr::value));
+            }
+            "interpretive" => {
+                self.interpretive_spans.push(name.span());
+                self.options.interpretive.push("*".to_owned());
+            }
+            "adaptive" => {
+                let (patterns, uses) = adaptive(input)?;
+                if patterns.is_empty() {
+                    self.adaptive_spans.push(name.span());
+                    self.options.adaptive.push(("*".to_owned(), uses));
+                }
+                for pattern in patterns {
+                    self.adaptive_spans.push(pattern.span());
+                    self.options.adaptive.push((pattern.value(), uses));
+                }
+            }
+            "uses" => {
+                input.parse::<Token![=]>()?;
+                let function: LitStr = input.parse()?;
+                self.uses_span = Some(function.span());
+                self.options.uses = Some(function.value());
+            }
             _ => {
-                let known = "`file`, `include`, `define`, `extern`, `include_policy`, `rename`, `non_nil`, `derive`, `default_bodies`, `ami` and `crate`";
+                let known = "`file`, `include`, `define`, `extern`, `include_policy`, `rename`, `non_nil`, `derive`, `default_bodies`, `ami`, `interpretive`, `adaptive`, `uses` and `crate`";
                 return Err(syn::Error::new(
                     name.span(),
                     format!("there is no option `{text}`; there are {known}"),
@@ -271,12 +306,40 @@ impl Reader {
                 derive_spans: self.derive_spans,
                 bodies_spans: self.bodies_spans,
                 ami_spans: self.ami_spans,
+                interpretive_spans: self.interpretive_spans,
+                adaptive_spans: self.adaptive_spans,
+                uses_span: self.uses_span,
                 crate_span: self.crate_span,
                 include: self.include,
                 define: self.define,
             }),
         }
     }
+}
+
+/// `("a", "b", ..., uses = 9)`.
+fn adaptive(input: ParseStream<'_>) -> syn::Result<(Vec<LitStr>, u32)> {
+    let content;
+    syn::parenthesized!(content in input);
+    let read = || {
+        let mut patterns = Vec::new();
+        while content.peek(LitStr) {
+            patterns.push(content.parse()?);
+            content.parse::<Token![,]>()?;
+        }
+        let word: Ident = content.parse()?;
+        if word != "uses" {
+            return Err(syn::Error::new(word.span(), "expected `uses = ` and a number"));
+        }
+        content.parse::<Token![=]>()?;
+        let uses: syn::LitInt = content.parse()?;
+        content.parse::<Option<Token![,]>>()?;
+        Ok((patterns, uses.base10_parse()?))
+    };
+    let found = read();
+    // What is left would be reported as well.
+    content.parse::<TokenStream>()?;
+    found
 }
 
 /// `["a", "b", ...]`, or a single `"a"`.
@@ -317,7 +380,9 @@ fn is_idl(second: Option<&TokenTree>) -> bool {
 fn is_option_mark(first: &Ident, second: &TokenTree) -> bool {
     match second {
         // The options without a value.
-        TokenTree::Punct(punct) if punct.as_char() == ';' => first == "default_bodies" || first == "ami",
+        TokenTree::Punct(punct) if punct.as_char() == ';' => {
+            ["default_bodies", "ami", "interpretive"].iter().any(|name| first == name)
+        }
         TokenTree::Punct(punct) => matches!(punct.as_char(), '=' | ','),
         TokenTree::Group(group) => group.delimiter() == Delimiter::Parenthesis,
         _ => false,

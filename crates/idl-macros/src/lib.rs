@@ -39,6 +39,9 @@ use input::{Idl, Input};
 /// | `derive(PartialOrd, serde::Serialize, "M::*" = Ord, ...)` | traits that all structs, exceptions, unions and enums, or those named, derive as well |
 /// | `ami`, `ami("M::I", "M::*", ...)` | `sendc_` methods, and traits for the handlers of their replies, of all interfaces or of these |
 /// | `default_bodies`, `default_bodies("M::I", "M::I::op", ...)` | what servants need not implement, of all or of these: `NO_IMPLEMENT` is answered |
+/// | `interpretive`, `interpretive("M::*", ...)` | all types, or these, are marshalled by the interpreter and have no code of their own for it; of interfaces, what their calls send |
+/// | `adaptive("M::*", ..., uses = 100)` | these types, or all where none are named, are interpreted so many times and compiled then |
+/// | `uses = "name"` | `name()` gives the use counts of all adaptive types |
 /// | `crate = ::path` | where the crate `zorb` is |
 ///
 /// # Errors
@@ -127,6 +130,24 @@ fn option_error(input: &Input, problem: OptionProblem) -> TokenStream {
             let span = input.ami_spans.get(index).copied().unwrap_or(proc_macro2::Span::call_site());
             return error_at(span, &format!("`{name}` names no interface whose objects can be elsewhere"));
         }
+        OptionProblem::NothingInterpreted(index) => {
+            let name = input.options.interpretive.get(index).map_or("", String::as_str);
+            let span = spot(&input.interpretive_spans, index);
+            return error_at(span, &format!("`{name}` names no struct, exception, union, enum or interface"));
+        }
+        OptionProblem::NothingAdapts(index) => {
+            let name = input.options.adaptive.get(index).map_or("", |(name, _)| name);
+            let span = spot(&input.adaptive_spans, index);
+            return error_at(span, &format!("`{name}` names no struct, exception, union or enum"));
+        }
+        OptionProblem::NoUses(index) => {
+            return error_at(spot(&input.adaptive_spans, index), "`uses` is a number from 1 on");
+        }
+        OptionProblem::UsesName => {
+            let name = input.options.uses.as_deref().unwrap_or_default();
+            let span = input.uses_span.unwrap_or(proc_macro2::Span::call_site());
+            return error_at(span, &format!("`{name}` is not an identifier"));
+        }
         OptionProblem::RelativeRuntime => {
             let span = input.crate_span.unwrap_or(proc_macro2::Span::call_site());
             return error_at(span, "the path of the crate starts with `::` or `crate`");
@@ -139,6 +160,11 @@ fn option_error(input: &Input, problem: OptionProblem) -> TokenStream {
         _ => proc_macro2::Span::call_site(),
     };
     error_at(span, &text)
+}
+
+/// The place of an entry.
+fn spot(spans: &[proc_macro2::Span], index: usize) -> proc_macro2::Span {
+    spans.get(index).copied().unwrap_or(proc_macro2::Span::call_site())
 }
 
 fn error_at(span: proc_macro2::Span, text: &str) -> TokenStream {

@@ -63,7 +63,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         input: Input,
         #[command(flatten)]
-        mapping: Mapping,
+        mapping: Box<Mapping>,
         /// Write to this file
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
@@ -142,6 +142,15 @@ pub(crate) struct Mapping {
     /// Calls of this interface can be sent with a handler for the reply: a scoped name, or a beginning of names and `*`; all if not said
     #[arg(long, value_name = "PATTERN", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
     ami: Vec<String>,
+    /// Marshal this by the interpreter: a scoped name of a type or interface, or a beginning of names and `*`; all if not said
+    #[arg(long, value_name = "PATTERN", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
+    interpretive: Vec<String>,
+    /// Marshal this type by the interpreter so many times and by compiled code then
+    #[arg(long, value_name = "PATTERN=USES", value_parser = adaptive)]
+    adaptive: Vec<(String, u32)>,
+    /// A function that gives the use counts of all adaptive types
+    #[arg(long, value_name = "NAME")]
+    uses: Option<String>,
     /// Where the crate zorb is
     #[arg(long = "crate", value_name = "PATH", default_value = "::zorb")]
     runtime: String,
@@ -188,8 +197,18 @@ impl Mapping {
             derive,
             default_bodies: self.default_bodies.clone(),
             ami: self.ami.clone(),
+            interpretive: self.interpretive.clone(),
+            adaptive: self.adaptive.clone(),
+            uses: self.uses.clone(),
         })
     }
+}
+
+/// `pattern=9`.
+fn adaptive(text: &str) -> Result<(String, u32), String> {
+    let (pattern, uses) = text.split_once('=').ok_or("expected `PATTERN=USES`")?;
+    let uses = uses.trim().parse().map_err(|_| "the uses are a number from 1 to 4294967295".to_owned())?;
+    Ok((pattern.trim().to_owned(), uses))
 }
 
 /// `a=b`.

@@ -216,6 +216,18 @@ fn explained(options: &Options, problem: OptionProblem) -> String {
             let idl = options.ami.get(index).map_or("", String::as_str);
             format!("--ami: `{idl}` names no interface whose objects can be elsewhere")
         }
+        OptionProblem::NothingInterpreted(index) => {
+            let idl = options.interpretive.get(index).map_or("", String::as_str);
+            format!("--interpretive: `{idl}` names no struct, exception, union, enum or interface")
+        }
+        OptionProblem::NothingAdapts(index) => {
+            let idl = options.adaptive.get(index).map_or("", |(idl, _)| idl);
+            format!("--adaptive: `{idl}` names no struct, exception, union or enum")
+        }
+        OptionProblem::NoUses(_) => "--adaptive: the number of uses is 1 or more".to_owned(),
+        OptionProblem::UsesName => {
+            format!("--uses: `{}` is not an identifier", options.uses.as_deref().unwrap_or_default())
+        }
         OptionProblem::RelativeRuntime => {
             "--crate: the path of the crate starts with `::` or `crate`".to_owned()
         }

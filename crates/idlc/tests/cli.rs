@@ -153,6 +153,17 @@ fn options_that_fit_nothing_are_errors() {
     assert_eq!(run.out.matches("#[derive(serde::Serialize").count(), 4, "{}", run.out);
     assert!(run.out.contains("#[derive(serde::Serialize, ::core::cmp::Eq)]"), "{}", run.out);
     assert_eq!(run.out.matches("::NoImplement").count(), 3);
+    let args = ["--interpretive", "--adaptive", "Bank::Row=5", "--uses", "row_uses"];
+    let run = idlc(folder.path(), &[&["rust", "-I", "inc", "bank.idl"][..], &args].concat(), "");
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    let rust: String = run.out.split_whitespace().collect();
+    for part in ["Uses::new(\"Bank::Row\",5", "pubfnrow_uses()", "__private::v1::interpreted("] {
+        assert!(rust.contains(part), "{part}\n{}", run.out);
+    }
+    let args = ["--interpretive=Bank", "--adaptive", "Bank::Account=5", "--adaptive", "*=0", "--uses", "1"];
+    let run = idlc(folder.path(), &[&["rust", "-I", "inc", "bank.idl"][..], &args].concat(), "");
+    assert_eq!((run.code, run.err.lines().count()), (2, 4), "{}", run.err);
+    assert_eq!(idlc(folder.path(), &["rust", "bank.idl", "--adaptive", "Bank::Row=many"], "").code, 2);
     let run = idlc(folder.path(), &["rust", "-I", "inc", "bank.idl", "--include-policy", "extern"], "");
     assert_eq!(run.code, 1);
     insta::assert_snapshot!("extern_is_missing", run.err);

@@ -7,6 +7,7 @@
 
 pub mod blocking;
 mod context;
+pub mod dynamic;
 mod invoke;
 mod link;
 mod naming;
@@ -35,10 +36,10 @@ pub use reference::{
     ServesLocally, SyncScope,
 };
 pub use serve::{
-    ByteStream, Demux, DepositError, OperationDemux, Request, SeqStream, Servant, Serves, request,
-    try_request,
+    ByteStream, Demux, DepositError, ObjectDemux, OperationDemux, PathDemux, Request, SeqStream, Servant,
+    Serves, request, try_request,
 };
-pub use source::{ByteSource, SeqSource};
+pub use source::{ByteSource, ItemSource, SeqSource};
 pub use transport::{Peer, Transport, TransportStats};
 
 /// Types of the IDL mapping that Rust itself does not have.
@@ -49,7 +50,11 @@ pub mod types {
         BitsError, BoundError, Bounded, Char, Element, Fixed, FixedError, FixedSeq, LongDouble, Pad,
         RangeError, Ranged, Rounding, Seq, WChar, WString,
     };
-    pub use giop_codec::typecode::{TcKind, TypeCode, TypeCodeError, Typed, ValueModifier, Visibility};
+    pub use giop_codec::dynamic::{Adaptive, Uses};
+    pub use giop_codec::typecode::{
+        CreateError, TcKind, TypeCode, TypeCodeError, TypeRef, TypeSet, Typed, UnionLabel, ValueModifier,
+        Visibility,
+    };
 }
 
 /// What the wire carries: references, service contexts, versions.
@@ -95,6 +100,12 @@ pub mod private {
     pub use bytes::Bytes;
     pub use giop_codec::any::Any;
     pub use giop_codec::cdr::*;
+    pub use giop_codec::dynamic::reflect::{
+        Adaptive, Blank, CompiledDecode, CompiledEncode, Filled, Optional, OptionalMut, Plain, PlainMut,
+        Reading, Uses, Writing, Written, interpret, interpret_slice, interpreted, interpreted_array,
+        interpreted_vec, of_ordinal,
+    };
+    pub use giop_codec::dynamic::{AttributeDesc, Described, InterfaceDesc, Mode, OperationDesc};
     pub use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
     pub use giop_codec::typecode::{
         Definition, Shape, TcKind, TypeCode, TypeDesc, Typed, ValueModifier, Visibility,
@@ -119,6 +130,6 @@ pub mod private {
         ByteStream, DispatchSlot, Interface, OpTable, Operations, Outcome, SeqStart, SeqStream,
         ServerRequest, Serves, Skeleton, StreamStart, UserException, unknown_user_exception,
     };
-    pub use crate::source::{ByteSource, LastArgument, SeqSource};
+    pub use crate::source::{ByteSource, ItemSource, LastArgument, LastResult, SeqSource, collected};
     pub use crate::values::{Abstract, AbstractReference};
 }

@@ -169,6 +169,14 @@ pub const QUIRKS: &[Quirk] = &[
         test: "tests/anys/main.rs::values_as_omniorb_writes_them",
     },
     Quirk {
+        name: "indirections to what is around",
+        peer: "JacORB, Combat",
+        by: Recognised::Octets("type codes of sequences and aliases that are part of themselves"),
+        does: "finds a struct, union or value type that is around its use; JacORB no sequence or array, Combat no alias",
+        done: "sequences, arrays and aliases are spelled out once more within themselves, to any peer",
+        test: "crates/giop-codec/tests/typecode.rs::sequences_and_aliases_are_not_referred_to_from_within",
+    },
+    Quirk {
         name: "octets behind the last parameter",
         peer: "old ORBs",
         by: Recognised::Octets("a request that is longer than its parameters"),

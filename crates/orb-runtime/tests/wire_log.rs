@@ -24,8 +24,8 @@ impl io::Write for Log {
     }
 }
 
-#[tokio::test]
-async fn an_operation_that_is_called_by_number_has_its_name_in_the_log_of_both_sides() {
+/// A log that everything on this thread writes into, as long as the guard is there.
+fn log() -> (Log, tracing::subscriber::DefaultGuard) {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()
@@ -33,9 +33,48 @@ async fn an_operation_that_is_called_by_number_has_its_name_in_the_log_of_both_s
         .with_ansi(false)
         .with_writer(move || writer.clone())
         .finish();
-    // Everything runs on this thread.
-    let _logged = tracing::subscriber::set_default(subscriber);
+    (log, tracing::subscriber::set_default(subscriber))
+}
 
+impl Log {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_waits_is_logged_when_it_comes_and_not_again() {
+    let (log, _logged) = log();
+    let server = builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+    let here: ProbeRef = server.activate(Probe::default()).unwrap();
+    let client = builder().build().await.unwrap();
+    let probe: ProbeRef = client.resolve(&here.to_string()).await.unwrap();
+    let manager = server.root_poa().manager();
+    let received = || {
+        let text = log.text();
+        let lines = text.lines().filter(|line| line.contains("kind=\"Request\""));
+        lines.filter(|line| line.contains("operation=\"ping\"") && line.contains(" <- ")).count()
+    };
+
+    let _ = manager.hold_requests().unwrap();
+    let held = tokio::spawn({
+        let probe = probe.clone();
+        async move { probe.ping().await }
+    });
+    while received() == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!held.is_finished());
+    manager.activate().unwrap();
+    held.await.unwrap().unwrap();
+    assert_eq!(received(), 1, "{}", log.text());
+    probe.ping().await.unwrap();
+    assert_eq!(received(), 2, "{}", log.text());
+}
+
+#[tokio::test]
+async fn an_operation_that_is_called_by_number_has_its_name_in_the_log_of_both_sides() {
+    let (log, _logged) = log();
     let demux = Demux::new().operations(OperationDemux::Numeric);
     let server = builder().demux(demux).listen("iiop://127.0.0.1:0").build().await.unwrap();
     let here: ProbeRef = server.activate(Probe::default()).unwrap();
@@ -45,7 +84,7 @@ async fn an_operation_that_is_called_by_number_has_its_name_in_the_log_of_both_s
     let error = probe.nonsense().await.unwrap_err();
     assert_eq!(error.kind, orb_runtime::SystemExceptionKind::BadOperation);
 
-    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let log = log.text();
     let requests: Vec<&str> = log.lines().filter(|line| line.contains("kind=\"Request\"")).collect();
     let pings: Vec<_> = requests.iter().filter(|line| line.contains("operation=\"ping\"")).collect();
     assert_eq!(pings.len(), 2, "sent and received: {log}");

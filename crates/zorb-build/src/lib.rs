@@ -116,6 +116,31 @@ impl Config {
         self
     }
 
+    /// Lets the interpreter marshal all types, in place of code of their own, and what calls send.
+    pub fn interpretive(self) -> Self {
+        self.interpretive_of("*")
+    }
+
+    /// The same for some types, or for what the calls of some interfaces send: a scoped name, or a beginning of such names
+    /// followed by `*`.
+    pub fn interpretive_of(mut self, pattern: impl Into<String>) -> Self {
+        self.options.interpretive.push(pattern.into());
+        self
+    }
+
+    /// Lets the interpreter marshal some types so many times, from 1 on, and compiled code then: a scoped name, or a beginning
+    /// of such names followed by `*`.
+    pub fn adaptive_of(mut self, pattern: impl Into<String>, uses: u32) -> Self {
+        self.options.adaptive.push((pattern.into(), uses));
+        self
+    }
+
+    /// Names a function that gives the use counts of all adaptive types.
+    pub fn uses(mut self, function: impl Into<String>) -> Self {
+        self.options.uses = Some(function.into());
+        self
+    }
+
     /// Says where the Rust of an included module or definition is: `("::CosNaming", "::zorb::cos_naming")`. It is not
     /// generated again.
     pub fn external(mut self, idl: impl Into<String>, rust: impl Into<String>) -> Self {
@@ -301,6 +326,18 @@ fn problem(options: &Options, problem: OptionProblem) -> String {
         OptionProblem::NoHandler(index) => {
             let idl = options.ami.get(index).map_or("", String::as_str);
             format!("`ami_of`: `{idl}` names no interface whose objects can be elsewhere")
+        }
+        OptionProblem::NothingInterpreted(index) => {
+            let idl = options.interpretive.get(index).map_or("", String::as_str);
+            format!("`interpretive_of`: `{idl}` names no struct, exception, union, enum or interface")
+        }
+        OptionProblem::NothingAdapts(index) => {
+            let idl = options.adaptive.get(index).map_or("", |(idl, _)| idl);
+            format!("`adaptive_of`: `{idl}` names no struct, exception, union or enum")
+        }
+        OptionProblem::NoUses(_) => "`adaptive_of`: the number of uses is 1 or more".to_owned(),
+        OptionProblem::UsesName => {
+            format!("`uses`: `{}` is not an identifier", options.uses.as_deref().unwrap_or_default())
         }
         OptionProblem::RelativeRuntime => {
             "`runtime`: the path of the crate starts with `::` or `crate`".to_owned()

@@ -105,6 +105,18 @@ fn types_derive_more_and_servants_need_less() {
          `default_bodies_of`: `A` names no interface, operation or attribute\n\
          `runtime`: the path of the crate starts with `::` or `crate`"
     );
+    let hybrid = config.clone().interpretive().adaptive_of("B", 7).uses("all").generate().unwrap().rust;
+    let hybrid: String = hybrid.split_whitespace().collect();
+    for part in ["Uses::new(\"B\",7", "pubfnall()", "__private::v1::interpreted("] {
+        assert!(hybrid.contains(part), "{part}: {hybrid}");
+    }
+    assert_eq!(
+        message(config.clone().interpretive_of("C").adaptive_of("I", 1).adaptive_of("B", 0).uses("b c")),
+        "`interpretive_of`: `C` names no struct, exception, union, enum or interface\n\
+         `adaptive_of`: `I` names no struct, exception, union or enum\n\
+         `adaptive_of`: the number of uses is 1 or more\n\
+         `uses`: `b c` is not an identifier"
+    );
 }
 
 #[test]

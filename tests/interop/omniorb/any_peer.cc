@@ -1,5 +1,6 @@
 // server --ior PATH [--seconds S] [-ORB...]: serves anys.idl until SIGTERM, writes its reference to PATH, prints READY.
 // client --ior PATH [--seconds S]: drives such a server; prints `ok` or `FAIL why` for each check. Status 0: all ok.
+// dii-client --ior PATH [--seconds S]: the same by the dynamic invocation interface.
 // What the samples are, tests/anys/main.rs says as well.
 #include <csignal>
 #include <fstream>
@@ -343,6 +344,114 @@ static void drive(Peer_ptr peer, Peer_ptr self) {
   });
 }
 
+// Calls by the names of operations, with arguments in anys: no stub is used.
+static std::string raised(CORBA::Request_ptr request) {
+  CORBA::Exception* e = request->env()->exception();
+  return e ? std::string(request->operation()) + " raised " + e->_name() : "";
+}
+
+#define INVOKE(request) \
+  (request)->invoke();  \
+  if (std::string why = raised(request); !why.empty()) return why
+
+static void drive_by_names(Peer_ptr peer, Peer_ptr self) {
+  AnySeq_var theirs, own = make_samples(self);
+  run("dii_samples", [&]() -> std::string {
+    CORBA::Request_var request = peer->_request("samples");
+    request->set_return_type(Anys::_tc_AnySeq);
+    INVOKE(request);
+    const AnySeq* list;
+    EXPECT(request->return_value() >>= list);
+    theirs = new AnySeq(*list);
+    return wrong_with(theirs);
+  });
+  run("dii_check", [&]() -> std::string {
+    CORBA::Request_var request = peer->_request("check");
+    request->add_in_arg("values") <<= own.in();
+    request->set_return_type(CORBA::_tc_string);
+    INVOKE(request);
+    const char* said;
+    EXPECT(request->return_value() >>= said);
+    return said;
+  });
+  if (theirs.operator->()) run("dii_echo", [&]() -> std::string {
+    for (CORBA::ULong i = 0; i < theirs->length(); i++) {
+      if (i == 24) continue;   // the other side adds the id
+      CORBA::Request_var request = peer->_request("echo");
+      request->add_in_arg("a") <<= own[i];
+      request->add_inout_arg("b") <<= theirs[i];
+      request->add_out_arg("c").replace(CORBA::_tc_any, nullptr);
+      request->set_return_type(CORBA::_tc_any);
+      INVOKE(request);
+      const CORBA::Any *a, *b, *c, *inner;
+      EXPECT(request->return_value() >>= a);
+      CORBA::NVList_ptr list = request->arguments();
+      EXPECT(*list->item(1)->value() >>= b);
+      EXPECT(*b >>= inner);
+      EXPECT(*list->item(2)->value() >>= c);
+      CORBA::TypeCode_var type = own[i].type(), back = a->type(), sent = theirs[i].type(), out = c->type(), in_inner = inner->type();
+      EXPECT(back->equal(type) && out->equal(sent) && in_inner->equal(sent));
+      AnySeq again = own;
+      again[i] = *a;
+      std::string wrong = wrong_with(again);
+      if (!wrong.empty()) return wrong;
+    }
+    return "";
+  });
+  run("dii_types", [&]() -> std::string {
+    for (CORBA::ULong i = 0; i < own->length(); i++) {
+      CORBA::TypeCode_var type = own[i].type();
+      CORBA::Request_var request = peer->_request("echo_type");
+      request->add_in_arg("a") <<= type.in();
+      request->add_inout_arg("b") <<= Anys::_tc_Node;
+      request->add_out_arg("c").replace(CORBA::_tc_TypeCode, nullptr);
+      request->set_return_type(CORBA::_tc_TypeCode);
+      INVOKE(request);
+      CORBA::TypeCode_ptr a, b, c;
+      EXPECT((request->return_value() >>= a) && a->equal(type));
+      EXPECT((*request->arguments()->item(1)->value() >>= b) && b->equal(type));
+      EXPECT((*request->arguments()->item(2)->value() >>= c) && c->equal(Anys::_tc_Node));
+    }
+    return "";
+  });
+  run("dii_fail", [&]() -> std::string {
+    CORBA::Request_var request = peer->_request("fail");
+    request->add_in_arg("detail") <<= own[14];
+    request->exceptions()->add(Anys::_tc_Bad);
+    request->invoke();
+    auto* unknown = CORBA::UnknownUserException::_downcast(request->env()->exception());
+    EXPECT(unknown);
+    const Bad* bad;
+    const Figure* f;
+    EXPECT(unknown->exception() >>= bad);
+    EXPECT((bad->detail >>= f) && same(*f, figure()) && !strcmp(bad->why, "asked for"));
+    return "";
+  });
+  run("dii_deferred", [&]() -> std::string {
+    CORBA::Request_var first = peer->_request("type_of"), second = peer->_request("type_of");
+    CORBA::Request_ptr both[] = {first, second};
+    for (int i = 0; i < 2; i++) {
+      both[i]->add_in_arg("a") <<= own[i + 14];
+      both[i]->set_return_type(CORBA::_tc_TypeCode);
+      both[i]->send_deferred();
+    }
+    for (int i = 0; i < 2; i++) {
+      both[i]->get_response();
+      if (std::string why = raised(both[i]); !why.empty()) return why;
+      CORBA::TypeCode_ptr said;
+      CORBA::TypeCode_var type = own[i + 14].type();
+      EXPECT((both[i]->return_value() >>= said) && said->equal(type));
+    }
+    return "";
+  });
+  run("dii_unknown", [&]() -> std::string {
+    CORBA::Request_var request = peer->_request("nothing_of_it");
+    request->invoke();
+    EXPECT(CORBA::BAD_OPERATION::_downcast(request->env()->exception()));
+    return "";
+  });
+}
+
 int main(int argc, char** argv) {
   try {
     exitAfter(opt(argc, argv, "--seconds", "300"));
@@ -365,13 +474,14 @@ int main(int argc, char** argv) {
     PortableServer::ObjectId_var id = poa->activate_object(servant);
     Peer_var self = servant->_this();
     std::string path = opt(argc, argv, "--ior", "anys.ior");
-    if (argc > 1 && !strcmp(argv[1], "client")) {
+    bool by_names = argc > 1 && !strcmp(argv[1], "dii-client");
+    if (by_names || (argc > 1 && !strcmp(argv[1], "client"))) {
       std::ifstream file(path);
       std::string ior;
       file >> ior;
       obj = orb->string_to_object(ior.c_str());
       Peer_var peer = Peer::_narrow(obj);
-      drive(peer, self);
+      (by_names ? drive_by_names : drive)(peer, self);
       orb->destroy();
       return failed ? 1 : 0;
     }

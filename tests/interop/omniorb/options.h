@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <omniORB4/CORBA.h>
-#include <omniORB4/internal/giopStream.h>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -31,18 +30,6 @@ inline CORBA::ORB_ptr initOrb(int& argc, char** argv, const Settings& set) {
   flat.push_back(0);
   flat.push_back(0);
   return CORBA::ORB_init(argc, argv, "omniORB4", reinterpret_cast<const char* (*)[2]>(flat.data()));
-}
-
-// Of the bench programs. -ORB options on the command line override the ones chosen here.
-inline CORBA::ORB_ptr initBenchOrb(int& argc, char** argv, Settings set) {
-  std::string sockbuf = opt(argc, argv, "--sockbuf", ""), giopbuf = opt(argc, argv, "--giopbuf", "");
-  set.push_back({"giopMaxMsgSize", "1073741824"});
-  set.push_back({"traceLevel", "0"});
-  if (!sockbuf.empty()) set.push_back({"socketSendBuffer", sockbuf});
-  CORBA::ORB_ptr orb = initOrb(argc, argv, set);
-  // Not a documented setting: the size of the ORB's marshalling buffers (8192).
-  if (!giopbuf.empty()) omni::giopStream::bufferSize = atoi(giopbuf.c_str());
-  return orb;
 }
 
 // Ends the process, so that nothing is left behind when the test that started it dies.

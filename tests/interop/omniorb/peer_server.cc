@@ -1,7 +1,7 @@
 // server --ior PATH [--port P] [--chars UTF-8|ISO-8859-1] [--giop 1.0|1.1|1.2] [--seconds S] [-ORB...]
 // Serves types.idl and extras.idl on 127.0.0.1 (port: any) until SIGTERM, or for S
-// seconds (900). Writes the references to PATH, PATH.extras and PATH.forward; plain
-// keys: corbaloc::127.0.0.1:P/interop, /extras and /forward. Prints READY and the IOR.
+// seconds (900). Writes the references to PATH, PATH.extras, PATH.forward and PATH.moved; plain
+// keys: corbaloc::127.0.0.1:P/interop, /extras, /forward and /moved. Prints READY and the IOR.
 // --giop: the version published in the IOR.
 #include <csignal>
 #include <fstream>
@@ -11,16 +11,17 @@
 #include "options.h"
 #include "peer.h"
 
-// Every request to it is answered by LOCATION_FORWARD to the object given.
+// Every request to it is answered by LOCATION_FORWARD to the object given, or by LOCATION_FORWARD_PERM.
 class ForwardServant : public PortableServer::ServantBase {
 public:
-  explicit ForwardServant(CORBA::Object_ptr target) : target(CORBA::Object::_duplicate(target)) {}
+  ForwardServant(CORBA::Object_ptr target, bool permanent) : target(CORBA::Object::_duplicate(target)), permanent(permanent) {}
 
 private:
-  _CORBA_Boolean _dispatch(omniCallHandle&) override { throw omniORB::LOCATION_FORWARD(CORBA::Object::_duplicate(target), false); }
+  _CORBA_Boolean _dispatch(omniCallHandle&) override { throw omniORB::LOCATION_FORWARD(CORBA::Object::_duplicate(target), permanent); }
   void* _ptrToInterface(const char*) override { return nullptr; }
   const char* _mostDerivedRepoId() override { return "IDL:Interop/Peer:1.0"; }
   CORBA::Object_var target;
+  bool permanent;
 };
 
 static CORBA::Object_ptr publish(CORBA::ORB_ptr orb, PortableServer::POA_ptr poa, const char* key,
@@ -60,7 +61,8 @@ int main(int argc, char** argv) {
     auto* peer = make_peer(root);
     PortableServer::ObjectId_var id = PortableServer::string_to_ObjectId("interop");
     CORBA::Object_var target = ins->create_reference_with_id(id, "IDL:Interop/Peer:1.0");
-    CORBA::Object_var forward = publish(orb, ins, "forward", new ForwardServant(target), path + ".forward");
+    CORBA::Object_var forward = publish(orb, ins, "forward", new ForwardServant(target, false), path + ".forward");
+    CORBA::Object_var moved = publish(orb, ins, "moved", new ForwardServant(target, true), path + ".moved");
     CORBA::Object_var interop = publish(orb, ins, "interop", peer, path);
     CORBA::String_var ior = orb->object_to_string(interop);
     std::cout << "READY " << ior << std::endl;

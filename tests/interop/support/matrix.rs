@@ -69,13 +69,14 @@ pub fn cells(peer: &str, role: Role, version: &str, way: &str, lines: &[String])
     }
 }
 
-const FEATURES: [&str; 8] =
-    ["types", "text", "wide text", "references", "exceptions", "oneways", "large", "forward"];
+const FEATURES: [&str; 9] =
+    ["types", "text", "wide text", "references", "exceptions", "oneways", "large", "forward", "forward perm"];
 
 fn feature_of(check: &str) -> &'static str {
     match check {
         "latin1_text" | "utf8_text" => "text",
         "location_forward" => "forward",
+        "moved" => "forward perm",
         "oneways" => "oneways",
         "nodes" | "echo_references" | "inheritance" | "callbacks" | "locate" => "references",
         "user_exceptions" | "system_exceptions" | "unlisted_exception" | "unknown_operation" | "guard"

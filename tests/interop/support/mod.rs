@@ -4,6 +4,7 @@
 //! tools are there (`scripts/build-peers.sh`). What can not be had is skipped, loudly; with `CI=true` it is a failure.
 
 pub mod matrix;
+pub mod talk;
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -204,6 +205,26 @@ impl Process {
         }
     }
 
+    /// Writes a line to its input.
+    pub fn say(&mut self, line: &str) {
+        let input = self.child.stdin.as_mut().expect("its input is a pipe");
+        input
+            .write_all(format!("{line}\n").as_bytes())
+            .and_then(|()| input.flush())
+            .expect("it reads its input");
+    }
+
+    /// Whether it has ended.
+    pub fn is_ended(&mut self) -> bool {
+        self.child.try_wait().expect("a child can be waited for").is_some()
+    }
+
+    /// Ends it at once, and waits for that.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
     /// Waits for its end, `None` where it did not end in time; it is killed then.
     pub fn end(&mut self, limit: Duration) -> Option<ExitStatus> {
         let start = Instant::now();
@@ -220,7 +241,6 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill();
     }
 }

@@ -2,11 +2,10 @@
 
 client.py --ior PATH [--seconds S]: the file has the device's tango:// name. Prints `ok NAME` or `FAIL NAME: why`; status 1 where something failed.
 """
-import argparse
 import os
 import sys
-import threading
 
+import peer
 import tango
 
 
@@ -75,13 +74,7 @@ def checks(device):
 
 
 def main():
-    arguments = argparse.ArgumentParser()
-    arguments.add_argument("--ior", required=True)
-    arguments.add_argument("--seconds", type=float, default=300)
-    options = arguments.parse_args()
-    end = threading.Timer(options.seconds, lambda: os._exit(3))
-    end.daemon = True
-    end.start()
+    options = peer.options(seconds=300, status=3)
     device = tango.DeviceProxy(open(options.ior).read().strip())
     failed = 0
     for check in checks(device):

@@ -2,12 +2,12 @@
 
 device.py --ior PATH [--seconds S]: writes the device's reference to PATH, prints READY.
 """
-import argparse
 import os
-import threading
 
 from tango import AttrWriteType, DevState, Except, Util
 from tango.server import Device, attribute, command, run
+
+import peer
 
 NAME = "test/probe/1"
 
@@ -53,13 +53,7 @@ class Probe(Device):
 
 
 def main():
-    arguments = argparse.ArgumentParser()
-    arguments.add_argument("--ior", required=True)
-    arguments.add_argument("--seconds", type=float, default=900)
-    options = arguments.parse_args()
-    end = threading.Timer(options.seconds, lambda: os._exit(0))
-    end.daemon = True
-    end.start()
+    options = peer.options(seconds=900, status=0)
 
     def ready():
         util = Util.instance()

@@ -60,6 +60,8 @@ pub struct Context {
     pub guard: Option<GuardRef>,
     /// An object that forwards to `peer`.
     pub forward: Option<PeerRef>,
+    /// The same, for good.
+    pub moved: Option<PeerRef>,
     /// The server's name.
     pub server: String,
     /// The GIOP version of the calls.
@@ -263,10 +265,8 @@ async fn connect(way: &Way, orb: Orb) -> Result<Context, Box<dyn std::error::Err
     Ok(Context {
         extras: companion(&orb, way, "extras").await?,
         guard: companion(&orb, way, "guard").await?,
-        forward: match way.url("forward") {
-            Some(url) => Some(orb.resolve_unchecked(&url).await?),
-            None => None,
-        },
+        forward: elsewhere(&orb, way, "forward").await?,
+        moved: elsewhere(&orb, way, "moved").await?,
         orb,
         peer,
         server,
@@ -274,6 +274,12 @@ async fn connect(way: &Way, orb: Orb) -> Result<Context, Box<dyn std::error::Err
         code_sets,
         address,
     })
+}
+
+/// An object that is elsewhere, of which nothing is asked yet.
+async fn elsewhere(orb: &Orb, way: &Way, key: &str) -> Result<Option<PeerRef>, zorb::ResolveError> {
+    let Some(url) = way.url(key) else { return Ok(None) };
+    orb.resolve_unchecked(&url).await.map(Some)
 }
 
 /// An object that the server publishes beside its main one, if it has it.

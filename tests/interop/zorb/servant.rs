@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
+use zorb::poa::ForwardRequest;
 use zorb::prelude::*;
 use zorb::{BuildError, MinorCode, OrbBuilder};
 
@@ -207,8 +208,8 @@ impl guard::GuardServant for GuardServer {
     }
 }
 
-/// Brings up a server on a free port; gives the ORB and `host:port`. Its references stand in `path`, `path.extras` and
-/// `path.guard`; plain keys are `interop`, `extras` and `guard`.
+/// Brings up a server on a free port; gives the ORB and `host:port`. Its references stand in `path`, `path.extras`,
+/// `path.guard`, `path.forward` and `path.moved`; plain keys are `interop`, `extras`, `guard`, `forward` and `moved`.
 pub async fn serve(path: &Path, builder: OrbBuilder) -> Result<(Orb, String), BuildError> {
     serve_at(path, builder.listen("iiop://127.0.0.1:0")).await
 }
@@ -224,6 +225,11 @@ pub async fn serve_at(path: &Path, builder: OrbBuilder) -> Result<(Orb, String),
     let peer: PeerRef = orb.activate_named("interop", PeerServer::default()).expect("a free key");
     let extras: ExtrasRef = orb.activate_named("extras", ExtrasServer).expect("a free key");
     let guard: guard::GuardRef = orb.activate_named("guard", GuardServer::default()).expect("a free key");
+    let forward = orb.forward_named("forward", ForwardRequest::to(&peer)).expect("a free key");
+    let moved = ForwardRequest::to(&peer).permanently();
+    let moved = orb.forward_named("moved", moved).expect("a free key");
+    publish(".forward", forward.to_string());
+    publish(".moved", moved.to_string());
     publish(".extras", extras.to_string());
     publish(".guard", guard.to_string());
     publish("", peer.to_string());

@@ -1,7 +1,12 @@
 //! [`Any`]: a value of whatever type, with its type code ("Any", in "CDR Transfer Syntax").
 
+mod received;
 mod values;
 mod walk;
+
+use received::Received;
+pub(crate) use values::pass_state;
+pub(crate) use walk::{Fault, copy as copy_value};
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,10 +16,12 @@ use bytes::Bytes;
 use crate::cdr::{
     CdrDecode, CdrEncode, CharSet, CodeSets, Context, DecodeLimits, Decoder, Encoder, WCharSet,
 };
+use crate::dynamic::program::{Program, locate_kept, read_except_id};
+use crate::dynamic::{DynError, DynErrorKind, Dynamic};
 use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
 use crate::typecode::{Labels, Node, TcKind, TypeCode, TypeCodeError, Typed};
-use crate::value::Factories;
-use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, Version};
+use crate::value::Made;
+use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 
 /// Anys in each other that are decoded.
 pub const MAX_ANYS: usize = 32;
@@ -24,10 +31,12 @@ const CODE_SETS: CodeSets = CodeSets { char: CharSet::Utf8, wchar: Some(WCharSet
 
 /// A value of whatever type of the IDL, with its [`TypeCode`].
 ///
-/// The value is kept encoded, in memory of its own: in the byte order of this machine, text as UTF-8 and UTF-16. So an any
-/// pins no message that it came in, it may be sent on to peers of other byte orders, versions and code sets, and a program
-/// needs no Rust type for what it just passes on. Receiving copies the value once; what is taken out by [`get`](Any::get)
-/// may be a view of the any's memory, which it keeps alive. A clone counts references.
+/// The value is kept encoded, so a program needs no Rust type for what it just passes on; it may be sent on to peers of other byte orders,
+/// versions and code sets. One that is made here is in the byte order of this machine, text as UTF-8 and UTF-16. One that is received keeps the
+/// octets that came, until somebody asks for more: a value of 4 KiB and more is a view of its message, whose memory it keeps alive, less is
+/// copied once. Receiving looks at counts and lengths alone, sending on to a like peer at nothing: what is wrong with a received
+/// value beyond that, such as text that is none, is found by whoever takes it out. What [`get`](Any::get) takes out may be a
+/// view of the any's memory. A clone counts references.
 ///
 /// Graphs of values are kept with what is shared in them; what an any shares with the rest of its message, it has a copy of. A value
 /// of a type that neither the any's type code nor the program knows is truncated to the type that it is said to be of, if it may be.
@@ -51,12 +60,31 @@ const CODE_SETS: CodeSets = CodeSets { char: CharSet::Utf8, wchar: Some(WCharSet
 #[derive(Clone, Default)]
 pub struct Any {
     code: TypeCode,
+    form: Form,
+}
+
+#[derive(Clone)]
+enum Form {
+    /// Made here, or with values of value types.
+    Kept(Kept),
+    Received(Arc<Received>),
+}
+
+impl Default for Form {
+    fn default() -> Form {
+        Form::Kept(Kept::default())
+    }
+}
+
+/// A value that was looked at.
+#[derive(Clone, Default)]
+struct Kept {
     /// In native order from offset 0 on, as GIOP 1.2 has it, in `CODE_SETS`.
     value: Bytes,
     /// What references and values in it need when they are decoded.
     context: Option<Arc<dyn Context>>,
     /// The types of its values, where they were made here.
-    made: Option<Arc<Factories>>,
+    made: Option<Arc<Made>>,
     /// There is a place for a value in it.
     values: bool,
 }
@@ -65,7 +93,7 @@ impl Any {
     /// An any with this value; a reference serves as well as the value itself. Allocates the encoding.
     ///
     /// # Errors
-    /// The value has no encoding: see [`EncodeErrorKind`](crate::EncodeErrorKind).
+    /// The value has no encoding: see [`EncodeErrorKind`].
     pub fn new<T: Typed + CdrEncode>(value: T) -> Result<Any, EncodeError> {
         Any::encoded(T::type_code(), &value)
     }
@@ -74,11 +102,15 @@ impl Any {
     /// not name.
     ///
     /// # Errors
-    /// [`TypeMismatch`](AnyError::TypeMismatch) unless the types are equivalent, [`Encode`](AnyError::Encode).
+    /// [`TypeMismatch`](AnyError::TypeMismatch) unless the types are equivalent, [`Encode`](AnyError::Encode), also of a type
+    /// that is not [complete](TypeCode::is_complete).
     pub fn with_type<T: Typed + CdrEncode>(code: &TypeCode, value: T) -> Result<Any, AnyError> {
         let of_value = T::type_code();
         if !code.equivalent(&of_value) {
             return Err(AnyError::TypeMismatch { wanted: code.clone(), found: of_value });
+        }
+        if !code.is_complete() {
+            return Err(EncodeError::new(EncodeErrorKind::IncompleteTypeCode).into());
         }
         Ok(Any::encoded(code.clone(), &value)?)
     }
@@ -92,16 +124,16 @@ impl Any {
         value.encode(&mut e)?;
         let context = e.take_context();
         let made = e.values.as_mut().map(|values| values.take_types());
-        let mut any = Any { code, value: e.into_bytes(), context, ..Any::default() };
+        let mut kept = Kept { value: e.into_bytes(), context, ..Kept::default() };
         if let Some(made) = made {
             // Values do not always say their types.
-            any.made = (!made.is_empty()).then(|| Arc::new(made));
-            any.values = true;
+            kept.made = (!made.is_empty()).then(|| Arc::new(made));
+            kept.values = true;
             let mut e = canonical();
-            any.copy_to(&mut e)?;
-            any.value = e.into_bytes();
+            kept.copy_to(&code, &mut e)?;
+            kept.value = e.into_bytes();
         }
-        Ok(any)
+        Ok(Any { code, form: Form::Kept(kept) })
     }
 
     /// The type of the value, aliases included; [`TypeCode::NULL`] where there is none.
@@ -109,12 +141,21 @@ impl Any {
         &self.code
     }
 
-    /// Whether the value can be taken as a `T`: the types are equivalent.
+    /// Whether the value can be taken as a `T`: the types are equivalent, or it is a reference and `T` one to any object.
     pub fn is<T: Typed>(&self) -> bool {
-        self.code.equivalent(&T::type_code())
+        self.is_of(&T::type_code())
     }
 
-    /// The value, if its type is [`equivalent`](TypeCode::equivalent) to that of `T`. Sequences of octets and numbers in
+    fn is_of(&self, wanted: &TypeCode) -> bool {
+        let is_reference = |kind| matches!(kind, TcKind::ObjRef | TcKind::Component | TcKind::Home);
+        self.code.equivalent(wanted)
+            || wanted.kind() == TcKind::ObjRef
+                && wanted.equivalent(&TypeCode::OBJECT)
+                && is_reference(self.code.unaliased().kind())
+    }
+
+    /// The value, if its type is [`equivalent`](TypeCode::equivalent) to that of `T`; a reference of any interface as one to an object
+    /// (`Any::to_object`). Sequences of octets and numbers in
     /// it are views of the any's memory.
     ///
     /// # Errors
@@ -122,12 +163,12 @@ impl Any {
     /// type that it named, or a bound or reference is not as `T` demands.
     pub fn get<T: Typed + CdrDecode>(&self) -> Result<T, AnyError> {
         let wanted = T::type_code();
-        if !self.code.equivalent(&wanted) {
+        if !self.is_of(&wanted) {
             return Err(AnyError::TypeMismatch { wanted, found: self.code.clone() });
         }
         let mut d = self.decoder();
-        if exception_id(&wanted).is_some() {
-            d.read_octet_str()?;
+        if let Some(id) = exception_id(&self.code) {
+            read_except_id(&mut d, id)?;
         }
         let value = T::decode(&mut d)?;
         match d.remaining() {
@@ -136,28 +177,152 @@ impl Any {
         }
     }
 
+    /// Writes the value without its type code: an argument or result of an operation whose type both sides know. Shares the octets of a
+    /// large value where they are those that are written, else copies it once.
+    ///
+    /// # Errors
+    /// The value has no encoding in this version and these code sets.
+    pub fn encode_value(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        match &self.form {
+            Form::Kept(kept) => kept.encode(&self.code, e),
+            Form::Received(received) => received.encode(&self.code, e),
+        }
+    }
+
+    /// Reads a value of the type that stands in the stream without a type code. Keeps it as it is: a view from 4 KiB on, else a copy.
+    ///
+    /// # Errors
+    /// The octets are not those of such a value, as far as its structure tells.
+    pub fn decode_value(code: &TypeCode, d: &mut Decoder<'_>) -> Result<Any, DecodeError> {
+        let form = match Received::take(code, d)? {
+            Some(received) => Form::Received(Arc::new(received)),
+            None => Form::Kept(d.nested(|d| Kept::read(code, d))?),
+        };
+        Ok(Any { code: code.clone(), form })
+    }
+
+    /// The same as [`decode_value`](Any::decode_value), and says where in the value something is wrong.
+    ///
+    /// # Errors
+    /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path.
+    pub fn decode_value_with_path(code: &TypeCode, d: &mut Decoder<'_>) -> Result<Any, DynError> {
+        let spot = d.spot();
+        Any::decode_value(code, d).map_err(|error| locate_kept(&Program::of(code), d, spot, error))
+    }
+
+    /// The same as [`encode_value`](Any::encode_value), and says what in the value has no encoding.
+    ///
+    /// # Errors
+    /// [`Encode`](crate::dynamic::DynErrorKind::Encode), with the path.
+    pub fn encode_value_with_path(&self, e: &mut Encoder) -> Result<(), DynError> {
+        self.encode_value(e).map_err(|error| {
+            let mut again = Encoder::new(e.order(), e.version());
+            again.set_code_sets(e.code_sets());
+            let found =
+                self.to_dynamic().and_then(|value| Program::of(&self.code).encode(&value, &mut again));
+            let path = found.err().map(|found| found.path().clone()).unwrap_or_default();
+            DynError::at(DynErrorKind::Encode(error), path)
+        })
+    }
+
+    fn kept(&self) -> Result<&Kept, DecodeError> {
+        match &self.form {
+            Form::Kept(kept) => Ok(kept),
+            Form::Received(received) => received.kept(&self.code),
+        }
+    }
+
+    /// The value as a tree. Numbers in long sequences are views of the any's memory.
+    ///
+    /// # Errors
+    /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path: the value has more parts than are granted to so many octets.
+    pub fn to_dynamic(&self) -> Result<Dynamic, DynError> {
+        Program::of(&self.code).decode(&mut self.decoder())
+    }
+
+    /// An any with what the tree says.
+    ///
+    /// # Errors
+    /// The tree is none of its type, or a value has no encoding, as in [`Program::encode`]; or no any can hold it.
+    pub fn from_dynamic(value: &Dynamic) -> Result<Any, DynError> {
+        let program = Program::of(&value.code);
+        let mut e = canonical();
+        e.want_context();
+        program.encode(value, &mut e)?;
+        let context = e.take_context();
+        let made = e.values.as_mut().map(|values| values.take_types()).filter(|made| !made.is_empty());
+        let kept = Kept { context, made: made.map(Arc::new), value: e.into_bytes(), values: false };
+        let contents = program.contents();
+        let code = value.code.clone();
+        if !contents.anys && !contents.graphs && !program.body().may_have_empties() {
+            return Ok(Any { code, form: Form::Kept(kept) });
+        }
+        // Whether there are values in it is known where it was read.
+        let mut d = kept.decoder();
+        d.set_limits(DecodeLimits { alloc: usize::MAX, ..d.limits() });
+        let kept = Kept::read(&code, &mut d)?;
+        Ok(Any { code, form: Form::Kept(kept) })
+    }
+
+    fn decoder(&self) -> Decoder<'_> {
+        match &self.form {
+            Form::Kept(kept) => kept.decoder(),
+            Form::Received(received) => received.decoder(),
+        }
+    }
+}
+
+impl Kept {
+    /// Copies a value once, and looks at all of it.
+    fn read(code: &TypeCode, d: &mut Decoder<'_>) -> Result<Kept, DecodeError> {
+        let mut e = canonical();
+        let start = d.position();
+        let seen = walk::copy(code, d, &mut e).map_err(|fault| match fault {
+            walk::Fault::Decode(error) => error,
+            // What can not be written in code sets that hold every text.
+            walk::Fault::Encode(_) => DecodeError::new(DecodeErrorKind::Malformed, start),
+        })?;
+        let context = if seen.references || seen.values { d.keep_context() } else { None };
+        let made = if seen.values { d.made_types().cloned() } else { None };
+        Ok(Kept { value: e.into_bytes(), context, made, values: seen.values })
+    }
+
     fn decoder(&self) -> Decoder<'_> {
         let mut d = Decoder::from_bytes(&self.value, ByteOrder::NATIVE, Version::V1_2);
         d.set_code_sets(CODE_SETS);
         d.with_kept_context(self.context.as_ref()).with_made_types(self.made.as_ref())
     }
 
-    fn copy_to(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+    fn encode(&self, code: &TypeCode, e: &mut Encoder) -> Result<(), EncodeError> {
+        if let Some(context) = &self.context {
+            e.note_kept_context(context);
+        }
+        if let Some(made) = &self.made {
+            e.note_made_types(made);
+        }
+        if self.is_as_written_by(code, e) {
+            e.put_shared_part(self.value.clone());
+            return Ok(());
+        }
+        self.copy_to(code, e)
+    }
+
+    fn copy_to(&self, code: &TypeCode, e: &mut Encoder) -> Result<(), EncodeError> {
         let mut d = self.decoder();
         // The value kept limits when it was received, or is one's own.
         d.set_limits(DecodeLimits { alloc: usize::MAX, ..d.limits() });
-        walk::copy(&self.code, &mut d, e)?;
+        walk::copy(code, &mut d, e)?;
         Ok(())
     }
 
     /// Whether `e` would write the octets of the value as they are kept.
-    fn is_kept_as_written_by(&self, e: &Encoder) -> bool {
+    fn is_as_written_by(&self, code: &TypeCode, e: &Encoder) -> bool {
         let sets = e.code_sets();
         !self.values
-            && e.position().is_multiple_of(8)
             && e.order() == ByteOrder::NATIVE
             && e.version() == Version::V1_2
             && sets.wchar == CODE_SETS.wchar
+            && e.position().is_multiple_of(Program::of(code).contents().align.max(1).into())
             && (sets.char == CharSet::Utf8 || sets.char.has_ascii() && self.value.is_ascii())
     }
 }
@@ -176,21 +341,22 @@ fn exception_id(code: &TypeCode) -> Option<&str> {
     }
 }
 
+/// Goes over a value, as [`Any::decode_value`] would read it.
+pub(crate) fn pass_over(code: &TypeCode, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
+    let start = d.position();
+    let mut unused = canonical();
+    match walk::copy(code, d, &mut unused) {
+        Ok(_) => Ok(()),
+        Err(walk::Fault::Decode(error)) => Err(error),
+        Err(walk::Fault::Encode(_)) => Err(DecodeError::new(DecodeErrorKind::Malformed, start)),
+    }
+}
+
 impl CdrEncode for Any {
     /// The type code, then the value. Octets and numbers of long sequences are shared, all else is copied once.
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         self.code.encode(e)?;
-        if let Some(context) = &self.context {
-            e.note_kept_context(context);
-        }
-        if let Some(made) = &self.made {
-            e.note_made_types(made);
-        }
-        if self.is_kept_as_written_by(e) {
-            e.put_shared_part(self.value.clone());
-            return Ok(());
-        }
-        self.copy_to(e)
+        self.encode_value(e)
     }
 }
 
@@ -198,33 +364,35 @@ impl CdrDecode for Any {
     /// That of a type code without parameters.
     const MIN_SIZE: usize = 4;
 
-    /// Copies the value once. At most [`MAX_ANYS`] anys are in each other.
+    /// Keeps the value as it came, see [`Any`]. At most [`MAX_ANYS`] anys are in each other.
     fn decode(d: &mut Decoder<'_>) -> Result<Any, DecodeError> {
         let code = TypeCode::decode(d)?;
-        let mut e = canonical();
-        let start = d.position();
-        let seen = d.nested(|d| {
-            walk::copy(&code, d, &mut e).map_err(|fault| match fault {
-                walk::Fault::Decode(error) => error,
-                // What can not be written in code sets that hold every text.
-                walk::Fault::Encode(_) => DecodeError::new(DecodeErrorKind::Malformed, start),
-            })
-        })?;
-        let context = if seen.references || seen.values { d.keep_context() } else { None };
-        let made = if seen.values { d.made_types().cloned() } else { None };
-        Ok(Any { code, value: e.into_bytes(), context, made, values: seen.values })
+        code.nodes.compile_for(d)?;
+        Any::decode_value(&code, d)
     }
 }
 
 impl PartialEq for Any {
     fn eq(&self, other: &Any) -> bool {
-        self.value == other.value && self.code.equal(&other.code)
+        let same = match (&self.form, &other.form) {
+            (Form::Received(one), Form::Received(other)) if one.same(other) => true,
+            // What is no value of its type is equal to nothing else.
+            _ => match (self.kept(), other.kept()) {
+                (Ok(one), Ok(other)) => one.value == other.value,
+                _ => false,
+            },
+        };
+        same && self.code.equal(&other.code)
     }
 }
 
 impl fmt::Debug for Any {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Any({}, {} octets)", self.code, self.value.len())
+        let octets = match &self.form {
+            Form::Kept(kept) => &kept.value,
+            Form::Received(received) => &received.octets,
+        };
+        write!(f, "Any({}, {} octets)", self.code, octets.len())
     }
 }
 
@@ -244,7 +412,7 @@ impl TypeCode {
         };
         let mut e = canonical();
         labels.write(&mut e, label).map_err(|_| TypeCodeError::BadKind)?;
-        Ok(Any { code, value: e.into_bytes(), ..Any::default() })
+        Ok(Any { code, form: Form::Kept(Kept { value: e.into_bytes(), ..Kept::default() }) })
     }
 }
 

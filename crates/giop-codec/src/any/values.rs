@@ -9,24 +9,13 @@ use std::sync::Arc;
 use super::canonical;
 use super::walk::{Done, Walker};
 use crate::cdr::Decoder;
-use crate::typecode::{Body, Index, Named, Node, Nodes, TcKind, TypeCode, ValueModifier};
-use crate::value::{Next, Opened, PassedType, ValueBase, ValueForm};
+use crate::dynamic::program::Act;
+use crate::typecode::{Index, Node, Nodes, TcKind};
+use crate::value::{Chosen, Class, Classes, Next, Opened, formal, is_value};
 use crate::{DecodeError, DecodeErrorKind};
 
-/// Classes above each other, as many as there may be repository ids in a list.
-const MAX_BASES: usize = 64;
-/// Octets of a repository id.
-const MAX_ID: usize = 1024;
 /// What each value is charged for beside its octets.
 const VALUE: usize = 160;
-
-/// A concrete value type or box.
-struct Class {
-    nodes: Nodes,
-    /// Types of the members, those of the bases first.
-    members: Box<[Index]>,
-    passed: PassedType,
-}
 
 /// A value whose state is being copied.
 struct Frame {
@@ -48,23 +37,14 @@ pub(super) struct Graph {
     /// What is read is not needed: nor is what it refers to.
     skips: bool,
     frames: Vec<Frame>,
-    /// Where values that were read were written.
-    places: HashMap<usize, usize>,
-    /// By the address of the types, and the index of one. The types are kept, so that no others come to be there.
-    classes: HashMap<(usize, Index), (Nodes, Arc<Class>)>,
-    /// By the address of the types among which they are looked for first, which are kept.
-    by_id: HashMap<(usize, Box<str>), (Nodes, Option<TypeCode>)>,
-}
-
-/// Whether values of the type are null, or a graph.
-pub(super) fn is_value(node: &Node) -> bool {
-    matches!(node, Node::Named(Named { body: Body::Value(_), .. } | Named { kind: TcKind::ValueBox, .. }))
-        || matches!(node, Node::Named(Named { kind: TcKind::AbstractInterface, .. }))
+    /// Where values that were read were written, and what they are.
+    places: HashMap<usize, (usize, Arc<Class>)>,
+    classes: Classes,
 }
 
 impl Walker<'_> {
     /// Copies what is in a place of such a type, with all that it refers to.
-    pub(super) fn graph(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> Done {
+    pub(super) fn graph_at(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> Done {
         let floor = self.graph.frames.len();
         self.begin(d, nodes, place)?;
         if self.graph.frames.len() > floor { d.nested(|d| self.states(d, floor)) } else { Ok(()) }
@@ -85,14 +65,20 @@ impl Walker<'_> {
                 self.e.put_null();
                 Ok(())
             }
-            Next::Back(target) => match self.graph.places.get(&target).copied() {
-                Some(position) => self.put(d, |e| e.put_back(position)),
+            Next::Back(target) => match self.graph.places.get(&target) {
+                Some((_, class)) if !class.is_a(formal(nodes, place)) => {
+                    Err(DecodeError::new(DecodeErrorKind::Malformed, d.position() - 8))
+                }
+                Some((position, _)) => {
+                    let position = *position;
+                    self.put(d, |e| e.put_back(position))
+                }
                 None if self.graph.skips => {
                     self.e.put_null();
                     Ok(())
                 }
                 // It is not in this any.
-                None => d.pass_again(target, |d, implied| match d.next_value()? {
+                None => d.pass_again(target, &mut |d, implied| match d.next_value()? {
                     Next::New(value, ids) => {
                         let floor = self.graph.frames.len();
                         self.enter(d, nodes, place, value, &ids, implied)?;
@@ -114,16 +100,14 @@ impl Walker<'_> {
         ids: &[&str],
         implied: Option<Arc<str>>,
     ) -> Done {
-        if let Some(position) = self.graph.places.get(&value.at).copied() {
+        if let Some((position, _)) = self.graph.places.get(&value.at) {
             // A part of something that is not in this any was copied before the whole.
+            let position = *position;
             self.put(d, |e| e.put_back(position))?;
-            let mut unused = canonical();
-            let mut over = Walker::new(&mut unused);
-            (over.anys, over.graph.skips) = (self.anys, true);
-            over.enter(d, nodes, place, value, ids, implied)?;
-            return d.nested(|d| over.states(d, 0));
+            return pass_state(d, (nodes, place), value, ids, implied, self.anys);
         }
-        let (class, exact, skips) = self.class_of(d, nodes, place, value, ids, implied.as_deref())?;
+        let chosen = self.graph.classes.choose(d, (nodes, place), value, ids, implied.as_deref())?;
+        let Chosen { class, exact, truncated: skips } = chosen;
         // Of one without an id it is remembered for whoever comes back to it.
         let own = class.passed.ids.first().filter(|_| ids.is_empty());
         d.charge(VALUE)?;
@@ -134,7 +118,7 @@ impl Walker<'_> {
             Ok(())
         })?;
         let (position, chunked) = written;
-        self.graph.places.insert(value.at, position);
+        self.graph.places.insert(value.at, (position, Arc::clone(&class)));
         self.graph.frames.push(Frame { class, member: 0, elements: None, read: value, skips, chunked });
         self.settle(d)
     }
@@ -144,7 +128,7 @@ impl Walker<'_> {
         while self.graph.frames.len() > floor {
             let Some(frame) = self.graph.frames.last_mut() else { return Ok(()) };
             let class = Arc::clone(&frame.class);
-            let nodes = &class.nodes;
+            let nodes = &class.code.nodes;
             if let Some((element, left)) = frame.elements {
                 frame.elements = (left > 1).then_some((element, left - 1));
                 self.begin(d, nodes, element)?;
@@ -163,7 +147,7 @@ impl Walker<'_> {
             match nodes.at(member) {
                 node if is_value(node) => self.begin(d, nodes, member)?,
                 Node::Sequence { element, bound } if is_value(nodes.at(nodes.unaliased(*element))) => {
-                    let count = self.count(d, nodes, *element, *bound)?;
+                    let count = self.counted(d, nodes, *element, *bound)?;
                     if let Some(frame) = self.graph.frames.last_mut() {
                         frame.elements = (count > 0).then_some((nodes.unaliased(*element), count));
                     }
@@ -173,148 +157,20 @@ impl Walker<'_> {
         }
         Ok(())
     }
-
-    /// What a value is, whether that is what the place says, and whether it is cut to a base.
-    fn class_of(
-        &mut self,
-        d: &mut Decoder<'_>,
-        nodes: &Nodes,
-        place: Index,
-        value: Opened,
-        ids: &[&str],
-        implied: Option<&str>,
-    ) -> Result<(Arc<Class>, bool, bool), DecodeError> {
-        let unknown = DecodeError::new(DecodeErrorKind::NoValueFactory, value.at);
-        let formal = concrete(nodes.at(place));
-        let ids = if ids.is_empty() { implied.as_slice() } else { ids };
-        if ids.is_empty() {
-            formal.ok_or(unknown)?;
-            return Ok((self.class(d, nodes, place)?, true, false));
-        }
-        for (index, id) in ids.iter().enumerate() {
-            let truncated = index > 0;
-            if truncated && !value.chunked {
-                break;
-            }
-            if formal == Some(id) {
-                return Ok((self.class(d, nodes, place)?, true, truncated));
-            }
-            let Some(TypeCode { nodes: found, root }) = self.type_with_id(d, nodes, id) else { continue };
-            let class = self.class(d, &found, root)?;
-            let derived =
-                bases(&found, root).any(|base| formal.is_none_or(|formal| id_of(found.at(base)) == formal));
-            if derived {
-                return Ok((class, false, truncated));
-            }
-        }
-        Err(unknown)
-    }
-
-    /// The concrete value type or box with this id: of those that a type code says, or that the program knows.
-    fn type_with_id(&mut self, d: &Decoder<'_>, nodes: &Nodes, id: &str) -> Option<TypeCode> {
-        let key = (address(nodes), Box::from(id));
-        if let Some((_, known)) = self.graph.by_id.get(&key) {
-            return known.clone();
-        }
-        let mut indices = 0..nodes.all().len() as Index;
-        let found = match indices.find(|index| concrete(nodes.at(*index)) == Some(id)) {
-            Some(index) => Some(TypeCode { nodes: nodes.clone(), root: index }),
-            None => d.value_type(id),
-        };
-        self.graph.by_id.insert(key, (nodes.clone(), found.clone()));
-        found
-    }
-
-    fn class(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, index: Index) -> Result<Arc<Class>, DecodeError> {
-        let key = (address(nodes), index);
-        if let Some((_, class)) = self.graph.classes.get(&key) {
-            return Ok(Arc::clone(class));
-        }
-        let class = match known_bases(d, nodes, index) {
-            Some(TypeCode { nodes, root }) => Class::new(d, &nodes, root)?,
-            None => Class::new(d, nodes, index)?,
-        };
-        let class = Arc::new(class);
-        self.graph.classes.insert(key, (nodes.clone(), Arc::clone(&class)));
-        Ok(class)
-    }
 }
 
-impl Class {
-    fn new(d: &mut Decoder<'_>, nodes: &Nodes, index: Index) -> Result<Class, DecodeError> {
-        let chain: Vec<Index> = bases(nodes, index).take(MAX_BASES + 1).collect();
-        if chain.len() > MAX_BASES {
-            return Err(d.error(DecodeErrorKind::InvalidTypeCode));
-        }
-        let mut members = Vec::new();
-        let mut ids: Vec<Arc<str>> = Vec::new();
-        let mut truncatable = true;
-        for index in &chain {
-            let Node::Named(named) = nodes.at(*index) else { continue };
-            if named.id.len() > MAX_ID {
-                return Err(d.error(DecodeErrorKind::LimitExceeded));
-            }
-            if truncatable {
-                d.charge(named.id.len() + 32)?;
-                ids.push(Arc::from(&*named.id));
-            }
-            truncatable &=
-                matches!(&named.body, Body::Value(value) if value.modifier == ValueModifier::Truncatable);
-        }
-        for index in chain.iter().rev() {
-            match nodes.at(*index) {
-                Node::Named(Named { body: Body::Value(value), .. }) => {
-                    if value.modifier == ValueModifier::Custom {
-                        return Err(d.error(DecodeErrorKind::NotInAny));
-                    }
-                    d.charge(value.members.len() * size_of::<Index>())?;
-                    members.extend(value.members.iter().map(|member| member.kind));
-                }
-                Node::Named(Named { body: Body::Content(content), .. }) => members.push(*content),
-                _ => return Err(d.error(DecodeErrorKind::InvalidTypeCode)),
-            }
-        }
-        Ok(Class { nodes: nodes.clone(), members: members.into(), passed: PassedType { ids: ids.into() } })
-    }
-}
-
-/// The type as the program knows it, where that has a base and the type code says of none: JacORB leaves bases out.
-#[cold]
-fn known_bases(d: &Decoder<'_>, nodes: &Nodes, index: Index) -> Option<TypeCode> {
-    let known = d.value_type(concrete(nodes.at(index))?)?;
-    let has_base = |nodes: &Nodes, index| bases(nodes, index).nth(1).is_some();
-    (!has_base(nodes, index) && has_base(&known.nodes, known.root)).then_some(known)
-}
-
-/// A type and its concrete bases; it may not end where a type code is of no type that can be.
-fn bases(nodes: &Nodes, index: Index) -> impl Iterator<Item = Index> {
-    core::iter::successors(Some(nodes.unaliased(index)), |index| match nodes.at(*index) {
-        Node::Named(Named { body: Body::Value(value), .. }) => value.base.map(|base| nodes.unaliased(base)),
-        _ => None,
-    })
-    .take(MAX_BASES + 1)
-}
-
-/// The id of a type of which there are values: not abstract, not `ValueBase`.
-fn concrete(node: &Node) -> Option<&str> {
-    match node {
-        Node::Named(Named { id, body: Body::Value(value), .. })
-            if value.modifier != ValueModifier::Abstract && *id != *ValueBase::REPOSITORY_ID =>
-        {
-            Some(id)
-        }
-        Node::Named(Named { kind: TcKind::ValueBox, id, .. }) => Some(id),
-        _ => None,
-    }
-}
-
-fn id_of(node: &Node) -> &str {
-    match node {
-        Node::Named(named) => &named.id,
-        _ => "",
-    }
-}
-
-fn address(nodes: &Nodes) -> usize {
-    nodes.all().as_ptr().addr()
+/// Goes over the state of a value that was read before, behind its header; so many anys are around.
+pub(crate) fn pass_state(
+    d: &mut Decoder<'_>,
+    (nodes, place): (&Nodes, Index),
+    value: Opened,
+    ids: &[&str],
+    implied: Option<Arc<str>>,
+    anys: usize,
+) -> Done {
+    let mut unused = canonical();
+    let mut over = Walker::new(&mut unused);
+    (over.anys, over.graph.skips) = (anys, true);
+    over.enter(d, nodes, place, value, ids, implied)?;
+    d.nested(|d| over.states(d, 0))
 }

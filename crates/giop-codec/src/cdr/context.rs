@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::decoder::Decoder;
 use super::encoder::Encoder;
+use crate::typecode::TypeCode;
 use crate::value::Factories;
 
 /// Something of the caller's that types find while they are decoded: object references look for their ORB, values for the
@@ -15,11 +16,29 @@ pub trait DecodeContext: Any + Send + Sync {
     fn factories(&self) -> Option<&Factories> {
         None
     }
+
+    /// Type codes that came before.
+    fn type_codes(&self) -> Option<&dyn TypeCodeCache> {
+        None
+    }
+}
+
+/// Type codes by their octets, so that one that comes again and again is decoded once.
+pub trait TypeCodeCache: Send + Sync {
+    /// The type code of that kind and encapsulation, with the octet of its byte order.
+    fn find(&self, kind: u32, encapsulation: &[u8]) -> Option<TypeCode>;
+
+    /// A type code that was not found and has been decoded.
+    fn keep(&self, kind: u32, encapsulation: &[u8], code: &TypeCode);
 }
 
 impl<T: DecodeContext> DecodeContext for Arc<T> {
     fn factories(&self) -> Option<&Factories> {
         (**self).factories()
+    }
+
+    fn type_codes(&self) -> Option<&dyn TypeCodeCache> {
+        (**self).type_codes()
     }
 }
 
@@ -35,6 +54,8 @@ pub(crate) trait Context: Any + Send + Sync {
     fn keep(&self) -> Arc<dyn Context>;
 
     fn known_factories(&self) -> Option<&Factories>;
+
+    fn known_type_codes(&self) -> Option<&dyn TypeCodeCache>;
 }
 
 impl<C: DecodeContext + Clone> Context for C {
@@ -44,6 +65,10 @@ impl<C: DecodeContext + Clone> Context for C {
 
     fn known_factories(&self) -> Option<&Factories> {
         self.factories()
+    }
+
+    fn known_type_codes(&self) -> Option<&dyn TypeCodeCache> {
+        self.type_codes()
     }
 }
 
@@ -86,6 +111,11 @@ impl<'a> Decoder<'a> {
     /// The value types that the context knows.
     pub(crate) fn factories(&self) -> Option<&'a Factories> {
         self.context.and_then(|context| context.known_factories())
+    }
+
+    /// Type codes that the context knows.
+    pub(crate) fn type_codes(&self) -> Option<&'a dyn TypeCodeCache> {
+        self.context.and_then(|context| context.known_type_codes())
     }
 
     /// The context, to have it later.

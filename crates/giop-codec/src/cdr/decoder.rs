@@ -4,7 +4,6 @@ use bytes::Bytes;
 
 use super::context::Context;
 use super::elements::Viewed;
-use super::fixed::{FixedReader, read_strided};
 use super::layout::{FixedLayout, padding};
 use super::pieces::Pieces;
 use super::rewrite::Rewrites;
@@ -61,7 +60,7 @@ pub struct Decoder<'a> {
     /// Where the octets end that values are read from: the next joint of a message in pieces, else the end.
     pub(super) seen: usize,
     pub(super) pieces: Pieces<'a>,
-    swap: bool,
+    pub(super) swap: bool,
     order: ByteOrder,
     version: Version,
     code_sets: CodeSets,
@@ -238,13 +237,13 @@ impl<'a> Decoder<'a> {
     }
 
     /// Whether numbers are swapped.
-    pub(super) fn is_foreign(&self) -> bool {
+    pub(crate) fn is_foreign(&self) -> bool {
         self.swap
     }
 
     /// The place modulo 8 of the next octet, for alignment.
     #[inline(always)]
-    fn phase(&self) -> usize {
+    pub(crate) fn phase(&self) -> usize {
         (self.position + self.pieces.shift) % 8
     }
 
@@ -304,7 +303,7 @@ impl<'a> Decoder<'a> {
         let count = self.read_u32()? as usize;
         match count.checked_mul(min_element_size.max(1)) {
             Some(octets) if octets <= self.remaining() => Ok(count),
-            _ => Err(DecodeError::new(DecodeErrorKind::LengthBeyondData, self.position() - 4)),
+            octets => self.len_over_joints(count, octets),
         }
     }
 
@@ -377,116 +376,6 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Reads one value of fixed layout, with one bounds check.
-    ///
-    /// # Errors
-    /// [`EndOfData`](DecodeErrorKind::EndOfData), [`InvalidEnum`](DecodeErrorKind::InvalidEnum).
-    #[inline]
-    pub fn read_fixed<T: FixedLayout>(&mut self) -> Result<T, DecodeError> {
-        match self.phase() {
-            0 => self.read_fixed_at(0, const { T::LAYOUT.size(0) }),
-            4 => self.read_fixed_at(4, const { T::LAYOUT.size(4) }),
-            phase => self.read_fixed_at(phase, T::LAYOUT.size(phase)),
-        }
-    }
-
-    #[inline(always)]
-    fn read_fixed_at<T: FixedLayout>(&mut self, phase: usize, size: usize) -> Result<T, DecodeError> {
-        let start = self.position();
-        if !self.in_piece(size) {
-            return self.read_fixed_across();
-        }
-        let mut r = FixedReader::new(self.take(size)?, phase, self.swap);
-        let value = T::get(&mut r);
-        if r.failed() { Err(DecodeError::new(DecodeErrorKind::InvalidEnum, start)) } else { Ok(value) }
-    }
-
-    /// Reads `n` elements of fixed layout, without a count: one bounds check, one allocation, one pass.
-    ///
-    /// # Errors
-    /// [`EndOfData`](DecodeErrorKind::EndOfData), [`InvalidEnum`](DecodeErrorKind::InvalidEnum),
-    /// [`AllocLimit`](DecodeErrorKind::AllocLimit).
-    pub fn read_fixed_vec<T: FixedLayout>(&mut self, n: usize) -> Result<Vec<T>, DecodeError> {
-        let mut out = Vec::new();
-        self.read_fixed_into(n, &mut out)?;
-        Ok(out)
-    }
-
-    /// [`read_fixed_vec`](Decoder::read_fixed_vec) onto the end of a vector, whose free capacity is used.
-    ///
-    /// # Errors
-    /// As [`read_fixed_vec`](Decoder::read_fixed_vec).
-    pub fn read_fixed_into<T: FixedLayout>(&mut self, n: usize, out: &mut Vec<T>) -> Result<(), DecodeError> {
-        if n == 0 {
-            return Ok(());
-        }
-        let start = self.position();
-        let phase = self.phase();
-        let before = out.len();
-        if !self.in_piece(T::LAYOUT.run(phase, n)) {
-            return self.read_fixed_each(n, out);
-        }
-        let octets = self.take(T::LAYOUT.run(phase, n))?;
-        self.charge(n.saturating_mul(size_of::<T>()))?;
-        if out.try_reserve_exact(n).is_err() {
-            return Err(self.error(DecodeErrorKind::AllocLimit));
-        }
-        let mut good = true;
-        let at = match T::LAYOUT.lead(phase) {
-            Some(pad) => pad,
-            None => {
-                let mut r = FixedReader::new(octets, phase, self.swap);
-                out.push(T::get(&mut r));
-                good = !r.failed();
-                T::LAYOUT.size(phase)
-            }
-        };
-        if const { T::LAYOUT.stride() == 0 } {
-            let mut r = FixedReader::new(&[], 0, self.swap);
-            out.extend((0..n).map(|_| T::get(&mut r)));
-        } else {
-            good &= read_strided(octets.get(at..).unwrap_or_default(), out, self.swap);
-        }
-        if !good {
-            out.truncate(before);
-            return Err(DecodeError::new(DecodeErrorKind::InvalidEnum, start));
-        }
-        Ok(())
-    }
-
-    /// The same one by one, where the run goes over a joint.
-    #[cold]
-    fn read_fixed_each<T: FixedLayout>(&mut self, n: usize, out: &mut Vec<T>) -> Result<(), DecodeError> {
-        if self.is_segmented() {
-            return self.read_fixed_over_joint(n, out);
-        }
-        self.charge(n.saturating_mul(size_of::<T>()))?;
-        if out.try_reserve_exact(n).is_err() {
-            return Err(self.error(DecodeErrorKind::AllocLimit));
-        }
-        let before = out.len();
-        if T::NUMBERS
-            && !self.in_chunks()
-            && let Some(pad) = <T as FixedLayout>::LAYOUT.lead(self.phase())
-        {
-            // One run of octets, in whose middle nothing is aligned anew.
-            self.take(pad)?;
-            let octets = self.take(T::LAYOUT.stride().saturating_mul(n))?;
-            read_strided(octets, out, self.swap);
-            return Ok(());
-        }
-        for _ in 0..n {
-            match self.read_fixed() {
-                Ok(value) => out.push(value),
-                Err(error) => {
-                    out.truncate(before);
-                    return Err(error);
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Reads `n` elements as a [`Seq`], without a count: a view where byte order and memory alignment allow,
     /// else one pass into a new vector.
     ///
@@ -511,7 +400,8 @@ impl<'a> Decoder<'a> {
         if self.is_segmented() {
             return self.view_in_segment::<T>(n);
         }
-        if !self.swap
+        // Octets are the same in both orders.
+        if (!self.swap || size_of::<T>() == 1)
             && let Some((owner, origin)) = self.owner
             && let Some(pad) = <T as FixedLayout>::LAYOUT.lead(self.phase())
             && self.in_piece(n.saturating_mul(size_of::<T>()).saturating_add(pad))
@@ -569,6 +459,11 @@ impl<'a> Decoder<'a> {
             rewrites: None,
             values: None,
         })
+    }
+
+    /// Takes back what an [`encapsulation`](Self::encapsulation) that was read to its end did not use of the memory that it got.
+    pub(crate) fn take_back(&mut self, encapsulation: &Decoder<'_>) {
+        self.alloc += encapsulation.alloc;
     }
 
     /// Runs `f` one level of nesting deeper.

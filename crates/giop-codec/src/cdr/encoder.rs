@@ -6,9 +6,8 @@ use std::ops::Range;
 use bytes::{Bytes, BytesMut};
 
 use super::context::Keeping;
-use super::fixed::{FixedWriter, write_strided};
 use super::flow::Flow;
-use super::layout::{FixedLayout, padding};
+use super::layout::padding;
 use super::text::CodeSets;
 use crate::value::Writing;
 use crate::{ByteOrder, EncodeError, EncodeErrorKind, Version};
@@ -16,11 +15,6 @@ use crate::{ByteOrder, EncodeError, EncodeErrorKind, Version};
 /// Pieces handed to [`Encoder::put_shared`] that are shorter than this are copied: gathering many small
 /// pieces costs more system time than their copies cost processor time.
 const DEFAULT_CHUNK_THRESHOLD: usize = 4096;
-
-/// Octets zeroed at once before fixed-layout elements are written into them: small enough to be still in the
-/// first-level cache when they are. Assembling blocks on the stack and appending them was no faster, and slower
-/// for few elements.
-const BLOCK: usize = 8192;
 
 /// Runs of structs from this length on are written to a block of their own, whose memory is used again as it is: nothing has
 /// to be zeroed before it is written to.
@@ -49,7 +43,7 @@ pub struct Encoder {
     pub(super) chunks: Vec<Chunk>,
     /// CDR offset minus `head.len()`, wrapping: octets in chunks less the origin.
     pub(super) base: usize,
-    swap: bool,
+    pub(super) swap: bool,
     order: ByteOrder,
     version: Version,
     code_sets: CodeSets,
@@ -308,6 +302,19 @@ impl Encoder {
         self.head.extend_from_slice(octets);
     }
 
+    /// Whether a run gets a block of its own.
+    pub(super) fn is_large(&self, len: usize) -> bool {
+        len >= LARGE_RUN.max(self.chunk_threshold)
+    }
+
+    /// Appends zeros to be written over.
+    #[inline]
+    pub(crate) fn grow(&mut self, len: usize) -> &mut [u8] {
+        let start = self.head.len();
+        self.head.resize(start + len, 0);
+        self.head.get_mut(start..).unwrap_or_default()
+    }
+
     /// Puts `octets` as they are, unaligned: shared without a copy from the chunk threshold on, else copied.
     #[inline]
     pub fn put_shared(&mut self, octets: Bytes) {
@@ -320,7 +327,7 @@ impl Encoder {
     }
 
     /// [`put_shared`](Encoder::put_shared) of octets that are not the whole of a sequence.
-    pub(crate) fn put_shared_part(&mut self, octets: Bytes) {
+    pub fn put_shared_part(&mut self, octets: Bytes) {
         if octets.len() < self.chunk_threshold {
             self.put_shared(octets);
         } else {
@@ -347,74 +354,6 @@ impl Encoder {
         self.base = self.base.wrapping_add(octets.len());
         self.chunk_octets += octets.len();
         self.chunks.push(Chunk { at: self.head.len(), octets, whole });
-    }
-
-    /// Writes one value of fixed layout.
-    #[inline]
-    pub fn put_fixed<T: FixedLayout>(&mut self, value: &T) {
-        match self.position() % 8 {
-            0 => self.put_fixed_at(value, 0, const { T::LAYOUT.size(0) }),
-            4 => self.put_fixed_at(value, 4, const { T::LAYOUT.size(4) }),
-            phase => self.put_fixed_at(value, phase, T::LAYOUT.size(phase)),
-        }
-    }
-
-    #[inline(always)]
-    fn put_fixed_at<T: FixedLayout>(&mut self, value: &T, phase: usize, size: usize) {
-        let mut scratch = [0; 64];
-        if let Some(region) = scratch.get_mut(..size) {
-            FixedWriter::write(region, phase, self.swap, value);
-            self.head.extend_from_slice(region);
-        } else {
-            let start = self.head.len();
-            self.head.resize(start + size, 0);
-            let region = self.head.get_mut(start..).unwrap_or_default();
-            FixedWriter::write(region, phase, self.swap, value);
-        }
-    }
-
-    /// Writes the elements of a sequence or array of fixed layout, without a count: one reservation, one pass.
-    /// Native-order primitives are copied whole, long runs of structs go to a chunk.
-    pub fn put_fixed_slice<T: FixedLayout>(&mut self, items: &[T]) {
-        let Some((first, rest)) = items.split_first() else { return };
-        let phase = self.position() % 8;
-        let (items, whole) = match T::LAYOUT.lead(phase) {
-            Some(_) => {
-                self.align(T::LAYOUT.align());
-                (items, true)
-            }
-            None => {
-                self.put_fixed(first);
-                (rest, false)
-            }
-        };
-        let stride = const { T::LAYOUT.stride() };
-        if stride == 0 {
-            return;
-        }
-        if !self.swap
-            && const { T::LAYOUT.end(0) == 0 }
-            && let Some(octets) = T::as_octets(items)
-        {
-            self.head.extend_from_slice(octets);
-            return;
-        }
-        let len = stride.saturating_mul(items.len());
-        if len >= LARGE_RUN.max(self.chunk_threshold) {
-            if self.put_long(items, stride, len) {
-                return;
-            }
-            if let Some(block) = self.free_block(len) {
-                return self.put_block(items, block, len, whole);
-            }
-        }
-        self.head.reserve(len);
-        for block in items.chunks(BLOCK.div_ceil(stride)) {
-            let start = self.head.len();
-            self.head.resize(start + stride * block.len(), 0);
-            let region = self.head.get_mut(start..).unwrap_or_default();
-            write_strided(region, block, self.swap);
-        }
     }
 
     /// Writes a `sequence<octet>` that holds an encapsulation ("Encapsulation"): its length, the octet of the
@@ -566,6 +505,15 @@ impl Encoder {
         }
         (self.chunk_octets, self.given) = (0, 0);
         self.base = 0;
+    }
+
+    /// The same in the middle of a message: the encoder goes on with it, empty, and uses the head's memory again as soon as nobody
+    /// holds what was drained. Places in the head, and [marks](Encoder::mark), end with it.
+    pub fn drain_part(&mut self, out: &mut VecDeque<Bytes>) {
+        let (position, given) = (self.position(), self.len());
+        self.drain_into(out);
+        self.reclaim();
+        (self.base, self.given, self.copied) = (position, given, 0);
     }
 
     /// All octets in one piece. Copies everything if there are chunks.

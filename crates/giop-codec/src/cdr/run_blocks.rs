@@ -5,6 +5,7 @@ use bytes::{Bytes, BytesMut};
 use super::encoder::Encoder;
 use super::fixed::write_strided;
 use super::layout::FixedLayout;
+use super::swapped::{TILE, swap};
 
 /// Octets of blocks kept for the next runs, more only for two: while some wait for the socket, another one is filled.
 const BLOCKS: usize = 2 << 20;
@@ -19,6 +20,26 @@ impl Encoder {
         whole: bool,
     ) {
         write_strided(block.get_mut(..len).unwrap_or_default(), items, self.is_foreign());
+        self.push_block(block, len, whole);
+    }
+
+    /// Writes numbers of `1 << width` octets, whose memory it is given, in the other byte order: to a block where they are many.
+    #[inline(never)]
+    pub(crate) fn put_swapped(&mut self, width: u8, octets: &[u8]) {
+        let len = octets.len();
+        if self.is_large(len)
+            && let Some(mut block) = self.free_block(len)
+        {
+            swap(width, octets, block.get_mut(..len).unwrap_or_default());
+            return self.push_block(block, len, true);
+        }
+        self.reserve(len);
+        for some in octets.chunks(TILE) {
+            swap(width, some, self.grow(some.len()));
+        }
+    }
+
+    fn push_block(&mut self, block: BytesMut, len: usize, whole: bool) {
         let block = block.freeze();
         self.push_chunk(block.slice(..len), whole);
         self.blocks.push(block);

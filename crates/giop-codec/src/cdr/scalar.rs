@@ -1,9 +1,12 @@
 //! Primitives: their fixed layouts, and [`CdrEncode`](super::CdrEncode) and [`CdrDecode`](super::CdrDecode) for types of fixed layout.
 
+use zerocopy::IntoBytes;
+
 use super::fixed::{FixedReader, FixedWriter};
 use super::layout::{FixedLayout, Layout};
 use super::long_double::LongDouble;
 use super::seq::Element;
+use super::swapped::{TILE, swap};
 use super::text::Char;
 
 /// Implements [`CdrEncode`](crate::cdr::CdrEncode) and [`CdrDecode`](crate::cdr::CdrDecode) for a type of
@@ -56,8 +59,13 @@ macro_rules! fixed_cdr {
     )*};
 }
 
+/// The binary logarithm of a number's octets.
+const fn width(size: u8) -> u8 {
+    size.trailing_zeros() as u8
+}
+
 macro_rules! primitives {
-    ($($type:ty, $bits:ty, $size:literal, $put:ident, $read:ident;)*) => {$(
+    ($($type:ty, $size:literal, $put:ident, $read:ident;)*) => {$(
         impl FixedLayout for $type {
             const LAYOUT: Layout = Layout::prim($size, $size);
             const NUMBERS: bool = true;
@@ -74,19 +82,18 @@ macro_rules! primitives {
 
             #[inline(always)]
             fn put_swapped(items: &[$type], region: &mut [u8]) -> bool {
-                let (places, _) = region.as_chunks_mut::<$size>();
-                for (place, item) in places.iter_mut().zip(items) {
-                    *place = <$bits>::from_ne_bytes(item.to_ne_bytes()).swap_bytes().to_ne_bytes();
-                }
+                swap(const { width($size) }, items.as_bytes(), region);
                 true
             }
 
             #[inline(always)]
             fn extend_swapped(out: &mut Vec<$type>, region: &[u8]) -> bool {
-                let (places, _) = region.as_chunks::<$size>();
-                out.extend(places.iter().map(|place| {
-                    <$type>::from_ne_bytes(<$bits>::from_ne_bytes(*place).swap_bytes().to_ne_bytes())
-                }));
+                for octets in region.chunks(TILE) {
+                    let start = out.len();
+                    out.resize(start + octets.len() / $size, <$type>::default());
+                    let place = out.get_mut(start..).unwrap_or_default();
+                    swap(const { width($size) }, octets, place.as_mut_bytes());
+                }
                 true
             }
 
@@ -100,16 +107,16 @@ macro_rules! primitives {
 }
 
 primitives! {
-    u8, u8, 1, put_u8, read_u8;
-    u16, u16, 2, put_u16, read_u16;
-    u32, u32, 4, put_u32, read_u32;
-    u64, u64, 8, put_u64, read_u64;
-    i8, u8, 1, put_i8, read_i8;
-    i16, u16, 2, put_i16, read_i16;
-    i32, u32, 4, put_i32, read_i32;
-    i64, u64, 8, put_i64, read_i64;
-    f32, u32, 4, put_f32, read_f32;
-    f64, u64, 8, put_f64, read_f64;
+    u8, 1, put_u8, read_u8;
+    u16, 2, put_u16, read_u16;
+    u32, 4, put_u32, read_u32;
+    u64, 8, put_u64, read_u64;
+    i8, 1, put_i8, read_i8;
+    i16, 2, put_i16, read_i16;
+    i32, 4, put_i32, read_i32;
+    i64, 8, put_i64, read_i64;
+    f32, 4, put_f32, read_f32;
+    f64, 8, put_f64, read_f64;
 }
 
 impl FixedLayout for bool {

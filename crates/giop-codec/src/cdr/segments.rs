@@ -108,6 +108,14 @@ impl Segments {
         self.parts.iter().map(|part| part.octets(control))
     }
 
+    /// The same as shared octets, and whether each is a buffer of its own: `control` is the buffer with the others.
+    pub fn shared<'a>(&'a self, control: &'a Bytes) -> impl Iterator<Item = (Bytes, bool)> + 'a {
+        self.parts.iter().map(|part| match &part.place {
+            Place::Block(octets) => (octets.clone(), true),
+            Place::Control(_) => (control.slice_ref(part.octets(control)), false),
+        })
+    }
+
     /// The message in one piece: copies all of it, once. `None`: there is no memory for that.
     fn whole(&self, control: &[u8]) -> Option<&Bytes> {
         if self.whole.get().is_none() {
@@ -298,7 +306,7 @@ impl<'a> Decoder<'a> {
     #[cold]
     pub(super) fn view_in_segment<T: Viewed>(&mut self, n: usize) -> Result<Option<Bytes>, DecodeError> {
         let Some(pad) = <T as FixedLayout>::LAYOUT.lead(self.position()) else { return Ok(None) };
-        if self.order() != ByteOrder::NATIVE {
+        if self.order() != ByteOrder::NATIVE && size_of::<T>() > 1 {
             return Ok(None);
         }
         let size = n.saturating_mul(size_of::<T>());

@@ -69,6 +69,16 @@ impl<T: Element> Seq<T> {
         self.octets.clone()
     }
 
+    /// The same without a count of references.
+    pub(crate) fn shared(&self) -> &Bytes {
+        &self.octets
+    }
+
+    /// The memory of the elements: native byte order.
+    pub(crate) fn into_bytes(self) -> Bytes {
+        self.octets
+    }
+
     /// A view of `octets` as elements in native byte order, or `None` when their address is not aligned or
     /// their number is not a multiple of the element's size.
     pub fn from_view(octets: Bytes) -> Option<Seq<T>> {
@@ -247,7 +257,8 @@ impl Encoder {
         if items.octets.is_empty() {
             return;
         }
-        if self.is_foreign() {
+        // Octets are the same in both orders.
+        if self.is_foreign() && size_of::<T>() > 1 {
             self.put_fixed_slice(items.as_slice());
         } else if layout.lead(self.position()).is_some() {
             self.align(layout.align());

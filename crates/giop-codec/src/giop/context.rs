@@ -64,6 +64,8 @@ impl ContextId {
     /// A context of zorb's own: where the bulk data of a message lies, see [`BlockList`](super::BlockList). The number is
     /// `ZOR` and a 1; who does not know it ignores it.
     pub const ZORB_BLOCKS: Self = Self(0x5A4F_5201);
+    /// zorb: says nothing. It moves what stands behind it by twelve octets, where a body that is passed on in GIOP 1.0 or 1.1 must keep its alignment.
+    pub const ZORB_PADDING: Self = Self(0x5A4F_5203);
 }
 
 /// A service context that owns its octets.

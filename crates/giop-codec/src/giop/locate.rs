@@ -68,6 +68,15 @@ impl LocateStatus {
             _ => return None,
         })
     }
+
+    /// That the object is elsewhere: for good only where the version can say so.
+    #[must_use]
+    pub const fn forward(permanent: bool, version: Version) -> Self {
+        match (permanent, version) {
+            (true, Version::V1_2) => Self::ObjectForwardPerm,
+            _ => Self::ObjectForward,
+        }
+    }
 }
 
 /// The header of a LocateReply.

@@ -130,6 +130,27 @@ impl CdrEncode for Ior {
     }
 }
 
+impl Ior {
+    /// Goes over a reference, and looks at what [`decode`](CdrDecode::decode) does.
+    pub(crate) fn pass(d: &mut Decoder<'_>) -> Result<(), DecodeError> {
+        let at = d.position();
+        if d.read_str_ascii()?.len() > MAX_REPOSITORY_ID {
+            return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
+        }
+        let at = d.position();
+        let count = d.read_len(TaggedProfile::MIN_SIZE)?;
+        if count > MAX_PROFILES {
+            return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
+        }
+        for _ in 0..count {
+            d.read_u32()?;
+            let len = d.read_len(1)?;
+            d.take(len)?;
+        }
+        Ok(())
+    }
+}
+
 impl CdrDecode for Ior {
     /// The type id's length, with lenient peers nothing more, and the count.
     const MIN_SIZE: usize = 8;

@@ -1,7 +1,6 @@
 //! Type codes without names ("TypeCodes", `get_compact_typecode`).
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use super::TypeCode;
 use super::node::{Body, Builder, Named, Node, Nodes};
@@ -19,8 +18,8 @@ impl TypeCode {
         let mut builder = Builder::default();
         let root = builder.adopt(&self.nodes, self.root);
         let Some(nodes) = builder.finish() else { return self.clone() };
-        let nodes: Arc<[Node]> = nodes.all().iter().cloned().map(without_names).collect();
-        TypeCode::new(Nodes::Shared(nodes), root)
+        let nodes: Box<[Node]> = nodes.all().iter().cloned().map(without_names).collect();
+        TypeCode::new(Nodes::from(nodes), root)
     }
 }
 

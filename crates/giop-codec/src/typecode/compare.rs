@@ -15,8 +15,7 @@ impl TypeCode {
     /// Two codes that are the same but for how far they are spelled out are equal; more than 32768 different pairs of
     /// types in it, and they are not.
     pub fn equal(&self, other: &TypeCode) -> bool {
-        Comparison { a: &self.nodes, b: &other.nodes, exact: true, pairs: Vec::new() }
-            .run(self.root, other.root)
+        Comparison::new(self, other, true).run(self.root, other.root)
     }
 
     /// Whether a value of the one type can be taken for one of the other: aliases are looked through, names and visibility
@@ -24,8 +23,7 @@ impl TypeCode {
     ///
     /// More than 32768 different pairs of types in it, and they are not.
     pub fn equivalent(&self, other: &TypeCode) -> bool {
-        Comparison { a: &self.nodes, b: &other.nodes, exact: false, pairs: Vec::new() }
-            .run(self.root, other.root)
+        Comparison::new(self, other, false).run(self.root, other.root)
     }
 }
 
@@ -35,31 +33,39 @@ struct Comparison<'a> {
     exact: bool,
     /// Still to be compared.
     pairs: Vec<(Index, Index)>,
+    /// Those that were, and those that are to be.
+    met: HashSet<(Index, Index)>,
 }
 
-impl Comparison<'_> {
-    /// A pair that was met before is equal if all others are, so it is passed over: recursive types end.
+impl<'a> Comparison<'a> {
+    fn new(a: &'a TypeCode, b: &'a TypeCode, exact: bool) -> Comparison<'a> {
+        Comparison { a: &a.nodes, b: &b.nodes, exact, pairs: Vec::new(), met: HashSet::new() }
+    }
+
+    /// Two types that are to be compared: `false` where one look tells that they differ. A pair that was met before is equal if all
+    /// others are, so it is passed over: recursive types end.
+    fn pair(&mut self, mut a: Index, mut b: Index) -> bool {
+        if !self.exact {
+            (a, b) = (self.a.unaliased(a), self.b.unaliased(b));
+        }
+        if a == b && self.a.same(self.b) {
+            return true;
+        }
+        if let (Node::Basic(a), Node::Basic(b)) = (self.a.at(a), self.b.at(b)) {
+            return a == b;
+        }
+        if self.met.insert((a, b)) {
+            self.pairs.push((a, b));
+        }
+        self.met.len() <= MAX_PAIRS
+    }
+
     fn run(&mut self, a: Index, b: Index) -> bool {
-        let mut met = HashSet::new();
-        self.pairs.push((a, b));
-        while let Some((mut a, mut b)) = self.pairs.pop() {
-            if !self.exact {
-                (a, b) = (self.a.unaliased(a), self.b.unaliased(b));
-            }
-            if a == b && self.a.same(self.b) {
-                continue;
-            }
-            let (one, other) = (self.a.at(a), self.b.at(b));
-            if let (Node::Basic(a), Node::Basic(b)) = (one, other) {
-                if a != b {
-                    return false;
-                }
-                continue;
-            }
-            if !met.insert((a, b)) {
-                continue;
-            }
-            if met.len() > MAX_PAIRS || !self.nodes(one, other) {
+        if !self.pair(a, b) {
+            return false;
+        }
+        while let Some((a, b)) = self.pairs.pop() {
+            if !self.nodes(self.a.at(a), self.b.at(b)) {
                 return false;
             }
         }
@@ -73,10 +79,10 @@ impl Comparison<'_> {
             (Node::Fixed { digits: a, scale: x }, Node::Fixed { digits: b, scale: y }) => a == b && x == y,
             (Node::Sequence { element: a, bound: x }, Node::Sequence { element: b, bound: y })
             | (Node::Array { element: a, length: x }, Node::Array { element: b, length: y }) => {
-                self.pairs.push((*a, *b));
-                x == y
+                x == y && self.pair(*a, *b)
             }
             (Node::Named(a), Node::Named(b)) => self.named(a, b),
+            (Node::Recursive(a), Node::Recursive(b)) => a == b,
             _ => false,
         }
     }
@@ -97,10 +103,7 @@ impl Comparison<'_> {
     fn bodies(&mut self, a: &Body, b: &Body) -> bool {
         match (a, b) {
             (Body::Opaque, Body::Opaque) => true,
-            (Body::Content(a), Body::Content(b)) => {
-                self.pairs.push((*a, *b));
-                true
-            }
+            (Body::Content(a), Body::Content(b)) => self.pair(*a, *b),
             (Body::Members(a), Body::Members(b)) => self.members(a, b, false),
             (Body::Enumerators(a), Body::Enumerators(b)) => {
                 if self.exact {
@@ -119,24 +122,23 @@ impl Comparison<'_> {
         if a.len() != b.len() {
             return false;
         }
-        for (a, b) in a.iter().zip(b) {
-            if (self.exact && a.name != b.name) || ((labels || self.exact) && a.label != b.label) {
-                return false;
-            }
-            self.pairs.push((a.kind, b.kind));
-        }
-        true
+        a.iter().zip(b).all(|(a, b)| {
+            (!self.exact || a.name == b.name)
+                && (!(labels || self.exact) || a.label == b.label)
+                && self.pair(a.kind, b.kind)
+        })
     }
 
     fn unions(&mut self, a: &Union, b: &Union) -> bool {
-        self.pairs.push((a.discriminator, b.discriminator));
         // The label of a default member is 0: whatever came over the wire was not kept.
-        a.default == b.default && self.members(&a.members, &b.members, true)
+        a.default == b.default
+            && self.pair(a.discriminator, b.discriminator)
+            && self.members(&a.members, &b.members, true)
     }
 
     fn values(&mut self, a: &Value, b: &Value) -> bool {
         match (a.base, b.base) {
-            (Some(a), Some(b)) => self.pairs.push((a, b)),
+            (Some(a), Some(b)) if self.pair(a, b) => {}
             (None, None) => {}
             _ => return false,
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::TypeCode;
 use super::kind::{TcKind, ValueModifier};
-use super::node::{Body, Builder, Index, Member, Name, Named, Node, Union, Value};
+use super::node::{Body, Builder, Index, Member, Name, Named, Node, Nodes, Union, Value};
 use crate::cdr::{CdrDecode, Decoder};
 use crate::ior::MAX_REPOSITORY_ID;
 use crate::{DecodeError, DecodeErrorKind};
@@ -23,19 +23,46 @@ impl CdrDecode for TypeCode {
     /// A kind without parameters.
     const MIN_SIZE: usize = 4;
 
-    /// At most [`MAX_NODES`] types in [`MAX_LEVELS`] levels. Names are copied: a type code outlives the message it came in.
+    /// At most [`MAX_NODES`] types in [`MAX_LEVELS`] levels. Names are copied: a type code outlives the message it came in. One that the context
+    /// [knows](crate::cdr::DecodeContext::type_codes) by its octets is not decoded again.
     fn decode(d: &mut Decoder<'_>) -> Result<TypeCode, DecodeError> {
         // Most are of one kind and nothing else.
         let kind = d.read_u32()?;
         if let Some(basic) = TcKind::from_number(kind).and_then(TypeCode::basic) {
             return Ok(basic);
         }
-        let mut reader = Reader { builder: Builder::default(), places: HashMap::new(), open: Vec::new() };
-        let root = reader.of_kind(d, kind)?;
-        match reader.builder.finish() {
-            Some(nodes) => Ok(TypeCode::new(nodes, root)),
-            None => Err(d.error(DecodeErrorKind::InvalidTypeCode)),
+        match d.type_codes() {
+            Some(cache) if has_encapsulation(kind) => {
+                let spot = d.spot();
+                let len = d.read_len(1)?;
+                let octets = d.take(len)?;
+                if let Some(code) = cache.find(kind, octets) {
+                    return Ok(code);
+                }
+                d.return_to(spot);
+                let code = read(d, kind)?;
+                cache.keep(kind, octets, &code);
+                Ok(code)
+            }
+            _ => read(d, kind),
         }
+    }
+}
+
+/// Whether the parameters of a kind are in an encapsulation, so that nothing in them depends on where they stand.
+fn has_encapsulation(kind: u32) -> bool {
+    let simple =
+        matches!(TcKind::from_number(kind), None | Some(TcKind::String | TcKind::WString | TcKind::Fixed));
+    !simple && kind != INDIRECTION
+}
+
+/// The type whose kind was read just now.
+fn read(d: &mut Decoder<'_>, kind: u32) -> Result<TypeCode, DecodeError> {
+    let mut reader = Reader { builder: Builder::default(), places: HashMap::new(), open: Vec::new() };
+    let root = reader.of_kind(d, kind)?;
+    match reader.builder.finish() {
+        Some(nodes) => Ok(TypeCode::new(nodes, root)),
+        None => Err(d.error(DecodeErrorKind::InvalidTypeCode)),
     }
 }
 
@@ -77,7 +104,7 @@ impl Reader {
             }
             TcKind::Fixed => {
                 let (digits, scale) = (d.read_u16()?, d.read_i16()?);
-                if !(1..=31).contains(&digits) {
+                if !has_digits(digits, scale) {
                     return Err(invalid(d, 4));
                 }
                 Node::Fixed { digits, scale }
@@ -91,6 +118,7 @@ impl Reader {
                 self.open.push((index, ends));
                 let node = self.complex(&mut inner, kind)?;
                 self.open.pop();
+                d.take_back(&inner);
                 node
             }
         };
@@ -206,9 +234,15 @@ impl Reader {
             // A base that is not known yet would be its own.
             _ => return Err(invalid(d, 4)),
         };
-        let members = self.members(d, |d| d.read_i16().map(i64::from))?;
+        // There are two, whatever number stands for public.
+        let members = self.members(d, |d| d.read_i16().map(|visibility| i64::from(visibility != 0)))?;
         Ok(Value { modifier, base, members })
     }
+}
+
+/// Whether a decimal number may have so many digits, and their point there: numbers are short as texts too.
+pub(crate) fn has_digits(digits: u16, scale: i16) -> bool {
+    (1..=31).contains(&digits) && (-31..=31).contains(&scale)
 }
 
 /// An empty name and a kind, without the padding between them.
@@ -226,6 +260,12 @@ fn name(d: &mut Decoder<'_>) -> Result<Name, DecodeError> {
     if octets.is_empty() {
         return Ok(Cow::Borrowed(""));
     }
+    if let Ok(text) = str::from_utf8(octets)
+        && text.is_ascii()
+    {
+        d.charge(text.len())?;
+        return Ok(Cow::Owned(text.to_owned()));
+    }
     let chars = octets.iter().map(|octet| char::from(*octet));
     d.charge(chars.clone().map(char::len_utf8).sum())?;
     Ok(Cow::Owned(chars.collect()))
@@ -241,7 +281,7 @@ fn enumerators(d: &mut Decoder<'_>) -> Result<Box<[Name]>, DecodeError> {
 }
 
 /// How the labels of a union are encoded: as values of its discriminator.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Labels {
     Boolean,
     Octet,
@@ -257,6 +297,17 @@ pub(crate) enum Labels {
 }
 
 impl Labels {
+    /// How the labels of a union with that discriminator are encoded.
+    pub(crate) fn of_node(nodes: &Nodes, discriminator: Index) -> Option<Labels> {
+        match nodes.at(nodes.unaliased(discriminator)) {
+            Node::Basic(kind) => Labels::of_basic(*kind),
+            Node::Named(Named { body: Body::Enumerators(names), .. }) => {
+                Some(Labels::Enum(names.len() as u32))
+            }
+            _ => None,
+        }
+    }
+
     pub(crate) fn of_basic(kind: TcKind) -> Option<Labels> {
         Some(match kind {
             TcKind::Boolean => Labels::Boolean,
@@ -270,6 +321,20 @@ impl Labels {
             TcKind::WChar => Labels::WChar,
             _ => return None,
         })
+    }
+
+    /// Whether these are the bits of a value, extended to 64.
+    pub(crate) fn has(self, label: i64) -> bool {
+        match self {
+            Labels::Boolean => (0..=1).contains(&label),
+            Labels::Octet => u8::try_from(label).is_ok(),
+            Labels::Short => i16::try_from(label).is_ok(),
+            Labels::UShort | Labels::WChar => u16::try_from(label).is_ok(),
+            Labels::Long => i32::try_from(label).is_ok(),
+            Labels::ULong => u32::try_from(label).is_ok(),
+            Labels::LongLong | Labels::ULongLong => true,
+            Labels::Enum(count) => u32::try_from(label).is_ok_and(|label| label < count),
+        }
     }
 
     /// The bits of a label, extended to 64. That of a default member may be anything, and is 0.

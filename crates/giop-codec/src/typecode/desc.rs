@@ -156,6 +156,11 @@ impl Definition {
     pub const fn new(id: &'static str, name: &'static str, shape: Shape) -> Definition {
         Definition { id, name, shape, code: OnceLock::new() }
     }
+
+    /// The type code; `desc` leads here.
+    pub(crate) fn code(&self, desc: &TypeDesc) -> &TypeCode {
+        self.code.get_or_init(|| build(desc))
+    }
 }
 
 /// A member: its name and its type.
@@ -211,10 +216,7 @@ impl TypeCode {
             TypeDesc::Basic(kind) => TypeCode::basic(*kind).unwrap_or(TypeCode::NULL),
             TypeDesc::String { bound: 0 } => TypeCode::STRING,
             TypeDesc::WString { bound: 0 } => TypeCode::WSTRING,
-            TypeDesc::Defined(definition) => {
-                let definition = definition();
-                definition.code.get_or_init(|| build(desc)).clone()
-            }
+            TypeDesc::Defined(definition) => definition().code(desc).clone(),
             _ => build(desc),
         }
     }

@@ -78,6 +78,7 @@ fn used(nodes: &Nodes, index: Index, depth: usize, f: &mut Formatter<'_>) -> fmt
             lengths.iter().try_for_each(|length| write!(f, "[{length}]"))
         }
         Node::Named(named) => Scoped(named).fmt(f),
+        Node::Recursive(id) => f.write_str(id),
     }
 }
 

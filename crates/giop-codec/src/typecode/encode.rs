@@ -8,19 +8,20 @@ use crate::cdr::{CdrEncode, Encoder, WChar};
 use crate::{EncodeError, EncodeErrorKind};
 
 impl CdrEncode for TypeCode {
-    /// A type that was written before in the same code, whether it is around this place or not, is referred to.
+    /// A type that was written before in the same code is referred to, and so is a struct, union or value type around this place.
     ///
     /// # Errors
     /// [`Unrepresentable`](EncodeErrorKind::Unrepresentable) if the code takes more levels of encapsulations than a peer
     /// reads, [`MAX_LEVELS`](super::MAX_LEVELS); [`CharNotInCodeSet`](EncodeErrorKind::CharNotInCodeSet) for a name that is
-    /// not ISO 8859-1.
+    /// not ISO 8859-1; [`IncompleteTypeCode`](EncodeErrorKind::IncompleteTypeCode) if it is not
+    /// [complete](TypeCode::is_complete).
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         if let Node::Basic(kind) = self.node() {
             e.put_u32(kind.number());
             return Ok(());
         }
         let written = vec![None; self.nodes.all().len()];
-        Writer { nodes: &self.nodes, written, level: 0 }.node(e, self.root)
+        Writer { nodes: &self.nodes, written, around: Vec::new() }.node(e, self.root)
     }
 }
 
@@ -28,7 +29,8 @@ struct Writer<'a> {
     nodes: &'a Nodes,
     /// Where the kinds of the types with parameters of their own are that were written or begun so far.
     written: Vec<Option<usize>>,
-    level: usize,
+    /// The types that are being written, outermost first.
+    around: Vec<Index>,
 }
 
 impl Writer<'_> {
@@ -51,25 +53,35 @@ impl Writer<'_> {
                 e.put_i16(*scale);
                 return Ok(());
             }
+            Node::Recursive(_) => return Err(EncodeErrorKind::IncompleteTypeCode.into()),
             Node::Sequence { .. } | Node::Array { .. } | Node::Named(_) => {}
         }
         let Some(place) = self.written.get_mut(index as usize) else {
             return Err(EncodeErrorKind::Unrepresentable.into());
         };
-        if let Some(place) = *place {
+        // Peers know a struct, union or value type that is around its use: JacORB finds no sequence or array, Combat no alias. Such a one is
+        // spelled out once more, up to what they know. What is nothing but itself is referred to at last.
+        let is_known = match node {
+            Node::Named(named) => !matches!(named.body, Body::Content(_)),
+            _ => false,
+        };
+        let again = !is_known
+            && self.around.len() < MAX_LEVELS
+            && self.around.iter().filter(|around| **around == index).count() == 1;
+        if let Some(place) = place.filter(|_| !again) {
             e.put_u32(INDIRECTION);
             let back = i32::try_from(e.len() - place).map_err(|_| EncodeErrorKind::TooLong)?;
             e.put_i32(-back);
             return Ok(());
         }
-        if self.level >= MAX_LEVELS {
+        if self.around.len() >= MAX_LEVELS {
             return Err(EncodeErrorKind::Unrepresentable.into());
         }
-        *place = Some(e.len());
+        place.get_or_insert(e.len());
         e.put_u32(node.kind().number());
-        self.level += 1;
+        self.around.push(index);
         e.encapsulate(|e| self.parameters(e, node))?;
-        self.level -= 1;
+        self.around.pop();
         Ok(())
     }
 
@@ -85,7 +97,7 @@ impl Writer<'_> {
                 put_name(e, name)?;
                 self.body(e, body)
             }
-            Node::Basic(_) | Node::Text { .. } | Node::Fixed { .. } => Ok(()),
+            Node::Basic(_) | Node::Text { .. } | Node::Fixed { .. } | Node::Recursive(_) => Ok(()),
         }
     }
 

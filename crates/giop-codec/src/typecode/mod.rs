@@ -4,25 +4,30 @@
 //! types. A recursive type is a graph without a cycle of owners, so nothing leaks; what comes from the network is at most
 //! [`MAX_NODES`] types in [`MAX_LEVELS`] levels.
 
+mod check;
 mod compact;
 mod compare;
+mod create;
 mod decode;
 mod desc;
 mod display;
 mod encode;
 mod kind;
 mod node;
+mod set;
 mod typed;
 
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 
+pub use check::CreateError;
 pub use decode::{MAX_LEVELS, MAX_NODES};
 pub use desc::{Definition, MemberDesc, Shape, TypeDesc, UnionMemberDesc, ValueMemberDesc};
 pub use kind::{TcKind, TypeCodeError, ValueModifier, Visibility};
+pub use set::{TypeRef, TypeSet, UnionLabel};
 pub use typed::Typed;
 
-pub(crate) use decode::Labels;
+pub(crate) use decode::{Labels, has_digits};
 pub(crate) use node::{Body, Builder, Index, Member, Named, Node, Nodes, Union, Value};
 
 /// A type as a value.
@@ -122,7 +127,7 @@ impl TypeCode {
     }
 
     fn leaf(node: Node) -> TypeCode {
-        TypeCode { nodes: Nodes::Shared([node].into()), root: 0 }
+        TypeCode { nodes: Nodes::from(Box::from([node])), root: 0 }
     }
 
     fn around(content: &TypeCode, node: impl FnOnce(Index) -> Node) -> TypeCode {
@@ -357,6 +362,7 @@ impl Hash for TypeCode {
             Node::Array { length, .. } => length.hash(state),
             Node::Fixed { digits, scale } => (digits, scale).hash(state),
             Node::Named(named) => (&named.id, &named.name).hash(state),
+            Node::Recursive(id) => id.hash(state),
         }
     }
 }

@@ -1,9 +1,12 @@
 //! The arena of a type code: nodes that name each other by index, so that recursion is no cycle of owners.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::kind::{TcKind, ValueModifier};
+use crate::DecodeError;
+use crate::cdr::Decoder;
+use crate::dynamic::program::Body as Compiled;
 
 /// A name or repository id: the program's own, or one that came over the wire.
 pub(crate) type Name = Cow<'static, str>;
@@ -26,6 +29,8 @@ pub(crate) enum Node {
     Array { element: Index, length: u32 },
     /// All that have a repository id.
     Named(Named),
+    /// What stands for the type with this id, which is not made yet.
+    Recursive(Name),
 }
 
 /// A type with a repository id.
@@ -110,7 +115,22 @@ impl Node {
             Node::Sequence { .. } => TcKind::Sequence,
             Node::Array { .. } => TcKind::Array,
             Node::Named(named) => named.kind,
+            Node::Recursive(_) => TcKind::Null,
         }
+    }
+
+    /// What it takes of memory, in octets, about.
+    pub(crate) fn memory(&self) -> usize {
+        let names = match self {
+            Node::Named(Named { id, name, body, .. }) => {
+                let names = if let Body::Enumerators(names) = body { &**names } else { &[] };
+                let enumerators = names.iter().map(|name| size_of::<Name>() + name.len());
+                id.len() + name.len() + enumerators.sum::<usize>()
+            }
+            _ => 0,
+        };
+        let members = self.members().iter().map(|member| size_of::<Member>() + member.name.len());
+        size_of::<Node>() + names + members.sum::<usize>()
     }
 
     /// Members of structs, exceptions, unions and values; none of other kinds.
@@ -127,18 +147,51 @@ impl Node {
     }
 }
 
+/// Nodes, and the program for values of their types once that was asked for.
+#[derive(Debug)]
+pub(crate) struct Arena {
+    nodes: Box<[Node]>,
+    compiled: OnceLock<Box<Compiled>>,
+}
+
 /// Nodes, owned by whoever has a type code of them.
 #[derive(Clone, Debug)]
 pub(crate) enum Nodes {
     Static(&'static [Node]),
-    Shared(Arc<[Node]>),
+    Shared(Arc<Arena>),
+}
+
+/// The program of the nodes that are constants, of which there is one array.
+static COMPILED: OnceLock<Box<Compiled>> = OnceLock::new();
+
+impl From<Box<[Node]>> for Nodes {
+    fn from(nodes: Box<[Node]>) -> Nodes {
+        Nodes::Shared(Arc::new(Arena { nodes, compiled: OnceLock::new() }))
+    }
 }
 
 impl Nodes {
     pub(crate) fn all(&self) -> &[Node] {
         match self {
             Nodes::Static(nodes) => nodes,
-            Nodes::Shared(nodes) => nodes,
+            Nodes::Shared(arena) => &arena.nodes,
+        }
+    }
+
+    /// The program for values of all these types. Made when it is asked for first.
+    pub(crate) fn compiled(&self) -> &Compiled {
+        let place = match self {
+            Nodes::Static(_) => &COMPILED,
+            Nodes::Shared(arena) => &arena.compiled,
+        };
+        place.get_or_init(|| Box::new(Compiled::new(self)))
+    }
+
+    /// The same for types that were received: the decoder is charged where it is made.
+    pub(crate) fn compile_for(&self, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
+        match self {
+            Nodes::Shared(arena) if arena.compiled.get().is_none() => d.charge(self.compiled().memory()),
+            _ => Ok(()),
         }
     }
 
@@ -155,6 +208,10 @@ impl Nodes {
             index = *content;
         }
         index
+    }
+
+    pub(crate) fn of(nodes: Vec<Node>) -> Nodes {
+        Nodes::from(nodes.into_boxed_slice())
     }
 
     pub(crate) fn same(&self, other: &Nodes) -> bool {
@@ -248,7 +305,7 @@ impl Builder {
 
     /// All of them, if all are known.
     pub(crate) fn finish(self) -> Option<Nodes> {
-        self.nodes.into_iter().collect::<Option<Arc<[Node]>>>().map(Nodes::Shared)
+        self.nodes.into_iter().collect::<Option<Box<[Node]>>>().map(Nodes::from)
     }
 }
 
@@ -270,7 +327,19 @@ impl Node {
                 }
                 Body::Opaque | Body::Enumerators(_) => {}
             },
-            Node::Basic(_) | Node::Text { .. } | Node::Fixed { .. } => {}
+            Node::Basic(_) | Node::Text { .. } | Node::Fixed { .. } | Node::Recursive(_) => {}
         }
+    }
+
+    /// Every index of another node in this one.
+    pub(crate) fn indices(&self, mut f: impl FnMut(Index)) {
+        match self {
+            Node::Sequence { element, .. } | Node::Array { element, .. } => f(*element),
+            Node::Named(Named { body: Body::Content(content), .. }) => f(*content),
+            Node::Named(Named { body: Body::Union(union), .. }) => f(union.discriminator),
+            Node::Named(Named { body: Body::Value(value), .. }) => value.base.into_iter().for_each(&mut f),
+            _ => {}
+        }
+        self.members().iter().for_each(|member| f(member.kind));
     }
 }

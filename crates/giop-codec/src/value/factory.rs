@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::graph::Node;
 use super::{ValueBase, ValueType};
-use crate::typecode::TypeDesc;
+use crate::typecode::{TypeCode, TypeDesc};
 
 /// The way from a state to one of its bases, or to itself as a trait.
 pub(super) type CastFn<T> = for<'a> fn(&'a dyn Any) -> Option<&'a T>;
@@ -97,12 +97,38 @@ impl Factories {
         other.by_id.values().for_each(|factory| self.add(factory));
     }
 
-    /// Whether it has none.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.by_id.is_empty()
-    }
-
     pub(super) fn find(&self, repository_id: &str) -> Option<&'static Factory> {
         self.by_id.get(repository_id).copied()
+    }
+}
+
+/// The types of values that were made here, for whoever reads them again in this process.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Made {
+    pub(super) factories: Factories,
+    /// Of values that were trees.
+    codes: HashMap<Box<str>, TypeCode>,
+}
+
+impl Made {
+    /// Whether it has none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.factories.by_id.is_empty() && self.codes.is_empty()
+    }
+
+    /// Adds what the other one has. Of two type codes with one id the first is kept.
+    pub(super) fn merge(&mut self, other: &Made) {
+        self.factories.merge(&other.factories);
+        other.codes.iter().for_each(|(id, code)| self.add_code(id, code));
+    }
+
+    pub(super) fn add_code(&mut self, id: &str, code: &TypeCode) {
+        if !self.codes.contains_key(id) {
+            self.codes.insert(id.into(), code.clone());
+        }
+    }
+
+    pub(super) fn code(&self, id: &str) -> Option<&TypeCode> {
+        self.codes.get(id)
     }
 }

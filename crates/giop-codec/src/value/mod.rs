@@ -30,6 +30,7 @@
 //! backwards, to places where the right kind of thing began. Every node is charged to the decoder's memory limit.
 
 mod build;
+mod class;
 mod compare;
 mod factory;
 mod graph;
@@ -42,6 +43,8 @@ mod show;
 mod write;
 
 pub use build::GraphBuilder;
+pub(crate) use class::{Chosen, Class, Classes, concrete, formal, is_value};
+pub(crate) use factory::Made;
 pub use factory::{Casts, Factories, Factory};
 pub use graph::{Value, ValueRef};
 pub use held::AbstractForm;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::header::{CHUNKED, ID_LIST, NULL, ONE_ID, VALUE, is_explicit};
 use super::read::{Header, Start};
-use super::{Factories, Factory};
+use super::{Factory, Made};
 use crate::cdr::{Decoder, Encoder};
 use crate::typecode::TypeCode;
 use crate::{DecodeError, EncodeError};
@@ -44,25 +44,29 @@ pub(crate) struct PassedType {
     pub(crate) ids: Arc<[Arc<str>]>,
 }
 
+/// Reads a value that began before; it gets the repository id, where the header may have none.
+pub(crate) type Again<'f, 'a> = dyn FnMut(&mut Decoder<'a>, Option<Arc<str>>) -> Result<(), DecodeError> + 'f;
+
 impl<'a> Decoder<'a> {
     /// The type with this repository id, if the context knows it.
     pub(super) fn find_factory(&self, id: &str) -> Option<&'static Factory> {
-        let made = || self.values.as_ref()?.made?.find(id);
+        let made = || self.values.as_ref()?.made?.factories.find(id);
         self.factories().and_then(|factories| factories.find(id)).or_else(made)
     }
 
     /// The type code of the value type with this repository id, if the context knows it.
     pub(crate) fn value_type(&self, id: &str) -> Option<TypeCode> {
-        self.find_factory(id)?.desc.map(TypeCode::of_desc)
+        let known = self.find_factory(id).and_then(|factory| factory.desc).map(TypeCode::of_desc);
+        known.or_else(|| self.values.as_ref()?.made?.code(id).cloned())
     }
 
     /// What the values of an any that was made here need.
-    pub(crate) fn made_types(&self) -> Option<&'a Arc<Factories>> {
+    pub(crate) fn made_types(&self) -> Option<&'a Arc<Made>> {
         self.values.as_ref()?.made
     }
 
     /// The same decoder, with what values need that were made here.
-    pub(crate) fn with_made_types(mut self, made: Option<&'a Arc<Factories>>) -> Decoder<'a> {
+    pub(crate) fn with_made_types(mut self, made: Option<&'a Arc<Made>>) -> Decoder<'a> {
         if made.is_some() {
             self.reading().made = made;
         }
@@ -98,12 +102,8 @@ impl<'a> Decoder<'a> {
         self.leave_state(value.chunked, skips, value.around)
     }
 
-    /// Reads the value that began at a position, and comes back. `f` gets the repository id, where the header may have none.
-    pub(crate) fn pass_again<R>(
-        &mut self,
-        position: usize,
-        f: impl FnOnce(&mut Self, Option<Arc<str>>) -> Result<R, DecodeError>,
-    ) -> Result<R, DecodeError> {
+    /// Reads the value that began at a position, and comes back.
+    pub(crate) fn pass_again(&mut self, position: usize, f: &mut Again<'_, 'a>) -> Result<(), DecodeError> {
         let at = self.position() - 8;
         let reading = self.reading();
         let passed = reading.passed.get(&position).cloned();
@@ -136,9 +136,16 @@ impl<'a> Decoder<'a> {
 
 impl Encoder {
     /// What the values of an any that is put into another one need.
-    pub(crate) fn note_made_types(&mut self, made: &Factories) {
+    pub(crate) fn note_made_types(&mut self, made: &Made) {
         if self.is_keeping() {
             self.writing().made.merge(made);
+        }
+    }
+
+    /// The same of the type of a value that is written from a tree.
+    pub(crate) fn note_value_type(&mut self, id: &str, code: &TypeCode) {
+        if self.is_keeping() {
+            self.writing().made.add_code(id, code);
         }
     }
 

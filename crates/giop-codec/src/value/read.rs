@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::graph::{Graph, Link, Node};
 use super::header::{CHUNKED, CODEBASE, ID_LIST, INDIRECTION, NULL, ONE_ID, TYPE_INFO, is_chunk, is_header};
 use super::pass::Passed;
-use super::{Factories, Factory, Flow, Progress, Value, ValueForm};
+use super::{Factory, Flow, Made, Progress, Value, ValueForm};
 use crate::cdr::{Chunks, Decoder};
 use crate::{DecodeError, DecodeErrorKind};
 
@@ -31,7 +31,7 @@ pub(crate) struct Reading<'a> {
     /// Values in anys, of which only the octets are known.
     pub(super) passed: BTreeMap<usize, Passed>,
     /// What the values of an any that was made here need.
-    pub(super) made: Option<&'a Arc<Factories>>,
+    pub(super) made: Option<&'a Arc<Made>>,
     /// Of a repository id the index in `names`.
     ids: Vec<(usize, usize)>,
     lists: Vec<(usize, Range<usize>)>,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::graph::Graph;
 use super::header::{CHUNKED, ID_LIST, INDIRECTION, NULL, ONE_ID, VALUE, is_explicit};
-use super::{Factories, Factory, Flow, Progress, Value, ValueForm};
+use super::{Factory, Flow, Made, Progress, Value, ValueForm};
 use crate::cdr::{CdrEncode, Encoder, Nilable};
 use crate::{EncodeError, EncodeErrorKind};
 
@@ -26,7 +26,7 @@ pub(crate) struct Writing {
     /// Of values in anys.
     pub(super) passed_lists: HashMap<Arc<[Arc<str>]>, usize>,
     /// The types of values in anys that were put into another one.
-    pub(super) made: Factories,
+    pub(super) made: Made,
     frames: Vec<Frame>,
     depth: usize,
     /// Chunked values around.
@@ -85,11 +85,11 @@ impl Writing {
     }
 
     /// The types of all values that were written.
-    pub(crate) fn take_types(&mut self) -> Factories {
+    pub(crate) fn take_types(&mut self) -> Made {
         let mut types = core::mem::take(&mut self.made);
         for place in self.values.keys() {
             if let Some(node) = place.graph.node(place.index) {
-                types.add(node.factory());
+                types.factories.add(node.factory());
             }
         }
         types

@@ -5,7 +5,7 @@
 use std::fmt::Debug;
 
 use giop_codec::cdr::{
-    CdrDecode, CdrEncode, Char, Decoder, Encoder, FixedLayout, FixedReader, FixedWriter, Layout,
+    CdrDecode, CdrEncode, Char, CodeSets, Decoder, Encoder, FixedLayout, FixedReader, FixedWriter, Layout,
 };
 use giop_codec::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 
@@ -45,6 +45,33 @@ impl FixedLayout for BinStruct {
 }
 
 giop_codec::fixed_cdr!(BinStruct);
+
+/// The octets of a value, with text in these code sets.
+pub fn encode_in<T: CdrEncode + ?Sized>(
+    value: &T,
+    order: ByteOrder,
+    version: Version,
+    code_sets: CodeSets,
+) -> Result<Vec<u8>, EncodeErrorKind> {
+    let mut e = Encoder::new(order, version);
+    e.set_code_sets(code_sets);
+    value.encode(&mut e).map_err(|e| e.kind)?;
+    Ok(e.into_bytes().to_vec())
+}
+
+/// The value that all of these octets are, with text in these code sets.
+pub fn decode_in<T: CdrDecode>(
+    octets: &[u8],
+    order: ByteOrder,
+    version: Version,
+    code_sets: CodeSets,
+) -> Result<T, DecodeErrorKind> {
+    let mut d = Decoder::new(octets, order, version);
+    d.set_code_sets(code_sets);
+    let value = T::decode(&mut d).map_err(|e| e.kind)?;
+    assert_eq!(d.remaining(), 0);
+    Ok(value)
+}
 
 /// The same members written one by one.
 pub fn put_fields(b: &BinStruct, e: &mut Encoder) {

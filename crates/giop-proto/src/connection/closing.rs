@@ -135,6 +135,13 @@ impl Connection {
         self.notices.push_back(Notice::Closed);
     }
 
+    /// Nothing can follow what is queued: that is written, then the stream ends.
+    #[cold]
+    pub(super) fn break_off(&mut self, reason: CloseReason) {
+        self.fail_calls(reason.call_error());
+        self.finish(reason, None);
+    }
+
     /// Queues the last message and waits until it is written.
     fn finish(&mut self, reason: CloseReason, last: Option<(MessageType, Version)>) {
         if self.clock.write_end.is_some() || self.unfinished.is_some() {

@@ -14,8 +14,9 @@ use super::Connection;
 use crate::calls::{CallId, Place};
 use crate::error::Sent;
 use crate::message::word;
-use crate::outbox::{BULK_BATCH, Outbox};
+use crate::outbox::{BATCH, BULK_BATCH, Outbox};
 use crate::receive::{HEADER_LEN, PIECE_HEADER_LEN};
+use crate::serving::ServeToken;
 
 /// The smallest pieces: of eight octets behind their headers.
 const SMALLEST: usize = PIECE_HEADER_LEN + 8;
@@ -23,8 +24,12 @@ const SMALLEST: usize = PIECE_HEADER_LEN + 8;
 /// The largest: their sizes are words.
 const LARGEST: usize = 1 << 30;
 
-/// Messages of which some pieces may have left and others not. Receivers bound how many they join at a time.
+/// Messages of which some pieces may have left and others not, and as many replies that are not whole yet. Receivers bound how many
+/// they join at a time.
 const OPEN: usize = 4;
+
+/// The most octets of a piece of a reply that leaves before it is whole.
+const GROWING_PIECE: usize = BATCH;
 
 /// Where the four octets stand of which one holds the flags.
 const FLAGGED_AT: usize = 4;
@@ -39,6 +44,8 @@ pub(super) struct Fragmenting {
     size: usize,
     /// Those that take turns.
     open: VecDeque<Partial>,
+    /// How many of these have an open end, or had.
+    growing: usize,
     /// Those of which nothing is queued, behind them.
     waiting: VecDeque<Partial>,
     /// Octets of all pieces that are not queued, their headers not counted.
@@ -46,16 +53,24 @@ pub(super) struct Fragmenting {
 }
 
 #[derive(Debug)]
-struct Partial {
+pub(super) struct Partial {
     /// The call that waits for the reply; `None`: it is a reply itself.
     call: Option<CallId>,
+    /// The request that is answered while its reply leaves: the end is open, or was.
+    serves: Option<ServeToken>,
     id: RequestId,
     order: ByteOrder,
+    /// The most octets of a piece.
+    size: usize,
     /// Octets of the first piece, as long as that is not queued.
     first: usize,
     /// What is not queued.
-    rest: VecDeque<Bytes>,
-    left: usize,
+    pub(super) rest: VecDeque<Bytes>,
+    pub(super) left: usize,
+    /// More of it will come.
+    pub(super) grows: bool,
+    /// Its last piece is queued.
+    ended: bool,
     /// Where the first piece stands in the outgoing stream.
     start: u64,
     /// Octets that were queued, those of headers included.
@@ -66,7 +81,7 @@ impl Fragmenting {
     /// Cuts what is larger than so many octets.
     pub(super) fn new(size: Option<usize>) -> Self {
         let size = size.map_or(usize::MAX, |size| size.clamp(SMALLEST, LARGEST) & !7);
-        Self { size, open: VecDeque::new(), waiting: VecDeque::new(), octets: 0 }
+        Self { size, open: VecDeque::new(), growing: 0, waiting: VecDeque::new(), octets: 0 }
     }
 
     /// Whether a message of that version and so many octets leaves in pieces.
@@ -91,12 +106,55 @@ impl Fragmenting {
     pub(super) fn clear(&mut self) {
         self.open.clear();
         self.waiting.clear();
-        self.octets = 0;
+        (self.growing, self.octets) = (0, 0);
     }
 
-    fn enter(&mut self, partial: Partial) {
+    /// The most octets of a piece of a reply that is not whole yet.
+    #[inline]
+    pub(super) fn piece_of_growing(&self) -> usize {
+        self.size.min(GROWING_PIECE)
+    }
+
+    /// Whether another reply may begin that is not whole yet.
+    #[inline]
+    pub(super) fn may_grow(&self) -> bool {
+        self.growing < OPEN
+    }
+
+    /// Whether there are replies that are not whole yet.
+    #[inline]
+    pub(super) fn is_growing(&self) -> bool {
+        self.growing > 0
+    }
+
+    /// The reply to that request, if it is not whole yet.
+    pub(super) fn growing(&self, token: ServeToken) -> Option<&Partial> {
+        self.open.iter().find(|partial| partial.grows && partial.serves == Some(token))
+    }
+
+    /// More of the reply to that request, or its end.
+    pub(super) fn grow(&mut self, token: ServeToken, octets: &mut Encoder, last: bool) -> bool {
+        let is_it = |partial: &&mut Partial| partial.grows && partial.serves == Some(token);
+        let Some(partial) = self.open.iter_mut().find(is_it) else { return false };
+        let there = partial.rest.len();
+        octets.drain_part(&mut partial.rest);
+        let came = partial.rest.range(there..).map(Bytes::len).sum::<usize>();
+        partial.left += came;
+        self.octets += came;
+        partial.grows = !last;
+        true
+    }
+
+    pub(super) fn enter(&mut self, partial: Partial) {
         self.octets += partial.left;
-        if self.open.len() < OPEN { &mut self.open } else { &mut self.waiting }.push_back(partial);
+        if partial.serves.is_some() {
+            self.growing += 1;
+            self.open.push_back(partial);
+        } else if self.open.len() - self.growing < OPEN {
+            self.open.push_back(partial);
+        } else {
+            self.waiting.push_back(partial);
+        }
     }
 
     /// The message whose turn it is.
@@ -106,10 +164,18 @@ impl Fragmenting {
 
     /// Takes it back, unless all of it is queued: then another one begins.
     fn turned(&mut self, partial: Partial) {
-        if partial.left > 0 {
+        if !partial.ended {
             self.open.push_back(partial);
         } else {
-            self.open.extend(self.waiting.pop_front());
+            self.left(&partial);
+        }
+    }
+
+    /// A message is out of the turns.
+    fn left(&mut self, partial: &Partial) {
+        match partial.serves {
+            Some(_) => self.growing -= 1,
+            None => self.open.extend(self.waiting.pop_front()),
         }
     }
 
@@ -119,31 +185,57 @@ impl Fragmenting {
 
     /// Takes a message out of the turns.
     fn remove(&mut self, id: RequestId, reply: bool) -> Option<Partial> {
-        let is_it = |partial: &Partial| partial.id == id && partial.call.is_none() == reply;
+        let is_it = |partial: &Partial| partial.id == id && partial.call.is_none() == reply && !partial.grows;
         if let Some(at) = self.waiting.iter().position(is_it) {
             let partial = self.waiting.remove(at)?;
             self.octets -= partial.left;
             return Some(partial);
         }
+        self.remove_open(is_it)
+    }
+
+    /// Takes the reply to that request out of the turns, if it is not whole yet.
+    pub(super) fn remove_growing(&mut self, token: ServeToken) -> Option<Partial> {
+        self.remove_open(|partial| partial.grows && partial.serves == Some(token))
+    }
+
+    fn remove_open(&mut self, is_it: impl Fn(&Partial) -> bool) -> Option<Partial> {
         let at = self.open.iter().position(is_it)?;
         let partial = self.open.remove(at)?;
         self.octets -= partial.left;
-        self.open.extend(self.waiting.pop_front());
+        self.left(&partial);
         Some(partial)
     }
 }
 
 impl Partial {
+    /// As the start of the reply to a request, of which more will come.
+    pub(super) fn growing(self, token: ServeToken) -> Self {
+        Self { serves: Some(token), grows: true, ..self }
+    }
+
+    /// Octets of the message in the next piece, if they are there.
+    fn next_payload(&self) -> usize {
+        if self.first > 0 { self.first } else { self.size - PIECE_HEADER_LEN }
+    }
+
+    /// Whether the next piece can be queued: it is full and not the last, or the message has an end.
+    fn is_ripe(&self) -> bool {
+        !self.grows || self.left > self.next_payload()
+    }
+
     /// Queues the next piece; says how many octets of the message it took. Nothing is copied but what the outbox gathers.
-    fn queue_piece(&mut self, size: usize, tx: &mut Outbox) -> usize {
+    fn queue_piece(&mut self, tx: &mut Outbox) -> usize {
         let before = tx.queued();
         let first = std::mem::take(&mut self.first);
         let payload = if first > 0 {
             self.start = before;
             first // its header says so already
         } else {
-            let payload = self.left.min(size - PIECE_HEADER_LEN);
-            tx.push(&fragment_header(self.id, self.order, payload, self.left > payload));
+            let payload = self.left.min(self.next_payload());
+            let more = self.grows || self.left > payload;
+            tx.push(&fragment_header(self.id, self.order, payload, more));
+            self.ended = !more;
             payload
         };
         let mut wanted = payload;
@@ -162,7 +254,7 @@ impl Partial {
         payload
     }
 
-    fn is_begun(&self) -> bool {
+    pub(super) fn is_begun(&self) -> bool {
         self.first == 0
     }
 
@@ -176,8 +268,9 @@ impl Connection {
     /// Queues a request of a call in pieces. `None`: it is to be queued whole.
     #[cold]
     pub(super) fn queue_call_in_pieces(&mut self, call: CallId, message: &mut Encoder) -> Option<()> {
-        let partial = self.cut_first(message, Some(call))?;
-        self.fragmenting.enter(partial);
+        let partial = self.cut_first(message, self.fragmenting.size, None)?;
+        message.reset(message.order(), message.version());
+        self.fragmenting.enter(Partial { call: Some(call), ..partial });
         self.feed();
         Some(())
     }
@@ -185,7 +278,8 @@ impl Connection {
     /// Queues a reply in pieces. `None`: it is to be queued whole.
     #[cold]
     pub(super) fn queue_reply_in_pieces(&mut self, message: &mut Encoder) -> Option<()> {
-        let partial = self.cut_first(message, None)?;
+        let partial = self.cut_first(message, self.fragmenting.size, None)?;
+        message.reset(message.order(), message.version());
         self.fragmenting.enter(partial);
         self.feed();
         Some(())
@@ -194,25 +288,33 @@ impl Connection {
     /// Queues all pieces of a oneway. `None`: it is to be queued whole.
     #[cold]
     pub(super) fn queue_oneway_in_pieces(&mut self, message: &mut Encoder) -> Option<()> {
-        let mut partial = self.cut_first(message, None)?;
-        while partial.left > 0 {
-            partial.queue_piece(self.fragmenting.size, &mut self.tx);
+        let mut partial = self.cut_first(message, self.fragmenting.size, None)?;
+        message.reset(message.order(), message.version());
+        while !partial.ended {
+            partial.queue_piece(&mut self.tx);
             self.queued();
         }
         Some(())
     }
 
-    /// Makes the first piece of a message: all of its header, and as much more as a piece takes. The encoder is left empty. `None`: the
-    /// message has no more than that, or another one of the same id is under way; the encoder is left as it is.
-    fn cut_first(&mut self, message: &mut Encoder, call: Option<CallId>) -> Option<Partial> {
+    /// Makes the first piece of a message: all of its header, and as much more as a piece of that size takes. `body`: where its body begins,
+    /// which is found out where nobody says it. The encoder is left empty, to go on with the message or to be reset. `None`: the message
+    /// has no more than that, or another one of the same id is under way; the encoder is left as it is.
+    pub(super) fn cut_first(
+        &mut self,
+        message: &mut Encoder,
+        size: usize,
+        body: Option<usize>,
+    ) -> Option<Partial> {
         debug_assert!(self.unfinished.is_none(), "a message in the middle of a request");
         let header = MessageHeader::decode(message.head().first_chunk()?).ok()?;
         let id = word(header.order, message.head())?;
-        let (left, first) = (message.len(), self.fragmenting.size.max(body_at(&header, message.head())?));
+        let body = body.or_else(|| body_at(&header, message.head()))?.next_multiple_of(8);
+        let (left, first) = (message.len(), size.max(body));
         if first >= left || self.fragmenting.has(id) {
             return None;
         }
-        let size = u32::try_from(first - HEADER_LEN).ok()?;
+        let first_size = u32::try_from(first - HEADER_LEN).ok()?;
         let [_, _, _, _, flagged @ .., _, _, _, _] =
             MessageHeader { more_fragments: true, ..header }.encode();
         let flagged = match header.order {
@@ -220,26 +322,47 @@ impl Connection {
             ByteOrder::Little => u32::from_le_bytes(flagged),
         };
         message.patch_u32(FLAGGED_AT, flagged);
-        message.patch_u32(MessageHeader::SIZE_AT, size);
+        message.patch_u32(MessageHeader::SIZE_AT, first_size);
         self.stats.copied_out += message.copied() as u64;
         self.version = message.version();
         let mut rest = VecDeque::new();
-        message.drain_into(&mut rest);
-        message.reset(message.order(), message.version());
-        let order = header.order;
-        Some(Partial { call, id, order, first, rest, left, start: u64::MAX, queued: 0 })
+        message.drain_part(&mut rest);
+        Some(Partial {
+            call: None,
+            serves: None,
+            id,
+            order: header.order,
+            size,
+            first,
+            rest,
+            left,
+            grows: false,
+            ended: false,
+            start: u64::MAX,
+            queued: 0,
+        })
     }
 
     /// Queues pieces for as long as few octets wait for the socket.
     #[cold]
     pub(super) fn feed(&mut self) {
+        let mut unripe = 0;
         while self.unfinished.is_none() && self.tx.backlog() < AHEAD {
             let Some(mut partial) = self.fragmenting.next() else { break };
-            let taken = partial.queue_piece(self.fragmenting.size, &mut self.tx);
+            if !partial.is_ripe() {
+                self.fragmenting.open.push_back(partial);
+                unripe += 1;
+                if unripe >= self.fragmenting.open.len() {
+                    break;
+                }
+                continue;
+            }
+            unripe = 0;
+            let taken = partial.queue_piece(&mut self.tx);
             self.fragmenting.octets -= taken;
             if let Some(call) = partial.call {
                 let apart = !partial.is_in_one_part(&self.tx);
-                let end = if partial.left > 0 { u64::MAX } else { self.tx.queued() };
+                let end = if partial.ended { self.tx.queued() } else { u64::MAX };
                 self.calls.queued(call, Place { start: partial.start, end, locate: false, apart });
             }
             self.fragmenting.turned(partial);
@@ -274,15 +397,20 @@ impl Connection {
         }
         let Some(partial) = self.fragmenting.remove(id, true) else { return false };
         if partial.is_begun() && !self.take_back(&partial) {
-            self.tx.push(&fragment_header(partial.id, partial.order, 0, false));
-            self.queued();
+            self.queue_empty_end(&partial);
         }
         self.feed();
         true
     }
 
+    /// Ends a message by a piece without octets.
+    pub(super) fn queue_empty_end(&mut self, partial: &Partial) {
+        self.tx.push(&fragment_header(partial.id, partial.order, 0, false));
+        self.queued();
+    }
+
     /// Takes the pieces of a message back of which nothing has left, if they are all that was queued since.
-    fn take_back(&mut self, partial: &Partial) -> bool {
+    pub(super) fn take_back(&mut self, partial: &Partial) -> bool {
         let taken = partial.is_in_one_part(&self.tx) && self.tx.unqueue(partial.start, self.tx.queued());
         if taken {
             self.stats.unqueued += 1;
@@ -292,7 +420,7 @@ impl Connection {
     }
 }
 
-/// Where the body of a request or reply begins, filled up to the next multiple of 8.
+/// Where the header of a request or reply ends.
 fn body_at(header: &MessageHeader, head: &[u8]) -> Option<usize> {
     let mut d = Decoder::new(head, header.order, header.version).at(HEADER_LEN);
     match header.kind {
@@ -300,7 +428,7 @@ fn body_at(header: &MessageHeader, head: &[u8]) -> Option<usize> {
         MessageType::Reply => ReplyHeader::decode(&mut d).ok().map(|_| ())?,
         _ => return None,
     }
-    Some(d.position().next_multiple_of(8))
+    Some(d.position())
 }
 
 fn fragment_header(id: RequestId, order: ByteOrder, payload: usize, more: bool) -> [u8; PIECE_HEADER_LEN] {

@@ -5,6 +5,7 @@ mod calling;
 mod closing;
 mod flow;
 mod fragmenting;
+mod growing;
 mod payload;
 mod reading;
 mod serving;
@@ -36,6 +37,7 @@ use crate::stats::Stats;
 use closing::Phase;
 pub use flow::ReplyFlow;
 use fragmenting::Fragmenting;
+pub use growing::ReplyRoom;
 use payload::Unfinished;
 use streaming::Streamed;
 use time::Clock;
@@ -61,7 +63,7 @@ pub struct Config {
     pub deposit: bool,
     /// The most octets of a GIOP 1.2 Request or Reply in one piece, its message header included: larger ones leave in fragments, between
     /// which other messages may leave. Rounded down to a multiple of 8; at least 24, and the header of the first piece is always
-    /// whole. Default `None`: all messages leave whole.
+    /// whole. Default `None`: all messages leave whole, but replies that [begin](Connection::begin_reply) before they are.
     ///
     /// Requests whose payload is announced and queued in parts, as [`Connection::begin_request`] does it, leave whole.
     pub fragment_size: Option<usize>,

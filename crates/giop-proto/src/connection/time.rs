@@ -22,6 +22,8 @@ pub(super) struct Clock {
     active: Instant,
     /// Something happened since then, at a time that nobody told.
     touched: bool,
+    /// How long the connection may be idle.
+    idle: Duration,
     /// When the first message header must be there.
     first_header: Option<Instant>,
     /// Since when the socket takes nothing of what is queued.
@@ -48,6 +50,7 @@ impl Clock {
             now,
             active: now,
             touched: false,
+            idle: limits.idle_timeout(role),
             first_header: (role == Role::Server).then(|| now + limits.first_header_timeout),
             stalled: None,
             stall_guessed: false,
@@ -178,7 +181,7 @@ impl Connection {
             Phase::Lingering { until, .. } => Some(until),
             Phase::Finishing { .. } => clock.stalled.map(|since| since + self.limits.write_timeout),
             Phase::Open | Phase::Draining { .. } => {
-                let idle = self.is_idle().then(|| clock.active + self.limits.idle_timeout(self.role));
+                let idle = self.is_idle().then(|| clock.active + clock.idle);
                 let stalled = clock.stalled.map(|since| since + self.limits.write_timeout);
                 let ended = clock.write_end.map(|(_, until)| until);
                 let keeping = self.keeps_memory().then(|| clock.active + KEEP_MEMORY);
@@ -199,6 +202,11 @@ impl Connection {
                 .min()
             }
         }
+    }
+
+    /// Lets this connection be idle for so long, whatever [`Limits::idle_timeout`] says.
+    pub fn set_idle_timeout(&mut self, timeout: Duration) {
+        self.clock.idle = timeout;
     }
 
     /// Does what the time has come for.
@@ -245,7 +253,7 @@ impl Connection {
             self.end_slow(SlowPeer::FirstHeader);
         } else if due(self.message_due()) {
             self.end_slow(SlowPeer::Message);
-        } else if self.is_idle() && self.clock.active + self.limits.idle_timeout(self.role) <= now {
+        } else if self.is_idle() && self.clock.active + self.clock.idle <= now {
             self.close_because(CloseReason::Idle, now);
         }
     }

@@ -354,6 +354,11 @@ impl Connection {
             }
         }
         let cancelled = self.serving.cancel(id);
+        if let Some(token) = cancelled
+            && self.fragmenting.is_growing()
+        {
+            self.stop_growing(token);
+        }
         if cancelled.is_none() && (self.fragmenting.is_empty() || !self.stop_reply(id)) {
             self.stats.strays += 1;
         }

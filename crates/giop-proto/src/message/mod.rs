@@ -1,6 +1,7 @@
 //! What a connection hands out: requests to serve, and replies.
 
 mod head;
+mod raw;
 mod reply;
 mod request;
 
@@ -15,6 +16,7 @@ use crate::pool::BufferPool;
 use crate::receive::{DEPOSIT_MIN, HEADER_LEN};
 
 pub(crate) use head::{LastHead, RequestError, RequestHead};
+pub use raw::RawBody;
 pub use reply::Reply;
 pub(crate) use reply::ReplyHead;
 pub use request::{Arguments, IncomingLocate, IncomingRequest};

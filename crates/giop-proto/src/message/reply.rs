@@ -15,7 +15,7 @@ use crate::pool::BufferPool;
 /// The peer's answer to a call: a Reply, or a LocateReply where the call was a LocateRequest.
 #[derive(Debug)]
 pub struct Reply {
-    body: Body,
+    pub(super) body: Body,
     answer: Answer,
 }
 

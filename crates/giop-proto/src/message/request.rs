@@ -20,7 +20,7 @@ use crate::serving::ServeToken;
 /// Decoding its arguments copies no octet sequences: they are views of [`message`](Self::message).
 #[derive(Debug)]
 pub struct IncomingRequest {
-    body: Body,
+    pub(super) body: Body,
     head: RequestHead,
     token: ServeToken,
     coming: usize,
@@ -31,7 +31,7 @@ pub struct IncomingRequest {
 /// only one who holds the message.
 #[derive(Debug)]
 pub struct Arguments {
-    body: Body,
+    pub(super) body: Body,
 }
 
 /// A question of the peer where an object is.

@@ -5,6 +5,7 @@ use quote::{format_ident, quote};
 
 use super::Cx;
 use super::docs::doc;
+use super::hybrid::Traits;
 use crate::model::{Bitmask, Bitset, Def, Primitive};
 
 /// What both have.
@@ -373,7 +374,8 @@ impl Cx<'_> {
         let size = Literal::usize_unsuffixed(bits.size());
         let (put, read) =
             (format_ident!("put_u{}", 8 * bits.size()), format_ident!("read_u{}", 8 * bits.size()));
-        let cdr = self.cdr_by_layout(path);
+        let traits = Traits { encode: quote!(#v1::CdrEncode), decode: quote!(#v1::CdrDecode) };
+        let cdr = self.cdr_by_layout(path, &traits);
         quote! {
             impl #v1::FixedLayout for #path {
                 const LAYOUT: #v1::Layout = #v1::Layout::prim(#size, #size);

@@ -115,7 +115,7 @@ impl Cx<'_> {
         let named = self.named_properties(method);
         let arguments = self.local_arguments(method);
         let name = &method.name;
-        let encode = self.encode_arguments(method);
+        let encode = self.encode_arguments(depth, method);
         // A stream is the last argument: what encodes the others does not know of it.
         let source = method.sent().find(|param| param.stream).map(|param| &param.name);
         let (invoke, send_oneway) = match source {
@@ -190,7 +190,7 @@ impl Cx<'_> {
         Some(quote!(let __zorb_context = &#v1::Context::matching(#context, &[#(#patterns),*]);))
     }
 
-    fn encode_arguments(&self, method: &Method) -> TokenStream {
+    fn encode_arguments(&self, depth: usize, method: &Method) -> TokenStream {
         let v1 = &self.v1;
         let context =
             method.context_name().map(|_| quote!(#v1::CdrEncode::encode(__zorb_context, __zorb_e)?;));
@@ -199,7 +199,7 @@ impl Cx<'_> {
             .filter(|param| !param.stream)
             .map(|param| {
                 let name = &param.name;
-                self.encode_argument(param.ty, param.is_inout(), &quote!(#name))
+                self.encode_argument(depth, method.owner, param.ty, param.is_inout(), &quote!(#name))
             })
             .chain(context)
             .collect();
@@ -223,7 +223,7 @@ impl Cx<'_> {
                 let ty = self.ty(depth, result.ty);
                 match self.is_native(result.ty) {
                     true => quote!(<#v1::Native<#ty> as #v1::CdrDecode>::decode(__zorb_d).map(|__zorb_n| __zorb_n.0)),
-                    false => quote!(<#ty as #v1::CdrDecode>::decode(__zorb_d)),
+                    false => self.decode_value(depth, method.owner, result.ty, &ty),
                 }
             })
             .collect();

@@ -24,7 +24,8 @@ impl Cx<'_> {
             .iter()
             .map(|enumerator| doc(&enumerator.docs, &format!("Enumerator `{}`.", enumerator.name)));
         let Some(first) = variants.get(body.default_ordinal()) else { return TokenStream::new() };
-        let cdr = self.cdr_by_layout(&path);
+        let cdr = self.own_code(def.id).map(|traits| self.cdr_by_layout(&path, &traits));
+        let hybrid = self.hybrid(depth, def, &self.fixed_least());
         const HAS: &[&str] =
             &["Clone", "Copy", "Debug", "PartialEq", "Eq", "PartialOrd", "Ord", "Hash", "Default"];
         let derives = self.derives(depth, def, HAS);
@@ -73,6 +74,7 @@ impl Cx<'_> {
             }
 
             #cdr
+            #hybrid
         }
     }
 }

@@ -19,6 +19,8 @@ impl Cx<'_> {
         }
         let hidden = self.hidden_name(&roots);
         let items = self.items(0, &roots);
+        let uses = self.all_uses();
+        let used = uses.as_ref().and(self.options.uses.as_ref()).map(|name| format_ident!("{name}"));
         let names = roots.iter().flat_map(|id| self.exported(*id));
         let (private, public): (Vec<Ident>, Vec<Ident>) =
             names.partition(|name| name.to_string().to_lowercase().starts_with("__zorb_"));
@@ -32,10 +34,11 @@ impl Cx<'_> {
             #[doc(hidden)]
             mod #hidden {
                 #(#items)*
+                #uses
             }
 
             #[doc(inline)]
-            pub use #hidden::{#(#public),*};
+            pub use #hidden::{#(#public,)* #used};
             #private
         }
     }
@@ -117,6 +120,7 @@ impl Cx<'_> {
             Flavour::Plain => (self.reference_type(depth, def), self.hidden_module(depth + 1, def, &lineage)),
         };
         let typed = self.typed(depth, def);
+        let described = self.interface_desc(depth, def);
         let inherent = self.inherent_methods(depth, def, &lineage);
         let client_trait = self.client_trait(depth, def);
         let client_impls = self.client_impls(depth, def, &lineage);
@@ -131,7 +135,7 @@ impl Cx<'_> {
         }
         inside.push(self.inherited(depth + 1, def));
         let scope = self.scope_module(def, inside);
-        quote!(#reference #typed #inherent #client_trait #client_impls #servant #operations #handlers #scope #hidden)
+        quote!(#reference #typed #described #inherent #client_trait #client_impls #servant #operations #handlers #scope #hidden)
     }
 
     /// Names of the bases' modules that are names of this interface's as well: IDL scoping finds them there.

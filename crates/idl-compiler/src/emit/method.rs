@@ -26,6 +26,8 @@ pub(super) struct Method {
     pub(super) oneway: bool,
     pub(super) params: Vec<Parameter>,
     pub(super) results: Vec<ResultValue>,
+    /// `@stream`: the result is sent while it is made.
+    pub(super) flows: bool,
     /// Patterns of the properties that are sent behind the arguments, if there are any.
     pub(super) context: Vec<String>,
     /// Exceptions in order.
@@ -139,6 +141,7 @@ impl Cx<'_> {
                     oneway: false,
                     params: Vec::new(),
                     results: Vec::new(),
+                    flows: false,
                     context: Vec::new(),
                     raises: raises.to_vec(),
                     error: (!raises.is_empty()).then(|| error.clone()),
@@ -211,6 +214,7 @@ impl Cx<'_> {
             reply: (results.len() > MAX_TUPLE).then(|| names.reply.clone()),
             params,
             results,
+            flows: def.annotations.get("stream").is_some(),
             context: operation.context.clone(),
             docs: def.docs.clone(),
             idl: self.idl_of(def, operation),
@@ -239,6 +243,7 @@ impl Cx<'_> {
             reply: None,
             params: params.collect(),
             results: Vec::new(),
+            flows: false,
             context: Vec::new(),
             docs: factory.docs.clone(),
             idl: format!("factory {}{}", factory.name, self.idl_of_params(&factory.params, &factory.raises)),
@@ -248,12 +253,13 @@ impl Cx<'_> {
     /// The declaration of an operation as IDL.
     fn idl_of(&self, def: &Def, operation: &Operation) -> String {
         let oneway = if operation.oneway { "oneway " } else { "" };
+        let stream = if def.annotations.get("stream").is_some() { "@stream " } else { "" };
         let result = operation.result.map_or_else(|| "void".to_owned(), |ty| self.model.describe(ty));
         let context: Vec<String> = operation.context.iter().map(|name| format!("\"{name}\"")).collect();
         let context =
             if context.is_empty() { String::new() } else { format!(" context ({})", context.join(", ")) };
         let params = self.idl_of_params(&operation.params, &operation.raises);
-        format!("{oneway}{result} {}{params}{context}", def.name)
+        format!("{stream}{oneway}{result} {}{params}{context}", def.name)
     }
 
     /// Parameters and exceptions as IDL.
@@ -334,6 +340,23 @@ impl Cx<'_> {
     pub(super) fn output(&self, depth: usize, method: &Method) -> TokenStream {
         let (result, error) = (self.result_type(depth, method), self.error_type(depth, method));
         quote!(::core::result::Result<#result, #error>)
+    }
+
+    /// What a servant's method gives in place of [`output`](Self::output): a `@stream` result is what it is read from.
+    pub(super) fn given(&self, depth: usize, method: &Method) -> TokenStream {
+        match method.results.first().filter(|_| method.flows) {
+            Some(result) => {
+                let (source, error) = (self.source_type(depth, result.ty), self.error_type(depth, method));
+                quote!(::core::result::Result<#source, #error>)
+            }
+            None => self.output(depth, method),
+        }
+    }
+
+    /// What an asynchronous method of a servant returns.
+    pub(super) fn served(&self, depth: usize, method: &Method) -> TokenStream {
+        let given = self.given(depth, method);
+        quote!(impl ::core::future::Future<Output = #given> + ::core::marker::Send)
     }
 
     /// What an asynchronous method of a trait returns.

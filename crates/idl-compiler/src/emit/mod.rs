@@ -12,10 +12,12 @@ mod abstracts;
 mod ami;
 mod bits;
 mod client;
+mod described;
 mod docs;
 mod enums;
 mod errors;
 mod external;
+mod hybrid;
 mod ident;
 mod items;
 mod local;
@@ -46,6 +48,7 @@ use crate::diagnostic::Diagnostics;
 use crate::model::{DefId, DefKind, Model};
 
 use external::External;
+use hybrid::Hybrid;
 use method::Method;
 use names::Names;
 
@@ -65,10 +68,12 @@ pub fn emit(model: &Model, options: &Options) -> Result<TokenStream, Diagnostics
     }
     let runtime = &options.runtime;
     let v1 = quote!(#runtime::__private::v1);
-    let mut cx = Cx { model, options, names, external, v1, methods: HashMap::new() };
+    let mut cx =
+        Cx { model, options, names, external, v1, methods: HashMap::new(), hybrid: Hybrid::default() };
     let interfaces =
         model.defs().iter().filter(|def| matches!(def.kind, DefKind::Interface(_) | DefKind::Value(_)));
     cx.methods = interfaces.map(|def| (def.id, cx.methods(def.id))).collect();
+    cx.hybrid = Hybrid::new(&cx, &mut problems);
     cx.refuse_without_default(&mut problems);
     if !problems.is_empty() {
         return Err(Diagnostics::new(problems, Rc::clone(&model.sources)));
@@ -86,4 +91,6 @@ struct Cx<'a> {
     v1: TokenStream,
     /// The methods that each interface and value type declares itself.
     methods: HashMap<DefId, Vec<Method>>,
+    /// What is interpreted.
+    hybrid: Hybrid,
 }

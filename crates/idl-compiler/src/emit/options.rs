@@ -3,6 +3,7 @@
 use proc_macro2::{TokenStream, TokenTree};
 use quote::quote;
 
+use super::hybrid::is_type;
 use super::method::Method;
 use super::types::matches_name;
 use super::{Cx, external, ident, names};
@@ -36,6 +37,13 @@ pub struct Options {
     /// Interfaces whose references get `sendc_` methods, and a trait for the handlers of the replies: patterns of interfaces (`*` for
     /// all).
     pub ami: Vec<String>,
+    /// What the interpreter marshals, in place of code of its own, as behind `@interpretive`: patterns of structs, exceptions,
+    /// unions, enums, and of interfaces for what their calls send (`*` for all). Types that cannot be interpreted are left out.
+    pub interpretive: Vec<String>,
+    /// Types that are interpreted so many times and compiled then, as behind `@adaptive`: patterns, and numbers of uses from 1 on.
+    pub adaptive: Vec<(String, u32)>,
+    /// Name of a function that gives the use counts of all adaptive types.
+    pub uses: Option<String>,
 }
 
 /// What becomes of definitions in files that are included and not among those that the compiler was given.
@@ -59,6 +67,9 @@ impl Default for Options {
             derive: Vec::new(),
             default_bodies: Vec::new(),
             ami: Vec::new(),
+            interpretive: Vec::new(),
+            adaptive: Vec::new(),
+            uses: None,
         }
     }
 }
@@ -79,6 +90,14 @@ pub enum OptionProblem {
     NoBodies(usize),
     /// The pattern of the entry of [`Options::ami`] at this position covers no interface that can have handlers.
     NoHandler(usize),
+    /// The pattern of the entry of [`Options::interpretive`] at this position covers no struct, exception, union, enum or interface.
+    NothingInterpreted(usize),
+    /// The pattern of the entry of [`Options::adaptive`] at this position covers no struct, exception, union or enum.
+    NothingAdapts(usize),
+    /// The number of the entry of [`Options::adaptive`] at this position is 0.
+    NoUses(usize),
+    /// [`Options::uses`] is no identifier.
+    UsesName,
     /// [`Options::runtime`] starts with `self` or `super`, which mean another module in each module of the output.
     RelativeRuntime,
 }
@@ -112,9 +131,19 @@ impl Options {
             };
             (!covered(pattern, is_plain)).then_some(OptionProblem::NoHandler(index))
         });
+        let interpretive = self.interpretive.iter().enumerate().filter_map(|(index, pattern)| {
+            let is_one = |kind: &DefKind| is_type(kind) || matches!(kind, DefKind::Interface(_));
+            (!covered(pattern, is_one)).then_some(OptionProblem::NothingInterpreted(index))
+        });
+        let adaptive = self.adaptive.iter().enumerate().filter_map(|(index, (pattern, uses))| match uses {
+            0 => Some(OptionProblem::NoUses(index)),
+            _ => (!covered(pattern, is_type)).then_some(OptionProblem::NothingAdapts(index)),
+        });
+        let named = self.uses.as_ref().filter(|name| !ident::is_identifier(name));
+        let hybrid = interpretive.chain(adaptive).chain(named.map(|_| OptionProblem::UsesName));
         let relative = starts_with(&self.runtime).then_some(OptionProblem::RelativeRuntime);
         let renamed = self.rename.iter().enumerate().filter_map(check);
-        renamed.chain(external).chain(derive).chain(bodies).chain(ami).chain(relative).collect()
+        renamed.chain(external).chain(derive).chain(bodies).chain(ami).chain(hybrid).chain(relative).collect()
     }
 }
 

@@ -5,7 +5,7 @@ use quote::quote;
 
 use super::Cx;
 use super::types::{ArrayForm, SeqForm, Use};
-use crate::model::{DefKind, Type};
+use crate::model::{DefId, DefKind, Type};
 
 /// The form of an `in` parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +122,21 @@ impl Cx<'_> {
         }
     }
 
+    /// What a servant gives for a `@stream` result.
+    pub(super) fn source_type(&self, depth: usize, u: Use) -> TokenStream {
+        let v1 = &self.v1;
+        let (stripped, non_nil) = self.strip(u);
+        let Type::Sequence { element, .. } = self.model.ty(stripped) else { return self.ty(depth, u) };
+        let item = self.ty(depth, Use::of(*element, non_nil));
+        match self.seq_form(*element) {
+            SeqForm::Bytes => quote!(#v1::ByteSource),
+            SeqForm::Seq if matches!(self.model.stripped(*element), Type::Primitive(_)) => {
+                quote!(#v1::SeqSource<#item>)
+            }
+            SeqForm::Seq | SeqForm::Vec => quote!(#v1::ItemSource<#item>),
+        }
+    }
+
     /// The type of the elements of a `@stream` parameter; `None` for octets.
     pub(super) fn streamed_element(&self, depth: usize, u: Use) -> Option<TokenStream> {
         match self.model.stripped(u.ty) {
@@ -162,8 +177,19 @@ impl Cx<'_> {
     }
 
     /// The statement that encodes an `in` parameter, or an `inout` one, which is owned.
-    pub(super) fn encode_argument(&self, u: Use, inout: bool, name: &TokenStream) -> TokenStream {
+    pub(super) fn encode_argument(
+        &self,
+        depth: usize,
+        owner: DefId,
+        u: Use,
+        inout: bool,
+        name: &TokenStream,
+    ) -> TokenStream {
         let v1 = &self.v1;
+        if self.is_interpreted(owner, u) {
+            let desc = self.desc(depth, u.ty);
+            return quote!(#v1::interpret(&#name, #desc, __zorb_e)?;);
+        }
         if self.is_native(u) {
             return quote!(#v1::CdrEncode::encode(&#v1::Native(&#name), __zorb_e)?;);
         }
@@ -177,7 +203,7 @@ impl Cx<'_> {
     }
 
     /// The type that an argument is decoded as.
-    pub(super) fn decoded(&self, depth: usize, u: Use, inout: bool) -> TokenStream {
+    pub(super) fn decoded(&self, depth: usize, owner: DefId, u: Use, inout: bool) -> TokenStream {
         let v1 = &self.v1;
         let Passing { form, bound } = self.passing(u);
         let (stripped, non_nil) = self.strip(u);
@@ -191,6 +217,8 @@ impl Cx<'_> {
             && let Type::Sequence { element, .. } = self.model.ty(stripped)
             && let Type::Named(def) = self.model.stripped(*element)
             && self.viewed(*def).is_some()
+            && self.hybrid.mode(*def).is_none()
+            && !self.hybrid.calls(owner)
         {
             let item = self.ty(depth, Use::of(*element, non_nil));
             return quote!(#v1::Elements<#item>);

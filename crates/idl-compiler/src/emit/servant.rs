@@ -34,7 +34,7 @@ impl Cx<'_> {
         let signatures = methods.iter().map(|method| {
             let (docs, name) = (method.docs(), method.ident());
             let parameters = self.parameters(depth, method, Side::Servant);
-            let future = self.future(depth, method);
+            let future = self.served(depth, method);
             // The whole signature is located at the name: rustc shows it for missing and wrong methods.
             let body = match self.has_default_body(method) {
                 true => self.default_body(method),
@@ -45,7 +45,7 @@ impl Cx<'_> {
         let forwards = methods.iter().map(|method| {
             let name = &method.name;
             let parameters = self.parameters(depth, method, Side::Servant);
-            let future = self.future(depth, method);
+            let future = self.served(depth, method);
             let arguments = method.arguments();
             quote! {
                 fn #name(&self, #(#parameters),*) -> #future {
@@ -242,6 +242,7 @@ impl Cx<'_> {
 
     /// The skeleton is a local object of its interface and of all bases.
     pub(super) fn local_impls(&self, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
+        let v1 = &self.v1;
         let servant = self.servant(depth, def.id);
         let impls = lineage.iter().map(|owner| {
             let local = self.local_path(depth, def, *owner);
@@ -250,11 +251,15 @@ impl Cx<'_> {
                 let signature = self.local_signature(depth, method);
                 let name = &method.name;
                 let arguments = method.arguments();
-                quote! {
-                    #signature {
-                        ::std::boxed::Box::pin(<S as #owner_servant>::#name(&self.servant, #(#arguments),*))
+                let call = quote!(<S as #owner_servant>::#name(&self.servant, #(#arguments),*));
+                let served = match method.flows {
+                    true => {
+                        let whole = self.result_type(depth, method);
+                        quote!(#v1::collected::<#whole, _, _, _>(#call))
                     }
-                }
+                    false => call,
+                };
+                quote!(#signature { ::std::boxed::Box::pin(#served) })
             });
             quote!(impl<S: #servant> #local for Skeleton<S> { #(#methods)* })
         });
@@ -312,11 +317,15 @@ impl Cx<'_> {
                 })
             });
             let groups = quote!(#(#heads { #arms })*);
-            let ranges = numbers.chunks(GROUP).map(|numbers| {
-                let (first, last) = (numbers.first(), numbers.last());
-                quote!(::core::option::Option::Some(__zorb_n @ #first..=#last))
-            });
-            (quote!(#(#ranges => #names(__zorb_servant, __zorb_request, __zorb_n).await,)*), groups)
+            // By a division: ranges would be compared one by one.
+            let (size, indices) = (Literal::usize_unsuffixed(GROUP), numbers.iter().take(names.len()));
+            let matched = quote! {
+                ::core::option::Option::Some(__zorb_n) => match __zorb_n / #size {
+                    #(#indices => #names(__zorb_servant, __zorb_request, __zorb_n).await,)*
+                    _ => __zorb_request.other_operation(IDS),
+                },
+            };
+            (matched, groups)
         };
         quote! {
             static OPERATIONS: #v1::OpTable<#count, #slots> = #v1::OpTable::new([#(#wires),*]);
@@ -349,7 +358,15 @@ impl Cx<'_> {
             }
         });
         let arguments = arguments.chain(method.context_name().map(|context| quote!(&#context)));
-        let (values, encode) = self.encode_results(method);
+        let reply = match method.flows {
+            false => {
+                let (values, encode) = self.encode_results(depth, method);
+                quote!(::core::result::Result::Ok(#values) => __zorb_request.reply(#encode),)
+            }
+            true => quote! {
+                ::core::result::Result::Ok(__zorb_r) => __zorb_request.reply_streamed(__zorb_r).await,
+            },
+        };
         let failures = match &method.error {
             None => quote! {
                 ::core::result::Result::Err(__zorb_x) => __zorb_request.system_exception(__zorb_x),
@@ -372,7 +389,7 @@ impl Cx<'_> {
         quote! {
             #decode
             match <S as #servant>::#name(__zorb_servant, #(#arguments),*).await {
-                ::core::result::Result::Ok(#values) => __zorb_request.reply(#encode),
+                #reply
                 #failures
             }
         }
@@ -385,14 +402,18 @@ impl Cx<'_> {
         if names.is_empty() {
             return TokenStream::new();
         }
-        let types = method.sent().map(|param| match param.stream {
+        let whole = |ty: TokenStream| quote!(<#ty as #v1::CdrDecode>::decode(__zorb_d));
+        let values = method.sent().map(|param| match param.stream {
             true => match self.streamed_element(depth, param.ty) {
-                Some(item) => quote!(#v1::SeqStart<#item>),
-                None => quote!(#v1::StreamStart),
+                Some(item) => whole(quote!(#v1::SeqStart<#item>)),
+                None => whole(quote!(#v1::StreamStart)),
             },
-            false => self.decoded(depth, param.ty, param.is_inout()),
+            false => {
+                let ty = self.decoded(depth, method.owner, param.ty, param.is_inout());
+                self.decode_value(depth, method.owner, param.ty, &ty)
+            }
         });
-        let types = types.chain(method.context_name().map(|_| quote!(#v1::Context)));
+        let values = values.chain(method.context_name().map(|_| whole(quote!(#v1::Context))));
         let streams = method.sent().filter(|param| param.stream).map(|param| {
             let name = &param.name;
             match self.streamed_element(depth, param.ty) {
@@ -402,7 +423,7 @@ impl Cx<'_> {
         });
         quote! {
             let (#(#names,)*) = match __zorb_request.decode(|__zorb_d| {
-                ::core::result::Result::Ok((#(<#types as #v1::CdrDecode>::decode(__zorb_d)?,)*))
+                ::core::result::Result::Ok((#(#values?,)*))
             }) {
                 ::core::result::Result::Ok(__zorb_arguments) => __zorb_arguments,
                 ::core::result::Result::Err(__zorb_x) => return __zorb_request.bad_arguments(__zorb_x),
@@ -417,17 +438,23 @@ impl Cx<'_> {
     }
 
     /// The pattern of the results, and the closure that encodes them.
-    fn encode_results(&self, method: &Method) -> (TokenStream, TokenStream) {
+    fn encode_results(&self, depth: usize, method: &Method) -> (TokenStream, TokenStream) {
         let v1 = &self.v1;
         let variables: Vec<_> =
             (0..method.results.len()).map(|index| format_ident!("__zorb_r{index}")).collect();
         let encode = |values: &[TokenStream]| {
             let values = values.iter().zip(&method.results).map(|(value, result)| {
-                if self.is_native(result.ty) { quote!(&#v1::Native(&#value)) } else { quote!(&#value) }
+                if self.is_interpreted(method.owner, result.ty) {
+                    let desc = self.desc(depth, result.ty.ty);
+                    return quote!(#v1::interpret(&#value, #desc, __zorb_e));
+                }
+                let native = self.is_native(result.ty);
+                let value = if native { quote!(&#v1::Native(&#value)) } else { quote!(&#value) };
+                quote!(#v1::CdrEncode::encode(#value, __zorb_e))
             });
             quote! {
                 |__zorb_e| {
-                    #(#v1::CdrEncode::encode(#values, __zorb_e)?;)*
+                    #(#values?;)*
                     ::core::result::Result::Ok(())
                 }
             }

@@ -4,6 +4,7 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::Cx;
+use super::hybrid::Traits;
 use super::ident::RustName;
 use super::types::Use;
 use crate::diagnostic::Diagnostic;
@@ -39,15 +40,18 @@ impl Cx<'_> {
         let members = self.model.all_struct_members(def.id);
         let fixed =
             zero_copy || !members.is_empty() && members.iter().all(|member| self.is_fixed_member(member));
-        let cdr = if fixed {
-            self.fixed_struct(depth, def, &fields, viewed)
-        } else {
-            self.struct_cdr(depth, def, &fields)
+        let own = self.own_code(def.id);
+        let cdr = match own {
+            _ if fixed => Some(self.fixed_struct(depth, def, &fields, viewed)),
+            Some(traits) => Some(self.struct_cdr(depth, def, &fields, &traits)),
+            None => None,
         };
+        let least = if fixed { self.fixed_least() } else { self.struct_least(&fields) };
+        let hybrid = self.hybrid(depth, def, &least);
         let element = layout.map(|layout| self.element(depth, def, &fields, layout.size));
         let exception = matches!(def.kind, DefKind::Exception(_)).then(|| self.exception(depth, def));
         let bases = self.to_bases(depth, def);
-        quote!(#declaration #default #cdr #element #exception #bases)
+        quote!(#declaration #default #cdr #hybrid #element #exception #bases)
     }
 
     /// The members, those of base structs first.
@@ -193,17 +197,15 @@ impl Cx<'_> {
     }
 
     /// Member by member.
-    fn struct_cdr(&self, depth: usize, def: &Def, fields: &[Field]) -> TokenStream {
+    fn struct_cdr(&self, depth: usize, def: &Def, fields: &[Field], traits: &Traits) -> TokenStream {
         let v1 = &self.v1;
+        let Traits { encode: encodes, decode: decodes } = traits;
         let path = self.item(depth, def.id);
         let encode = fields.iter().map(|Field { name, optional, .. }| match optional {
             true => quote!(#v1::encode_optional(&self.#name, __zorb_e)?;),
             false => quote!(#v1::CdrEncode::encode(&self.#name, __zorb_e)?;),
         });
-        let sizes = fields.iter().map(|Field { ty, optional, .. }| match optional {
-            true => quote!(#v1::OPTIONAL_MIN_SIZE),
-            false => quote!(<#ty as #v1::CdrDecode>::MIN_SIZE),
-        });
+        let least = self.struct_least(fields);
         let decode = fields.iter().map(|Field { name, ty, optional, .. }| match optional {
             true => quote!(#name: #v1::decode_optional(__zorb_d)?,),
             false => quote!(#name: <#ty as #v1::CdrDecode>::decode(__zorb_d)?,),
@@ -211,7 +213,7 @@ impl Cx<'_> {
         let unused = fields.is_empty().then(|| quote!(let _ = __zorb_e;));
         let unused_decoder = fields.is_empty().then(|| quote!(let _ = __zorb_d;));
         quote! {
-            impl #v1::CdrEncode for #path {
+            impl #encodes for #path {
                 fn encode(&self, __zorb_e: &mut #v1::Encoder) -> ::core::result::Result<(), #v1::EncodeError> {
                     #unused
                     #(#encode)*
@@ -219,8 +221,8 @@ impl Cx<'_> {
                 }
             }
 
-            impl #v1::CdrDecode for #path {
-                const MIN_SIZE: ::core::primitive::usize = 0 #(+ #sizes)*;
+            impl #decodes for #path {
+                const MIN_SIZE: ::core::primitive::usize = #least;
 
                 fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> ::core::result::Result<Self, #v1::DecodeError> {
                     #unused_decoder
@@ -228,6 +230,22 @@ impl Cx<'_> {
                 }
             }
         }
+    }
+
+    /// The least number of octets, member by member.
+    fn struct_least(&self, fields: &[Field]) -> TokenStream {
+        let v1 = &self.v1;
+        let sizes = fields.iter().map(|Field { ty, optional, .. }| match optional {
+            true => quote!(#v1::OPTIONAL_MIN_SIZE),
+            false => quote!(<#ty as #v1::CdrDecode>::MIN_SIZE),
+        });
+        quote!(0 #(+ #sizes)*)
+    }
+
+    /// The least number of octets of a type that has `FixedLayout`.
+    pub(super) fn fixed_least(&self) -> TokenStream {
+        let v1 = &self.v1;
+        quote!(<Self as #v1::FixedLayout>::LAYOUT.min_size())
     }
 
     /// In one pass, by a layout known at compile time.
@@ -252,7 +270,7 @@ impl Cx<'_> {
                     #(&& ::core::mem::offset_of!(Self, #names) == #offsets)*;
             }
         });
-        let cdr = self.cdr_by_layout(&path);
+        let cdr = self.own_code(def.id).map(|traits| self.cdr_by_layout(&path, &traits));
         quote! {
             impl #v1::FixedLayout for #path {
                 const LAYOUT: #v1::Layout = #v1::Layout::EMPTY #(.then(<#types as #v1::FixedLayout>::LAYOUT))*;
@@ -277,14 +295,16 @@ impl Cx<'_> {
         }
     }
 
-    /// `CdrEncode` and `CdrDecode` of a type that has `FixedLayout`.
-    pub(super) fn cdr_by_layout(&self, path: &TokenStream) -> TokenStream {
+    /// `CdrEncode` and `CdrDecode`, or what stands for them, of a type that has `FixedLayout`.
+    pub(super) fn cdr_by_layout(&self, path: &TokenStream, traits: &Traits) -> TokenStream {
         let v1 = &self.v1;
+        let Traits { encode: encodes, decode: decodes } = traits;
+        let least = self.fixed_least();
         let decoded = |ty: TokenStream| quote!(::core::result::Result<#ty, #v1::DecodeError>);
         let (one, many, array) =
             (decoded(quote!(Self)), decoded(quote!(::std::vec::Vec<Self>)), decoded(quote!([Self; N])));
         quote! {
-            impl #v1::CdrEncode for #path {
+            impl #encodes for #path {
                 #[inline]
                 fn encode(&self, __zorb_e: &mut #v1::Encoder) -> ::core::result::Result<(), #v1::EncodeError> {
                     __zorb_e.put_fixed(self);
@@ -301,8 +321,8 @@ impl Cx<'_> {
                 }
             }
 
-            impl #v1::CdrDecode for #path {
-                const MIN_SIZE: ::core::primitive::usize = <Self as #v1::FixedLayout>::LAYOUT.min_size();
+            impl #decodes for #path {
+                const MIN_SIZE: ::core::primitive::usize = #least;
 
                 #[inline]
                 fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> #one {

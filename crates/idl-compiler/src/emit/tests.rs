@@ -333,6 +333,11 @@ fn options_that_cannot_be_obeyed_are_found() {
         derive: derive.iter().map(|pattern| ((*pattern).to_owned(), path("Eq"))).collect(),
         default_bodies: bodies.iter().map(|pattern| (*pattern).to_owned()).collect(),
         ami: ["*", "Bank::*", "Bank::Account", "Bank::Poor"].map(str::to_owned).to_vec(),
+        interpretive: ["*", "Bank::Poor", "Bank::Account", "Bank::Acc"].map(str::to_owned).to_vec(),
+        adaptive: [("*", 1), ("Bank::Poor", 9), ("Bank::Account", 9), ("*", 0)]
+            .map(|(pattern, uses)| (pattern.to_owned(), uses))
+            .to_vec(),
+        uses: Some("a-b".to_owned()),
         runtime: path("super::zorb"),
         ..Options::default()
     };
@@ -342,10 +347,14 @@ fn options_that_cannot_be_obeyed_are_found() {
         OptionProblem::NoBodies(3),
         OptionProblem::NoBodies(4),
         OptionProblem::NoHandler(3),
+        OptionProblem::NothingInterpreted(3),
+        OptionProblem::NothingAdapts(2),
+        OptionProblem::NoUses(3),
+        OptionProblem::UsesName,
         OptionProblem::RelativeRuntime,
     ];
     assert_eq!(options.check(&model(BANK)), expected);
-    assert_eq!(Options { runtime: path("::zorb"), ..options }.check(&model("interface I { };")).len(), 11);
+    assert_eq!(Options { runtime: path("::zorb"), ..options }.check(&model("interface I { };")).len(), 18);
 }
 
 #[test]

@@ -10,8 +10,8 @@ use super::Cx;
 use super::docs::doc;
 use super::ident::RustName;
 use crate::model::{
-    ConstValue, Def, DefId, DefKind, Docs, Flavour, Member, Primitive, Type, TypeId, Union, Value,
-    ValueModifier, Visibility,
+    ConstValue, Def, DefId, DefKind, Docs, Member, Primitive, Type, TypeId, Union, Value, ValueModifier,
+    Visibility,
 };
 
 impl Cx<'_> {
@@ -78,12 +78,8 @@ impl Cx<'_> {
         let v1 = &self.v1;
         Some(match &def.kind {
             DefKind::Interface(interface) => {
-                let kind = match interface.flavour {
-                    Flavour::Plain => quote!(ObjRef),
-                    Flavour::Abstract => quote!(AbstractInterface),
-                    Flavour::Local => quote!(LocalInterface),
-                };
-                quote!(Opaque(#v1::TcKind::#kind))
+                let kind = self.interface_kind(interface);
+                quote!(Opaque(#kind))
             }
             DefKind::Struct(_) => {
                 let members = self.described(depth, &self.model.all_struct_members(def.id));
@@ -254,7 +250,7 @@ fn basic(primitive: Primitive) -> TokenStream {
 }
 
 /// A label as a number, an `unsigned long long` by its bits.
-fn label_bits(value: &ConstValue) -> TokenStream {
+pub(super) fn label_bits(value: &ConstValue) -> TokenStream {
     let bits = match value {
         ConstValue::Integer(value) => *value as i64,
         ConstValue::Bool(value) => i64::from(*value),
@@ -275,6 +271,7 @@ mod tests {
     use quote::quote;
 
     use crate::emit::external::External;
+    use crate::emit::hybrid::Hybrid;
     use crate::emit::names::Names;
     use crate::emit::{Cx, IncludePolicy, Options};
     use crate::{Compiler, Memory};
@@ -286,7 +283,9 @@ mod tests {
         let model = model.unwrap_or_else(|errors| panic!("{}", errors.render(false)));
         let external = External::new(&model, options);
         let names = Names::new(&model, options, &external, &mut Vec::new());
-        let cx = Cx { model: &model, options, names, external, v1: quote!(v1), methods: HashMap::new() };
+        let hybrid = Hybrid::default();
+        let v1 = quote!(v1);
+        let cx = Cx { model: &model, options, names, external, v1, methods: HashMap::new(), hybrid };
         let def = model.def(model.find(name).expect("a definition"));
         cx.typed(0, def).to_string().replace(' ', "")
     }

@@ -5,6 +5,7 @@ use quote::quote;
 
 use super::Cx;
 use super::docs::doc_and;
+use super::hybrid::Traits;
 use super::types::Use;
 use crate::model::{Case, ConstValue, Def, TypeId, Union};
 
@@ -29,8 +30,10 @@ impl Cx<'_> {
     pub(super) fn union(&self, depth: usize, def: &Def, body: &Union) -> TokenStream {
         let declaration = self.union_declaration(depth, def, body);
         let default = self.union_default(depth, def, body);
-        let cdr = self.union_cdr(depth, def, body);
-        quote!(#declaration #default #cdr)
+        let discriminator = self.union_discriminator(depth, def, body);
+        let cdr = self.own_code(def.id).map(|traits| self.union_cdr(depth, def, body, &traits));
+        let hybrid = self.hybrid(depth, def, &self.union_least(depth, body));
+        quote!(#declaration #default #discriminator #cdr #hybrid)
     }
 
     fn discriminator(&self, depth: usize, ty: TypeId) -> TokenStream {
@@ -118,17 +121,23 @@ impl Cx<'_> {
         }
     }
 
-    fn union_cdr(&self, depth: usize, def: &Def, body: &Union) -> TokenStream {
-        let v1 = &self.v1;
-        let path = self.item(depth, def.id);
-        let disc = self.discriminator(depth, body.discriminator);
+    /// The least number of octets: of the discriminator.
+    fn union_least(&self, depth: usize, body: &Union) -> TokenStream {
+        let (v1, disc) = (&self.v1, self.discriminator(depth, body.discriminator));
+        quote!(<#disc as #v1::CdrDecode>::MIN_SIZE)
+    }
+
+    fn arms(&self, depth: usize, def: &Def, body: &Union) -> Vec<Arms> {
         // The arm that matches every discriminator comes last.
         let mut order: Vec<usize> = (0..body.cases.len()).collect();
         order.sort_by_key(|index| body.cases[*index].is_default);
         let cases = order.into_iter().map(|index| self.case_arms(depth, def, body, index));
-        let arms: Vec<Arms> = cases.chain(self.other_arms(depth, def, body)).collect();
-        let encode = arms.iter().map(|arms| &arms.encode);
-        let decode = arms.iter().map(|arms| &arms.decode);
+        cases.chain(self.other_arms(depth, def, body)).collect()
+    }
+
+    fn union_discriminator(&self, depth: usize, def: &Def, body: &Union) -> TokenStream {
+        let (path, disc) = (self.item(depth, def.id), self.discriminator(depth, body.discriminator));
+        let arms = self.arms(depth, def, body);
         let discriminators = arms.iter().map(|arms| &arms.discriminator);
         quote! {
             impl #path {
@@ -137,15 +146,27 @@ impl Cx<'_> {
                     match self { #(#discriminators)* }
                 }
             }
+        }
+    }
 
-            impl #v1::CdrEncode for #path {
+    fn union_cdr(&self, depth: usize, def: &Def, body: &Union, traits: &Traits) -> TokenStream {
+        let v1 = &self.v1;
+        let Traits { encode: encodes, decode: decodes } = traits;
+        let path = self.item(depth, def.id);
+        let disc = self.discriminator(depth, body.discriminator);
+        let least = self.union_least(depth, body);
+        let arms = self.arms(depth, def, body);
+        let encode = arms.iter().map(|arms| &arms.encode);
+        let decode = arms.iter().map(|arms| &arms.decode);
+        quote! {
+            impl #encodes for #path {
                 fn encode(&self, __zorb_e: &mut #v1::Encoder) -> ::core::result::Result<(), #v1::EncodeError> {
                     match self { #(#encode)* }
                 }
             }
 
-            impl #v1::CdrDecode for #path {
-                const MIN_SIZE: ::core::primitive::usize = <#disc as #v1::CdrDecode>::MIN_SIZE;
+            impl #decodes for #path {
+                const MIN_SIZE: ::core::primitive::usize = #least;
 
                 fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> ::core::result::Result<Self, #v1::DecodeError> {
                     let __zorb_disc = <#disc as #v1::CdrDecode>::decode(__zorb_d)?;

@@ -211,7 +211,8 @@ impl Cursor {
     fn at_annotation(&self) -> bool {
         let Some(rest) = self.rest().strip_prefix("/@") else { return false };
         let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
-        matches!(rest.get(..end), Some("rust_name" | "non_nil" | "zero_copy" | "stream"))
+        const OWN: [&str; 6] = ["rust_name", "non_nil", "zero_copy", "stream", "interpretive", "adaptive"];
+        rest.get(..end).is_some_and(|name| OWN.contains(&name))
     }
 
     fn line_comment(&mut self, start: usize) -> Option<Piece> {

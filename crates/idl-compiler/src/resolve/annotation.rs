@@ -6,8 +6,8 @@ use super::scope::ScopeId;
 use crate::ast::Head;
 use crate::diagnostic::Diagnostic;
 use crate::model::{
-    Annotation, AnnotationValue, Annotations, ConstValue, DefId, DefKind, Direction, Enumerator, Param,
-    Primitive, Type, TypeId, ZeroCopyProblem,
+    Annotation, AnnotationValue, Annotations, ConstValue, DefId, DefKind, Direction, Enumerator, Flavour,
+    Param, Primitive, Type, TypeId, ZeroCopyProblem,
 };
 use crate::source::Span;
 
@@ -67,6 +67,43 @@ impl Resolver<'_> {
         }
     }
 
+    /// `@stream` before an operation says that its result is sent while it is made.
+    fn check_stream_result(&mut self, id: DefId) {
+        let def = self.model.def(id);
+        let (DefKind::Operation(operation), Some(annotation)) = (&def.kind, def.annotations.get("stream"))
+        else {
+            return;
+        };
+        let name = &def.name;
+        let owner = def.parent.and_then(|parent| self.model.interface(parent));
+        let back = operation.params.iter().find(|param| param.direction != Direction::In);
+        let (message, note) = if owner.is_none_or(|interface| interface.flavour != Flavour::Plain) {
+            let what = match owner.map(|interface| interface.flavour) {
+                Some(Flavour::Local) => "a local interface",
+                Some(Flavour::Abstract) => "an abstract interface",
+                _ => "a value type",
+            };
+            (format!("`@stream` in operation `{name}` of {what}"), "its calls need not travel")
+        } else if let Some(ty) = operation.result {
+            if !matches!(self.model.stripped(ty), Type::Sequence { bound: None, .. }) {
+                let ty = self.model.describe(ty);
+                let note = "only a sequence without a bound can be sent while it is made";
+                (format!("`@stream` on a result of type `{ty}`"), note)
+            } else if let Some(param) = back {
+                let note = "what comes behind it could be sent only after all of it";
+                let also = &param.name;
+                (format!("`@stream` on the result of `{name}`, which gives back `{also}` too"), note)
+            } else {
+                return;
+            }
+        } else {
+            let note = "before an operation it stands for the result, before a parameter for that";
+            (format!("`@stream` on `{name}`, which has no result"), note)
+        };
+        let error = Diagnostic::error("bad-annotation", annotation.span, message);
+        self.report(error.note(note));
+    }
+
     /// Elements whose octets are the same wherever they stand, and all of which are values.
     fn may_stream(&self, element: TypeId) -> bool {
         match self.model.stripped(element) {
@@ -117,7 +154,11 @@ impl Resolver<'_> {
         let def = self.model.def(id);
         let annotations = def.annotations.clone();
         match &def.kind {
-            DefKind::Operation(operation) => self.check_non_nil(&annotations, operation.result),
+            DefKind::Operation(operation) => {
+                let result = operation.result;
+                self.check_stream_result(id);
+                self.check_non_nil(&annotations, result);
+            }
             DefKind::Attribute(attribute) => self.check_non_nil(&annotations, Some(attribute.ty)),
             DefKind::Typedef(alias) => self.check_non_nil(&annotations, Some(alias.ty)),
             DefKind::Struct(_) => self.check_zero_copy(id),

@@ -181,8 +181,10 @@ pub(super) const KNOWN: &[Known] = &[
     kept("topic", &[("name", Kind::Text, false), ("platform", Kind::Text, false)], TYPES),
     acted("rust_name", &[("value", Kind::Text, true)], NAMED),
     acted("non_nil", &[], &[Member, Case, State, Param, Operation, Attribute, Typedef]),
-    acted("stream", &[], &[Param]),
+    acted("stream", &[], &[Param, Operation]),
     acted("zero_copy", &[], &[Struct]),
+    acted("interpretive", &[], &[Struct, Exception, Union, Enum, Interface]),
+    acted("adaptive", &[("uses", Kind::Integer, true)], &[Struct, Exception, Union, Enum]),
 ];
 
 impl Place {

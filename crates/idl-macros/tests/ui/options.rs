@@ -26,4 +26,13 @@ idl_macros::idl! {
     struct M { long x; };
 }
 
+// Nothing that is interpreted, no uses, no name; then malformed ones.
+idl_macros::idl! {
+    interpretive("N", "O"), adaptive("N", "O", uses = 3), uses = "a b";
+    interface N { };
+}
+idl_macros::idl!("struct P { long x; };", adaptive("P", uses = 0));
+idl_macros::idl!("struct Q { long x; };", adaptive("Q"), interpretive = "Q", uses = all);
+idl_macros::idl!("struct R { long x; };", adaptive("R", times = 3));
+
 fn main() {}

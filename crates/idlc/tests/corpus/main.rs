@@ -1,7 +1,8 @@
 //! The IDL files of Debian's omniorb-idl: each is understood as omniidl understands it, and becomes Rust without warnings.
 //!
 //! Without the package the tests are skipped, loudly; with `CI=true` that is a failure. They take two minutes of processor
-//! time, on two cores, most of it rustc's: the files become 580,000 lines. Cargo does not compile again what has not changed.
+//! time, most of it rustc's: the files become 370,000 lines, and 580,000 with the largest of them, `CosCollection.idl`, which
+//! rustc gets with `IDL_CORPUS=all` (as in `.ci/full`). Cargo does not compile again what has not changed.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -17,7 +18,7 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use files::{APART, DEFINE, FOLDER, INCOMPLETE, help, incomplete};
+use files::{APART, DEFINE, FOLDER, INCOMPLETE, LARGEST, help, incomplete};
 
 /// All files, or none, which has been told.
 ///
@@ -196,9 +197,12 @@ fn files_that_need_help_are_refused_by_both_without_it() {
 /// Two texts hold all files; a crate is made of each, and rustc looks at both at the same time.
 #[test]
 fn the_generated_rust_has_no_errors_and_no_warnings() {
-    let files = corpus();
+    let mut files = corpus();
     if files.is_empty() {
         return;
+    }
+    if std::env::var_os("IDL_CORPUS").is_none_or(|files| files != "all") {
+        files.retain(|file| file != LARGEST);
     }
     let (apart, together): (Vec<String>, Vec<String>) =
         files.into_iter().partition(|file| APART.contains(&file.as_str()));

@@ -37,9 +37,10 @@ impl Attempts {
         false
     }
 
-    /// Whether a server's exception may be due to a stale forward.
-    pub(super) fn raised(&self, exception: &SystemException) -> bool {
+    /// Whether a server's exception may be due to a stale forward: one that is older than the call, which was forwarded `hops` times.
+    pub(super) fn raised(&self, exception: &SystemException, hops: usize) -> bool {
         self.retry != Retry::Never
+            && hops == 0
             && exception.completed == CompletionStatus::No
             && matches!(
                 exception.kind,

@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use giop_codec::Version;
-use giop_codec::code_set::negotiate;
-use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_codec::cdr::CodeSets;
+use giop_codec::code_set::{CodeSetComponent, CodeSetComponentInfo, CodeSetContext, negotiate};
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{BlockList, ObjectKey};
 use giop_codec::ior::{ComponentTag, IiopProfile, RebindMode, TaggedComponent};
 
 use crate::link::Link;
 use crate::orb::dial;
 use crate::orb::{Endpoint, Lease, Target};
-use crate::reference::{AskedFor, Binding, ObjectRef};
+use crate::reference::{AskedFor, Binding, Demand, ObjectRef};
 
 /// A binding with a connection that nobody else uses.
 pub(crate) struct Alone {
@@ -123,15 +124,18 @@ impl ObjectRef {
         alone: bool,
     ) -> Result<(Arc<Binding>, Found), SystemException> {
         if !alone && let Some(link) = self.orb().way_back(profile)? {
+            self.check_form(Version::V1_2, link.code_sets())?;
             return Ok(self.bind_back(profile, link));
         }
-        let version = profile.version.min(self.orb().config.max_version);
+        let version = self.version_for(profile.version)?;
         let offered = crate::quirks::code_sets_of(profile);
-        let negotiated = negotiate(&self.orb().config.code_sets, offered.as_ref(), version)?;
-        let code_sets = negotiated.sets;
+        let (code_sets, context) = self.negotiated(offered.as_ref(), version)?;
         let mut announce = Vec::new();
-        if offered.is_some() && version >= Version::V1_1 {
-            announce.push(negotiated.context.to_service_context()?);
+        if offered.is_some()
+            && version >= Version::V1_1
+            && let Some(context) = context
+        {
+            announce.push(context.to_service_context()?);
         }
         let blocks = version >= Version::V1_2
             && self.orb().config.deposit
@@ -139,15 +143,16 @@ impl ObjectRef {
         if blocks {
             announce.push(BlockList::empty_context());
         }
-        if !alone && self.orb().offers_ways_back(version) {
-            announce.push(self.orb().offer()?);
-        }
         let target = |endpoint| Target { endpoint, version, code_sets };
         let targets: Vec<Target> = self.orb().ways(profile).into_iter().map(target).collect();
         let found = match alone {
             true => Found::Alone(self.orb().connect_any_alone(&targets, deadline).await?),
             false => Found::Shared(self.orb().connect_any(&targets, deadline).await?),
         };
+        // It may be older than the first object that is called back.
+        if found.link().takes_calls() {
+            announce.push(self.orb().offer()?);
+        }
         let binding = Binding {
             link: Arc::downgrade(found.link()),
             runtime: tokio::runtime::Handle::current().id(),
@@ -162,6 +167,57 @@ impl ObjectRef {
         Ok((Arc::new(binding), found))
     }
 
+    /// The version to call a server in that has those up to the given one.
+    fn version_for(&self, newest: Version) -> Result<Version, SystemException> {
+        let newest = newest.min(self.orb().config.max_version);
+        match self.demand() {
+            Some(demand) if demand.version > newest => Err(unlike(
+                SystemExceptionKind::InvObjref,
+                "the server does not take the GIOP version that the request came in",
+            )),
+            Some(demand) => Ok(demand.version),
+            None => Ok(newest),
+        }
+    }
+
+    /// The code sets to call a server in that offers those, and how it is told.
+    fn negotiated(
+        &self,
+        offered: Option<&CodeSetComponentInfo>,
+        version: Version,
+    ) -> Result<(CodeSets, Option<CodeSetContext>), SystemException> {
+        let Some(Demand { code_sets, .. }) = self.demand() else {
+            let negotiated = negotiate(&self.orb().config.code_sets, offered, version)?;
+            return Ok((negotiated.sets, Some(negotiated.context)));
+        };
+        let context = CodeSetContext::from(code_sets);
+        let own = CodeSetComponentInfo {
+            for_char: CodeSetComponent::new(context.char_data, &[]),
+            for_wchar: CodeSetComponent::new(context.wchar_data, &[]),
+        };
+        match negotiate(&own, offered, version) {
+            Ok(negotiated) if negotiated.sets == code_sets => Ok((code_sets, Some(negotiated.context))),
+            // As the client did that said nothing.
+            _ if code_sets == CodeSets::default_for(version) => Ok((code_sets, None)),
+            _ => Err(no_such_code_sets()),
+        }
+    }
+
+    /// Whether requests may go over a connection of that kind.
+    fn check_form(&self, version: Version, code_sets: CodeSets) -> Result<(), SystemException> {
+        match self.demand() {
+            Some(demand) if demand.code_sets != code_sets => Err(no_such_code_sets()),
+            Some(_) => self.version_for(version).and_then(|taken| match taken == version {
+                true => Ok(()),
+                false => Err(unlike(
+                    SystemExceptionKind::InvObjref,
+                    "the client's connection has another GIOP version than the request came in",
+                )),
+            }),
+            None => Ok(()),
+        }
+    }
+
     /// Calls what no servant of this process stands for yet by messages to the ORB itself: what makes it, finds it, or sends the caller
     /// elsewhere is then the same as for calls from afar.
     #[cold]
@@ -173,8 +229,15 @@ impl ObjectRef {
     ) -> Result<(Arc<Binding>, Found), SystemException> {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return Err(self.nowhere_to_go()) };
         let orb = self.orb();
-        let version = Version::V1_2.min(orb.config.max_version);
-        let code_sets = negotiate(&orb.config.code_sets, Some(&orb.config.code_sets), version)?.sets;
+        let version = self.version_for(Version::V1_2)?;
+        let (code_sets, context) = self.negotiated(Some(&orb.config.code_sets), version)?;
+        let mut announce = Vec::new();
+        if self.demand().is_some()
+            && version >= Version::V1_1
+            && let Some(context) = context
+        {
+            announce.push(context.to_service_context()?);
+        }
         let target = Target { endpoint: Endpoint::Itself, version, code_sets };
         let found = match alone {
             true => Found::Alone(orb.connect_any_alone(&[target], deadline).await?),
@@ -187,7 +250,7 @@ impl ObjectRef {
             profile: IiopProfile::new("", 0, key.clone()),
             key,
             code_sets,
-            announce: Vec::new(),
+            announce,
             blocks: false,
             addressing: AskedFor::default(),
         };
@@ -227,4 +290,29 @@ impl ObjectRef {
         };
         SystemException::new(kind, minor, CompletionStatus::No).because(text)
     }
+}
+
+/// A server does not take a request in the form in which it is there.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Unlike(&'static str);
+
+/// COMPLETED_NO: the request can not be sent in the form in which it is there.
+#[cold]
+pub(crate) fn unlike(kind: SystemExceptionKind, text: &'static str) -> SystemException {
+    SystemException::new(kind, MinorCode::NONE, CompletionStatus::No).with_source(Unlike(text))
+}
+
+#[cold]
+fn no_such_code_sets() -> SystemException {
+    unlike(
+        SystemExceptionKind::CodesetIncompatible,
+        "the server does not take text in the code sets that the request came in",
+    )
+}
+
+/// Whether an exception is of [`unlike`].
+#[cold]
+pub(crate) fn is_unlike(exception: &SystemException) -> bool {
+    std::error::Error::source(exception).is_some_and(|source| source.is::<Unlike>())
 }

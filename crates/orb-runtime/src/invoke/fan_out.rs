@@ -165,7 +165,9 @@ where
                         return Poll::Ready(Some(answer));
                     }
                 }
-                Poll::Ready(None) if self.begun == self.references.len() => return Poll::Ready(None),
+                Poll::Ready(None) if self.end != End::Over && self.begun == self.references.len() => {
+                    return Poll::Ready(None);
+                }
                 Poll::Ready(None) | Poll::Pending => match self.end {
                     End::None if self.running.is_empty() => {}
                     End::None => return Poll::Pending,
@@ -219,7 +221,6 @@ where
                 return answer;
             }
         }
-        self.begun = self.references.len();
         None
     }
 }

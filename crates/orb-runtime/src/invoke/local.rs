@@ -12,7 +12,7 @@ use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKi
 use giop_codec::giop::ObjectKey;
 use tokio::time::Sleep;
 
-use super::Operation;
+use super::{Called, Operation};
 use crate::blocking;
 use crate::orb::OrbCore;
 use crate::poa::core::Gate;
@@ -187,7 +187,7 @@ fn held(operation: &str) -> SystemException {
 }
 
 #[cold]
-fn late(operation: &Operation) -> SystemException {
+fn late(operation: &Called<'_>) -> SystemException {
     SystemException::new(SystemExceptionKind::Timeout, minor::TIMEOUT_REPLY_END, CompletionStatus::Maybe)
         .because(format!("`{}` in this process was not done at the deadline", operation.name))
 }

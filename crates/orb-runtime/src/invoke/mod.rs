@@ -10,6 +10,7 @@ mod outgoing;
 mod sendc;
 mod streamed;
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -26,11 +27,14 @@ use giop_proto::{CallError, Reply};
 
 use attempts::Attempts;
 use bind::Bound;
+pub(crate) use bind::{is_unlike, unlike};
 pub use deferred::{Defer, Deferred};
 pub use fan_out::{Answer, FanOut, fan_out};
 pub(crate) use local::is_there;
 pub use local::{LocalFuture, LocalServant, local};
+pub(crate) use operation::Called;
 pub use operation::Operation;
+pub(crate) use outgoing::padding;
 use outgoing::{Outgoing, address_of};
 pub use sendc::{boxed_array, sendc};
 
@@ -139,7 +143,7 @@ fn with(
 #[inline(always)]
 fn results<R, E: From<SystemException>>(
     target: &ObjectRef,
-    operation: &'static Operation,
+    operation: &Called<'_>,
     reply: Reply,
     decode: impl Fn(&mut Decoder<'_>) -> Result<R, DecodeError>,
     raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>>,
@@ -156,7 +160,7 @@ fn results<R, E: From<SystemException>>(
 #[cold]
 fn user_exception<E: From<SystemException>>(
     body: &mut Decoder<'_>,
-    operation: &Operation,
+    operation: &Called<'_>,
     raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>>,
 ) -> E {
     let id = match body.read_str_ascii() {
@@ -166,18 +170,20 @@ fn user_exception<E: From<SystemException>>(
     match raised(id, body) {
         Some(Ok(exception)) => exception,
         Some(Err(error)) => bad_reply(error, operation).into(),
-        None => SystemException::new(
-            SystemExceptionKind::Unknown,
-            minor::UNKNOWN_USER_EXCEPTION,
-            CompletionStatus::Yes,
-        )
-        .because(format!("`{}` raised {id}, which is not in its raises clause", operation.name))
-        .into(),
+        None => unlisted(operation, id).into(),
     }
 }
 
+/// A user exception that its caller does not know.
 #[cold]
-fn bad_reply(error: DecodeError, operation: &Operation) -> SystemException {
+pub(crate) fn unlisted(operation: &Called<'_>, id: &str) -> SystemException {
+    let (kind, minor) = (SystemExceptionKind::Unknown, minor::UNKNOWN_USER_EXCEPTION);
+    SystemException::new(kind, minor, CompletionStatus::Yes)
+        .because(format!("`{}` raised {id}, which is not in its raises clause", operation.name))
+}
+
+#[cold]
+pub(crate) fn bad_reply(error: DecodeError, operation: &Called<'_>) -> SystemException {
     let exception = error.system(CompletionStatus::Yes);
     SystemException::new(exception.kind, exception.minor, CompletionStatus::Yes)
         .because(format!("the reply of `{}` does not decode: {error}", operation.name))
@@ -191,9 +197,18 @@ fn bad_reply(error: DecodeError, operation: &Operation) -> SystemException {
 ///
 /// # Cancel safety
 /// The message is queued whole or not at all.
-pub async fn send_oneway(
+pub fn send_oneway(
     target: &ObjectRef,
     operation: &'static Operation,
+    encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
+) -> impl Future<Output = Result<(), SystemException>> + Send {
+    send_without_reply(target, operation, encode)
+}
+
+/// As [`send_oneway`], of any operation.
+pub(crate) async fn send_without_reply(
+    target: &ObjectRef,
+    operation: &Called<'_>,
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
 ) -> Result<(), SystemException> {
     match target.options().scope {
@@ -214,7 +229,7 @@ pub async fn send_oneway(
 
 async fn queue(
     target: &ObjectRef,
-    operation: &'static Operation,
+    operation: &Called<'_>,
     encode: Arguments<'_>,
 ) -> Result<(), SystemException> {
     let mut attempts = Attempts::new(target);
@@ -265,7 +280,7 @@ async fn queue(
 /// executed is sent again.
 pub(crate) async fn transact(
     target: &ObjectRef,
-    operation: &'static Operation,
+    operation: &Called<'_>,
     response: ResponseFlags,
     encode: Arguments<'_>,
 ) -> Result<Reply, SystemException> {
@@ -328,7 +343,7 @@ pub(crate) async fn transact(
             ReplyStatus::NoException | ReplyStatus::UserException => return Ok(reply),
             ReplyStatus::SystemException => {
                 let raised = system_exception(&reply, operation);
-                if attempts.raised(&raised) && target.go_home() {
+                if attempts.raised(&raised, hops) && target.go_home() {
                     continue;
                 }
                 return Err(raised_by(raised, operation, &link));
@@ -435,7 +450,7 @@ fn no_rebind(text: &str) -> SystemException {
 
 /// The system exception in a reply.
 #[cold]
-fn system_exception(reply: &Reply, operation: &Operation) -> SystemException {
+fn system_exception(reply: &Reply, operation: &Called<'_>) -> SystemException {
     SystemException::decode(&mut reply.body()).unwrap_or_else(|error| bad_reply(error, operation))
 }
 
@@ -443,7 +458,7 @@ fn follow(
     target: &ObjectRef,
     body: &mut Decoder<'_>,
     hops: usize,
-    operation: &Operation,
+    operation: &Called<'_>,
     anew: bool,
 ) -> Result<(), SystemException> {
     if !anew && target.options().rebind != RebindMode::Transparent {
@@ -482,10 +497,10 @@ pub(crate) fn deadline(target: &ObjectRef, now: Instant) -> Option<Instant> {
 }
 
 #[cold]
-fn failed(error: CallError, operation: &Operation, link: &Link) -> SystemException {
+fn failed(error: CallError, operation: &Called<'_>, link: &Link) -> SystemException {
     let exception = error.into_system_exception();
     SystemException::new(exception.kind, exception.minor, exception.completed).with_source(Failed {
-        operation: operation.name,
+        operation: operation.name.into(),
         peer: link.peer().to_string(),
         source: error,
     })
@@ -493,7 +508,7 @@ fn failed(error: CallError, operation: &Operation, link: &Link) -> SystemExcepti
 
 /// Says who raised an exception that came in a reply, unless it has a cause of its own already.
 #[cold]
-fn raised_by(exception: SystemException, operation: &Operation, link: &Link) -> SystemException {
+fn raised_by(exception: SystemException, operation: &Called<'_>, link: &Link) -> SystemException {
     if std::error::Error::source(&exception).is_some() {
         return exception;
     }
@@ -509,7 +524,7 @@ pub(crate) fn transient(text: String) -> SystemException {
 #[derive(Debug, thiserror::Error)]
 #[error("`{operation}` at {peer}")]
 struct Failed {
-    operation: &'static str,
+    operation: Box<str>,
     peer: String,
     source: CallError,
 }

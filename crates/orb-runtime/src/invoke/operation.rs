@@ -2,32 +2,58 @@
 
 use std::borrow::Cow;
 
+use giop_codec::ByteOrder;
 use giop_codec::ior::{ComponentTag, IiopProfile, TaggedComponent};
 use giop_proto::{CallError, Sent};
 
 use crate::serve::Interface;
 
 /// An operation as stubs name it: made once, in a static.
+pub type Operation = Called<'static>;
+
+/// An operation that is called.
 #[derive(Debug)]
-pub struct Operation {
-    pub(super) name: &'static str,
+pub struct Called<'n> {
+    pub(super) name: &'n str,
     pub(super) oneway: bool,
     pub(super) streamed: bool,
+    /// It is not in a static, so its address says nothing.
+    passing: bool,
+    /// How its arguments are encoded already, if they are: byte order, and their start modulo 8.
+    pub(super) body: Option<(ByteOrder, usize)>,
     /// Which of the operations of an interface it is.
     place: Option<(&'static Interface, u32)>,
+}
+
+impl<'n> Called<'n> {
+    /// One whose name is known for this call only.
+    pub(crate) const fn passing(name: &'n str, oneway: bool) -> Self {
+        Self { name, oneway, streamed: false, passing: true, body: None, place: None }
+    }
+
+    /// The same with arguments that are octets in that order, to begin at that place modulo 8.
+    pub(crate) const fn with_body(self, order: ByteOrder, phase: usize) -> Self {
+        Self { body: Some((order, phase)), ..self }
+    }
+
+    /// What an operation in a static is told by from all others.
+    #[inline]
+    pub(super) fn address(&self) -> Option<usize> {
+        (!self.passing).then(|| std::ptr::from_ref(self).addr())
+    }
 }
 
 impl Operation {
     /// One with a reply.
     #[must_use]
     pub const fn twoway(name: &'static str) -> Self {
-        Self { name, oneway: false, streamed: false, place: None }
+        Self { name, oneway: false, streamed: false, passing: false, body: None, place: None }
     }
 
     /// One without.
     #[must_use]
     pub const fn oneway(name: &'static str) -> Self {
-        Self { name, oneway: true, streamed: false, place: None }
+        Self { name, oneway: true, streamed: false, passing: false, body: None, place: None }
     }
 
     /// The same, with a `@stream` argument.
@@ -42,9 +68,23 @@ impl Operation {
         Self { place: Some((interface, index)), ..self }
     }
 
+    /// Its name on the wire.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Whether it was declared `oneway`.
+    #[must_use]
+    pub const fn is_oneway(&self) -> bool {
+        self.oneway
+    }
+}
+
+impl Called<'_> {
     /// What a request to that server says: the operation's name, or its number where the server wants numbers.
     #[inline]
-    pub(super) fn written(&self, profile: &IiopProfile) -> Cow<'static, str> {
+    pub(super) fn written(&self, profile: &IiopProfile) -> Cow<'_, str> {
         match profile.component(ComponentTag::ZORB_OPERATIONS) {
             Some(component) if !self.streamed => self.number(component),
             _ => Cow::Borrowed(self.name),
@@ -52,7 +92,7 @@ impl Operation {
     }
 
     #[cold]
-    fn number(&self, component: &TaggedComponent) -> Cow<'static, str> {
+    fn number(&self, component: &TaggedComponent) -> Cow<'_, str> {
         let number = self.place.zip(component.as_zorb_operations());
         let number = number.and_then(|((interface, index), numbers)| interface.number(&numbers, index));
         number.map_or(Cow::Borrowed(self.name), |number| Cow::Owned(number.to_string()))
@@ -65,17 +105,5 @@ impl Operation {
             Sent::Partly if self.streamed => CallError { sent: Sent::Whole, ..error },
             _ => error,
         }
-    }
-
-    /// Its name on the wire.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// Whether it was declared `oneway`.
-    #[must_use]
-    pub const fn is_oneway(&self) -> bool {
-        self.oneway
     }
 }

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use giop_codec::EncodeError;
+use bytes::Bytes;
 use giop_codec::cdr::{Encoder, Mark};
 use giop_codec::giop::{
-    AddressingDisposition, MessageHeader, MessageType, RequestHeader, ResponseFlags, ServiceContext,
-    ServiceContexts, TargetAddress, TargetReference, announce_blocks, announce_message, begin_body,
-    finish_message, put_message_header,
+    AddressingDisposition, ContextId, MessageHeader, MessageType, RequestHeader, ResponseFlags,
+    ServiceContext, ServiceContexts, TargetAddress, TargetReference, announce_blocks, announce_message,
+    begin_body, finish_message, put_message_header,
 };
 use giop_codec::ior::{IiopProfile, Ior, TaggedProfile};
+use giop_codec::{EncodeError, Version};
 
-use super::{Arguments, Operation};
+use super::{Arguments, Called};
 use crate::link::{Flow, Link, Plain, Started};
 use crate::reference::{Binding, ObjectRef};
 use crate::source::Unit;
@@ -23,7 +24,7 @@ pub(super) struct Outgoing<'a> {
     link: &'a Link,
     /// What tells the server the code sets and more, if it does not know them.
     announce: &'a [ServiceContext],
-    operation: &'static Operation,
+    operation: &'a Called<'a>,
     response: ResponseFlags,
     addressing: Option<AddressingDisposition>,
     /// How many octets of a last argument follow what is encoded, and what they are of.
@@ -36,7 +37,7 @@ impl<'a> Outgoing<'a> {
         target: &'a ObjectRef,
         binding: &'a Arc<Binding>,
         link: &'a Link,
-        operation: &'static Operation,
+        operation: &'a Called<'a>,
         response: ResponseFlags,
         addressing: Option<AddressingDisposition>,
     ) -> Self {
@@ -56,7 +57,10 @@ impl<'a> Outgoing<'a> {
             && self.addressing.is_none()
             && self.target.options().contexts.is_empty();
         let Self { binding, operation, response, .. } = *self;
-        plain.then_some(Plain { binding, operation, response })
+        if !plain {
+            return None;
+        }
+        operation.address().map(|operation| Plain { binding, operation, response })
     }
 
     /// Encodes the whole message: one pass over the arguments, into one buffer and its shared chunks. Where they have a long run of
@@ -123,8 +127,12 @@ impl<'a> Outgoing<'a> {
     fn encode_header(&self, started: &mut Started) -> Result<(), EncodeError> {
         let Self { target, binding, operation, response, .. } = *self;
         let e = &mut started.encoder;
+        if let Some((order, _)) = operation.body {
+            e.reset(order, binding.version);
+        }
         e.set_code_sets(binding.code_sets);
         put_message_header(e, MessageType::Request);
+        let begun = e.mark();
         let own = &target.options().contexts;
         let joined: Vec<ServiceContext>;
         let contexts = match (self.announce, own.is_empty()) {
@@ -136,14 +144,22 @@ impl<'a> Outgoing<'a> {
             }
         };
         let address = address_of(target, binding, self.addressing)?;
-        RequestHeader {
+        let header = RequestHeader {
             request_id: started.id,
             response,
             target: address,
             operation: &operation.written(&binding.profile),
             contexts,
+        };
+        header.encode(e)?;
+        if let Some((_, phase)) = operation.body
+            && binding.version < Version::V1_2
+            && e.position() % 8 != phase
+        {
+            e.rewind(begun);
+            let contexts: Vec<ServiceContext> = contexts.to_vec().into_iter().chain([padding()]).collect();
+            RequestHeader { contexts: ServiceContexts::from(&*contexts), ..header }.encode(e)?;
         }
-        .encode(e)?;
         if self.payload.is_none()
             && let Some(plain) = self.plain()
         {
@@ -151,6 +167,11 @@ impl<'a> Outgoing<'a> {
         }
         Ok(())
     }
+}
+
+/// A context that moves what stands behind it by half of what the largest values are aligned to.
+pub(crate) fn padding() -> ServiceContext {
+    ServiceContext { id: ContextId::ZORB_PADDING, data: Bytes::from_static(&[0; 4]) }
 }
 
 /// The address in the form that the server asked for.

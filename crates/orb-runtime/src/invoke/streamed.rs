@@ -16,7 +16,7 @@ use super::attempts::Attempts;
 use super::bind::Alone;
 use super::outgoing::Outgoing;
 use super::{
-    Arguments, Operation, ask, bad_reply, deadline, failed, follow, raised_by, system_exception, transient,
+    Arguments, Called, ask, bad_reply, deadline, failed, follow, raised_by, system_exception, transient,
 };
 use crate::link::{Fed, Link, Started, now, poll_deadline};
 use crate::reference::{ObjectRef, SyncScope};
@@ -26,7 +26,7 @@ use crate::trace::{self, Way};
 /// As `transact`, over a connection of its own.
 pub(super) async fn transact(
     target: &ObjectRef,
-    operation: &'static Operation,
+    operation: &Called<'_>,
     response: ResponseFlags,
     encode: Arguments<'_>,
     mut payload: Payload,
@@ -51,7 +51,7 @@ pub(super) async fn transact(
                     }
                     Some(LocateStatus::UnknownObject) => {
                         let exception = unknown_object(operation, link);
-                        if attempts.raised(&exception) && target.go_home() {
+                        if attempts.raised(&exception, hops) && target.go_home() {
                             continue;
                         }
                         return Err(exception);
@@ -121,7 +121,7 @@ pub(super) async fn transact(
             ReplyStatus::UserException => return Ok(reply),
             ReplyStatus::SystemException => {
                 let raised = system_exception(&reply, operation);
-                if attempts.raised(&raised) && target.go_home() {
+                if attempts.raised(&raised, hops) && target.go_home() {
                     if payload.rewind() {
                         continue;
                     }
@@ -158,7 +158,7 @@ pub(super) async fn transact(
 /// As `send_oneway`, over a connection of its own. It is with the operating system when the future is done.
 pub(super) async fn send_oneway(
     target: &ObjectRef,
-    operation: &'static Operation,
+    operation: &Called<'_>,
     encode: Arguments<'_>,
     mut payload: Payload,
 ) -> Result<(), SystemException> {
@@ -217,7 +217,7 @@ fn encode_start(
     started: &mut Started,
     link: &Link,
     encode: Arguments<'_>,
-    operation: &Operation,
+    operation: &Called<'_>,
     payload: &Payload,
 ) -> Result<(), SystemException> {
     if let Err(error) = request.encode(started, encode) {
@@ -276,7 +276,7 @@ async fn finish(
 
 /// What the server would answer when it has the whole payload.
 #[cold]
-fn unknown_object(operation: &Operation, link: &Link) -> SystemException {
+fn unknown_object(operation: &Called<'_>, link: &Link) -> SystemException {
     let (minor, completed) = (minor::OBJECT_NOT_EXIST_NO_OBJECT, CompletionStatus::No);
     SystemException::new(SystemExceptionKind::ObjectNotExist, minor, completed).because(format!(
         "{} does not know the object, as it said before `{}` was sent",
@@ -302,7 +302,7 @@ fn transient_bare() -> SystemException {
 fn stopped(
     judged: CallError,
     error: CallError,
-    operation: &Operation,
+    operation: &Called<'_>,
     link: &Link,
     payload: &Payload,
 ) -> SystemException {
@@ -322,7 +322,7 @@ fn stopped(
 #[cold]
 fn not_repeated(
     exception: SystemException,
-    operation: &Operation,
+    operation: &Called<'_>,
     link: &Link,
     payload: &Payload,
     why: String,
@@ -337,7 +337,7 @@ fn not_repeated(
 }
 
 #[cold]
-fn late(operation: &Operation, link: &Link, payload: &Payload) -> SystemException {
+fn late(operation: &Called<'_>, link: &Link, payload: &Payload) -> SystemException {
     let (minor, completed) = (minor::TIMEOUT_REQUEST_END, CompletionStatus::Maybe);
     SystemException::new(SystemExceptionKind::Timeout, minor, completed).because(format!(
         "`{}` at {}: the deadline passed with {} of the {} octets of its source read",

@@ -13,13 +13,23 @@ use crate::poa::Refusal;
 use crate::poa::core::{Gate, PoaCore};
 use crate::poa::manager::Held;
 use crate::serve::adapter::Located;
-use crate::serve::demux;
+use crate::serve::demux::{self, PathDemux};
 use crate::serve::request::{Outcome, ReplyTo};
 use crate::serve::running::{Running, Shut};
 use crate::serve::waiting::Until;
 use crate::trace::{self, Way};
 
 impl Driver {
+    /// A request has come: it goes into the wire log, whenever it starts.
+    #[inline]
+    pub(super) fn note(&self, incoming: &IncomingRequest) {
+        if trace::wire_enabled() {
+            let octets = incoming.message();
+            let operation = demux::shown(&self.orb, incoming.key(), incoming.operation());
+            trace::wire(Way::In, self.link.peer(), operation, octets, octets.len());
+        }
+    }
+
     /// Starts a request. Called without the lock: a servant's code runs here.
     pub(super) fn serve(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) -> Option<Outcome> {
         if incoming.announces() {
@@ -31,13 +41,8 @@ impl Driver {
             self.put_off(incoming, Until::Accepting);
             return None;
         }
-        if trace::wire_enabled() {
-            let octets = incoming.message();
-            let operation = demux::shown(&self.orb, incoming.key(), incoming.operation());
-            trace::wire(Way::In, self.link.peer(), operation, octets, octets.len());
-        }
         let sets = Some(incoming.code_sets());
-        self.find(incoming.key());
+        self.find(&incoming);
         let Some(entry) = &self.last else { return self.absent(cx, incoming) };
         if let Some(waiting) = &self.waiting {
             let poa = Arc::clone(&entry.poa);
@@ -208,11 +213,26 @@ impl Driver {
 
     /// Makes the object of that key the last one. Most requests are for the object of the one before.
     #[inline]
-    fn find(&mut self, key: &[u8]) {
+    fn find(&mut self, incoming: &IncomingRequest) {
+        if self.orb.config.demux.path == PathDemux::DeLayered {
+            return self.find_together(incoming);
+        }
+        let key = incoming.key();
         let again = self.last.as_ref().is_some_and(|last| last.is_at(key) && !last.is_gone());
         if !again {
             self.last = self.orb.adapter().find(key);
         }
+    }
+
+    /// The same by key and operation in one look-up.
+    #[cold]
+    fn find_together(&mut self, incoming: &IncomingRequest) {
+        let adapter = self.orb.adapter();
+        let found = adapter.find_together(incoming.key(), incoming.operation_octets());
+        (self.last, self.running.number) = match found {
+            Some((entry, number)) => (Some(entry), Some(number)),
+            None => (adapter.find(incoming.key()), None),
+        };
     }
 
     /// The caller gave up. Says whether the request is dropped, because it had not started.

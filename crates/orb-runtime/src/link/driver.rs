@@ -8,12 +8,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use giop_codec::ByteOrder;
+use giop_codec::cdr::CdrEncode as _;
 use giop_codec::giop::{LocateReplyHeader, LocateStatus, MessageType, finish_message, put_message_header};
 use giop_proto::{CloseReason, Event, IncomingLocate, IncomingRequest, ServeToken};
 use tokio::time::Sleep;
 
 use super::{Link, State, TAKEOVER, now};
 use crate::orb::OrbCore;
+use crate::poa::ForwardRequest;
 use crate::serve::Request;
 use crate::serve::entry::Entry;
 use crate::serve::request::Outcome;
@@ -103,13 +105,24 @@ impl Driver {
     }
 
     fn locate(&mut self, locate: &IncomingLocate) {
-        let here = self.orb.may_be_here(locate.key());
-        let status = if here { LocateStatus::ObjectHere } else { LocateStatus::UnknownObject };
+        let entry = self.orb.adapter().find(locate.key());
+        let forward = entry.as_ref().and_then(|entry| entry.skeleton.elsewhere());
         let mut encoder = self.running.encoder();
-        encoder.reset(ByteOrder::NATIVE, locate.version());
-        let size_at = put_message_header(&mut encoder, MessageType::LocateReply);
-        let header = LocateReplyHeader { request_id: locate.id(), status };
-        if header.encode(&mut encoder).and_then(|()| finish_message(&mut encoder, size_at)).is_ok() {
+        let mut put = |status, forward: Option<&ForwardRequest>| {
+            encoder.reset(ByteOrder::NATIVE, locate.version());
+            let size_at = put_message_header(&mut encoder, MessageType::LocateReply);
+            LocateReplyHeader { request_id: locate.id(), status }.encode(&mut encoder)?;
+            forward.map_or(Ok(()), |forward| forward.to.encode(&mut encoder))?;
+            finish_message(&mut encoder, size_at)
+        };
+        let written = match forward {
+            // What has no form for others has a request end with an exception, which tells more than a status.
+            Some(to) => put(LocateStatus::forward(to.permanent, locate.version()), forward)
+                .or_else(|_| put(LocateStatus::ObjectHere, None)),
+            None if self.orb.may_be_here(locate.key()) => put(LocateStatus::ObjectHere, None),
+            None => put(LocateStatus::UnknownObject, None),
+        };
+        if written.is_ok() {
             self.link.lock().machine.send_locate_reply(&mut encoder);
         }
         self.running.keep_encoder(encoder);
@@ -139,6 +152,7 @@ impl Driver {
             state.stalled = false;
             let mut event = state.machine.poll_event();
             if let Some(Event::Request(incoming)) = event {
+                self.note(&incoming);
                 if !state.machine.has_more_input() {
                     served += 1;
                     drop(state);
@@ -155,7 +169,10 @@ impl Driver {
                         break None;
                     }
                     match state.machine.poll_event() {
-                        Some(Event::Request(incoming)) => self.together.push_back(incoming),
+                        Some(Event::Request(incoming)) => {
+                            self.note(&incoming);
+                            self.together.push_back(incoming);
+                        }
                         Some(Event::Cancelled(token)) => {
                             if self.cancel(token) {
                                 state.machine.finish_request(token);
@@ -175,7 +192,10 @@ impl Driver {
             match event {
                 None => break,
                 // The loop above takes them all.
-                Some(Event::Request(incoming)) => self.together.push_back(incoming),
+                Some(Event::Request(incoming)) => {
+                    self.note(&incoming);
+                    self.together.push_back(incoming);
+                }
                 Some(Event::Locate(locate)) => {
                     drop(state);
                     self.locate(&locate);

@@ -9,7 +9,6 @@ use giop_codec::Version;
 use giop_codec::cdr::Encoder;
 use giop_codec::giop::{RequestId, ResponseFlags};
 
-use crate::invoke::Operation;
 use crate::reference::Binding;
 
 /// Headers kept for one connection.
@@ -25,7 +24,8 @@ const ID_AT: usize = 12;
 #[derive(Clone, Copy)]
 pub(crate) struct Plain<'a> {
     pub(crate) binding: &'a Arc<Binding>,
-    pub(crate) operation: &'static Operation,
+    /// The address of the static that it stands in.
+    pub(crate) operation: usize,
     pub(crate) response: ResponseFlags,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Headers {
 
 struct Kept {
     binding: Arc<Binding>,
-    operation: &'static Operation,
+    operation: usize,
     response: ResponseFlags,
     octets: Vec<u8>,
 }
@@ -49,7 +49,7 @@ impl Headers {
     #[inline]
     pub(super) fn start(&self, plain: Plain<'_>, id: RequestId, e: &mut Encoder) -> bool {
         let known = self.kept.iter().find(|kept| {
-            std::ptr::eq(kept.operation, plain.operation)
+            kept.operation == plain.operation
                 && Arc::ptr_eq(&kept.binding, plain.binding)
                 && kept.response == plain.response
         });

@@ -13,6 +13,7 @@ mod admission;
 mod call;
 mod driver;
 mod flow;
+mod growing;
 mod headers;
 mod in_place;
 mod payload;
@@ -193,6 +194,16 @@ impl Link {
         self.lock().machine.set_code_sets(code_sets);
     }
 
+    /// Whether the peer may call objects of this ORB over it.
+    pub(crate) fn takes_calls(&self) -> bool {
+        self.lock().machine.accepts_requests()
+    }
+
+    /// Lets the connection be idle for so long.
+    pub(crate) fn set_idle_timeout(&self, timeout: Duration) {
+        self.lock().machine.set_idle_timeout(timeout);
+    }
+
     /// The other end.
     pub(crate) fn peer(&self) -> &Peer {
         &self.peer
@@ -318,11 +329,8 @@ impl Link {
                 }
             };
             state.writing = false;
-            if state.machine.backlog() < BACKLOG {
-                state.wake_room();
-                if state.stalled {
-                    state.wake_driver();
-                }
+            if state.wrote() && state.stalled {
+                state.wake_driver();
             }
             return (state, progress);
         }
@@ -374,6 +382,16 @@ impl State {
         if self.stream.is_some() && self.machine.has_chunk() {
             self.stream.take().into_iter().for_each(Waker::wake);
         }
+    }
+
+    /// Something was written: wakes who waits for that. Says whether the queue has room for any message.
+    #[inline]
+    fn wrote(&mut self) -> bool {
+        let room = self.machine.backlog() < BACKLOG;
+        if room || self.machine.has_growing_replies() {
+            self.wake_room();
+        }
+        room
     }
 
     fn wake_room(&mut self) {

@@ -83,9 +83,7 @@ impl Link {
             if state.machine.backlog() >= AHEAD {
                 (state, _) = self.flush(state);
                 if state.machine.backlog() >= AHEAD {
-                    if !state.room.iter().any(|waker| waker.will_wake(cx.waker())) {
-                        state.room.push(cx.waker().clone());
-                    }
+                    state.await_room(cx);
                     return Poll::Pending;
                 }
             }

@@ -12,7 +12,7 @@ use std::task::{Context, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use super::{BACKLOG, LOW_WATER, Link, State, TRICKLE, now};
+use super::{LOW_WATER, Link, State, TRICKLE, now};
 use crate::transport::RingRead;
 use crate::transport::uring::UringSocket;
 
@@ -197,9 +197,7 @@ fn take_written(ring: &UringSocket, state: &mut State) {
             state.machine.handle_write_error(&error, now);
         }
         state.writing = false;
-        if state.machine.backlog() < BACKLOG {
-            state.wake_room();
-        }
+        state.wrote();
     }
 }
 

@@ -89,7 +89,7 @@ impl OrbCore {
             return;
         };
         let thread = self.sockets.threads().and_then(IoThreads::in_turn);
-        let ready = if address.is_some() { stream.set_nodelay(true) } else { Ok(()) };
+        let ready = if address.is_some() { self.prepare(&stream) } else { Ok(()) };
         let socket = ready.and_then(|()| self.sockets.wrap(stream, &self.pool, thread));
         let socket = match socket {
             Ok(socket) => socket,
@@ -100,6 +100,12 @@ impl OrbCore {
         };
         let link = Link::new(socket, peer, self.link_config(Role::Server), &self.config);
         self.drive(&link, seat);
+    }
+
+    /// Sets the options of an accepted socket.
+    fn prepare(&self, stream: &TcpStream) -> std::io::Result<()> {
+        stream.set_nodelay(true)?;
+        if self.takes_ways_back() { self.keep_alive(stream) } else { Ok(()) }
     }
 
     /// The machine's configuration for connections of this ORB.

@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
+use giop_codec::giop::ObjectKey;
+
 use super::{Orb, OrbCore};
+use crate::poa::ForwardRequest;
 use crate::reference::{ObjectRef, Reference};
 use crate::serve::adapter::KeyRefused;
-use crate::serve::entry::RunMode;
+use crate::serve::elsewhere::Elsewhere;
+use crate::serve::entry::{Entry, RunMode};
 use crate::serve::{Servant, Serves, Skeleton};
 
 /// Why a servant could not be activated.
@@ -57,6 +61,23 @@ impl Orb {
         R: Serves<S>,
     {
         self.activation().named(name).activate(servant)
+    }
+
+    /// Has a plain key lead to an object elsewhere, of another process perhaps: who calls `corbaloc::HOST:PORT/NAME` goes on there, and who asks
+    /// by a LocateRequest is told so. Gives the reference of that name, which [`deactivate`](Self::deactivate) ends.
+    ///
+    /// # Errors
+    /// As [`activate_named`](Self::activate_named).
+    ///
+    /// Source clause: "Object Location" (`LOCATION_FORWARD`, `OBJECT_FORWARD`).
+    pub fn forward_named(
+        &self,
+        name: impl AsRef<[u8]>,
+        forward: ForwardRequest,
+    ) -> Result<ObjectRef, ActivateError> {
+        let type_id = forward.to.ior().type_id.clone();
+        let entry = self.activation().named(name).enter(Arc::new(Elsewhere(forward)))?;
+        Ok(ObjectRef::of_key(&self.core, &type_id, ObjectKey::from(entry.key()), Some(entry)))
     }
 
     /// Activates with options.
@@ -133,22 +154,25 @@ impl Activation {
     }
 
     fn activate_skeleton(self, skeleton: Arc<dyn Skeleton>) -> Result<ObjectRef, ActivateError> {
+        let core = Arc::clone(&self.core);
+        let entry = self.enter(skeleton)?;
+        Ok(ObjectRef::local(&core, &entry, entry.key()))
+    }
+
+    fn enter(self, skeleton: Arc<dyn Skeleton>) -> Result<Arc<Entry>, ActivateError> {
         if self.core.is_closing() {
             return Err(ActivateError::Closed);
         }
-        let entry = match &self.name {
-            Some(name) => {
-                self.core.adapter().activate_named(name, skeleton, self.mode).map_err(|refused| {
-                    let name = String::from_utf8_lossy(name).into_owned();
-                    match refused {
-                        KeyRefused::InUse => ActivateError::KeyInUse(name),
-                        KeyRefused::Reserved => ActivateError::ReservedKey(name),
-                    }
-                })?
-            }
-            None if self.core.adapter().root().is_destroyed() => return Err(ActivateError::Destroyed),
-            None => self.core.adapter().activate(self.core.adapter().root(), skeleton, self.mode),
-        };
-        Ok(ObjectRef::local(&self.core, &entry, entry.key()))
+        match &self.name {
+            Some(name) => self.core.adapter().activate_named(name, skeleton, self.mode).map_err(|refused| {
+                let name = String::from_utf8_lossy(name).into_owned();
+                match refused {
+                    KeyRefused::InUse => ActivateError::KeyInUse(name),
+                    KeyRefused::Reserved => ActivateError::ReservedKey(name),
+                }
+            }),
+            None if self.core.adapter().root().is_destroyed() => Err(ActivateError::Destroyed),
+            None => Ok(self.core.adapter().activate(self.core.adapter().root(), skeleton, self.mode)),
+        }
     }
 }

@@ -308,7 +308,8 @@ impl OrbBuilder {
     }
 
     /// Sends GIOP 1.2 requests and replies that are larger than this in fragments of so many octets, message headers included (rounded
-    /// down to a multiple of 8, at least 24). Default: every message leaves whole, which is faster.
+    /// down to a multiple of 8, at least 24). Default: every message leaves whole, which is faster, but `@stream` results that are made
+    /// while they leave: in fragments of 64 KiB, or of so many octets if that is less.
     ///
     /// Between the fragments of a large message others leave: small calls of the same connection do not wait behind it. 64 KiB and more
     /// cost little. Oneways may not be overtaken, so nothing leaves between theirs. Calls whose last argument is read from a source
@@ -325,8 +326,9 @@ impl OrbBuilder {
     /// all the same then, with an address that leads nowhere but to such servers.
     ///
     /// The server decides whether it does so: zorb's by [`call_back_over`](Self::call_back_over), omniORB's and JacORB's by their
-    /// policies and options. One that does may call any object of this ORB whose key it knows. Connections stay open when idle, as far as
-    /// it depends on this side; callbacks end with the connection, until something is called again.
+    /// policies and options. One that does may call any object of this ORB whose key it knows. Connections stay open when idle, unless
+    /// [`Limits::idle_timeout`] is set, as far as it depends on this side; callbacks end with the connection, until something is
+    /// called again.
     ///
     /// Replies are read by the connection's task, not by the caller: calls take a little longer.
     #[doc(alias = "BiDirPolicy")]
@@ -342,6 +344,9 @@ impl OrbBuilder {
     /// A client can name any address, also that of somebody else, and gets the calls that are meant for objects there: allow what the
     /// client is known to own, or all where clients are trusted. An address that one open connection leads to is not given to another.
     ///
+    /// Such a connection stays open however quiet it is, unless [`Limits::idle_timeout`] is set; whether the client's machine is still there
+    /// is asked for once a minute by the system (TCP keepalive).
+    ///
     /// Once the connection is gone, calls to such objects are TRANSIENT until the client comes back and offers again. Calls whose last
     /// argument is read from a source (`@stream`) need a connection of their own and do not go back.
     #[doc(alias = "BiDirPolicy")]
@@ -350,11 +355,14 @@ impl OrbBuilder {
         self
     }
 
-    /// How requests find their operations: there to compare the ways, since none is as fast as the default.
+    /// How requests find their POAs, objects and operations: there to compare the ways, since none is as fast as the default. Object keys of
+    /// persistent objects are the same with all of them.
     ///
     /// ```
-    /// # use orb_runtime::{Demux, OperationDemux, Orb};
-    /// let builder = Orb::builder().demux(Demux::new().operations(OperationDemux::Numeric));
+    /// # use orb_runtime::{Demux, ObjectDemux, OperationDemux, Orb, PathDemux};
+    /// let numbers = Orb::builder().demux(Demux::new().operations(OperationDemux::Numeric));
+    /// let classical = Demux::new().path(PathDemux::Layered).objects(ObjectDemux::Hash);
+    /// let builder = Orb::builder().demux(classical.operations(OperationDemux::Sorted));
     /// ```
     pub fn demux(mut self, demux: Demux) -> Self {
         self.parts.config.demux = demux;
@@ -538,9 +546,9 @@ impl Parts {
         }
         Arc::new(OrbCore {
             sockets: Sockets::new(self.config.transport),
+            adapter: Arc::new(Adapter::new(boot, self.blocking_threads, self.config.demux)),
             config: self.config,
             connections: Connections::default(),
-            adapter: Arc::new(Adapter::new(boot, self.blocking_threads)),
             pool: Arc::new(BufferPool::new(self.pool)),
             endpoints,
             links: Mutex::default(),
@@ -553,6 +561,7 @@ impl Parts {
             closing: AtomicBool::new(false),
             closed: Notify::new(),
             failed_oneways: AtomicU64::new(0),
+            known: Default::default(),
             #[cfg(feature = "metrics")]
             metrics: Default::default(),
             guard: Mutex::new(Weak::new()),

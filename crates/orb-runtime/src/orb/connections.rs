@@ -44,7 +44,10 @@ struct Entered {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        if let (Some(core), Some(cell)) = (self.core.upgrade(), self.cell.upgrade()) {
+        // Who gave up dialling leaves the entry to others who wait for it.
+        if let (Some(core), Some(cell)) = (self.core.upgrade(), self.cell.upgrade())
+            && cell.get().is_some()
+        {
             core.connections.forget(&self.key, &cell);
         }
     }
@@ -62,7 +65,8 @@ impl Drop for Interest<'_> {
         let mut open = self.connections.lock();
         let Some(cell) = self.cell.take() else { return };
         // The entry's own, and this one: both are counted under the lock.
-        if cell.get().is_none() && Arc::strong_count(&cell) == 2 {
+        let is_entered = || open.get(self.key).is_some_and(|entered| Arc::ptr_eq(entered, &cell));
+        if cell.get().is_none() && Arc::strong_count(&cell) == 2 && is_entered() {
             open.remove(self.key);
         }
         drop(cell);
@@ -90,9 +94,10 @@ impl OrbCore {
         }
         let (key, thread) = self.place(target)?;
         loop {
+            // Made first, so that it ends last: it counts who else has the cell.
+            let mut interest = Interest { connections: &self.connections, key: &key, cell: None };
             let cell = Arc::clone(self.connections.lock().entry(key.clone()).or_default());
-            let _interest =
-                Interest { connections: &self.connections, key: &key, cell: Some(Arc::clone(&cell)) };
+            interest.cell = Some(Arc::clone(&cell));
             let link = cell.get_or_try_init(|| self.dial_shared(&key, &cell, thread, deadline)).await;
             match link {
                 Ok(link) if link.is_usable() => return Ok(Arc::clone(link)),
@@ -163,10 +168,12 @@ impl OrbCore {
             Ok(Ok((socket, peer))) => {
                 let mut config = self.link_config(Role::Client);
                 config.max_version = target.version;
-                if shared && self.offers_ways_back(target.version) {
-                    self.open_to_calls(&mut config);
-                }
+                config.accept_requests = shared && self.offers_ways_back(target.version);
+                let called_back = config.accept_requests;
                 let link = Link::new(socket, peer, config, &self.config);
+                if called_back {
+                    self.keep_quiet(&link);
+                }
                 link.set_code_sets(target.code_sets);
                 self.drive(&link, guest);
                 Ok(link)
@@ -242,6 +249,9 @@ impl OrbCore {
             socket.set_send_buffer_size(octets)?;
         }
         socket.set_nodelay(true)?;
+        if self.offers_ways_back(self.config.max_version) {
+            self.keep_alive(&socket)?;
+        }
         socket.connect(address).await
     }
 }
@@ -329,4 +339,45 @@ pub(crate) fn no_runtime() -> SystemException {
 /// A duration for people.
 pub(crate) fn seconds(duration: Duration) -> String {
     format!("{duration:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::orb::Orb;
+
+    #[tokio::test]
+    async fn a_connection_that_nobody_waits_for_any_more_is_forgotten() {
+        let directory = std::env::temp_dir().join(format!("zorb-interest-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        // Until nobody gets in: from then on they wait.
+        let mut inside = Vec::new();
+        while let Some(stream) = unix::connect(&path, None).now_or_never() {
+            inside.push(stream.unwrap());
+            assert!(inside.len() < 64);
+        }
+        let core = Orb::builder().parts.core(Vec::new());
+        let target = Target {
+            endpoint: Endpoint::Unix { path: path.to_str().unwrap().to_owned() },
+            version: Version::V1_2,
+            code_sets: CodeSets::default_for(Version::V1_2),
+        };
+        let entries = || core.connections.lock().len();
+        let mut one = Box::pin(core.connect(&target, None));
+        let mut other = Box::pin(core.connect(&target, None));
+        assert!(one.as_mut().now_or_never().is_none() && other.as_mut().now_or_never().is_none());
+        assert_eq!(entries(), 1);
+        drop(one);
+        assert_eq!(entries(), 1, "the other waits for it");
+        drop(other);
+        assert_eq!(entries(), 0);
+        std::fs::remove_dir_all(directory).unwrap();
+    }
 }

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use giop_codec::cdr::DecodeContext;
+use giop_codec::cdr::{DecodeContext, TypeCodeCache};
 use giop_codec::code_set::CodeSetComponentInfo;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::ObjectKey;
@@ -39,6 +39,7 @@ pub(crate) use connections::{Connections, Target, closed, no_runtime};
 pub(crate) use endpoint::Endpoint;
 pub use shutdown::ShutdownReport;
 
+use crate::dynamic::source::Known;
 use crate::link::Link;
 use crate::poa::core::Gate;
 use crate::serve::adapter::{Adapter, Located};
@@ -81,6 +82,8 @@ pub(crate) struct OrbCore {
     closing: AtomicBool,
     closed: Notify,
     failed_oneways: AtomicU64,
+    /// What is known of types and interfaces at run time.
+    pub(crate) known: Known,
     #[cfg(feature = "metrics")]
     metrics: metrics::Metrics,
     guard: Mutex<Weak<Guard>>,
@@ -90,6 +93,10 @@ pub(crate) struct OrbCore {
 impl DecodeContext for OrbCore {
     fn factories(&self) -> Option<&Factories> {
         Some(&self.config.values)
+    }
+
+    fn type_codes(&self) -> Option<&dyn TypeCodeCache> {
+        Some(&self.known.type_codes)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, System
 use giop_codec::giop::{BiDirIiopServiceContext, ListenPoint, MAX_LISTEN_POINTS, ServiceContext};
 use giop_codec::ior::IiopProfile;
 use giop_codec::{EncodeError, Version};
+use socket2::{SockRef, TcpKeepalive};
 
 use super::{Endpoint, OrbCore};
 use crate::link::Link;
@@ -19,6 +21,9 @@ const REMEMBERED: usize = 4096;
 
 /// Ten years.
 const QUIET: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// How long a connection may be silent before its peer's system is asked whether it is there, and asked again.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(60);
 
 /// Decides which clients may say that their objects are called back over their connections.
 #[derive(Clone, Default)]
@@ -41,7 +46,14 @@ impl fmt::Debug for Rule {
 /// Which connection leads to which address.
 #[derive(Debug, Default)]
 pub(super) struct WaysBack {
-    ways: Mutex<HashMap<ListenPoint, Way>>,
+    ways: Mutex<Ways>,
+}
+
+#[derive(Debug, Default)]
+struct Ways {
+    by_point: HashMap<ListenPoint, Way>,
+    /// How many there are when those are forgotten of which the connection is gone.
+    full: usize,
 }
 
 /// It stays when its connection is gone: such an address is not dialled.
@@ -52,22 +64,36 @@ struct Way {
 }
 
 impl WaysBack {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ListenPoint, Way>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Ways> {
         self.ways.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is known of the address.
     fn find(&self, point: &ListenPoint) -> Option<(Option<Arc<Link>>, Option<tokio::runtime::Id>)> {
-        self.lock().get(point).map(|way| (way.link.upgrade(), way.runtime))
+        self.lock().by_point.get(point).map(|way| (way.link.upgrade(), way.runtime))
     }
 
-    fn enter(&self, point: ListenPoint, link: &Arc<Link>) {
+    /// Whether an open connection leads there.
+    fn is_taken(&self, point: &ListenPoint) -> bool {
+        self.find(point).and_then(|(link, _)| link).is_some_and(|link| link.is_usable())
+    }
+
+    /// Enters the address, unless an open connection leads there, and says whether it did.
+    fn enter(&self, point: ListenPoint, link: &Arc<Link>) -> bool {
         let runtime = tokio::runtime::Handle::try_current().ok().map(|runtime| runtime.id());
+        let way = Way { link: Arc::downgrade(link), runtime };
         let mut ways = self.lock();
-        if ways.len() >= REMEMBERED {
-            ways.retain(|_, way| way.link.strong_count() > 0);
+        let known = ways.by_point.get(&point).and_then(|way| way.link.upgrade());
+        if known.as_ref().is_some_and(|link| link.is_usable()) {
+            return false;
         }
-        ways.insert(point, Way { link: Arc::downgrade(link), runtime });
+        if ways.by_point.len() >= ways.full {
+            ways.by_point.retain(|_, way| way.link.strong_count() > 0);
+            ways.full = REMEMBERED.max(2 * ways.by_point.len());
+        }
+        ways.by_point.insert(point, way);
+        drop(ways);
+        true
     }
 }
 
@@ -91,14 +117,22 @@ impl OrbCore {
             .to_service_context()
     }
 
-    /// A connection of this ORB's over which servers call: it is not closed because it is quiet, unless the user says so.
-    pub(super) fn open_to_calls(&self, config: &mut giop_proto::Config) {
-        config.accept_requests = true;
-        if config.limits.idle_timeout.is_none() {
-            let mut limits = (*config.limits).clone();
-            limits.idle_timeout = Some(QUIET);
-            config.limits = Arc::new(limits);
+    /// A connection over which a server calls its client: neither side closes it because it is quiet, unless the user says so.
+    pub(super) fn keep_quiet(&self, link: &Link) {
+        if self.config.limits.idle_timeout.is_none() {
+            link.set_idle_timeout(QUIET);
         }
+    }
+
+    /// The same for its socket: a peer that is gone without a word is noticed all the same.
+    pub(super) fn keep_alive(&self, stream: &impl AsFd) -> std::io::Result<()> {
+        let probes = TcpKeepalive::new().with_time(SIGN_OF_LIFE).with_interval(SIGN_OF_LIFE);
+        SockRef::from(stream).set_tcp_keepalive(&probes)
+    }
+
+    /// Whether clients may be called back over their connections.
+    pub(super) fn takes_ways_back(&self) -> bool {
+        self.config.ways_back.0.is_some()
     }
 
     /// Learns the addresses that a client announced on its connection, as far as the rule allows it. One that another open
@@ -108,9 +142,9 @@ impl OrbCore {
         let Rule(Some(allows)) = &self.config.ways_back else { return };
         let ways = &self.connections.ways_back;
         for point in link.peer_listen_points() {
-            let taken = ways.find(&point).and_then(|(link, _)| link).is_some_and(|link| link.is_usable());
-            if !taken && allows(link.peer(), &point.host, point.port) {
-                ways.enter(point, link);
+            let free = !ways.is_taken(&point);
+            if free && allows(link.peer(), &point.host, point.port) && ways.enter(point, link) {
+                self.keep_quiet(link);
             }
         }
     }
@@ -146,5 +180,23 @@ impl OrbCore {
                 "the connection by which the client at {host}:{port} wanted to be called back is gone"
             ))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::orb::Orb;
+
+    #[test]
+    fn the_system_asks_whether_the_peer_is_still_there() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        Orb::builder().parts.core(Vec::new()).keep_alive(&stream).unwrap();
+        let socket = SockRef::from(&stream);
+        assert!(socket.keepalive().unwrap());
+        assert_eq!(socket.tcp_keepalive_time().unwrap(), SIGN_OF_LIFE);
     }
 }

@@ -44,7 +44,9 @@ impl Orb {
         self.accept();
         let main = &self.core.adapter().main;
         main.serve(end).await?;
-        Ok(main.serve(self.shutdown()).await)
+        let report = main.serve(self.shutdown()).await;
+        main.end();
+        Ok(report)
     }
 
     /// Stops accepting, lets requests under way finish (`OrbBuilder::drain_timeout`), answers no further ones, and closes
@@ -89,6 +91,7 @@ impl OrbCore {
                 tracing::warn!(target: "zorb", stuck, "threads of the ORB still run: servants block them");
             }
         }
+        self.adapter().main.end();
         ShutdownReport { connections: links.len(), cut: left.len() }
     }
 

@@ -1,6 +1,5 @@
 //! POAs that an adapter activator makes when a request, or the program, asks for them.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -9,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::FutureExt;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 
-use super::core::{Gate, PoaCore};
+use super::core::PoaCore;
 use super::error::PoaError;
 use super::handle::Poa;
-use super::making::{Making, in_a_task};
 use super::servants::{Boxed, Refusal};
+use super::steps::{Making, Steps};
 use crate::orb::OrbCore;
 use crate::serve::request::panicked;
 
@@ -58,26 +57,26 @@ impl<A: AdapterActivator> Activator for A {
 /// The adapter activator of a POA, and the children that it is making.
 #[derive(Default)]
 pub(crate) struct Births {
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    activator: Option<Arc<dyn Activator>>,
-    steps: HashMap<Box<str>, Making>,
+    activator: Mutex<Option<Arc<dyn Activator>>>,
+    steps: Steps<Box<str>>,
 }
 
 impl Births {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<dyn Activator>>> {
+        self.activator.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn are_possible(&self) -> bool {
-        self.lock().activator.is_some()
+        self.lock().is_some()
+    }
+
+    fn set(&self, activator: Option<Arc<dyn Activator>>) {
+        let before = std::mem::replace(&mut *self.lock(), activator);
+        drop(before);
     }
 
     pub(super) fn let_go(&self) {
-        self.lock().activator = None;
+        self.set(None);
     }
 }
 
@@ -86,7 +85,10 @@ impl Poa {
     #[doc(alias = "the_activator")]
     pub fn set_adapter_activator<A: AdapterActivator>(&self, activator: impl Into<Option<A>>) {
         let activator = activator.into().map(|activator| Arc::new(activator) as Arc<dyn Activator>);
-        self.core.births.lock().activator = activator;
+        self.core.births.set(activator);
+        if self.core.is_destroyed() {
+            self.core.births.let_go();
+        }
     }
 
     /// Whether missing POAs below this one are made.
@@ -113,11 +115,10 @@ impl Poa {
             let step = self.core.bear(&self.orb, name)?.ok_or_else(none)?;
             match step.await {
                 Ok(()) => {}
-                Err(Refusal::System(error)) if error.kind == SystemExceptionKind::ObjectNotExist => {
-                    return Err(none());
+                Err(Refusal::System(error)) if error.kind != SystemExceptionKind::ObjectNotExist => {
+                    return Err(error.into());
                 }
-                Err(Refusal::System(error)) => return Err(error.into()),
-                Err(Refusal::Forward(_)) => return Err(none()),
+                Err(_) => return Err(none()),
             }
         }
     }
@@ -127,44 +128,29 @@ impl PoaCore {
     /// The making of a child that is missing. `None`: there is no activator.
     ///
     /// # Errors
-    /// TRANSIENT minor OMG 1: the activator is at as many POAs as it may be.
+    /// As for [`Steps::bring`].
     pub(crate) fn bear(
         self: &Arc<Self>,
         orb: &Arc<OrbCore>,
         name: &str,
     ) -> Result<Option<Making>, SystemException> {
-        let mut state = self.births.lock();
-        if let Some(step) = state.steps.get(name) {
-            return Ok(Some(step.clone()));
-        }
-        let Some(activator) = state.activator.clone() else { return Ok(None) };
-        if self.child(name).is_some() {
-            // It came meanwhile.
-            let there: Boxed<'static, _> = Box::pin(std::future::ready(Ok(())));
-            return Ok(Some(there.shared()));
-        }
-        if state.steps.len() >= orb.config.limits.max_held_requests {
-            return Err(Gate::Holding.refusal());
-        }
+        let activator = self.births.lock().clone();
+        let Some(activator) = activator else { return Ok(self.births.steps.get(name)) };
+        let is_there = || self.child(name).is_some();
         let parent = Poa::new(Arc::clone(self), orb);
-        let step = in_a_task(orb, {
-            let name: Box<str> = name.into();
-            async move {
-                let _turn = parent.core.take_turn().await;
-                let asked = AssertUnwindSafe(activator.unknown_adapter(&parent, &name)).catch_unwind().await;
-                let made = match asked {
-                    Ok(Ok(true)) if parent.core.child(&name).is_some() => Ok(()),
-                    Ok(Ok(true)) => Err(failed(&name, "it says that it made the POA, which is not there")),
-                    Ok(Ok(false)) => Err(parent.orb.no_such_poa(&name)),
-                    Ok(Err(error)) => Err(failed(&name, &error.to_string())),
-                    Err(panic) => Err(failed(&name, &panicked(&*panic).to_string())),
-                };
-                parent.core.births.lock().steps.remove(&name);
-                made.map_err(Refusal::System)
-            }
-        });
-        state.steps.insert(name.into(), step.clone());
-        Ok(Some(step))
+        let work = |name: Box<str>| async move {
+            let _turn = parent.core.take_turn().await;
+            let asked = AssertUnwindSafe(activator.unknown_adapter(&parent, &name)).catch_unwind().await;
+            let made = match asked {
+                Ok(Ok(true)) if parent.core.child(&name).is_some() => Ok(()),
+                Ok(Ok(true)) => Err(failed(&name, "it says that it made the POA, which is not there")),
+                Ok(Ok(false)) => Err(parent.orb.no_such_poa(&name)),
+                Ok(Err(error)) => Err(failed(&name, &error.to_string())),
+                Err(panic) => Err(failed(&name, &panicked(&*panic).to_string())),
+            };
+            made.map_err(Refusal::System)
+        };
+        self.births.steps.bring((self, orb), name, is_there, work).map(Some)
     }
 }
 

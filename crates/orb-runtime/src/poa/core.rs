@@ -19,6 +19,7 @@ use super::policies::Policies;
 use super::policy::{
     IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, RequestProcessingPolicy, ThreadModel,
 };
+use crate::serve::demux::ObjectDemux;
 use crate::serve::entry::Entry;
 use crate::serve::turns::Turn;
 
@@ -41,6 +42,7 @@ pub(crate) struct PoaCore {
     /// What serves requests for objects that are not there: a default servant or a servant locator.
     pub(crate) default: ArcSwapOption<Entry>,
     pub(crate) policies: Policies,
+    indexed: bool,
     /// How the keys of its objects start. What follows is the object id.
     pub(crate) prefix: Box<[u8]>,
     /// Among the POAs that are found by index.
@@ -76,6 +78,7 @@ pub(crate) struct Birth {
     pub(crate) name: Box<str>,
     pub(crate) path: PathBuf,
     pub(crate) policies: Policies,
+    pub(crate) demux: ObjectDemux,
     pub(crate) prefix: Box<[u8]>,
     pub(crate) place: Option<Place>,
     pub(crate) parent: Weak<PoaCore>,
@@ -128,7 +131,7 @@ impl PoaCore {
         threads: &Arc<Semaphore>,
         main: &Turn,
     ) -> Arc<Self> {
-        let Birth { name, path, policies, prefix, place, parent } = birth;
+        let Birth { name, path, policies, demux, prefix, place, parent } = birth;
         let turn = match policies.thread {
             ThreadModel::OrbControl => None,
             ThreadModel::Single => Some(Arc::new(Semaphore::new(1))),
@@ -136,9 +139,10 @@ impl PoaCore {
         };
         let poa = Arc::new(Self {
             gate: AtomicU8::new(Gate::Holding as u8),
-            objects: ObjectMap::default(),
+            objects: ObjectMap::new(demux),
             default: ArcSwapOption::empty(),
             policies,
+            indexed: policies.is_indexed(demux),
             prefix,
             place,
             number,
@@ -184,7 +188,7 @@ impl PoaCore {
 
     /// Whether its objects are found by index, and their ids are such.
     pub(crate) fn is_indexed(&self) -> bool {
-        self.policies.is_indexed()
+        self.indexed
     }
 
     pub(crate) fn chooses_ids(&self) -> bool {
@@ -261,13 +265,18 @@ impl PoaCore {
         self.gate() == Gate::Destroyed
     }
 
-    /// Lets go of everything, so that objects and POAs that know each other are freed.
-    pub(crate) fn let_go(&self) {
-        self.objects.clear();
-        self.births.let_go();
+    pub(super) fn let_go_of_default(&self) {
         if let Some(shared) = self.default.swap(None) {
             shared.retire();
         }
+    }
+
+    /// Lets go of everything, so that objects and POAs that know each other are freed.
+    pub(crate) fn let_go(&self) {
+        self.objects.clear();
+        self.makers.let_go();
+        self.births.let_go();
+        self.let_go_of_default();
         let children = std::mem::take(&mut self.family().children);
         children.into_values().for_each(|child| child.let_go());
     }
@@ -275,8 +284,9 @@ impl PoaCore {
 
 impl Policies {
     /// Whether objects are found by index: nobody else chooses their ids, and only those that were activated are there.
-    pub(crate) fn is_indexed(&self) -> bool {
-        self.lifespan == LifespanPolicy::Transient
+    pub(crate) fn is_indexed(&self, demux: ObjectDemux) -> bool {
+        demux == ObjectDemux::Active
+            && self.lifespan == LifespanPolicy::Transient
             && self.id_assignment == IdAssignmentPolicy::System
             && self.retains()
             && self.request_processing == RequestProcessingPolicy::ActiveObjectMapOnly

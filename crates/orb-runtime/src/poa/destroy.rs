@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 use futures_util::FutureExt;
 use futures_util::future::Shared;
@@ -42,7 +43,8 @@ impl Destruction {
     /// Waits for the end.
     ///
     /// # Errors
-    /// `BAD_INV_ORDER` minor OMG 3, `COMPLETED_NO`: a servant of this ORB asked, whose own request would be waited for. The end goes on.
+    /// `BAD_INV_ORDER` minor OMG 3, `COMPLETED_NO`: a servant or a servant manager of this ORB asked, whose own
+    /// request or step would be waited for. The end goes on.
     ///
     /// # Cancel safety
     /// Nothing is lost.
@@ -59,37 +61,32 @@ impl PoaCore {
         if let Some(ending) = &family.ending {
             return ending.clone();
         }
-        let runtime = orb.home().cloned().or_else(|| Handle::try_current().ok());
-        let children: Vec<_> = family.children.values().map(Arc::clone).collect();
-        // Nobody is born below it from here on, and no request starts.
+        // No request starts from here on, and nobody is born: the family is locked.
+        self.manager.lose(self);
+        let children: Vec<_> =
+            family.children.values().map(|child| child.destroy(orb, etherealize)).collect();
         let poa = Arc::clone(self);
         let core = Arc::clone(orb);
-        let begun = Arc::new(tokio::sync::Notify::new());
-        let begin = Arc::clone(&begun);
         let work = async move {
-            begin.notified().await;
-            let children = children.iter().map(|child| child.destroy(&core, etherealize));
             futures_util::future::join_all(children).await;
             poa.end(&core, etherealize).await;
         };
-        let ending: Boxed<'static, ()> = match runtime {
-            Some(runtime) => {
-                let task = runtime.spawn(work);
-                Box::pin(task.map(drop))
-            }
+        let ending: Boxed<'static, ()> = match orb.home().cloned().or_else(|| Handle::try_current().ok()) {
+            Some(runtime) => Box::pin(runtime.spawn(work).map(drop)),
             // Whoever awaits it does the work.
             None => Box::pin(work),
         };
         let ending = ending.shared();
         family.ending = Some(ending.clone());
-        self.manager.lose(self);
-        drop(family);
-        begun.notify_one();
         ending
     }
 
     async fn end(self: &Arc<Self>, orb: &Arc<OrbCore>, etherealize: bool) {
         orb.adapter().idle(self).await;
+        // What a servant activator is making comes first.
+        self.makers.steps.over().await;
+        // What is activated from here on is taken back by who does it.
+        fence(Ordering::SeqCst);
         for entries in orb.adapter().objects_of(self).chunks(4096) {
             for entry in entries {
                 if etherealize {

@@ -7,7 +7,7 @@
 //! | active | `01` boot(8) index(4) generation(4) | POAs with TRANSIENT, SYSTEM_ID, RETAIN and USE_ACTIVE_OBJECT_MAP_ONLY: one array access leads to the object, whatever the depth of its POA |
 //! | transient | `02` boot(8) POA index(4) POA generation(4) id | all other TRANSIENT POAs |
 //! | persistent | `03` octets of the names(2) {length(1) name} id | PERSISTENT POAs: nothing in it changes with a restart, nor when the program is compiled anew |
-//! | layered | `04` boot(8) octets of the names(2) {length(1) name} id | TRANSIENT POAs that are looked up name by name, to compare |
+//! | layered | `04` boot(8) POA number(4) octets of the names(2) {length(1) name} id | TRANSIENT POAs that are looked up name by name, to compare; the number tells a POA from another of its name |
 //! | plain | any others | objects under keys that are texts of `corbaloc:` |
 //!
 //! Numbers are big-endian. Whoever has a reference can forge all of it: [`Key::parse`] takes whatever octets, in time and
@@ -67,10 +67,12 @@ pub enum Key<'a> {
         /// The object's.
         id: &'a [u8],
     },
-    /// The same for one run.
+    /// The same for one POA of that name in one run.
     Layered {
         /// Of the run that made it.
         boot: Boot,
+        /// Which of the run's POAs.
+        number: u32,
         /// The POA's.
         path: Path<'a>,
         /// The object's.
@@ -130,7 +132,7 @@ pub enum NoName {
 }
 
 impl<'a> Key<'a> {
-    /// Takes octets for what they are. Looks at the first 20 and at their number, never further.
+    /// Takes octets for what they are. Looks at the first 20 and at how many there are, never further.
     ///
     /// # Errors
     /// They start like a key of the ORB's and go on differently, or are more than [`MAX_KEY`].
@@ -158,8 +160,9 @@ impl<'a> Key<'a> {
                         Ok(Self::Transient { boot, poa: Place::from_octets(*poa), id })
                     }
                     LAYERED => {
+                        let (number, rest) = rest.split_first_chunk().ok_or(Malformed)?;
                         let (path, id) = Path::split(rest)?;
-                        Ok(Self::Layered { boot, path, id })
+                        Ok(Self::Layered { boot, number: u32::from_be_bytes(*number), path, id })
                     }
                     _ => Err(Malformed),
                 }
@@ -181,8 +184,9 @@ impl<'a> Key<'a> {
             Self::Active { boot, place } => put(&[&MAGIC, &[ACTIVE], boot, &place.octets()]),
             Self::Transient { boot, poa, id } => put(&[&MAGIC, &[TRANSIENT], boot, &poa.octets(), id]),
             Self::Persistent { path, id } => put(&[&MAGIC, &[PERSISTENT], &path.len_octets(), path.0, id]),
-            Self::Layered { boot, path, id } => {
-                put(&[&MAGIC, &[LAYERED], boot, &path.len_octets(), path.0, id]);
+            Self::Layered { boot, number, path, id } => {
+                let number = &number.to_be_bytes();
+                put(&[&MAGIC, &[LAYERED], boot, number, &path.len_octets(), path.0, id]);
             }
             Self::Plain(id) if is_reserved(id) => return Err(NoKey::Reserved),
             Self::Plain(id) => put(&[id]),
@@ -198,7 +202,7 @@ impl<'a> Key<'a> {
             Self::Active { .. } => MAGIC.len() + 1 + 8,
             Self::Transient { .. } => MAGIC.len() + 1 + 8 + 8,
             Self::Persistent { path, .. } => MAGIC.len() + 1 + 2 + path.0.len(),
-            Self::Layered { path, .. } => MAGIC.len() + 1 + 8 + 2 + path.0.len(),
+            Self::Layered { path, .. } => MAGIC.len() + 1 + 8 + 4 + 2 + path.0.len(),
             Self::Plain(_) => 0,
         }
     }
@@ -422,9 +426,9 @@ mod tests {
                 20,
             ),
             (
-                Key::Layered { boot: BOOT, path: two.as_path(), id: b"x" },
-                "fb7a6f04 0102030405060708 0005 0161 026263 78",
-                19,
+                Key::Layered { boot: BOOT, number: 0x0a0b_0c0d, path: two.as_path(), id: b"x" },
+                "fb7a6f04 0102030405060708 0a0b0c0d 0005 0161 026263 78",
+                23,
             ),
             (Key::Plain(b"Account"), "4163636f756e74", 0),
             (Key::Plain(b""), "", 0),
@@ -443,7 +447,7 @@ mod tests {
             ("fb7a6f01 0102030405060708 0a0b0c0d 00000007", 0),
             ("fb7a6f02 0102030405060708 0a0b0c0d 00000007", 0),
             ("fb7a6f03 0005 0161 026263", 0),
-            ("fb7a6f04 0102030405060708 0005 0161 026263", 0),
+            ("fb7a6f04 0102030405060708 0a0b0c0d 0005 0161 026263", 0),
             ("fb7a6f03 0000 6964", 2),
         ];
         for (octets, id) in all {
@@ -494,7 +498,7 @@ mod tests {
             assert_eq!(deep.as_path().names().unwrap().count(), depth);
         }
         assert_eq!(deep.child("one more"), Err(NoName::TooDeep));
-        let key = Key::Layered { boot: BOOT, path: deep.as_path(), id: b"an id" };
+        let key = Key::Layered { boot: BOOT, number: 1, path: deep.as_path(), id: b"an id" };
         let octets = key.encode().unwrap();
         assert!(octets.len() <= MAX_KEY);
         assert_eq!(Key::parse(&octets), Ok(key));
@@ -577,7 +581,7 @@ mod tests {
                 0 => Key::Active { boot, place },
                 1 => Key::Transient { boot, poa: place, id: &id },
                 2 => Key::Persistent { path: path.as_path(), id: &id },
-                3 => Key::Layered { boot, path: path.as_path(), id: &id },
+                3 => Key::Layered { boot, number: index, path: path.as_path(), id: &id },
                 _ => Key::Plain(&id),
             };
             if let Ok(octets) = key.encode() {

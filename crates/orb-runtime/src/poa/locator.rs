@@ -21,6 +21,11 @@ impl<L: ServantLocator> Skeleton for Located<L> {
         &[OBJECT_ID]
     }
 
+    /// The servant knows that is found for the request.
+    fn is_a(&self, repository_id: &str) -> Option<bool> {
+        (repository_id == OBJECT_ID).then_some(true)
+    }
+
     fn dispatch(self: Arc<Self>, request: ServerRequest, slot: &mut DispatchSlot) {
         slot.set(async move { self.serve(request).await });
     }

@@ -1,47 +1,56 @@
 //! Objects that come and go through a servant activator: for one id one step at a time.
 
-use std::collections::HashMap;
-use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt;
-use futures_util::future::Shared;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
-use tokio::runtime::Handle;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::ObjectId;
 use super::core::PoaCore;
 use super::handle::Poa;
-use super::servants::{Boxed, Refusal, SharedActivator};
+use super::servants::{Refusal, SharedActivator};
+use super::steps::{self, Making, Steps};
 use crate::orb::OrbCore;
 use crate::serve::Servant;
 use crate::serve::entry::Entry;
 use crate::serve::request::panicked;
 
-/// A step of one object, incarnation or end, that others wait for. What is awaited again looks the object up again.
-pub(crate) type Making = Shared<Boxed<'static, Result<(), Refusal>>>;
-
-/// The servant activator of a POA, and what it is at.
+/// The servant activator of a POA, and the objects that it makes or ends.
 #[derive(Default)]
 pub(crate) struct Makers {
-    activator: OnceLock<SharedActivator>,
-    steps: Mutex<HashMap<ObjectId, Making>>,
+    activator: Mutex<Option<SharedActivator>>,
+    pub(super) steps: Steps<ObjectId>,
 }
 
 impl Makers {
+    fn lock(&self) -> MutexGuard<'_, Option<SharedActivator>> {
+        self.activator.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Sets the activator; `false`: there is one.
     pub(super) fn set(&self, activator: SharedActivator) -> bool {
-        self.activator.set(activator).is_ok()
+        let mut set = self.lock();
+        if set.is_some() {
+            return false;
+        }
+        *set = Some(activator);
+        true
     }
 
     pub(crate) fn are_there(&self) -> bool {
-        self.activator.get().is_some()
+        self.lock().is_some()
     }
 
-    fn steps(&self) -> MutexGuard<'_, HashMap<ObjectId, Making>> {
-        self.steps.lock().unwrap_or_else(PoisonError::into_inner)
+    fn activator(&self) -> Option<SharedActivator> {
+        self.lock().clone()
+    }
+
+    /// Lets go of the activator, which may know the POA.
+    pub(super) fn let_go(&self) {
+        let activator = self.lock().take();
+        drop(activator);
     }
 }
 
@@ -57,42 +66,23 @@ impl PoaCore {
     /// What a request for an object that is not there waits for: the end of the last one, or the making of the next. `None`: there is no activator.
     ///
     /// # Errors
-    /// TRANSIENT minor OMG 1: the activator is at as many objects as it may be.
+    /// As for [`Steps::bring`].
     pub(crate) fn make(
         self: &Arc<Self>,
         orb: &Arc<OrbCore>,
         id: &[u8],
     ) -> Result<Option<Making>, SystemException> {
-        let Some(activator) = self.makers.activator.get() else { return Ok(None) };
-        let mut steps = self.makers.steps();
-        if let Some(step) = steps.get(id) {
-            return Ok(Some(step.clone()));
-        }
-        if self.objects.get(id).is_some() {
-            // It came meanwhile.
-            let there: Boxed<'static, _> = Box::pin(std::future::ready(Ok(())));
-            return Ok(Some(there.shared()));
-        }
-        if steps.len() >= orb.config.limits.max_held_requests {
-            return Err(super::core::Gate::Holding.refusal());
-        }
-        let (activator, poa) = (Arc::clone(activator), Poa::new(Arc::clone(self), orb));
-        let id = ObjectId::from(id);
-        let step = in_a_task(orb, {
-            let id = id.clone();
-            async move {
-                let turn = poa.core.take_turn().await;
-                let made = AssertUnwindSafe(activator.incarnate(&id, &poa)).catch_unwind().await;
-                drop(turn);
-                let made = made.unwrap_or_else(|panic| Err(panicked(&*panic).into()));
-                let done = made.and_then(|servant| poa.core.enter_into_map(&poa.orb, &id, servant));
-                // Who looks from here on finds the object.
-                poa.core.makers.steps().remove(id.as_slice());
-                done
-            }
-        });
-        steps.insert(id, step.clone());
-        Ok(Some(step))
+        let Some(activator) = self.makers.activator() else { return Ok(self.makers.steps.get(id)) };
+        let is_there = || self.objects.get(id).is_some();
+        let poa = Poa::new(Arc::clone(self), orb);
+        let work = |id: ObjectId| async move {
+            let turn = poa.core.take_turn().await;
+            let made = AssertUnwindSafe(activator.incarnate(&id, &poa)).catch_unwind().await;
+            drop(turn);
+            let made = made.unwrap_or_else(|panic| Err(panicked(&*panic).into()));
+            made.and_then(|servant| poa.core.enter_into_map(&poa.orb, &id, servant))
+        };
+        self.makers.steps.bring((self, orb), id, is_there, work).map(Some)
     }
 
     fn enter_into_map(
@@ -133,8 +123,16 @@ impl PoaCore {
         entry: &Arc<Entry>,
         cleanup_in_progress: bool,
     ) -> bool {
-        let Some(activator) = self.makers.activator.get().map(Arc::clone) else { return false };
-        let mut steps = self.makers.steps();
+        let runtime = steps::runtime(orb);
+        let (activator, runtime) = match (self.makers.activator(), runtime) {
+            (Some(activator), Ok(runtime)) => (activator, runtime),
+            (None, _) => return orb.adapter().deactivate(entry),
+            (Some(_), Err(error)) => {
+                tracing::warn!(target: "zorb", poa = &*self.name, %error, "a servant is not etherealized");
+                return orb.adapter().deactivate(entry);
+            }
+        };
+        let steps = self.makers.steps.lock();
         // Under the lock: who finds it gone finds the step.
         if !entry.retire() {
             return false;
@@ -142,62 +140,26 @@ impl PoaCore {
         orb.adapter().note_retired();
         let (entry, poa) = (Arc::clone(entry), Poa::new(Arc::clone(self), orb));
         let id = ObjectId::from(entry.id());
-        let step = in_a_task(orb, {
-            let id = id.clone();
-            async move {
-                entry.idle().await;
-                poa.core.objects.remove(id.as_slice());
-                poa.core.forget_servant(&entry);
-                let remaining = !poa.core.objects_of(entry.servant()).is_empty();
-                let servant = Servant { skeleton: Arc::clone(&entry.skeleton), mode: entry.mode };
-                drop(entry);
-                let _turn = poa.core.take_turn().await;
-                let ended = activator.etherealize(&id, &poa, servant, cleanup_in_progress, remaining);
-                if let Err(panic) = AssertUnwindSafe(ended).catch_unwind().await {
-                    let error = panicked(&*panic);
-                    tracing::error!(target: "zorb", poa = poa.name(), %id, %error, "a servant activator failed to end a servant");
-                }
-                poa.core.makers.steps().remove(id.as_slice());
-                Ok(())
+        let _ending = steps.run(orb, &runtime, id.clone(), async move {
+            entry.idle().await;
+            poa.orb.adapter().take_out(&entry);
+            poa.core.forget_servant(&entry);
+            let remaining = !poa.core.objects_of(entry.servant()).is_empty();
+            let servant = Servant { skeleton: Arc::clone(&entry.skeleton), mode: entry.mode };
+            drop(entry);
+            let _turn = poa.core.take_turn().await;
+            let ended = activator.etherealize(&id, &poa, servant, cleanup_in_progress, remaining);
+            if let Err(panic) = AssertUnwindSafe(ended).catch_unwind().await {
+                let error = panicked(&*panic);
+                tracing::error!(target: "zorb", poa = poa.name(), %id, %error, "a servant activator failed to end a servant");
             }
+            Ok(())
         });
-        steps.insert(id, step);
         true
     }
 
     /// The end of an object that was taken out of service, if it is not done.
     pub(crate) fn ending(&self, entry: &Entry) -> Option<Making> {
-        self.makers.steps().get(entry.id()).cloned()
+        self.makers.steps.get(entry.id())
     }
-}
-
-/// Runs the step whoever waits for it; one that the runtime drops ends with TRANSIENT.
-pub(super) fn in_a_task(
-    orb: &OrbCore,
-    step: impl Future<Output = Result<(), Refusal>> + Send + 'static,
-) -> Making {
-    let runtime = orb.home().cloned().or_else(|| Handle::try_current().ok());
-    let Some(runtime) = runtime else {
-        let text = "there is no tokio runtime for the servant activator: build the ORB, or deactivate, inside of one";
-        let exception = SystemException::new(
-            SystemExceptionKind::Transient,
-            minor::TRANSIENT_DISCARDED,
-            CompletionStatus::No,
-        );
-        tracing::error!(target: "zorb", "{text}");
-        let refused: Boxed<'static, _> = Box::pin(std::future::ready(Err(exception.because(text).into())));
-        return refused.shared();
-    };
-    let task = runtime.spawn(step);
-    let step: Boxed<'static, _> = Box::pin(async move {
-        task.await.unwrap_or_else(|error| {
-            let exception = SystemException::new(
-                SystemExceptionKind::Transient,
-                minor::TRANSIENT_DISCARDED,
-                CompletionStatus::No,
-            );
-            Err(exception.with_source(error).into())
-        })
-    });
-    step.shared()
 }

@@ -10,7 +10,7 @@ use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKi
 use giop_proto::Limits;
 
 use super::core::{Gate, PoaCore};
-use super::making::Making;
+use super::steps::{self, Making};
 use crate::orb::OrbCore;
 
 /// What a POA manager does with the requests of its POAs.
@@ -186,19 +186,18 @@ impl Completion {
     }
 }
 
-/// Whether a request of this ORB is being served by who asks, so that he would wait for himself.
+/// Whether who asks serves a request of this ORB, or is a servant manager at work, so that he would wait for himself.
 pub(crate) fn would_deadlock(orb: &Arc<OrbCore>) -> Result<(), SystemException> {
-    match crate::serve::try_request() {
-        Some(request) if Arc::ptr_eq(request.core(), orb) => Err(SystemException::new(
-            SystemExceptionKind::BadInvOrder,
-            minor::BAD_INV_ORDER_WOULD_DEADLOCK,
-            CompletionStatus::No,
-        )
-        .because(
-            "a servant would wait for its own request: wait in a task of your own, without its Request",
-        )),
-        _ => Ok(()),
+    let in_request = crate::serve::try_request().is_some_and(|request| Arc::ptr_eq(request.core(), orb));
+    if !in_request && !steps::is_step_of(orb) {
+        return Ok(());
     }
+    Err(SystemException::new(
+        SystemExceptionKind::BadInvOrder,
+        minor::BAD_INV_ORDER_WOULD_DEADLOCK,
+        CompletionStatus::No,
+    )
+    .because("a servant, or its manager, would wait for its own request: wait in a task of your own, without its Request"))
 }
 
 impl ManagerCore {

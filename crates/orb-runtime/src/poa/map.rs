@@ -1,46 +1,126 @@
 //! The active object map of one POA: ids to objects, read without locks.
 
 use std::borrow::Borrow;
+use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arc_swap::ArcSwapOption;
 use papaya::Guard;
 
+use crate::serve::demux::ObjectDemux;
 use crate::serve::entry::Entry;
 
 /// Objects by their ids. An id lies in its object's key, so that nothing is kept twice.
-#[derive(Default)]
-pub(crate) struct ObjectMap(papaya::HashMap<ById, ()>);
+pub(crate) struct ObjectMap {
+    by_id: papaya::HashMap<ById, ()>,
+    /// The same objects, where they are found one after the other.
+    in_order: Option<Box<InOrder>>,
+}
 
 struct ById(Arc<Entry>);
 
+/// Objects in the order in which they came; a place that one has left is the next one's.
+#[derive(Default)]
+struct InOrder {
+    places: boxcar::Vec<ArcSwapOption<Entry>>,
+    taken: Mutex<Taken>,
+}
+
+/// For who comes and goes, not for who looks.
+#[derive(Default)]
+struct Taken {
+    /// The place of each object, by its address.
+    by: HashMap<usize, usize>,
+    free: Vec<usize>,
+}
+
 impl ObjectMap {
+    pub(super) fn new(demux: ObjectDemux) -> Self {
+        let in_order = (demux == ObjectDemux::Linear).then(Box::default);
+        Self { by_id: papaya::HashMap::new(), in_order }
+    }
+
     pub(crate) fn get(&self, id: &[u8]) -> Option<Arc<Entry>> {
-        self.0.pin().get_key_value(id).map(|(found, ())| Arc::clone(&found.0))
+        if let Some(in_order) = &self.in_order {
+            return in_order.get(id);
+        }
+        self.by_id.pin().get_key_value(id).map(|(found, ())| Arc::clone(&found.0))
     }
 
     /// Adds an object, unless there is one of its id.
     pub(crate) fn insert(&self, entry: &Arc<Entry>) -> bool {
-        self.0.pin().try_insert(ById(Arc::clone(entry)), ()).is_ok()
+        let added = self.by_id.pin().try_insert(ById(Arc::clone(entry)), ()).is_ok();
+        if added && let Some(in_order) = &self.in_order {
+            in_order.push(entry);
+        }
+        added
     }
 
     /// Removes an object; its servant is let go of at once, not only with others.
     pub(crate) fn remove(&self, id: &[u8]) {
-        let guard = self.0.guard();
-        self.0.remove(id, &guard);
+        // First: as long as it is in the table no other of its id comes.
+        let guard = self.by_id.guard();
+        if let Some(in_order) = &self.in_order
+            && let Some((found, ())) = self.by_id.get_key_value(id, &guard)
+        {
+            in_order.remove(&found.0);
+        }
+        self.by_id.remove(id, &guard);
         guard.flush();
     }
 
     /// Not by this thread's own guard: an ORB may end with the thread, when that has none any more.
     pub(crate) fn clear(&self) {
-        let guard = self.0.owned_guard();
-        self.0.clear(&guard);
+        if let Some(in_order) = &self.in_order {
+            in_order.clear();
+        }
+        let guard = self.by_id.owned_guard();
+        self.by_id.clear(&guard);
         guard.flush();
     }
 
     /// The objects for which that holds.
     pub(crate) fn filter(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<Arc<Entry>> {
-        self.0.pin().keys().filter(|found| wanted(&found.0)).map(|found| Arc::clone(&found.0)).collect()
+        self.by_id.pin().keys().filter(|found| wanted(&found.0)).map(|found| Arc::clone(&found.0)).collect()
+    }
+}
+
+impl InOrder {
+    fn get(&self, id: &[u8]) -> Option<Arc<Entry>> {
+        self.places.iter().find_map(|(_, place)| {
+            let held = place.load();
+            held.as_ref().filter(|entry| entry.id() == id).map(Arc::clone)
+        })
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, entry: &Arc<Entry>) {
+        let mut taken = self.taken();
+        let free = taken.free.pop();
+        let at = free.unwrap_or_else(|| self.places.push(ArcSwapOption::empty()));
+        taken.by.insert(Arc::as_ptr(entry) as usize, at);
+        if let Some(place) = self.places.get(at) {
+            place.store(Some(Arc::clone(entry)));
+        }
+    }
+
+    fn remove(&self, entry: &Arc<Entry>) {
+        let mut taken = self.taken();
+        let Some(at) = taken.by.remove(&(Arc::as_ptr(entry) as usize)) else { return };
+        if let Some(place) = self.places.get(at) {
+            // The caller has it too: no servant ends under the lock.
+            place.store(None);
+        }
+        taken.free.push(at);
+    }
+
+    fn clear(&self) {
+        self.places.iter().for_each(|(_, place)| place.store(None));
+        *self.taken() = Taken::default();
     }
 }
 

@@ -16,6 +16,8 @@ mod objects;
 mod policies;
 mod policy;
 pub(crate) mod servants;
+pub(crate) mod steps;
+mod template;
 
 pub use births::AdapterActivator;
 pub use builder::{PoaBuilder, ids, serving};
@@ -32,3 +34,4 @@ pub use policy::{
     policy_id,
 };
 pub use servants::{ForwardRequest, Refusal, ServantActivator, ServantLocator};
+pub use template::IorTemplate;

@@ -1,15 +1,16 @@
 //! Objects of a POA: activation, references, ids, servants.
 
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 use super::ObjectId;
 use super::error::PoaError;
 use super::handle::Poa;
 use super::key::Place;
 use super::locator::Located;
-use super::making::Making;
 use super::policy::{ImplicitActivationPolicy, LifespanPolicy, RequestProcessingPolicy};
 use super::servants::{ServantActivator, ServantLocator};
+use super::steps::Making;
 use crate::reference::{ObjectRef, Reference};
 use crate::serve::entry::{Entry, RunMode};
 use crate::serve::{Servant, Serves};
@@ -99,6 +100,9 @@ impl Poa {
 
     /// A reference to an object that is not active yet, of an id of the POA's choice: `request().object_id()`, or
     /// [`reference_to_id`](Self::reference_to_id), tells which.
+    ///
+    /// A POA with TRANSIENT, SYSTEM_ID, RETAIN and USE_ACTIVE_OBJECT_MAP_ONLY reserves a place of 24 octets for it, which others get only behind the
+    /// object's deactivation.
     ///
     /// # Errors
     /// [`WrongPolicy`](PoaError::WrongPolicy) without SYSTEM_ID.
@@ -209,14 +213,13 @@ impl Poa {
     /// [`WrongPolicy`](PoaError::WrongPolicy) without USE_DEFAULT_SERVANT.
     pub fn set_servant(&self, servant: Servant) -> Result<(), PoaError> {
         self.needs(self.uses_default(), "set_servant", "USE_DEFAULT_SERVANT")?;
-        self.orb.adapter().set_default(&self.core, servant);
-        Ok(())
+        self.set_default(servant)
     }
 
     /// Sets what makes servants when requests come.
     ///
     /// # Errors
-    /// [`WrongPolicy`](PoaError::WrongPolicy) without USE_SERVANT_MANAGER; `OBJ_ADAPTER` minor OMG 4 without RETAIN; `BAD_INV_ORDER` minor OMG 6 where
+    /// [`WrongPolicy`](PoaError::WrongPolicy) without USE_SERVANT_MANAGER; `OBJ_ADAPTER` minor OMG 4 without RETAIN; `OBJECT_NOT_EXIST` minor OMG 2 behind `destroy`; `BAD_INV_ORDER` minor OMG 6 where
     /// one is set.
     #[doc(alias = "set_servant_manager")]
     pub fn set_servant_activator(&self, activator: impl ServantActivator) -> Result<(), PoaError> {
@@ -224,13 +227,20 @@ impl Poa {
         if !self.retains() {
             return Err(PoaError::wrong_manager("a POA with NON_RETAIN takes a servant locator"));
         }
-        if self.core.makers.set(Arc::new(activator)) { Ok(()) } else { Err(PoaError::manager_is_set()) }
+        if !self.core.makers.set(Arc::new(activator)) {
+            return Err(PoaError::manager_is_set());
+        }
+        if self.core.is_destroyed() {
+            self.core.makers.let_go();
+            return Err(PoaError::gone());
+        }
+        Ok(())
     }
 
     /// Sets what finds the servant for each request.
     ///
     /// # Errors
-    /// [`WrongPolicy`](PoaError::WrongPolicy) without USE_SERVANT_MANAGER; `OBJ_ADAPTER` minor OMG 4 without NON_RETAIN; `BAD_INV_ORDER` minor OMG 6 where
+    /// [`WrongPolicy`](PoaError::WrongPolicy) without USE_SERVANT_MANAGER; `OBJ_ADAPTER` minor OMG 4 without NON_RETAIN; `OBJECT_NOT_EXIST` minor OMG 2 behind `destroy`; `BAD_INV_ORDER` minor OMG 6 where
     /// one is set.
     #[doc(alias = "set_servant_manager")]
     pub fn set_servant_locator(&self, locator: impl ServantLocator) -> Result<(), PoaError> {
@@ -243,8 +253,7 @@ impl Poa {
             return Err(PoaError::manager_is_set());
         }
         let skeleton = Arc::new(Located(locator));
-        self.orb.adapter().set_default(&self.core, Servant { skeleton, mode: RunMode::default() });
-        Ok(())
+        self.set_default(Servant { skeleton, mode: RunMode::default() })
     }
 
     /// Whether a servant activator or locator is set.
@@ -306,7 +315,7 @@ impl Poa {
     }
 
     /// Whether an object of the POA can have the id.
-    fn check_id(&self, id: &ObjectId) -> Result<(), PoaError> {
+    pub(super) fn check_id(&self, id: &ObjectId) -> Result<(), PoaError> {
         let octets = id.as_slice();
         let adapter = self.orb.adapter();
         let chosen = if self.core.is_indexed() {
@@ -346,6 +355,12 @@ impl Poa {
             Some(id) => adapter.activate_with_id(poa, id.as_slice(), servant.skeleton, mode),
         };
         let entry = entry.ok_or(PoaError::ObjectAlreadyActive)?;
+        // Who destroys the POA and then looks at its objects misses none, or is seen here.
+        fence(Ordering::SeqCst);
+        if poa.is_destroyed() {
+            adapter.deactivate(&entry);
+            return Err(PoaError::gone());
+        }
         if known && !poa.note_servant(identity, &entry, poa.is_unique()) {
             adapter.deactivate(&entry);
             return Err(PoaError::ServantAlreadyActive);
@@ -388,6 +403,19 @@ impl Poa {
             }
             None => self.default_servant().filter(|_| self.uses_default()).ok_or(PoaError::ObjectNotActive),
         }
+    }
+
+    fn set_default(&self, servant: Servant) -> Result<(), PoaError> {
+        if self.core.is_destroyed() {
+            return Err(PoaError::gone());
+        }
+        self.orb.adapter().set_default(&self.core, servant);
+        fence(Ordering::SeqCst);
+        if self.core.is_destroyed() {
+            self.core.let_go_of_default();
+            return Err(PoaError::gone());
+        }
+        Ok(())
     }
 
     fn default_servant(&self) -> Option<Servant> {

@@ -1,5 +1,6 @@
 //! Which references surely mean the same object.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use giop_codec::ior::IiopProfile;
@@ -17,7 +18,12 @@ impl ObjectRef {
             return a == b && Arc::ptr_eq(self.orb(), other.orb());
         }
         let (Some(key), Some(other_key)) = (self.first_key(), other.first_key()) else { return false };
-        key == other_key && self.places(key).any(|place| other.places(key).any(|there| there == place))
+        if key != other_key {
+            return false;
+        }
+        // A reference may have thousands of addresses.
+        let theirs: HashSet<Place> = other.places(key).collect();
+        self.places(key).any(|place| theirs.contains(&place))
     }
 
     /// A number that equivalent references have in common, the same in every process. It is made of the key alone: equivalent
@@ -42,7 +48,7 @@ impl ObjectRef {
 }
 
 /// Where a server listens.
-#[derive(PartialEq, Eq)]
+#[derive(PartialEq, Eq, Hash)]
 enum Place {
     /// Names of hosts have no case.
     Tcp {

@@ -19,7 +19,7 @@ use giop_codec::ior::{Ior, RebindMode};
 use bytes::Bytes;
 
 pub use local::{LocalObject, LocalReference, Native, ServesLocally, not_received, not_sent};
-pub(crate) use object::{AskedFor, Binding};
+pub(crate) use object::{AskedFor, Binding, Demand};
 pub use object::{ObjectRef, ReplyInfo, Retry, SyncScope};
 pub use resolve::{InvalidName, NarrowError, ResolveError};
 

@@ -43,6 +43,15 @@ struct RefCore {
     located: AtomicBool,
     /// It was bound once.
     bound: AtomicBool,
+    /// What it takes of connections, if not whatever there is.
+    demand: Option<Demand>,
+}
+
+/// The form that all requests through a reference have: only connections that take it will do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Demand {
+    pub(crate) version: Version,
+    pub(crate) code_sets: CodeSets,
 }
 
 /// The key of an object of this ORB, and the object, while it is active.
@@ -178,8 +187,7 @@ impl ObjectRef {
 
     /// A reference to an object of this ORB: to that of the key, where the entry stands for many.
     pub(crate) fn local(orb: &Arc<OrbCore>, entry: &Arc<Entry>, key: &[u8]) -> Self {
-        let type_id = entry.skeleton.repository_ids().first().copied().unwrap_or_default();
-        Self::of_key(orb, type_id, ObjectKey::from(key), Some(Arc::clone(entry)))
+        Self::of_key(orb, entry.skeleton.repository_id(), ObjectKey::from(key), Some(Arc::clone(entry)))
     }
 
     /// A reference to an object of this ORB that may not be active.
@@ -195,12 +203,21 @@ impl ObjectRef {
         Self::with_own(orb, ior, Some(Own::new(key, entry)))
     }
 
+    /// A reference to an object of this ORB, of which the IOR is known.
+    pub(crate) fn of_own(orb: &Arc<OrbCore>, ior: Ior, key: ObjectKey) -> Self {
+        Self::with_own(orb, ior, Some(Own::new(key, None)))
+    }
+
     /// A reference that leads nowhere.
     pub(crate) fn nowhere(orb: &Arc<OrbCore>) -> Self {
         Self::with_own(orb, Ior::nil(), None)
     }
 
     fn with_own(orb: &Arc<OrbCore>, ior: Ior, own: Option<Own>) -> Self {
+        Self::new_core(orb, ior, own, None)
+    }
+
+    fn new_core(orb: &Arc<OrbCore>, ior: Ior, own: Option<Own>, demand: Option<Demand>) -> Self {
         let core = RefCore {
             ior,
             orb: Arc::clone(orb),
@@ -210,8 +227,22 @@ impl ObjectRef {
             forward: ArcSwapOption::empty(),
             located: AtomicBool::new(false),
             bound: AtomicBool::new(false),
+            demand,
         };
         Self { core: Arc::new(core), options: None }
+    }
+
+    /// Another reference to the same object, whose requests have that form alone.
+    pub(crate) fn for_bodies(&self, version: Version, code_sets: CodeSets) -> Self {
+        let own = self.core.own.as_ref().map(|own| Own::new(own.key.clone(), None));
+        let demand = Some(Demand { version, code_sets });
+        let same = Self::new_core(&self.core.orb, self.core.ior.clone(), own, demand);
+        Self { options: self.options.clone(), ..same }
+    }
+
+    /// The form of its requests, where only one will do.
+    pub(crate) fn demand(&self) -> Option<Demand> {
+        self.core.demand
     }
 
     pub(crate) fn change(&self, f: impl FnOnce(&mut CallOptions)) -> Self {

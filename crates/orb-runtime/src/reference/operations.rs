@@ -4,25 +4,30 @@ use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, System
 
 use super::ObjectRef;
 use crate::invoke::{self, Operation};
+use crate::serve::request::OBJECT_ID;
 
 static IS_A: Operation = Operation::twoway("_is_a");
 static NON_EXISTENT: Operation = Operation::twoway("_non_existent");
 static NOT_EXISTENT: Operation = Operation::twoway("_not_existent");
 
 pub(super) async fn is_a(target: &ObjectRef, repository_id: &str) -> Result<bool, SystemException> {
-    if repository_id == crate::serve::request::OBJECT_ID || repository_id == target.ior().type_id {
+    if repository_id == OBJECT_ID || repository_id == target.ior().type_id {
         return Ok(true);
     }
     if let Some(entry) = target.home()
+        && entry.skeleton.repository_ids() != [OBJECT_ID]
         && invoke::is_there(target, &entry, "_is_a").await?
+        && let Some(is) = entry.skeleton.is_a(repository_id)
     {
-        return Ok(entry.skeleton.repository_ids().contains(&repository_id));
+        return Ok(is);
     }
     invoke::invoke(target, &IS_A, |e| e.put_str(repository_id), |d| d.read_bool(), |_, _| None).await
 }
 
 pub(super) async fn non_existent(target: &ObjectRef) -> Result<bool, SystemException> {
-    if let Some(entry) = target.home() {
+    if let Some(entry) = target.home()
+        && entry.skeleton.elsewhere().is_none()
+    {
         return Ok(!invoke::is_there(target, &entry, "_non_existent").await?);
     }
     let asked = ask(target, &NON_EXISTENT).await;

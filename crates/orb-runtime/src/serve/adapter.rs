@@ -12,11 +12,13 @@ use arc_swap::ArcSwapOption;
 use giop_proto::Streams;
 use tokio::sync::Semaphore;
 
+use super::demux::{Demux, PathDemux};
 use super::entry::{Entry, NO_SLOT, RunMode};
 use super::skeleton::{Servant, Skeleton};
+use super::together::Together;
 use super::turns::MainThread;
 use crate::poa::core::{Birth, PoaCore};
-use crate::poa::key::{self, Boot, Key, PathBuf, Place};
+use crate::poa::key::{self, Boot, Key, Path, PathBuf, Place};
 use crate::poa::manager::{ManagerCore, PoaManagerState};
 use crate::poa::{
     BidirectionalPolicy, IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, PoaError, Policies,
@@ -26,6 +28,7 @@ use crate::poa::{
 pub(crate) struct Adapter {
     /// Distinguishes the keys of this run from those of an earlier one.
     boot: Boot,
+    demux: Demux,
     slots: boxcar::Vec<Slot<Entry>>,
     free: Mutex<VecDeque<u32>>,
     active: AtomicUsize,
@@ -41,6 +44,8 @@ pub(crate) struct Adapter {
     free_poas: Mutex<VecDeque<u32>>,
     /// POAs whose keys are good for ever, by the octets of their names.
     persistent: papaya::HashMap<Box<[u8]>, Arc<PoaCore>>,
+    /// Operations of objects by one look-up, where that is how they are found.
+    together: Option<Together>,
     managers: Mutex<HashMap<Box<str>, Arc<ManagerCore>>>,
     next_id: AtomicU64,
     next_poa: AtomicU32,
@@ -86,15 +91,24 @@ impl Streams for Adapter {
 }
 
 impl Adapter {
-    pub(crate) fn new(boot: Boot, blocking_threads: usize) -> Self {
+    pub(crate) fn new(boot: Boot, blocking_threads: usize, demux: Demux) -> Self {
         let threads = Arc::new(Semaphore::new(blocking_threads));
         let main = MainThread::default();
         let manager = ManagerCore::new("RootPOAManager", PoaManagerState::Active, false);
-        let poa = |number, name: &str, policies, prefix: &[u8]| {
-            let (name, path, prefix) = (name.into(), PathBuf::default(), prefix.into());
-            let birth = Birth { name, path, policies, prefix, place: None, parent: Weak::new() };
+        let transient = boxcar::Vec::new();
+        let free_poas = Mutex::default();
+        let poa = |number, name: &str, policies, (prefix, place)| {
+            let (name, path, objects) = (name.into(), PathBuf::default(), demux.objects);
+            let birth = Birth { name, path, policies, demux: objects, prefix, place, parent: Weak::new() };
             PoaCore::new(birth, number, &manager, &threads, &main.turn)
         };
+        let root = PathBuf::default();
+        // The first of all, without a name: no key would be too long.
+        let at_root = start_of_keys(boot, demux, (0, &Policies::root(), root.as_path()), || {
+            take_place(&transient, &free_poas)
+        });
+        let root = poa(0, "RootPOA", Policies::root(), at_root.unwrap_or_default());
+        place_poa(&transient, &root);
         let plain = Policies {
             lifespan: LifespanPolicy::Persistent,
             id_assignment: IdAssignmentPolicy::User,
@@ -103,16 +117,18 @@ impl Adapter {
         };
         Self {
             boot,
+            demux,
             slots: boxcar::Vec::new(),
             free: Mutex::default(),
             active: AtomicUsize::new(0),
             streams: AtomicBool::new(false),
             bidirectional: AtomicBool::new(false),
-            root: poa(0, "RootPOA", Policies::root(), &active_prefix(boot)),
-            plain: poa(1, "plain keys", plain, &[]),
-            transient: boxcar::Vec::new(),
-            free_poas: Mutex::default(),
+            root,
+            plain: poa(1, "plain keys", plain, Default::default()),
+            transient,
+            free_poas,
             persistent: papaya::HashMap::new(),
+            together: (demux.path == PathDemux::DeLayered).then(Together::default),
             managers: Mutex::new([("RootPOAManager".into(), Arc::clone(&manager))].into()),
             next_id: AtomicU64::new(0),
             next_poa: AtomicU32::new(2),
@@ -166,6 +182,7 @@ impl Adapter {
             return None;
         }
         self.active.fetch_add(1, Ordering::Relaxed);
+        self.put_together(&entry);
         Some(entry)
     }
 
@@ -204,7 +221,14 @@ impl Adapter {
         if let Some(slot) = self.slots.get(place.index as usize) {
             slot.held.store(Some(Arc::clone(&entry)));
         }
+        self.put_together(&entry);
         entry
+    }
+
+    fn put_together(&self, entry: &Arc<Entry>) {
+        if let Some(together) = &self.together {
+            together.insert(entry);
+        }
     }
 
     /// Activates at a place that was reserved; `None`: an object is there. The place is one of this ORB's.
@@ -260,14 +284,26 @@ impl Adapter {
     pub(crate) fn locate<'a>(&self, key: &'a [u8]) -> Located<'a> {
         let (poa, id) = match Key::parse(key) {
             Ok(Key::Active { place, .. }) => {
-                let held = self.slots.get(place.index as usize).map(|slot| slot.held.load());
-                // The whole key is compared: boot stamp and generation with it.
-                let found = held.as_ref().and_then(|held| held.as_ref()).filter(|entry| entry.key() == key);
-                return found.map_or(Located::Nowhere, |entry| Located::Object(Arc::clone(entry)));
+                return self.at(place, key).map_or(Located::Nowhere, Located::Object);
             }
             Ok(Key::Transient { boot, poa, id }) if boot == self.boot => (self.poa_at(poa), id),
+            Ok(Key::Persistent { path, id }) if self.is_layered() => {
+                let lasts = |poa: &Arc<PoaCore>| poa.policies.lifespan == LifespanPolicy::Persistent;
+                (self.walk(path).ok().filter(lasts), id)
+            }
             Ok(Key::Persistent { path, id }) => {
                 (self.persistent.pin().get(path.as_slice()).map(Arc::clone), id)
+            }
+            Ok(Key::Layered { boot, number, path, id }) if self.is_layered() && boot == self.boot => {
+                let poa = self.walk(path).ok();
+                // A persistent one has other keys.
+                let poa = poa.filter(|poa| poa.number == number && key.starts_with(&poa.prefix));
+                if let Some(poa) = poa.as_ref().filter(|poa| poa.is_indexed()) {
+                    let place = id.try_into().map(Place::from_octets);
+                    let found = place.ok().and_then(|place| self.at(place, key));
+                    return found.map_or(Located::Missing(Arc::clone(poa), id), Located::Object);
+                }
+                (poa, id)
             }
             Ok(Key::Plain(id)) => {
                 return found(&self.plain, id)
@@ -279,17 +315,43 @@ impl Adapter {
         found(&poa, id).unwrap_or(Located::Missing(poa, id))
     }
 
+    /// What the key and the name of the operation lead to by one look-up: the object, and the operation's number there.
+    pub(crate) fn find_together(&self, key: &[u8], operation: &[u8]) -> Option<(Arc<Entry>, u16)> {
+        let found = self.together.as_ref()?.get(key, operation);
+        found.filter(|(entry, _)| !entry.is_gone())
+    }
+
+    fn is_layered(&self) -> bool {
+        self.demux.path == PathDemux::Layered
+    }
+
+    /// The object at that place, if it is the key's.
+    #[inline]
+    fn at(&self, place: Place, key: &[u8]) -> Option<Arc<Entry>> {
+        let held = self.slots.get(place.index as usize)?.held.load();
+        // The whole key is compared: boot stamp and generation with it.
+        held.as_ref().filter(|entry| entry.key() == key).map(Arc::clone)
+    }
+
     /// Where a key of names leads as far as there are POAs: the last one, and the name that is missing below it.
     pub(crate) fn missing_level<'a>(&self, key: &'a [u8]) -> Option<(Arc<PoaCore>, &'a str)> {
         let Ok(Key::Persistent { path, .. }) = Key::parse(key) else { return None };
+        self.walk(path).err()?
+    }
+
+    /// The POA of these names, from the root down.
+    ///
+    /// # Errors
+    /// A name is missing, below which POA; `None`: they are no names.
+    fn walk<'a>(&self, path: Path<'a>) -> Result<Arc<PoaCore>, Option<(Arc<PoaCore>, &'a str)>> {
         let mut poa = Arc::clone(&self.root);
-        for name in path.names().ok()? {
+        for name in path.names().map_err(|_| None)? {
             match poa.child(name) {
                 Some(child) => poa = child,
-                None => return Some((poa, name)),
+                None => return Err(Some((poa, name))),
             }
         }
-        None
+        Ok(poa)
     }
 
     fn poa_at(&self, place: Place) -> Option<Arc<PoaCore>> {
@@ -313,35 +375,26 @@ impl Adapter {
         if family.children.contains_key(name) {
             return Err(PoaError::AdapterAlreadyExists(name.to_owned()));
         }
-        let mut place = None;
-        let prefix = if policies.is_indexed() {
-            active_prefix(self.boot).into()
-        } else if policies.lifespan == LifespanPolicy::Transient {
-            let poa = take_place(&self.transient, &self.free_poas);
-            place = Some(poa);
-            Key::Transient { boot: self.boot, poa, id: &[] }.encode()?
-        } else {
-            Key::Persistent { path: path.as_path(), id: &[] }.encode()?
-        };
+        let number = self.next_poa.fetch_add(1, Ordering::Relaxed);
+        let born = (number, &policies, path.as_path());
+        let (prefix, place) =
+            start_of_keys(self.boot, self.demux, born, || take_place(&self.transient, &self.free_poas))?;
         let birth = Birth {
             name: name.into(),
             path,
             policies,
-            prefix: prefix.into(),
+            demux: self.demux.objects,
+            prefix,
             place,
             parent: Arc::downgrade(parent),
         };
-        let number = self.next_poa.fetch_add(1, Ordering::Relaxed);
         let poa = PoaCore::new(birth, number, manager, &self.threads, &self.main.turn);
         family.children.insert(name.into(), Arc::clone(&poa));
         if policies.bidirectional == BidirectionalPolicy::Both {
             self.bidirectional.store(true, Ordering::Relaxed);
         }
-        if let Some(place) = place {
-            if let Some(slot) = self.transient.get(place.index as usize) {
-                slot.held.store(Some(Arc::clone(&poa)));
-            }
-        } else if policies.lifespan == LifespanPolicy::Persistent {
+        place_poa(&self.transient, &poa);
+        if policies.lifespan == LifespanPolicy::Persistent {
             self.persistent.pin().insert(poa.path.as_path().as_slice().into(), Arc::clone(&poa));
         }
         Ok(poa)
@@ -372,9 +425,8 @@ impl Adapter {
         if !entry.retire() {
             return false;
         }
-        if entry.slot == NO_SLOT {
-            entry.poa.objects.remove(entry.id());
-        } else {
+        self.take_out(entry);
+        if entry.slot != NO_SLOT {
             if let Some(slot) = self.slots.get(entry.slot as usize) {
                 slot.held.store(None);
             }
@@ -383,6 +435,16 @@ impl Adapter {
         entry.poa.forget_servant(entry);
         self.active.fetch_sub(1, Ordering::Relaxed);
         true
+    }
+
+    /// Removes an object that is out of service from where it is found by its id. Then another of the id may come.
+    pub(crate) fn take_out(&self, entry: &Entry) {
+        if let Some(together) = &self.together {
+            together.remove(entry);
+        }
+        if entry.slot == NO_SLOT {
+            entry.poa.objects.remove(entry.id());
+        }
     }
 
     /// Waits until none of the POA's objects has a request under way that is there now.
@@ -438,6 +500,35 @@ impl Adapter {
 
 fn found<'a>(poa: &PoaCore, id: &[u8]) -> Option<Located<'a>> {
     poa.find(id).map(Located::Object)
+}
+
+/// How the keys of a POA's objects start, and its place where they name that.
+fn start_of_keys(
+    boot: Boot,
+    demux: Demux,
+    (number, policies, path): (u32, &Policies, Path<'_>),
+    place: impl FnOnce() -> Place,
+) -> Result<(Box<[u8]>, Option<Place>), key::NoKey> {
+    let (mut taken, id) = (None, &[][..]);
+    let start = if policies.lifespan == LifespanPolicy::Persistent {
+        Key::Persistent { path, id }.encode()?
+    } else if demux.path == PathDemux::Layered {
+        Key::Layered { boot, number, path, id }.encode()?
+    } else if policies.is_indexed(demux.objects) {
+        active_prefix(boot).into()
+    } else {
+        let poa = place();
+        taken = Some(poa);
+        Key::Transient { boot, poa, id }.encode()?
+    };
+    Ok((start.into(), taken))
+}
+
+/// Makes a POA one that is found by its place, if it has one.
+fn place_poa(poas: &boxcar::Vec<Slot<PoaCore>>, poa: &Arc<PoaCore>) {
+    if let Some(slot) = poa.place.and_then(|place| poas.get(place.index as usize)) {
+        slot.held.store(Some(Arc::clone(poa)));
+    }
 }
 
 fn active_prefix(boot: Boot) -> [u8; 12] {

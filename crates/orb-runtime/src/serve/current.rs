@@ -10,7 +10,7 @@ use bytes::BytesMut;
 use giop_codec::cdr::Decoder;
 use giop_codec::giop::{ObjectKey, ServiceContext, ServiceContexts};
 use giop_codec::{ByteOrder, Version};
-use giop_proto::{Arguments, IncomingRequest};
+use giop_proto::{Arguments, IncomingRequest, RawBody};
 use tokio::sync::Notify;
 
 use super::demux;
@@ -76,6 +76,8 @@ struct Info {
     has_extras: AtomicBool,
     /// Room for the headers of large requests.
     headers: BytesMut,
+    /// Of the operation, where it was found with the object.
+    number: Option<u16>,
 }
 
 /// What few requests have.
@@ -110,6 +112,7 @@ impl Request {
             extras: Mutex::default(),
             has_extras: AtomicBool::new(false),
             headers: BytesMut::new(),
+            number: None,
         };
         Self { info: Arc::new(info) }
     }
@@ -121,7 +124,12 @@ impl Request {
 
     /// Makes this the description of another request: in place unless somebody still holds it. Gives the arguments of a large
     /// one, so that the description, which a servant may keep, does not keep its message.
-    pub(crate) fn renew(&mut self, entry: &Arc<Entry>, incoming: IncomingRequest) -> Option<Arguments> {
+    pub(crate) fn renew(
+        &mut self,
+        entry: &Arc<Entry>,
+        incoming: IncomingRequest,
+        number: Option<u16>,
+    ) -> Option<Arguments> {
         if Arc::strong_count(&self.info) > 1 {
             *self = self.fresh();
         }
@@ -132,6 +140,7 @@ impl Request {
         let entry = target.map_or_else(|| Arc::clone(entry), |target| target.entry);
         let arguments = incoming.take_arguments(&mut info.headers);
         info.target = Some(Target { entry, source: Source::Wire(incoming) });
+        info.number = number;
         *info.cancelled.get_mut() = false;
         if std::mem::take(info.has_extras.get_mut()) {
             // Of a request that had no reply to put them into.
@@ -216,6 +225,14 @@ impl Request {
         match self.info.target.as_ref().map(|target| &target.source) {
             Some(Source::Wire(incoming)) => incoming.arguments(),
             _ => Decoder::new(&[], ByteOrder::NATIVE, Version::V1_2),
+        }
+    }
+
+    /// The arguments as they came, if the request is not a large one.
+    pub(crate) fn raw_body(&self) -> Option<RawBody> {
+        match &self.info.target.as_ref()?.source {
+            Source::Wire(incoming) => Some(incoming.raw_body()),
+            Source::Local(..) => None,
         }
     }
 
@@ -327,6 +344,11 @@ impl Request {
             Some(Target { source: Source::Local(operation, _), .. }) => operation,
             None => "",
         }
+    }
+
+    /// The operation's number in its skeleton, where it was found with the object.
+    pub(crate) fn number(&self) -> Option<u16> {
+        self.info.number
     }
 
     #[inline]

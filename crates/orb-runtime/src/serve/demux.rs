@@ -1,4 +1,4 @@
-//! From the name of an operation to its number: the ways to get there.
+//! How an ORB finds what a request is for: the ways to POAs, objects and operations.
 
 use std::collections::HashMap;
 
@@ -33,10 +33,56 @@ impl OperationDemux {
     pub const ALL: [Self; 5] = [Self::Perfect, Self::Linear, Self::Sorted, Self::Hash, Self::Numeric];
 }
 
+/// How a POA finds the object of an id. For comparison: nothing is as fast as the default.
+///
+/// What is found is the same with all of them; ids that POAs choose, and object keys, have other forms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum ObjectDemux {
+    /// By an index with a generation in the object key, one array access, where a transient POA chooses the ids and serves only what is active;
+    /// ids that programs choose, and that outlive the program, in a hash table.
+    #[default]
+    Active,
+    /// In a hash table of each POA, whoever chose the id.
+    Hash,
+    /// One object after the other, in the order in which they were activated.
+    Linear,
+}
+
+/// How an ORB finds the POA of a request. For comparison: nothing is as fast as the default.
+///
+/// What is found is the same with all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum PathDemux {
+    /// Whatever the depth, by one look: the object key has the index of the object or of its POA, or the names of a persistent POA, which
+    /// are looked up together.
+    #[default]
+    Flat,
+    /// From the root down, a look for each name in the object key, under a lock of each POA. Then the object in its POA, then the operation.
+    Layered,
+    /// One look-up, in a hash table, of object key and name of the operation together. The table has an element for each operation of each
+    /// active object. What is not in it is found as by [`Flat`](Self::Flat): objects that a default servant or a servant manager
+    /// stands for, operations that every object has, and operations by number.
+    DeLayered,
+}
+
+impl ObjectDemux {
+    /// Every way.
+    pub const ALL: [Self; 3] = [Self::Active, Self::Hash, Self::Linear];
+}
+
+impl PathDemux {
+    /// Every way.
+    pub const ALL: [Self; 3] = [Self::Flat, Self::Layered, Self::DeLayered];
+}
+
 /// How an ORB finds what a request is for: see [`OrbBuilder::demux`](crate::OrbBuilder::demux).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Demux {
     pub(crate) operations: OperationDemux,
+    pub(crate) objects: ObjectDemux,
+    pub(crate) path: PathDemux,
 }
 
 impl Demux {
@@ -49,7 +95,19 @@ impl Demux {
     /// The way to operations.
     #[must_use]
     pub fn operations(self, operations: OperationDemux) -> Self {
-        Self { operations }
+        Self { operations, ..self }
+    }
+
+    /// The way to objects in their POAs.
+    #[must_use]
+    pub fn objects(self, objects: ObjectDemux) -> Self {
+        Self { objects, ..self }
+    }
+
+    /// The way to POAs.
+    #[must_use]
+    pub fn path(self, path: PathDemux) -> Self {
+        Self { path, ..self }
     }
 }
 
@@ -159,10 +217,21 @@ impl ServerRequest {
     #[inline]
     #[must_use]
     pub fn find<const N: usize, const SLOTS: usize>(&self, table: &OpTable<N, SLOTS>) -> Option<usize> {
-        match self.current.core().config.demux.operations {
-            OperationDemux::Perfect => table.find(self.operation()),
-            other => table.find_by(other, self.operation()),
+        let demux = &self.current.core().config.demux;
+        match demux.operations {
+            OperationDemux::Perfect if demux.path != PathDemux::DeLayered => table.find(self.operation()),
+            other => self.find_by(table, other),
         }
+    }
+
+    #[cold]
+    fn find_by<const N: usize, const SLOTS: usize>(
+        &self,
+        table: &OpTable<N, SLOTS>,
+        way: OperationDemux,
+    ) -> Option<usize> {
+        let found = self.current.number().map(usize::from).filter(|number| *number < N);
+        found.or_else(|| table.find_by(way, self.operation()))
     }
 }
 

@@ -189,7 +189,7 @@ impl fmt::Debug for Entry {
         let key = ObjectKey::from(self.key());
         f.debug_struct("Entry")
             .field("key", &key)
-            .field("ids", &self.skeleton.repository_ids())
+            .field("id", &self.skeleton.repository_id())
             .finish_non_exhaustive()
     }
 }

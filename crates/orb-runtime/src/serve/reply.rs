@@ -25,6 +25,11 @@ impl ReplyBuffer {
         Box::new(Self { encoder: Encoder::new(ByteOrder::NATIVE, Version::V1_2), link, whole: false })
     }
 
+    /// Where replies go.
+    pub(crate) fn link(&self) -> Option<&Arc<Link>> {
+        self.link.as_ref()
+    }
+
     /// The next reply is sent as a whole, however long it is.
     pub(crate) fn stay_whole(&mut self) {
         self.whole = true;

@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
-use giop_codec::cdr::{CdrEncode, Decoder, Encoder};
+use giop_codec::any::Any;
+use giop_codec::cdr::{CdrEncode, Decoder, Encoder, Mark};
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{
-    MessageType, ReplyHeader, ReplyStatus, RequestId, ResponseFlags, ServiceContexts, announce_blocks,
-    begin_body, finish_message, put_message_header,
+    MessageType, ReplyHeader, ReplyStatus, RequestId, ResponseFlags, ServiceContext, ServiceContexts,
+    announce_blocks, begin_body, finish_message, put_message_header,
 };
 use giop_codec::ior::Ior;
 use giop_codec::{DecodeError, EncodeError, Version};
-use giop_proto::{Arguments, IncomingRequest, ServeToken};
+use giop_proto::{Arguments, IncomingRequest, RawBody, ServeToken};
 
 use super::current::{Extras, Request};
 use super::reply::ReplyBuffer;
 use super::skeleton::UserException;
+use crate::invoke;
 use crate::link::Link;
 use crate::poa::{ForwardRequest, Refusal};
 
@@ -77,6 +79,41 @@ impl ServerRequest {
         }
     }
 
+    /// The arguments as they came; `None` of a call that has none, because it is not marshalled.
+    pub(crate) fn raw_body(&self) -> Option<RawBody> {
+        match &self.arguments {
+            Some(arguments) => Some(arguments.raw_body()),
+            None => self.current.raw_body(),
+        }
+    }
+
+    /// A reply with that body as it came, and with these contexts.
+    pub(crate) fn pass_on(
+        mut self,
+        status: ReplyStatus,
+        contexts: Vec<ServiceContext>,
+        body: &RawBody,
+    ) -> Outcome {
+        let mut to = self.to;
+        if !to.wanted {
+            return to.nothing(self.encoder);
+        }
+        let mut all = self.current.take_extras().contexts;
+        all.extend(contexts);
+        if to.version < Version::V1_2 && reply_end(&all) % 8 != body.phase() {
+            all.push(invoke::padding());
+        }
+        to.order = body.order();
+        let put = |e: &mut Encoder| {
+            body.put(e);
+            Ok(())
+        };
+        match to.put(&mut self.encoder, status, &all, put) {
+            Ok(()) => Outcome { token: to.token, encoder: self.encoder, failed: None },
+            Err(error) => to.system_exception(self.encoder, error.system(CompletionStatus::Yes)),
+        }
+    }
+
     /// Results, encoded by `encode`, which runs twice where they are long; none for a oneway. Long runs of structs leave while they are
     /// encoded.
     #[inline]
@@ -92,6 +129,15 @@ impl ServerRequest {
             e.put_ascii(X::REPOSITORY_ID)?;
             exception.encode(e)
         });
+        outcome.failed = failed;
+        outcome
+    }
+
+    /// The same of one that is an any.
+    #[cold]
+    pub(crate) fn raise(self, exception: &Any) -> Outcome {
+        let failed = (!self.to.wanted).then(|| unlisted(exception.type_code().to_string()));
+        let mut outcome = self.answer(ReplyStatus::UserException, |e| exception.encode_value(e));
         outcome.failed = failed;
         outcome
     }
@@ -121,32 +167,45 @@ impl ServerRequest {
 
     /// The operations that every object has (`_is_a`, `_non_existent`, ...), `BAD_OPERATION` for all others.
     #[cold]
-    pub fn other_operation(mut self, ids: &'static [&'static str]) -> Outcome {
+    pub fn other_operation(self, ids: &'static [&'static str]) -> Outcome {
+        let interface = ids.first().copied().unwrap_or(OBJECT_ID);
+        self.operation_of_every_object(interface, |id| id == OBJECT_ID || ids.contains(&id))
+    }
+
+    /// The same of an interface that is known by its repository id and its bases.
+    pub(crate) fn operation_of_every_object(
+        mut self,
+        interface: &str,
+        is_a: impl FnOnce(&str) -> bool,
+    ) -> Outcome {
         match self.operation() {
             b"_is_a" => match self.decode(|d| d.read_string()) {
                 Ok(id) => {
-                    let is = id == OBJECT_ID || ids.contains(&id.as_str());
+                    let is = is_a(&id);
                     self.reply(|e| is.encode(e))
                 }
                 Err(error) => self.bad_arguments(error),
             },
             b"_non_existent" | b"_not_existent" => self.reply(|e| false.encode(e)),
-            b"_repository_id" => {
-                let id = ids.first().copied().unwrap_or(OBJECT_ID);
-                self.reply(|e| e.put_str(id))
-            }
+            b"_repository_id" => self.reply(|e| e.put_str(interface)),
             // No interface repository and no component behind this object: nil.
             b"_component" => self.reply(|e| Ior::nil().encode(e)),
-            b"_interface" => self.system_exception(
-                SystemException::new(
-                    SystemExceptionKind::IntfRepos,
-                    minor::INTF_REPOS_UNAVAILABLE,
-                    CompletionStatus::No,
-                )
-                .because("this ORB has no interface repository"),
-            ),
+            b"_interface" => {
+                let source = self.current.core().known.source();
+                let found =
+                    source.as_ref().and_then(|source| source.interface(&self.current.orb(), interface));
+                match found {
+                    Some(described) => self.reply(|e| described.encode(e)),
+                    None => self.system_exception(not_described(source.is_some())),
+                }
+            }
             name => {
-                let interface = ids.first().copied().unwrap_or(OBJECT_ID);
+                if name == b"omg_get_ifr_metadata"
+                    && let Some(source) = self.current.core().known.source()
+                    && let Some(metadata) = source.metadata(&self.current.orb(), interface)
+                {
+                    return self.reply(|e| metadata.encode(e));
+                }
                 let text = format!("{interface} has no operation `{}`", String::from_utf8_lossy(name));
                 self.system_exception(
                     SystemException::new(
@@ -181,6 +240,32 @@ impl ServerRequest {
             }
         }
     }
+}
+
+#[cold]
+fn not_described(has_repository: bool) -> SystemException {
+    let (minor, text) = match has_repository {
+        true => (minor::INTF_REPOS_NO_ENTRY, "the interface repository has no such interface"),
+        false => (minor::INTF_REPOS_UNAVAILABLE, "this ORB has no interface repository"),
+    };
+    SystemException::new(SystemExceptionKind::IntfRepos, minor, CompletionStatus::No).because(text)
+}
+
+/// Where the header of a reply with these contexts ends before GIOP 1.2.
+fn reply_end(contexts: &[ServiceContext]) -> usize {
+    let end = |at: usize, context: &ServiceContext| at.next_multiple_of(4) + 8 + context.data.len();
+    // The message's header and the number of contexts; id and status.
+    contexts.iter().fold(16, end).next_multiple_of(4) + 8
+}
+
+/// Places in the start of a reply.
+pub(super) struct Head {
+    /// Where the message's size is put.
+    pub(super) size_at: usize,
+    /// The end of the header.
+    end: Mark,
+    /// Where the body begins.
+    pub(super) body: usize,
 }
 
 /// The repository id of the base of all interfaces.
@@ -258,14 +343,14 @@ impl ReplyTo {
         }
     }
 
-    /// Encodes a whole reply message; one that has left already leaves the encoder empty.
-    fn put(
+    /// Encodes what stands before the results.
+    #[inline]
+    pub(super) fn put_head(
         self,
         encoder: &mut ReplyBuffer,
         status: ReplyStatus,
         contexts: &[giop_codec::giop::ServiceContext],
-        encode: impl Fn(&mut Encoder) -> Result<(), EncodeError>,
-    ) -> Result<(), EncodeError> {
+    ) -> Result<Head, EncodeError> {
         let sets = encoder.code_sets();
         encoder.reset(self.order, self.version);
         encoder.set_code_sets(sets);
@@ -274,7 +359,18 @@ impl ReplyTo {
         ReplyHeader { request_id: self.id, status, contexts }.encode(encoder)?;
         let end = encoder.mark();
         begin_body(encoder);
-        let body = encoder.position();
+        Ok(Head { size_at, end, body: encoder.position() })
+    }
+
+    /// Encodes a whole reply message; one that has left already leaves the encoder empty.
+    fn put(
+        self,
+        encoder: &mut ReplyBuffer,
+        status: ReplyStatus,
+        contexts: &[giop_codec::giop::ServiceContext],
+        encode: impl Fn(&mut Encoder) -> Result<(), EncodeError>,
+    ) -> Result<(), EncodeError> {
+        let Head { size_at, end, body } = self.put_head(encoder, status, contexts)?;
         if encoder.put_results(self.token, size_at, encode)? {
             return Ok(());
         }

@@ -30,6 +30,8 @@ pub(crate) const SPARE_SLOTS: usize = 32;
 pub(crate) struct Running {
     link: Arc<Link>,
     template: Request,
+    /// Of the operation of the request that starts next, where it was found with the object.
+    pub(crate) number: Option<u16>,
     /// Where requests run that are not served in place; `None`: where the driver runs.
     home: Option<Handle>,
     spare: Vec<Seat>,
@@ -94,6 +96,7 @@ impl Running {
         Self {
             link,
             template,
+            number: None,
             home,
             spare: Vec::new(),
             gathering: false,
@@ -151,11 +154,11 @@ impl Running {
         if let Some(sets) = sets {
             encoder.set_code_sets(sets);
         }
-        let kind = entry.skeleton.repository_ids().as_ptr() as usize;
+        let kind = entry.skeleton.seat_kind();
         let mut seat = self.seat(kind);
         let link = (incoming.coming() > 0).then(|| Arc::clone(&self.link));
         let current = seat.current.get_or_insert_with(|| self.template.fresh());
-        let arguments = current.renew(entry, incoming);
+        let arguments = current.renew(entry, incoming, self.number);
         let request = ServerRequest { to, encoder, current: current.clone(), arguments, link };
         let mode = entry.mode;
         let skeleton = Arc::clone(&entry.skeleton);

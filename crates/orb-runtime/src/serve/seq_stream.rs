@@ -144,7 +144,7 @@ impl<T: Element> SeqStream<T> {
 }
 
 /// Whole elements as a view, or by one pass.
-fn elements<T: Element>(octets: Bytes, order: ByteOrder) -> Result<Seq<T>, SystemException> {
+pub(crate) fn elements<T: Element>(octets: Bytes, order: ByteOrder) -> Result<Seq<T>, SystemException> {
     let mut d = Decoder::from_bytes(&octets, order, Version::V1_2);
     d.read_seq(octets.len() / size_of::<T>()).map_err(no_memory)
 }

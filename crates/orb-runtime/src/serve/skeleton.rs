@@ -11,12 +11,28 @@ use tokio_util::sync::ReusableBoxFuture;
 use super::demux::Operations;
 use super::entry::RunMode;
 use super::request::{Outcome, ServerRequest};
+use crate::poa::ForwardRequest;
 use crate::reference::Reference;
 
 /// A servant behind its interface's operations. Generated for each interface.
 pub trait Skeleton: Send + Sync + 'static {
     /// The repository ids of the interface, the most derived first, then every base; `CORBA::Object` is implied.
     fn repository_ids(&self) -> &'static [&'static str];
+
+    /// The repository id of the interface.
+    fn repository_id(&self) -> &str {
+        self.repository_ids().first().copied().unwrap_or(super::request::OBJECT_ID)
+    }
+
+    /// Whether the interface is that one or has it as a base. `None`: only a request tells.
+    fn is_a(&self, repository_id: &str) -> Option<bool> {
+        Some(repository_id == super::request::OBJECT_ID || self.repository_ids().contains(&repository_id))
+    }
+
+    /// Tells the types of skeletons apart whose futures need different slots.
+    fn seat_kind(&self) -> usize {
+        self.repository_ids().as_ptr().addr()
+    }
 
     /// Sets the future that serves the request into the slot. One type of future for all operations of a servant
     /// type, so that the slot's memory is used again.
@@ -30,6 +46,12 @@ pub trait Skeleton: Send + Sync + 'static {
     /// All operations by their numbers.
     fn operations(&self) -> Operations {
         Operations::default()
+    }
+
+    /// Where the object is, if nothing of it is here: callers are told so.
+    #[doc(hidden)]
+    fn elsewhere(&self) -> Option<&ForwardRequest> {
+        None
     }
 
     /// Fills `out`, an `Option<Arc<dyn Local>>` of the interface or one of its bases, for collocated calls.
@@ -96,8 +118,8 @@ impl Servant {
 
     /// The repository id of its interface.
     #[must_use]
-    pub fn repository_id(&self) -> &'static str {
-        self.skeleton.repository_ids().first().copied().unwrap_or(super::request::OBJECT_ID)
+    pub fn repository_id(&self) -> &str {
+        self.skeleton.repository_id()
     }
 }
 

@@ -104,6 +104,12 @@ impl MainThread {
         .await
     }
 
+    /// Lets go of all requests, unless somebody runs them: they hold the ORB that they wait in.
+    pub(crate) fn end(&self) {
+        let jobs = self.queue().take();
+        drop(jobs);
+    }
+
     fn queue(&self) -> MutexGuard<'_, Option<Jobs>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }

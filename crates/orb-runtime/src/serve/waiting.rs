@@ -10,8 +10,8 @@ use giop_proto::{IncomingRequest, ServeToken};
 use crate::orb::OrbCore;
 use crate::poa::Refusal;
 use crate::poa::core::{Gate, PoaCore};
-use crate::poa::making::Making;
 use crate::poa::manager::Held;
+use crate::poa::steps::Making;
 
 /// What a request waits for.
 pub(crate) enum Until {

@@ -1,6 +1,7 @@
 //! What a client gives for a `@stream` parameter: octets that are there, or a source that they are read from.
 
 mod feed;
+mod items;
 mod payload;
 mod seq;
 
@@ -15,6 +16,8 @@ use giop_codec::cdr::Seq;
 use tokio::io::AsyncRead;
 
 use feed::{Feed, FileFeed, ItemFeed, ReaderFeed};
+pub use items::{ItemSource, LastResult, collected};
+pub(crate) use items::{Produce, Produced};
 pub(crate) use payload::{KEPT, Payload, SourceError};
 pub use seq::{LastArgument, SeqSource};
 pub(crate) use seq::{LastGiven, Unit};

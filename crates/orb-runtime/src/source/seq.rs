@@ -132,7 +132,7 @@ pub(crate) struct Unit {
 impl Unit {
     pub(crate) const OCTET: Self = Self { size: 1, align: 1 };
 
-    const fn of<T: Element>() -> Self {
+    pub(super) const fn of<T: Element>() -> Self {
         Self { size: size_of::<T>(), align: <T as FixedLayout>::LAYOUT.align() }
     }
 

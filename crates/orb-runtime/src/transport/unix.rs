@@ -20,6 +20,10 @@ const BACKLOG: i32 = 1024;
 /// How long to wait where a server's backlog is full.
 const FULL: Duration = Duration::from_millis(10);
 
+/// How often a directory is tried to be locked, and how long to wait in between: everybody who may read it can keep it locked.
+const TURNS: u32 = 100;
+const TURN: Duration = Duration::from_millis(2);
+
 /// A server's socket. Its file goes with it, unless another server's has taken its place.
 #[derive(Debug)]
 pub(crate) struct Listener {
@@ -83,7 +87,7 @@ pub(crate) fn bind(
         // The file is made with no more than these bits: there is no moment in which others may connect.
         rustix::fs::fchmod(&socket, Mode::from_raw_mode(mode))?;
     }
-    let _turn = turn(path);
+    let turn = turn(path);
     if let Err(error) = socket.bind(&address) {
         if error.kind() != io::ErrorKind::AddrInUse {
             return Err(error);
@@ -92,12 +96,12 @@ pub(crate) fn bind(
         socket.bind(&address)?;
     }
     let file = SocketFile { path: path.to_owned(), id: id(&fs::symlink_metadata(path)?) };
-    if let Some(mode) = mode {
-        // What the process's mask took away.
-        fs::set_permissions(path, Permissions::from_mode(mode))?;
-    }
-    socket.listen(BACKLOG)?;
-    Ok((socket.into(), file))
+    // What the process's mask took away.
+    let allowed = mode.map_or(Ok(()), |mode| fs::set_permissions(path, Permissions::from_mode(mode)));
+    let listening = allowed.and_then(|()| socket.listen(BACKLOG));
+    // The file, if it goes again, takes its own turn.
+    drop(turn);
+    listening.map(|()| (socket.into(), file))
 }
 
 /// Connects to the server that listens on the path, and waits where its backlog is full.
@@ -146,12 +150,18 @@ fn remove_stale(path: &Path, address: &SockAddr) -> io::Result<()> {
 }
 
 /// Held while files of sockets in a directory come and go: a server that starts does not take one that is about to listen for one
-/// that was left behind. `None` where the directory can not be locked.
+/// that was left behind. `None` where the directory can not be locked, or stays locked by somebody else.
 fn turn(path: &Path) -> Option<File> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let directory = File::open(directory).ok()?;
-    rustix::fs::flock(&directory, FlockOperation::LockExclusive).ok()?;
-    Some(directory)
+    for _ in 0..TURNS {
+        match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Some(directory),
+            Err(error) if error == rustix::io::Errno::WOULDBLOCK => std::thread::sleep(TURN),
+            Err(_) => return None,
+        }
+    }
+    None
 }
 
 fn id(file: &Metadata) -> (u64, u64) {
@@ -231,6 +241,17 @@ mod tests {
         let _other = StdListener::bind(directory.path()).unwrap();
         drop(file);
         assert!(directory.path().exists());
+    }
+
+    #[test]
+    fn who_keeps_the_directory_locked_keeps_no_server_from_coming_and_going() {
+        let directory = Directory::new("locked");
+        let lock = File::open(&directory.0).unwrap();
+        rustix::fs::flock(&lock, FlockOperation::LockExclusive).unwrap();
+        let (_socket, file) = bind(&directory.path(), None, None).unwrap();
+        UnixStream::connect(directory.path()).unwrap();
+        drop(file);
+        assert!(!directory.path().exists());
     }
 
     #[test]

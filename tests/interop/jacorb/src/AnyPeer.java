@@ -8,6 +8,7 @@ import org.omg.PortableServer.*;
 /**
  * AnyPeer server --ior PATH [--seconds S]: serves anys.idl until SIGTERM, writes its reference to PATH, prints READY.
  * AnyPeer client --ior PATH [--seconds S]: drives such a server; prints `ok NAME` or `FAIL NAME: why` for each check.
+ * AnyPeer dii-client --ior PATH [--seconds S]: the same by the dynamic invocation interface.
  * Status 0: all ok. What the samples are, tests/anys/main.rs says as well.
  */
 public final class AnyPeer extends PeerPOA {
@@ -287,6 +288,96 @@ public final class AnyPeer extends PeerPOA {
         });
     }
 
+    /** Calls by the names of operations, with arguments in anys: no stub is used. */
+    private void driveByNames(org.omg.CORBA.Object peer) {
+        Any[] own = samples(self);
+        Any[][] theirs = new Any[1][];
+        run("dii_samples", () -> {
+            Request request = peer._request("samples");
+            request.set_return_type(Anys.AnySeqHelper.type());
+            theirs[0] = Anys.AnySeqHelper.extract(invoked(request));
+            return wrongWith(theirs[0]);
+        });
+        run("dii_check", () -> {
+            Request request = peer._request("check");
+            Anys.AnySeqHelper.insert(request.add_in_arg(), own);
+            request.set_return_type(orb.get_primitive_tc(TCKind.tk_string));
+            return invoked(request).extract_string();
+        });
+        run("dii_echo", () -> {
+            for (int i = 0; i < own.length; i++) {
+                Request request = peer._request("echo");
+                request.add_in_arg().insert_any(own[i]);
+                Any b = request.add_inout_arg(), c = request.add_out_arg();
+                b.insert_any(i == 31 ? own[i] : theirs[0][i]);
+                c.type(orb.get_primitive_tc(TCKind.tk_any));
+                request.set_return_type(orb.get_primitive_tc(TCKind.tk_any));
+                Any[] again = own.clone();
+                again[i] = invoked(request).extract_any();
+                String wrong = wrongWith(again);
+                if (!wrong.isEmpty()) return "a: " + wrong;
+                again[i] = c.extract_any();
+                wrong = wrongWith(again);
+                if (!wrong.isEmpty()) return "c: " + wrong;
+                again[i] = b.extract_any().extract_any();
+                wrong = wrongWith(again);
+                if (!wrong.isEmpty()) return "b: " + wrong;
+            }
+            return "";
+        });
+        run("dii_types", () -> {
+            for (Any any : own) {
+                Request request = peer._request("echo_type");
+                request.add_in_arg().insert_TypeCode(any.type());
+                Any b = request.add_inout_arg(), c = request.add_out_arg();
+                b.insert_TypeCode(NodeHelper.type());
+                c.type(orb.get_primitive_tc(TCKind.tk_TypeCode));
+                request.set_return_type(orb.get_primitive_tc(TCKind.tk_TypeCode));
+                TypeCode a = invoked(request).extract_TypeCode();
+                if (!same(a, any.type()) || !same(b.extract_TypeCode(), any.type())) return "" + any.type();
+                if (!c.extract_TypeCode().equal(NodeHelper.type())) return "" + any.type();
+            }
+            return "";
+        });
+        run("dii_fail", () -> {
+            Request request = peer._request("fail");
+            request.add_in_arg().insert_any(own[14]);
+            request.exceptions().add(BadHelper.type());
+            request.invoke();
+            if (!(request.env().exception() instanceof UnknownUserException unknown)) return "" + request.env().exception();
+            Bad bad = BadHelper.extract(unknown.except);
+            return same(FigureHelper.extract(bad.detail), figure()) && bad.why.equals("asked for") ? "" : "another detail";
+        });
+        run("dii_deferred", () -> {
+            Request[] both = {peer._request("type_of"), peer._request("type_of")};
+            for (int i = 0; i < both.length; i++) {
+                both[i].add_in_arg().insert_any(own[i + 14]);
+                both[i].set_return_type(orb.get_primitive_tc(TCKind.tk_TypeCode));
+                both[i].send_deferred();
+            }
+            for (int i = 0; i < both.length; i++) {
+                both[i].get_response();
+                if (!same(both[i].return_value().extract_TypeCode(), own[i + 14].type())) return "request " + i;
+            }
+            return "";
+        });
+        run("dii_unknown", () -> {
+            Request request = peer._request("nothing_of_it");
+            try {
+                request.invoke();
+            } catch (BAD_OPERATION e) {
+                return "";
+            }
+            return request.env().exception() instanceof BAD_OPERATION ? "" : "" + request.env().exception();
+        });
+    }
+
+    private static Any invoked(Request request) throws Exception {
+        request.invoke();
+        if (request.env().exception() != null) throw request.env().exception();
+        return request.return_value();
+    }
+
     public static void main(String[] args) throws Exception {
         Options o = new Options(args);
         o.exitAfter("300");
@@ -301,8 +392,10 @@ public final class AnyPeer extends PeerPOA {
         AnyPeer servant = new AnyPeer();
         servant.self = PeerHelper.narrow(poa.servant_to_reference(servant));
         Path path = Path.of(o.get("--ior", "anys.ior"));
-        if (args[0].equals("client")) {
-            servant.drive(PeerHelper.narrow(orb.string_to_object(Files.readString(path).trim())));
+        if (args[0].endsWith("client")) {
+            org.omg.CORBA.Object peer = orb.string_to_object(Files.readString(path).trim());
+            if (args[0].equals("client")) servant.drive(PeerHelper.narrow(peer));
+            else servant.driveByNames(peer);
             System.exit(failed == 0 ? 0 : 1);
         }
         String ior = orb.object_to_string(servant.self);

@@ -49,24 +49,6 @@ final class Options {
         return ORB.init(args, p);
     }
 
-    /** Of the bench. System properties (-D) override the settings chosen here. */
-    ORB orb(String... more) {
-        Properties p = new Properties();
-        set(p, "org.omg.CORBA.ORBClass", "org.jacorb.orb.ORB",
-               "org.omg.CORBA.ORBSingletonClass", "org.jacorb.orb.ORBSingleton",
-               "jacorb.log.default.verbosity", "1",
-               "jacorb.poa.queue_wait", "on",         // else oneways beyond queue_max are thrown away
-               "jacorb.poa.thread_pool_max", "128",
-               "jacorb.maxManagedBufSize", "28");     // pool buffers up to 2^28 bytes
-        String sockbuf = get("--sockbuf", null);
-        if (sockbuf != null)
-            set(p, "bench.sockbuf", sockbuf,
-                   "jacorb.net.socket_factory", "Sockets",
-                   "jacorb.net.server_socket_factory", "Sockets");
-        set(p, more);
-        return ORB.init(args, p);
-    }
-
     private static void set(Properties p, String... pairs) {
         for (int i = 0; i < pairs.length; i += 2)
             p.setProperty(pairs[i], System.getProperty(pairs[i], pairs[i + 1]));

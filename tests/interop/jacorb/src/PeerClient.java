@@ -35,7 +35,7 @@ public final class PeerClient {
         try {
             String base = ior.startsWith("corbaloc:") ? ior.split("/")[0] : ior + "." + name;
             org.omg.CORBA.Object object = orb.string_to_object(new Reference(base, version, name, 0).text);
-            return !name.equals("forward") && object._non_existent() ? null : object;
+            return !name.equals("forward") && !name.equals("moved") && object._non_existent() ? null : object;
         } catch (IOException | SystemException none) {
             return null;
         }
@@ -85,6 +85,7 @@ public final class PeerClient {
             org.omg.CORBA.Object guard = companion(x.orb, ior, version, "guard");
             x.guard = guard == null ? null : GuardHelper.narrow(guard);
             x.forward = companion(x.orb, ior, version, "forward");
+            x.moved = companion(x.orb, ior, version, "moved");
         } catch (SystemException e) {
             System.err.println("client: " + Checks.describe(e) + " " + e.getMessage());
             System.exit(2);

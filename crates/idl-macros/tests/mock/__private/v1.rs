@@ -10,6 +10,12 @@ pub use bytes::Bytes;
 pub use giop_codec::__zerocopy as zerocopy;
 pub use giop_codec::any::Any;
 pub use giop_codec::cdr::*;
+pub use giop_codec::dynamic::reflect::{
+    Adaptive, Blank, CompiledDecode, CompiledEncode, Filled, Optional, OptionalMut, Plain, PlainMut, Reading,
+    Uses, Writing, Written, interpret, interpret_slice, interpreted, interpreted_array, interpreted_vec,
+    of_ordinal,
+};
+pub use giop_codec::dynamic::{AttributeDesc, Described, InterfaceDesc, Mode, OperationDesc};
 pub use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
 use giop_codec::ior::{Ior, ProfileTag, TaggedProfile};
 pub use giop_codec::typecode::{

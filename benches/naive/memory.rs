@@ -1,0 +1,82 @@
+//! Values as C has them: numbers where their alignment puts them, a sequence as `{ maximum, length, buffer }`.
+//!
+//! A buffer is a block of the [`Heap`], named by a number. While a block is walked it is lent out, so that an element is one
+//! slice, as an address is one register. Freed blocks are used again as they are: neither fresh pages nor zeros are
+//! paid for.
+
+use super::Fault;
+
+/// Octets of a sequence in memory, and what they are aligned to.
+pub const SEQUENCE_SIZE: (usize, usize) = (16, 8);
+
+/// Octets of a type code in memory: its kind, where its parameters begin and how many octets they have.
+pub const TYPE_CODE_SIZE: (usize, usize) = (12, 4);
+
+/// Whom buffers come from.
+#[derive(Default)]
+pub struct Heap {
+    blocks: Vec<Vec<u8>>,
+    free: Vec<usize>,
+}
+
+impl Heap {
+    /// A block of so many octets or more. What is in it is what was there before.
+    pub fn allocate(&mut self, size: usize) -> u64 {
+        let handle = self.free.pop().unwrap_or_else(|| {
+            self.blocks.push(Vec::new());
+            self.blocks.len() - 1
+        });
+        if let Some(block) = self.blocks.get_mut(handle).filter(|block| block.len() < size) {
+            block.resize(size, 0);
+        }
+        handle as u64
+    }
+
+    /// The block, which is empty here until it is [put back](Self::put_back).
+    pub fn lend(&mut self, handle: u64) -> Vec<u8> {
+        self.blocks.get_mut(handle as usize).map(std::mem::take).unwrap_or_default()
+    }
+
+    pub fn put_back(&mut self, handle: u64, block: Vec<u8>) {
+        if let Some(place) = self.blocks.get_mut(handle as usize) {
+            *place = block;
+        }
+    }
+
+    pub fn release(&mut self, handle: u64) {
+        self.free.push(handle as usize);
+    }
+
+    /// Blocks that are not free.
+    pub fn used(&self) -> usize {
+        self.blocks.len() - self.free.len()
+    }
+}
+
+/// Length and buffer of the sequence at this address.
+pub fn sequence(value: &[u8]) -> Result<(u32, u64), Fault> {
+    Ok((u32::from_ne_bytes(load(value, 4)?), u64::from_ne_bytes(load(value, 8)?)))
+}
+
+pub fn store_sequence(value: &mut [u8], length: u32, buffer: u64) -> Result<(), Fault> {
+    store(value, 0, length.to_ne_bytes())?;
+    store(value, 4, length.to_ne_bytes())?;
+    store(value, 8, buffer.to_ne_bytes())
+}
+
+#[inline(always)]
+pub fn load<const N: usize>(value: &[u8], at: usize) -> Result<[u8; N], Fault> {
+    value.get(at..).and_then(<[u8]>::first_chunk).copied().ok_or(Fault::Memory)
+}
+
+#[inline(always)]
+pub fn store<const N: usize>(value: &mut [u8], at: usize, octets: [u8; N]) -> Result<(), Fault> {
+    *value.get_mut(at..).and_then(<[u8]>::first_chunk_mut).ok_or(Fault::Memory)? = octets;
+    Ok(())
+}
+
+/// The octets from `at` on, or nothing where there is no such address.
+#[inline(always)]
+pub fn at(value: &mut [u8], at: usize) -> &mut [u8] {
+    value.get_mut(at..).unwrap_or_default()
+}

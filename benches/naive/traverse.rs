@@ -1,0 +1,195 @@
+//! The walk over a type, and what it asks type codes for.
+
+use super::cdr::Cdr;
+use super::memory::{self, SEQUENCE_SIZE, TYPE_CODE_SIZE};
+use super::visits::decoder;
+use super::*;
+
+/// Visits what is in a value: the elements, the members, or the value itself if nothing is in it.
+///
+/// # Errors
+/// What the visits say, and a type code that is none.
+#[inline(never)]
+pub fn traverse<T: Tally>(
+    code: &TypeCode<'_>,
+    value: &mut [u8],
+    other: &mut [u8],
+    stream: &mut Cdr<'_>,
+    env: &mut Environment<T>,
+    visit: Visit<T>,
+) -> Status {
+    env.tally.call(Routine::Traverse);
+    match code.kind() {
+        SEQUENCE => {
+            let (length, buffer) = memory::sequence(value)?;
+            let copied = memory::sequence(other).ok().map(|(_, buffer)| buffer);
+            let mut block = env.heap.lend(buffer);
+            let mut copy = copied.map(|copy| env.heap.lend(copy)).unwrap_or_default();
+            let status = elements(code, length, &mut block, &mut copy, stream, env, visit);
+            env.heap.put_back(buffer, block);
+            if let Some(copied) = copied {
+                env.heap.put_back(copied, copy);
+            }
+            status
+        }
+        ARRAY => {
+            let length = ulong_param(code, env)?;
+            elements(code, length, value, other, stream, env, visit)
+        }
+        STRUCT => {
+            let mut parameters = code.parameters()?;
+            struct_traverse(&mut parameters, value, other, stream, env, Some(visit)).map(drop)
+        }
+        _ => visit(code, value, other, stream, env),
+    }
+}
+
+/// One visit an element, both addresses a step further each time.
+fn elements<T: Tally>(
+    code: &TypeCode<'_>,
+    count: u32,
+    value: &mut [u8],
+    other: &mut [u8],
+    stream: &mut Cdr<'_>,
+    env: &mut Environment<T>,
+    visit: Visit<T>,
+) -> Status {
+    let element = typecode_param(code, env)?;
+    let size = element_size(&element, env)?;
+    for i in 0..count as usize {
+        visit(&element, memory::at(value, i * size), memory::at(other, i * size), stream, env)?;
+    }
+    Ok(())
+}
+
+/// Visits each member, if there is a visit; size and alignment of the struct.
+///
+/// # Errors
+/// What the visits say, and a type code that is none.
+#[inline(never)]
+pub fn struct_traverse<T: Tally>(
+    parameters: &mut Cdr<'_>,
+    value: &mut [u8],
+    other: &mut [u8],
+    stream: &mut Cdr<'_>,
+    env: &mut Environment<T>,
+    visit: Option<Visit<T>>,
+) -> Result<(usize, usize), Fault> {
+    env.tally.call(Routine::StructTraverse);
+    // Repository id and name.
+    parameters.skip_string()?;
+    parameters.skip_string()?;
+    let (mut at, mut widest) = (0, 1);
+    for _ in 0..parameters.get_long()? {
+        parameters.skip_string()?;
+        let member = parameters.get_type_code()?;
+        let (size, alignment) = calc_nested_size_and_alignment(&member, env)?;
+        at = aligned(at, alignment);
+        widest = widest.max(alignment);
+        if let Some(visit) = visit {
+            visit(&member, memory::at(value, at), memory::at(other, at), stream, env)?;
+        }
+        at += size;
+    }
+    Ok((aligned(at, widest), widest))
+}
+
+/// Octets of a value in memory, and what they are aligned to.
+///
+/// # Errors
+/// A type code that is none.
+#[inline(never)]
+pub fn calc_nested_size_and_alignment<T: Tally>(
+    code: &TypeCode<'_>,
+    env: &mut Environment<T>,
+) -> Result<(usize, usize), Fault> {
+    env.tally.call(Routine::SizeAndAlignment);
+    let kind = code.kind();
+    if let Some(basic) = basic(kind) {
+        return Ok(basic);
+    }
+    Ok(match kind {
+        SEQUENCE => SEQUENCE_SIZE,
+        STRUCT => {
+            let mut nothing = Cdr::reader(&[], false);
+            struct_traverse(&mut code.parameters()?, &mut [], &mut [], &mut nothing, env, None)?
+        }
+        ARRAY => {
+            let mut parameters = code.parameters()?;
+            let element = parameters.get_type_code()?;
+            let (size, alignment) = calc_nested_size_and_alignment(&element, env)?;
+            (size.saturating_mul(parameters.get_long()? as usize), alignment)
+        }
+        _ => return Err(Fault::Kind(kind)),
+    })
+}
+
+/// Octets of an element in memory: of what is basic by its kind alone.
+///
+/// # Errors
+/// A type code that is none.
+pub fn element_size<T: Tally>(element: &TypeCode<'_>, env: &mut Environment<T>) -> Result<usize, Fault> {
+    match basic(element.kind()) {
+        Some((size, _)) => Ok(size),
+        None => Ok(calc_nested_size_and_alignment(element, env)?.0),
+    }
+}
+
+/// Size and alignment of what has no parameters, and of enums.
+fn basic(kind: u32) -> Option<(usize, usize)> {
+    Some(match kind {
+        NULL | VOID => (0, 1),
+        BOOLEAN | CHAR | OCTET => (1, 1),
+        SHORT | USHORT => (2, 2),
+        LONG | ULONG | FLOAT | ENUM => (4, 4),
+        LONGLONG | ULONGLONG | DOUBLE => (8, 8),
+        TYPE_CODE => TYPE_CODE_SIZE,
+        _ => return None,
+    })
+}
+
+/// How many parameters a type code of a sequence or array has.
+#[inline(never)]
+fn param_count<T: Tally>(code: &TypeCode<'_>, env: &mut Environment<T>) -> usize {
+    env.tally.call(Routine::ParamCount);
+    if matches!(code.kind(), SEQUENCE | ARRAY) { 2 } else { 0 }
+}
+
+/// The type of the elements: a value of the kind `TypeCode`, decoded from the parameters.
+///
+/// # Errors
+/// A type code that is none.
+#[inline(never)]
+pub fn typecode_param<'a, T: Tally>(
+    code: &TypeCode<'a>,
+    env: &mut Environment<T>,
+) -> Result<TypeCode<'a>, Fault> {
+    if param_count(code, env) < 1 {
+        return Err(Fault::Kind(code.kind()));
+    }
+    let mut parameters = code.parameters()?;
+    let mut decoded = [0; TYPE_CODE_SIZE.0];
+    decoder(&TypeCode::OF_TYPE_CODE, &mut decoded, &mut [], &mut parameters, env)?;
+    let [kind, end, length] = [0, 4, 8].map(|at| memory::load(&decoded, at).map(u32::from_ne_bytes));
+    let (end, length) = (end? as usize, length? as usize);
+    let octets = end.checked_sub(length).and_then(|start| code.parameters.get(start..end));
+    Ok(TypeCode::new(kind?, octets.ok_or(Fault::End)?))
+}
+
+/// The bound of a sequence, the length of an array.
+///
+/// # Errors
+/// A type code that is none.
+#[inline(never)]
+pub fn ulong_param<T: Tally>(code: &TypeCode<'_>, env: &mut Environment<T>) -> Result<u32, Fault> {
+    if param_count(code, env) < 2 {
+        return Err(Fault::Kind(code.kind()));
+    }
+    let mut parameters = code.parameters()?;
+    parameters.get_type_code()?;
+    parameters.get_long()
+}
+
+fn aligned(at: usize, alignment: usize) -> usize {
+    at.next_multiple_of(alignment)
+}

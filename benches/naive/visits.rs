@@ -1,0 +1,140 @@
+//! What is called back for each value.
+
+use super::cdr::Cdr;
+use super::memory::{self, load, store};
+use super::traverse::{calc_nested_size_and_alignment, element_size, traverse, typecode_param, ulong_param};
+use super::*;
+
+/// Writes a value to the stream.
+///
+/// # Errors
+/// A type code that is none.
+#[inline(never)]
+pub fn encoder<T: Tally>(
+    code: &TypeCode<'_>,
+    value: &mut [u8],
+    other: &mut [u8],
+    stream: &mut Cdr<'_>,
+    env: &mut Environment<T>,
+) -> Status {
+    env.tally.call(Routine::Encoder);
+    match code.kind() {
+        NULL | VOID => Ok(()),
+        BOOLEAN | CHAR | OCTET => stream.put_octet(u8::from_ne_bytes(load(value, 0)?)),
+        SHORT | USHORT => stream.put_short(u16::from_ne_bytes(load(value, 0)?)),
+        LONG | ULONG | FLOAT | ENUM => stream.put_long(u32::from_ne_bytes(load(value, 0)?)),
+        LONGLONG | ULONGLONG | DOUBLE => stream.put_longlong(u64::from_ne_bytes(load(value, 0)?)),
+        SEQUENCE => {
+            let (length, _) = memory::sequence(value)?;
+            stream.put_long(length)?;
+            traverse(code, value, other, stream, env, encoder)
+        }
+        STRUCT | ARRAY => traverse(code, value, other, stream, env, encoder),
+        kind => Err(Fault::Kind(kind)),
+    }
+}
+
+/// Reads a value from the stream.
+///
+/// # Errors
+/// Octets that end too early, more elements than allowed, a type code that is none.
+#[inline(never)]
+pub fn decoder<T: Tally>(
+    code: &TypeCode<'_>,
+    value: &mut [u8],
+    other: &mut [u8],
+    stream: &mut Cdr<'_>,
+    env: &mut Environment<T>,
+) -> Status {
+    env.tally.call(Routine::Decoder);
+    match code.kind() {
+        NULL | VOID => Ok(()),
+        BOOLEAN | CHAR | OCTET => store(value, 0, stream.get_octet()?.to_ne_bytes()),
+        SHORT | USHORT => store(value, 0, stream.get_short()?.to_ne_bytes()),
+        LONG | ULONG | FLOAT | ENUM => store(value, 0, stream.get_long()?.to_ne_bytes()),
+        LONGLONG | ULONGLONG | DOUBLE => store(value, 0, stream.get_longlong()?.to_ne_bytes()),
+        TYPE_CODE => {
+            let code = stream.get_type_code()?;
+            store(value, 0, code.kind().to_ne_bytes())?;
+            store(value, 4, (stream.position() as u32).to_ne_bytes())?;
+            store(value, 8, (code.parameters.len() as u32).to_ne_bytes())
+        }
+        SEQUENCE => {
+            let length = stream.get_long()?;
+            let element = typecode_param(code, env)?;
+            let size = element_size(&element, env)?;
+            let bound = ulong_param(code, env)?;
+            if bound != 0 && length > bound {
+                return Err(Fault::Bound);
+            }
+            let buffer = env.heap.allocate(size.saturating_mul(length as usize));
+            memory::store_sequence(value, length, buffer)?;
+            traverse(code, value, other, stream, env, decoder)
+        }
+        STRUCT | ARRAY => traverse(code, value, other, stream, env, decoder),
+        kind => Err(Fault::Kind(kind)),
+    }
+}
+
+/// Copies a value to the other address.
+///
+/// # Errors
+/// A type code that is none.
+#[inline(never)]
+pub fn deep_copy<T: Tally>(
+    code: &TypeCode<'_>,
+    value: &mut [u8],
+    other: &mut [u8],
+    stream: &mut Cdr<'_>,
+    env: &mut Environment<T>,
+) -> Status {
+    match code.kind() {
+        SEQUENCE => {
+            let (length, _) = memory::sequence(value)?;
+            let element = typecode_param(code, env)?;
+            let size = element_size(&element, env)?;
+            let buffer = env.heap.allocate(size.saturating_mul(length as usize));
+            memory::store_sequence(other, length, buffer)?;
+            traverse(code, value, other, stream, env, deep_copy)
+        }
+        STRUCT | ARRAY => traverse(code, value, other, stream, env, deep_copy),
+        _ => {
+            let (size, _) = calc_nested_size_and_alignment(code, env)?;
+            let (Some(from), Some(to)) = (value.get(..size), other.get_mut(..size)) else {
+                return Err(Fault::Memory);
+            };
+            to.copy_from_slice(from);
+            Ok(())
+        }
+    }
+}
+
+/// Frees what a value refers to.
+///
+/// # Errors
+/// A type code that is none.
+#[inline(never)]
+pub fn deep_free<T: Tally>(
+    code: &TypeCode<'_>,
+    value: &mut [u8],
+    other: &mut [u8],
+    stream: &mut Cdr<'_>,
+    env: &mut Environment<T>,
+) -> Status {
+    env.tally.call(Routine::DeepFree);
+    match code.kind() {
+        SEQUENCE => {
+            traverse(code, value, other, stream, env, deep_free)?;
+            let (_, buffer) = memory::sequence(value)?;
+            env.heap.release(buffer);
+            Ok(())
+        }
+        STRUCT => traverse(code, value, other, stream, env, deep_free),
+        // The first word of the parameters tells whether the elements refer to anything.
+        ARRAY => match code.parameters()?.get_long()? {
+            STRUCT | SEQUENCE | ARRAY => traverse(code, value, other, stream, env, deep_free),
+            _ => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,157 @@
+//! Anys as they were received: octets that nobody looked at yet.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+
+use super::{Any, Kept, walk};
+use crate::cdr::{CodeSets, Context, DecodeLimits, Decoder, Encoder};
+use crate::dynamic::DynError;
+use crate::dynamic::program::{Contents, Program, go_over_any};
+use crate::typecode::TypeCode;
+use crate::{ByteOrder, DecodeError, EncodeError, Version};
+
+/// Octets from which a value is a view of its message: less would hold the memory of a whole message for little.
+const VIEW: usize = 4096;
+
+/// A value in the order, phase, version and code sets that it came in. Its counts and lengths were looked at, nothing else.
+pub(super) struct Received {
+    /// With the padding before the first of them that has some.
+    pub(super) octets: Bytes,
+    /// Of the first octet.
+    phase: usize,
+    order: ByteOrder,
+    version: Version,
+    code_sets: CodeSets,
+    limits: DecodeLimits,
+    contents: Contents,
+    /// What references in it need when they are decoded.
+    pub(super) context: Option<Arc<dyn Context>>,
+    /// The same as anys of this process are kept, once somebody asked for that.
+    kept: OnceLock<Result<Kept, DecodeError>>,
+}
+
+impl Received {
+    /// Goes over a value, and keeps it as it is. `None`, and the decoder is where it was: it has values of value types, which may
+    /// refer to others outside, or is not in one piece.
+    pub(super) fn take(code: &TypeCode, d: &mut Decoder<'_>) -> Result<Option<Received>, DecodeError> {
+        let spot = d.spot();
+        let contents = match d.nested(|d| go_over_any(code, d)) {
+            Ok(Some(contents)) => contents,
+            Ok(None) => {
+                d.return_to(spot);
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let Some(octets) = d.joined_since(spot)? else { return Ok(None) };
+        // With the counts of who shares it.
+        d.charge(size_of::<Received>() + 2 * size_of::<usize>())?;
+        let octets = if octets.len() < VIEW {
+            d.charge(octets.len())?;
+            Bytes::copy_from_slice(octets)
+        } else {
+            d.share_before(octets)?
+        };
+        let (left, usual) = (spot.limits(), DecodeLimits::for_data(octets.len()));
+        let limits = DecodeLimits { depth: left.depth.max(usual.depth), alloc: left.alloc.max(usual.alloc) };
+        let context = if contents.references { d.keep_context() } else { None };
+        Ok(Some(Received {
+            octets,
+            phase: spot.phase(),
+            order: d.order(),
+            version: d.version(),
+            code_sets: d.code_sets(),
+            limits,
+            contents,
+            context,
+            kept: OnceLock::new(),
+        }))
+    }
+
+    pub(super) fn decoder(&self) -> Decoder<'_> {
+        let mut d = Decoder::from_bytes(&self.octets, self.order, self.version).shifted(self.phase);
+        d.set_code_sets(self.code_sets);
+        d.set_limits(self.limits);
+        d.with_kept_context(self.context.as_ref())
+    }
+
+    /// The value as anys of this process are kept, checked. Made once.
+    pub(super) fn kept(&self, code: &TypeCode) -> Result<&Kept, DecodeError> {
+        self.kept.get_or_init(|| Kept::read(code, &mut self.decoder())).as_ref().map_err(|error| *error)
+    }
+
+    /// Looks at all of the value.
+    pub(super) fn validate(&self, code: &TypeCode) -> Result<(), DynError> {
+        match self.kept.get() {
+            Some(Ok(_)) => Ok(()),
+            _ => Program::of(code).validate(&mut self.decoder()).map(drop),
+        }
+    }
+
+    /// Whether nobody asked for the value in another form.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.kept.get().is_none()
+    }
+
+    /// Whether `e` would write the octets as they are.
+    fn is_as_written_by(&self, e: &Encoder) -> bool {
+        let (here, there, seen) = (self.code_sets, e.code_sets(), self.contents);
+        let align = usize::from(seen.align.max(1));
+        e.order() == self.order
+            && e.position() % align == self.phase % align
+            && (!seen.wide || e.version() == self.version && there.wchar == here.wchar)
+            && (!seen.text
+                || there.char == here.char
+                || there.char.has_ascii() && here.char.has_ascii() && self.octets.is_ascii())
+    }
+
+    /// Writes the value: the octets as they came, where the streams are alike, else a copy.
+    pub(super) fn encode(&self, code: &TypeCode, e: &mut Encoder) -> Result<(), EncodeError> {
+        if let Some(context) = &self.context {
+            e.note_kept_context(context);
+        }
+        if self.is_as_written_by(e) {
+            e.put_shared_part(self.octets.clone());
+            return Ok(());
+        }
+        let mut d = self.decoder();
+        // It kept limits when it was received.
+        d.set_limits(DecodeLimits { alloc: usize::MAX, ..d.limits() });
+        walk::copy(code, &mut d, e)?;
+        Ok(())
+    }
+
+    /// Whether the octets are the same and mean the same.
+    pub(super) fn same(&self, other: &Received) -> bool {
+        let form = |it: &Received| (it.phase, it.order, it.version, it.code_sets);
+        form(self) == form(other) && self.octets == other.octets
+    }
+}
+
+impl fmt::Debug for Received {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Received({} octets)", self.octets.len())
+    }
+}
+
+impl Any {
+    /// Looks at all of the value, as a decoder of its type would. Always fine of what was made here; of what was received, text, ordinals and bounds
+    /// of text were not looked at before. Copies nothing.
+    ///
+    /// # Errors
+    /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path to what is wrong.
+    pub fn validate(&self) -> Result<(), DynError> {
+        match &self.form {
+            super::Form::Kept(_) => Ok(()),
+            super::Form::Received(received) => received.validate(&self.code),
+        }
+    }
+
+    /// Whether the value is kept as it was received, and nobody asked for it in another form: it was neither decoded nor copied, and is
+    /// sent on as it is to peers of the same byte order and code sets.
+    pub fn is_as_received(&self) -> bool {
+        matches!(&self.form, super::Form::Received(received) if received.is_untouched())
+    }
+}

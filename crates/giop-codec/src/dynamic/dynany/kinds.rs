@@ -1,0 +1,569 @@
+//! What the standard has for one kind of types each.
+
+use std::ops::Deref;
+
+use super::super::build::{MAX_SIZE, default_value, discriminator_for, label_of, sized_default, unlabelled};
+use super::super::check::state;
+use super::super::part::select;
+use super::super::{Decimal, DynError, DynErrorKind, Dynamic, Items, Value, ValueNode};
+use super::graph::{MAX_NODES, too_many};
+use super::{DynAny, mismatch};
+use crate::typecode::{TcKind, TypeCode};
+
+macro_rules! views {
+    ($($(#[$doc:meta])* $view:ident $as:ident $what:literal => $kinds:pat,)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Debug)]
+            pub struct $view(DynAny);
+
+            impl Deref for $view {
+                type Target = DynAny;
+
+                fn deref(&self) -> &DynAny {
+                    &self.0
+                }
+            }
+        )*
+
+        impl DynAny {
+            $(
+                #[doc = concat!("The same as ", $what, ".")]
+                ///
+                /// # Errors
+                /// [`TypeMismatch`](DynErrorKind::TypeMismatch): it is none.
+                pub fn $as(&self) -> Result<$view, DynError> {
+                    let code = self.type_code()?;
+                    match code.unaliased().kind() {
+                        $kinds => Ok($view(self.clone())),
+                        _ => Err(mismatch(&code, $what)),
+                    }
+                }
+            )*
+        }
+    };
+}
+
+views! {
+    /// A struct or exception.
+    ///
+    /// Source clause: "Dynamic Management of Any Values / The DynStruct Interface".
+    #[doc(alias = "DynamicAny::DynStruct")]
+    DynStruct as_struct "a struct" => TcKind::Struct | TcKind::Except,
+    /// A union.
+    ///
+    /// Source clause: "Dynamic Management of Any Values / The DynUnion Interface".
+    #[doc(alias = "DynamicAny::DynUnion")]
+    DynUnion as_union "a union" => TcKind::Union,
+    /// A sequence, or an array.
+    ///
+    /// Source clauses: "Dynamic Management of Any Values / The DynSequence Interface", "The DynArray Interface".
+    #[doc(alias = "DynamicAny::DynSequence")]
+    #[doc(alias = "DynamicAny::DynArray")]
+    DynSequence as_sequence "a sequence or array" => TcKind::Sequence | TcKind::Array,
+    /// An enum.
+    ///
+    /// Source clause: "Dynamic Management of Any Values / The DynEnum Interface".
+    #[doc(alias = "DynamicAny::DynEnum")]
+    DynEnum as_enum "an enum" => TcKind::Enum,
+    /// A fixed-point number.
+    ///
+    /// Source clause: "Dynamic Management of Any Values / The DynFixed Interface".
+    #[doc(alias = "DynamicAny::DynFixed")]
+    DynFixed as_fixed "a fixed" => TcKind::Fixed,
+    /// A value of a value type, or a value box, whose component is what it holds.
+    ///
+    /// Source clauses: "Dynamic Management of Any Values / The DynValue Interface", "The DynValueBox Interface".
+    #[doc(alias = "DynamicAny::DynValue")]
+    #[doc(alias = "DynamicAny::DynValueBox")]
+    DynValue as_value "a value of a value type" => TcKind::Value | TcKind::Event | TcKind::ValueBox,
+}
+
+/// Names and values of all components.
+fn members(of: &DynAny, names: &[Box<str>]) -> Result<Vec<(Box<str>, Dynamic)>, DynError> {
+    let all = components(of, names.len())?;
+    Ok(names.iter().cloned().zip(all).collect())
+}
+
+/// All components, each with a graph of its own.
+fn components(of: &DynAny, count: usize) -> Result<Vec<Dynamic>, DynError> {
+    let mut nodes = 0;
+    let one = |at| {
+        let one = of.component(at).dynamic()?;
+        nodes += one.graph.nodes.len();
+        if nodes > MAX_NODES { Err(too_many()) } else { Ok(one) }
+    };
+    (0..count).map(one).collect()
+}
+
+/// Sets all components. Names are those of the members, or empty.
+fn set_members(of: &DynAny, names: &[Box<str>], members: Vec<(Box<str>, Dynamic)>) -> Result<(), DynError> {
+    if members.len() != names.len() {
+        return Err(DynErrorKind::Bounds { index: members.len(), len: names.len() }.into());
+    }
+    if let Some(((given, _), _)) =
+        members.iter().zip(names).find(|((given, _), name)| !given.is_empty() && given != *name)
+    {
+        return Err(DynErrorKind::NoSuchMember(given.clone()).into());
+    }
+    let before = of.dynamic()?;
+    for (at, (_, value)) in members.into_iter().enumerate() {
+        if let Err(error) = of.component(at).take(value) {
+            of.take(before)?;
+            return Err(error);
+        }
+    }
+    if !names.is_empty() {
+        of.seek(0)?;
+    }
+    Ok(())
+}
+
+fn names_of(code: &TypeCode) -> Vec<Box<str>> {
+    let code = code.unaliased();
+    (0..code.member_count().unwrap_or(0)).filter_map(|at| code.member_name(at).ok()).map(Into::into).collect()
+}
+
+fn current(of: &DynAny, names: &[Box<str>]) -> Result<(Box<str>, TcKind), DynError> {
+    let none =
+        || DynError::from(DynErrorKind::InvalidValue("there is no current member: the position is -1"));
+    let at = of.position()?.ok_or_else(none)?;
+    let name = names.get(at).cloned().ok_or_else(none)?;
+    Ok((name, of.component(at).type_code()?.kind()))
+}
+
+impl DynStruct {
+    fn names(&self) -> Result<Vec<Box<str>>, DynError> {
+        self.type_code().map(|code| names_of(&code))
+    }
+
+    /// The name of the member at the current position.
+    ///
+    /// # Errors
+    /// [`InvalidValue`](DynErrorKind::InvalidValue) at -1.
+    pub fn current_member_name(&self) -> Result<Box<str>, DynError> {
+        current(self, &self.names()?).map(|(name, _)| name)
+    }
+
+    /// The kind of the member at the current position.
+    ///
+    /// # Errors
+    /// [`InvalidValue`](DynErrorKind::InvalidValue) at -1.
+    pub fn current_member_kind(&self) -> Result<TcKind, DynError> {
+        current(self, &self.names()?).map(|(_, kind)| kind)
+    }
+
+    /// All members, with their names.
+    ///
+    /// # Errors
+    /// [`InvalidValue`](DynErrorKind::InvalidValue).
+    #[doc(alias = "get_members")]
+    pub fn members(&self) -> Result<Vec<(Box<str>, Dynamic)>, DynError> {
+        members(self, &self.names()?)
+    }
+
+    /// Sets all members; their names may be empty.
+    ///
+    /// # Errors
+    /// [`NoSuchMember`](DynErrorKind::NoSuchMember), [`TypeMismatch`](DynErrorKind::TypeMismatch), [`Bounds`](DynErrorKind::Bounds); nothing is set then.
+    pub fn set_members(&self, members: Vec<(Box<str>, Dynamic)>) -> Result<(), DynError> {
+        set_members(self, &self.names()?, members)
+    }
+}
+
+impl DynUnion {
+    /// The discriminator, which is a component.
+    #[doc(alias = "get_discriminator")]
+    pub fn discriminator(&self) -> DynAny {
+        self.component(0)
+    }
+
+    /// Sets the discriminator. The member stays where both select it; else the one that this selects begins.
+    ///
+    /// # Errors
+    /// [`TypeMismatch`](DynErrorKind::TypeMismatch): it is of another type; [`InvalidValue`](DynErrorKind::InvalidValue).
+    pub fn set_discriminator(&self, discriminator: &DynAny) -> Result<(), DynError> {
+        let given = discriminator.dynamic()?;
+        let wanted = self.type_code()?.unaliased().discriminator_type().unwrap_or_default();
+        match label_of(&given.value) {
+            Some(label) if given.code.equivalent(&wanted) => self.select(label),
+            _ => Err(mismatch(&wanted, &format!("a value of type `{}`", given.code))),
+        }
+    }
+
+    fn select(&self, label: i64) -> Result<(), DynError> {
+        self.change(&mut |code, part, _| select(code, part, label))?;
+        self.component(1).forget_positions();
+        let there = self.component_count()? > 1;
+        self.go(Some(usize::from(there)));
+        Ok(())
+    }
+
+    /// Selects the default member.
+    ///
+    /// # Errors
+    /// [`TypeMismatch`](DynErrorKind::TypeMismatch): there is none that is spelled out.
+    pub fn set_to_default_member(&self) -> Result<(), DynError> {
+        let code = self.type_code()?.unaliased();
+        let label = match code.union() {
+            Ok(union) => union.default.and_then(|at| discriminator_for(&code.nodes, union, at as usize)),
+            Err(_) => None,
+        };
+        self.select(label.ok_or_else(|| mismatch(&code, "the default member"))?)
+    }
+
+    /// Selects no member.
+    ///
+    /// # Errors
+    /// [`TypeMismatch`](DynErrorKind::TypeMismatch): every discriminator selects one.
+    pub fn set_to_no_active_member(&self) -> Result<(), DynError> {
+        let code = self.type_code()?.unaliased();
+        let label = match code.union() {
+            Ok(union) if union.default.is_none() => unlabelled(&code.nodes, union),
+            _ => None,
+        };
+        self.select(label.ok_or_else(|| mismatch(&code, "a union without a member"))?)
+    }
+
+    /// Whether no member is selected.
+    ///
+    /// # Errors
+    /// [`InvalidValue`](DynErrorKind::InvalidValue).
+    pub fn has_no_active_member(&self) -> Result<bool, DynError> {
+        Ok(self.component_count()? < 2)
+    }
+
+    /// The kind of the discriminator.
+    ///
+    /// # Errors
+    /// [`InvalidValue`](DynErrorKind::InvalidValue).
+    pub fn discriminator_kind(&self) -> Result<TcKind, DynError> {
+        self.discriminator().type_code().map(|code| code.unaliased().kind())
+    }
+
+    /// The member that is selected, which is a component.
+    ///
+    /// # Errors
+    /// [`InvalidValue`](DynErrorKind::InvalidValue): none is.
+    pub fn member(&self) -> Result<DynAny, DynError> {
+        if self.has_no_active_member()? {
+            return Err(DynErrorKind::InvalidValue("no member of the union is selected").into());
+        }
+        Ok(self.component(1))
+    }
+
+    /// The name of the member that is selected.
+    ///
+    /// # Errors
+    /// [`InvalidValue`](DynErrorKind::InvalidValue): none is.
+    pub fn member_name(&self) -> Result<Box<str>, DynError> {
+        self.member()?;
+        let (code, value) = (self.type_code()?.unaliased(), self.dynamic()?.value);
+        let found = match (code.union(), value) {
+            (Ok(of), Value::Union(union)) => {
+                of.selected(union.discriminator).map(|member| (*member.name).into())
+            }
+            _ => None,
+        };
+        found.ok_or_else(super::gone)
+    }
+
+    /// The kind of the member that is selected.
+    ///
+    /// # Errors
+    /// [`InvalidValue`](DynErrorKind::InvalidValue): none is.
+    pub fn member_kind(&self) -> Result<TcKind, DynError> {
+        self.member()?.type_code().map(|code| code.kind())
+    }
+}
+
+impl DynSequence {
+    /// How many elements there are.
+    ///
+    /// # Errors
+    /// [`InvalidValue`](DynErrorKind::InvalidValue).
+    #[doc(alias = "get_length")]
+    pub fn length(&self) -> Result<usize, DynError> {
+        self.component_count()
+    }
+
+    /// Cuts elements off at the end, or adds some that are as their type begins. If the position was -1, it is the first of
+    /// those then; it is -1 if its element is cut off.
+    ///
+    /// # Errors
+    /// [`Bounds`](DynErrorKind::Bounds): the sequence has a bound, or it is an array; [`Limit`](DynErrorKind::Limit): the elements that are added take
+    /// over 64 MiB.
+    pub fn set_length(&self, length: usize) -> Result<(), DynError> {
+        let (before, position) = (self.length()?, self.position()?);
+        self.change(&mut |code, part, _| {
+            let code = code.unaliased();
+            let bound = code.length().unwrap_or(0) as usize;
+            let fixed = code.kind() == TcKind::Array;
+            if (fixed && length != bound) || (bound != 0 && length > bound) {
+                return Err(DynErrorKind::Bounds { index: length, len: bound }.into());
+            }
+            let (Value::Items(items), Ok(element)) = (part, code.content_type()) else {
+                return Err(super::gone());
+            };
+            resize(items, length, &element)
+        })?;
+        for at in length..before {
+            self.component(at).forget_positions();
+        }
+        match position {
+            None if length > before => self.go(Some(before)),
+            at => self.go(at.filter(|at| *at < length)),
+        }
+        Ok(())
+    }
+
+    /// All elements.
+    ///
+    /// # Errors
+    /// [`InvalidValue`](DynErrorKind::InvalidValue).
+    #[doc(alias = "get_elements")]
+    pub fn elements(&self) -> Result<Vec<Dynamic>, DynError> {
+        components(self, self.length()?)
+    }
+
+    /// Sets all elements, and with those of a sequence how many there are.
+    ///
+    /// # Errors
+    /// [`TypeMismatch`](DynErrorKind::TypeMismatch), [`Bounds`](DynErrorKind::Bounds); nothing is set then.
+    pub fn set_elements(&self, elements: Vec<Dynamic>) -> Result<(), DynError> {
+        let before = self.dynamic()?;
+        let set = || {
+            self.set_length(elements.len())?;
+            elements.into_iter().enumerate().try_for_each(|(at, value)| self.component(at).take(value))
+        };
+        if let Err(error) = set() {
+            self.take(before)?;
+            return Err(error);
+        }
+        self.seek(0).map(drop)
+    }
+}
+
+fn resize(items: &mut Items, length: usize, element: &TypeCode) -> Result<(), DynError> {
+    fn room(more: usize, each: usize) -> Result<(), DynError> {
+        let fits = more.checked_mul(each).is_some_and(|size| size <= MAX_SIZE);
+        fits.then_some(())
+            .ok_or_else(|| DynErrorKind::Limit("the elements that are added take over 64 MiB").into())
+    }
+    fn numbers<T: Clone + Default>(all: &[T], length: usize) -> Result<Vec<T>, DynError> {
+        room(length.saturating_sub(all.len()), size_of::<T>())?;
+        let mut all = all.to_vec();
+        all.resize(length, T::default());
+        Ok(all)
+    }
+    macro_rules! numbers {
+        ($all:ident) => {
+            *$all = numbers(&$all[..], length)?.into()
+        };
+    }
+    match items {
+        Items::Octets(all) => numbers!(all),
+        Items::Chars(all) => numbers!(all),
+        Items::Shorts(all) => numbers!(all),
+        Items::UShorts(all) => numbers!(all),
+        Items::Longs(all) => numbers!(all),
+        Items::ULongs(all) => numbers!(all),
+        Items::LongLongs(all) => numbers!(all),
+        Items::ULongLongs(all) => numbers!(all),
+        Items::Floats(all) => numbers!(all),
+        Items::Doubles(all) => numbers!(all),
+        other => other.edit(|values| -> Result<(), DynError> {
+            if length > values.len() {
+                let (first, size) = sized_default(&element.nodes, element.root)?;
+                room(length - values.len(), size)?;
+                values.resize(length, first);
+            }
+            values.truncate(length);
+            Ok(())
+        })?,
+    }
+    Ok(())
+}
+
+impl DynEnum {
+    /// The enumerator's name.
+    ///
+    /// # Errors
+    /// [`InvalidValue`](DynErrorKind::InvalidValue).
+    #[doc(alias = "get_as_string")]
+    pub fn name(&self) -> Result<Box<str>, DynError> {
+        let ordinal = self.ordinal()?;
+        let code = self.type_code()?.unaliased();
+        code.member_name(ordinal as usize).map(Into::into).map_err(|_| super::gone())
+    }
+
+    /// Its ordinal.
+    ///
+    /// # Errors
+    /// [`InvalidValue`](DynErrorKind::InvalidValue).
+    #[doc(alias = "get_as_ulong")]
+    pub fn ordinal(&self) -> Result<u32, DynError> {
+        match self.dynamic()?.value {
+            Value::Enum(ordinal) => Ok(ordinal),
+            _ => Err(super::gone()),
+        }
+    }
+
+    /// Makes it the enumerator of that name.
+    ///
+    /// # Errors
+    /// [`NoSuchMember`](DynErrorKind::NoSuchMember).
+    #[doc(alias = "set_as_string")]
+    pub fn set_name(&self, name: &str) -> Result<(), DynError> {
+        let at = names_of(&self.type_code()?).iter().position(|other| **other == *name);
+        let at = at.and_then(|at| u32::try_from(at).ok());
+        self.set_ordinal(at.ok_or_else(|| DynErrorKind::NoSuchMember(name.into()))?)
+    }
+
+    /// Makes it the enumerator of that ordinal.
+    ///
+    /// # Errors
+    /// [`Bounds`](DynErrorKind::Bounds).
+    #[doc(alias = "set_as_ulong")]
+    pub fn set_ordinal(&self, ordinal: u32) -> Result<(), DynError> {
+        self.set(Value::Enum(ordinal))
+    }
+}
+
+impl DynFixed {
+    /// The number, with all digits behind its point.
+    ///
+    /// # Errors
+    /// [`InvalidValue`](DynErrorKind::InvalidValue).
+    #[doc(alias = "get_value")]
+    pub fn value(&self) -> Result<String, DynError> {
+        match self.dynamic()?.value {
+            Value::Fixed(number) => Ok(number.to_string()),
+            _ => Err(super::gone()),
+        }
+    }
+
+    /// Makes it that number, with a point or without; as in IDL, `d` or `D` may end it. `false`: digits behind the last that the type has are cut off.
+    ///
+    /// # Errors
+    /// [`Syntax`](DynErrorKind::Syntax): it is no number; [`InvalidValue`](DynErrorKind::InvalidValue): it has more digits before the point than the
+    /// type.
+    pub fn set_value(&self, text: &str) -> Result<bool, DynError> {
+        let code = self.type_code()?.unaliased();
+        let (digits, scale) = (code.fixed_digits().unwrap_or(1), code.fixed_scale().unwrap_or(0));
+        let text = text.trim().trim_end_matches(['d', 'D']);
+        if !is_number(text) {
+            return Err(DynErrorKind::Syntax(format!("`{text}` is no decimal number").into()).into());
+        }
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        let kept =
+            fraction.get(..usize::try_from(scale).unwrap_or(0).min(fraction.len())).unwrap_or(fraction);
+        let exact = Decimal::parse(text, digits, scale);
+        let number = exact.or_else(|| Decimal::parse(&format!("{whole}.{kept}"), digits, scale));
+        let number = number.ok_or(DynErrorKind::InvalidValue("the number has more digits than its type"))?;
+        self.set(Value::Fixed(Box::new(number)))?;
+        Ok(exact.is_some())
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    let all = whole.len() + fraction.len();
+    all > 0 && whole.bytes().chain(fraction.bytes()).all(|octet| octet.is_ascii_digit())
+}
+
+impl DynValue {
+    fn names(&self) -> Result<Vec<Box<str>>, DynError> {
+        let code = {
+            let whole = self.lock();
+            match *self.part(&whole)?.1 {
+                Value::Node(Some(node)) => {
+                    whole.dynamic.graph.nodes.get(node as usize).map(|node| node.code.clone())
+                }
+                _ => None,
+            }
+        };
+        match code {
+            Some(code) => Ok(state(&code)?.into_iter().map(|(_, name)| name).collect()),
+            None => Err(DynErrorKind::InvalidValue("the value is null").into()),
+        }
+    }
+
+    /// Whether it is null.
+    ///
+    /// # Errors
+    /// [`InvalidValue`](DynErrorKind::InvalidValue).
+    pub fn is_null(&self) -> Result<bool, DynError> {
+        Ok(*self.part(&self.lock())?.1 == Value::Node(None))
+    }
+
+    /// Makes it null.
+    ///
+    /// # Errors
+    /// [`InvalidValue`](DynErrorKind::InvalidValue).
+    pub fn set_to_null(&self) -> Result<(), DynError> {
+        self.set(Value::Node(None))?;
+        self.forget_positions();
+        Ok(())
+    }
+
+    /// Makes it a value with a state as its type begins, if it is null.
+    ///
+    /// # Errors
+    /// [`Inconsistent`](DynErrorKind::Inconsistent): the type has no values, as an abstract one, or is `custom`.
+    pub fn set_to_value(&self) -> Result<(), DynError> {
+        if !self.is_null()? {
+            return Ok(());
+        }
+        self.change(&mut |code, part, graph| {
+            let code = code.unaliased();
+            let members = state(&code)?;
+            let members = members.iter().map(|(code, _)| default_value(&code.nodes, code.root));
+            let node = ValueNode { members: members.collect::<Result<_, _>>()?, code };
+            let at = u32::try_from(graph.nodes.len()).ok().filter(|at| (*at as usize) < MAX_NODES);
+            let at = at.ok_or_else(too_many)?;
+            graph.nodes.push(node);
+            *part = Value::Node(Some(at));
+            Ok(())
+        })?;
+        self.forget_positions();
+        Ok(())
+    }
+
+    /// The name of the member at the current position.
+    ///
+    /// # Errors
+    /// [`InvalidValue`](DynErrorKind::InvalidValue) at -1, and where it is null.
+    pub fn current_member_name(&self) -> Result<Box<str>, DynError> {
+        current(self, &self.names()?).map(|(name, _)| name)
+    }
+
+    /// The kind of the member at the current position.
+    ///
+    /// # Errors
+    /// [`InvalidValue`](DynErrorKind::InvalidValue) at -1, and where it is null.
+    pub fn current_member_kind(&self) -> Result<TcKind, DynError> {
+        current(self, &self.names()?).map(|(_, kind)| kind)
+    }
+
+    /// The state, that of bases first, with the members' names; of a value box `value`.
+    ///
+    /// # Errors
+    /// [`InvalidValue`](DynErrorKind::InvalidValue) where it is null.
+    #[doc(alias = "get_members")]
+    #[doc(alias = "get_boxed_value")]
+    pub fn members(&self) -> Result<Vec<(Box<str>, Dynamic)>, DynError> {
+        members(self, &self.names()?)
+    }
+
+    /// Sets the state; a null value becomes one before.
+    ///
+    /// # Errors
+    /// As [`DynStruct::set_members`].
+    #[doc(alias = "set_boxed_value")]
+    pub fn set_members(&self, members: Vec<(Box<str>, Dynamic)>) -> Result<(), DynError> {
+        self.set_to_value()?;
+        set_members(self, &self.names()?, members)
+    }
+}

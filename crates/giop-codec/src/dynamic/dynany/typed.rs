@@ -1,0 +1,162 @@
+//! What is put into a `DynAny` and taken out of it by its type.
+
+use bytes::Bytes;
+
+use super::super::check::check_value;
+use super::super::{DynError, Items, Value};
+use super::{DynAny, mismatch};
+use crate::any::Any;
+use crate::cdr::{Char, LongDouble, Seq, WChar};
+use crate::ior::Ior;
+use crate::typecode::TypeCode;
+
+macro_rules! simple {
+    ($($get:ident $insert:ident $rust:ty, $what:literal, $found:pat => $out:expr, $value:ident => $in:expr;)*) => {
+        /// Values of one type. They are those of the value itself, or of its current component if it has components.
+        impl DynAny {
+            $(
+                #[doc = concat!("The ", $what, " that it is.")]
+                ///
+                /// # Errors
+                /// [`TypeMismatch`](super::DynErrorKind::TypeMismatch); [`InvalidValue`](super::DynErrorKind::InvalidValue) at -1.
+                pub fn $get(&self) -> Result<$rust, DynError> {
+                    let target = self.target()?;
+                    let whole = target.lock();
+                    let (code, value) = target.part(&whole)?;
+                    match &*value {
+                        $found => Ok($out),
+                        _ => Err(mismatch(&code, $what)),
+                    }
+                }
+
+                #[doc = concat!("Makes it that ", $what, ".")]
+                ///
+                /// # Errors
+                /// [`TypeMismatch`](super::DynErrorKind::TypeMismatch); [`InvalidValue`](super::DynErrorKind::InvalidValue) at -1;
+                /// [`Bounds`](super::DynErrorKind::Bounds).
+                pub fn $insert(&self, $value: $rust) -> Result<(), DynError> {
+                    self.target()?.set($in)
+                }
+            )*
+        }
+    };
+}
+
+simple! {
+    get_boolean insert_boolean bool, "boolean", Value::Boolean(v) => *v, v => Value::Boolean(v);
+    get_octet insert_octet u8, "octet", Value::Octet(v) => *v, v => Value::Octet(v);
+    get_char insert_char Char, "char", Value::Char(v) => *v, v => Value::Char(v);
+    get_wchar insert_wchar WChar, "wchar", Value::WChar(v) => *v, v => Value::WChar(v);
+    get_short insert_short i16, "short", Value::Short(v) => *v, v => Value::Short(v);
+    get_ushort insert_ushort u16, "unsigned short", Value::UShort(v) => *v, v => Value::UShort(v);
+    get_long insert_long i32, "long", Value::Long(v) => *v, v => Value::Long(v);
+    get_ulong insert_ulong u32, "unsigned long", Value::ULong(v) => *v, v => Value::ULong(v);
+    get_longlong insert_longlong i64, "long long", Value::LongLong(v) => *v, v => Value::LongLong(v);
+    get_ulonglong insert_ulonglong u64, "unsigned long long", Value::ULongLong(v) => *v, v => Value::ULongLong(v);
+    get_float insert_float f32, "float", Value::Float(v) => *v, v => Value::Float(v);
+    get_double insert_double f64, "double", Value::Double(v) => *v, v => Value::Double(v);
+    get_longdouble insert_longdouble LongDouble, "long double", Value::LongDouble(v) => *v, v => Value::LongDouble(v);
+    get_string insert_string String, "string", Value::String(v) => v.to_string(), v => Value::String(v.into());
+    get_wstring insert_wstring String, "wstring", Value::WString(v) => v.to_string(), v => Value::WString(v.into());
+    get_reference insert_reference Ior, "reference", Value::Object(v) => (**v).clone(), v => Value::Object(Box::new(v));
+    get_typecode insert_typecode TypeCode, "CORBA::TypeCode", Value::TypeCode(v) => (**v).clone(), v => Value::TypeCode(Box::new(v));
+    get_any insert_any Any, "any", Value::Any(v) => (**v).clone(), v => Value::Any(Box::new(v));
+}
+
+macro_rules! sequences {
+    ($($get:ident $insert:ident $items:ident $item:ident $rust:ty, $what:literal;)*) => {
+        /// Sequences and arrays of numbers and characters, which are a value themselves or the current component.
+        impl DynAny {
+            $(
+                #[doc = concat!("The elements, if they are of type ", $what, ".")]
+                ///
+                /// # Errors
+                /// [`TypeMismatch`](super::DynErrorKind::TypeMismatch); [`InvalidValue`](super::DynErrorKind::InvalidValue) at -1.
+                pub fn $get(&self) -> Result<$rust, DynError> {
+                    let target = self.list()?;
+                    let whole = target.lock();
+                    let (code, value) = target.part(&whole)?;
+                    let items = if let Value::Items(items) = &*value { Some(&**items) } else { None };
+                    match items {
+                        Some(Items::$items(items)) => Ok(items.clone()),
+                        Some(Items::Values(values)) => {
+                            let item = |value: &Value| if let Value::$item(item) = value { Some(*item) } else { None };
+                            let all: Option<Vec<_>> = values.iter().map(item).collect();
+                            all.map(Into::into).ok_or_else(|| mismatch(&code, concat!("a sequence of ", $what)))
+                        }
+                        _ => Err(mismatch(&code, concat!("a sequence of ", $what))),
+                    }
+                }
+
+                #[doc = concat!("Makes the elements these, if they are of type ", $what, ".")]
+                ///
+                /// # Errors
+                /// [`TypeMismatch`](super::DynErrorKind::TypeMismatch); [`InvalidValue`](super::DynErrorKind::InvalidValue) at -1;
+                /// [`Bounds`](super::DynErrorKind::Bounds).
+                pub fn $insert(&self, items: impl Into<$rust>) -> Result<(), DynError> {
+                    let target = self.list()?;
+                    target.set(Value::Items(Box::new(Items::$items(items.into()))))?;
+                    target.forget_positions();
+                    Ok(())
+                }
+            )*
+        }
+    };
+}
+
+sequences! {
+    get_octet_seq insert_octet_seq Octets Octet Bytes, "octet";
+    get_char_seq insert_char_seq Chars Char Seq<Char>, "char";
+    get_short_seq insert_short_seq Shorts Short Seq<i16>, "short";
+    get_ushort_seq insert_ushort_seq UShorts UShort Seq<u16>, "unsigned short";
+    get_long_seq insert_long_seq Longs Long Seq<i32>, "long";
+    get_ulong_seq insert_ulong_seq ULongs ULong Seq<u32>, "unsigned long";
+    get_longlong_seq insert_longlong_seq LongLongs LongLong Seq<i64>, "long long";
+    get_ulonglong_seq insert_ulonglong_seq ULongLongs ULongLong Seq<u64>, "unsigned long long";
+    get_float_seq insert_float_seq Floats Float Seq<f32>, "float";
+    get_double_seq insert_double_seq Doubles Double Seq<f64>, "double";
+}
+
+impl DynAny {
+    /// What is in the any that it is, or that its current component is.
+    ///
+    /// # Errors
+    /// As [`get_any`](Self::get_any) and [`from_any`](Self::from_any).
+    pub fn get_dyn_any(&self) -> Result<DynAny, DynError> {
+        DynAny::from_any(&self.get_any()?)
+    }
+
+    /// Puts a value into the any that it is, or that its current component is.
+    ///
+    /// # Errors
+    /// As [`insert_any`](Self::insert_any) and [`to_any`](Self::to_any).
+    pub fn insert_dyn_any(&self, value: &DynAny) -> Result<(), DynError> {
+        self.insert_any(value.to_any()?)
+    }
+
+    pub(super) fn set(&self, value: Value) -> Result<(), DynError> {
+        let mut value = Some(value);
+        self.change(&mut |code, part, graph| {
+            if let Some(value) = value.take() {
+                check_value(code, &value, graph, 0)?;
+                *part = value;
+            }
+            Ok(())
+        })?;
+        self.tidy();
+        Ok(())
+    }
+
+    /// The sequence or array that it is, or that its current component is.
+    fn list(&self) -> Result<DynAny, DynError> {
+        use crate::typecode::TcKind::{Array, Sequence};
+        let code = self.type_code()?.unaliased();
+        let of_values =
+            |code: TypeCode| code.content_type().is_ok_and(|element| super::has_components(&element));
+        if matches!(code.kind(), Sequence | Array) && !of_values(code) {
+            Ok(self.clone())
+        } else {
+            self.target()
+        }
+    }
+}

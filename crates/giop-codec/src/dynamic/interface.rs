@@ -1,0 +1,360 @@
+//! [`Interface`]: what an interface has, as data.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, OnceLock};
+
+use crate::typecode::{TcKind, TypeCode, TypeDesc};
+
+/// Which way a parameter goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// To the servant.
+    In,
+    /// Back to the caller.
+    Out,
+    /// Both ways.
+    InOut,
+}
+
+impl Mode {
+    /// Whether the caller sends it.
+    pub const fn goes_in(self) -> bool {
+        !matches!(self, Mode::Out)
+    }
+
+    /// Whether the servant sends it.
+    pub const fn comes_out(self) -> bool {
+        !matches!(self, Mode::In)
+    }
+}
+
+/// What an interface has, as data: from IDL that is read at run time, from an Interface Repository, or of a generated type.
+#[derive(Debug)]
+pub struct Interface {
+    id: Box<str>,
+    name: Box<str>,
+    kind: TcKind,
+    bases: Vec<Arc<Interface>>,
+    operations: Vec<Arc<OperationInfo>>,
+    attributes: Vec<AttributeInfo>,
+    by_wire_name: OnceLock<HashMap<Box<str>, Arc<OperationInfo>>>,
+}
+
+/// An operation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OperationInfo {
+    /// Repository id.
+    pub id: Box<str>,
+    /// As it is in messages: `_get_balance` for the attribute `balance`.
+    pub name: Box<str>,
+    /// Whether it has no reply.
+    pub oneway: bool,
+    /// [`TypeCode::VOID`] where there is none.
+    pub result: TypeCode,
+    /// In order.
+    pub params: Vec<ParamInfo>,
+    /// The exceptions that it raises.
+    pub raises: Vec<TypeCode>,
+    /// The names, or patterns, of its `context` clause.
+    pub contexts: Vec<Box<str>>,
+}
+
+/// A parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParamInfo {
+    /// Its name.
+    pub name: Box<str>,
+    /// Which way it goes.
+    pub mode: Mode,
+    /// Its type.
+    pub code: TypeCode,
+}
+
+/// An attribute.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttributeInfo {
+    /// Repository id.
+    pub id: Box<str>,
+    /// Its name.
+    pub name: Box<str>,
+    /// Whether it can not be set.
+    pub readonly: bool,
+    /// Its type.
+    pub code: TypeCode,
+    /// What reading it raises.
+    pub get_raises: Vec<TypeCode>,
+    /// What setting it raises.
+    pub set_raises: Vec<TypeCode>,
+}
+
+impl Interface {
+    /// An interface, without what every object has. `kind` is [`TcKind::ObjRef`] or that of an abstract or local interface, a component or a home.
+    pub fn new(
+        (kind, id, name): (TcKind, &str, &str),
+        bases: Vec<Arc<Interface>>,
+        operations: Vec<OperationInfo>,
+        attributes: Vec<AttributeInfo>,
+    ) -> Interface {
+        Interface {
+            id: id.into(),
+            name: name.into(),
+            kind,
+            bases,
+            operations: operations.into_iter().map(Arc::new).collect(),
+            attributes,
+            by_wire_name: OnceLock::new(),
+        }
+    }
+
+    /// Repository id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Its name, without that of its modules.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Which kind of interface.
+    pub fn kind(&self) -> TcKind {
+        self.kind
+    }
+
+    /// The interfaces that it is derived from, in order.
+    pub fn bases(&self) -> &[Arc<Interface>] {
+        &self.bases
+    }
+
+    /// Its own operations, in order.
+    pub fn operations(&self) -> &[Arc<OperationInfo>] {
+        &self.operations
+    }
+
+    /// Its own attributes, in order.
+    pub fn attributes(&self) -> &[AttributeInfo] {
+        &self.attributes
+    }
+
+    /// Whether an object of it is one of that repository id.
+    pub fn is_a(&self, id: &str) -> bool {
+        id == "IDL:omg.org/CORBA/Object:1.0" || self.lineage().iter().any(|one| *one.id == *id)
+    }
+
+    /// It and all that it is derived from, each once however many ways lead there, itself first.
+    pub fn lineage(&self) -> Vec<&Interface> {
+        let (mut met, mut all, mut waiting) = (HashSet::new(), Vec::new(), vec![self]);
+        while let Some(interface) = waiting.pop() {
+            if met.insert(&*interface.id) {
+                all.push(interface);
+                waiting.extend(interface.bases.iter().rev().map(|base| &**base));
+            }
+        }
+        all
+    }
+
+    /// The operation of that name in messages, those of attributes and bases among them.
+    pub fn find(&self, wire_name: &str) -> Option<&Arc<OperationInfo>> {
+        self.by_wire_name
+            .get_or_init(|| {
+                let mut table = HashMap::new();
+                for interface in self.lineage() {
+                    let accessors = interface.attributes.iter().flat_map(AttributeInfo::accessors);
+                    for operation in interface.operations.iter().cloned().chain(accessors.map(Arc::new)) {
+                        table.entry(operation.name.clone()).or_insert(operation);
+                    }
+                }
+                table
+            })
+            .get(wire_name)
+    }
+
+    /// That of a generated reference type, such as `AccountRef`. Makes it anew.
+    pub fn of<T: Described + ?Sized>() -> Arc<Interface> {
+        Interface::of_desc(T::INTERFACE())
+    }
+
+    /// That of a description, with what it is derived from. Makes it anew.
+    pub fn of_desc(desc: &'static InterfaceDesc) -> Arc<Interface> {
+        let mut made = HashMap::new();
+        let mut waiting = vec![desc];
+        while let Some(desc) = waiting.pop() {
+            let known =
+                |base: &&InterfaceDesc| made.contains_key(&std::ptr::from_ref::<InterfaceDesc>(*base));
+            let bases: Vec<&'static InterfaceDesc> = desc.bases.iter().map(|base| base()).collect();
+            let missing: Vec<_> = bases.iter().copied().filter(|base| !known(base)).collect();
+            if missing.is_empty() {
+                let bases = bases.iter().filter_map(|base| made.get(&std::ptr::from_ref(*base)).cloned());
+                let interface = Arc::new(Interface::described(desc, bases.collect()));
+                made.insert(std::ptr::from_ref(desc), interface);
+            } else {
+                waiting.push(desc);
+                waiting.extend(missing);
+            }
+        }
+        let own = made.remove(&std::ptr::from_ref(desc));
+        own.unwrap_or_else(|| Arc::new(Interface::described(desc, Vec::new())))
+    }
+
+    fn described(desc: &'static InterfaceDesc, bases: Vec<Arc<Interface>>) -> Interface {
+        let codes = |descs: &[&'static TypeDesc]| descs.iter().map(|desc| TypeCode::of_desc(desc)).collect();
+        let operation = |of: &OperationDesc| OperationInfo {
+            id: of.id.into(),
+            name: of.name.into(),
+            oneway: of.oneway,
+            result: TypeCode::of_desc(of.result),
+            params: of
+                .params
+                .iter()
+                .map(|(name, mode, desc)| ParamInfo {
+                    name: (*name).into(),
+                    mode: *mode,
+                    code: TypeCode::of_desc(desc),
+                })
+                .collect(),
+            raises: codes(of.raises),
+            contexts: of.contexts.iter().map(|&name| name.into()).collect(),
+        };
+        let attribute = |of: &AttributeDesc| AttributeInfo {
+            id: of.id.into(),
+            name: of.name.into(),
+            readonly: of.readonly,
+            code: TypeCode::of_desc(of.desc),
+            get_raises: codes(of.get_raises),
+            set_raises: codes(of.set_raises),
+        };
+        let operations = desc.operations.iter().map(operation).collect();
+        let attributes = desc.attributes.iter().map(attribute).collect();
+        Interface::new((desc.kind, desc.id, desc.name), bases, operations, attributes)
+    }
+}
+
+impl AttributeInfo {
+    /// The operations that read and set it.
+    pub fn accessors(&self) -> impl Iterator<Item = OperationInfo> {
+        let operation = |prefix: &str, result, params, raises: &Vec<TypeCode>| OperationInfo {
+            id: self.id.clone(),
+            name: format!("{prefix}{}", self.name).into(),
+            oneway: false,
+            result,
+            params,
+            raises: raises.clone(),
+            contexts: Vec::new(),
+        };
+        let value = ParamInfo { name: "value".into(), mode: Mode::In, code: self.code.clone() };
+        let get = operation("_get_", self.code.clone(), Vec::new(), &self.get_raises);
+        let set = (!self.readonly).then(|| operation("_set_", TypeCode::VOID, vec![value], &self.set_raises));
+        std::iter::once(get).chain(set)
+    }
+}
+
+/// A reference type that generated code has for an interface of IDL.
+pub trait Described {
+    /// What the interface is: see [`Interface::of`].
+    #[doc(hidden)]
+    const INTERFACE: fn() -> &'static InterfaceDesc;
+}
+
+/// An interface as constant data, which generated code has.
+#[derive(Debug)]
+pub struct InterfaceDesc {
+    /// Repository id.
+    pub id: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// Which kind of interface.
+    pub kind: TcKind,
+    /// What it is derived from.
+    pub bases: &'static [fn() -> &'static InterfaceDesc],
+    /// Its own operations.
+    pub operations: &'static [OperationDesc],
+    /// Its own attributes.
+    pub attributes: &'static [AttributeDesc],
+}
+
+/// An operation as constant data.
+#[derive(Debug)]
+pub struct OperationDesc {
+    /// Repository id.
+    pub id: &'static str,
+    /// As it is in messages.
+    pub name: &'static str,
+    /// Whether it has no reply.
+    pub oneway: bool,
+    /// [`TypeDesc::VOID`] where there is none.
+    pub result: &'static TypeDesc,
+    /// In order.
+    pub params: &'static [(&'static str, Mode, &'static TypeDesc)],
+    /// The exceptions that it raises.
+    pub raises: &'static [&'static TypeDesc],
+    /// The names of its `context` clause.
+    pub contexts: &'static [&'static str],
+}
+
+/// An attribute as constant data.
+#[derive(Debug)]
+pub struct AttributeDesc {
+    /// Repository id.
+    pub id: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// Whether it can not be set.
+    pub readonly: bool,
+    /// Its type.
+    pub desc: &'static TypeDesc,
+    /// What reading it raises.
+    pub get_raises: &'static [&'static TypeDesc],
+    /// What setting it raises.
+    pub set_raises: &'static [&'static TypeDesc],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static BASE: InterfaceDesc = InterfaceDesc {
+        id: "IDL:Base:1.0",
+        name: "Base",
+        kind: TcKind::ObjRef,
+        bases: &[],
+        operations: &[],
+        attributes: &[AttributeDesc {
+            id: "IDL:Base/size:1.0",
+            name: "size",
+            readonly: false,
+            desc: TypeDesc::LONG,
+            get_raises: &[],
+            set_raises: &[],
+        }],
+    };
+
+    static DERIVED: InterfaceDesc = InterfaceDesc {
+        id: "IDL:Derived:1.0",
+        name: "Derived",
+        kind: TcKind::ObjRef,
+        bases: &[|| &BASE],
+        operations: &[OperationDesc {
+            id: "IDL:Derived/add:1.0",
+            name: "add",
+            oneway: false,
+            result: TypeDesc::VOID,
+            params: &[("by", Mode::In, TypeDesc::SHORT), ("now", Mode::Out, TypeDesc::LONG)],
+            raises: &[],
+            contexts: &[],
+        }],
+        attributes: &[],
+    };
+
+    #[test]
+    fn operations_are_found_by_their_names_in_messages() {
+        let derived = Interface::of_desc(&DERIVED);
+        assert_eq!(derived.find("add").unwrap().params[1].code, TypeCode::LONG);
+        assert_eq!(derived.find("_get_size").unwrap().result, TypeCode::LONG);
+        assert_eq!(derived.find("_set_size").unwrap().params[0].code, TypeCode::LONG);
+        assert!(derived.find("size").is_none());
+        assert!(derived.is_a("IDL:Base:1.0") && derived.is_a("IDL:omg.org/CORBA/Object:1.0"));
+        assert!(!derived.is_a("IDL:Other:1.0"));
+        assert_eq!(derived.lineage().iter().map(|one| one.name()).collect::<Vec<_>>(), ["Derived", "Base"]);
+        assert!(Mode::InOut.goes_in() && Mode::InOut.comes_out() && !Mode::In.comes_out());
+    }
+}

@@ -1,0 +1,496 @@
+//! Type codes as JSON: `"long"`, `"string<8>"`, or an object that says what they are made of.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet};
+
+use serde::de::{Deserialize, Deserializer, Error as _};
+use serde::ser::{Error as _, Serialize, SerializeMap, Serializer};
+use serde_json::{Map, Value as Json};
+
+use super::super::Value as Tree;
+use super::super::build::discriminator_value;
+use super::key;
+use crate::ior::MAX_REPOSITORY_ID;
+use crate::typecode::{
+    Body, Builder, Index, Labels, MAX_LEVELS, MAX_NODES, Member, Named, Node, Nodes, TcKind, TypeCode, Union,
+    Value, ValueModifier, has_digits,
+};
+
+/// A type code to be written.
+pub(super) struct Code<'a>(pub(super) &'a TypeCode);
+
+/// A type code that was read.
+pub(super) struct ReadCode(pub(super) TypeCode);
+
+impl Serialize for TypeCode {
+    /// By the mapping of docs/JSON.md.
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        Code(self).serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for TypeCode {
+    /// At most [`MAX_NODES`] types in [`MAX_LEVELS`] levels.
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<TypeCode, D::Error> {
+        ReadCode::deserialize(from).map(|read| read.0)
+    }
+}
+
+impl Serialize for Code<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let nodes = &self.0.nodes;
+        let left = size(nodes).saturating_mul(4).saturating_add(MAX_REPEATED);
+        let all = Written { nodes, named: RefCell::default(), left: Cell::new(left) };
+        Part { all: &all, index: self.0.root, depth: 0 }.serialize(to)
+    }
+}
+
+/// Octets that types without an id may take, which are written wherever they are used.
+const MAX_REPEATED: usize = 1 << 20;
+
+/// Octets of a node's text, but for what its names take.
+const NODE: usize = 48;
+
+/// About how many octets a node takes, without those that it names.
+fn size_of_node(node: &Node) -> usize {
+    let names: usize = match node {
+        Node::Named(Named { id, name, body, .. }) => {
+            let enumerators = if let Body::Enumerators(names) = body { &**names } else { &[] };
+            id.len() + name.len() + enumerators.iter().map(|name| name.len() + 3).sum::<usize>()
+        }
+        _ => 0,
+    };
+    NODE + names + node.members().iter().map(|member| NODE + member.name.len()).sum::<usize>()
+}
+
+/// About how many octets types take, each written once.
+pub(super) fn size(nodes: &Nodes) -> usize {
+    nodes.all().iter().map(size_of_node).sum()
+}
+
+/// What was written of a type code.
+struct Written<'a> {
+    nodes: &'a Nodes,
+    /// The last type of each id: what a reference to that means.
+    named: RefCell<HashMap<Box<str>, Index>>,
+    /// Octets that may still be written, counted roughly.
+    left: Cell<usize>,
+}
+
+struct Part<'a> {
+    all: &'a Written<'a>,
+    index: Index,
+    depth: usize,
+}
+
+/// What objects call a kind: its OMG name without `tk_`.
+fn name_of(kind: TcKind) -> &'static str {
+    let name = kind.omg_name();
+    name.strip_prefix("tk_").unwrap_or(name)
+}
+
+fn modifier_name(modifier: ValueModifier) -> Option<&'static str> {
+    match modifier {
+        ValueModifier::None => None,
+        ValueModifier::Custom => Some("custom"),
+        ValueModifier::Abstract => Some("abstract"),
+        ValueModifier::Truncatable => Some("truncatable"),
+    }
+}
+
+impl Serialize for Part<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let all = self.all;
+        let node = all.nodes.at(self.index);
+        let Some(left) = all.left.get().checked_sub(size_of_node(node)) else {
+            return Err(S::Error::custom("the type has too many types without an id"));
+        };
+        all.left.set(left);
+        let part = |index| Part { all, index, depth: self.depth + 1 };
+        if self.depth > MAX_LEVELS {
+            return Err(S::Error::custom(format_args!("types are nested over {MAX_LEVELS} deep")));
+        }
+        let named = match node {
+            Node::Basic(kind) => return to.serialize_str(kind.keyword()),
+            Node::Text { wide, bound } => {
+                let name = if *wide { "wstring" } else { "string" };
+                return match bound {
+                    0 => to.serialize_str(name),
+                    bound => to.collect_str(&format_args!("{name}<{bound}>")),
+                };
+            }
+            Node::Fixed { digits, scale } => {
+                return to.collect_str(&format_args!("fixed<{digits},{scale}>"));
+            }
+            Node::Sequence { element, bound } => {
+                let mut map = to.serialize_map(None)?;
+                map.serialize_entry("kind", "sequence")?;
+                map.serialize_entry("element", &part(*element))?;
+                if *bound != 0 {
+                    map.serialize_entry("bound", bound)?;
+                }
+                return map.end();
+            }
+            Node::Array { element, length } => {
+                let mut map = to.serialize_map(Some(3))?;
+                map.serialize_entry("kind", "array")?;
+                map.serialize_entry("element", &part(*element))?;
+                map.serialize_entry("length", length)?;
+                return map.end();
+            }
+            Node::Recursive(_) => return Err(S::Error::custom("the type is not whole")),
+            Node::Named(named) => named,
+        };
+        let mut map = to.serialize_map(None)?;
+        if !named.id.is_empty()
+            && all.named.borrow_mut().insert((*named.id).into(), self.index) == Some(self.index)
+        {
+            map.serialize_entry(key::REF, &*named.id)?;
+            return map.end();
+        }
+        map.serialize_entry("kind", name_of(named.kind))?;
+        map.serialize_entry("id", &*named.id)?;
+        map.serialize_entry("name", &*named.name)?;
+        match &named.body {
+            Body::Opaque => {}
+            Body::Content(content) => map.serialize_entry("type", &part(*content))?,
+            Body::Enumerators(names) => map.serialize_entry("members", &**names)?,
+            Body::Members(members) => {
+                map.serialize_entry("members", &Members { of: self, members, union: None })?
+            }
+            Body::Union(union) => {
+                map.serialize_entry("discriminator", &part(union.discriminator))?;
+                map.serialize_entry(
+                    "members",
+                    &Members { of: self, members: &union.members, union: Some(union) },
+                )?;
+            }
+            Body::Value(value) => {
+                if let Some(modifier) = modifier_name(value.modifier) {
+                    map.serialize_entry("modifier", modifier)?;
+                }
+                if let Some(base) = value.base {
+                    map.serialize_entry("base", &part(base))?;
+                }
+                map.serialize_entry("members", &Members { of: self, members: &value.members, union: None })?;
+            }
+        }
+        map.end()
+    }
+}
+
+struct Members<'a> {
+    of: &'a Part<'a>,
+    members: &'a [Member],
+    union: Option<&'a Union>,
+}
+
+impl Serialize for Members<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq((0..self.members.len()).map(|at| OneMember { of: self, at }))
+    }
+}
+
+struct OneMember<'a> {
+    of: &'a Members<'a>,
+    at: usize,
+}
+
+impl Serialize for OneMember<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let all = self.of.of.all;
+        let mut map = to.serialize_map(None)?;
+        let Some(member) = self.of.members.get(self.at) else { return map.end() };
+        if let Some(union) = self.of.union {
+            if union.default.is_some_and(|default| default as usize == self.at) {
+                map.serialize_entry("default", &true)?;
+            } else {
+                let label = discriminator_value(all.nodes, union.discriminator, member.label);
+                map.serialize_entry("label", &label_json(all.nodes, union.discriminator, &label))?;
+            }
+        }
+        map.serialize_entry("name", &*member.name)?;
+        let depth = self.of.of.depth + 1;
+        map.serialize_entry("type", &Part { all, index: member.kind, depth })?;
+        let owner = all.nodes.at(self.of.of.index);
+        if matches!(owner, Node::Named(Named { body: Body::Value(_), .. })) && member.label == 0 {
+            map.serialize_entry("visibility", "private")?;
+        }
+        map.end()
+    }
+}
+
+fn label_json(nodes: &Nodes, discriminator: Index, label: &Tree) -> Json {
+    match label {
+        Tree::Boolean(value) => Json::from(*value),
+        Tree::Char(value) => Json::from(char::from(*value).to_string()),
+        Tree::WChar(value) => match char::from_u32(value.0.into()) {
+            Some(value) => Json::from(value.to_string()),
+            None => Json::from(value.0),
+        },
+        Tree::Enum(ordinal) => match nodes.at(nodes.unaliased(discriminator)) {
+            Node::Named(Named { body: Body::Enumerators(names), .. }) => {
+                names.get(*ordinal as usize).map_or(Json::from(*ordinal), |name| Json::from(&**name))
+            }
+            _ => Json::from(*ordinal),
+        },
+        Tree::Octet(value) => Json::from(*value),
+        Tree::Short(value) => Json::from(*value),
+        Tree::UShort(value) => Json::from(*value),
+        Tree::Long(value) => Json::from(*value),
+        Tree::ULong(value) => Json::from(*value),
+        Tree::LongLong(value) => Json::from(*value),
+        Tree::ULongLong(value) => Json::from(*value),
+        _ => Json::Null,
+    }
+}
+
+impl<'de> Deserialize<'de> for ReadCode {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<ReadCode, D::Error> {
+        let json = Json::deserialize(from)?;
+        from_json(&json).map(ReadCode).map_err(D::Error::custom)
+    }
+}
+
+/// A type code from its JSON.
+///
+/// # Errors
+/// What is wrong, in words.
+pub(super) fn from_json(json: &Json) -> Result<TypeCode, String> {
+    let mut reader = Reader { builder: Builder::default(), named: HashMap::new(), open: Vec::new() };
+    let root = reader.code(json)?;
+    let nodes = reader.builder.finish().ok_or("the type is not whole")?;
+    Ok(TypeCode { nodes, root })
+}
+
+struct Reader {
+    builder: Builder,
+    /// Types read or begun, by their ids.
+    named: HashMap<String, Index>,
+    /// Those that are read just now, and whether values of a type that contains itself through them can end.
+    open: Vec<(Index, bool)>,
+}
+
+fn text<'j>(object: &'j Map<String, Json>, name: &str) -> Result<&'j str, String> {
+    match object.get(name) {
+        None => Ok(""),
+        Some(Json::String(text)) if text.len() <= MAX_REPOSITORY_ID => Ok(text),
+        Some(_) => Err(format!("`{name}` of a type is a string of at most {MAX_REPOSITORY_ID} octets")),
+    }
+}
+
+fn number(object: &Map<String, Json>, name: &str) -> Result<u32, String> {
+    match object.get(name) {
+        None => Ok(0),
+        Some(json) => {
+            let number = json.as_u64().and_then(|number| u32::try_from(number).ok());
+            number.ok_or_else(|| format!("`{name}` of a type is a number up to 4294967295"))
+        }
+    }
+}
+
+impl Reader {
+    fn code(&mut self, json: &Json) -> Result<Index, String> {
+        match json {
+            Json::String(word) => self.word(word),
+            Json::Object(object) => self.object(object),
+            _ => Err("a type is a string such as \"long\", or an object with a `kind`".to_owned()),
+        }
+    }
+
+    fn word(&mut self, word: &str) -> Result<Index, String> {
+        let basic = TcKind::ALL.iter().find(|kind| kind.is_basic() && kind.keyword() == word);
+        if let Some(kind) = basic {
+            return Ok(self.builder.basic(*kind));
+        }
+        let unknown = || format!("there is no type `{word}`: named types are objects with a `kind`");
+        let (name, arguments) = match word.split_once('<') {
+            Some((name, rest)) => (name, Some(rest.strip_suffix('>').ok_or_else(unknown)?)),
+            None => (word, None),
+        };
+        let node = match (name, arguments) {
+            ("string" | "wstring", None) => Node::Text { wide: name == "wstring", bound: 0 },
+            ("string" | "wstring", Some(bound)) => {
+                Node::Text { wide: name == "wstring", bound: bound.trim().parse().map_err(|_| unknown())? }
+            }
+            ("fixed", Some(arguments)) => {
+                let (digits, scale) = arguments.split_once(',').ok_or_else(unknown)?;
+                let digits = digits.trim().parse().map_err(|_| unknown())?;
+                let scale = scale.trim().parse().map_err(|_| unknown())?;
+                if !has_digits(digits, scale) {
+                    return Err("a fixed has 1 to 31 digits, and a scale of -31 to 31".to_owned());
+                }
+                Node::Fixed { digits, scale }
+            }
+            _ => return Err(unknown()),
+        };
+        let index = self.reserve()?;
+        self.builder.set(index, node);
+        Ok(index)
+    }
+
+    fn reserve(&mut self) -> Result<Index, String> {
+        if self.builder.len() >= MAX_NODES {
+            return Err(format!("a type is made of at most {MAX_NODES} types"));
+        }
+        Ok(self.builder.reserve())
+    }
+
+    fn reference(&self, id: &str) -> Result<Index, String> {
+        let index = *self.named.get(id).ok_or_else(|| format!("no type `{id}` stands before `$ref`"))?;
+        let around = self.open.iter().position(|(open, _)| *open == index);
+        match around {
+            Some(around) if !self.open.iter().skip(around).any(|(_, ends)| *ends) => {
+                Err(format!("values of the type `{id}` have no end"))
+            }
+            _ => Ok(index),
+        }
+    }
+
+    fn object(&mut self, object: &Map<String, Json>) -> Result<Index, String> {
+        if let Some(id) = object.get(key::REF) {
+            return self.reference(id.as_str().ok_or("`$ref` is a repository id")?);
+        }
+        if self.open.len() >= MAX_LEVELS {
+            return Err(format!("types are nested over {MAX_LEVELS} deep"));
+        }
+        let word = text(object, "kind")?;
+        let kind = TcKind::ALL.iter().find(|kind| !kind.is_basic() && name_of(**kind) == word);
+        let kind = *kind.ok_or_else(|| format!("there is no kind of types `{word}`"))?;
+        let index = self.reserve()?;
+        self.open.push((index, !matches!(kind, TcKind::Sequence | TcKind::Array | TcKind::Alias)));
+        let node = match kind {
+            TcKind::Sequence => {
+                Node::Sequence { element: self.part(object, "element")?, bound: number(object, "bound")? }
+            }
+            TcKind::Array => {
+                Node::Array { element: self.part(object, "element")?, length: number(object, "length")? }
+            }
+            TcKind::String | TcKind::WString | TcKind::Fixed => {
+                return Err(format!("`{word}` is written as a string, such as \"string<8>\""));
+            }
+            kind => {
+                let (id, name) = (text(object, "id")?, text(object, "name")?);
+                if !id.is_empty() {
+                    self.named.insert(id.to_owned(), index);
+                }
+                let body = self.body(kind, object)?;
+                Node::Named(Named { kind, id: id.to_owned().into(), name: name.to_owned().into(), body })
+            }
+        };
+        self.open.pop();
+        self.builder.set(index, node);
+        Ok(index)
+    }
+
+    fn part(&mut self, object: &Map<String, Json>, name: &str) -> Result<Index, String> {
+        self.code(object.get(name).ok_or_else(|| format!("a type has no `{name}`"))?)
+    }
+
+    fn body(&mut self, kind: TcKind, object: &Map<String, Json>) -> Result<Body, String> {
+        Ok(match kind {
+            TcKind::Alias | TcKind::ValueBox => Body::Content(self.part(object, "type")?),
+            TcKind::Enum => {
+                let name = |json: &Json| json.as_str().map(|name| name.to_owned().into());
+                let names = members(object)?.iter().map(name).collect::<Option<Box<[_]>>>();
+                Body::Enumerators(names.ok_or("the members of an enum are names")?)
+            }
+            TcKind::Struct | TcKind::Except => {
+                let read = |json| self.member(json, 0);
+                Body::Members(members(object)?.iter().map(read).collect::<Result<_, _>>()?)
+            }
+            TcKind::Union => Body::Union(Box::new(self.union(object)?)),
+            TcKind::Value | TcKind::Event => {
+                let modifier = match text(object, "modifier")? {
+                    "" => ValueModifier::None,
+                    "custom" => ValueModifier::Custom,
+                    "abstract" => ValueModifier::Abstract,
+                    "truncatable" => ValueModifier::Truncatable,
+                    other => return Err(format!("there is no modifier `{other}` of value types")),
+                };
+                let base = match object.get("base") {
+                    Some(base) => Some(self.code(base)?),
+                    None => None,
+                };
+                let mut all = Vec::new();
+                for json in members(object)? {
+                    let private = json.get("visibility").and_then(Json::as_str) == Some("private");
+                    all.push(self.member(json, i64::from(!private))?);
+                }
+                Body::Value(Box::new(Value { modifier, base, members: all.into() }))
+            }
+            _ => Body::Opaque,
+        })
+    }
+
+    fn member(&mut self, json: &Json, label: i64) -> Result<Member, String> {
+        let object = json.as_object().ok_or("a member is an object with `name` and `type`")?;
+        let name = text(object, "name")?.to_owned();
+        let kind = self.part(object, "type").map_err(|error| format!("{name}: {error}"))?;
+        Ok(Member { name: name.into(), kind, label })
+    }
+
+    fn union(&mut self, object: &Map<String, Json>) -> Result<Union, String> {
+        let discriminator = self.part(object, "discriminator")?;
+        let mut unaliased = discriminator;
+        while let Some(Node::Named(Named { kind: TcKind::Alias, body: Body::Content(of), .. })) =
+            self.builder.get(unaliased)
+        {
+            unaliased = *of;
+        }
+        let node = self.builder.get(unaliased).ok_or("a union is its own discriminator")?.clone();
+        let of = Nodes::from(Box::<[Node]>::from([node]));
+        let known = Labels::of_node(&of, 0);
+        let known = known.ok_or("the discriminator of a union is an integer, char, boolean or enum")?;
+        let by_name: HashMap<&str, usize> = match of.at(0) {
+            Node::Named(Named { body: Body::Enumerators(names), .. }) => {
+                names.iter().enumerate().rev().map(|(at, name)| (&**name, at)).collect()
+            }
+            _ => HashMap::new(),
+        };
+        let (mut all, mut default, mut labels) = (Vec::new(), None, HashSet::new());
+        for json in members(object)? {
+            let at = u32::try_from(all.len()).map_err(|_| "too many members")?;
+            let label = if json.get("default") == Some(&Json::Bool(true)) {
+                if default.replace(at).is_some() {
+                    return Err("a union has one default member".to_owned());
+                }
+                0
+            } else {
+                let label =
+                    json.get("label").ok_or("a union's member has a `label` or `\"default\": true`")?;
+                let label = label_from(of.at(0), &by_name, label).filter(|label| known.has(*label));
+                label.ok_or("a label is none of the discriminator's type")?
+            };
+            let member = self.member(json, label)?;
+            if default != Some(at) && !labels.insert(label) {
+                return Err(format!("the label of `{}` is there twice", member.name));
+            }
+            all.push(member);
+        }
+        Ok(Union::new(discriminator, default, all.into()))
+    }
+}
+
+fn members(object: &Map<String, Json>) -> Result<&[Json], String> {
+    match object.get("members") {
+        None => Ok(&[]),
+        Some(Json::Array(members)) => Ok(members),
+        Some(_) => Err("`members` of a type is an array".to_owned()),
+    }
+}
+
+/// The label of that JSON, by a discriminator's type and its enumerators.
+fn label_from(of: &Node, by_name: &HashMap<&str, usize>, json: &Json) -> Option<i64> {
+    let one = |text: &str| {
+        let mut chars = text.chars();
+        chars.next().filter(|_| chars.next().is_none()).map(|one| i64::from(u32::from(one)))
+    };
+    match (of, json) {
+        (Node::Basic(TcKind::Boolean), json) => json.as_bool().map(i64::from),
+        (Node::Basic(TcKind::Char | TcKind::WChar), Json::String(text)) => one(text),
+        (Node::Basic(TcKind::ULongLong), json) => json.as_u64().map(u64::cast_signed),
+        (Node::Named(_), Json::String(text)) => by_name.get(&**text).and_then(|at| (*at).try_into().ok()),
+        (_, json) => json.as_i64(),
+    }
+}

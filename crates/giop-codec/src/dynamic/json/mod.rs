@@ -1,0 +1,90 @@
+//! JSON of every type of the IDL, driven by type codes. The mapping is in docs/JSON.md.
+
+mod code;
+mod read;
+mod write;
+
+pub use read::OfType;
+
+use super::{DynError, DynErrorKind, Dynamic};
+use crate::any::Any;
+use crate::typecode::TypeCode;
+
+/// Keys that no member of the IDL can have.
+mod key {
+    pub(super) const CASE: &str = "$case";
+    pub(super) const EXCEPTION: &str = "$exception";
+    pub(super) const ID: &str = "$id";
+    pub(super) const REF: &str = "$ref";
+    pub(super) const TYPE: &str = "$type";
+    pub(super) const VALUE: &str = "value";
+}
+
+impl Dynamic {
+    /// The value as JSON, without its type.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check), for a value that is none of its type; [`Limit`](DynErrorKind::Limit) behind 64 levels, of which each value of a
+    /// value type in another one is one, and where names that are written again and again take over 16 MiB; as [`Any::to_dynamic`] for what is in
+    /// anys.
+    pub fn to_json(&self) -> Result<String, DynError> {
+        self.check()?;
+        let all = write::All::default();
+        let json = serde_json::to_string(&write::Whole { value: self, depth: 0, all: &all });
+        json.map_err(|error| all.fault.take().unwrap_or_else(|| syntax(error)))
+    }
+
+    /// A value of the type from its JSON.
+    ///
+    /// Takes memory by the length of the text, whatever the type says.
+    ///
+    /// # Errors
+    /// What is wrong, and where in the value: [`Syntax`](DynErrorKind::Syntax) with line and column,
+    /// [`NoSuchMember`](DynErrorKind::NoSuchMember), [`MissingMember`](DynErrorKind::MissingMember),
+    /// [`DoubledMember`](DynErrorKind::DoubledMember), [`Bounds`](DynErrorKind::Bounds), [`Limit`](DynErrorKind::Limit) behind 64 levels.
+    pub fn from_json(code: &TypeCode, text: &str) -> Result<Dynamic, DynError> {
+        let mut json = serde_json::Deserializer::from_str(text);
+        // It is 64 levels of values, which take up to two of JSON each.
+        let value = OfType::new(code).read(&mut json)?;
+        json.end().map_err(syntax)?;
+        Ok(value)
+    }
+
+    /// Values of these names and types from a JSON object that has them all, in their order: the arguments of a call. Each has a graph of its
+    /// own, so `"$id"`s count in one of them.
+    ///
+    /// # Errors
+    /// As [`from_json`](Self::from_json) of a struct with these members.
+    pub fn members_from_json(members: &[(&str, &TypeCode)], text: &str) -> Result<Vec<Dynamic>, DynError> {
+        let mut json = serde_json::Deserializer::from_str(text);
+        let values = read::read_apart(members, &mut json)?;
+        json.end().map_err(syntax)?;
+        Ok(values)
+    }
+}
+
+impl Any {
+    /// The value with its type as JSON: `{"$type": .., "value": ..}`.
+    ///
+    /// # Errors
+    /// As [`to_dynamic`](Self::to_dynamic) and [`Dynamic::to_json`].
+    pub fn to_json(&self) -> Result<String, DynError> {
+        let any = Dynamic { code: TypeCode::ANY, value: self.clone().into(), graph: Default::default() };
+        any.to_json()
+    }
+
+    /// An any from its JSON.
+    ///
+    /// # Errors
+    /// As [`Dynamic::from_json`].
+    pub fn from_json(text: &str) -> Result<Any, DynError> {
+        match Dynamic::from_json(&TypeCode::ANY, text)?.value {
+            super::Value::Any(any) => Ok(*any),
+            _ => Err(DynErrorKind::InvalidValue("it is no any").into()),
+        }
+    }
+}
+
+fn syntax(error: serde_json::Error) -> DynError {
+    DynErrorKind::Syntax(error.to_string().into()).into()
+}

@@ -1,0 +1,329 @@
+//! Parts of a tree: to look at and to change.
+
+use std::borrow::Cow;
+
+use super::build::{default_value, discriminator_for, discriminator_value, label_of};
+use super::check::{check_value, state};
+use super::{DynError, DynErrorKind, Dynamic, Path, Step, Value, ValueGraph};
+use crate::typecode::{Body, Labels, Member, Named, Node, Nodes, TypeCode};
+
+/// What is changed: the type of a part and the part, in the graph of the whole.
+pub(super) type Change<'f, R> =
+    &'f mut dyn FnMut(&TypeCode, &mut Value, &mut ValueGraph) -> Result<R, DynError>;
+
+impl Dynamic {
+    /// A part of the value, with its type. The path is as errors have it: `payload.frames[3].width`; the empty one leads to the value itself.
+    ///
+    /// # Errors
+    /// [`NoSuchMember`](DynErrorKind::NoSuchMember), [`Bounds`](DynErrorKind::Bounds), [`Syntax`](DynErrorKind::Syntax), with the path as far as
+    /// there is something; [`InvalidValue`](DynErrorKind::InvalidValue) for the member of a union that is not selected.
+    pub fn at(&self, path: &str) -> Result<(TypeCode, Value), DynError> {
+        let mut code = self.code.clone();
+        let mut value = Cow::Borrowed(&self.value);
+        let mut done = Path::ROOT;
+        for step in path.parse::<Path>()?.steps() {
+            let here = |error: DynError| DynError::at(error.kind().clone(), done.clone());
+            let index = component_of(&code, &value, &self.graph, step).map_err(here)?;
+            let found = look(&code, value, &self.graph, index);
+            (code, value) = found.ok_or_else(|| here(no_component(step)))?;
+            done = done.then(step.clone());
+        }
+        Ok((code, value.into_owned()))
+    }
+
+    /// Sets a part of the value. A union's member becomes the one that is selected.
+    ///
+    /// # Errors
+    /// As [`at`](Self::at) and [`check`](Self::check); the value is as it was.
+    pub fn set(&mut self, path: &str, value: impl Into<Value>) -> Result<(), DynError> {
+        let path = path.parse::<Path>()?;
+        let mut value = Some(value.into());
+        let Dynamic { code, value: root, graph } = self;
+        let mut change = |code: &TypeCode, part: &mut Value, graph: &mut ValueGraph| {
+            if let Some(value) = value.take() {
+                check_value(code, &value, graph, 0)?;
+                *part = value;
+            }
+            Ok(())
+        };
+        let steps = path.steps();
+        let index =
+            |at: usize, code: &TypeCode, value: &Value| component_of(code, value, graph, steps.get(at)?).ok();
+        let Some((at, code, node)) = last_node(code, root, graph, steps.len(), &index) else {
+            return set_at(code, root, graph, steps, &mut change);
+        };
+        let (before, further) = steps.split_at(at);
+        set_at(&code, &mut Value::Node(Some(node)), graph, further, &mut change)
+            .map_err(|error| before.iter().rev().fold(error, |error, step| error.inside(step.clone())))
+    }
+}
+
+/// The last value of a value type that a way of so many steps goes through: where on the way, in a place of which type, which node. Who changes a part goes
+/// on from there, so that a way that comes back to where it was finds what is there. `index` gives the component for a step.
+pub(super) fn last_node(
+    code: &TypeCode,
+    value: &Value,
+    graph: &ValueGraph,
+    steps: usize,
+    index: &dyn Fn(usize, &TypeCode, &Value) -> Option<usize>,
+) -> Option<(usize, TypeCode, u32)> {
+    let (mut code, mut value) = (code.clone(), Cow::Borrowed(value));
+    let mut last = None;
+    for step in 0..if graph.nodes.is_empty() { 0 } else { steps } {
+        if let Value::Node(Some(node)) = &*value {
+            last = Some((step, code.clone(), *node));
+        }
+        let found = index(step, &code, &value).and_then(|index| look(&code, value, graph, index));
+        match found {
+            Some(found) => (code, value) = found,
+            None => break,
+        }
+    }
+    last
+}
+
+fn no_component(step: &Step) -> DynError {
+    match step {
+        Step::Member(name) => DynErrorKind::NoSuchMember(name.clone()).into(),
+        Step::Index(index) => DynErrorKind::Bounds { index: *index, len: *index }.into(),
+        Step::Content | Step::Node(_) => DynErrorKind::InvalidValue("there is nothing in it").into(),
+    }
+}
+
+/// The number of the component that a step leads to.
+fn component_of(code: &TypeCode, value: &Value, graph: &ValueGraph, step: &Step) -> Result<usize, DynError> {
+    match (step, value) {
+        (Step::Index(index), Value::Items(items)) if *index < items.len() => Ok(*index),
+        (Step::Index(index), Value::Items(items)) => {
+            Err(DynErrorKind::Bounds { index: *index, len: items.len() }.into())
+        }
+        (Step::Member(name), Value::Node(Some(node))) => {
+            // It may be of a type that is derived from that of its place.
+            let found = graph.nodes.get(*node as usize).ok_or_else(|| no_component(step))?;
+            let names = state(&found.code)?;
+            let at = names.iter().position(|(_, member)| member == name);
+            at.ok_or_else(|| DynErrorKind::NoSuchMember(name.clone()).into())
+        }
+        (Step::Member(name), Value::Union(union)) => match member_of(code, name)? {
+            member if is_selected(code, union.discriminator, member) => Ok(1),
+            _ => Err(DynErrorKind::InvalidValue("another member of the union is selected").into()),
+        },
+        (Step::Member(name), Value::Struct(_)) => member_of(code, name),
+        _ => Err(no_component(step)),
+    }
+}
+
+fn member_of(code: &TypeCode, name: &str) -> Result<usize, DynError> {
+    let code = code.unaliased();
+    let count = code.member_count().unwrap_or(0);
+    let found = (0..count).find(|index| code.member_name(*index) == Ok(name));
+    found.ok_or_else(|| DynErrorKind::NoSuchMember(name.into()).into())
+}
+
+/// Whether the discriminator selects a member of that member's name, of whatever label.
+fn is_selected(code: &TypeCode, discriminator: i64, member: usize) -> bool {
+    let code = code.unaliased();
+    let Ok(union) = code.union() else { return false };
+    let wanted = union.members.get(member);
+    union.selected(discriminator).zip(wanted).is_some_and(|(found, wanted)| found.name == wanted.name)
+}
+
+/// Whether two members, each for a label of its own, are one in IDL: types without a name are spelled out for each label.
+pub(super) fn is_same(nodes: &Nodes, one: &Member, other: &Member) -> bool {
+    let of = |member: &Member| TypeCode::new(nodes.clone(), member.kind);
+    one.name == other.name && (one.kind == other.kind || of(one).equal(&of(other)))
+}
+
+/// How many components a value has: members, elements, a union's discriminator and member.
+pub(super) fn count(value: &Value, graph: &ValueGraph) -> usize {
+    match value {
+        Value::Struct(members) => members.len(),
+        Value::Items(items) => items.len(),
+        Value::Union(union) => 1 + usize::from(union.value.is_some()),
+        Value::Node(Some(node)) => graph.nodes.get(*node as usize).map_or(0, |node| node.members.len()),
+        _ => 0,
+    }
+}
+
+/// The type of a component of a struct, sequence, array or union.
+fn type_of(code: &TypeCode, value: &Value, graph: &ValueGraph, index: usize) -> Option<TypeCode> {
+    if let Value::Node(node) = value {
+        let node = graph.nodes.get((*node)? as usize)?;
+        return state(&node.code).ok()?.into_iter().nth(index).map(|(code, _)| code);
+    }
+    let code = code.unaliased();
+    match (code.nodes.at(code.root), value) {
+        (Node::Sequence { element, .. } | Node::Array { element, .. }, _) => Some(code.of(*element)),
+        (Node::Named(Named { body: Body::Members(members), .. }), _) => {
+            members.get(index).map(|member| code.of(member.kind))
+        }
+        (Node::Named(Named { body: Body::Union(union), .. }), Value::Union(value)) => match index {
+            0 => Some(code.of(union.discriminator)),
+            1 => union.selected(value.discriminator).map(|member| code.of(member.kind)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A component of a value.
+pub(super) fn look<'v>(
+    code: &TypeCode,
+    value: Cow<'v, Value>,
+    graph: &'v ValueGraph,
+    index: usize,
+) -> Option<(TypeCode, Cow<'v, Value>)> {
+    let kind = type_of(code, &value, graph, index)?;
+    let part = match value {
+        Cow::Borrowed(Value::Struct(members)) => Cow::Borrowed(members.get(index)?),
+        Cow::Owned(Value::Struct(members)) => Cow::Owned(members.into_iter().nth(index)?),
+        Cow::Borrowed(Value::Union(union)) if index == 1 => Cow::Borrowed(union.value.as_ref()?),
+        Cow::Owned(Value::Union(union)) if index == 1 => Cow::Owned(union.value?),
+        Cow::Borrowed(Value::Items(items)) => match &**items {
+            super::Items::Values(values) => Cow::Borrowed(values.get(index)?),
+            items => Cow::Owned(items.get(index)?),
+        },
+        value => Cow::Owned(match &*value {
+            Value::Items(items) => items.get(index)?,
+            Value::Union(union) => {
+                let code = code.unaliased();
+                let Ok(of) = code.union() else { return None };
+                discriminator_value(&code.nodes, of.discriminator, union.discriminator)
+            }
+            Value::Node(node) => {
+                return Some((kind, Cow::Borrowed(graph.nodes.get((*node)? as usize)?.members.get(index)?)));
+            }
+            _ => return None,
+        }),
+    };
+    Some((kind, part))
+}
+
+/// Changes a component of a value: `f` gets it and its type.
+pub(super) fn edit<R>(
+    code: &TypeCode,
+    value: &mut Value,
+    graph: &mut ValueGraph,
+    index: usize,
+    f: Change<'_, R>,
+) -> Result<R, DynError> {
+    let len = count(value, graph);
+    let none = || DynError::new(DynErrorKind::Bounds { index, len });
+    let kind = type_of(code, value, graph, index).ok_or_else(none)?;
+    match value {
+        Value::Struct(members) => f(&kind, members.get_mut(index).ok_or_else(none)?, graph),
+        Value::Items(items) => items.edit(|values| f(&kind, values.get_mut(index).ok_or_else(none)?, graph)),
+        Value::Union(union) if index == 1 => f(&kind, union.value.as_mut().ok_or_else(none)?, graph),
+        Value::Union(union) => {
+            let of = code.unaliased();
+            let mut part = discriminator_value(&kind.nodes, kind.root, union.discriminator);
+            let done = f(&kind, &mut part, graph)?;
+            let label = label_of(&part).ok_or_else(none)?;
+            select(&of, value, label)?;
+            Ok(done)
+        }
+        Value::Node(Some(node)) => {
+            // Its members may lead to itself.
+            let node = *node as usize;
+            let place = |graph: &mut ValueGraph, part: Value| {
+                let member = graph.nodes.get_mut(node).and_then(|node| node.members.get_mut(index));
+                member.map(|member| std::mem::replace(member, part))
+            };
+            let mut part = place(graph, Value::Void).ok_or_else(none)?;
+            let done = f(&kind, &mut part, graph);
+            place(graph, part);
+            done
+        }
+        _ => Err(none()),
+    }
+}
+
+/// Sets a union's discriminator. The member stays where both select it, else it is the one of its type's beginning.
+pub(super) fn select(code: &TypeCode, value: &mut Value, label: i64) -> Result<(), DynError> {
+    let code = code.unaliased();
+    let (Ok(of), Value::Union(union)) = (code.union(), value) else {
+        return Err(DynErrorKind::InvalidValue("it is no union").into());
+    };
+    if !Labels::of_node(&code.nodes, of.discriminator).is_some_and(|labels| labels.has(label)) {
+        return Err(DynErrorKind::InvalidValue("the discriminator is none of its type").into());
+    }
+    let (before, now) = (of.selected(union.discriminator), of.selected(label));
+    let same = before.zip(now).is_some_and(|(before, now)| is_same(&code.nodes, before, now));
+    if !same || union.value.is_none() {
+        union.value = now.map(|member| default_value(&code.nodes, member.kind)).transpose()?;
+    }
+    union.discriminator = label;
+    Ok(())
+}
+
+/// Selects a union's member by its name.
+fn select_member(code: &TypeCode, value: &mut Value, name: &str) -> Result<(), DynError> {
+    let member = member_of(code, name)?;
+    let of = code.unaliased();
+    let Ok(union) = of.union() else { return Ok(()) };
+    let label = discriminator_for(&of.nodes, union, member);
+    select(code, value, label.ok_or(DynErrorKind::InvalidValue("no discriminator selects the member"))?)
+}
+
+fn set_at(
+    code: &TypeCode,
+    value: &mut Value,
+    graph: &mut ValueGraph,
+    steps: &[Step],
+    f: Change<'_, ()>,
+) -> Result<(), DynError> {
+    let Some((step, further)) = steps.split_first() else { return f(code, value, graph) };
+    let before = match (step, &*value) {
+        (Step::Member(name), Value::Union(union))
+            if !is_selected(code, union.discriminator, member_of(code, name)?) =>
+        {
+            let before = value.clone();
+            select_member(code, value, name)?;
+            Some(before)
+        }
+        _ => None,
+    };
+    let done = component_of(code, value, graph, step).and_then(|index| {
+        edit(code, value, graph, index, &mut |code, part, graph| {
+            set_at(code, part, graph, further, f).map_err(|error| error.inside(step.clone()))
+        })
+    });
+    if let (Err(_), Some(before)) = (&done, before) {
+        *value = before;
+    }
+    done
+}
+
+impl std::str::FromStr for Path {
+    type Err = DynError;
+
+    /// # Errors
+    /// [`Syntax`](DynErrorKind::Syntax).
+    fn from_str(text: &str) -> Result<Path, DynError> {
+        let wrong =
+            |what: &str| DynError::new(DynErrorKind::Syntax(format!("`{text}` is no path: {what}").into()));
+        let mut steps = Vec::new();
+        let mut rest = text;
+        while !rest.is_empty() {
+            if let Some(inside) = rest.strip_prefix('[') {
+                let (index, behind) = inside.split_once(']').ok_or_else(|| wrong("a `]` is missing"))?;
+                steps.push(Step::Index(index.parse().map_err(|_| wrong("an index is no number"))?));
+                rest = behind;
+                continue;
+            }
+            let name = if steps.is_empty() {
+                rest
+            } else {
+                rest.strip_prefix('.').ok_or_else(|| wrong("a `.` is missing"))?
+            };
+            let end = name.find(['.', '[']).unwrap_or(name.len());
+            let (name, behind) = name.split_at(end);
+            if name.is_empty() {
+                return Err(wrong("a name is missing"));
+            }
+            steps.push(Step::Member(name.into()));
+            rest = behind;
+        }
+        Ok(steps.into_iter().collect())
+    }
+}

@@ -1,0 +1,87 @@
+//! Where in a value something is.
+
+use core::fmt;
+
+/// The way from a value to a part of it: `payload.frames[3].width`.
+///
+/// `Display` writes members by name, elements by index, what is in an any as `.value`, nodes of a graph of values as `->2`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Path(Vec<Step>);
+
+/// One step of a [`Path`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// To a member of a struct, union, exception or value.
+    Member(Box<str>),
+    /// To an element of a sequence or array.
+    Index(usize),
+    /// To what is in an any.
+    Content,
+    /// To a node of a graph of values.
+    Node(u32),
+}
+
+impl Path {
+    /// The value itself.
+    pub const ROOT: Path = Path(Vec::new());
+
+    /// The steps, the outermost first.
+    pub fn steps(&self) -> &[Step] {
+        &self.0
+    }
+
+    /// Whether it is the value itself.
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The path from around: `step` comes first.
+    pub fn inside(mut self, step: Step) -> Path {
+        self.0.insert(0, step);
+        self
+    }
+
+    /// The path one step further.
+    pub fn then(mut self, step: Step) -> Path {
+        self.0.push(step);
+        self
+    }
+}
+
+impl FromIterator<Step> for Path {
+    fn from_iter<I: IntoIterator<Item = Step>>(steps: I) -> Path {
+        Path(steps.into_iter().collect())
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, step) in self.0.iter().enumerate() {
+            let dot = if at == 0 { "" } else { "." };
+            match step {
+                Step::Member(name) => write!(f, "{dot}{name}")?,
+                Step::Index(index) => write!(f, "[{index}]")?,
+                Step::Content => write!(f, "{dot}value")?,
+                Step::Node(node) => write!(f, "->{node}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_reads_as_in_programs() {
+        let path: Path = [Step::Index(3), Step::Member("width".into())].into_iter().collect();
+        let path = path.inside(Step::Member("frames".into())).inside(Step::Member("payload".into()));
+        assert_eq!(path.to_string(), "payload.frames[3].width");
+        assert_eq!(
+            path.then(Step::Content).then(Step::Node(2)).to_string(),
+            "payload.frames[3].width.value->2"
+        );
+        assert_eq!(Path::ROOT.to_string(), "");
+    }
+}

@@ -1,0 +1,208 @@
+//! Graphs of values out of octets, walked with a list in place of the stack.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::read::{Read, Reader, boxed, deeper, inside_element, put_aside, within};
+use super::run::length;
+use crate::any::pass_state;
+use crate::cdr::{CdrDecode, Decoder};
+use crate::dynamic::{DynError, Items, Step, Value, ValueNode};
+use crate::ior::Ior;
+use crate::typecode::{Index, Node, Nodes, TcKind};
+use crate::value::{Class, Classes, Next, Opened, formal, is_value};
+use crate::{DecodeError, DecodeErrorKind};
+
+/// What each value is charged for beside its members: its node, its frame, what is known of its place.
+const VALUE: usize = 160;
+
+/// What is known of the values that are read.
+#[derive(Default)]
+pub(super) struct Walk {
+    frames: Vec<Frame>,
+    /// By where they began.
+    places: HashMap<usize, (u32, Arc<Class>)>,
+    classes: Classes,
+}
+
+/// A value whose state is being read.
+struct Frame {
+    class: Arc<Class>,
+    node: u32,
+    /// How many members were begun.
+    member: usize,
+    /// The member that was begun last, if it is a sequence of values that is not whole.
+    elements: Option<Elements>,
+    read: Opened,
+    /// There may be more than the class knows.
+    skips: bool,
+}
+
+struct Elements {
+    kind: Index,
+    left: usize,
+    values: Vec<Value>,
+}
+
+impl Reader {
+    /// Reads what is in a place of a value type, box or abstract interface, with all that it refers to.
+    pub(super) fn graph_at(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> Read {
+        let floor = self.walk().frames.len();
+        let value = self.begin(d, nodes, place)?;
+        if self.walk().frames.len() > floor {
+            deeper(d, |d| self.states(d, floor))?;
+        }
+        Ok(value)
+    }
+
+    fn walk(&mut self) -> &mut Walk {
+        self.walk.get_or_insert_default()
+    }
+
+    /// Reads null, an indirection, a reference, or the header of a value whose state is then a frame.
+    fn begin(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> Read {
+        if nodes.at(place).kind() == TcKind::AbstractInterface && d.read_bool()? {
+            let reference = Ior::decode(d)?;
+            return Ok(Value::Object(boxed(d, reference)?));
+        }
+        match d.next_value()? {
+            Next::Null => Ok(Value::Node(None)),
+            Next::Back(target) => match self.walk().places.get(&target) {
+                Some((node, class)) if class.is_a(formal(nodes, place)) => Ok(Value::Node(Some(*node))),
+                Some(_) => Err(DecodeError::new(DecodeErrorKind::Malformed, d.position() - 8).into()),
+                None => self.again(d, nodes, place, target),
+            },
+            Next::New(value, ids) => self.enter(d, (nodes, place), value, &ids, None),
+        }
+    }
+
+    /// Reads a value that began before what is read.
+    #[cold]
+    fn again(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index, target: usize) -> Read {
+        let (mut fault, mut read) = (None, Value::Void);
+        let passed = d.pass_again(target, &mut |d, implied| {
+            let start = d.position();
+            let Next::New(value, ids) = d.next_value()? else {
+                return Err(d.error(DecodeErrorKind::Malformed));
+            };
+            let floor = self.walk().frames.len();
+            let value = self
+                .enter(d, (nodes, place), value, &ids, implied)
+                .and_then(|value| self.states(d, floor).map(|()| value));
+            read = put_aside(&mut fault, start, value)?;
+            Ok(())
+        });
+        passed.map_err(|error| fault.unwrap_or_else(|| error.into()))?;
+        Ok(read)
+    }
+
+    fn enter(
+        &mut self,
+        d: &mut Decoder<'_>,
+        (nodes, place): (&Nodes, Index),
+        value: Opened,
+        ids: &[&str],
+        implied: Option<Arc<str>>,
+    ) -> Read {
+        let next =
+            u32::try_from(self.graph.nodes.len()).map_err(|_| d.error(DecodeErrorKind::LimitExceeded))?;
+        let walk = self.walk.get_or_insert_default();
+        if let Some((node, _)) = walk.places.get(&value.at) {
+            // A part of something that began before was read before the whole.
+            let node = *node;
+            pass_state(d, (nodes, place), value, ids, implied, 0)?;
+            return Ok(Value::Node(Some(node)));
+        }
+        let chosen = walk.classes.choose(d, (nodes, place), value, ids, implied.as_deref())?;
+        let class = chosen.class;
+        d.charge(VALUE)?;
+        // Of one without an id it is remembered for whoever comes back to it.
+        let own = class.passed.ids.first().filter(|_| ids.is_empty());
+        d.enter_passed(value, own)?;
+        let members = d.new_vec(class.members.len())?;
+        self.graph.nodes.push(ValueNode { code: class.code.clone(), members });
+        walk.places.insert(value.at, (next, Arc::clone(&class)));
+        let skips = chosen.truncated;
+        walk.frames.push(Frame { class, node: next, member: 0, elements: None, read: value, skips });
+        Ok(Value::Node(Some(next)))
+    }
+
+    /// Reads the states of the values that were begun, from the frame `floor` on.
+    fn states(&mut self, d: &mut Decoder<'_>, floor: usize) -> Read<()> {
+        loop {
+            let frames = &mut self.walk().frames;
+            let at = frames.len().wrapping_sub(1);
+            let Some(frame) = frames.last_mut().filter(|_| at >= floor) else { return Ok(()) };
+            let (class, node) = (Arc::clone(&frame.class), frame.node);
+            if frame.elements.is_some() {
+                let member = frame.member - 1;
+                self.element(d, &class, at).map_err(|error| inside(error, &class, node, member))?;
+                continue;
+            }
+            let member = frame.member;
+            if member == class.members.len() {
+                let (read, skips) = (frame.read, frame.skips);
+                frames.pop();
+                d.leave_passed(read, skips)
+                    .map_err(|error| DynError::from(error).inside(Step::Node(node)))?;
+                continue;
+            }
+            frame.member += 1;
+            self.member(d, &class, at, member).map_err(|error| inside(error, &class, node, member))?;
+        }
+    }
+
+    /// Reads a member of the value in a frame, or begins it.
+    fn member(&mut self, d: &mut Decoder<'_>, class: &Class, at: usize, member: usize) -> Read<()> {
+        let nodes = &class.code.nodes;
+        let kind = class.members.get(member).map_or(0, |kind| nodes.unaliased(*kind));
+        let value = match nodes.at(kind) {
+            node if is_value(node) => self.begin(d, nodes, kind)?,
+            Node::Sequence { element, bound } if is_value(nodes.at(nodes.unaliased(*element))) => {
+                let left = length(d, nodes.compiled().least(*element))?;
+                within(d, *bound, || left <= *bound as usize)?;
+                let elements = Elements { kind: nodes.unaliased(*element), left, values: d.new_vec(left)? };
+                if let Some(frame) = self.walk().frames.get_mut(at) {
+                    frame.elements = Some(elements);
+                }
+                return Ok(());
+            }
+            _ => self.value(d, nodes, kind)?,
+        };
+        self.keep(at, value);
+        Ok(())
+    }
+
+    /// Begins the next element of the sequence that the last member is, or ends that.
+    fn element(&mut self, d: &mut Decoder<'_>, class: &Class, at: usize) -> Read<()> {
+        let frame = self.walk().frames.get_mut(at);
+        let Some(mut elements) = frame.and_then(|frame| frame.elements.take()) else { return Ok(()) };
+        if elements.left == 0 {
+            let items = boxed(d, Items::Values(elements.values))?;
+            self.keep(at, Value::Items(items));
+            return Ok(());
+        }
+        let index = elements.values.len();
+        let value = self.begin(d, &class.code.nodes, elements.kind);
+        elements.values.push(value.map_err(|error| inside_element(error, index))?);
+        elements.left -= 1;
+        if let Some(frame) = self.walk().frames.get_mut(at) {
+            frame.elements = Some(elements);
+        }
+        Ok(())
+    }
+
+    /// Appends a member to the value in a frame.
+    #[inline(never)]
+    fn keep(&mut self, at: usize, value: Value) {
+        let node = self.walk().frames.get(at).map(|frame| frame.node as usize);
+        if let Some(node) = node.and_then(|node| self.graph.nodes.get_mut(node)) {
+            node.members.push(value);
+        }
+    }
+}
+
+#[cold]
+fn inside(error: DynError, class: &Class, node: u32, member: usize) -> DynError {
+    error.inside(Step::Member(class.member_name(member))).inside(Step::Node(node))
+}

@@ -1,0 +1,296 @@
+//! [`Plan`]: a type whose encoded size depends on nothing but the phase it starts at, with the place of every field worked out.
+//!
+//! The counterpart at run time of [`Layout`](crate::cdr::Layout): what the compiler folds there is computed here once for a type. An
+//! element of a run is then no walk over members but a few operations on words, whose masks say what becomes of each octet.
+
+use super::words::Words;
+use crate::cdr::{TILE, copy, padding, swap, swap_here};
+
+/// Greatest number of fields of a plan. Neighbours of one kind are one field.
+pub(super) const MAX_FIELDS: usize = 256;
+
+/// Greatest size of a plan, in octets; longer arrays are walked.
+const MAX_SIZE: u64 = 1 << 30;
+
+/// What a field is, as far as more is to be done than moving it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    Plain,
+    /// Every octet but 0 is true.
+    Bool,
+    /// An ordinal of so many enumerators.
+    Enum(u32),
+}
+
+/// Neighbours of one width.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Field {
+    pub(super) what: What,
+    /// The binary logarithm of the octets of each: 0 to 4.
+    pub(super) width: u8,
+    pub(super) count: u32,
+    /// Numbers of an array: nothing is aligned anew in their midst, wherever fragments of GIOP 1.1 meet. Only of such as that matters for.
+    pub(super) joined: bool,
+}
+
+impl Field {
+    pub(super) fn one(width: u8, what: What) -> Field {
+        Field { what, width, count: 1, joined: false }
+    }
+
+    fn align(self) -> usize {
+        (1 << self.width).min(8)
+    }
+
+    pub(super) fn len(self) -> u64 {
+        u64::from(self.count) << self.width
+    }
+}
+
+/// How elements of a run are turned into another byte order, or copied without what is in their padding.
+#[derive(Debug)]
+enum Form {
+    /// All of one width, side by side.
+    Uniform(u8),
+    /// By words of eight octets.
+    Words(Words),
+    /// One field after the other.
+    Fields,
+}
+
+/// What is known of a type of fixed layout.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(super) fields: Box<[Field]>,
+    /// Where each field begins, for each phase modulo `align`.
+    offsets: Box<[u32]>,
+    size: [u32; 8],
+    align: usize,
+    /// The phase modulo `align` at which every element ends.
+    end: usize,
+    stride: usize,
+    first_align: usize,
+    tile: usize,
+    form: Form,
+    enums: bool,
+    /// It is a number or an array of such: elements in a row are one run.
+    pub(super) number: bool,
+}
+
+impl Plan {
+    /// `None`: it is too large.
+    pub(super) fn new(fields: Vec<Field>) -> Option<Plan> {
+        let align = fields.iter().map(|field| field.align()).max().unwrap_or(1);
+        let mut offsets = Vec::with_capacity(align * fields.len());
+        let mut size = [0; 8];
+        for phase in 0..align {
+            let mut at = phase as u64;
+            for field in &fields {
+                at += padding(at as usize, field.align()) as u64;
+                offsets.push((at - phase as u64) as u32);
+                at += field.len();
+                if at > MAX_SIZE {
+                    return None;
+                }
+            }
+            size.iter_mut().skip(phase).step_by(align).for_each(|size| *size = (at - phase as u64) as u32);
+        }
+        let end = size[0] as usize % align;
+        let stride = size.get(end).map_or(0, |size| *size as usize);
+        let first_align = fields.first().map_or(align, |field| field.align());
+        let enums = fields.iter().any(|field| matches!(field.what, What::Enum(_)));
+        // A pattern is of eight elements at most.
+        let few = stride.saturating_mul(8).max(1);
+        let tile = if few > TILE { stride } else { TILE / few * few };
+        let form = Form::Fields;
+        let fields = fields.into();
+        let mut plan = Plan {
+            fields,
+            offsets: offsets.into(),
+            size,
+            align,
+            end,
+            stride,
+            first_align,
+            tile,
+            form,
+            enums,
+            number: false,
+        };
+        plan.form = plan.best_form();
+        Some(plan)
+    }
+
+    fn best_form(&self) -> Form {
+        let width = self.fields.first().map_or(0, |field| field.width);
+        let len: u64 = self.fields.iter().map(|field| field.len()).sum();
+        let plain = self.fields.iter().all(|field| field.width == width && field.what != What::Bool);
+        if plain && self.end == 0 && len == self.stride as u64 {
+            return Form::Uniform(width);
+        }
+        match Words::new(self) {
+            Some(words) => Form::Words(words),
+            None => Form::Fields,
+        }
+    }
+
+    /// The fields with their offsets in an element that starts at a phase.
+    pub(super) fn fields_at(&self, phase: usize) -> impl Iterator<Item = (Field, usize)> {
+        let from = (phase % self.align) * self.fields.len();
+        let offsets = self.offsets.get(from..).unwrap_or_default();
+        self.fields.iter().zip(offsets).map(|(field, offset)| (*field, *offset as usize))
+    }
+
+    /// Octets of one element that starts at a phase.
+    #[inline]
+    pub(super) fn size(&self, phase: usize) -> usize {
+        self.size.get(phase % 8).map_or(0, |size| *size as usize)
+    }
+
+    /// The least of all phases.
+    pub(super) fn least(&self) -> usize {
+        self.size.iter().min().map_or(0, |size| *size as usize)
+    }
+
+    /// What it takes of memory, roughly, in fields.
+    pub(super) fn weight(&self) -> usize {
+        let words = if let Form::Words(words) = &self.form { words.weight() } else { 0 };
+        1 + self.fields.len() + words
+    }
+
+    /// What it takes of memory, in octets.
+    pub(super) fn memory(&self) -> usize {
+        let words = if let Form::Words(words) = &self.form { words.memory() } else { 0 };
+        size_of::<Plan>() + size_of_val(&*self.fields) + size_of_val(&*self.offsets) + words
+    }
+
+    pub(super) fn align(&self) -> usize {
+        self.align
+    }
+
+    /// The phase at which elements of a run start, but perhaps the first.
+    pub(super) fn end(&self) -> usize {
+        self.end
+    }
+
+    /// Octets from one element of a run to the next.
+    pub(super) fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// Octets of whole elements that are best turned at a time.
+    pub(super) fn tile(&self) -> usize {
+        self.tile
+    }
+
+    /// Octets of a run of elements.
+    pub(super) fn run(&self, phase: usize, count: usize) -> usize {
+        match count.checked_sub(1) {
+            Some(others) => self.size(phase).saturating_add(self.stride.saturating_mul(others)),
+            None => 0,
+        }
+    }
+
+    /// Padding behind which all elements of a run are a stride apart; `None`: the first one is otherwise.
+    #[inline]
+    pub(super) fn lead(&self, phase: usize) -> Option<usize> {
+        if phase % self.align == self.end {
+            Some(0)
+        } else if self.end == 0 && self.first_align == self.align {
+            Some(padding(phase, self.align))
+        } else {
+            None
+        }
+    }
+
+    /// The width of elements that are numbers side by side, and how many there are in each.
+    pub(super) fn uniform(&self) -> Option<(u8, usize)> {
+        match self.form {
+            Form::Uniform(width) => Some((width, self.stride >> width)),
+            _ => None,
+        }
+    }
+
+    /// Whether all ordinals are those of enumerators, in elements that start at a phase and are so many octets apart.
+    pub(super) fn ordinals(&self, octets: &[u8], phase: usize, stride: usize, swap: bool) -> bool {
+        !self.enums
+            || self.fields_at(phase).all(|(field, offset)| {
+                let What::Enum(enumerators) = field.what else { return true };
+                octets.chunks_exact(stride.max(1)).all(|element| {
+                    let ordinals = element.get(offset..offset + field.len() as usize).unwrap_or_default();
+                    ordinals.as_chunks().0.iter().all(|ordinal| {
+                        let ordinal = u32::from_ne_bytes(*ordinal);
+                        (if swap { ordinal.swap_bytes() } else { ordinal }) < enumerators
+                    })
+                })
+            })
+    }
+
+    /// Writes elements that are a stride apart to a place with as many octets, all zero.
+    pub(super) fn turn_run(&self, from: &[u8], to: &mut [u8], swap: bool) {
+        match &self.form {
+            Form::Uniform(width) => turn(*width, What::Plain, from, to, swap),
+            Form::Words(words) => {
+                let (first, turned) = words.turn(from, to, swap);
+                let mut one = |at: usize| {
+                    let place = at * self.stride..(at + 1) * self.stride;
+                    if let (Some(from), Some(to)) = (from.get(place.clone()), to.get_mut(place)) {
+                        self.turn_one(from, self.end, to, self.end, swap);
+                    }
+                };
+                (0..first).for_each(&mut one);
+                (turned..from.len() / self.stride).for_each(one);
+            }
+            Form::Fields => {
+                let stride = self.stride.max(1);
+                for (field, offset) in self.fields_at(self.end) {
+                    let place = offset..offset + field.len() as usize;
+                    for (from, to) in from.chunks_exact(stride).zip(to.chunks_exact_mut(stride)) {
+                        if let (Some(from), Some(to)) = (from.get(place.clone()), to.get_mut(place.clone())) {
+                            turn(field.width, field.what, from, to, swap);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes one element from one phase to another, where all octets are zero.
+    #[inline(never)]
+    pub(super) fn turn_one(&self, from: &[u8], phase: usize, to: &mut [u8], to_phase: usize, swap: bool) {
+        for ((field, at), (_, to_at)) in self.fields_at(phase).zip(self.fields_at(to_phase)) {
+            let len = field.len() as usize;
+            if let (Some(from), Some(to)) = (from.get(at..at + len), to.get_mut(to_at..to_at + len)) {
+                turn(field.width, field.what, from, to, swap);
+            }
+        }
+    }
+
+    /// Turns elements where they are, and nothing of what is between their fields; the first one starts at `phase`.
+    pub(super) fn turn_in_place(&self, octets: &mut [u8], phase: usize) {
+        let first = octets.len().min(self.size(phase));
+        let (first, others) = octets.split_at_mut(first);
+        let element = |element: &mut [u8], phase| {
+            for (field, at) in self.fields_at(phase) {
+                if let Some(place) = element.get_mut(at..at + field.len() as usize) {
+                    swap_here(field.width, place);
+                }
+            }
+        };
+        element(first, phase);
+        match self.form {
+            Form::Uniform(width) => swap_here(width, others),
+            _ => others.chunks_exact_mut(self.stride.max(1)).for_each(|others| element(others, self.end)),
+        }
+    }
+}
+
+/// Writes numbers of one width.
+#[inline(never)]
+fn turn(width: u8, what: What, from: &[u8], to: &mut [u8], swapped: bool) {
+    match what {
+        What::Bool => to.iter_mut().zip(from).for_each(|(to, from)| *to = u8::from(*from != 0)),
+        _ if swapped => swap(width, from, to),
+        _ => copy(from, to),
+    }
+}

@@ -1,0 +1,290 @@
+//! Values as text, for people.
+
+use core::fmt::{self, Write};
+
+use super::Program;
+use crate::any::Any;
+use crate::cdr::Decoder;
+use crate::dynamic::check::state;
+use crate::dynamic::{DynError, DynErrorKind, Dynamic, Items, UnionValue, Value, ValueGraph};
+use crate::typecode::{Body as Shape, Index, Member, Named, Node, Nodes, TypeCode, Union};
+
+/// Octets of a text that are shown.
+const MAX_TEXT: usize = 1024;
+
+/// Elements of a sequence that are shown.
+const MAX_ITEMS: usize = 256;
+
+/// Levels that are shown.
+const MAX_LEVELS: usize = 64;
+
+/// Octets of all: a name may stand in a type once and in a value often.
+const MAX_SHOWN: usize = 1 << 20;
+
+/// Text that comes to an end.
+struct Shown<'a> {
+    to: &'a mut dyn Write,
+    left: usize,
+}
+
+impl Write for Shown<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if let Some(left) = self.left.checked_sub(text.len()) {
+            self.left = left;
+            return self.to.write_str(text);
+        }
+        let left = std::mem::take(&mut self.left);
+        self.to.write_str(text.floor_char_boundary_of(left))?;
+        self.to.write_str("...")?;
+        Err(fmt::Error)
+    }
+}
+
+impl Program {
+    /// Reads a value and writes it as text, such as `{ name: "x", colour: red, grid: [1, 2] }`: not for programs. Values of value types are numbered:
+    /// `->0 { v: 1, next: ->1 { v: 2, next: ->0 } }`. Of texts 1 KiB is shown, of
+    /// sequences 256 elements, of all 1 MiB.
+    ///
+    /// # Errors
+    /// [`Decode`](DynErrorKind::Decode), with the path to what is wrong; [`Limit`](DynErrorKind::Limit) where `out` takes no more.
+    pub fn print(&self, d: &mut Decoder<'_>, out: &mut dyn Write) -> Result<(), DynError> {
+        let value = self.decode(d)?;
+        write!(out, "{value}").map_err(|_| DynErrorKind::Limit("the text is longer").into())
+    }
+}
+
+impl fmt::Display for Dynamic {
+    /// As [`Program::print`] writes it; a part that is of another type than its place as `{:?}` has it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = vec![false; self.graph.nodes.len()];
+        let mut out = Shown { to: f, left: MAX_SHOWN };
+        let mut show = Show { graph: &self.graph, shown };
+        match show.value(&mut out, &self.code.nodes, self.code.root, &self.value, 0) {
+            Err(_) if out.left == 0 => Ok(()),
+            done => done,
+        }
+    }
+}
+
+impl fmt::Display for Any {
+    /// The value, as [`Program::print`] writes it; in angle brackets what is wrong with it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.to_dynamic() {
+            Ok(value) => value.fmt(f),
+            Err(error) => write!(f, "<{error}>"),
+        }
+    }
+}
+
+/// A value that is written, and which nodes of its graph were.
+struct Show<'a> {
+    graph: &'a ValueGraph,
+    shown: Vec<bool>,
+}
+
+impl Show<'_> {
+    fn value(
+        &mut self,
+        f: &mut Shown<'_>,
+        nodes: &Nodes,
+        index: Index,
+        value: &Value,
+        level: usize,
+    ) -> fmt::Result {
+        if level >= MAX_LEVELS {
+            return f.write_str("...");
+        }
+        let node = nodes.at(nodes.compiled().unaliased(index));
+        match (node, value) {
+            (Node::Named(Named { body: Shape::Members(members), .. }), Value::Struct(values)) => {
+                f.write_str("{")?;
+                for (at, (member, value)) in members.iter().zip(values).enumerate() {
+                    f.write_str(if at == 0 { " " } else { ", " })?;
+                    self.member(f, nodes, member, at, value, level)?;
+                }
+                f.write_str(if members.is_empty() { "}" } else { " }" })
+            }
+            (Node::Named(Named { body: Shape::Enumerators(names), .. }), Value::Enum(ordinal)) => {
+                match names.get(*ordinal as usize) {
+                    Some(name) if !name.is_empty() => f.write_str(name),
+                    _ => write!(f, "{ordinal}"),
+                }
+            }
+            (Node::Named(Named { body: Shape::Union(union), .. }), Value::Union(value)) => {
+                self.union(f, nodes, union, value, level)
+            }
+            (Node::Sequence { element, .. } | Node::Array { element, .. }, Value::Items(items)) => {
+                self.items(f, nodes, *element, items, level)
+            }
+            (_, Value::Any(any)) => match any.to_dynamic() {
+                Ok(inner) => {
+                    let shown = vec![false; inner.graph.nodes.len()];
+                    let mut inside = Show { graph: &inner.graph, shown };
+                    inside.value(f, &inner.code.nodes, inner.code.root, &inner.value, level + 1)
+                }
+                Err(error) => write!(f, "<{error}>"),
+            },
+            (_, Value::Node(Some(node))) => self.node(f, *node, level),
+            (_, value) => show_leaf(f, value),
+        }
+    }
+
+    fn member(
+        &mut self,
+        f: &mut Shown<'_>,
+        nodes: &Nodes,
+        member: &Member,
+        at: usize,
+        value: &Value,
+        level: usize,
+    ) -> fmt::Result {
+        self.named(f, (&member.name, at), nodes, member.kind, value, level)
+    }
+
+    fn named(
+        &mut self,
+        f: &mut Shown<'_>,
+        (name, at): (&str, usize),
+        nodes: &Nodes,
+        kind: Index,
+        value: &Value,
+        level: usize,
+    ) -> fmt::Result {
+        match name {
+            "" => write!(f, "{at}: ")?,
+            name => write!(f, "{name}: ")?,
+        }
+        self.value(f, nodes, kind, value, level + 1)
+    }
+
+    fn union(
+        &mut self,
+        f: &mut Shown<'_>,
+        nodes: &Nodes,
+        union: &Union,
+        value: &UnionValue,
+        level: usize,
+    ) -> fmt::Result {
+        let label = value.discriminator;
+        match nodes.at(nodes.compiled().unaliased(union.discriminator)) {
+            Node::Named(Named { body: Shape::Enumerators(names), .. }) => {
+                let name = usize::try_from(label).ok().and_then(|label| names.get(label));
+                write!(f, "({})", name.map_or("", |name| name))?;
+            }
+            _ => write!(f, "({label})")?,
+        }
+        let (Some(member), Some(value)) = (union.selected(label), &value.value) else { return Ok(()) };
+        f.write_str(" ")?;
+        self.member(f, nodes, member, 0, value, level)
+    }
+
+    fn items(
+        &mut self,
+        f: &mut Shown<'_>,
+        nodes: &Nodes,
+        element: Index,
+        items: &Items,
+        level: usize,
+    ) -> fmt::Result {
+        f.write_str("[")?;
+        let shown = items.len().min(MAX_ITEMS);
+        for at in 0..shown {
+            if at > 0 {
+                f.write_str(", ")?;
+            }
+            match items {
+                Items::Values(values) => {
+                    let Some(value) = values.get(at) else { break };
+                    self.value(f, nodes, element, value, level + 1)?;
+                }
+                items => match items.get(at) {
+                    Some(value) => show_leaf(f, &value)?,
+                    None => break,
+                },
+            }
+        }
+        match items.len() - shown {
+            0 => f.write_str("]"),
+            more => write!(f, ", and {more} more]"),
+        }
+    }
+
+    /// A value of a value type where it comes first, later its number alone.
+    fn node(&mut self, f: &mut Shown<'_>, node: u32, level: usize) -> fmt::Result {
+        write!(f, "->{node}")?;
+        let graph = self.graph;
+        let (Some(shown @ false), Some(found)) =
+            (self.shown.get_mut(node as usize), graph.nodes.get(node as usize))
+        else {
+            return Ok(());
+        };
+        *shown = true;
+        let Ok(state) = state(&found.code) else { return Ok(()) };
+        f.write_str(" {")?;
+        for (at, ((code, name), value)) in state.iter().zip(&found.members).enumerate() {
+            f.write_str(if at == 0 { " " } else { ", " })?;
+            self.named(f, (name, at), &code.nodes, code.root, value, level)?;
+        }
+        f.write_str(if state.is_empty() { "}" } else { " }" })
+    }
+}
+
+fn show_leaf(f: &mut Shown<'_>, value: &Value) -> fmt::Result {
+    match value {
+        Value::Void => f.write_str("null"),
+        Value::Boolean(value) => write!(f, "{value}"),
+        Value::Octet(value) => write!(f, "{value}"),
+        Value::Short(value) => write!(f, "{value}"),
+        Value::UShort(value) => write!(f, "{value}"),
+        Value::Long(value) => write!(f, "{value}"),
+        Value::ULong(value) | Value::Enum(value) => write!(f, "{value}"),
+        Value::LongLong(value) => write!(f, "{value}"),
+        Value::ULongLong(value) => write!(f, "{value}"),
+        Value::Float(value) => write!(f, "{value:?}"),
+        Value::Double(value) => write!(f, "{value:?}"),
+        Value::LongDouble(value) => write!(f, "{value}"),
+        Value::Char(value) => write!(f, "{:?}", char::from(*value)),
+        Value::WChar(value) => write!(f, "{:?}", char::from(*value)),
+        Value::String(text) | Value::WString(text) => {
+            let shown = text.floor_char_boundary_of(MAX_TEXT);
+            write!(f, "{shown:?}")?;
+            if shown.len() < text.len() { f.write_str("...") } else { Ok(()) }
+        }
+        Value::Fixed(number) => write!(f, "{number}"),
+        Value::TypeCode(code) => write!(f, "`{}`", Brief(code)),
+        Value::Object(reference) if reference.profiles.is_empty() => f.write_str("nil"),
+        Value::Object(reference) => write!(f, "object {:?}", reference.type_id),
+        Value::Node(None) => f.write_str("null"),
+        Value::Node(Some(node)) => write!(f, "->{node}"),
+        Value::Principal(octets) => write!(f, "{} octets", octets.len()),
+        // Of another type than its place.
+        Value::Struct(_) | Value::Union(_) | Value::Items(_) | Value::Any(_) => write!(f, "{value:?}"),
+    }
+}
+
+/// A type by its name, where it has one.
+struct Brief<'a>(&'a TypeCode);
+
+impl fmt::Display for Brief<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.name() {
+            Ok(name) if !name.is_empty() => f.write_str(name),
+            _ => self.0.fmt(f),
+        }
+    }
+}
+
+trait Cut {
+    /// As many characters as there are in so many octets.
+    fn floor_char_boundary_of(&self, octets: usize) -> &str;
+}
+
+impl Cut for str {
+    fn floor_char_boundary_of(&self, octets: usize) -> &str {
+        let mut end = octets.min(self.len());
+        while !self.is_char_boundary(end) {
+            end -= 1;
+        }
+        self.get(..end).unwrap_or_default()
+    }
+}

@@ -1,0 +1,351 @@
+//! Values out of octets, as trees; and where in a value something is wrong.
+
+use super::bulk::read_decimal;
+use super::graph_read::Walk;
+use super::run::length;
+use super::skip::{pass_wide, read_except_id};
+use super::{EMPTY_VALUE, Program, Ran};
+use crate::any::Any;
+use crate::cdr::{CdrDecode, Decoder, Seq, Spot, WStr, check_bound};
+use crate::dynamic::{Decimal, DynError, DynErrorKind, Dynamic, Items, Step, UnionValue, Value, ValueGraph};
+use crate::ior::Ior;
+use crate::typecode::{Body as Shape, Index, Labels, Member, Named, Node, Nodes, TcKind, TypeCode};
+use crate::{DecodeError, DecodeErrorKind};
+
+pub(super) type Read<T = Value> = Result<T, DynError>;
+
+impl Program {
+    /// Reads a value. Sequences of numbers are views of the decoder's memory where it has some, and order and alignment allow.
+    ///
+    /// # Errors
+    /// [`Decode`](DynErrorKind::Decode), with the path to what is wrong.
+    pub fn decode(&self, d: &mut Decoder<'_>) -> Result<Dynamic, DynError> {
+        let mut reader = Reader::new(true, false);
+        let value = reader.value(d, self.nodes(), self.code.root)?;
+        Ok(Dynamic { code: self.code.clone(), value, graph: reader.graph })
+    }
+
+    /// Where in a value, which began at `spot`, an error is: reads again, with names, and looks at text and ordinals or not.
+    #[cold]
+    pub(super) fn locate<'a>(
+        &self,
+        d: &Decoder<'a>,
+        spot: Spot<'a>,
+        error: DecodeError,
+        checks: bool,
+    ) -> DynError {
+        let mut again = d.clone();
+        again.return_to(spot);
+        let mut reader = Reader::new(checks, true);
+        match reader.value(&mut again, self.nodes(), self.code.root) {
+            Err(found) if matches!(found.kind(), DynErrorKind::Decode(_)) => {
+                DynError::at(DynErrorKind::Decode(error), found.path().clone())
+            }
+            _ => error.into(),
+        }
+    }
+}
+
+pub(super) struct Reader {
+    pub(super) graph: ValueGraph,
+    /// There once a value of a value type was met.
+    pub(super) walk: Option<Box<Walk>>,
+    /// Looks at text and ordinals.
+    checks: bool,
+    /// Looks into anys for what is wrong.
+    locates: bool,
+}
+
+impl Reader {
+    fn new(checks: bool, locates: bool) -> Reader {
+        Reader { graph: ValueGraph::default(), walk: None, checks, locates }
+    }
+
+    pub(super) fn value(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, index: Index) -> Read {
+        let index = nodes.compiled().unaliased(index);
+        Ok(match nodes.at(index) {
+            Node::Basic(TcKind::Any) => {
+                let any = any(d)?;
+                if self.locates && self.checks {
+                    any.validate().map_err(|error| error.inside(Step::Content))?;
+                }
+                Value::Any(boxed(d, any)?)
+            }
+            Node::Basic(kind) => basic(d, *kind)?,
+            Node::Text { wide: false, .. } if !self.checks => {
+                let len = length(d, 1)?;
+                d.take(len)?;
+                Value::Void
+            }
+            Node::Text { wide: true, .. } if !self.checks => {
+                pass_wide(d)?;
+                Value::Void
+            }
+            Node::Text { wide: false, bound } => {
+                let text = d.read_string()?;
+                within(d, *bound, || check_bound(text.as_str(), *bound as usize).is_ok())?;
+                Value::String(text.into())
+            }
+            Node::Text { wide: true, bound } => {
+                let text = d.read_wstring()?;
+                within(d, *bound, || check_bound(&WStr(&text), *bound as usize).is_ok())?;
+                Value::WString(text.into_string().into())
+            }
+            Node::Fixed { digits, scale } => {
+                let number = decimal(d, *digits, *scale)?;
+                Value::Fixed(boxed(d, number)?)
+            }
+            Node::Sequence { element, bound } => {
+                let count = length(d, nodes.compiled().least(*element))?;
+                within(d, *bound, || count <= *bound as usize)?;
+                self.items(d, nodes, *element, count)?
+            }
+            Node::Array { element, length } => self.items(d, nodes, *element, *length as usize)?,
+            Node::Named(named) => return self.named(d, nodes, named, index),
+            Node::Recursive(_) => return Err(d.error(DecodeErrorKind::InvalidTypeCode).into()),
+        })
+    }
+
+    fn named(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, named: &Named, index: Index) -> Read {
+        match (&named.body, named.kind) {
+            (Shape::Members(members), kind) => {
+                if kind == TcKind::Except {
+                    read_except_id(d, &named.id)?;
+                }
+                deeper(d, |d| self.members(d, nodes, members))
+            }
+            (Shape::Enumerators(_), _) if !self.checks => Ok(Value::Enum(d.read_u32()?)),
+            (Shape::Enumerators(names), _) => Ok(Value::Enum(d.read_enum(names.len() as u32)?)),
+            (Shape::Union(union), _) => {
+                let labels = Labels::of_node(nodes, union.discriminator)
+                    .ok_or_else(|| d.error(DecodeErrorKind::InvalidTypeCode))?;
+                let discriminator = labels.read(d, false)?;
+                d.charge(size_of::<UnionValue>())?;
+                let value = match union.selected(discriminator) {
+                    Some(member) => {
+                        let value = deeper(d, |d| self.value(d, nodes, member.kind));
+                        Some(value.map_err(|error| inside_member(error, member))?)
+                    }
+                    None => None,
+                };
+                Ok(Value::Union(Box::new(UnionValue { discriminator, value })))
+            }
+            (_, TcKind::ObjRef | TcKind::Component | TcKind::Home) => {
+                let reference = Ior::decode(d)?;
+                Ok(Value::Object(boxed(d, reference)?))
+            }
+            (_, TcKind::Value | TcKind::Event | TcKind::ValueBox | TcKind::AbstractInterface) => {
+                self.graph_at(d, nodes, index)
+            }
+            _ => Err(d.error(DecodeErrorKind::NotInAny).into()),
+        }
+    }
+
+    fn members(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, members: &[Member]) -> Read {
+        let mut values = d.new_vec(members.len())?;
+        for member in members {
+            let value = self.value(d, nodes, member.kind);
+            values.push(value.map_err(|error| inside_member(error, member))?);
+        }
+        Ok(Value::Struct(values.into()))
+    }
+
+    /// The elements of a sequence or array, whose count was read.
+    fn items(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, element: Index, count: usize) -> Read {
+        let element = nodes.compiled().unaliased(element);
+        if let Node::Basic(kind) = nodes.at(element)
+            && let Some(items) = numbers(d, *kind, count)?
+        {
+            return Ok(Value::Items(boxed(d, items)?));
+        }
+        if d.is_piecewise()
+            && let Some(each) = nodes.compiled().joined(element)
+        {
+            return self.joined(d, nodes, element, (count, each));
+        }
+        let mut values = d.new_vec(count)?;
+        deeper(d, |d| {
+            for index in 0..count {
+                let start = d.position();
+                let value = self.value(d, nodes, element);
+                values.push(value.map_err(|error| inside_element(error, index))?);
+                if d.position() == start {
+                    d.charge(EMPTY_VALUE)?;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(Value::Items(boxed(d, Items::Values(values))?))
+    }
+
+    /// Numbers of arrays in a message in pieces: nothing is aligned anew in their midst, so all are taken together.
+    #[cold]
+    fn joined(
+        &mut self,
+        d: &mut Decoder<'_>,
+        nodes: &Nodes,
+        element: Index,
+        (count, each): (usize, usize),
+    ) -> Read {
+        if count > 0 && d.begin_run(8) > 0 {
+            return Err(d.error(DecodeErrorKind::EndOfData).into());
+        }
+        let octets = d.take(count.saturating_mul(each))?;
+        let mut alone = Decoder::new(octets, d.order(), d.version());
+        alone.set_limits(d.limits());
+        let items = self.items(&mut alone, nodes, element, count);
+        d.set_limits(alone.limits());
+        items
+    }
+}
+
+#[inline(never)]
+fn basic(d: &mut Decoder<'_>, kind: TcKind) -> Read {
+    Ok(match kind {
+        TcKind::Boolean => Value::Boolean(number(d, 0)? != 0),
+        TcKind::Char => Value::Char((number(d, 0)? as u8).into()),
+        TcKind::Octet => Value::Octet(number(d, 0)? as u8),
+        TcKind::Short => Value::Short(number(d, 1)? as i16),
+        TcKind::UShort => Value::UShort(number(d, 1)? as u16),
+        TcKind::Long => Value::Long(number(d, 2)? as i32),
+        TcKind::ULong => Value::ULong(number(d, 2)? as u32),
+        TcKind::LongLong => Value::LongLong(number(d, 3)?.cast_signed()),
+        TcKind::ULongLong => Value::ULongLong(number(d, 3)?),
+        TcKind::Float => Value::Float(f32::from_bits(number(d, 2)? as u32)),
+        TcKind::Double => Value::Double(f64::from_bits(number(d, 3)?)),
+        TcKind::LongDouble => Value::LongDouble(CdrDecode::decode(d)?),
+        TcKind::WChar => Value::WChar(d.read_wchar()?),
+        TcKind::TypeCode => {
+            let code = TypeCode::decode(d)?;
+            Value::TypeCode(boxed(d, code)?)
+        }
+        TcKind::Principal => {
+            let len = length(d, 1)?;
+            d.charge(len)?;
+            Value::Principal(d.take(len)?.into())
+        }
+        _ => Value::Void,
+    })
+}
+
+/// What is not kept in the tree itself.
+pub(super) fn boxed<T>(d: &mut Decoder<'_>, value: T) -> Result<Box<T>, DecodeError> {
+    d.charge(size_of::<T>())?;
+    Ok(Box::new(value))
+}
+
+/// A number of `1 << width` octets: the code to read one is there once.
+#[inline(never)]
+fn number(d: &mut Decoder<'_>, width: u8) -> Ran<u64> {
+    Ok(match width {
+        0 => d.read_u8()?.into(),
+        1 => d.read_u16()?.into(),
+        2 => d.read_u32()?.into(),
+        _ => d.read_u64()?,
+    })
+}
+
+/// An any; an error in its value has the path in there.
+#[inline(never)]
+fn any(d: &mut Decoder<'_>) -> Read<Any> {
+    let spot = d.spot();
+    Any::decode(d).map_err(|error| {
+        let mut again = d.clone();
+        again.return_to(spot);
+        let content = TypeCode::decode(&mut again).map(|code| Program::of(&code));
+        let spot = again.spot();
+        match content {
+            Ok(content) => locate_kept(&content, &again, spot, error).inside(Step::Content),
+            Err(_) => error.into(),
+        }
+    })
+}
+
+/// Where an error is in a value that was to be kept in an any.
+#[cold]
+pub(crate) fn locate_kept<'a>(
+    program: &Program,
+    d: &Decoder<'a>,
+    spot: Spot<'a>,
+    error: DecodeError,
+) -> DynError {
+    // Most are received by their structure alone.
+    let found = program.locate(d, spot, error, false);
+    if found.path().is_root() { program.locate(d, spot, error, true) } else { found }
+}
+
+/// Elements that are numbers.
+fn numbers(d: &mut Decoder<'_>, kind: TcKind, count: usize) -> Read<Option<Items>> {
+    let width = match kind {
+        TcKind::Octet | TcKind::Char => 0,
+        TcKind::Short | TcKind::UShort => 1,
+        TcKind::Long | TcKind::ULong | TcKind::Float => 2,
+        TcKind::LongLong | TcKind::ULongLong | TcKind::Double => 3,
+        _ => return Ok(None),
+    };
+    let octets = d.read_numbers(width, count)?;
+    Ok(Some(match kind {
+        TcKind::Char => Items::Chars(Seq::from_checked(octets)),
+        TcKind::Short => Items::Shorts(Seq::from_checked(octets)),
+        TcKind::UShort => Items::UShorts(Seq::from_checked(octets)),
+        TcKind::Long => Items::Longs(Seq::from_checked(octets)),
+        TcKind::ULong => Items::ULongs(Seq::from_checked(octets)),
+        TcKind::LongLong => Items::LongLongs(Seq::from_checked(octets)),
+        TcKind::ULongLong => Items::ULongLongs(Seq::from_checked(octets)),
+        TcKind::Float => Items::Floats(Seq::from_checked(octets)),
+        TcKind::Double => Items::Doubles(Seq::from_checked(octets)),
+        _ => Items::Octets(octets),
+    }))
+}
+
+#[inline(never)]
+fn decimal(d: &mut Decoder<'_>, digits: u16, scale: i16) -> Read<Decimal> {
+    let (octets, width) = read_decimal(d, digits)?;
+    let (mut unscaled, mut sign) = (0_i128, 1);
+    for octet in octets.iter().skip(octets.len() - width) {
+        for digit in [octet >> 4, octet & 0xF] {
+            match digit {
+                0..=9 => unscaled = unscaled * 10 + i128::from(digit),
+                0xD => sign = -1,
+                _ => {}
+            }
+        }
+    }
+    Ok(Decimal { unscaled: unscaled * sign, digits, scale })
+}
+
+/// Runs `f` one level of nesting deeper.
+pub(super) fn deeper<T>(d: &mut Decoder<'_>, f: impl FnOnce(&mut Decoder<'_>) -> Read<T>) -> Read<T> {
+    let mut fault = None;
+    let result = d.nested(|d| {
+        let start = d.position();
+        put_aside(&mut fault, start, f(d))
+    });
+    result.map_err(|error| fault.unwrap_or_else(|| error.into()))
+}
+
+/// For what knows only errors of octets: puts the one with a path aside.
+pub(super) fn put_aside<T>(
+    fault: &mut Option<DynError>,
+    at: usize,
+    result: Read<T>,
+) -> Result<T, DecodeError> {
+    result.map_err(|error| {
+        *fault = Some(error);
+        DecodeError::new(DecodeErrorKind::Malformed, at)
+    })
+}
+
+pub(super) fn within(d: &Decoder<'_>, bound: u32, fits: impl FnOnce() -> bool) -> Read<()> {
+    if bound == 0 || fits() { Ok(()) } else { Err(d.error(DecodeErrorKind::BoundExceeded).into()) }
+}
+
+#[cold]
+pub(super) fn inside_member(error: DynError, member: &Member) -> DynError {
+    error.inside(Step::Member(Box::from(&*member.name)))
+}
+
+#[cold]
+pub(super) fn inside_element(error: DynError, index: usize) -> DynError {
+    error.inside(Step::Index(index))
+}

@@ -1,0 +1,162 @@
+//! The loop over the steps of a program. What is done at each is an [`Act`].
+
+use super::{Body, EMPTY_VALUE, Op, Pc, Plan};
+use crate::cdr::Decoder;
+use crate::typecode::{Index, Labels, Named, Node, Nodes};
+use crate::{DecodeError, DecodeErrorKind};
+
+/// What a step returns.
+pub(crate) type Ran<T = ()> = Result<T, DecodeError>;
+
+/// What is done with what is read.
+pub(crate) trait Act {
+    /// One value of fixed layout.
+    fn block(&mut self, d: &mut Decoder<'_>, plan: &Plan) -> Ran;
+    /// So many in a row.
+    fn run(&mut self, d: &mut Decoder<'_>, plan: &Plan, count: usize) -> Ran;
+    /// The count of a sequence was read.
+    fn count(&mut self, d: &mut Decoder<'_>, count: usize) -> Ran;
+    /// The elements of a sequence were read, and took no octets; they began at `first`.
+    fn nothing(&mut self, _d: &mut Decoder<'_>, _first: usize) -> Ran {
+        Ok(())
+    }
+    fn text(&mut self, d: &mut Decoder<'_>, wide: bool, bound: u32) -> Ran;
+    fn wchar(&mut self, d: &mut Decoder<'_>) -> Ran;
+    fn decimal(&mut self, d: &mut Decoder<'_>, digits: u16) -> Ran;
+    /// Reads a label.
+    fn label(&mut self, d: &mut Decoder<'_>, labels: Labels) -> Ran<i64> {
+        labels.read(d, false)
+    }
+    fn any(&mut self, d: &mut Decoder<'_>) -> Ran;
+    fn type_code(&mut self, d: &mut Decoder<'_>) -> Ran;
+    fn object(&mut self, d: &mut Decoder<'_>) -> Ran;
+    fn graph(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> Ran;
+    fn principal(&mut self, d: &mut Decoder<'_>) -> Ran;
+    fn except_id(&mut self, d: &mut Decoder<'_>, id: &str) -> Ran;
+    /// A step was done.
+    fn settle(&mut self, _d: &mut Decoder<'_>) -> Ran {
+        Ok(())
+    }
+}
+
+/// Runs the steps from `pc` on, to their end.
+pub(crate) fn run(body: &Body, nodes: &Nodes, act: &mut dyn Act, d: &mut Decoder<'_>, mut pc: Pc) -> Ran {
+    while let Some(op) = body.ops.get(pc as usize) {
+        pc += 1;
+        match *op {
+            Op::Block(plan) => {
+                if let Some(plan) = body.plan(plan) {
+                    act.block(d, plan)?;
+                }
+            }
+            Op::Run { plan, count } => {
+                if let Some(plan) = body.plan(plan) {
+                    some(act, d, plan, count as usize)?;
+                }
+            }
+            Op::Bulk { plan, bound } => {
+                if let Some(plan) = body.plan(plan) {
+                    let count = counted(d, plan.least(), bound)?;
+                    act.count(d, count)?;
+                    some(act, d, plan, count)?;
+                    if plan.least() == 0 && count > 0 {
+                        act.nothing(d, d.position())?;
+                    }
+                }
+            }
+            Op::Each { element, bound } => {
+                let count = counted(d, body.least(element), bound)?;
+                act.count(d, count)?;
+                let first = d.position();
+                each(body, nodes, act, d, element, count)?;
+                if count != 0 && d.position() == first {
+                    act.nothing(d, first)?;
+                }
+            }
+            Op::Times { element, count } => each(body, nodes, act, d, element, count as usize)?,
+            Op::Text { wide, bound } => act.text(d, wide, bound)?,
+            Op::WChar => act.wchar(d)?,
+            Op::Decimal { digits } => act.decimal(d, digits)?,
+            Op::Union(switch) => union(body, nodes, act, d, switch)?,
+            Op::Call(index) => {
+                let start = d.position();
+                d.nested(|d| run(body, nodes, act, d, body.entry(index)))?;
+                if d.position() == start {
+                    d.charge(EMPTY_VALUE)?;
+                }
+            }
+            Op::Any => act.any(d)?,
+            Op::TypeCode => act.type_code(d)?,
+            Op::Object => act.object(d)?,
+            Op::Graph(place) => act.graph(d, nodes, place)?,
+            Op::Principal => act.principal(d)?,
+            Op::ExceptId(index) => {
+                if let Node::Named(Named { id, .. }) = nodes.at(index) {
+                    act.except_id(d, id)?;
+                }
+            }
+            Op::Refused => return Err(d.error(DecodeErrorKind::NotInAny)),
+            Op::Return => return Ok(()),
+        }
+        act.settle(d)?;
+    }
+    Ok(())
+}
+
+/// Reads a length: the code to read one is there once.
+#[inline(never)]
+pub(crate) fn length(d: &mut Decoder<'_>, least: usize) -> Ran<usize> {
+    d.read_len(least)
+}
+
+/// Reads the count of a sequence.
+#[inline]
+pub(super) fn counted(d: &mut Decoder<'_>, least: usize, bound: u32) -> Ran<usize> {
+    let count = length(d, least)?;
+    if bound != 0 && count > bound as usize {
+        return Err(DecodeError::new(DecodeErrorKind::BoundExceeded, d.position() - 4));
+    }
+    Ok(count)
+}
+
+/// Values of fixed layout in a row.
+fn some(act: &mut dyn Act, d: &mut Decoder<'_>, plan: &Plan, count: usize) -> Ran {
+    match count {
+        0 => Ok(()),
+        count if plan.least() == 0 => d.charge(count.saturating_mul(EMPTY_VALUE)),
+        count => act.run(d, plan, count),
+    }
+}
+
+fn each(
+    body: &Body,
+    nodes: &Nodes,
+    act: &mut dyn Act,
+    d: &mut Decoder<'_>,
+    element: Index,
+    count: usize,
+) -> Ran {
+    let entry = body.entry(element);
+    d.nested(|d| {
+        for _ in 0..count {
+            let start = d.position();
+            run(body, nodes, act, d, entry)?;
+            if d.position() == start {
+                d.charge(EMPTY_VALUE)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn union(body: &Body, nodes: &Nodes, act: &mut dyn Act, d: &mut Decoder<'_>, switch: u32) -> Ran {
+    let Some(switch) = body.switches.get(switch as usize) else { return Ok(()) };
+    let Node::Named(Named { body: crate::typecode::Body::Union(union), .. }) = nodes.at(switch.union) else {
+        return Ok(());
+    };
+    let label = act.label(d, switch.labels)?;
+    match union.selected(label) {
+        Some(member) => d.nested(|d| run(body, nodes, act, d, body.entry(member.kind))),
+        None => Ok(()),
+    }
+}

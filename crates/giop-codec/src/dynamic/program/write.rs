@@ -1,0 +1,257 @@
+//! Trees of values to octets.
+
+use super::Program;
+use super::bulk::put_numbers;
+use super::graph_write::Walk;
+use super::read::{inside_element, inside_member};
+use crate::cdr::{CdrEncode, Encoder, WStr, check_bound};
+use crate::dynamic::{Decimal, DynError, DynErrorKind, Dynamic, Items, UnionValue, Value, ValueGraph};
+use crate::typecode::{Body as Shape, Index, Labels, Member, Named, Node, Nodes, TcKind, TypeCode, Union};
+use crate::{EncodeError, EncodeErrorKind};
+
+/// Levels of nesting of constructed types, as many as a receiver takes.
+const MAX_DEPTH: usize = 64;
+
+pub(super) type Written<T = ()> = Result<T, DynError>;
+
+impl Program {
+    /// Writes a value, whose tree must be one of this type. Numbers in long sequences are shared where order and position allow.
+    ///
+    /// # Errors
+    /// [`TypeMismatch`](DynErrorKind::TypeMismatch), [`InvalidValue`](DynErrorKind::InvalidValue), [`Bounds`](DynErrorKind::Bounds) where the
+    /// tree is none of the type, [`Encode`](DynErrorKind::Encode) where a value has no encoding; with the path to what is wrong. What
+    /// the encoder holds then is half a value: rewind it.
+    pub fn encode(&self, value: &Dynamic, e: &mut Encoder) -> Result<(), DynError> {
+        let mut writer = Writer { depth: 0, graph: &value.graph, walk: None };
+        let written = writer.value(e, self.nodes(), self.code.root, &value.value);
+        if written.is_err() && writer.walk.is_some() {
+            // Nothing of half a value must be referred to.
+            e.values = None;
+        }
+        written
+    }
+}
+
+pub(super) struct Writer<'v> {
+    depth: usize,
+    pub(super) graph: &'v ValueGraph,
+    /// There once a value of a value type was met.
+    pub(super) walk: Option<Box<Walk<'v>>>,
+}
+
+impl Writer<'_> {
+    pub(super) fn value(&mut self, e: &mut Encoder, nodes: &Nodes, index: Index, value: &Value) -> Written {
+        let index = nodes.compiled().unaliased(index);
+        match (nodes.at(index), value) {
+            (Node::Basic(kind), value) => {
+                if !basic(e, *kind, value)? {
+                    return Err(mismatch(nodes, index, value));
+                }
+            }
+            (Node::Text { wide: false, bound }, Value::String(text)) => {
+                if *bound != 0 {
+                    check_bound(&**text, *bound as usize)?;
+                }
+                e.put_str(text)?;
+            }
+            (Node::Text { wide: true, bound }, Value::WString(text)) => {
+                if *bound != 0 {
+                    check_bound(&WStr(text), *bound as usize)?;
+                }
+                e.put_wstr(text)?;
+            }
+            (Node::Fixed { digits, scale }, Value::Fixed(number)) => decimal(e, *digits, *scale, number)?,
+            (Node::Sequence { element, bound }, Value::Items(items)) => {
+                let (len, most) = (items.len(), *bound as usize);
+                if most != 0 && len > most {
+                    return Err(DynErrorKind::Bounds { index: len, len: most }.into());
+                }
+                e.put_len(len)?;
+                self.items(e, nodes, *element, items)?;
+            }
+            (Node::Array { element, length }, Value::Items(items)) => {
+                let (index, len) = (items.len(), *length as usize);
+                if index != len {
+                    return Err(DynErrorKind::Bounds { index, len }.into());
+                }
+                self.items(e, nodes, *element, items)?;
+            }
+            (Node::Named(named), value) => return self.named(e, nodes, index, named, value),
+            (_, value) => return Err(mismatch(nodes, index, value)),
+        }
+        Ok(())
+    }
+
+    fn named(
+        &mut self,
+        e: &mut Encoder,
+        nodes: &Nodes,
+        index: Index,
+        named: &Named,
+        value: &Value,
+    ) -> Written {
+        match (&named.body, named.kind, value) {
+            (Shape::Members(members), kind, Value::Struct(values)) => {
+                if kind == TcKind::Except {
+                    e.put_ascii(&named.id)?;
+                }
+                self.deeper(|writer| writer.members(e, nodes, members, values))
+            }
+            (Shape::Enumerators(names), _, Value::Enum(ordinal)) => {
+                if *ordinal as usize >= names.len() {
+                    return Err(DynErrorKind::InvalidValue("there is no such enumerator").into());
+                }
+                e.put_u32(*ordinal);
+                Ok(())
+            }
+            (Shape::Union(union), _, Value::Union(value)) => self.union(e, nodes, union, value),
+            (_, TcKind::ObjRef | TcKind::Component | TcKind::Home, Value::Object(reference)) => {
+                Ok(reference.encode(e)?)
+            }
+            (_, TcKind::Value | TcKind::Event | TcKind::ValueBox | TcKind::AbstractInterface, _) => {
+                self.graph_at(e, nodes, index, value)
+            }
+            (_, TcKind::LocalInterface | TcKind::Native, _) => {
+                Err(EncodeError::new(EncodeErrorKind::LocalObject).into())
+            }
+            _ => Err(mismatch(nodes, index, value)),
+        }
+    }
+
+    fn members(&mut self, e: &mut Encoder, nodes: &Nodes, members: &[Member], values: &[Value]) -> Written {
+        if values.len() != members.len() {
+            return Err(DynErrorKind::InvalidValue("it has another number of members than its type").into());
+        }
+        for (member, value) in members.iter().zip(values) {
+            self.value(e, nodes, member.kind, value).map_err(|error| inside_member(error, member))?;
+        }
+        Ok(())
+    }
+
+    fn union(&mut self, e: &mut Encoder, nodes: &Nodes, union: &Union, value: &UnionValue) -> Written {
+        let labels = Labels::of_node(nodes, union.discriminator);
+        let label = value.discriminator;
+        let labels = labels.filter(|labels| labels.has(label));
+        let labels = labels.ok_or(DynErrorKind::InvalidValue("the discriminator is no value of its type"))?;
+        labels.write(e, label)?;
+        match (union.selected(label), &value.value) {
+            (Some(member), Some(value)) => {
+                let written = self.deeper(|writer| writer.value(e, nodes, member.kind, value));
+                written.map_err(|error| inside_member(error, member))
+            }
+            (None, None) => Ok(()),
+            (Some(member), None) => Err(DynErrorKind::MissingMember(Box::from(&*member.name)).into()),
+            (None, Some(_)) => Err(EncodeError::new(EncodeErrorKind::IllegalDiscriminator).into()),
+        }
+    }
+
+    /// The elements of a sequence or array, without a count.
+    fn items(&mut self, e: &mut Encoder, nodes: &Nodes, element: Index, items: &Items) -> Written {
+        let element = nodes.compiled().unaliased(element);
+        if let Items::Values(values) = items {
+            return self.deeper(|writer| {
+                for (index, value) in values.iter().enumerate() {
+                    writer.value(e, nodes, element, value).map_err(|error| inside_element(error, index))?;
+                }
+                Ok(())
+            });
+        }
+        let kind = match nodes.at(element) {
+            Node::Basic(kind) => *kind,
+            _ => TcKind::Null,
+        };
+        let (width, octets) = match (kind, items) {
+            (TcKind::Octet, Items::Octets(items)) => (0, items),
+            (TcKind::Char, Items::Chars(items)) => (0, items.shared()),
+            (TcKind::Short, Items::Shorts(items)) => (1, items.shared()),
+            (TcKind::UShort, Items::UShorts(items)) => (1, items.shared()),
+            (TcKind::Long, Items::Longs(items)) => (2, items.shared()),
+            (TcKind::ULong, Items::ULongs(items)) => (2, items.shared()),
+            (TcKind::LongLong, Items::LongLongs(items)) => (3, items.shared()),
+            (TcKind::ULongLong, Items::ULongLongs(items)) => (3, items.shared()),
+            (TcKind::Float, Items::Floats(items)) => (2, items.shared()),
+            (TcKind::Double, Items::Doubles(items)) => (3, items.shared()),
+            (_, items) => {
+                return match items.get(0) {
+                    Some(value) => Err(inside_element(mismatch(nodes, element, &value), 0)),
+                    None => Ok(()),
+                };
+            }
+        };
+        put_numbers(e, width, octets);
+        Ok(())
+    }
+
+    pub(super) fn deeper(&mut self, f: impl FnOnce(&mut Self) -> Written) -> Written {
+        if self.depth >= MAX_DEPTH {
+            return Err(EncodeError::new(EncodeErrorKind::DepthLimit).into());
+        }
+        self.depth += 1;
+        f(self)?;
+        self.depth -= 1;
+        Ok(())
+    }
+}
+
+/// Writes a value of a basic type; `false`: it is none.
+fn basic(e: &mut Encoder, kind: TcKind, value: &Value) -> Written<bool> {
+    match (kind, value) {
+        (TcKind::Boolean, Value::Boolean(value)) => put_number(e, 0, (*value).into()),
+        (TcKind::Char, Value::Char(value)) => put_number(e, 0, value.0.into()),
+        (TcKind::Octet, Value::Octet(value)) => put_number(e, 0, (*value).into()),
+        (TcKind::Short, Value::Short(value)) => put_number(e, 1, value.cast_unsigned().into()),
+        (TcKind::UShort, Value::UShort(value)) => put_number(e, 1, (*value).into()),
+        (TcKind::Long, Value::Long(value)) => put_number(e, 2, value.cast_unsigned().into()),
+        (TcKind::ULong, Value::ULong(value)) => put_number(e, 2, (*value).into()),
+        (TcKind::LongLong, Value::LongLong(value)) => put_number(e, 3, value.cast_unsigned()),
+        (TcKind::ULongLong, Value::ULongLong(value)) => put_number(e, 3, *value),
+        (TcKind::Float, Value::Float(value)) => put_number(e, 2, value.to_bits().into()),
+        (TcKind::Double, Value::Double(value)) => put_number(e, 3, value.to_bits()),
+        (TcKind::LongDouble, Value::LongDouble(value)) => e.put_fixed(value),
+        (TcKind::WChar, Value::WChar(value)) => e.put_wchar(*value)?,
+        (TcKind::Any, Value::Any(value)) => value.encode(e)?,
+        (TcKind::TypeCode, Value::TypeCode(value)) => value.encode(e)?,
+        (TcKind::Principal, Value::Principal(octets)) => {
+            e.put_len(octets.len())?;
+            e.put_raw(octets);
+        }
+        (TcKind::Null | TcKind::Void, Value::Void) => {}
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// A number of `1 << width` octets: the code to write one is there once.
+#[inline(never)]
+fn put_number(e: &mut Encoder, width: u8, number: u64) {
+    match width {
+        0 => e.put_u8(number as u8),
+        1 => e.put_u16(number as u16),
+        2 => e.put_u32(number as u32),
+        _ => e.put_u64(number),
+    }
+}
+
+fn decimal(e: &mut Encoder, digits: u16, scale: i16, number: &Decimal) -> Written {
+    let most = 10_u128.checked_pow(digits.into()).unwrap_or(u128::MAX);
+    let mut left = number.unscaled.unsigned_abs();
+    if number.scale != scale || left >= most {
+        return Err(DynErrorKind::InvalidValue("the number has not the digits of its type").into());
+    }
+    let mut octets = [0; 16];
+    let mut low = if number.unscaled < 0 { 0xD } else { 0xC };
+    for octet in octets.iter_mut().rev() {
+        *octet = low | ((left % 10) as u8) << 4;
+        low = (left / 10 % 10) as u8;
+        left /= 100;
+    }
+    let width = usize::from(digits) / 2 + 1;
+    e.put_raw(octets.get(16_usize.saturating_sub(width)..).unwrap_or_default());
+    Ok(())
+}
+
+#[cold]
+pub(super) fn mismatch(nodes: &Nodes, index: Index, value: &Value) -> DynError {
+    let wanted = TypeCode::new(nodes.clone(), index);
+    DynErrorKind::TypeMismatch { wanted, found: value.kind_name().into() }.into()
+}

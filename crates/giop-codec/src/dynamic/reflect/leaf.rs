@@ -1,0 +1,258 @@
+//! The types that all others are made of: numbers, text, references, and what holds others.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::read::{Blank, Filled, Reading};
+use super::write::{Writing, Written};
+use crate::any::Any;
+use crate::cdr::{
+    Bounded, BoundedContent, CdrDecode, CdrEncode, Char, Element, Fixed, FixedSeq, LongDouble, Nilable,
+    Ranged, Seq, WChar, WString, decode_optional, encode_optional,
+};
+use crate::typecode::TypeCode;
+use crate::{DecodeError, DecodeErrorKind, EncodeError};
+
+type Put = Result<(), EncodeError>;
+type Got<T = ()> = Result<T, DecodeError>;
+
+/// Types that write and read themselves, and rows of themselves.
+macro_rules! leaves {
+    ($([$($generic:tt)*] $type:ty;)*) => {$(
+        impl<$($generic)*> Written for $type
+        where
+            $type: CdrEncode,
+        {
+            fn write(&self, w: &mut Writing<'_>) -> Put {
+                self.encode(w.e)
+            }
+
+            fn write_slice(items: &[Self], w: &mut Writing<'_>) -> Put {
+                <$type>::encode_slice(items, w.e)
+            }
+        }
+
+        impl<$($generic)*> Filled for $type
+        where
+            $type: CdrDecode,
+        {
+            fn read(&mut self, r: &mut Reading<'_, '_>) -> Got {
+                *self = CdrDecode::decode(r.d)?;
+                Ok(())
+            }
+        }
+
+        impl<$($generic)*> Blank for $type
+        where
+            $type: CdrDecode + Default,
+        {
+            fn blank() -> Self {
+                Self::default()
+            }
+
+            fn read_slice(items: &mut [Self], r: &mut Reading<'_, '_>) -> Got {
+                leaf_slice(items, r)
+            }
+
+            fn read_vec(items: &mut Vec<Self>, r: &mut Reading<'_, '_>) -> Got {
+                let n = r.count()?;
+                *items = CdrDecode::decode_vec(r.d, n)?;
+                Ok(())
+            }
+        }
+    )*};
+}
+
+/// An array of what reads itself.
+fn leaf_slice<T: CdrDecode>(items: &mut [T], r: &mut Reading<'_, '_>) -> Got {
+    if !r.d.in_piece(size_of_val(items).saturating_add(8)) {
+        // All of them are one run, where a run goes over the end of a piece.
+        let read = T::decode_vec(r.d, items.len())?;
+        items.iter_mut().zip(read).for_each(|(item, read)| *item = read);
+        return Ok(());
+    }
+    for item in items {
+        *item = T::decode(r.d)?;
+    }
+    Ok(())
+}
+
+leaves! {
+    [] bool;
+    [] u8;
+    [] i8;
+    [] i16;
+    [] u16;
+    [] i32;
+    [] u32;
+    [] i64;
+    [] u64;
+    [] f32;
+    [] f64;
+    [] LongDouble;
+    [] Char;
+    [] WChar;
+    [] String;
+    [] WString;
+    [] Bytes;
+    [] Any;
+    [] TypeCode;
+    [T: Element] Seq<T>;
+    [T: Element, const N: usize] FixedSeq<T, N>;
+    [K, V] BTreeMap<K, V>;
+    [T, const MIN: i128, const MAX: i128] Ranged<T, MIN, MAX>;
+    [const D: u32, const S: u32] Fixed<D, S>;
+    [T: Nilable] Option<T>;
+}
+
+impl<T: Written> Written for Vec<T> {
+    fn write(&self, w: &mut Writing<'_>) -> Put {
+        self.as_slice().write(w)
+    }
+}
+
+impl<T: Written> Written for [T] {
+    fn write(&self, w: &mut Writing<'_>) -> Put {
+        w.count(self.len())?;
+        T::write_slice(self, w)
+    }
+}
+
+impl<T: Blank> Filled for Vec<T> {
+    fn read(&mut self, r: &mut Reading<'_, '_>) -> Got {
+        T::read_vec(self, r)
+    }
+}
+
+impl<T: Blank> Blank for Vec<T> {
+    fn blank() -> Self {
+        Vec::new()
+    }
+}
+
+impl<T: Written, const N: usize> Written for [T; N] {
+    fn write(&self, w: &mut Writing<'_>) -> Put {
+        w.enter();
+        T::write_slice(self, w)
+    }
+
+    fn write_slice(items: &[Self], w: &mut Writing<'_>) -> Put {
+        w.enter();
+        T::write_slice(items.as_flattened(), w)
+    }
+}
+
+impl<T: Blank, const N: usize> Filled for [T; N] {
+    fn read(&mut self, r: &mut Reading<'_, '_>) -> Got {
+        r.enter();
+        T::read_slice(self, r)
+    }
+}
+
+impl<T: Blank, const N: usize> Blank for [T; N] {
+    fn blank() -> Self {
+        std::array::from_fn(|_| T::blank())
+    }
+
+    fn read_slice(items: &mut [Self], r: &mut Reading<'_, '_>) -> Got {
+        r.enter();
+        T::read_slice(items.as_flattened_mut(), r)
+    }
+}
+
+impl<T: Written + ?Sized> Written for Box<T> {
+    fn write(&self, w: &mut Writing<'_>) -> Put {
+        (**self).write(w)
+    }
+}
+
+impl<T: Filled> Filled for Box<T> {
+    fn read(&mut self, r: &mut Reading<'_, '_>) -> Got {
+        r.d.charge(size_of::<T>())?;
+        (**self).read(r)
+    }
+}
+
+impl<T: Blank, const N: usize> Blank for Box<[T; N]> {
+    /// Never on the stack.
+    fn blank() -> Self {
+        let items: Vec<T> = std::iter::repeat_with(T::blank).take(N).collect();
+        match items.into_boxed_slice().try_into() {
+            Ok(items) => items,
+            Err(_) => unreachable!("there are N of them"),
+        }
+    }
+}
+
+impl<T: Written + ?Sized> Written for &T {
+    fn write(&self, w: &mut Writing<'_>) -> Put {
+        (**self).write(w)
+    }
+}
+
+impl<S: Written, const N: usize> Written for Bounded<S, N> {
+    fn write(&self, w: &mut Writing<'_>) -> Put {
+        (**self).write(w)
+    }
+}
+
+impl<S: Blank + BoundedContent, const N: usize> Filled for Bounded<S, N> {
+    fn read(&mut self, r: &mut Reading<'_, '_>) -> Got {
+        r.d.align(4)?;
+        let start = r.d.position();
+        let mut content = S::blank();
+        content.read(r)?;
+        let bounded = Bounded::new(content);
+        *self = bounded.map_err(|_| DecodeError::new(DecodeErrorKind::BoundExceeded, start))?;
+        Ok(())
+    }
+}
+
+impl<S: Blank + BoundedContent + Default, const N: usize> Blank for Bounded<S, N> {
+    fn blank() -> Self {
+        Self::default()
+    }
+}
+
+/// A value of a type that is compiled, to be written.
+#[derive(Debug)]
+pub struct Plain<'a, T>(pub &'a T);
+
+impl<T: CdrEncode> Written for Plain<'_, T> {
+    fn write(&self, w: &mut Writing<'_>) -> Put {
+        self.0.encode(w.e)
+    }
+}
+
+/// A value of a type that is compiled, to be read.
+#[derive(Debug)]
+pub struct PlainMut<'a, T>(pub &'a mut T);
+
+impl<T: CdrDecode> Filled for PlainMut<'_, T> {
+    fn read(&mut self, r: &mut Reading<'_, '_>) -> Got {
+        *self.0 = T::decode(r.d)?;
+        Ok(())
+    }
+}
+
+/// A member that may be missing, to be written.
+#[derive(Debug)]
+pub struct Optional<'a, T>(pub &'a Option<T>);
+
+impl<T: CdrEncode> Written for Optional<'_, T> {
+    fn write(&self, w: &mut Writing<'_>) -> Put {
+        encode_optional(self.0, w.e)
+    }
+}
+
+/// A member that may be missing, to be read.
+#[derive(Debug)]
+pub struct OptionalMut<'a, T>(pub &'a mut Option<T>);
+
+impl<T: CdrDecode> Filled for OptionalMut<'_, T> {
+    fn read(&mut self, r: &mut Reading<'_, '_>) -> Got {
+        *self.0 = decode_optional(r.d)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,308 @@
+//! Octets to Rust values, led by their type codes.
+
+use std::fmt;
+
+use super::write::elements;
+use super::{code_of, root};
+use crate::cdr::{Decoder, FixedLayout, FixedReader};
+use crate::dynamic::program::Body as Compiled;
+use crate::typecode::{Body, Index, Labels, Named, Node, Nodes, TypeDesc};
+use crate::{DecodeError, DecodeErrorKind};
+
+/// What reading returns.
+type Got<T = ()> = Result<T, DecodeError>;
+
+/// A value whose parts are filled from octets.
+///
+/// The reader stands at the node of the value's type when `read` is called, and the value is a blank one. After an error it is any
+/// value.
+pub trait Filled {
+    /// Gives the parts to the reader, or reads the value if it has none.
+    ///
+    /// # Errors
+    /// Those of [`CdrDecode`](crate::cdr::CdrDecode).
+    fn read(&mut self, r: &mut Reading<'_, '_>) -> Got;
+}
+
+/// A type with a value to begin with.
+pub trait Blank: Filled + Sized {
+    /// Any value, which is filled then.
+    fn blank() -> Self;
+
+    /// Reads values in a row; the reader stands at the node of each.
+    ///
+    /// # Errors
+    /// As [`read`](Filled::read).
+    fn read_slice(items: &mut [Self], r: &mut Reading<'_, '_>) -> Got {
+        r.row(&mut &mut *items)
+    }
+
+    /// Reads a sequence to an empty vector.
+    ///
+    /// # Errors
+    /// As [`read`](Filled::read), or [`AllocLimit`](DecodeErrorKind::AllocLimit).
+    fn read_vec(items: &mut Vec<Self>, r: &mut Reading<'_, '_>) -> Got {
+        r.sequence(items)
+    }
+}
+
+/// A vector, whatever it is of.
+pub(super) trait Grow {
+    /// Octets of memory that an element takes.
+    fn size(&self) -> usize;
+
+    /// Makes room for so many elements; `false`: there is none.
+    fn room(&mut self, n: usize) -> bool;
+
+    /// One more element, to be filled.
+    fn grow(&mut self) -> Option<&mut dyn Filled>;
+}
+
+impl<T: Blank> Grow for Vec<T> {
+    fn size(&self) -> usize {
+        size_of::<T>()
+    }
+
+    fn room(&mut self, n: usize) -> bool {
+        self.try_reserve_exact(n).is_ok()
+    }
+
+    fn grow(&mut self) -> Option<&mut dyn Filled> {
+        self.push(T::blank());
+        match self.last_mut() {
+            Some(last) => Some(last),
+            None => None,
+        }
+    }
+}
+
+/// Values in a row, whatever they are.
+pub(super) trait Places {
+    fn at(&mut self, index: usize) -> Option<&mut dyn Filled>;
+}
+
+impl<T: Filled> Places for &mut [T] {
+    fn at(&mut self, index: usize) -> Option<&mut dyn Filled> {
+        match self.get_mut(index) {
+            Some(item) => Some(item),
+            None => None,
+        }
+    }
+}
+
+/// Where values are read from, and where in their type code that is.
+pub struct Reading<'a, 'd> {
+    pub(super) d: &'a mut Decoder<'d>,
+    nodes: &'a Nodes,
+    body: &'a Compiled,
+    index: Index,
+    /// Of the union that was begun last.
+    label: i64,
+}
+
+impl fmt::Debug for Reading<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reading").field("index", &self.index).finish_non_exhaustive()
+    }
+}
+
+impl<'d> Reading<'_, 'd> {
+    /// What the octets come from.
+    pub fn decoder(&mut self) -> &mut Decoder<'d> {
+        self.d
+    }
+
+    /// The members of a struct or exception.
+    ///
+    /// # Errors
+    /// Those of the members; [`Malformed`](DecodeErrorKind::Malformed) where the type has others.
+    #[inline(never)]
+    pub fn members(&mut self, parts: &mut [&mut dyn Filled]) -> Got {
+        let nodes = self.nodes;
+        let Node::Named(Named { body: Body::Members(members), .. }) = nodes.at(self.index) else {
+            return Err(self.mismatch());
+        };
+        if members.len() != parts.len() {
+            return Err(self.mismatch());
+        }
+        for (member, part) in members.iter().zip(parts) {
+            self.index = nodes.unaliased(member.kind);
+            part.read(self)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the label of a union. Gives the number of the first member of the name that it selects, and stands there then; none is
+    /// `usize::MAX`.
+    ///
+    /// # Errors
+    /// Those of the discriminator.
+    #[inline(never)]
+    pub fn union(&mut self) -> Got<usize> {
+        let nodes = self.nodes;
+        let Node::Named(Named { body: Body::Union(union), .. }) = nodes.at(self.index) else {
+            return Err(self.mismatch());
+        };
+        let labels = Labels::of_node(nodes, union.discriminator).ok_or_else(|| self.mismatch())?;
+        self.label = labels.read(self.d, false)?;
+        let Some(selected) = union.selected(self.label) else { return Ok(usize::MAX) };
+        self.index = nodes.unaliased(selected.kind);
+        let number = union.members.iter().position(|member| member.name == selected.name);
+        Ok(number.unwrap_or(usize::MAX))
+    }
+
+    /// The bits of the label that [`union`](Reading::union) read.
+    pub fn label(&self) -> i64 {
+        self.label
+    }
+
+    /// A part, where the reader stands.
+    ///
+    /// # Errors
+    /// Those of the part.
+    #[inline(never)]
+    pub fn part(&mut self, part: &mut dyn Filled) -> Got {
+        part.read(self)
+    }
+
+    /// Values of which each is at this node.
+    #[inline(never)]
+    pub(super) fn row(&mut self, items: &mut dyn Places) -> Got {
+        let index = self.index;
+        let mut at = 0;
+        while let Some(item) = items.at(at) {
+            self.index = index;
+            item.read(self)?;
+            at += 1;
+        }
+        Ok(())
+    }
+
+    /// An enumerator.
+    ///
+    /// # Errors
+    /// [`InvalidEnum`](DecodeErrorKind::InvalidEnum).
+    pub fn enumerator<E: FixedLayout>(&mut self) -> Got<E> {
+        self.ordinal().map(|ordinal| of_ordinal(ordinal.into()))
+    }
+
+    #[inline(never)]
+    fn ordinal(&mut self) -> Got<u32> {
+        let nodes = self.nodes;
+        match nodes.at(self.index) {
+            Node::Named(Named { body: Body::Enumerators(names), .. }) => self.d.read_enum(names.len() as u32),
+            _ => Err(self.mismatch()),
+        }
+    }
+
+    /// The count of a sequence; then the reader stands at the node of its elements.
+    ///
+    /// # Errors
+    /// [`LengthBeyondData`](DecodeErrorKind::LengthBeyondData).
+    #[inline(never)]
+    pub(super) fn count(&mut self) -> Got<usize> {
+        self.enter();
+        self.d.read_len(self.body.least(self.index))
+    }
+
+    /// From a sequence or array to its elements.
+    #[inline(never)]
+    pub(super) fn enter(&mut self) {
+        self.index = elements(self.nodes, self.index);
+    }
+
+    /// A sequence of whatever shows its parts.
+    #[inline(never)]
+    pub(super) fn sequence(&mut self, items: &mut dyn Grow) -> Got {
+        let n = self.count()?;
+        self.fill(n, items)
+    }
+
+    /// So many elements of a sequence.
+    #[inline(never)]
+    fn fill(&mut self, n: usize, items: &mut dyn Grow) -> Got {
+        // As `Decoder::new_vec` does.
+        self.d.charge(n.saturating_mul(items.size().max(1)))?;
+        if !items.room(n) {
+            return Err(self.d.error(DecodeErrorKind::AllocLimit));
+        }
+        let Reading { nodes, body, index, label, .. } = *self;
+        let mut each = |d: &mut Decoder<'d>| {
+            for _ in 0..n {
+                if let Some(item) = items.grow() {
+                    item.read(&mut Reading { d, nodes, body, index, label })?;
+                }
+            }
+            Ok(())
+        };
+        // Elements of fixed layout hold no others.
+        if body.is_fixed(index) { each(self.d) } else { self.d.nested(each) }
+    }
+
+    #[cold]
+    fn mismatch(&self) -> DecodeError {
+        self.d.error(DecodeErrorKind::Malformed)
+    }
+}
+
+/// The enumerator with an ordinal that there is, as the bits of a label.
+pub fn of_ordinal<E: FixedLayout>(label: i64) -> E {
+    E::get(&mut FixedReader::new(&(label as u32).to_ne_bytes(), 0, false))
+}
+
+#[inline(never)]
+fn fill(value: &mut dyn Filled, desc: &'static TypeDesc, d: &mut Decoder<'_>) -> Got {
+    let code = code_of(desc);
+    let (nodes, body) = (&code.nodes, code.nodes.compiled());
+    value.read(&mut Reading { d, nodes, body, index: root(&code), label: 0 })
+}
+
+/// Reads a value of this type.
+///
+/// # Errors
+/// Those of [`CdrDecode`](crate::cdr::CdrDecode).
+pub fn interpreted<T: Blank>(desc: &'static TypeDesc, d: &mut Decoder<'_>) -> Got<T> {
+    let mut value = T::blank();
+    fill(&mut value, desc, d)?;
+    Ok(value)
+}
+
+/// Reads so many values of this type.
+///
+/// # Errors
+/// As [`interpreted`], or [`AllocLimit`](DecodeErrorKind::AllocLimit).
+pub fn interpreted_vec<T: Blank>(desc: &'static TypeDesc, d: &mut Decoder<'_>, n: usize) -> Got<Vec<T>> {
+    let mut items = Vec::<T>::new();
+    fill(&mut Elements(n, &mut items), desc, d)?;
+    Ok(items)
+}
+
+/// Reads an array of values of this type.
+///
+/// # Errors
+/// As [`interpreted`].
+pub fn interpreted_array<T: Blank, const N: usize>(
+    desc: &'static TypeDesc,
+    d: &mut Decoder<'_>,
+) -> Got<[T; N]> {
+    let mut items = std::array::from_fn(|_| T::blank());
+    fill(&mut Row(&mut items), desc, d)?;
+    Ok(items)
+}
+
+/// So many values in a row as one, for readers that stand at the node of each.
+struct Elements<'a>(usize, &'a mut dyn Grow);
+
+impl Filled for Elements<'_> {
+    fn read(&mut self, r: &mut Reading<'_, '_>) -> Got {
+        r.fill(self.0, self.1)
+    }
+}
+
+struct Row<'a, T>(&'a mut [T]);
+
+impl<T: Blank> Filled for Row<'_, T> {
+    fn read(&mut self, r: &mut Reading<'_, '_>) -> Got {
+        T::read_slice(self.0, r)
+    }
+}

@@ -1,0 +1,310 @@
+//! Type codes that a program makes one by one ("TypeCodes / Creating TypeCodes", the operations of the ORB interface).
+
+use std::borrow::Cow;
+
+use super::TypeCode;
+use super::check::{self, CreateError};
+use super::has_digits;
+use super::kind::{TcKind, ValueModifier, Visibility};
+use super::node::Node;
+use super::set::{TypeRef, TypeSet, UnionLabel};
+
+/// Each takes copies of the type codes that it is given. Types that are parts of one type code stay one in the new type code; those
+/// of two do not become one, though they be equal.
+///
+/// Names may be empty. So may the ids of structs, unions, enums and aliases.
+impl TypeCode {
+    /// `struct name { members };`
+    ///
+    /// # Errors
+    /// As [`TypeSet::define_struct`] and [`TypeSet::type_code`].
+    #[doc(alias = "create_struct_tc")]
+    pub fn create_struct(
+        id: &str,
+        name: &str,
+        members: &[(&str, &TypeCode)],
+    ) -> Result<TypeCode, CreateError> {
+        let (mut set, root) = TypeSet::around(id);
+        let members = added(&mut set, members);
+        set.define_struct(root, id, name, &members)?;
+        set.type_code(root)
+    }
+
+    /// `exception name { members };`
+    ///
+    /// # Errors
+    /// As [`TypeSet::define_exception`] and [`TypeSet::type_code`]; [`CreateError::Incomplete`] also where a placeholder is in a
+    /// member, since nothing is around an exception that could be meant.
+    #[doc(alias = "create_exception_tc")]
+    pub fn create_exception(
+        id: &str,
+        name: &str,
+        members: &[(&str, &TypeCode)],
+    ) -> Result<TypeCode, CreateError> {
+        let mut set = TypeSet::new();
+        let root = set.declare();
+        let members = added(&mut set, members);
+        set.define_exception(root, id, name, &members)?;
+        set.type_code(root)
+    }
+
+    /// `enum name { enumerators };`
+    ///
+    /// # Errors
+    /// As [`TypeSet::define_enum`].
+    #[doc(alias = "create_enum_tc")]
+    pub fn create_enum(id: &str, name: &str, enumerators: &[&str]) -> Result<TypeCode, CreateError> {
+        let mut set = TypeSet::new();
+        let root = set.declare();
+        set.define_enum(root, id, name, enumerators)?;
+        set.type_code(root)
+    }
+
+    /// `union name switch (discriminator) { members };` with a member for each label, in order; those of one name are one
+    /// member, and of one type.
+    ///
+    /// ```
+    /// use giop_codec::typecode::{CreateError, TypeCode, UnionLabel::{Case, Default}};
+    ///
+    /// let (long, short) = (TypeCode::LONG, TypeCode::SHORT);
+    /// let members = [(Case(1), "a", &long), (Case(2), "a", &long), (Default, "b", &short)];
+    /// let code = TypeCode::create_union("IDL:U:1.0", "U", &TypeCode::OCTET, &members)?;
+    /// assert_eq!(code.default_index(), Ok(Some(2)));
+    /// let members = [(Case(256), "a", &long)];
+    /// let error = TypeCode::create_union("IDL:U:1.0", "U", &TypeCode::OCTET, &members);
+    /// assert_eq!(error, Err(CreateError::LabelType(0)));
+    /// # Ok::<(), CreateError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`TypeSet::define_union`] and [`TypeSet::type_code`].
+    #[doc(alias = "create_union_tc")]
+    pub fn create_union(
+        id: &str,
+        name: &str,
+        discriminator: &TypeCode,
+        members: &[(UnionLabel, &str, &TypeCode)],
+    ) -> Result<TypeCode, CreateError> {
+        let (mut set, root) = TypeSet::around(id);
+        let discriminator = set.add(discriminator);
+        let one: Vec<_> = members.iter().map(|(label, name, code)| (*label, *name, set.add(code))).collect();
+        let same = |one: usize, other: usize| {
+            members.get(one).zip(members.get(other)).is_some_and(|(one, other)| one.2 == other.2)
+        };
+        set.union(root, id, name, discriminator, &one, same)?;
+        set.type_code(root)
+    }
+
+    /// `typedef original name;`
+    ///
+    /// # Errors
+    /// As [`TypeSet::define_alias`].
+    #[doc(alias = "create_alias_tc")]
+    pub fn create_alias(id: &str, name: &str, original: &TypeCode) -> Result<TypeCode, CreateError> {
+        let mut set = TypeSet::new();
+        let root = set.declare();
+        let original = set.add(original);
+        set.define_alias(root, id, name, original)?;
+        set.type_code(root)
+    }
+
+    /// `valuetype name content;`
+    ///
+    /// # Errors
+    /// As [`TypeSet::define_value_box`].
+    #[doc(alias = "create_value_box_tc")]
+    pub fn create_value_box(id: &str, name: &str, content: &TypeCode) -> Result<TypeCode, CreateError> {
+        let mut set = TypeSet::new();
+        let root = set.declare();
+        let content = set.add(content);
+        set.define_value_box(root, id, name, content)?;
+        set.type_code(root)
+    }
+
+    /// `valuetype name : base { members };`
+    ///
+    /// # Errors
+    /// As [`TypeSet::define_value`] and [`TypeSet::type_code`].
+    #[doc(alias = "create_value_tc")]
+    pub fn create_value(
+        id: &str,
+        name: &str,
+        modifier: ValueModifier,
+        base: Option<&TypeCode>,
+        members: &[(&str, &TypeCode, Visibility)],
+    ) -> Result<TypeCode, CreateError> {
+        value(TcKind::Value, id, name, modifier, base, members)
+    }
+
+    /// `eventtype name : base { members };`
+    ///
+    /// # Errors
+    /// As [`create_value`](TypeCode::create_value).
+    #[doc(alias = "create_event_tc")]
+    pub fn create_event(
+        id: &str,
+        name: &str,
+        modifier: ValueModifier,
+        base: Option<&TypeCode>,
+        members: &[(&str, &TypeCode, Visibility)],
+    ) -> Result<TypeCode, CreateError> {
+        value(TcKind::Event, id, name, modifier, base, members)
+    }
+
+    /// `interface name;`
+    ///
+    /// # Errors
+    /// [`InvalidId`](CreateError::InvalidId), [`InvalidName`](CreateError::InvalidName).
+    #[doc(alias = "create_interface_tc")]
+    pub fn create_interface(id: &str, name: &str) -> Result<TypeCode, CreateError> {
+        opaque(TcKind::ObjRef, id, name)
+    }
+
+    /// `abstract interface name;`
+    ///
+    /// # Errors
+    /// As [`create_interface`](TypeCode::create_interface).
+    #[doc(alias = "create_abstract_interface_tc")]
+    pub fn create_abstract_interface(id: &str, name: &str) -> Result<TypeCode, CreateError> {
+        opaque(TcKind::AbstractInterface, id, name)
+    }
+
+    /// `local interface name;`
+    ///
+    /// # Errors
+    /// As [`create_interface`](TypeCode::create_interface).
+    #[doc(alias = "create_local_interface_tc")]
+    pub fn create_local_interface(id: &str, name: &str) -> Result<TypeCode, CreateError> {
+        opaque(TcKind::LocalInterface, id, name)
+    }
+
+    /// `component name;`
+    ///
+    /// # Errors
+    /// As [`create_interface`](TypeCode::create_interface).
+    #[doc(alias = "create_component_tc")]
+    pub fn create_component(id: &str, name: &str) -> Result<TypeCode, CreateError> {
+        opaque(TcKind::Component, id, name)
+    }
+
+    /// `home name;`
+    ///
+    /// # Errors
+    /// As [`create_interface`](TypeCode::create_interface).
+    #[doc(alias = "create_home_tc")]
+    pub fn create_home(id: &str, name: &str) -> Result<TypeCode, CreateError> {
+        opaque(TcKind::Home, id, name)
+    }
+
+    /// `native name;`
+    ///
+    /// # Errors
+    /// As [`create_interface`](TypeCode::create_interface).
+    #[doc(alias = "create_native_tc")]
+    pub fn create_native(id: &str, name: &str) -> Result<TypeCode, CreateError> {
+        opaque(TcKind::Native, id, name)
+    }
+
+    /// `fixed<digits, scale>`.
+    ///
+    /// # Errors
+    /// [`Digits`](CreateError::Digits).
+    #[doc(alias = "create_fixed_tc")]
+    pub fn create_fixed(digits: u16, scale: i16) -> Result<TypeCode, CreateError> {
+        if !has_digits(digits, scale) || i32::from(scale) > i32::from(digits) {
+            return Err(CreateError::Digits);
+        }
+        Ok(TypeCode::leaf(Node::Fixed { digits, scale }))
+    }
+
+    /// [`sequence`](TypeCode::sequence) of a type that has values.
+    ///
+    /// # Errors
+    /// [`ContentType`](CreateError::ContentType).
+    #[doc(alias = "create_sequence_tc")]
+    pub fn create_sequence(element: &TypeCode, bound: u32) -> Result<TypeCode, CreateError> {
+        let mut set = TypeSet::new();
+        let element = set.add(element);
+        let root = set.sequence(element, bound)?;
+        set.type_code(root)
+    }
+
+    /// [`array`](TypeCode::array) of a type that has values.
+    ///
+    /// # Errors
+    /// [`ContentType`](CreateError::ContentType).
+    #[doc(alias = "create_array_tc")]
+    pub fn create_array(element: &TypeCode, length: u32) -> Result<TypeCode, CreateError> {
+        let mut set = TypeSet::new();
+        let element = set.add(element);
+        let root = set.array(element, length)?;
+        set.type_code(root)
+    }
+
+    /// A placeholder for the struct, union or value type with this id, to make the type codes of its members before its own.
+    /// The `create_..` call that makes the type with this id puts the type in the place of the placeholders in its members, which
+    /// themselves stay what they are.
+    ///
+    /// Its kind is [`TcKind::Null`]; neither it nor anything that has it inside can be sent (`BAD_TYPECODE` minor OMG 1):
+    /// [`is_complete`](TypeCode::is_complete) tells. [`TypeSet`] makes recursive types without.
+    ///
+    /// ```
+    /// use giop_codec::typecode::{CreateError, TypeCode};
+    ///
+    /// let node = TypeCode::create_recursive("IDL:Node:1.0")?;
+    /// let kids = TypeCode::create_sequence(&node, 0)?;
+    /// assert!(!kids.is_complete());
+    /// let node = TypeCode::create_struct("IDL:Node:1.0", "Node", &[("kids", &kids)])?;
+    /// assert!(node.is_complete());
+    /// assert_eq!(node.to_string(), "struct Node { sequence<Node> kids; }");
+    /// # Ok::<(), CreateError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`InvalidId`](CreateError::InvalidId).
+    #[doc(alias = "create_recursive_tc")]
+    pub fn create_recursive(id: &str) -> Result<TypeCode, CreateError> {
+        if !check::repository_id(id) {
+            return Err(CreateError::InvalidId);
+        }
+        Ok(TypeCode::leaf(Node::Recursive(Cow::Owned(id.to_owned()))))
+    }
+
+    /// Whether no placeholder of [`create_recursive`](TypeCode::create_recursive) is in it.
+    pub fn is_complete(&self) -> bool {
+        let placeholder = |node: &Node| matches!(node, Node::Recursive(_));
+        if !self.nodes.all().iter().any(placeholder) {
+            return true;
+        }
+        // It may be a part of a type code that has one elsewhere.
+        let mut set = TypeSet::new();
+        set.add(self);
+        !set.any(placeholder)
+    }
+}
+
+fn added<'a>(set: &mut TypeSet, members: &[(&'a str, &TypeCode)]) -> Vec<(&'a str, TypeRef)> {
+    members.iter().map(|(name, code)| (*name, set.add(code))).collect()
+}
+
+fn value(
+    kind: TcKind,
+    id: &str,
+    name: &str,
+    modifier: ValueModifier,
+    base: Option<&TypeCode>,
+    members: &[(&str, &TypeCode, Visibility)],
+) -> Result<TypeCode, CreateError> {
+    let (mut set, root) = TypeSet::around(id);
+    let base = base.map(|base| set.add(base));
+    let members: Vec<_> = members.iter().map(|(name, code, seen)| (*name, set.add(code), *seen)).collect();
+    set.define_value(root, kind, id, name, modifier, base, &members)?;
+    set.type_code(root)
+}
+
+fn opaque(kind: TcKind, id: &str, name: &str) -> Result<TypeCode, CreateError> {
+    let mut set = TypeSet::new();
+    let root = set.declare();
+    set.define_opaque(root, kind, id, name)?;
+    set.type_code(root)
+}

@@ -1,0 +1,513 @@
+//! `@interpretive` and `@adaptive`: types that show their parts to the interpreter in place of, or beside, code of their own.
+
+use std::collections::{HashMap, HashSet};
+
+use proc_macro2::{Literal, TokenStream};
+use quote::quote;
+
+use super::Cx;
+use super::ident::RustName;
+use super::typed::label_bits;
+use super::types::{ArrayForm, SeqForm, Use, matches_name};
+use crate::diagnostic::Diagnostic;
+use crate::model::{
+    Annotation, AnnotationValue, ConstValue, Def, DefId, DefKind, Flavour, Member, Primitive, Type, TypeId,
+    Union,
+};
+
+/// Who marshals a type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// The interpreter.
+    Interpretive,
+    /// The interpreter so many times, then code of the type's own.
+    Adaptive(u32),
+}
+
+/// What is interpreted.
+#[derive(Debug, Default)]
+pub(super) struct Hybrid {
+    modes: HashMap<DefId, Mode>,
+    /// Types that show their parts: those with a mode, and what calls need.
+    shown: HashSet<DefId>,
+    /// Interfaces whose calls interpret their parameters and results.
+    calls: HashSet<DefId>,
+}
+
+/// The traits of marshalling code that a type has itself.
+pub(super) struct Traits {
+    pub(super) encode: TokenStream,
+    pub(super) decode: TokenStream,
+}
+
+impl Hybrid {
+    /// What annotations and options ask for.
+    pub(super) fn new(cx: &Cx<'_>, problems: &mut Vec<Diagnostic>) -> Hybrid {
+        let mut hybrid = Hybrid::default();
+        for def in cx.model.defs().iter().filter(|def| cx.external.emitted(def.id)) {
+            if let DefKind::Interface(interface) = &def.kind {
+                if let Some(annotation) = def.annotations.get("interpretive")
+                    && interface.flavour == Flavour::Local
+                {
+                    problems.push(
+                        refused(annotation, "`@interpretive` on a local interface")
+                            .note("calls of local objects never become messages"),
+                    );
+                } else if interface.flavour != Flavour::Local && cx.is_interpretive(def) {
+                    hybrid.calls.insert(def.id);
+                }
+                continue;
+            }
+            let Some(mode) = cx.wanted(def, problems) else { continue };
+            let annotation = ["interpretive", "adaptive"].iter().find_map(|name| def.annotations.get(name));
+            match (cx.obstacle(def), annotation) {
+                (None, _) => {
+                    hybrid.modes.insert(def.id, mode);
+                }
+                (Some(why), Some(annotation)) => {
+                    let message = format!("`@{}` on a {why}", annotation.name);
+                    problems.push(refused(annotation, &message).and(def.span, "of this"));
+                }
+                // A pattern takes what it can have.
+                (Some(_), None) => {}
+            }
+        }
+        hybrid.shown = hybrid.modes.keys().copied().collect();
+        let mut waiting: Vec<TypeId> = Vec::new();
+        for id in &hybrid.calls {
+            for method in cx.methods.get(id).into_iter().flatten() {
+                waiting.extend(method.params.iter().map(|param| param.ty.ty));
+                waiting.extend(method.results.iter().map(|result| result.ty.ty));
+            }
+        }
+        // Through typedefs, sequences and members, each type once.
+        let mut seen = HashSet::new();
+        while let Some(ty) = waiting.pop() {
+            if !seen.insert(ty) {
+                continue;
+            }
+            waiting.extend(cx.model.parts(cx.model.ty(ty)));
+            if let Type::Named(id) = cx.model.ty(ty) {
+                let def = cx.model.def(*id);
+                if is_type(&def.kind) && cx.external.emitted(*id) && cx.obstacle(def).is_none() {
+                    hybrid.shown.insert(*id);
+                }
+            }
+        }
+        hybrid
+    }
+
+    /// How a type is marshalled, if not by its own code alone.
+    pub(super) fn mode(&self, id: DefId) -> Option<Mode> {
+        self.modes.get(&id).copied()
+    }
+
+    /// The calls of an interface interpret what they send.
+    pub(super) fn calls(&self, id: DefId) -> bool {
+        self.calls.contains(&id)
+    }
+}
+
+/// Types that can be interpreted.
+pub(super) fn is_type(kind: &DefKind) -> bool {
+    matches!(kind, DefKind::Struct(_) | DefKind::Exception(_) | DefKind::Union(_) | DefKind::Enum(_))
+}
+
+fn refused(annotation: &Annotation, message: &str) -> Diagnostic {
+    Diagnostic::error("unsupported", annotation.span, message)
+}
+
+impl Cx<'_> {
+    fn is_interpretive(&self, def: &Def) -> bool {
+        let scoped = self.model.scoped_name(def.id);
+        def.annotations.has("interpretive")
+            || self.options.interpretive.iter().any(|pattern| matches_name(pattern, &scoped))
+    }
+
+    /// What is asked for a type: what stands in the IDL comes first, then `adaptive`, which says more.
+    fn wanted(&self, def: &Def, problems: &mut Vec<Diagnostic>) -> Option<Mode> {
+        if !is_type(&def.kind) {
+            return None;
+        }
+        let scoped = self.model.scoped_name(def.id);
+        let adaptive = def.annotations.get("adaptive");
+        if let (Some(adaptive), Some(interpretive)) = (adaptive, def.annotations.get("interpretive")) {
+            problems.push(
+                refused(adaptive, "`@adaptive` beside `@interpretive`")
+                    .and(interpretive.span, "interpreted for ever"),
+            );
+        }
+        if let Some(adaptive) = adaptive {
+            let argument = adaptive.args.first();
+            return match argument.map(|argument| &argument.value) {
+                Some(AnnotationValue::Const(ConstValue::Integer(uses)))
+                    if (1..=i128::from(u32::MAX)).contains(uses) =>
+                {
+                    Some(Mode::Adaptive(*uses as u32))
+                }
+                _ => {
+                    let span = argument.map_or(adaptive.span, |argument| argument.span);
+                    let message = "`uses` is a number from 1 to 4294967295";
+                    problems.push(Diagnostic::error("unsupported", span, message));
+                    None
+                }
+            };
+        }
+        if def.annotations.has("interpretive") {
+            return Some(Mode::Interpretive);
+        }
+        let mut adaptive = self.options.adaptive.iter();
+        match adaptive.find(|(pattern, _)| matches_name(pattern, &scoped)) {
+            Some((_, uses)) => Some(Mode::Adaptive(*uses)),
+            None => self.is_interpretive(def).then_some(Mode::Interpretive),
+        }
+    }
+
+    /// What keeps a type from being filled member by member.
+    fn obstacle(&self, def: &Def) -> Option<&'static str> {
+        let has_default = match &def.kind {
+            DefKind::Union(body) => {
+                body.cases.iter().all(|case| self.has_default(self.member(def.id, &case.member)))
+            }
+            _ => self.def_has_default(def.id),
+        };
+        if self.is_zero_copy(def.id) {
+            Some("`@zero_copy` struct, whose memory is its encoding")
+        } else if !has_default {
+            Some("type without a default value: a reference in it is never nil")
+        } else {
+            None
+        }
+    }
+
+    /// The traits that a type's own marshalling code implements; `None`: it has none.
+    pub(super) fn own_code(&self, id: DefId) -> Option<Traits> {
+        let v1 = &self.v1;
+        match self.hybrid.mode(id) {
+            None => Some(Traits { encode: quote!(#v1::CdrEncode), decode: quote!(#v1::CdrDecode) }),
+            Some(Mode::Adaptive(_)) => {
+                Some(Traits { encode: quote!(#v1::CompiledEncode), decode: quote!(#v1::CompiledDecode) })
+            }
+            Some(Mode::Interpretive) => None,
+        }
+    }
+
+    /// The Rust type of a member or element shows its parts, or is one that writes and reads itself.
+    fn reflects(&self, u: Use) -> bool {
+        let (ty, non_nil) = self.strip(u);
+        match self.model.ty(ty) {
+            _ if self.model.is_reference(ty) => !non_nil,
+            Type::Sequence { element, .. } => {
+                self.seq_form(*element) != SeqForm::Vec || self.reflects(Use::of(*element, non_nil))
+            }
+            Type::Array { element, .. } => {
+                self.array_form(ty) == ArrayForm::Shared || self.reflects(Use::of(*element, non_nil))
+            }
+            Type::Named(id) => match &self.model.def(*id).kind {
+                kind if is_type(kind) => self.hybrid.shown.contains(id),
+                DefKind::Bitset(_) | DefKind::Bitmask(_) | DefKind::Native => false,
+                _ => true,
+            },
+            _ => true,
+        }
+    }
+
+    /// There is code of its own in the marshalling of this type that the interpreter can do without.
+    fn shows(&self, u: Use) -> bool {
+        let (ty, _) = self.strip(u);
+        match self.model.ty(ty) {
+            Type::Sequence { element, .. } | Type::Array { element, .. } => {
+                self.shows(Use::of(*element, u.non_nil))
+            }
+            Type::Named(id) => self.hybrid.shown.contains(id) && self.hybrid.mode(*id).is_none(),
+            _ => false,
+        }
+    }
+
+    /// The calls of the interface interpret values of this type.
+    pub(super) fn is_interpreted(&self, owner: DefId, u: Use) -> bool {
+        self.hybrid.calls(owner) && !u.optional && self.shows(u) && self.reflects(u)
+    }
+
+    /// The expression that decodes a value in a call.
+    pub(super) fn decode_value(&self, depth: usize, owner: DefId, u: Use, ty: &TokenStream) -> TokenStream {
+        let v1 = &self.v1;
+        if self.is_interpreted(owner, u) {
+            let desc = self.desc(depth, u.ty);
+            return quote!(#v1::interpreted::<#ty>(#desc, __zorb_d));
+        }
+        quote!(<#ty as #v1::CdrDecode>::decode(__zorb_d))
+    }
+
+    /// What stands for a part where it is written and where it is read; `place` is the value itself.
+    fn part(&self, u: Use, place: &TokenStream) -> (TokenStream, TokenStream) {
+        let v1 = &self.v1;
+        if u.optional {
+            (quote!(&#v1::Optional(&#place)), quote!(&mut #v1::OptionalMut(&mut #place)))
+        } else if self.reflects(u) {
+            (quote!(&#place), quote!(&mut #place))
+        } else {
+            (quote!(&#v1::Plain(&#place)), quote!(&mut #v1::PlainMut(&mut #place)))
+        }
+    }
+
+    /// All that a type has for the interpreter; nothing where it is not interpreted. `least` is the least number of octets.
+    pub(super) fn hybrid(&self, depth: usize, def: &Def, least: &TokenStream) -> Option<TokenStream> {
+        if !self.hybrid.shown.contains(&def.id) {
+            return None;
+        }
+        let path = self.item(depth, def.id);
+        let parts = self.shown_parts(depth, def, &path);
+        let uses = self.uses_of(def, &path);
+        let cdr = self.interpreted_cdr(def, &path, least);
+        Some(quote!(#parts #uses #cdr))
+    }
+
+    /// `Written`, `Filled` and `Blank`.
+    fn shown_parts(&self, depth: usize, def: &Def, path: &TokenStream) -> TokenStream {
+        let v1 = &self.v1;
+        let (write, read) = match &def.kind {
+            DefKind::Enum(_) => (
+                quote!(__zorb_w.ordinal(*self as ::core::primitive::u32)),
+                quote! {
+                    *self = __zorb_r.enumerator()?;
+                    ::core::result::Result::Ok(())
+                },
+            ),
+            DefKind::Union(body) => self.union_parts(depth, def, body),
+            _ => {
+                let (write, read): (Vec<_>, Vec<_>) =
+                    self.owned_members(def).map(|(u, name)| self.part(u, &quote!(self.#name))).unzip();
+                (quote!(__zorb_w.members(&[#(#write),*])), quote!(__zorb_r.members(&mut [#(#read),*])))
+            }
+        };
+        let compiled = matches!(self.hybrid.mode(def.id), Some(Mode::Adaptive(_))).then(|| {
+            (
+                quote! {
+                    if <Self as #v1::Adaptive>::uses().used() {
+                        return #v1::CompiledEncode::encode(self, __zorb_w.encoder());
+                    }
+                },
+                quote! {
+                    if <Self as #v1::Adaptive>::uses().used() {
+                        *self = <Self as #v1::CompiledDecode>::decode(__zorb_r.decoder())?;
+                        return ::core::result::Result::Ok(());
+                    }
+                },
+            )
+        });
+        let (encode, decode) = compiled.unzip();
+        quote! {
+            impl #v1::Written for #path {
+                fn write(
+                    &self,
+                    __zorb_w: &mut #v1::Writing<'_>,
+                ) -> ::core::result::Result<(), #v1::EncodeError> {
+                    #encode
+                    #write
+                }
+            }
+
+            impl #v1::Filled for #path {
+                fn read(
+                    &mut self,
+                    __zorb_r: &mut #v1::Reading<'_, '_>,
+                ) -> ::core::result::Result<(), #v1::DecodeError> {
+                    #decode
+                    #read
+                }
+            }
+
+            impl #v1::Blank for #path {
+                fn blank() -> Self {
+                    ::core::default::Default::default()
+                }
+            }
+        }
+    }
+
+    /// The members of a struct or exception, those of bases first, as the type code has them.
+    fn owned_members(&self, def: &Def) -> impl Iterator<Item = (Use, &RustName)> {
+        let mut owners = self.model.struct_bases(def.id);
+        owners.push(def.id);
+        owners.into_iter().flat_map(move |owner| {
+            let members: &[Member] = self.model.structure(owner).map_or(&[], |body| &body.members);
+            let names = self.names[owner].members.iter();
+            members.iter().zip(names).map(move |(member, name)| (self.member(owner, member), name))
+        })
+    }
+
+    /// One arm a case. A case is known by the number of its first label in the type code.
+    fn union_parts(&self, depth: usize, def: &Def, body: &Union) -> (TokenStream, TokenStream) {
+        let (bits, of_bits) = self.label_casts(depth, body.discriminator);
+        let (mut writes, mut blanks, mut reads) = (Vec::new(), Vec::new(), Vec::new());
+        let mut row = 0;
+        for (case, name) in body.cases.iter().zip(&self.names[def.id].members) {
+            let u = self.member(def.id, &case.member);
+            let number = Literal::usize_unsuffixed(row);
+            row += case.labels.len() + usize::from(case.is_default);
+            let (write, read) = self.part(u, &quote!(*__zorb_v));
+            let default = self.default(u);
+            match (case.is_default, case.labels.as_slice()) {
+                (false, [label]) => {
+                    let label = label_bits(&label.value);
+                    writes.push(quote! {
+                        Self::#name(__zorb_v) => {
+                            __zorb_w.union(#label, ::core::option::Option::Some(#number), #write)
+                        }
+                    });
+                    blanks.push(quote!(#number => Self::#name(#default),));
+                    reads.push(quote!(Self::#name(__zorb_v) => __zorb_r.part(#read),));
+                }
+                _ => {
+                    writes.push(quote! {
+                        Self::#name(__zorb_l, __zorb_v) => {
+                            __zorb_w.union(#bits, ::core::option::Option::Some(#number), #write)
+                        }
+                    });
+                    blanks.push(quote!(#number => Self::#name(#of_bits, #default),));
+                    reads.push(quote!(Self::#name(_, __zorb_v) => __zorb_r.part(#read),));
+                }
+            }
+        }
+        if body.implicit_default.is_some() {
+            let other = &self.names[def.id].other;
+            writes.push(quote! {
+                Self::#other(__zorb_l) => __zorb_w.union(#bits, ::core::option::Option::None, &false),
+            });
+            blanks.push(quote!(_ => Self::#other(#of_bits),));
+            reads.push(quote!(Self::#other(_) => ::core::result::Result::Ok(()),));
+        } else {
+            // All labels are those of a case.
+            blanks.push(quote!(_ => return ::core::result::Result::Ok(()),));
+        }
+        let read = quote! {
+            *self = match __zorb_r.union()? { #(#blanks)* };
+            match self { #(#reads)* }
+        };
+        (quote!(match self { #(#writes)* }), read)
+    }
+
+    /// The bits of the discriminator `__zorb_l`, and the discriminator of the label that was read.
+    fn label_casts(&self, depth: usize, ty: TypeId) -> (TokenStream, TokenStream) {
+        let v1 = &self.v1;
+        let wide = quote!(::core::primitive::i64);
+        match self.model.stripped(ty) {
+            Type::Primitive(Primitive::Boolean) => {
+                (quote!(#wide::from(*__zorb_l)), quote!(__zorb_r.label() != 0))
+            }
+            Type::Primitive(Primitive::Char) => (
+                quote!(#wide::from(__zorb_l.0)),
+                quote!(#v1::Char(__zorb_r.label() as ::core::primitive::u8)),
+            ),
+            Type::Primitive(Primitive::WChar) => (
+                quote!(#wide::from(__zorb_l.0)),
+                quote!(#v1::WChar(__zorb_r.label() as ::core::primitive::u16)),
+            ),
+            Type::Primitive(primitive) => {
+                let number = self.primitive(*primitive);
+                (quote!(*__zorb_l as #wide), quote!(__zorb_r.label() as #number))
+            }
+            _ => {
+                let path = self.ty(depth, Use::plain(ty));
+                (
+                    quote!(*__zorb_l as ::core::primitive::u32 as #wide),
+                    quote!(#v1::of_ordinal::<#path>(__zorb_r.label())),
+                )
+            }
+        }
+    }
+
+    /// `Adaptive`.
+    fn uses_of(&self, def: &Def, path: &TokenStream) -> Option<TokenStream> {
+        let Some(Mode::Adaptive(uses)) = self.hybrid.mode(def.id) else { return None };
+        let v1 = &self.v1;
+        let (scoped, uses) = (self.model.scoped_name(def.id), Literal::u32_unsuffixed(uses));
+        Some(quote! {
+            impl #v1::Adaptive for #path {
+                fn uses() -> &'static #v1::Uses {
+                    static __ZORB_USES: #v1::Uses = #v1::Uses::new(#scoped, #uses);
+                    &__ZORB_USES
+                }
+            }
+        })
+    }
+
+    /// `CdrEncode` and `CdrDecode` by the interpreter, or by whoever's turn it is; nothing for types that only calls need.
+    fn interpreted_cdr(&self, def: &Def, path: &TokenStream, least: &TokenStream) -> Option<TokenStream> {
+        let v1 = &self.v1;
+        let mode = self.hybrid.mode(def.id)?;
+        let compiled = |call: TokenStream| {
+            matches!(mode, Mode::Adaptive(_)).then(|| {
+                quote! {
+                    if <Self as #v1::Adaptive>::uses().is_compiled() {
+                        return #call;
+                    }
+                }
+            })
+        };
+        let one = compiled(quote!(#v1::CompiledEncode::encode(self, __zorb_e)));
+        let slice = compiled(quote!(<Self as #v1::CompiledEncode>::encode_slice(__zorb_items, __zorb_e)));
+        let decode = compiled(quote!(<Self as #v1::CompiledDecode>::decode(__zorb_d)));
+        let vec = compiled(quote!(<Self as #v1::CompiledDecode>::decode_vec(__zorb_d, __zorb_n)));
+        let array = compiled(quote!(<Self as #v1::CompiledDecode>::decode_array(__zorb_d)));
+        let desc = quote!(<Self as #v1::Typed>::DESC);
+        let decoded = |ty: TokenStream| quote!(::core::result::Result<#ty, #v1::DecodeError>);
+        let (this, many, some) =
+            (decoded(quote!(Self)), decoded(quote!(::std::vec::Vec<Self>)), decoded(quote!([Self; N])));
+        Some(quote! {
+            impl #v1::CdrEncode for #path {
+                fn encode(&self, __zorb_e: &mut #v1::Encoder) -> ::core::result::Result<(), #v1::EncodeError> {
+                    #one
+                    #v1::interpret(self, #desc, __zorb_e)
+                }
+
+                fn encode_slice(
+                    __zorb_items: &[Self],
+                    __zorb_e: &mut #v1::Encoder,
+                ) -> ::core::result::Result<(), #v1::EncodeError> {
+                    #slice
+                    #v1::interpret_slice(__zorb_items, #desc, __zorb_e)
+                }
+            }
+
+            impl #v1::CdrDecode for #path {
+                const MIN_SIZE: ::core::primitive::usize = #least;
+
+                fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> #this {
+                    #decode
+                    #v1::interpreted(#desc, __zorb_d)
+                }
+
+                fn decode_vec(__zorb_d: &mut #v1::Decoder<'_>, __zorb_n: ::core::primitive::usize) -> #many {
+                    #vec
+                    #v1::interpreted_vec(#desc, __zorb_d, __zorb_n)
+                }
+
+                fn decode_array<const N: ::core::primitive::usize>(__zorb_d: &mut #v1::Decoder<'_>) -> #some {
+                    #array
+                    #v1::interpreted_array(#desc, __zorb_d)
+                }
+            }
+        })
+    }
+
+    /// The function that the option `uses` asks for.
+    pub(super) fn all_uses(&self) -> Option<TokenStream> {
+        let name = self.options.uses.as_ref()?;
+        let v1 = &self.v1;
+        let name = proc_macro2::Ident::new(name, proc_macro2::Span::call_site());
+        let adaptive = self
+            .model
+            .defs()
+            .iter()
+            .filter(|def| matches!(self.hybrid.mode(def.id), Some(Mode::Adaptive(_))));
+        let paths = adaptive.map(|def| self.item(0, def.id));
+        Some(quote! {
+            #[doc = " The uses of all adaptive types, in the order of the IDL."]
+            pub fn #name() -> ::std::vec::Vec<&'static #v1::Uses> {
+                ::std::vec::Vec::from([#(<#paths as #v1::Adaptive>::uses()),*])
+            }
+        })
+    }
+}

@@ -1,0 +1,226 @@
+//! [`Bridge`]: requests passed on as octets.
+
+use std::any::Any as StdAny;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::{Either, select};
+use giop_codec::cdr::{CodeSets, Encoder};
+use giop_codec::dynamic::Interface;
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+use giop_codec::giop::{ContextId, ResponseFlags, ServiceContext, ServiceContexts};
+use giop_codec::{EncodeError, Version};
+use giop_proto::{RawBody, Reply};
+
+use super::servant::Dynamic;
+use super::{DynServant, DynamicException, Request, ServerRequest};
+use crate::invoke::{self, Called, is_unlike};
+use crate::reference::{ObjectRef, Reference, ReplyInfo};
+use crate::serve::entry::RunMode;
+use crate::serve::request::OBJECT_ID;
+use crate::serve::{DispatchSlot, Outcome, Request as Current, Servant, ServerRequest as Incoming, Skeleton};
+
+/// References to one target that are kept, by what they demand of connections.
+const WAYS: usize = 16;
+
+/// A servant that passes every request on to another object, and the reply back, whatever the interface is: nothing is decoded, and from 4 KiB on
+/// nothing is copied.
+///
+/// A message is passed on in the byte order, GIOP version and code sets in which it came, on a connection of its own kind where that takes one.
+/// What the target does not take so is refused with COMPLETED_NO, unless the [interface is known](Self::with_interface): text in code sets that the
+/// target does not offer is CODESET_INCOMPATIBLE, a version that it does not have INV_OBJREF, and arguments in GIOP 1.1 fragments that may be aligned each by itself
+/// are IMP_LIMIT.
+///
+/// References within arguments and results stay what they are: calls through them do not come this way. Service contexts are passed on, but those that
+/// speak of the connection. LOCATION_FORWARD is followed here. Where the caller gives up, the target is told.
+///
+/// Time limits and retries are those of the reference to the target.
+///
+/// ```no_run
+/// # use orb_runtime::{ObjectRef, Orb};
+/// use orb_runtime::dynamic::Bridge;
+/// # fn open(gateway: &Orb, behind: &ObjectRef) -> Result<(), Box<dyn std::error::Error>> {
+/// let before = gateway.activation().named("Account").activate_erased(Bridge::to(behind).servant())?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+#[must_use = "it does nothing before it is activated"]
+pub struct Bridge {
+    target: ObjectRef,
+    interface: Option<Arc<Interface>>,
+    /// The same target for requests of other forms.
+    ways: Mutex<Vec<Way>>,
+}
+
+#[derive(Debug, Clone)]
+struct Way {
+    version: Version,
+    code_sets: CodeSets,
+    target: ObjectRef,
+}
+
+impl Bridge {
+    /// A bridge to that object.
+    pub fn to(target: &impl Reference) -> Self {
+        Self { target: target.as_object().clone(), interface: None, ways: Mutex::default() }
+    }
+
+    /// The same, with what is known of the target's interface: what can not be passed on as it came is decoded and encoded anew.
+    pub fn with_interface(mut self, interface: Arc<Interface>) -> Self {
+        self.interface = Some(interface);
+        self
+    }
+
+    /// As a servant: of one object, of all of a POA, or for a servant locator to choose.
+    #[must_use]
+    pub fn servant(self) -> Servant {
+        Servant { skeleton: Arc::new(self), mode: RunMode::default() }
+    }
+
+    /// The target, to be called in the form of that body.
+    fn way(&self, body: &RawBody) -> ObjectRef {
+        let (version, code_sets) = (body.version(), body.code_sets());
+        let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(way) = ways.iter().find(|way| way.version == version && way.code_sets == code_sets) {
+            return way.target.clone();
+        }
+        let target = self.target.for_bodies(version, code_sets);
+        if ways.len() >= WAYS {
+            ways.remove(0);
+        }
+        ways.push(Way { version, code_sets, target: target.clone() });
+        target
+    }
+
+    async fn serve(&self, incoming: Incoming) -> Outcome {
+        let Some(body) = incoming.raw_body() else { return incoming.system_exception(not_marshalled()) };
+        let current = incoming.current.clone();
+        let passed = {
+            let called = pin!(self.call(&current, &body, incoming.to.wanted));
+            let given_up = pin!(current.cancelled());
+            match select(called, given_up).await {
+                Either::Left((passed, _)) => passed,
+                // Nobody reads the answer. The target is told by the end of the call.
+                Either::Right(_) => Err(given_up_by_caller()),
+            }
+        };
+        match (passed, &self.interface) {
+            (Ok(Some(reply)), _) => {
+                let contexts = passed_on(&reply.contexts());
+                incoming.pass_on(reply.status(), contexts, &reply.raw_body())
+            }
+            (Ok(None), _) => incoming.reply(|_| Ok(())),
+            (Err(exception), Some(interface)) if is_unlike(&exception) => {
+                let anew = Dynamic { interface: Arc::clone(interface), servant: Anew(self.target.clone()) };
+                anew.serve(incoming).await
+            }
+            (Err(exception), _) => incoming.system_exception(exception),
+        }
+    }
+
+    /// Sends the request on, and waits for the reply if there is to be one.
+    async fn call(
+        &self,
+        current: &Current,
+        body: &RawBody,
+        waits: bool,
+    ) -> Result<Option<Reply>, SystemException> {
+        if body.is_fragmented() || !body.phase().is_multiple_of(4) {
+            return Err(invoke::unlike(
+                SystemExceptionKind::ImpLimit,
+                "arguments in GIOP 1.1 fragments, or behind a principal, are not passed on as they came",
+            ));
+        }
+        let target = with_contexts(&self.way(body), &current.contexts());
+        let called = Called::passing(current.operation(), !waits).with_body(body.order(), body.phase());
+        let encode = |e: &mut Encoder| -> Result<(), EncodeError> {
+            body.put(e);
+            Ok(())
+        };
+        match waits {
+            true => invoke::transact(&target, &called, ResponseFlags::Target, &encode).await.map(Some),
+            false => invoke::send_without_reply(&target, &called, encode).await.map(|()| None),
+        }
+    }
+}
+
+impl Skeleton for Bridge {
+    fn repository_ids(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn repository_id(&self) -> &str {
+        match (&self.interface, &*self.target.ior().type_id) {
+            (Some(interface), _) => interface.id(),
+            (None, "") => OBJECT_ID,
+            (None, id) => id,
+        }
+    }
+
+    /// The target knows.
+    fn is_a(&self, repository_id: &str) -> Option<bool> {
+        (repository_id == self.repository_id() || repository_id == OBJECT_ID).then_some(true)
+    }
+
+    fn seat_kind(&self) -> usize {
+        std::any::type_name::<Self>().as_ptr().addr()
+    }
+
+    fn dispatch(self: Arc<Self>, request: Incoming, slot: &mut DispatchSlot) {
+        slot.set(async move { self.serve(request).await });
+    }
+
+    /// Calls in this process are passed on as calls from afar are.
+    fn local(self: Arc<Self>, _: &mut dyn StdAny) {}
+}
+
+/// Passes on what is decoded and encoded anew.
+struct Anew(ObjectRef);
+
+impl DynServant for Anew {
+    async fn invoke(&self, request: ServerRequest) -> Result<ServerRequest, DynamicException> {
+        let current = crate::serve::request();
+        let info = ReplyInfo::new();
+        let target = with_contexts(&self.0, &current.contexts()).with_reply_info(&info);
+        let answered = Request::again(&target, &request).invoke().await;
+        passed_on_list(info.contexts()).into_iter().for_each(|context| current.set_reply_context(context));
+        Ok(request.answered(answered?))
+    }
+}
+
+/// The reference with these service contexts besides its own.
+fn with_contexts(target: &ObjectRef, contexts: &ServiceContexts<'_>) -> ObjectRef {
+    if contexts.is_empty() {
+        return target.clone();
+    }
+    let contexts = passed_on(contexts);
+    match contexts.is_empty() {
+        true => target.clone(),
+        false => target
+            .change(|options| options.contexts = options.contexts.iter().cloned().chain(contexts).collect()),
+    }
+}
+
+/// Those that do not speak of the connection that they came on.
+fn passed_on(contexts: &ServiceContexts<'_>) -> Vec<ServiceContext> {
+    passed_on_list(contexts.to_vec())
+}
+
+fn passed_on_list(mut contexts: Vec<ServiceContext>) -> Vec<ServiceContext> {
+    const OF_CONNECTION: [ContextId; 4] =
+        [ContextId::CODE_SETS, ContextId::BI_DIR_IIOP, ContextId::ZORB_BLOCKS, ContextId::ZORB_PADDING];
+    contexts.retain(|context| !OF_CONNECTION.contains(&context.id));
+    contexts
+}
+
+#[cold]
+fn given_up_by_caller() -> SystemException {
+    SystemException::new(SystemExceptionKind::Transient, MinorCode::NONE, CompletionStatus::Maybe)
+        .because("the caller gave up")
+}
+
+#[cold]
+fn not_marshalled() -> SystemException {
+    SystemException::new(SystemExceptionKind::Internal, MinorCode::NONE, CompletionStatus::No)
+        .because("a request without octets")
+}

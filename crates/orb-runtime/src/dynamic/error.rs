@@ -1,0 +1,83 @@
+//! [`DynamicException`].
+
+use std::error::Error;
+use std::fmt;
+
+use giop_codec::EncodeError;
+use giop_codec::any::{Any, AnyError};
+use giop_codec::cdr::CdrDecode;
+use giop_codec::dynamic::DynError;
+use giop_codec::exception::SystemException;
+use giop_codec::typecode::Typed;
+
+use crate::serve::UserException;
+
+/// What a dynamic call or servant raises.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum DynamicException {
+    /// An exception of the operation's raises clause.
+    User(Any),
+    /// All else.
+    System(SystemException),
+}
+
+impl DynamicException {
+    /// The user exception, if it is an `X`.
+    #[must_use]
+    pub fn get<X: UserException + Typed + CdrDecode>(&self) -> Option<X> {
+        match self {
+            Self::User(any) => any.get().ok(),
+            Self::System(_) => None,
+        }
+    }
+
+    /// The repository id of the exception; empty where what was raised is none.
+    #[must_use]
+    pub fn repository_id(&self) -> String {
+        match self {
+            Self::User(any) => any.type_code().unaliased().id().unwrap_or_default().to_owned(),
+            Self::System(exception) => exception.repository_id().to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for DynamicException {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User(_) => f.write_str(&self.repository_id()),
+            Self::System(exception) => exception.fmt(f),
+        }
+    }
+}
+
+impl Error for DynamicException {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::User(_) => None,
+            Self::System(exception) => exception.source(),
+        }
+    }
+}
+
+/// A typed exception; one that has no encoding is the system exception that says so.
+impl<X: UserException + Typed> From<X> for DynamicException {
+    fn from(exception: X) -> Self {
+        match Any::new(&exception) {
+            Ok(any) => Self::User(any),
+            Err(error) => Self::System(error.into()),
+        }
+    }
+}
+
+macro_rules! from_errors {
+    ($($error:ty)*) => {
+        $(impl From<$error> for DynamicException {
+            fn from(error: $error) -> Self {
+                Self::System(error.into())
+            }
+        })*
+    };
+}
+
+from_errors!(SystemException AnyError EncodeError DynError);

@@ -1,0 +1,124 @@
+//! Calls with arguments and results in JSON. The mapping is in docs/JSON.md.
+
+use giop_codec::any::Any;
+use giop_codec::dynamic::{DynError, Dynamic, Interface, Step, Value};
+use giop_codec::exception::SystemException;
+use giop_codec::typecode::TypeCode;
+
+use super::request::{RESULT, is_nothing};
+use super::{Answered, DynamicException, NVList, Request};
+use crate::reference::ObjectRef;
+
+impl ObjectRef {
+    /// Calls an operation of an interface by its name in messages: `arguments` is an object with the `in` and `inout` arguments by their names, and so is
+    /// the answer with the `out` and `inout` ones, and with the result as `"$result"` where there is one.
+    ///
+    /// ```no_run
+    /// # use orb_runtime::dynamic::{DynamicException, Interface};
+    /// # use orb_runtime::ObjectRef;
+    /// # async fn call(account: ObjectRef, interface: &Interface) -> Result<(), DynamicException> {
+    /// let answer = account.call_json(interface, "deposit", r#"{"amount": 10.0}"#).await?;
+    /// assert_eq!(answer, r#"{"$result":110.0}"#);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Request::of`], [`Request::with_json`] and [`Request::invoke`]; [`DynamicException::to_json`] has them as JSON.
+    ///
+    /// # Cancel safety
+    /// As [`Request::invoke`].
+    pub async fn call_json(
+        &self,
+        interface: &Interface,
+        operation: &str,
+        arguments: &str,
+    ) -> Result<String, DynamicException> {
+        let answered = Request::of(self, interface, operation)?.with_json(arguments)?.invoke().await?;
+        Ok(answered.to_json()?)
+    }
+}
+
+impl Request {
+    /// The same call with the `in` and `inout` arguments out of a JSON object that has them all by their names.
+    ///
+    /// # Errors
+    /// BAD_PARAM, and what [`Dynamic::members_from_json`] says: which argument is missing, unknown or not of its type, and where in it.
+    pub fn with_json(mut self, arguments: &str) -> Result<Self, SystemException> {
+        let inputs = self.arguments().iter().filter(|argument| argument.mode.goes_in());
+        let members: Vec<(&str, &TypeCode)> =
+            inputs.map(|argument| (&*argument.name, &argument.code)).collect();
+        let values = Dynamic::members_from_json(&members, arguments)?;
+        let inputs = self.arguments_mut().iter_mut().filter(|argument| argument.mode.goes_in());
+        for (argument, value) in inputs.zip(&values) {
+            let any = Any::from_dynamic(value);
+            argument.value = Some(any.map_err(|error| error.inside(Step::Member(argument.name.clone())))?);
+        }
+        Ok(self)
+    }
+}
+
+impl Answered {
+    /// The `out` and `inout` arguments by their names in a JSON object, with the result as `"$result"` where there is one.
+    ///
+    /// # Errors
+    /// A value has no JSON, such as one of a local interface.
+    pub fn to_json(&self) -> Result<String, DynError> {
+        let result = (!is_nothing(self.result.type_code())).then_some((RESULT, &self.result));
+        object(result.into_iter().chain(values(&self.outputs)))
+    }
+}
+
+impl NVList {
+    /// The arguments that have values, by their names in a JSON object.
+    ///
+    /// # Errors
+    /// A value has no JSON, such as one of a local interface.
+    pub fn to_json(&self) -> Result<String, DynError> {
+        object(values(self))
+    }
+}
+
+impl DynamicException {
+    /// The exception as JSON: the members of a user exception with its repository id as `"$exception"`; of a system exception `"minor"`, a number, and
+    /// `"completed"`, such as `"COMPLETED_NO"`.
+    ///
+    /// # Errors
+    /// A member has no JSON.
+    pub fn to_json(&self) -> Result<String, DynError> {
+        match self {
+            Self::User(exception) => exception.to_dynamic()?.to_json(),
+            Self::System(exception) => Ok(format!(
+                "{{\"$exception\":{},\"minor\":{},\"completed\":\"{}\"}}",
+                quoted(exception.repository_id())?,
+                exception.minor.0,
+                exception.completed
+            )),
+        }
+    }
+}
+
+fn values(list: &NVList) -> impl Iterator<Item = (&str, &Any)> {
+    list.iter().filter_map(|argument| Some((&*argument.name, argument.value.as_ref()?)))
+}
+
+/// Each value by itself, so that `"$id"`s of graphs count in one argument.
+fn object<'a>(members: impl Iterator<Item = (&'a str, &'a Any)>) -> Result<String, DynError> {
+    let mut json = String::from("{");
+    for (name, value) in members {
+        let inside = |error: DynError| error.inside(Step::Member(name.into()));
+        let value = value.to_dynamic().and_then(|value| value.to_json()).map_err(inside)?;
+        if json.len() > 1 {
+            json.push(',');
+        }
+        json.push_str(&quoted(name)?);
+        json.push(':');
+        json.push_str(&value);
+    }
+    json.push('}');
+    Ok(json)
+}
+
+fn quoted(text: &str) -> Result<String, DynError> {
+    let value = Value::String(text.into());
+    Dynamic { code: TypeCode::string(0), value, graph: Default::default() }.to_json()
+}

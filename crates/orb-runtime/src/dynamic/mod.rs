@@ -1,0 +1,60 @@
+//! Calls and servants of interfaces that the program does not know when it is compiled: the Dynamic Invocation Interface ([`Request`])
+//! and the Dynamic Skeleton Interface ([`DynServant`]).
+//!
+//! Arguments and results are [`Any`]s. Their types come from an [`Interface`], or are given with each call.
+
+mod bridge;
+pub(crate) mod cache;
+mod error;
+#[cfg(feature = "serde")]
+mod json;
+mod named;
+mod request;
+mod servant;
+mod server_request;
+pub(crate) mod source;
+
+pub use bridge::Bridge;
+pub use error::DynamicException;
+pub use giop_codec::dynamic::*;
+pub use named::{NVList, NamedValue};
+pub use request::{Answered, Request};
+pub use servant::DynServant;
+pub use server_request::ServerRequest;
+pub use source::InterfaceSource;
+
+use giop_codec::any::Any;
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+use giop_codec::typecode::{TcKind, TypeCode};
+
+/// Whether a value may stand where one of the type `wanted` is expected. All references travel alike.
+fn fits(value: &TypeCode, wanted: &TypeCode) -> bool {
+    is_reference(value) && is_reference(wanted) || wanted.equivalent(value)
+}
+
+fn is_reference(code: &TypeCode) -> bool {
+    match code.kind() {
+        TcKind::ObjRef | TcKind::Component | TcKind::Home => true,
+        TcKind::Alias => is_reference(&code.unaliased()),
+        _ => false,
+    }
+}
+
+/// BAD_PARAM, unless the value is of the type.
+fn check_type(
+    what: impl FnOnce() -> String,
+    value: &Any,
+    wanted: &TypeCode,
+    completed: CompletionStatus,
+) -> Result<(), SystemException> {
+    if fits(value.type_code(), wanted) {
+        return Ok(());
+    }
+    let text = format!("{} is of type `{wanted}`, and the value of type `{}`", what(), value.type_code());
+    Err(bad_param(text, completed))
+}
+
+#[cold]
+fn bad_param(text: String, completed: CompletionStatus) -> SystemException {
+    SystemException::new(SystemExceptionKind::BadParam, MinorCode::NONE, completed).because(text)
+}

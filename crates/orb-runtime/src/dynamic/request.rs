@@ -1,0 +1,418 @@
+//! [`Request`]: a call by the name of its operation.
+
+use giop_codec::DecodeError;
+use giop_codec::any::Any;
+use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
+use giop_codec::dynamic::{DynError, Interface, Mode, OperationInfo};
+use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_codec::giop::{ReplyStatus, ResponseFlags};
+use giop_codec::typecode::{TypeCode, Typed};
+use giop_proto::Reply;
+
+use super::named::{Aside, missing, received, taken, unknown};
+use super::{DynamicException, NVList, NamedValue, ServerRequest, check_type};
+use crate::context::Context;
+use crate::invoke::{self, Called};
+use crate::reference::{ObjectRef, Reference};
+
+/// A call of an operation that is known at run time (the Dynamic Invocation Interface).
+///
+/// The types of arguments, result and exceptions come from an [`Interface`] ([`Request::of`]), or the caller gives them. It may be invoked as often
+/// as one likes, and a clone with other arguments is another call.
+///
+/// * To send now and await later: `request.invoke().deferred()`, see [`Defer`](crate::Defer).
+/// * To call many objects at a time: [`fan_out`](crate::fan_out) with [`to`](Request::to).
+/// * Time limits, retries, sync scopes and service contexts are those of the reference.
+///
+/// ```no_run
+/// use orb_runtime::dynamic::{DynamicException, Request};
+/// use orb_runtime::types::TypeCode;
+/// # use orb_runtime::ObjectRef;
+/// # async fn call(account: ObjectRef) -> Result<(), DynamicException> {
+/// let deposited = Request::new(&account, "deposit").input("amount", 10.0)?.returns(TypeCode::DOUBLE).invoke().await?;
+/// println!("{}", deposited.get::<f64>()?);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "nothing is sent before it is invoked"]
+#[doc(alias = "CORBA::Request")]
+pub struct Request {
+    target: ObjectRef,
+    operation: Box<str>,
+    arguments: NVList,
+    result: TypeCode,
+    raises: Vec<TypeCode>,
+    oneway: bool,
+    /// The arguments are those of an interface's operation.
+    described: bool,
+    context: Option<Context>,
+    /// Of the operation's `context` clause, where it has one.
+    patterns: Option<Vec<Box<str>>>,
+}
+
+/// What a call brought.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answered {
+    /// Its type is [`TypeCode::NULL`] where the operation returns nothing.
+    pub result: Any,
+    /// The `out` and `inout` arguments, in their order.
+    pub outputs: NVList,
+}
+
+impl Answered {
+    /// The result as a `T`.
+    ///
+    /// # Errors
+    /// BAD_OPERATION where it is of another type, MARSHAL where `T` refuses it.
+    pub fn get<T: Typed + CdrDecode>(&self) -> Result<T, SystemException> {
+        taken(&self.result, RESULT)
+    }
+
+    /// The `out` or `inout` argument of that name as a `T`.
+    ///
+    /// # Errors
+    /// BAD_PARAM where there is none, and as [`get`](Self::get).
+    pub fn output<T: Typed + CdrDecode>(&self, name: &str) -> Result<T, SystemException> {
+        self.outputs.get(name)
+    }
+}
+
+impl Request {
+    /// A call of an operation by its name in messages (`_get_balance` for an attribute), without arguments, result and
+    /// exceptions as yet.
+    #[doc(alias = "create_request")]
+    pub fn new(target: &impl Reference, operation: &str) -> Self {
+        Self {
+            target: target.as_object().clone(),
+            operation: operation.into(),
+            arguments: NVList::new(),
+            result: TypeCode::VOID,
+            raises: Vec::new(),
+            oneway: false,
+            described: false,
+            context: None,
+            patterns: None,
+        }
+    }
+
+    /// A call of an operation of an interface, whose arguments are to be [`set`](Self::set).
+    ///
+    /// # Errors
+    /// BAD_OPERATION where the interface has none of that name in messages.
+    pub fn of(
+        target: &impl Reference,
+        interface: &Interface,
+        operation: &str,
+    ) -> Result<Self, SystemException> {
+        match interface.find(operation) {
+            Some(found) => Ok(Self::described(target, found)),
+            None => Err(no_operation(interface, operation)),
+        }
+    }
+
+    /// A call of that operation.
+    pub fn described(target: &impl Reference, operation: &OperationInfo) -> Self {
+        let patterns = (!operation.contexts.is_empty()).then(|| operation.contexts.clone());
+        Self {
+            arguments: operation.params.iter().map(NamedValue::of).collect(),
+            result: operation.result.clone(),
+            raises: operation.raises.clone(),
+            oneway: operation.oneway,
+            described: true,
+            patterns,
+            ..Self::new(target, &operation.name)
+        }
+    }
+
+    /// The same call as one that is being served.
+    pub(super) fn again(target: &impl Reference, request: &ServerRequest) -> Self {
+        let context = Some(request.context().clone());
+        let arguments = request.arguments().clone();
+        Self { arguments, context, ..Self::described(target, request.info()) }
+    }
+
+    /// The same call of another object.
+    pub fn to(&self, target: &impl Reference) -> Self {
+        Self { target: target.as_object().clone(), ..self.clone() }
+    }
+
+    /// With an argument behind the others.
+    pub fn arg(mut self, argument: NamedValue) -> Self {
+        self.arguments.push(argument);
+        self
+    }
+
+    /// With an `in` argument behind the others.
+    ///
+    /// # Errors
+    /// The value has no encoding.
+    #[doc(alias = "add_in_arg")]
+    pub fn input<T: Typed + CdrEncode>(self, name: &str, value: T) -> Result<Self, SystemException> {
+        Ok(self.arg(NamedValue::new(name, Mode::In, Any::new(value)?)))
+    }
+
+    /// With an `inout` argument behind the others.
+    ///
+    /// # Errors
+    /// The value has no encoding.
+    #[doc(alias = "add_inout_arg")]
+    pub fn inout<T: Typed + CdrEncode>(self, name: &str, value: T) -> Result<Self, SystemException> {
+        Ok(self.arg(NamedValue::new(name, Mode::InOut, Any::new(value)?)))
+    }
+
+    /// With an `out` argument behind the others.
+    #[doc(alias = "add_out_arg")]
+    pub fn output(self, name: &str, code: TypeCode) -> Self {
+        self.arg(NamedValue::of_type(name, Mode::Out, code))
+    }
+
+    /// With a result of that type.
+    #[doc(alias = "set_return_type")]
+    pub fn returns(mut self, code: TypeCode) -> Self {
+        self.result = code;
+        self
+    }
+
+    /// With one exception more that the operation may raise.
+    #[doc(alias = "exceptions")]
+    pub fn raises(mut self, code: TypeCode) -> Self {
+        self.raises.push(code);
+        self
+    }
+
+    /// With properties for the operation's `context` clause: all of them, or, of an operation of an [`Interface`], those that its clause lists.
+    #[doc(alias = "ctx")]
+    pub fn context(mut self, context: &Context) -> Self {
+        self.context = Some(context.clone());
+        self
+    }
+
+    /// Sets the value of an argument.
+    ///
+    /// # Errors
+    /// BAD_PARAM where there is no such argument, or its type is another. A reference serves for each type of references.
+    pub fn set(&mut self, name: &str, value: Any) -> Result<(), SystemException> {
+        let argument = self.arguments.named_mut(name).ok_or_else(|| unknown(name))?;
+        check_type(|| format!("the argument `{name}`"), &value, &argument.code, CompletionStatus::No)?;
+        argument.value = Some(value);
+        Ok(())
+    }
+
+    /// The same call with the value of an argument.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set); the value has no encoding.
+    pub fn with<T: Typed + CdrEncode>(mut self, name: &str, value: T) -> Result<Self, SystemException> {
+        self.set(name, Any::new(value)?)?;
+        Ok(self)
+    }
+
+    /// The operation's name in messages.
+    #[must_use]
+    pub fn operation(&self) -> &str {
+        &self.operation
+    }
+
+    /// The object that is called.
+    #[must_use]
+    pub fn target(&self) -> &ObjectRef {
+        &self.target
+    }
+
+    /// The arguments.
+    #[must_use]
+    pub fn arguments(&self) -> &NVList {
+        &self.arguments
+    }
+
+    /// Sends the request and waits for its reply; of a `oneway` operation of an [`Interface`] as [`send_oneway`](Self::send_oneway).
+    ///
+    /// # Errors
+    /// What the servant raised. BAD_PARAM where an argument is missing, OMG 32 of an operation like `_hash` that is not asked of servers. UNKNOWN OMG 1 for an exception that the call does not list. MARSHAL
+    /// with COMPLETED_YES when the reply does not decode. What sending it brought: TRANSIENT, COMM_FAILURE, TIMEOUT, with the completion status
+    /// of how far it came.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels the call: a CancelRequest goes out if the request did.
+    #[doc(alias = "send_deferred")]
+    pub async fn invoke(&self) -> Result<Answered, DynamicException> {
+        if self.oneway {
+            self.send_oneway().await?;
+            return Ok(Answered::default());
+        }
+        self.check()?;
+        let called = Called::passing(&self.operation, false);
+        let aside = Aside::new();
+        let encode = |e: &mut Encoder| aside.encoded(self.encode(e));
+        let reply = invoke::transact(&self.target, &called, ResponseFlags::Target, &encode).await;
+        self.answered(reply.map_err(|exception| because_of(&aside, exception))?, &called)
+    }
+
+    /// Sends the request and wants no reply, at the reference's [`SyncScope`](crate::SyncScope).
+    ///
+    /// # Errors
+    /// BAD_PARAM where an argument is missing, OMG 31 where there is a result, an `out` argument or an exception to wait for; what could not be
+    /// sent: TRANSIENT or COMM_FAILURE; TIMEOUT when the queue stayed full up to the deadline.
+    ///
+    /// # Cancel safety
+    /// The message is queued whole or not at all.
+    pub async fn send_oneway(&self) -> Result<(), SystemException> {
+        self.check()?;
+        let waits = self.arguments.iter().any(|argument| argument.mode.comes_out())
+            || !self.raises.is_empty()
+            || !self.returns_nothing();
+        if waits {
+            return Err(not_oneway(&self.operation));
+        }
+        let called = Called::passing(&self.operation, true);
+        let aside = Aside::new();
+        let sent = invoke::send_without_reply(&self.target, &called, |e| aside.encoded(self.encode(e))).await;
+        sent.map_err(|exception| because_of(&aside, exception))
+    }
+
+    #[cfg(feature = "serde")]
+    pub(super) fn arguments_mut(&mut self) -> &mut NVList {
+        &mut self.arguments
+    }
+
+    fn returns_nothing(&self) -> bool {
+        is_nothing(&self.result)
+    }
+
+    /// Whether it may be sent.
+    fn check(&self) -> Result<(), SystemException> {
+        if self.operation.starts_with('_') && !may_be_called(&self.operation) {
+            return Err(implicit(&self.operation));
+        }
+        let given = |argument: &&NamedValue| argument.mode.goes_in() && argument.value.is_none();
+        match self.arguments.iter().find(given) {
+            Some(argument) => Err(missing(&argument.name, CompletionStatus::No)),
+            None => Ok(()),
+        }
+    }
+
+    fn encode(&self, e: &mut Encoder) -> Result<(), DynError> {
+        self.arguments.encode(Mode::goes_in, e)?;
+        match (&self.patterns, &self.context) {
+            (Some(patterns), context) => {
+                let patterns: Vec<&str> = patterns.iter().map(|pattern| &**pattern).collect();
+                context.as_ref().map(|context| context.matching(&patterns)).unwrap_or_default().encode(e)?;
+            }
+            (None, Some(context)) if !self.described => context.encode(e)?,
+            (None, _) => {}
+        }
+        Ok(())
+    }
+
+    fn answered(&self, reply: Reply, called: &Called<'_>) -> Result<Answered, DynamicException> {
+        let orb = self.target.orb();
+        if reply.status() != ReplyStatus::NoException {
+            return Err(self.raised(&reply, called));
+        }
+        let aside = Aside::new();
+        let answered = reply.decode(orb.pool(), |body| {
+            let mut d = body.with_context(orb);
+            let answered = self.decode(&mut d);
+            aside.decoded(&d, answered)
+        });
+        answered.map_err(|error| bad_reply(aside.take(), error, &self.operation, called).into())
+    }
+
+    fn decode(&self, d: &mut Decoder<'_>) -> Result<Answered, DynError> {
+        let result = match self.returns_nothing() {
+            true => Any::default(),
+            false => received(&self.result, RESULT, d)?,
+        };
+        let outputs = self.arguments.iter().filter(|argument| argument.mode.comes_out());
+        Ok(Answered { result, outputs: NVList::decoded(outputs, d)? })
+    }
+
+    #[cold]
+    fn raised(&self, reply: &Reply, called: &Called<'_>) -> DynamicException {
+        let id = reply.body().read_str_ascii().map(str::to_owned);
+        let id = match id {
+            Ok(id) => id,
+            Err(error) => return invoke::bad_reply(error, called).into(),
+        };
+        let listed = self.raises.iter().find(|code| code.unaliased().id().is_ok_and(|listed| listed == id));
+        let Some(code) = listed else {
+            return invoke::unlisted(called, &id).into();
+        };
+        let mut d = reply.body().with_context(self.target.orb());
+        let aside = Aside::new();
+        match aside.decoded(&d.clone(), Any::decode_value_with_path(code, &mut d)) {
+            Ok(exception) => DynamicException::User(exception),
+            Err(error) => bad_reply(aside.take(), error, &self.operation, called).into(),
+        }
+    }
+}
+
+/// What messages call the result of an operation.
+pub(super) const RESULT: &str = "$result";
+
+/// The reply does not decode; `found` says where.
+#[cold]
+fn bad_reply(
+    found: Option<DynError>,
+    error: DecodeError,
+    operation: &str,
+    called: &Called<'_>,
+) -> SystemException {
+    let exception = invoke::bad_reply(error, called);
+    match found {
+        Some(found) => exception.because(format!("the reply of `{operation}` does not decode: {found}")),
+        None => exception,
+    }
+}
+
+/// The same exception with the argument that has no encoding, and where in it, if that is why.
+#[cold]
+fn because_of(aside: &Aside, exception: SystemException) -> SystemException {
+    match aside.take() {
+        Some(error) => exception.with_source(error),
+        None => exception,
+    }
+}
+
+/// Whether an operation with that result returns nothing.
+pub(super) fn is_nothing(result: &TypeCode) -> bool {
+    use giop_codec::typecode::TcKind;
+    matches!(result.kind(), TcKind::Void | TcKind::Null)
+}
+
+/// Whether it is an attribute's operation, or one of those of every object that are asked of servers.
+fn may_be_called(operation: &str) -> bool {
+    const ASKED: [&str; 6] =
+        ["_is_a", "_non_existent", "_not_existent", "_interface", "_repository_id", "_component"];
+    operation.starts_with("_get_") || operation.starts_with("_set_") || ASKED.contains(&operation)
+}
+
+#[cold]
+fn implicit(operation: &str) -> SystemException {
+    SystemException::new(
+        SystemExceptionKind::BadParam,
+        minor::BAD_PARAM_IMPLICIT_OPERATION,
+        CompletionStatus::No,
+    )
+    .because(format!("`{operation}` is asked of references, not of servers"))
+}
+
+#[cold]
+fn no_operation(interface: &Interface, operation: &str) -> SystemException {
+    SystemException::new(
+        SystemExceptionKind::BadOperation,
+        minor::BAD_OPERATION_UNKNOWN,
+        CompletionStatus::No,
+    )
+    .because(format!("{} has no operation `{operation}`", interface.id()))
+}
+
+#[cold]
+fn not_oneway(operation: &str) -> SystemException {
+    SystemException::new(
+        SystemExceptionKind::BadParam,
+        minor::BAD_PARAM_ONEWAY_DEFINITION,
+        CompletionStatus::No,
+    )
+    .because(format!("`{operation}` has something to wait for"))
+}

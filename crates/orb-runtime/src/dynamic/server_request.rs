@@ -1,0 +1,185 @@
+//! [`ServerRequest`]: a request as a dynamic servant sees it.
+
+use std::sync::Arc;
+
+use giop_codec::any::Any;
+use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
+use giop_codec::dynamic::{DynError, Mode, OperationInfo};
+use giop_codec::exception::{CompletionStatus, SystemException};
+use giop_codec::typecode::Typed;
+
+use super::named::{inside, missing, received, unknown};
+use super::request::{RESULT, is_nothing};
+use super::{Answered, NVList, NamedValue, bad_param, check_type};
+use crate::context::Context;
+
+/// A request that a [`DynServant`](super::DynServant) serves. [`zorb::request()`](crate::request) tells the rest of it.
+#[derive(Clone, Debug)]
+#[doc(alias = "CORBA::ServerRequest")]
+pub struct ServerRequest {
+    operation: Arc<OperationInfo>,
+    arguments: NVList,
+    context: Context,
+    result: Option<Any>,
+}
+
+impl ServerRequest {
+    pub(super) fn decode(operation: &Arc<OperationInfo>, d: &mut Decoder<'_>) -> Result<Self, DynError> {
+        let mut arguments: NVList = operation.params.iter().map(NamedValue::of).collect();
+        for argument in arguments.iter_mut().filter(|argument| argument.mode.goes_in()) {
+            argument.value = Some(received(&argument.code, &argument.name, d)?);
+        }
+        let context = match operation.contexts.is_empty() {
+            true => Context::new(),
+            false => Context::decode(d)?,
+        };
+        Ok(Self { operation: Arc::clone(operation), arguments, context, result: None })
+    }
+
+    /// The operation's name in messages: `_get_balance` for an attribute.
+    #[must_use]
+    pub fn operation(&self) -> &str {
+        &self.operation.name
+    }
+
+    /// What the interface says of the operation.
+    #[must_use]
+    pub fn info(&self) -> &Arc<OperationInfo> {
+        &self.operation
+    }
+
+    /// The arguments: those that the client sent have their values.
+    #[must_use]
+    pub fn arguments(&self) -> &NVList {
+        &self.arguments
+    }
+
+    /// The same, to set the `out` and `inout` ones.
+    pub fn arguments_mut(&mut self) -> &mut NVList {
+        &mut self.arguments
+    }
+
+    /// What the client sent for the operation's `context` clause.
+    #[must_use]
+    #[doc(alias = "ctx")]
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// The value of an argument as a `T`.
+    ///
+    /// # Errors
+    /// BAD_PARAM where there is none; BAD_OPERATION where it is of another type, MARSHAL where `T` refuses it.
+    pub fn get<T: Typed + CdrDecode>(&self, name: &str) -> Result<T, SystemException> {
+        self.arguments.get(name)
+    }
+
+    /// Sets what the operation returns. Its type is looked at when the reply is made.
+    pub fn set_result(&mut self, value: Any) {
+        self.result = Some(value);
+    }
+
+    /// Sets an `out` or `inout` argument. Its type is looked at when the reply is made.
+    ///
+    /// # Errors
+    /// BAD_PARAM where there is no such argument.
+    pub fn set(&mut self, name: &str, value: Any) -> Result<(), SystemException> {
+        let argument = self.arguments.named_mut(name).filter(|argument| argument.mode.comes_out());
+        argument.ok_or_else(|| unknown(name))?.value = Some(value);
+        Ok(())
+    }
+
+    /// The same request with what the operation returns.
+    ///
+    /// # Errors
+    /// The value has no encoding.
+    pub fn returning<T: Typed + CdrEncode>(mut self, value: T) -> Result<Self, SystemException> {
+        self.set_result(Any::new(value)?);
+        Ok(self)
+    }
+
+    /// The same request with an `out` or `inout` argument.
+    ///
+    /// # Errors
+    /// The value has no encoding; BAD_PARAM where there is no such argument.
+    pub fn with<T: Typed + CdrEncode>(mut self, name: &str, value: T) -> Result<Self, SystemException> {
+        self.set(name, Any::new(value)?)?;
+        Ok(self)
+    }
+
+    /// The same request with the results of another.
+    pub(super) fn answered(mut self, answered: Answered) -> Self {
+        self.result = Some(answered.result);
+        for output in answered.outputs {
+            if let Some(argument) = self.arguments.named_mut(&output.name) {
+                argument.value = output.value;
+            }
+        }
+        self
+    }
+
+    /// BAD_PARAM unless there is a reply of the operation's types.
+    pub(super) fn check(&self) -> Result<(), SystemException> {
+        let completed = CompletionStatus::Yes;
+        let operation = &self.operation;
+        match &self.result {
+            _ if is_nothing(&operation.result) => {}
+            Some(result) => check_type(|| "the result".to_owned(), result, &operation.result, completed)?,
+            None => {
+                let text = format!("the servant has set no result of `{}`", operation.name);
+                return Err(bad_param(text, completed));
+            }
+        }
+        for argument in self.arguments.iter().filter(|argument| argument.mode.comes_out()) {
+            let value = argument.value.as_ref().ok_or_else(|| missing(&argument.name, completed))?;
+            check_type(|| format!("the argument `{}`", argument.name), value, &argument.code, completed)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn encode(&self, e: &mut Encoder) -> Result<(), DynError> {
+        if let Some(result) = &self.result
+            && !is_nothing(&self.operation.result)
+        {
+            result.encode_value_with_path(e).map_err(|error| inside(error, RESULT))?;
+        }
+        self.arguments.encode(Mode::comes_out, e)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "helpers of tests")]
+mod tests {
+    use giop_codec::dynamic::ParamInfo;
+    use giop_codec::typecode::TypeCode;
+    use giop_codec::{ByteOrder, Version};
+
+    use super::*;
+
+    #[test]
+    fn an_argument_that_does_not_decode_is_told_by_its_place() {
+        let frame = TypeCode::create_struct(
+            "IDL:Frame:1.0",
+            "Frame",
+            &[("name", &TypeCode::string(0)), ("width", &TypeCode::SHORT)],
+        )
+        .unwrap();
+        let param = |name: &str, code| ParamInfo { name: name.into(), mode: Mode::In, code };
+        let operation = OperationInfo {
+            id: "IDL:I/show:1.0".into(),
+            name: "show".into(),
+            oneway: false,
+            result: TypeCode::VOID,
+            params: vec![param("count", TypeCode::LONG), param("frames", TypeCode::sequence(&frame, 0))],
+            raises: Vec::new(),
+            contexts: Vec::new(),
+        };
+        // The second frame has a name longer than the message.
+        let octets = [7_u32, 2, 1, 0, 1000, 0, 0].map(u32::to_ne_bytes).concat();
+        let mut d = Decoder::new(&octets, ByteOrder::NATIVE, Version::V1_2);
+        let error = ServerRequest::decode(&Arc::new(operation), &mut d).unwrap_err();
+        assert!(error.to_string().starts_with("frames[1].name: "), "{error}");
+        let exception = error.system(CompletionStatus::No).to_string();
+        assert!(exception.starts_with("MARSHAL, COMPLETED_NO: frames[1].name: "), "{exception}");
+    }
+}

@@ -1,0 +1,163 @@
+//! What servant and adapter activators are at: for one key one step at a time, and whoever asks meanwhile waits for it.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::future::Future;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::FutureExt;
+use futures_util::future::Shared;
+use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use super::core::{Gate, PoaCore};
+use super::servants::{Boxed, Refusal};
+use crate::orb::OrbCore;
+
+/// A step that others wait for. What is awaited again looks again for what the step was to bring.
+pub(crate) type Making = Shared<Boxed<'static, Result<(), Refusal>>>;
+
+type Map<K> = Mutex<HashMap<K, Making>>;
+
+/// The steps under way, by what they are for.
+pub(super) struct Steps<K: Eq + Hash>(Arc<Map<K>>);
+
+/// The steps, while none begins or is over.
+pub(super) struct Locked<'a, K: Eq + Hash> {
+    steps: &'a Steps<K>,
+    map: MutexGuard<'a, HashMap<K, Making>>,
+}
+
+/// A step's place among those under way, until it is over or its runtime drops it.
+struct UnderWay<K: Eq + Hash> {
+    map: Arc<Map<K>>,
+    key: K,
+}
+
+tokio::task_local! {
+    /// The ORB of the step that the task is.
+    static ORB_OF_STEP: usize;
+}
+
+/// Whether a step of this ORB asks, which would wait for itself.
+pub(super) fn is_step_of(orb: &Arc<OrbCore>) -> bool {
+    ORB_OF_STEP.try_with(|of| *of == Arc::as_ptr(orb) as usize).unwrap_or(false)
+}
+
+impl<K: Eq + Hash> Default for Steps<K> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<K: Clone + Eq + Hash + Send + 'static> Steps<K> {
+    pub(super) fn lock(&self) -> Locked<'_, K> {
+        Locked { steps: self, map: self.0.lock().unwrap_or_else(PoisonError::into_inner) }
+    }
+
+    /// The step for that key.
+    pub(super) fn get<Q>(&self, key: &Q) -> Option<Making>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        self.lock().map.get(key).cloned()
+    }
+
+    /// Waits for all that are under way.
+    pub(super) async fn over(&self) {
+        let all: Vec<_> = self.lock().map.values().cloned().collect();
+        futures_util::future::join_all(all).await;
+    }
+
+    /// The step that brings what is missing: the one under way, or else that work.
+    ///
+    /// # Errors
+    /// TRANSIENT, COMPLETED_NO: minor OMG 4, the POA is destroyed; minor OMG 1, as many are under way as may be, or there is no runtime.
+    pub(super) fn bring<Q, W>(
+        &self,
+        (poa, orb): (&PoaCore, &Arc<OrbCore>),
+        key: &Q,
+        is_there: impl FnOnce() -> bool,
+        work: impl FnOnce(K) -> W,
+    ) -> Result<Making, SystemException>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+        for<'q> &'q Q: Into<K>,
+        W: Future<Output = Result<(), Refusal>> + Send + 'static,
+    {
+        let locked = self.lock();
+        if let Some(step) = locked.map.get(key) {
+            return Ok(step.clone());
+        }
+        // Under the lock: who destroys the POA and then looks at the steps misses none.
+        if poa.is_destroyed() {
+            return Err(Gate::Destroyed.refusal());
+        }
+        if is_there() {
+            let there: Boxed<'static, _> = Box::pin(std::future::ready(Ok(())));
+            return Ok(there.shared());
+        }
+        if locked.map.len() >= orb.config.limits.max_held_requests {
+            return Err(Gate::Holding.refusal());
+        }
+        let runtime = runtime(orb)?;
+        let key: K = key.into();
+        let work = work(key.clone());
+        Ok(locked.run(orb, &runtime, key, work))
+    }
+}
+
+impl<K: Clone + Eq + Hash + Send + 'static> Locked<'_, K> {
+    /// Runs the step in a task of its own; one that the runtime drops ends with TRANSIENT.
+    pub(super) fn run(
+        mut self,
+        orb: &Arc<OrbCore>,
+        runtime: &Handle,
+        key: K,
+        work: impl Future<Output = Result<(), Refusal>> + Send + 'static,
+    ) -> Making {
+        let (tell, told) = oneshot::channel();
+        let step: Boxed<'static, _> = Box::pin(told.map(|told| {
+            told.unwrap_or_else(|_| Err(transient("the runtime of the activator has ended").into()))
+        }));
+        let step = step.shared();
+        let under_way = UnderWay { map: Arc::clone(&self.steps.0), key: key.clone() };
+        self.map.insert(key, step.clone());
+        // A runtime that has ended drops the task here.
+        drop(self.map);
+        runtime.spawn(ORB_OF_STEP.scope(Arc::as_ptr(orb) as usize, async move {
+            let done = work.await;
+            // Who looks from here on finds what it brought.
+            drop(under_way);
+            let _ = tell.send(done);
+        }));
+        step
+    }
+}
+
+impl<K: Eq + Hash> Drop for UnderWay<K> {
+    fn drop(&mut self) {
+        self.map.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+    }
+}
+
+/// Where steps of the ORB run.
+///
+/// # Errors
+/// TRANSIENT minor OMG 1, COMPLETED_NO: there is no runtime.
+pub(super) fn runtime(orb: &OrbCore) -> Result<Handle, SystemException> {
+    let runtime = orb.home().cloned().or_else(|| Handle::try_current().ok());
+    runtime.ok_or_else(|| {
+        transient("there is no tokio runtime for the activator: build the ORB, or deactivate, inside of one")
+    })
+}
+
+#[cold]
+fn transient(text: &'static str) -> SystemException {
+    let kind = SystemExceptionKind::Transient;
+    SystemException::new(kind, minor::TRANSIENT_DISCARDED, CompletionStatus::No).because(text)
+}

@@ -1,0 +1,136 @@
+//! [`IorTemplate`]: references of one POA and interface, of which only the object differs.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use giop_codec::giop::ObjectKey;
+use giop_codec::ior::{Ior, ProfileTag, TaggedProfile};
+
+use super::ObjectId;
+use super::error::PoaError;
+use super::handle::Poa;
+use crate::reference::{ObjectRef, Reference};
+use crate::serve::demux::OperationDemux;
+
+/// The references to objects of one POA, as one interface, with all but the object's id encoded once.
+///
+/// For programs that publish references to very many objects, such as a default servant's: an IOR takes two allocations for each
+/// profile and no look at addresses, components and code sets. What it gives is octet for octet what
+/// [`create_reference_with_id`](Poa::create_reference_with_id) gives.
+///
+/// ```
+/// # use orb_runtime::{ObjectRef, Orb};
+/// # async fn example(orb: &Orb) -> Result<(), Box<dyn std::error::Error>> {
+/// let accounts = orb.root_poa().child("accounts").persistent().user_ids().create()?;
+/// let template = accounts.template::<ObjectRef>();
+/// for number in 0..1000 {
+///     println!("{}", template.ior(number.to_string())?);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct IorTemplate<R> {
+    poa: Poa,
+    interface: PhantomData<fn() -> R>,
+    /// `None` where references differ in more than the key.
+    profiles: Option<Vec<Profile>>,
+}
+
+/// A profile without the object key.
+#[derive(Clone)]
+struct Profile {
+    tag: ProfileTag,
+    /// Up to the key's count of octets.
+    before: Box<[u8]>,
+    /// From the next multiple of four behind the key on.
+    after: Box<[u8]>,
+    little: bool,
+}
+
+/// What stands in the key's place to find it: a multiple of four octets, so that what follows begins at one.
+const SAMPLE: &[u8] = b"\xFBzorb's sample of a key.";
+
+impl Poa {
+    /// What makes references to objects of this POA as the interface `R`, with everything but the object's id encoded once.
+    ///
+    /// Addresses are those of now.
+    pub fn template<R: Reference>(&self) -> IorTemplate<R> {
+        let type_id = R::REPOSITORY_ID;
+        // Their numbers of operations are the object's own.
+        let alike = self.orb.config.demux.operations != OperationDemux::Numeric;
+        let sample = alike.then(|| self.orb.ior(type_id, SAMPLE)).flatten();
+        let profiles = sample.and_then(|ior| ior.profiles.iter().map(Profile::around).collect());
+        IorTemplate { poa: self.clone(), interface: PhantomData, profiles }
+    }
+}
+
+impl<R: Reference> IorTemplate<R> {
+    /// The IOR of the object of that id; without a profile where the ORB does not listen.
+    ///
+    /// # Errors
+    /// As for [`create_reference_with_id`](Poa::create_reference_with_id).
+    pub fn ior(&self, id: impl Into<ObjectId>) -> Result<Ior, PoaError> {
+        let id = id.into();
+        self.poa.check_id(&id)?;
+        let key = self.poa.core.key(id.as_slice());
+        let Some(profiles) = &self.profiles else {
+            let nowhere = || Ior { type_id: R::REPOSITORY_ID.to_owned(), profiles: Vec::new() };
+            return Ok(self.poa.orb.ior(R::REPOSITORY_ID, &key).unwrap_or_else(nowhere));
+        };
+        let profiles = profiles.iter().map(|profile| profile.with(&key)).collect();
+        Ok(Ior { type_id: R::REPOSITORY_ID.to_owned(), profiles })
+    }
+
+    /// A reference to the object of that id.
+    ///
+    /// # Errors
+    /// As [`ior`](Self::ior).
+    pub fn reference(&self, id: impl Into<ObjectId>) -> Result<R, PoaError> {
+        let id = id.into();
+        let ior = self.ior(id.clone())?;
+        let key = ObjectKey::from(self.poa.core.key(id.as_slice()).as_slice());
+        Ok(R::from_object(ObjectRef::of_own(&self.poa.orb, ior, key)))
+    }
+}
+
+impl Profile {
+    /// The profile around the key that is the sample.
+    fn around(profile: &TaggedProfile) -> Option<Self> {
+        let data = &profile.data;
+        let at = data.windows(SAMPLE.len()).position(|octets| octets == SAMPLE)?;
+        let before = data.get(..at.checked_sub(4)?)?.into();
+        let after = data.get(at + SAMPLE.len()..)?.into();
+        Some(Self { tag: profile.tag, before, after, little: data.first()? & 1 == 1 })
+    }
+
+    /// The profile with that key.
+    fn with(&self, key: &[u8]) -> TaggedProfile {
+        let len = key.len() as u32;
+        let len = if self.little { len.to_le_bytes() } else { len.to_be_bytes() };
+        let end = self.before.len() + len.len() + key.len();
+        let padding = end.next_multiple_of(4) - end;
+        let mut data = Vec::with_capacity(end + padding + self.after.len());
+        data.extend_from_slice(&self.before);
+        data.extend_from_slice(&len);
+        data.extend_from_slice(key);
+        if !self.after.is_empty() {
+            data.extend_from_slice(&[0; 3][..padding]);
+            data.extend_from_slice(&self.after);
+        }
+        TaggedProfile { tag: self.tag, data: data.into() }
+    }
+}
+
+const _: () = assert!(SAMPLE.len().is_multiple_of(4));
+
+impl<R> Clone for IorTemplate<R> {
+    fn clone(&self) -> Self {
+        Self { poa: self.poa.clone(), interface: PhantomData, profiles: self.profiles.clone() }
+    }
+}
+
+impl<R> fmt::Debug for IorTemplate<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IorTemplate").field("poa", &self.poa).finish_non_exhaustive()
+    }
+}

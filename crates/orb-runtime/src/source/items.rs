@@ -1,0 +1,323 @@
+//! What a servant gives for a `@stream` result: a source that is read, or values that are encoded, while the reply leaves.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures_util::{Stream, TryStreamExt};
+use giop_codec::cdr::{CdrEncode, Element, Encoder, Seq};
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+
+use super::feed::BoxError;
+use super::{ByteSource, Given, Payload, SeqSource, SourceError, Unit};
+
+/// Items of a stream that are encoded before other tasks get their turn.
+const BURST: u32 = 16 * 1024;
+
+/// The elements of a `@stream` result that are no octets, numbers or characters: how many there are, and where they come from.
+///
+/// They are taken and encoded one by one while the reply leaves, and only as its connection takes it: memory does not grow with them.
+/// CDR has the count before the elements, so that must be known; how many octets they are need not. Where the count is not known either, collect
+/// them first: a `Vec` converts into a source.
+///
+/// * A client of GIOP 1.2 gets the reply in fragments of 64 KiB, between which others of the connection are answered; up to 64 KiB it is one
+///   message. For older clients it is encoded as a whole first: then memory grows with it.
+/// * When the stream fails, ends early, or has nothing more to give because the servant panicked, and nothing has left, the client gets the exception: the
+///   stream's error where that is a [`SystemException`], else UNKNOWN, COMPLETED_MAYBE, with the error as its cause. Behind the
+///   first fragment nothing can be said any more: the connection is closed, and the client gets COMM_FAILURE, COMPLETED_MAYBE.
+/// * When the client gives the call up, or its connection is lost, the stream is dropped.
+/// * While the client takes nothing, the stream waits; the connection is closed after `Limits::write_timeout`.
+/// * A caller in the same process takes all of them at once, into a `Vec`.
+///
+/// ```
+/// # use orb_runtime::ItemSource;
+/// # use std::io;
+/// let there = ItemSource::from(vec!["one".to_owned(), "two".to_owned()]);
+/// let made = ItemSource::iter((0..1000).map(|n| format!("number {n}")));
+/// let rows = futures_util::stream::iter((0..10).map(|n| Ok::<_, io::Error>(n.to_string())));
+/// let read = ItemSource::stream(10, rows);
+/// assert_eq!((there.len(), made.len(), read.len()), (2, 1000, 10));
+/// ```
+pub struct ItemSource<T> {
+    len: u64,
+    came: u64,
+    items: Pin<Box<dyn Stream<Item = Result<T, BoxError>> + Send>>,
+}
+
+impl<T: Send + 'static> ItemSource<T> {
+    /// The items of a stream, which must be at least `len`. Behind these it is not polled again.
+    pub fn stream<S, E>(len: u64, stream: S) -> Self
+    where
+        S: Stream<Item = Result<T, E>> + Send + 'static,
+        E: Into<BoxError> + 'static,
+    {
+        Self { len, came: 0, items: Box::pin(stream.map_err(Into::into)) }
+    }
+
+    /// What an iterator gives that knows its length. It is asked for more only as the connection takes what it gave.
+    pub fn iter<I>(items: I) -> Self
+    where
+        I: IntoIterator<Item = T>,
+        I::IntoIter: ExactSizeIterator + Send + 'static,
+    {
+        let items = items.into_iter();
+        let len = items.len() as u64;
+        Self { len, came: 0, items: Box::pin(futures_util::stream::iter(items.map(Ok))) }
+    }
+
+    /// How many elements it has.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The next element; `None` behind the last.
+    fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, SystemException>>> {
+        if self.came >= self.len {
+            return Poll::Ready(None);
+        }
+        Poll::Ready(Some(match ready!(self.items.as_mut().poll_next(cx)) {
+            Some(Ok(item)) => {
+                self.came += 1;
+                Ok(item)
+            }
+            Some(Err(error)) => Err(raised(error)),
+            None => {
+                Err(unknown(format!("the source ended after {} of its {} elements", self.came, self.len)))
+            }
+        }))
+    }
+}
+
+/// Elements that are there.
+impl<T: Send + 'static> From<Vec<T>> for ItemSource<T> {
+    fn from(items: Vec<T>) -> Self {
+        Self::iter(items)
+    }
+}
+
+/// No elements.
+impl<T: Send + 'static> Default for ItemSource<T> {
+    fn default() -> Self {
+        Self::from(Vec::new())
+    }
+}
+
+impl<T> fmt::Debug for ItemSource<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ItemSource").field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+/// What a servant's source raises.
+#[cold]
+fn raised(error: BoxError) -> SystemException {
+    match error.downcast::<SystemException>() {
+        Ok(exception) => *exception,
+        Err(error) => unknown_bare().with_source(error),
+    }
+}
+
+#[cold]
+fn unknown(text: String) -> SystemException {
+    unknown_bare().because(text)
+}
+
+fn unknown_bare() -> SystemException {
+    SystemException::new(SystemExceptionKind::Unknown, MinorCode::NONE, CompletionStatus::Maybe)
+}
+
+/// What failed in a source of octets that a servant gave.
+#[cold]
+fn broken(error: SourceError) -> SystemException {
+    match error {
+        SourceError::Failed(error) => raised(error),
+        other => unknown(other.to_string()),
+    }
+}
+
+/// What encodes a `@stream` result bit by bit.
+pub(crate) trait Produce: Send {
+    /// Encodes what stands before the elements.
+    fn begin(&self, e: &mut Encoder) -> Result<(), SystemException>;
+
+    /// Encodes elements until the encoder is at that position: `false`; or until there are no more.
+    fn poll_put(
+        &mut self,
+        cx: &mut Context<'_>,
+        e: &mut Encoder,
+        until: usize,
+    ) -> Poll<Result<bool, SystemException>>;
+}
+
+impl<T: CdrEncode + Send + 'static> Produce for ItemSource<T> {
+    fn begin(&self, e: &mut Encoder) -> Result<(), SystemException> {
+        let len = usize::try_from(self.len).unwrap_or(usize::MAX);
+        e.put_len(len).map_err(|error| error.system(CompletionStatus::Yes))
+    }
+
+    fn poll_put(
+        &mut self,
+        cx: &mut Context<'_>,
+        e: &mut Encoder,
+        until: usize,
+    ) -> Poll<Result<bool, SystemException>> {
+        for _ in 0..BURST {
+            if e.position() >= until {
+                return Poll::Ready(Ok(false));
+            }
+            match ready!(self.poll_item(cx)?) {
+                Some(item) => item.encode(e).map_err(|error| error.system(CompletionStatus::Yes))?,
+                None => return Poll::Ready(Ok(true)),
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl Produce for Payload {
+    fn begin(&self, e: &mut Encoder) -> Result<(), SystemException> {
+        let len = usize::try_from(self.len()).unwrap_or(usize::MAX);
+        self.unit().encode_start(len, e).map_err(|error| error.system(CompletionStatus::Yes))
+    }
+
+    fn poll_put(
+        &mut self,
+        cx: &mut Context<'_>,
+        e: &mut Encoder,
+        until: usize,
+    ) -> Poll<Result<bool, SystemException>> {
+        for _ in 0..BURST {
+            if e.position() >= until {
+                return Poll::Ready(Ok(false));
+            }
+            match ready!(self.poll_chunk(cx)) {
+                Some(Ok(chunk)) => e.put_shared(chunk),
+                Some(Err(error)) => return Poll::Ready(Err(broken(error))),
+                None => return Poll::Ready(Ok(true)),
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+/// A `@stream` result on its way to the reply.
+pub struct LastResult(pub(crate) Produced);
+
+/// What is behind a `@stream` result.
+pub(crate) enum Produced {
+    /// All of it is there.
+    Octets(Bytes, Unit),
+    /// It is made while it leaves.
+    Source(Box<dyn Produce>),
+}
+
+impl LastResult {
+    fn of(octets: ByteSource, unit: Unit) -> Self {
+        Self(match octets.given() {
+            Given::Octets(octets) => Produced::Octets(octets, unit),
+            Given::Payload(mut payload) => {
+                payload.keep_nothing();
+                Produced::Source(Box::new(payload.of(unit)))
+            }
+        })
+    }
+}
+
+impl From<ByteSource> for LastResult {
+    fn from(octets: ByteSource) -> Self {
+        Self::of(octets, Unit::OCTET)
+    }
+}
+
+impl<T: Element> From<SeqSource<T>> for LastResult {
+    fn from(source: SeqSource<T>) -> Self {
+        Self::of(source.into(), Unit::of::<T>())
+    }
+}
+
+impl<T: CdrEncode + Send + 'static> From<ItemSource<T>> for LastResult {
+    fn from(source: ItemSource<T>) -> Self {
+        Self(Produced::Source(Box::new(source)))
+    }
+}
+
+impl fmt::Debug for LastResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LastResult").finish_non_exhaustive()
+    }
+}
+
+/// A `@stream` result that a caller in this process takes whole.
+pub trait Collect: Send {
+    /// What the caller gets.
+    type Whole;
+
+    /// Takes all of it.
+    ///
+    /// # Errors
+    /// What the source raised.
+    fn collect_all(self) -> impl Future<Output = Result<Self::Whole, SystemException>> + Send;
+}
+
+/// What a servant gives, as a caller in this process gets it.
+///
+/// # Errors
+/// What the servant or its source raised.
+pub async fn collected<W, S, E, F>(served: F) -> Result<W, E>
+where
+    F: Future<Output = Result<S, E>> + Send,
+    S: Collect,
+    W: From<S::Whole>,
+    E: From<SystemException>,
+{
+    Ok(served.await?.collect_all().await?.into())
+}
+
+impl Collect for ByteSource {
+    type Whole = Bytes;
+
+    async fn collect_all(self) -> Result<Bytes, SystemException> {
+        let mut payload = match self.given() {
+            Given::Octets(octets) => return Ok(octets),
+            Given::Payload(payload) => payload,
+        };
+        payload.keep_nothing();
+        let mut octets = Vec::new();
+        while let Some(chunk) = poll_fn(|cx| payload.poll_chunk(cx)).await {
+            octets.extend_from_slice(&chunk.map_err(broken)?);
+        }
+        Ok(octets.into())
+    }
+}
+
+impl<T: Element> Collect for SeqSource<T> {
+    type Whole = Seq<T>;
+
+    async fn collect_all(self) -> Result<Seq<T>, SystemException> {
+        let octets = ByteSource::from(self).collect_all().await?;
+        crate::serve::elements(octets, giop_codec::ByteOrder::NATIVE)
+    }
+}
+
+impl<T: Send + 'static> Collect for ItemSource<T> {
+    type Whole = Vec<T>;
+
+    async fn collect_all(mut self) -> Result<Vec<T>, SystemException> {
+        let mut items = Vec::new();
+        while let Some(item) = poll_fn(|cx| self.poll_item(cx)).await {
+            items.push(item?);
+        }
+        Ok(items)
+    }
+}

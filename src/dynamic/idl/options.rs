@@ -1,0 +1,154 @@
+//! How IDL is read, and what is said where it is wrong.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use idl_compiler::model::{DefId, Model};
+use idl_compiler::{Compiler, Diagnostics, Disk, Severity, Source};
+use orb_runtime::types::CreateError;
+
+use super::Idl;
+
+/// How IDL is read: see [`Idl::options`].
+///
+/// ```no_run
+/// use zorb::dynamic::{Idl, IdlError};
+///
+/// let idl = Idl::options().include("idl").define("FAST").files(["bank.idl", "audit.idl"])?;
+/// # Ok::<(), IdlError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "nothing is read before `text` or `files` is called"]
+pub struct IdlOptions {
+    folders: Vec<PathBuf>,
+    /// And whether it is defined, or taken away.
+    defines: Vec<(String, bool)>,
+    strict_names: bool,
+}
+
+impl IdlOptions {
+    /// Adds a folder in which `#include` looks, after those added before.
+    pub fn include(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folders.push(folder.into());
+        self
+    }
+
+    /// Defines a macro, as `-D` does: `NAME` (which is 1), `NAME=VALUE` or `NAME(PARAMETERS)=VALUE`.
+    pub fn define(mut self, define: impl Into<String>) -> Self {
+        self.defines.push((define.into(), true));
+        self
+    }
+
+    /// Takes a macro away that was defined before, as `-U` does.
+    pub fn undefine(mut self, name: impl Into<String>) -> Self {
+        self.defines.push((name.into(), false));
+        self
+    }
+
+    /// Makes names that only the letter of the standard forbids errors; by default they are warnings.
+    pub fn strict_names(mut self, strict: bool) -> Self {
+        self.strict_names = strict;
+        self
+    }
+
+    /// Reads a text, which messages call `name`. It can include files only if [`include`](IdlOptions::include) said where
+    /// they are; then those of the current folder too.
+    ///
+    /// # Errors
+    /// All that is wrong with the text, each with its place.
+    pub fn text(&self, name: &str, text: &str) -> Result<Idl, IdlError> {
+        let compiler = self.compiler();
+        let compiler = if self.folders.is_empty() { compiler } else { compiler.files(Disk::default()) };
+        Idl::of_model(&compiler.compile(Source::text(name, text))?)
+    }
+
+    /// Reads files, one after the other, as one text: what one defines, macros as well, the next can use. Blocks while the
+    /// files are read.
+    ///
+    /// # Errors
+    /// All that is wrong with the files, each with its place, also those that can not be read.
+    pub fn files<P: AsRef<Path>>(&self, paths: impl IntoIterator<Item = P>) -> Result<Idl, IdlError> {
+        let paths = paths.into_iter().map(|path| path.as_ref().to_owned());
+        Idl::of_model(&self.compiler().files(Disk::default()).compile_files(paths)?)
+    }
+
+    fn compiler(&self) -> Compiler {
+        let mut compiler = Compiler::default().strict_names(self.strict_names);
+        for folder in &self.folders {
+            compiler = compiler.include(folder);
+        }
+        for (define, defined) in &self.defines {
+            compiler = match defined {
+                true => compiler.define(define),
+                false => compiler.undefine(define),
+            };
+        }
+        compiler
+    }
+}
+
+/// Why IDL was not taken. `Display` is for people: each finding with the lines of the text that it is about.
+#[derive(Clone, PartialEq, Eq)]
+pub struct IdlError {
+    text: Box<str>,
+    findings: Box<[IdlFinding]>,
+}
+
+/// One thing that is wrong with IDL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct IdlFinding {
+    /// What is wrong, in one line.
+    pub message: Box<str>,
+    /// The file; empty if it is about none.
+    pub file: Box<str>,
+    /// The line, from 1; 0 if it is about none.
+    pub line: usize,
+    /// The column in characters, from 1; 0 if it is about no line.
+    pub column: usize,
+}
+
+impl IdlError {
+    /// What is wrong, in the order of the places.
+    pub fn findings(&self) -> &[IdlFinding] {
+        &self.findings
+    }
+
+    /// A definition that IDL takes and of which there is no type code.
+    pub(super) fn of_type(model: &Model, id: DefId, error: CreateError) -> IdlError {
+        let place = model.sources().position(model.def(id).span);
+        let message = format!("{} has no type code: {error}", model.scoped_name(id));
+        let text = format!("{}:{}:{}: {message}", place.file, place.line, place.column);
+        let (file, line, column) = (place.file.into(), place.line, place.column);
+        let finding = IdlFinding { message: message.into(), file, line, column };
+        IdlError { text: text.into(), findings: [finding].into() }
+    }
+}
+
+impl From<Diagnostics> for IdlError {
+    fn from(found: Diagnostics) -> IdlError {
+        let errors = found.without_warnings();
+        let finding = |one: &idl_compiler::Diagnostic| {
+            let place = one.span().map(|span| errors.sources().position(span));
+            let (line, column) = place.as_ref().map_or((0, 0), |place| (place.line, place.column));
+            let file = place.map_or_else(Box::default, |place| place.file.into());
+            IdlFinding { message: (&*one.message).into(), file, line, column }
+        };
+        let findings = errors.iter().filter(|one| one.severity == Severity::Error).map(finding).collect();
+        IdlError { text: errors.to_string().into(), findings }
+    }
+}
+
+impl fmt::Display for IdlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for IdlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "IdlError:\n{self}")
+    }
+}
+
+impl std::error::Error for IdlError {}

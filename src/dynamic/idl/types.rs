@@ -1,0 +1,258 @@
+//! From the types of a model to type codes, by the rules by which generated code describes its types.
+
+use std::collections::HashMap;
+
+use idl_compiler::model::{
+    Case, ConstValue, DefId, DefKind, Flavour, Member, Model, Primitive, Type, TypeId,
+    ValueModifier as Modifier, Visibility as Seen,
+};
+use orb_runtime::private::TypeDesc;
+use orb_runtime::types::{
+    CreateError, TcKind, TypeCode, TypeRef, TypeSet, UnionLabel, ValueModifier, Visibility,
+};
+
+/// The types of a model, each made when it is needed first.
+pub(super) struct Types<'m> {
+    model: &'m Model,
+    set: TypeSet,
+    named: HashMap<DefId, TypeRef>,
+    /// Named, and not defined yet.
+    waiting: Vec<DefId>,
+    codes: HashMap<TypeRef, TypeCode>,
+}
+
+impl<'m> Types<'m> {
+    pub(super) fn new(model: &'m Model) -> Types<'m> {
+        let (named, waiting, codes) = (HashMap::new(), Vec::new(), HashMap::new());
+        Types { model, set: TypeSet::new(), named, waiting, codes }
+    }
+
+    /// The type code of a type or exception; `None` for what is no type.
+    pub(super) fn of_definition(&mut self, id: DefId) -> Result<Option<TypeCode>, CreateError> {
+        match self.model.def(id).kind {
+            DefKind::Module(_) | DefKind::Operation(_) | DefKind::Attribute(_) | DefKind::Const(_) => {
+                Ok(None)
+            }
+            _ => {
+                let at = self.named(id);
+                self.code(at).map(Some)
+            }
+        }
+    }
+
+    /// The type code of a type where it is used.
+    pub(super) fn of_type(&mut self, ty: TypeId) -> Result<TypeCode, CreateError> {
+        let at = self.used(ty)?;
+        self.code(at)
+    }
+
+    fn code(&mut self, at: TypeRef) -> Result<TypeCode, CreateError> {
+        while let Some(id) = self.waiting.pop() {
+            self.define(id)?;
+        }
+        if let Some(code) = self.codes.get(&at) {
+            return Ok(code.clone());
+        }
+        let code = self.set.type_code(at)?;
+        self.codes.insert(at, code.clone());
+        Ok(code)
+    }
+
+    /// Types that have no name are made for each use: type codes spell them out each time, as those of generated code do.
+    fn used(&mut self, ty: TypeId) -> Result<TypeRef, CreateError> {
+        Ok(match self.model.ty(ty) {
+            Type::Primitive(primitive) => self.set.add(&basic(*primitive)),
+            Type::String(bound) => self.set.add(&TypeCode::string(bound.unwrap_or(0))),
+            Type::WString(bound) => self.set.add(&TypeCode::wstring(bound.unwrap_or(0))),
+            Type::Fixed { digits, scale } => {
+                self.set.add(&TypeCode::create_fixed((*digits).into(), (*scale).into())?)
+            }
+            Type::Any => self.set.add(&TypeCode::ANY),
+            Type::TypeCode => self.set.add(&TypeCode::TYPE_CODE),
+            Type::Object => self.set.add(&TypeCode::of_desc(TypeDesc::OBJECT)),
+            Type::ValueBase => self.set.add(&TypeCode::of_desc(TypeDesc::VALUE_BASE)),
+            Type::Sequence { element, bound } => {
+                let element = self.used(*element)?;
+                self.set.sequence(element, bound.unwrap_or(0))?
+            }
+            Type::Array { element, dims } => {
+                let mut element = self.used(*element)?;
+                for length in dims.iter().rev() {
+                    element = self.set.array(element, *length)?;
+                }
+                element
+            }
+            Type::Map { key, value, bound } => {
+                let (key, value, entry) = (self.used(*key)?, self.used(*value)?, self.set.declare());
+                self.set.define_struct(entry, "", "", &[("key", key), ("value", value)])?;
+                self.set.sequence(entry, bound.unwrap_or(0))?
+            }
+            Type::Named(id) if matches!(self.model.def(*id).kind, DefKind::Native) => {
+                let at = self.set.declare();
+                self.define_as(*id, at)?;
+                at
+            }
+            Type::Named(id) => self.named(*id),
+        })
+    }
+
+    fn named(&mut self, id: DefId) -> TypeRef {
+        if let Some(at) = self.named.get(&id) {
+            return *at;
+        }
+        let at = self.set.declare();
+        self.named.insert(id, at);
+        self.waiting.push(id);
+        at
+    }
+
+    /// Defines a type that was named, and what it needs whole, before it.
+    fn define(&mut self, id: DefId) -> Result<(), CreateError> {
+        let mut needed = vec![id];
+        while let Some(next) = needed.last().and_then(|last| self.needs(*last)) {
+            needed.push(next);
+        }
+        while let Some(id) = needed.pop() {
+            let at = self.named(id);
+            if !self.set.is_defined(at) {
+                self.define_as(id, at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a value type has for base, a union for discriminator, and an alias stands for, if that has a name.
+    fn needs(&self, id: DefId) -> Option<DefId> {
+        let ty = match &self.model.def(id).kind {
+            DefKind::Value(_) => return self.model.concrete_base(id),
+            DefKind::Union(union) => union.discriminator,
+            DefKind::Typedef(alias) => alias.ty,
+            _ => return None,
+        };
+        match self.model.ty(ty) {
+            Type::Named(id) if !matches!(self.model.def(*id).kind, DefKind::Native) => Some(*id),
+            _ => None,
+        }
+    }
+
+    fn define_as(&mut self, id: DefId, at: TypeRef) -> Result<(), CreateError> {
+        let model = self.model;
+        let def = model.def(id);
+        let (repository_id, name) = (&*def.repository_id, &*def.name);
+        match &def.kind {
+            DefKind::Struct(_) => {
+                let members = self.members(&model.all_struct_members(id))?;
+                self.set.define_struct(at, repository_id, name, &members)
+            }
+            DefKind::Exception(_) => {
+                let members = self.members(&model.all_struct_members(id))?;
+                self.set.define_exception(at, repository_id, name, &members)
+            }
+            DefKind::Enum(body) => {
+                let names: Vec<&str> = body.enumerators.iter().map(|one| &*one.name).collect();
+                self.set.define_enum(at, repository_id, name, &names)
+            }
+            DefKind::Union(body) => {
+                let discriminator = self.used(body.discriminator)?;
+                let mut members = Vec::new();
+                for case in &body.cases {
+                    let member = self.used(case.member.ty)?;
+                    members.extend(labels(case).map(|label| (label, &*case.member.name, member)));
+                }
+                self.set.define_union(at, repository_id, name, discriminator, &members)
+            }
+            DefKind::Typedef(alias) => {
+                let original = self.used(alias.ty)?;
+                self.set.define_alias(at, repository_id, name, original)
+            }
+            DefKind::Bitset(_) | DefKind::Bitmask(_) => {
+                let integer = self.set.add(&basic(model.bits(id)));
+                self.set.define_alias(at, repository_id, name, integer)
+            }
+            DefKind::ValueBox(body) => {
+                let content = self.used(body.ty)?;
+                self.set.define_value_box(at, repository_id, name, content)
+            }
+            DefKind::Value(body) => {
+                let base = model.concrete_base(id).map(|base| self.named(base));
+                let mut members = Vec::new();
+                for state in &body.state {
+                    let seen = match state.visibility {
+                        Seen::Public => Visibility::Public,
+                        Seen::Private => Visibility::Private,
+                    };
+                    members.push((&*state.member.name, self.used(state.member.ty)?, seen));
+                }
+                let kind = if body.is_event { TcKind::Event } else { TcKind::Value };
+                let modifier = match body.modifier {
+                    Modifier::Abstract => ValueModifier::Abstract,
+                    Modifier::Custom => ValueModifier::Custom,
+                    Modifier::Plain if body.truncatable => ValueModifier::Truncatable,
+                    Modifier::Plain => ValueModifier::None,
+                };
+                self.set.define_value(at, kind, repository_id, name, modifier, base, &members)
+            }
+            DefKind::Interface(body) => {
+                self.set.define_opaque(at, interface_kind(body.flavour), repository_id, name)
+            }
+            DefKind::Native => self.set.define_opaque(at, TcKind::Native, repository_id, name),
+            // They are no types.
+            DefKind::Module(_) | DefKind::Operation(_) | DefKind::Attribute(_) | DefKind::Const(_) => {
+                Err(CreateError::ContentType)
+            }
+        }
+    }
+
+    fn members<'a>(&mut self, members: &[&'a Member]) -> Result<Vec<(&'a str, TypeRef)>, CreateError> {
+        let mut found = Vec::with_capacity(members.len());
+        for member in members {
+            let mut kind = self.used(member.ty)?;
+            if member.annotations.is_optional() {
+                kind = self.set.sequence(kind, 1)?;
+            }
+            found.push((&*member.name, kind));
+        }
+        Ok(found)
+    }
+}
+
+pub(super) fn interface_kind(flavour: Flavour) -> TcKind {
+    match flavour {
+        Flavour::Plain => TcKind::ObjRef,
+        Flavour::Abstract => TcKind::AbstractInterface,
+        Flavour::Local => TcKind::LocalInterface,
+    }
+}
+
+fn basic(primitive: Primitive) -> TypeCode {
+    match primitive {
+        Primitive::Boolean => TypeCode::BOOLEAN,
+        Primitive::Octet | Primitive::Int8 | Primitive::UInt8 => TypeCode::OCTET,
+        Primitive::Char => TypeCode::CHAR,
+        Primitive::WChar => TypeCode::WCHAR,
+        Primitive::Short => TypeCode::SHORT,
+        Primitive::UShort => TypeCode::USHORT,
+        Primitive::Long => TypeCode::LONG,
+        Primitive::ULong => TypeCode::ULONG,
+        Primitive::LongLong => TypeCode::LONGLONG,
+        Primitive::ULongLong => TypeCode::ULONGLONG,
+        Primitive::Float => TypeCode::FLOAT,
+        Primitive::Double => TypeCode::DOUBLE,
+        Primitive::LongDouble => TypeCode::LONGDOUBLE,
+    }
+}
+
+/// The labels of a member, its default last.
+fn labels(case: &Case) -> impl Iterator<Item = UnionLabel> {
+    let bits = |value: &ConstValue| match value {
+        ConstValue::Integer(value) => *value as i64,
+        ConstValue::Bool(value) => i64::from(*value),
+        ConstValue::Char(octet) => i64::from(*octet),
+        ConstValue::WChar(unit) => i64::from(*unit),
+        ConstValue::Enum { ordinal, .. } => i64::from(*ordinal),
+        // No discriminators.
+        _ => 0,
+    };
+    let default = case.is_default.then_some(UnionLabel::Default);
+    case.labels.iter().map(move |label| UnionLabel::Case(bits(&label.value))).chain(default)
+}

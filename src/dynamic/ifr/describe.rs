@@ -1,0 +1,220 @@
+//! What foreign repositories say of their definitions.
+
+use std::sync::Arc;
+
+use orb_runtime::dynamic::{AttributeInfo, Dynamic, OperationInfo, Request, Value};
+use orb_runtime::types::{Any, TcKind, TypeCode, Visibility};
+use orb_runtime::{ObjectRef, Reference, SystemException};
+
+use super::super::{InitializerInfo, ValueInfo};
+use super::fetch::{
+    FetchError, as_code, as_text, attribute, exceptions, extended_or_plain, list, members, operation,
+};
+use super::kind::{ALL, Kind};
+use super::{own_interface, own_type};
+
+/// What a repository says of one definition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DescribedDefinition {
+    /// Repository id.
+    pub id: Box<str>,
+    /// Its name, without that of its scope.
+    pub name: Box<str>,
+    /// The repository id of its scope; empty at file level.
+    pub defined_in: Box<str>,
+    /// Its version.
+    pub version: Box<str>,
+    /// What only definitions of its kind have.
+    pub details: DefinitionDetails,
+}
+
+/// What a definition is, and has.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum DefinitionDetails {
+    /// `module`.
+    Module,
+    /// `interface`: its kind, and the ids of what it is derived from. [`look_up_interface`](super::super::look_up_interface) tells the rest.
+    Interface(TcKind, Vec<Box<str>>),
+    /// An operation of an interface or value type.
+    Operation(OperationInfo),
+    /// An attribute of an interface or value type. What it raises is said with its interface or value type alone.
+    Attribute(AttributeInfo),
+    /// `const`.
+    Constant(Dynamic),
+    /// `exception`.
+    Exception(TypeCode),
+    /// `struct`, `union`, `enum`, `typedef`, `native`, or a value type around another type: see [`TypeCode::kind`].
+    Type(TypeCode),
+    /// `valuetype`. [`look_up_value`] tells the rest.
+    Value {
+        /// The id of its base that has state; empty if there is none.
+        base: Box<str>,
+        /// The ids of its abstract bases.
+        abstract_bases: Vec<Box<str>>,
+        /// The ids of the interfaces that it supports.
+        supports: Vec<Box<str>>,
+    },
+    /// A member of a value type's state.
+    ValueMember(TypeCode, Visibility),
+}
+
+/// The definition of that repository id in a repository; `None` if it has none. It may be [described](describe_definition), and what stands in it
+/// [too](describe_contents).
+///
+/// # Errors
+/// [`FetchError`].
+///
+/// # Cancel safety
+/// Nothing is lost.
+#[doc(alias = "lookup_id")]
+pub async fn look_up(
+    repository: &impl Reference,
+    repository_id: &str,
+) -> Result<Option<ObjectRef>, FetchError> {
+    let asked = Request::new(repository, "lookup_id").input("search_id", repository_id)?;
+    Ok(asked.returns(TypeCode::OBJECT).invoke().await?.get()?)
+}
+
+/// What a definition says of itself (`Contained::describe`).
+///
+/// # Errors
+/// [`FetchError`].
+///
+/// # Cancel safety
+/// Nothing is lost.
+#[doc(alias = "describe")]
+pub async fn describe_definition(definition: &impl Reference) -> Result<DescribedDefinition, FetchError> {
+    let asked = Request::of(definition, &*own_interface("Contained")?, "describe")?;
+    let [kind, value] = members(asked.invoke().await?.result.to_dynamic()?.value);
+    described(&kind, value)
+}
+
+/// What the definitions say of themselves that stand in a module, interface or other scope, or in a repository itself, in its order; no more than
+/// `most` of them. Inherited ones are not among them.
+///
+/// # Errors
+/// [`FetchError`].
+///
+/// # Cancel safety
+/// Nothing is lost.
+#[doc(alias = "contents")]
+pub async fn describe_contents(
+    scope: &impl Reference,
+    most: u32,
+) -> Result<Vec<DescribedDefinition>, FetchError> {
+    let mut asked = Request::of(scope, &*own_interface("Container")?, "describe_contents")?
+        .with("exclude_inherited", true)?
+        .with("max_returned_objs", i32::try_from(most).unwrap_or(i32::MAX))?;
+    let (code, value) = (own_type("DefinitionKind")?, Value::Enum(ALL));
+    let all = Any::from_dynamic(&Dynamic { code, value, graph: Default::default() });
+    asked.set("limit_type", all.map_err(SystemException::from)?)?;
+    let described = |one| {
+        let [_, kind, value] = members(one);
+        described(&kind, value)
+    };
+    let answer = asked.invoke().await?.result.to_dynamic()?;
+    list(answer.value).into_iter().take(most as usize).map(described).collect()
+}
+
+/// The value type of that repository id in a repository. Operations and attributes of its bases and of the interfaces that it supports are its own
+/// there.
+///
+/// # Errors
+/// [`FetchError`].
+///
+/// # Cancel safety
+/// Nothing is lost.
+pub async fn look_up_value(
+    repository: &impl Reference,
+    repository_id: &str,
+) -> Result<Arc<ValueInfo>, FetchError> {
+    let unknown = || FetchError::Unknown(repository_id.into());
+    let definition = look_up(repository, repository_id).await?.ok_or_else(unknown)?;
+    let asked = [("ExtValueDef", "describe_ext_value"), ("ValueDef", "describe_value")];
+    let (answer, extended) = extended_or_plain(&definition, asked).await?;
+    let [name, id, _, _, _, _, operations, attributes, _, initializers, supports, bases, _, _, code] =
+        members(answer.result.to_dynamic()?.value);
+    let attribute = |one| attribute(one, extended);
+    Ok(Arc::new(ValueInfo {
+        id: as_text(id),
+        name: as_text(name),
+        code: as_code(code),
+        abstract_bases: texts(bases),
+        supports: texts(supports),
+        operations: list(operations).into_iter().map(operation).map(Arc::new).collect(),
+        attributes: list(attributes).into_iter().map(attribute).collect(),
+        initializers: list(initializers).into_iter().map(|one| initializer(one, extended)).collect(),
+    }))
+}
+
+fn initializer(value: Value, extended: bool) -> InitializerInfo {
+    let (params, raises, name) = match extended {
+        true => members(value).into(),
+        false => {
+            let [params, name] = members(value);
+            (params, Value::Void, name)
+        }
+    };
+    let param = |param| {
+        let [name, code, _] = members(param);
+        (as_text(name), as_code(code))
+    };
+    InitializerInfo {
+        name: as_text(name),
+        params: list(params).into_iter().map(param).collect(),
+        raises: exceptions(raises),
+    }
+}
+
+fn texts(value: Value) -> Vec<Box<str>> {
+    list(value).into_iter().map(as_text).collect()
+}
+
+/// The description of a definition of that kind, which is in an any.
+fn described(kind: &Value, value: Value) -> Result<DescribedDefinition, FetchError> {
+    let kind = match kind {
+        Value::Enum(number) => Kind::EACH.into_iter().find(|kind| *kind as u32 == *number),
+        _ => None,
+    };
+    let name = kind.map_or("", Kind::described_by);
+    let foreign = || FetchError::Foreign(name.into());
+    let (Some(kind), Value::Any(any)) = (kind, value) else { return Err(foreign()) };
+    if name.is_empty() || !any.type_code().equivalent(&own_type(name)?) {
+        return Err(foreign());
+    }
+    let value = any.to_dynamic()?.value;
+    let Value::Struct(parts) = &value else { return Err(foreign()) };
+    let part = |at: usize| parts.get(at).cloned().unwrap_or(Value::Void);
+    // Those of value types have two flags before the scope.
+    let scope = if kind == Kind::Value { 4 } else { 2 };
+    let (name, id) = (as_text(part(0)), as_text(part(1)));
+    let (defined_in, version) = (as_text(part(scope)), as_text(part(scope + 1)));
+    let details = match kind {
+        Kind::Module => DefinitionDetails::Module,
+        Kind::Interface => DefinitionDetails::Interface(TcKind::ObjRef, texts(part(4))),
+        Kind::AbstractInterface => DefinitionDetails::Interface(TcKind::AbstractInterface, texts(part(4))),
+        Kind::LocalInterface => DefinitionDetails::Interface(TcKind::LocalInterface, texts(part(4))),
+        Kind::Operation => DefinitionDetails::Operation(operation(value)),
+        Kind::Attribute => DefinitionDetails::Attribute(attribute(value, false)),
+        Kind::Constant => {
+            let Value::Any(constant) = part(5) else { return Err(foreign()) };
+            DefinitionDetails::Constant(constant.to_dynamic()?)
+        }
+        Kind::Exception => DefinitionDetails::Exception(as_code(part(4))),
+        Kind::Value => DefinitionDetails::Value {
+            base: as_text(part(9)),
+            abstract_bases: texts(part(7)),
+            supports: texts(part(6)),
+        },
+        Kind::ValueMember => {
+            let access = match part(6) {
+                Value::Short(0) => Visibility::Private,
+                _ => Visibility::Public,
+            };
+            DefinitionDetails::ValueMember(as_code(part(4)), access)
+        }
+        _ => DefinitionDetails::Type(as_code(part(4))),
+    };
+    Ok(DescribedDefinition { id, name, defined_in, version, details })
+}

@@ -1,0 +1,179 @@
+//! What foreign repositories say of an interface.
+
+use std::sync::Arc;
+
+use orb_runtime::dynamic::{
+    Answered, AttributeInfo, DynError, DynamicException, Interface, Mode, OperationInfo, ParamInfo, Request,
+    Value,
+};
+use orb_runtime::types::{TcKind, TypeCode};
+use orb_runtime::{ObjectRef, Reference, SystemException, SystemExceptionKind};
+
+use super::describe::look_up;
+use super::own_interface;
+
+/// Why an interface was not fetched.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FetchError {
+    /// The call to the object or its repository failed; INTF_REPOS: the object's server has no repository.
+    #[error(transparent)]
+    Call(#[from] DynamicException),
+    /// The call was not made.
+    #[error(transparent)]
+    System(#[from] SystemException),
+    /// The repository knows nothing of it.
+    #[error("the interface repository has no `{0}`")]
+    Unknown(Box<str>),
+    /// What the repository says is no description of an interface.
+    #[error("the interface repository's description makes no sense")]
+    Description(#[from] DynError),
+    /// The repository describes something by another type than this.
+    #[error("the interface repository's description is no `CORBA::{0}`")]
+    Foreign(Box<str>),
+}
+
+/// The interface of an object, as its server's Interface Repository has it (`get_interface`, then `describe_interface`). Operations and
+/// attributes of bases are its own there.
+///
+/// # Errors
+/// [`FetchError`].
+///
+/// # Cancel safety
+/// Nothing is lost.
+#[doc(alias = "get_interface")]
+pub async fn interface_of(object: &impl Reference) -> Result<Arc<Interface>, FetchError> {
+    let asked = Request::new(object, "_interface").returns(TypeCode::OBJECT).invoke().await?;
+    let definition: Option<ObjectRef> = asked.get()?;
+    let unknown = || FetchError::Unknown(object.as_object().ior().type_id.as_str().into());
+    describe(&definition.ok_or_else(unknown)?).await
+}
+
+/// The interface of that repository id in a repository.
+///
+/// # Errors
+/// [`FetchError`].
+///
+/// # Cancel safety
+/// Nothing is lost.
+#[doc(alias = "lookup_id")]
+pub async fn look_up_interface(
+    repository: &impl Reference,
+    repository_id: &str,
+) -> Result<Arc<Interface>, FetchError> {
+    let found = look_up(repository, repository_id).await?;
+    describe(&found.ok_or_else(|| FetchError::Unknown(repository_id.into()))?).await
+}
+
+/// What a definition says of its interface, with what attributes raise if it knows that.
+async fn describe(definition: &ObjectRef) -> Result<Arc<Interface>, FetchError> {
+    let asked =
+        [("InterfaceAttrExtension", "describe_ext_interface"), ("InterfaceDef", "describe_interface")];
+    let (answer, extended) = extended_or_plain(definition, asked).await?;
+    let described = answer.result.to_dynamic()?;
+    let text = |path: &str| -> Result<Box<str>, FetchError> { Ok(as_text(described.at(path)?.1)) };
+    let (id, name) = (text("id")?, text("name")?);
+    let operations = list(described.at("operations")?.1).into_iter().map(operation).collect();
+    let attributes =
+        list(described.at("attributes")?.1).into_iter().map(|one| attribute(one, extended)).collect();
+    let bases = list(described.at("base_interfaces")?.1).into_iter().map(as_text);
+    let base = |id: Box<str>| {
+        let name = id.rsplit(['/', ':']).nth(1).unwrap_or_default();
+        Arc::new(Interface::new((TcKind::ObjRef, &id, name), Vec::new(), Vec::new(), Vec::new()))
+    };
+    let kind = as_code(described.at("type")?.1).kind();
+    Ok(Arc::new(Interface::new((kind, &id, &name), bases.map(base).collect(), operations, attributes)))
+}
+
+/// What a definition answers to the first of two questions, or, if it does not know that, to the other; whether it was the first.
+pub(super) async fn extended_or_plain(
+    definition: &ObjectRef,
+    [extended, plain]: [(&str, &str); 2],
+) -> Result<(Answered, bool), FetchError> {
+    let ask = |(interface, operation): (&str, &str)| -> Result<Request, SystemException> {
+        Request::of(definition, &*own_interface(interface)?, operation)
+    };
+    match ask(extended)?.invoke().await {
+        Ok(answer) => Ok((answer, true)),
+        Err(DynamicException::System(error))
+            if matches!(error.kind, SystemExceptionKind::BadOperation | SystemExceptionKind::NoImplement) =>
+        {
+            Ok((ask(plain)?.invoke().await?, false))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(super) fn list(value: Value) -> Vec<Value> {
+    match value {
+        Value::Items(items) => items.into_values(),
+        _ => Vec::new(),
+    }
+}
+
+pub(super) fn members<const N: usize>(value: Value) -> [Value; N] {
+    let mut members = match value {
+        Value::Struct(members) => members.into_vec(),
+        _ => Vec::new(),
+    };
+    members.resize(N, Value::Void);
+    // There are so many.
+    members.try_into().unwrap_or_else(|_| std::array::from_fn(|_| Value::Void))
+}
+
+pub(super) fn as_text(value: Value) -> Box<str> {
+    match value {
+        Value::String(text) => text,
+        _ => Box::default(),
+    }
+}
+
+pub(super) fn as_code(value: Value) -> TypeCode {
+    match value {
+        Value::TypeCode(code) => *code,
+        _ => TypeCode::default(),
+    }
+}
+
+fn is_first(value: &Value) -> bool {
+    *value == Value::Enum(0)
+}
+
+/// The types of a sequence of ExceptionDescription.
+pub(super) fn exceptions(value: Value) -> Vec<TypeCode> {
+    list(value).into_iter().map(members::<5>).map(|[.., code]| as_code(code)).collect()
+}
+
+pub(super) fn operation(value: Value) -> OperationInfo {
+    let [name, id, _, _, result, mode, contexts, params, raises] = members(value);
+    let param = |value| {
+        let [name, code, _, mode] = members(value);
+        let mode = match mode {
+            Value::Enum(1) => Mode::Out,
+            Value::Enum(2) => Mode::InOut,
+            _ => Mode::In,
+        };
+        ParamInfo { name: as_text(name), mode, code: as_code(code) }
+    };
+    OperationInfo {
+        id: as_text(id),
+        name: as_text(name),
+        oneway: !is_first(&mode),
+        result: as_code(result),
+        params: list(params).into_iter().map(param).collect(),
+        raises: exceptions(raises),
+        contexts: list(contexts).into_iter().map(as_text).collect(),
+    }
+}
+
+pub(super) fn attribute(value: Value, extended: bool) -> AttributeInfo {
+    let [name, id, _, _, code, mode, get, set] = members(value);
+    AttributeInfo {
+        id: as_text(id),
+        name: as_text(name),
+        readonly: !is_first(&mode),
+        code: as_code(code),
+        get_raises: if extended { exceptions(get) } else { Vec::new() },
+        set_raises: if extended { exceptions(set) } else { Vec::new() },
+    }
+}

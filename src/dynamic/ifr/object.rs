@@ -1,0 +1,199 @@
+//! Which object of the repository a request is for, and references to such objects.
+
+use orb_runtime::poa::Poa;
+use orb_runtime::types::{TcKind, TypeCode};
+use orb_runtime::wire::Ior;
+use orb_runtime::{ObjectRef, SystemException, SystemExceptionKind};
+
+use super::kind::Kind;
+use super::store::{Def, Store};
+
+/// The POA that those of the kinds are below.
+pub(super) const POA: &str = "InterfaceRepository";
+
+/// The kinds of `CORBA::PrimitiveKind`, by their numbers; `pk_string`, `pk_objref`, `pk_wstring`, `pk_value_base` have no kind that is theirs alone.
+const PRIMITIVES: [TcKind; 22] = [
+    TcKind::Null,
+    TcKind::Void,
+    TcKind::Short,
+    TcKind::Long,
+    TcKind::UShort,
+    TcKind::ULong,
+    TcKind::Float,
+    TcKind::Double,
+    TcKind::Boolean,
+    TcKind::Char,
+    TcKind::Octet,
+    TcKind::Any,
+    TcKind::TypeCode,
+    TcKind::Principal,
+    TcKind::String,
+    TcKind::ObjRef,
+    TcKind::LongLong,
+    TcKind::ULongLong,
+    TcKind::LongDouble,
+    TcKind::WChar,
+    TcKind::WString,
+    TcKind::Value,
+];
+
+pub(super) const VALUE_BASE: &str = "IDL:omg.org/CORBA/ValueBase:1.0";
+
+/// An object of the repository.
+#[derive(Debug)]
+pub(super) enum Object<'s> {
+    Repository,
+    Def(usize, &'s Def),
+    /// By its number among the primitive kinds.
+    Primitive(u32),
+    /// A type without a name.
+    Type(Kind, TypeCode),
+}
+
+impl<'s> Object<'s> {
+    /// The object of that id.
+    pub(super) fn of_id(store: &'s Store, id: &[u8]) -> Option<Object<'s>> {
+        let id = std::str::from_utf8(id).ok()?;
+        match id.strip_prefix("d:") {
+            Some(id) => store.find_id(id).map(|(at, def)| Object::Def(at, def)),
+            None if id == "r:" => Some(Object::Repository),
+            None => Object::of_text(store, id, 0),
+        }
+    }
+
+    /// What has no name of its own: `p:3`, `s:8`, `w:8`, `f:5:2`, `q:BOUND:ELEMENT`, `a:LENGTH:ELEMENT`.
+    fn of_text(store: &'s Store, text: &str, depth: usize) -> Option<Object<'s>> {
+        /// Sequences and arrays in each other.
+        const DEEPEST: usize = 32;
+        let (form, rest) = text.split_once(':').filter(|_| depth < DEEPEST)?;
+        let element = || -> Option<(u32, TypeCode)> {
+            let (number, element) = rest.split_once(':')?;
+            let element = match element.strip_prefix("d:") {
+                Some(id) => store.find_id(id)?.1.type_code(),
+                None => Object::of_text(store, element, depth + 1)?.type_code(),
+            };
+            Some((number.parse().ok()?, element))
+        };
+        let code = match form {
+            "p" => {
+                let number =
+                    rest.parse().ok().filter(|number: &u32| (*number as usize) < PRIMITIVES.len())?;
+                return Some(Object::Primitive(number));
+            }
+            "s" => TypeCode::string(rest.parse().ok()?),
+            "w" => TypeCode::wstring(rest.parse().ok()?),
+            "f" => {
+                let (digits, scale) = rest.split_once(':')?;
+                TypeCode::create_fixed(digits.parse().ok()?, scale.parse().ok()?).ok()?
+            }
+            "q" => element().map(|(bound, element)| TypeCode::sequence(&element, bound))?,
+            "a" => element().map(|(length, element)| TypeCode::array(&element, length))?,
+            _ => return None,
+        };
+        Object::of_type(code)
+    }
+
+    /// The object of a type without a name.
+    pub(super) fn of_type(code: TypeCode) -> Option<Object<'s>> {
+        let kind = match code.kind() {
+            TcKind::String => Kind::String,
+            TcKind::WString => Kind::WString,
+            TcKind::Fixed => Kind::Fixed,
+            TcKind::Sequence => Kind::Sequence,
+            TcKind::Array => Kind::Array,
+            _ => return None,
+        };
+        Some(Object::Type(kind, code))
+    }
+
+    /// Its id; `None` for a type of elements that the repository has not.
+    fn id(&self, store: &Store) -> Option<String> {
+        Some(match self {
+            Object::Repository => "r:".to_owned(),
+            Object::Def(_, def) => format!("d:{}", def.id),
+            Object::Primitive(number) => format!("p:{number}"),
+            Object::Type(kind, code) => {
+                let length = code.length().unwrap_or(0);
+                let element = || {
+                    let element = code.content_type().ok()?;
+                    Object::of_code(store, &element)?.id(store)
+                };
+                match kind {
+                    Kind::String => format!("s:{length}"),
+                    Kind::WString => format!("w:{length}"),
+                    Kind::Fixed => {
+                        let (digits, scale) = (code.fixed_digits().ok()?, code.fixed_scale().ok()?);
+                        format!("f:{digits}:{scale}")
+                    }
+                    Kind::Sequence => format!("q:{length}:{}", element()?),
+                    _ => format!("a:{length}:{}", element()?),
+                }
+            }
+        })
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        match self {
+            Object::Repository => Kind::Repository,
+            Object::Def(_, def) => def.kind,
+            Object::Primitive(_) => Kind::Primitive,
+            Object::Type(kind, _) => *kind,
+        }
+    }
+
+    /// The object that is the type of that code; `None` for a named type that the repository has not.
+    pub(super) fn of_code(store: &'s Store, code: &TypeCode) -> Option<Object<'s>> {
+        let named = code.id().ok().filter(|id| !id.is_empty()).and_then(|id| store.find_id(id));
+        if let Some((at, def)) = named {
+            return Some(Object::Def(at, def));
+        }
+        let primitive = PRIMITIVES.iter().position(|kind| *kind == code.kind());
+        let whole = match code.kind() {
+            TcKind::String | TcKind::WString => code.length() == Ok(0),
+            TcKind::ObjRef => *code == TypeCode::OBJECT,
+            TcKind::Value => code.id() == Ok(VALUE_BASE),
+            _ => true,
+        };
+        match primitive {
+            Some(number) if whole => u32::try_from(number).ok().map(Object::Primitive),
+            _ => Object::of_type(code.clone()),
+        }
+    }
+
+    /// The type that it is.
+    pub(super) fn type_code(&self) -> TypeCode {
+        match self {
+            Object::Repository => TypeCode::VOID,
+            Object::Def(_, def) => def.type_code(),
+            Object::Type(_, code) => code.clone(),
+            Object::Primitive(number) => match PRIMITIVES.get(*number as usize) {
+                Some(TcKind::String) => TypeCode::string(0),
+                Some(TcKind::WString) => TypeCode::wstring(0),
+                Some(TcKind::Value) => {
+                    TypeCode::create_value(VALUE_BASE, "ValueBase", Default::default(), None, &[])
+                        .unwrap_or_default()
+                }
+                Some(TcKind::ObjRef) | None => TypeCode::OBJECT,
+                Some(kind) => TypeCode::basic(*kind).unwrap_or_default(),
+            },
+        }
+    }
+
+    /// A reference to it; nil for a type of elements that the repository has not.
+    ///
+    /// # Errors
+    /// OBJECT_NOT_EXIST: the repository is served no more.
+    pub(super) fn reference(&self, store: &Store, root: &Poa) -> Result<Ior, SystemException> {
+        let interface = self.kind().interface();
+        let Some(id) = self.id(store) else { return Ok(Ior::nil()) };
+        let object = root
+            .find(POA)
+            .and_then(|poa| poa.find(interface)?.create_reference_with_id::<ObjectRef>(id.as_str()))
+            .map_err(|_| {
+                let text = "the interface repository is served no more, or has no key for such a type";
+                super::refused(SystemExceptionKind::ObjectNotExist, text)
+            })?;
+        let type_id = format!("IDL:omg.org/CORBA/{interface}:1.0");
+        Ok(Ior { type_id, ..object.ior().clone() })
+    }
+}

@@ -1,0 +1,364 @@
+//! The definitions of a repository.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use orb_runtime::dynamic::{AttributeInfo, Dynamic, Interface, OperationInfo};
+use orb_runtime::types::{TcKind, TypeCode, Visibility};
+
+use super::super::{Definition, DefinitionKind, Idl, ValueInfo};
+use super::kind::Kind;
+
+/// A definition.
+#[derive(Debug)]
+pub(super) struct Def {
+    pub(super) kind: Kind,
+    pub(super) id: Box<str>,
+    pub(super) name: Box<str>,
+    /// With `::` before it.
+    pub(super) absolute_name: Box<str>,
+    pub(super) parent: Option<usize>,
+    pub(super) contents: Vec<usize>,
+    pub(super) about: About,
+}
+
+/// What only definitions of its kind have.
+#[derive(Debug)]
+pub(super) enum About {
+    Nothing,
+    Type(TypeCode),
+    Interface(Arc<Interface>),
+    Value(Arc<ValueInfo>),
+    Operation(Arc<OperationInfo>),
+    Attribute(Box<AttributeInfo>),
+    Constant(Box<Dynamic>),
+    ValueMember(TypeCode, Visibility),
+}
+
+/// All definitions, each behind what it stands in.
+#[derive(Debug, Default)]
+pub(super) struct Store {
+    defs: Vec<Def>,
+    roots: Vec<usize>,
+    by_id: HashMap<Box<str>, usize>,
+    by_name: HashMap<Box<str>, usize>,
+}
+
+impl Def {
+    /// Its type; that of references to it of an interface.
+    pub(super) fn type_code(&self) -> TypeCode {
+        match &self.about {
+            About::Type(code) | About::ValueMember(code, _) => code.clone(),
+            About::Value(value) => value.code.clone(),
+            About::Attribute(attribute) => attribute.code.clone(),
+            About::Constant(constant) => constant.code.clone(),
+            About::Operation(operation) => operation.result.clone(),
+            About::Interface(interface) => {
+                let create = match interface.kind() {
+                    TcKind::AbstractInterface => TypeCode::create_abstract_interface,
+                    TcKind::LocalInterface => TypeCode::create_local_interface,
+                    TcKind::Component => TypeCode::create_component,
+                    TcKind::Home => TypeCode::create_home,
+                    _ => TypeCode::create_interface,
+                };
+                create(interface.id(), interface.name()).unwrap_or(TypeCode::OBJECT)
+            }
+            About::Nothing => TypeCode::VOID,
+        }
+    }
+
+    /// The version that its repository id ends with.
+    pub(super) fn version(&self) -> &str {
+        match self.id.strip_prefix("IDL:").and_then(|path| path.rsplit_once(':')) {
+            Some((_, version)) => version,
+            None => "1.0",
+        }
+    }
+}
+
+impl Store {
+    pub(super) fn get(&self, at: usize) -> Option<&Def> {
+        self.defs.get(at)
+    }
+
+    pub(super) fn find_id(&self, id: &str) -> Option<(usize, &Def)> {
+        let at = *self.by_id.get(id)?;
+        Some((at, self.defs.get(at)?))
+    }
+
+    /// By a name from a scope: `::M::T` from the file, `T` or `M::T` from the scope, or from one around it. What a scope inherits is in it.
+    pub(super) fn find_name(&self, scope: Option<usize>, name: &str) -> Option<usize> {
+        if name.starts_with("::") {
+            return self.find_absolute(name);
+        }
+        let mut around = scope;
+        loop {
+            let scope = around.and_then(|at| self.defs.get(at));
+            let scope_name = scope.map_or("", |def| &*def.absolute_name);
+            let found = self.find_absolute(&format!("{scope_name}::{name}"));
+            match (found, scope) {
+                (None, Some(scope)) => around = scope.parent,
+                (found, _) => return found,
+            }
+        }
+    }
+
+    fn find_absolute(&self, name: &str) -> Option<usize> {
+        if let Some(found) = self.by_name.get(name) {
+            return Some(*found);
+        }
+        let (scope, last) = name.rsplit_once("::")?;
+        self.bases(*self.by_name.get(scope)?).into_iter().find_map(|base| {
+            let base = self.defs.get(base)?;
+            self.by_name.get(format!("{}::{last}", base.absolute_name).as_str()).copied()
+        })
+    }
+
+    /// What stands in a scope; `None` is the repository itself.
+    pub(super) fn contents(&self, scope: Option<usize>, inherited: bool) -> Vec<usize> {
+        let Some(scope) = scope else { return self.roots.clone() };
+        let own = self.defs.get(scope).map_or(&[][..], |def| &def.contents);
+        let mut all = own.to_vec();
+        if inherited {
+            for base in self.bases(scope) {
+                let inherited = |at: &&usize| {
+                    let kind = self.defs.get(**at).map(|def| def.kind);
+                    matches!(kind, Some(Kind::Operation | Kind::Attribute | Kind::ValueMember))
+                };
+                all.extend(self.defs.get(base).map_or(&[][..], |def| &def.contents).iter().filter(inherited));
+            }
+        }
+        all
+    }
+
+    /// What an interface or value type is derived from, and what interfaces a value type supports, each once, without itself.
+    pub(super) fn bases(&self, at: usize) -> Vec<usize> {
+        let (mut met, mut all, mut waiting) = (HashSet::from([at]), Vec::new(), self.direct_bases(at));
+        waiting.reverse();
+        while let Some(base) = waiting.pop() {
+            if met.insert(base) {
+                all.push(base);
+                waiting.extend(self.direct_bases(base).into_iter().rev());
+            }
+        }
+        all
+    }
+
+    fn direct_bases(&self, at: usize) -> Vec<usize> {
+        let find = |id: &str| self.by_id.get(id).copied();
+        match self.defs.get(at).map(|def| &def.about) {
+            Some(About::Interface(interface)) => {
+                interface.bases().iter().filter_map(|base| find(base.id())).collect()
+            }
+            Some(About::Value(value)) => {
+                let concrete = value.concrete_base().and_then(|base| find(base.id().ok()?));
+                let others = value.abstract_bases.iter().chain(&value.supports).filter_map(|id| find(id));
+                concrete.into_iter().chain(others).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Adds what was read of IDL. What is there already by its repository id stays as it is.
+    pub(super) fn add_idl(&mut self, idl: &Idl) {
+        for root in idl.roots() {
+            self.add_definition(root, None);
+        }
+    }
+
+    fn add_definition(&mut self, of: Definition<'_>, parent: Option<usize>) {
+        let known = self.by_id.get(of.id()).copied();
+        let at = match known {
+            // A module goes on; anything else is the same.
+            Some(at) if of.kind() == DefinitionKind::Module => at,
+            Some(_) => return,
+            None => match described(of, parent.and_then(|parent| self.defs.get(parent))) {
+                Some((kind, about)) => self.push(kind, (of.id(), of.name()), parent, about),
+                None => return,
+            },
+        };
+        if let Some(code) = of.type_code().filter(|_| of.kind() == DefinitionKind::Value) {
+            self.add_state(at, code);
+        }
+        for content in of.contents() {
+            self.add_definition(content, Some(at));
+        }
+    }
+
+    /// Adds an interface of the program, with all that it is derived from and the types that its operations name.
+    pub(super) fn add_interface(&mut self, interface: &Arc<Interface>) {
+        if self.by_id.contains_key(interface.id()) {
+            return;
+        }
+        interface.bases().iter().for_each(|base| self.add_interface(base));
+        let kind = match interface.kind() {
+            TcKind::AbstractInterface => Kind::AbstractInterface,
+            TcKind::LocalInterface => Kind::LocalInterface,
+            _ => Kind::Interface,
+        };
+        let parent = self.scope_of(interface.id());
+        let about = About::Interface(Arc::clone(interface));
+        let at = self.push(kind, (interface.id(), interface.name()), parent, about);
+        for operation in interface.operations() {
+            let types = operation.params.iter().map(|param| &param.code).chain(&operation.raises);
+            types.chain([&operation.result]).for_each(|code| self.add_type(code, 0));
+            self.push(
+                Kind::Operation,
+                (&operation.id, &operation.name),
+                Some(at),
+                About::Operation(Arc::clone(operation)),
+            );
+        }
+        for attribute in interface.attributes() {
+            let types = attribute.get_raises.iter().chain(&attribute.set_raises).chain([&attribute.code]);
+            types.for_each(|code| self.add_type(code, 0));
+            let about = About::Attribute(Box::new(attribute.clone()));
+            self.push(Kind::Attribute, (&attribute.id, &attribute.name), Some(at), about);
+        }
+    }
+
+    /// Adds a type that has a name, and those that it is made of.
+    fn add_type(&mut self, code: &TypeCode, depth: usize) {
+        /// Types in each other that are looked into: a type code has no more levels.
+        const DEEPEST: usize = 64;
+        let (id, name) = (code.id().unwrap_or_default(), code.name().unwrap_or_default());
+        if depth > DEEPEST || (!id.is_empty() && self.by_id.contains_key(id)) {
+            return;
+        }
+        let kind = match code.kind() {
+            TcKind::Struct => Some(Kind::Struct),
+            TcKind::Union => Some(Kind::Union),
+            TcKind::Enum => Some(Kind::Enum),
+            TcKind::Alias => Some(Kind::Alias),
+            TcKind::Except => Some(Kind::Exception),
+            TcKind::Value | TcKind::Event => Some(Kind::Value),
+            TcKind::ValueBox => Some(Kind::ValueBox),
+            TcKind::Native => Some(Kind::Native),
+            _ => None,
+        };
+        if let Some(kind) = kind.filter(|_| !id.is_empty() && !name.is_empty()) {
+            let parent = self.scope_of(id);
+            let about = match kind {
+                Kind::Value => About::Value(Arc::new(ValueInfo::of_code(code))),
+                _ => About::Type(code.clone()),
+            };
+            let at = self.push(kind, (id, name), parent, about);
+            if kind == Kind::Value {
+                self.add_state(at, code);
+            }
+        }
+        if let Ok(content) = code.content_type() {
+            self.add_type(&content, depth + 1);
+        }
+        if let Ok(base) = code.concrete_base_type() {
+            base.iter().for_each(|base| self.add_type(base, depth + 1));
+        }
+        if let Ok(discriminator) = code.discriminator_type() {
+            self.add_type(&discriminator, depth + 1);
+        }
+        for index in 0..code.member_count().unwrap_or(0) {
+            if let Ok(member) = code.member_type(index) {
+                self.add_type(&member, depth + 1);
+            }
+        }
+    }
+
+    /// The state of a value type, member by member.
+    fn add_state(&mut self, at: usize, code: &TypeCode) {
+        let Some((id, _)) = self.defs.get(at).map(|def| (def.id.clone(), def.kind)) else { return };
+        for index in 0..code.member_count().unwrap_or(0) {
+            let (Ok(member), Ok(name)) = (code.member_type(index), code.member_name(index)) else { continue };
+            let of_member = match id.rsplit_once(':').filter(|_| id.starts_with("IDL:")) {
+                Some((path, _)) => format!("{path}/{name}:1.0"),
+                None => format!("{id}/{name}"),
+            };
+            let access = code.member_visibility(index).unwrap_or_default();
+            if !self.by_id.contains_key(of_member.as_str()) {
+                let about = About::ValueMember(member, access);
+                self.push(Kind::ValueMember, (&of_member, name), Some(at), about);
+            }
+        }
+    }
+
+    /// The scope that a repository id names, made of modules where nobody said what it is.
+    fn scope_of(&mut self, id: &str) -> Option<usize> {
+        let (path, _) = id.strip_prefix("IDL:")?.rsplit_once(':')?;
+        let (scope, _) = path.rsplit_once('/')?;
+        let mut parent = None;
+        let mut so_far = String::new();
+        for name in scope.split('/') {
+            if !so_far.is_empty() {
+                so_far.push('/');
+            }
+            so_far.push_str(name);
+            // A prefix, such as `omg.org`, is no scope.
+            if name.contains('.') || name.is_empty() {
+                continue;
+            }
+            let id = format!("IDL:{so_far}:1.0");
+            let at = match self.by_id.get(id.as_str()) {
+                Some(at) => *at,
+                None => self.push(Kind::Module, (&id, name), parent, About::Nothing),
+            };
+            parent = Some(at);
+        }
+        parent
+    }
+
+    fn push(&mut self, kind: Kind, (id, name): (&str, &str), parent: Option<usize>, about: About) -> usize {
+        let at = self.defs.len();
+        let around = parent.and_then(|parent| self.defs.get(parent)).map_or("", |def| &*def.absolute_name);
+        let absolute_name: Box<str> = format!("{around}::{name}").into();
+        match parent.and_then(|parent| self.defs.get_mut(parent)) {
+            Some(parent) => parent.contents.push(at),
+            None => self.roots.push(at),
+        }
+        self.by_id.entry(id.into()).or_insert(at);
+        self.by_name.entry(absolute_name.clone()).or_insert(at);
+        let (id, name) = (id.into(), name.into());
+        self.defs.push(Def { kind, id, name, absolute_name, parent, contents: Vec::new(), about });
+        at
+    }
+}
+
+/// What the repository has of a definition of IDL.
+fn described(of: Definition<'_>, parent: Option<&Def>) -> Option<(Kind, About)> {
+    let kind = match of.kind() {
+        DefinitionKind::Module => return Some((Kind::Module, About::Nothing)),
+        DefinitionKind::Interface => {
+            let interface = of.interface()?;
+            let kind = match interface.kind() {
+                TcKind::AbstractInterface => Kind::AbstractInterface,
+                TcKind::LocalInterface => Kind::LocalInterface,
+                _ => Kind::Interface,
+            };
+            return Some((kind, About::Interface(Arc::clone(interface))));
+        }
+        DefinitionKind::Operation | DefinitionKind::Attribute => {
+            let (operations, attributes) = match &parent?.about {
+                About::Interface(interface) => (interface.operations(), interface.attributes()),
+                About::Value(value) => (&*value.operations, &*value.attributes),
+                _ => return None,
+            };
+            if of.kind() == DefinitionKind::Operation {
+                let found = operations.iter().find(|operation| *operation.name == *of.name())?;
+                return Some((Kind::Operation, About::Operation(Arc::clone(found))));
+            }
+            let found = attributes.iter().find(|attribute| *attribute.name == *of.name())?;
+            return Some((Kind::Attribute, About::Attribute(Box::new(found.clone()))));
+        }
+        DefinitionKind::Const => {
+            return Some((Kind::Constant, About::Constant(Box::new(of.constant()?.clone()))));
+        }
+        DefinitionKind::Struct => Kind::Struct,
+        DefinitionKind::Exception => Kind::Exception,
+        DefinitionKind::Union => Kind::Union,
+        DefinitionKind::Enum => Kind::Enum,
+        DefinitionKind::Value => return Some((Kind::Value, About::Value(Arc::clone(of.value()?)))),
+        DefinitionKind::ValueBox => Kind::ValueBox,
+        DefinitionKind::Native => Kind::Native,
+        // Typedefs, and what type codes know as such.
+        _ => Kind::Alias,
+    };
+    Some((kind, About::Type(of.type_code()?.clone())))
+}

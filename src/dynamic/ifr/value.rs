@@ -1,0 +1,132 @@
+//! What value types say of themselves.
+
+use orb_runtime::SystemException;
+use orb_runtime::dynamic::{ServerRequest, Value};
+use orb_runtime::types::{TypeCode, ValueModifier};
+
+use super::super::{InitializerInfo, ValueInfo};
+use super::answer::{Answer, Question, code, items, nil, read_only, record, text};
+use super::kind::Kind;
+use super::object::VALUE_BASE;
+use super::store::{About, Def};
+
+impl Question<'_> {
+    pub(super) fn value(
+        &self,
+        name: &str,
+        at: usize,
+        def: &Def,
+        value: &ValueInfo,
+        request: &ServerRequest,
+    ) -> Answer {
+        let is = |modifier| Ok((value.modifier() == modifier).into());
+        let all = |ids: &[Box<str>]| {
+            self.to_all(ids.iter().filter_map(|id| self.store.find_id(id)).map(|(at, _)| at))
+        };
+        match name {
+            "_get_is_abstract" => is(ValueModifier::Abstract),
+            "_get_is_custom" => is(ValueModifier::Custom),
+            "_get_is_truncatable" => is(ValueModifier::Truncatable),
+            "_get_base_value" => value.concrete_base().map_or_else(|| Ok(nil()), |base| self.to_type(&base)),
+            "_get_supported_interfaces" => all(&value.supports),
+            "_get_abstract_base_values" => all(&value.abstract_bases),
+            "_get_initializers" => self.initializers(value, false),
+            "_get_ext_initializers" => self.initializers(value, true),
+            "is_a" => {
+                let id: String = request.get("id")?;
+                let base = |at: usize| self.store.get(at).is_some_and(|def| *def.id == *id);
+                let is = *def.id == *id || id == VALUE_BASE || has_base(value.concrete_base(), &id);
+                Ok((is || self.store.bases(at).into_iter().any(base)).into())
+            }
+            "describe_value" => self.full_value(at, def, value, false),
+            "describe_ext_value" => self.full_value(at, def, value, true),
+            _ => Err(read_only()),
+        }
+    }
+
+    fn full_value(&self, at: usize, def: &Def, value: &ValueInfo, extended: bool) -> Answer {
+        let (operations, attributes) = self.inherited(at, extended)?;
+        let members = self.store.contents(Some(at), false);
+        let members = members.into_iter().filter_map(|at| self.store.get(at));
+        let members = members.filter(|member| member.kind == Kind::ValueMember);
+        let members = members.map(|member| self.value_member(member)).collect::<Result<_, _>>()?;
+        let [name, id, is_abstract, is_custom, scope, version, supports, bases, truncatable, base] =
+            self.about_value(def, value);
+        Ok(record([
+            name,
+            id,
+            is_abstract,
+            is_custom,
+            scope,
+            version,
+            operations,
+            attributes,
+            items(members),
+            self.initializers(value, extended)?,
+            supports,
+            bases,
+            truncatable,
+            base,
+            code(value.code.clone()),
+        ]))
+    }
+
+    pub(super) fn value_description(&self, def: &Def, value: &ValueInfo) -> Value {
+        record(self.about_value(def, value))
+    }
+
+    /// The members of a ValueDescription.
+    fn about_value(&self, def: &Def, value: &ValueInfo) -> [Value; 10] {
+        let [name, id, scope, version] = self.about(&def.id, &def.name, def.parent);
+        let is = |modifier| Value::from(value.modifier() == modifier);
+        let ids = |ids: &[Box<str>]| items(ids.iter().map(|id| text(id)).collect());
+        let base = value.concrete_base();
+        [
+            name,
+            id,
+            is(ValueModifier::Abstract),
+            is(ValueModifier::Custom),
+            scope,
+            version,
+            ids(&value.supports),
+            ids(&value.abstract_bases),
+            is(ValueModifier::Truncatable),
+            text(base.as_ref().and_then(|base| base.id().ok()).unwrap_or_default()),
+        ]
+    }
+
+    fn initializers(&self, value: &ValueInfo, extended: bool) -> Answer {
+        let one = |initializer: &InitializerInfo| -> Answer {
+            let param = |(name, of): &(Box<str>, TypeCode)| {
+                Ok(record([text(name), code(of.clone()), self.to_type(of)?]))
+            };
+            let params = initializer.params.iter().map(param);
+            let params = items(params.collect::<Result<_, SystemException>>()?);
+            let name = text(&initializer.name);
+            Ok(match extended {
+                true => record([params, self.exceptions(&initializer.raises), name]),
+                false => record([params, name]),
+            })
+        };
+        value.initializers.iter().map(one).collect::<Result<_, _>>().map(items)
+    }
+
+    pub(super) fn value_member(&self, def: &Def) -> Answer {
+        let access = if let About::ValueMember(_, access) = &def.about { *access as i16 } else { 0 };
+        let [name, id, scope, version] = self.about(&def.id, &def.name, def.parent);
+        let of = def.type_code();
+        Ok(record([name, id, scope, version, code(of.clone()), self.to_type(&of)?, access.into()]))
+    }
+}
+
+/// Whether that base of a value type is the one of that id, or is derived from it.
+fn has_base(mut base: Option<TypeCode>, id: &str) -> bool {
+    while let Some(at) = base {
+        let at = at.unaliased();
+        if at.id() == Ok(id) {
+            return true;
+        }
+        base = at.concrete_base_type().ok().flatten();
+    }
+    false
+}

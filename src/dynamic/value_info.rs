@@ -1,0 +1,66 @@
+//! [`ValueInfo`]: what a value type has, as data.
+
+use std::sync::Arc;
+
+use orb_runtime::dynamic::{AttributeInfo, OperationInfo};
+use orb_runtime::types::{TypeCode, ValueModifier};
+
+/// What a value type has, as data: from IDL that is read at run time, or from an Interface Repository.
+///
+/// Its state, what it is truncated to, and whether it is abstract or custom, its type code says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ValueInfo {
+    /// Repository id.
+    pub id: Box<str>,
+    /// Its name, without that of its modules.
+    pub name: Box<str>,
+    /// Its type, with its own state and its concrete base.
+    pub code: TypeCode,
+    /// The repository ids of the abstract value types that it is derived from, in order.
+    pub abstract_bases: Vec<Box<str>>,
+    /// The repository ids of the interfaces that it supports, in order.
+    pub supports: Vec<Box<str>>,
+    /// Its operations, in order.
+    pub operations: Vec<Arc<OperationInfo>>,
+    /// Its attributes, in order.
+    pub attributes: Vec<AttributeInfo>,
+    /// What makes values of it (`factory`), in order.
+    pub initializers: Vec<InitializerInfo>,
+}
+
+/// A `factory` of a value type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InitializerInfo {
+    /// Its name.
+    pub name: Box<str>,
+    /// Names and types of its parameters, all of them `in`.
+    pub params: Vec<(Box<str>, TypeCode)>,
+    /// The exceptions that it raises.
+    pub raises: Vec<TypeCode>,
+}
+
+impl ValueInfo {
+    /// What a type code says: nothing of operations, attributes, abstract bases, supported interfaces and initializers.
+    pub(super) fn of_code(code: &TypeCode) -> ValueInfo {
+        ValueInfo {
+            id: code.id().unwrap_or_default().into(),
+            name: code.name().unwrap_or_default().into(),
+            code: code.clone(),
+            abstract_bases: Vec::new(),
+            supports: Vec::new(),
+            operations: Vec::new(),
+            attributes: Vec::new(),
+            initializers: Vec::new(),
+        }
+    }
+
+    /// Abstract, custom, truncatable, or none of these.
+    pub fn modifier(&self) -> ValueModifier {
+        self.code.type_modifier().unwrap_or_default()
+    }
+
+    /// The type of its base that has state, if there is one.
+    pub fn concrete_base(&self) -> Option<TypeCode> {
+        self.code.concrete_base_type().ok().flatten()
+    }
+}

@@ -1,0 +1,11 @@
+//! Calls and servants whose interfaces are known at run time, beside those that are compiled.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
+
+#[cfg(feature = "serde")]
+mod json;
+mod meter;
+mod pairs;
+mod requests;
+mod servants;
+mod source;
+mod values;

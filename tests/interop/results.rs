@@ -1,0 +1,79 @@
+//! Results that zorb's servants make while their reply leaves, to clients that know nothing of it: their bench clients, which look at
+//! what comes back.
+
+use std::process::Command;
+
+use futures_util::stream;
+use zorb::prelude::*;
+use zorb::wire::Ior;
+use zorb::{ByteSource, ItemSource, Limits};
+
+use super::support::{Foreign, Process, Scratch};
+use super::{CHECKS, transport};
+
+zorb::idl! {
+    struct BinStruct { short s; char c; long l; octet o; double d; };
+    /// A part of `idl/bench.idl`, with streams.
+    interface Ttcp {
+        typedef sequence<octet> OctetSeq;
+        typedef sequence<BinStruct> StructSeq;
+        @stream OctetSeq echoOctets(in OctetSeq s);
+        @stream StructSeq echoStructs(in StructSeq s);
+    };
+}
+
+struct Echo;
+
+impl TtcpServant for Echo {
+    async fn echo_octets(&self, s: Bytes) -> Result<ByteSource, SystemException> {
+        let len = s.len();
+        let pieces = (0..len).step_by(10_007).map(move |at| s.slice(at..len.min(at + 10_007)));
+        Ok(ByteSource::stream(len as u64, stream::iter(pieces.map(Ok::<_, std::io::Error>))))
+    }
+    async fn echo_structs(&self, s: &[BinStruct]) -> Result<ItemSource<BinStruct>, SystemException> {
+        Ok(s.to_vec().into())
+    }
+}
+
+async fn results(orb: Foreign) {
+    let Some(program) = orb.program("bench-client") else { return };
+    let scratch = Scratch::new();
+    let mut limits = Limits::default();
+    limits.max_message_size = 64 << 20;
+    let server =
+        transport::builder().limits(limits).listen("iiop://127.0.0.1:0").build().await.expect("a server");
+    let ttcp: TtcpRef = server.activate_named("ttcp", Echo).expect("an object");
+    let profile = ttcp.to_string().parse::<Ior>().expect("an IOR").iiop_profile().expect("an IIOP profile");
+    for (version, in_pieces) in [("1.0", false), ("1.1", false), ("1.2", true)] {
+        let url = format!("corbaloc:iiop:{version}@{}:{}", profile.host, profile.port);
+        for (element, size) in
+            [("octet", "65536"), ("octet", "1500000"), ("struct", "2400"), ("struct", "1200000")]
+        {
+            let mut command = Command::new(&program);
+            command.args(["echo", "--ior", &url, "--type", element, "--size", size, "--n", "5"]);
+            let before = server.stats().messages_out;
+            let mut client = Process::start(command, &scratch);
+            let ended = tokio::task::spawn_blocking(move || (client.end(CHECKS), client.output()));
+            let (status, output) = ended.await.expect("the client was waited for");
+            assert!(
+                status.is_some_and(|status| status.success()),
+                "{version} {element} {size}: {status:?}\n{output}"
+            );
+            let messages = server.stats().messages_out - before;
+            let large = size.len() > 5;
+            assert_eq!(messages > 60, in_pieces && large, "{version} {element} {size}: {messages} messages");
+        }
+    }
+}
+
+// clause: giop.fragment.send_growing
+#[tokio::test]
+async fn omniorb_gets_results_that_are_made_while_they_leave() {
+    results(Foreign::OmniOrb).await;
+}
+
+// clause: giop.fragment.send_growing
+#[tokio::test]
+async fn jacorb_gets_results_that_are_made_while_they_leave() {
+    results(Foreign::JacOrb).await;
+}

@@ -1,0 +1,120 @@
+//! Clients of theirs that zorb sends elsewhere: by the reply of their first request, and by that of a LocateRequest before it.
+
+use ::zorb::poa::ForwardRequest;
+use giop_codec::Version;
+use giop_codec::cdr::Decoder;
+use giop_codec::giop::{
+    LocateReplyHeader, LocateStatus, MessageHeader, MessageType, ReplyMessage, ReplyStatus,
+};
+
+use super::{Lasting, LastingRef, their_client};
+use crate::relay::Traffic;
+use crate::support::Foreign;
+use crate::support::matrix::{Outcome, Role, cell};
+use crate::{dotted, transport};
+
+const VERSIONS: [Version; 3] = [Version::V1_0, Version::V1_1, Version::V1_2];
+
+/// What a server answered about where an object is.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+enum Told {
+    Reply(ReplyStatus),
+    Locate(LocateStatus),
+}
+
+/// All such answers, with their versions.
+fn told(traffic: &Traffic) -> Vec<(Version, Told)> {
+    let mut found = Vec::new();
+    for stream in traffic.of_servers() {
+        let mut rest = stream;
+        while !rest.is_empty() {
+            let header = MessageHeader::decode(rest.first_chunk().unwrap()).unwrap();
+            let octets = rest.split_to(MessageHeader::LEN + header.size as usize);
+            let told = match header.kind {
+                MessageType::Reply => Told::Reply(ReplyMessage::decode(&header, octets).unwrap().status()),
+                MessageType::LocateReply => {
+                    let mut d = Decoder::new(&octets, header.order, header.version).at(MessageHeader::LEN);
+                    Told::Locate(LocateReplyHeader::decode(&mut d).unwrap().status)
+                }
+                _ => continue,
+            };
+            found.push((header.version, told));
+        }
+    }
+    found
+}
+
+/// A client that asks by a LocateRequest first, or does not, with references of every version to keys that lead elsewhere, behind
+/// a relay: what the relay does not see goes to the new place.
+async fn forwarded(orb: Foreign, locating: bool) {
+    let server = transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+    let lasting: LastingRef = server.activate(Lasting).unwrap();
+    server.forward_named("old", ForwardRequest::to(&lasting)).unwrap();
+    server.forward_named("older", ForwardRequest::to(&lasting).permanently()).unwrap();
+    let traffic = Traffic::default();
+    let port = server.endpoints()[0].rsplit(':').next().unwrap().parse().unwrap();
+    let port = traffic.relay(port).await;
+    let mut references = Vec::new();
+    for version in VERSIONS {
+        for key in ["old", "older"] {
+            references.push(format!("corbaloc:iiop:{}@127.0.0.1:{port}/{key}", dotted(version)));
+        }
+    }
+    let flag = |yes, no| if locating { yes } else { no };
+    let Some(mut client) = their_client(orb, &["--lasting", &references.join(",")], |command| match orb {
+        Foreign::JacOrb => {
+            command.env("JAVA_OPTS", format!("-Djacorb.locate_on_bind={}", flag("on", "off")));
+        }
+        _ => {
+            command.args(["-ORBverifyObjectExistsAndType", flag("1", "0")]);
+        }
+    }) else {
+        return;
+    };
+    for (index, reference) in references.iter().enumerate() {
+        for number in 1..3 {
+            let answer = client.ask(&format!("next {index} {number}")).await;
+            assert_eq!(answer, (number + 1).to_string(), "{reference}");
+        }
+    }
+    let told = told(&traffic);
+    for version in VERSIONS {
+        let of_version: Vec<_> = told.iter().filter(|told| told.0 == version).map(|told| told.1).collect();
+        let for_good = version == Version::V1_2;
+        let expected = if locating {
+            [LocateStatus::ObjectForward, LocateStatus::forward(for_good, version)].map(Told::Locate)
+        } else {
+            let perm = if for_good { ReplyStatus::LocationForwardPerm } else { ReplyStatus::LocationForward };
+            [ReplyStatus::LocationForward, perm].map(Told::Reply)
+        };
+        // Each reference asked once: the second call went where the first was sent.
+        assert_eq!(of_version, expected, "{orb:?} {version:?} {told:?}");
+        if locating {
+            cell(orb.name(), Role::Server, &dotted(version), "locate forward", Outcome::Good);
+        }
+    }
+}
+
+// clause: giop.locate.object_forward.sent, ior.corbaloc.forward
+#[tokio::test(flavor = "multi_thread")]
+async fn omniorb_locates() {
+    forwarded(Foreign::OmniOrb, true).await;
+}
+
+// clause: giop.status.location_forward.sent, ior.corbaloc.forward
+#[tokio::test(flavor = "multi_thread")]
+async fn omniorb_calls() {
+    forwarded(Foreign::OmniOrb, false).await;
+}
+
+// clause: giop.locate.object_forward.sent, ior.corbaloc.forward
+#[tokio::test(flavor = "multi_thread")]
+async fn jacorb_locates() {
+    forwarded(Foreign::JacOrb, true).await;
+}
+
+// clause: giop.status.location_forward.sent, ior.corbaloc.forward
+#[tokio::test(flavor = "multi_thread")]
+async fn jacorb_calls() {
+    forwarded(Foreign::JacOrb, false).await;
+}

@@ -1,0 +1,170 @@
+//! Results come whole, whatever their size, over every way, and beside other calls.
+
+use super::*;
+
+/// Results of every size and kind, whole.
+async fn check(shelf: &ShelfRef, way: &str) {
+    for count in [0, 1, 7, 200, 400, 2_000, 12_000] {
+        let rows = shelf.rows(count, false).await.unwrap();
+        assert!(rows == (0..count).map(row).collect::<Vec<_>>(), "{way}: {count} rows");
+    }
+    for len in [0, 1, 65_507, 65_508, 65_509, 100_000, 131_072, 3_000_001] {
+        let read = shelf.read(len, false).await.unwrap();
+        let wanted = octets(100_000).repeat(usize::try_from(len).unwrap() / 100_000 + 1);
+        assert!(read == wanted[..usize::try_from(len).unwrap()], "{way}: {len} octets");
+    }
+    for count in [0, 9, 10, 8_189, 60_000] {
+        let samples = shelf.samples(count).await.unwrap();
+        assert!(samples == (0..count).map(f64::from).collect::<Vec<f64>>(), "{way}: {count} samples");
+        assert_eq!(
+            shelf.flags(count).await.unwrap().iter().filter(|flag| **flag).count(),
+            count.div_ceil(3) as usize
+        );
+        let points = shelf.points(count).await.unwrap();
+        assert_eq!(points.len(), count as usize);
+        assert!(points.iter().enumerate().all(|(n, point)| point.x == n as f64 && point.y == -point.x));
+    }
+    for len in [0, 1000, 1_500_000] {
+        assert!(shelf.echo(octets(len)).await.unwrap() == octets(len), "{way}: {len}");
+    }
+    match shelf.rows(u32::MAX, false).await {
+        Err(RowsError::Missing(missing)) => assert_eq!(missing.name, "all of them"),
+        other => panic!("{way}: {other:?}"),
+    }
+}
+
+// clause: giop.fragment.send_growing
+#[tokio::test]
+async fn results_of_every_size_come_whole() {
+    let over = Over::tcp().await;
+    let before = over.server.stats();
+    check(&over.shelf, "tcp").await;
+    assert!(over.server.stats().messages_out - before.messages_out > 100, "they leave in fragments");
+    over.until(|over| over.alive() == 0).await;
+    assert_eq!((over.client.stats().strays, over.server.stats().strays), (0, 0));
+    transport::assert_used(&over.client);
+}
+
+// clause: giop.fragment.send_never_old
+#[tokio::test]
+async fn older_clients_get_one_message() {
+    let over = Over::tcp().await;
+    for version in ["1.0", "1.1"] {
+        let shelf = over.in_version(version).await;
+        let before = over.server.stats();
+        check(&shelf, version).await;
+        let messages = over.server.stats().messages_out - before.messages_out;
+        assert!(messages < 60, "{messages} messages: none in fragments");
+    }
+    let shelf = over.in_version("1.2").await;
+    check(&shelf, "1.2").await;
+}
+
+#[tokio::test]
+async fn callers_in_the_process_and_over_a_pipe_get_them_too() {
+    let servant = Arc::new(Shelf::default());
+    let local: ShelfRef = zorb::testing::local(Arc::clone(&servant));
+    check(&local, "local").await;
+    for (how, kind) in
+        [("error", SystemExceptionKind::Unknown), ("exception", SystemExceptionKind::PersistStore)]
+    {
+        assert_eq!(local.fail(how, 1000).await.unwrap_err().kind, kind, "{how}");
+    }
+    assert_eq!(local.fail("panic", 1000).await.unwrap_err().kind, SystemExceptionKind::Unknown);
+    {
+        // Dropping the call drops what makes its result.
+        let mut call = Box::pin(local.rows(10, true));
+        assert!(futures_util::poll!(&mut call).is_pending());
+        assert_eq!(servant.alive.load(Ordering::Relaxed), 1);
+    }
+    assert_eq!(servant.alive.load(Ordering::Relaxed), 0);
+
+    let zorb::testing::Pair { client, server, .. } = zorb::testing::pair();
+    let shelf: ShelfRef = server.activate(Arc::clone(&servant)).unwrap();
+    let shelf: ShelfRef = client.resolve(&shelf.to_string()).await.unwrap();
+    check(&shelf, "pipe").await;
+}
+
+#[tokio::test]
+async fn contexts_and_forwards_of_the_servant_go_with_them() {
+    let over = Over::tcp().await;
+    let info = zorb::ReplyInfo::default();
+    for len in [10, 500_000] {
+        over.shelf.with_reply_info(&info).read(len, false).await.unwrap();
+        let context = info.contexts().into_iter().find(|context| context.id.0 == 0x5a4f_0001).unwrap();
+        assert_eq!(context.data, len.to_ne_bytes()[..]);
+    }
+    // The first one of seven octets is sent to another object.
+    let elsewhere: ShelfRef = over.server.activate_named("elsewhere", Arc::clone(&over.servant)).unwrap();
+    *over.servant.elsewhere.lock().unwrap() = Some(elsewhere);
+    assert!(over.shelf.read(7, false).await.unwrap() == octets(7));
+    assert_eq!(over.servant.asked.load(Ordering::Relaxed), 2);
+}
+
+// clause: giop.fragment.interleave
+#[tokio::test]
+async fn other_calls_of_the_connection_are_answered_while_results_are_made() {
+    let over = Over::tcp().await;
+    let calls: Vec<_> = (0..6)
+        .map(|_| {
+            let shelf = over.shelf.clone();
+            tokio::spawn(async move { shelf.read(1_000_000, true).await.unwrap() })
+        })
+        .collect();
+    over.until(|over| over.alive() == 6).await;
+    let mut left = 60;
+    while left > 0 {
+        over.servant.gate.add_permits(6);
+        left -= 6;
+        // What is not made yet keeps nobody waiting.
+        for n in 0..20 {
+            assert_eq!(over.shelf.add(n, 1).await.unwrap(), n + 1);
+        }
+    }
+    for call in calls {
+        assert!(call.await.unwrap() == octets(100_000).repeat(10));
+    }
+    assert_eq!((over.client.open_connections(), over.client.stats().strays), (1, 0));
+}
+
+#[tokio::test]
+async fn large_results_of_one_connection_are_made_side_by_side() {
+    let over = Over::tcp().await;
+    let calls: Vec<_> = (0..12)
+        .map(|i| {
+            let shelf = over.shelf.clone();
+            tokio::spawn(async move {
+                shelf.rows(6_000 + i, false).await.unwrap() == (0..6_000 + i).map(row).collect::<Vec<_>>()
+            })
+        })
+        .collect();
+    for n in 0..100 {
+        assert_eq!(over.shelf.add(n, 1).await.unwrap(), n + 1);
+    }
+    for call in calls {
+        assert!(call.await.unwrap());
+    }
+    over.until(|over| over.alive() == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servants_in_tasks_and_on_threads_of_their_own_make_them_too() {
+    let over =
+        Over::with(large().transport(zorb::Transport::Epoll), large().transport(zorb::Transport::Epoll))
+            .await;
+    let servant = || Arc::clone(&over.servant);
+    let spawned: ShelfRef = over.server.activation().spawned().activate(servant()).unwrap();
+    let blocking: ShelfRef = over.server.activation().blocking().activate(servant()).unwrap();
+    for shelf in [spawned, blocking] {
+        let shelf: ShelfRef = over.client.resolve(&shelf.to_string()).await.unwrap();
+        let calls: Vec<_> = (0..5)
+            .map(|i| {
+                let shelf = shelf.clone();
+                tokio::spawn(async move { shelf.rows(3_000 + i, false).await.unwrap().len() })
+            })
+            .collect();
+        for (i, call) in calls.into_iter().enumerate() {
+            assert_eq!(call.await.unwrap(), 3_000 + i);
+        }
+    }
+}
