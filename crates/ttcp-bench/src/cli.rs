@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use zorb::{Latency, Orb, OrbBuilder};
+use zorb::{Demux, Latency, ObjectDemux, OperationDemux, Orb, OrbBuilder, PathDemux};
 
 use crate::reference::Object;
 
@@ -85,6 +85,9 @@ pub struct Work {
     /// Socket buffer sizes, both directions (default: the kernel's autotuning)
     #[arg(long, value_name = "BYTES", value_parser = size)]
     pub sockbuf: Option<u64>,
+    /// Write the time of each call to FILE, nanoseconds, a line each (ping, echo, demux)
+    #[arg(long, value_name = "FILE")]
+    pub samples: Option<std::path::PathBuf>,
 }
 
 impl Work {
@@ -145,9 +148,15 @@ pub struct ServerArgs {
     /// Socket buffer sizes, both directions (default: the kernel's autotuning)
     #[arg(long, value_name = "BYTES", value_parser = size)]
     pub sockbuf: Option<u64>,
+    /// How the servants get their requests
+    #[arg(long, value_enum, default_value_t = Skeleton::Ssi)]
+    pub skeleton: Skeleton,
     /// How the ORB runs.
     #[command(flatten)]
     pub orb: OrbArgs,
+    /// How requests find their objects and operations.
+    #[command(flatten)]
+    pub demux: DemuxArgs,
     /// Common options.
     #[command(flatten)]
     pub lifeline: crate::lifeline::LifelineArgs,
@@ -168,6 +177,9 @@ pub struct ClientArgs {
     /// Connections that share the work in turn (ttcp, ping, pipeline), each of an ORB of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub connections: u32,
+    /// How operations are called
+    #[arg(long, value_enum, default_value_t = Invocation::Sii)]
+    pub invocation: Invocation,
     /// How the ORB runs.
     #[command(flatten)]
     pub orb: OrbArgs,
@@ -207,6 +219,102 @@ impl OrbArgs {
     }
 }
 
+/// How a server of zorb finds what a request is for.
+#[derive(Debug, Clone, Args)]
+pub struct DemuxArgs {
+    /// How operations are found; `numeric`: clients of zorb that have the reference call by number
+    #[arg(long = "demux-operations", value_enum, value_name = "WAY", default_value_t = Operations::Perfect)]
+    pub operations: Operations,
+    /// How objects are found in their POA
+    #[arg(long = "demux-objects", value_enum, value_name = "WAY", default_value_t = Objects::Active)]
+    pub objects: Objects,
+    /// How POAs are found
+    #[arg(long = "demux-path", value_enum, value_name = "WAY", default_value_t = Path::Flat)]
+    pub path: Path,
+    /// POAs below each other, with the objects in the lowest; then there are no keys for corbaloc::HOST:PORT
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=255))]
+    pub poas: u32,
+    /// Other objects beside those that are called, activated before them
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=10_000_000))]
+    pub others: u32,
+}
+
+impl DemuxArgs {
+    /// The ways.
+    pub fn demux(&self) -> Demux {
+        Demux::new().operations(self.operations.into()).objects(self.objects.into()).path(self.path.into())
+    }
+}
+
+/// How operations are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Operations {
+    /// By a perfect hash
+    Perfect,
+    /// Name by name
+    Linear,
+    /// By binary search
+    Sorted,
+    /// In a hash table
+    Hash,
+    /// By their numbers, without their names
+    Numeric,
+}
+
+/// How objects are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Objects {
+    /// By an index in the key, where the POA chooses it (`--poas`)
+    Active,
+    /// In a hash table
+    Hash,
+    /// One after the other
+    Linear,
+}
+
+/// How POAs are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Path {
+    /// By one look, whatever the depth
+    Flat,
+    /// Name by name
+    Layered,
+    /// By one look with object and operation
+    Delayered,
+}
+
+impl From<Operations> for OperationDemux {
+    fn from(way: Operations) -> Self {
+        match way {
+            Operations::Perfect => Self::Perfect,
+            Operations::Linear => Self::Linear,
+            Operations::Sorted => Self::Sorted,
+            Operations::Hash => Self::Hash,
+            Operations::Numeric => Self::Numeric,
+        }
+    }
+}
+
+impl From<Objects> for ObjectDemux {
+    fn from(way: Objects) -> Self {
+        match way {
+            Objects::Active => Self::Active,
+            Objects::Hash => Self::Hash,
+            Objects::Linear => Self::Linear,
+        }
+    }
+}
+
+impl From<Path> for PathDemux {
+    fn from(way: Path) -> Self {
+        match way {
+            Path::Flat => Self::Flat,
+            Path::Layered => Self::Layered,
+            Path::Delayered => Self::DeLayered,
+        }
+    }
+}
+
 /// Flavour of the tokio runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Runtime {
@@ -216,6 +324,24 @@ pub enum Runtime {
     Multi,
     /// None: a plain thread that calls by `zorb::blocking::wait` (clients only)
     Blocking,
+}
+
+/// How a client calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Invocation {
+    /// By the stubs that were compiled from the contract
+    Sii,
+    /// By the names of the operations, with values in anys
+    Dii,
+}
+
+/// How a servant is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Skeleton {
+    /// By the skeletons that were compiled from the contract
+    Ssi,
+    /// By the names of the operations, with values in anys
+    Dsi,
 }
 
 /// What reads and writes connections.

@@ -12,14 +12,24 @@
 //! | [`mod@reference`] | the IOR files and `corbaloc:` addresses through which CORBA peers find each other |
 //! | [`raw`] | the baseline: blocking sockets and nothing else |
 //! | [`run`] | `ttcp run`: processes, rounds, table, record |
+//! | [`rivals`] | `ttcp peers`: other middleware, built where its tools are installed |
+//! | [`experiments`] | `ttcp latency`, `ttcp report`, `ttcp compare`: experiments with results that are kept, and their report |
+//! | [`literature`] | published figures to stand beside those measured |
+//! | [`statistics`] | what is said of samples |
+//! | [`figures`] | sections, tables and charts, as HTML, Markdown and SVG |
 //!
 //! Unix only: children run in process groups of their own.
 
 pub mod cli;
+pub mod experiments;
+pub mod figures;
 pub mod lifeline;
+pub mod literature;
 pub mod peer;
 pub mod raw;
 pub mod reference;
 pub mod report;
+pub mod rivals;
 pub mod run;
+pub mod statistics;
 pub mod zorb_peer;

@@ -3,6 +3,10 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use ttcp_bench::experiments::compare::{CompareArgs, compare};
+use ttcp_bench::experiments::report::{ReportArgs, report};
+use ttcp_bench::experiments::{self, DepositArgs, LatencyArgs, ThroughputArgs};
+use ttcp_bench::rivals::{PeersCommand, peers};
 use ttcp_bench::run::{self, BuiltIn};
 use ttcp_bench::{cli, raw, zorb_peer};
 
@@ -20,6 +24,19 @@ struct Cli {
 enum Command {
     /// Measure all peers in turn and print a table
     Run(run::RunArgs),
+    /// Flood with sequences of every type and size
+    Throughput(ThroughputArgs),
+    /// Time calls without parameters and with sequences
+    Latency(LatencyArgs),
+    /// Flood with bulk octets, with copies and without
+    Deposit(DepositArgs),
+    /// Build or list other middleware to compare with
+    #[command(subcommand)]
+    Peers(PeersCommand),
+    /// Make a page of the results of an experiment
+    Report(ReportArgs),
+    /// Say what differs between two results, and whether that is more than chance
+    Compare(CompareArgs),
     /// Serve the bench contract with zorb until killed
     Server(cli::ServerArgs),
     /// Run one test of the contract with zorb against any server
@@ -34,15 +51,25 @@ enum Command {
 
 fn built_in() -> [BuiltIn; 2] {
     [
-        BuiltIn::new("raw", "raw-server --lifeline --port 0", "raw-client {args} --port {port}").with_batch(),
+        BuiltIn::new("raw", "raw-server --lifeline --port 0", "raw-client {args} --port {port}")
+            .with_batch()
+            .with_samples(),
         BuiltIn::new("zorb", "server --lifeline --ior {dir}/zorb.ior", "client {args} --ior {ready}")
-            .with_zero_copy(),
+            .with_zero_copy()
+            .with_samples(),
     ]
 }
 
 fn perform(command: Command) -> anyhow::Result<ExitCode> {
     match command {
+        Command::Run(args) if args.all => return experiments::run_all(&args, &built_in()),
         Command::Run(args) => return run::run(&args, &built_in()),
+        Command::Throughput(args) => return args.run(&built_in()),
+        Command::Deposit(args) => return args.run(&built_in()),
+        Command::Latency(args) => return args.run(&built_in()),
+        Command::Peers(command) => return peers(&command),
+        Command::Report(args) => report(&args)?,
+        Command::Compare(args) => compare(&args)?,
         Command::Server(args) => zorb_peer::server(&args)?,
         Command::Client(args) => zorb_peer::client(&args)?.print()?,
         Command::RawServer(args) => raw::server(&args)?,

@@ -7,10 +7,13 @@
 //!
 //! The returned futures are `Send` if the closures and the futures they return are, so they may run in a spawned task.
 
+use std::fs::File;
 use std::future::Future;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
@@ -51,7 +54,7 @@ where
 /// Dropping what a call returns belongs to its time.
 ///
 /// # Errors
-/// A call fails.
+/// A call fails; the file of samples cannot be written.
 pub async fn latency<C, CF, T, E>(peer: &str, work: &Work, mut call: C) -> anyhow::Result<Report>
 where
     C: FnMut() -> CF,
@@ -66,6 +69,9 @@ where
         let start = Instant::now();
         drop(call().await.map_err(Into::into)?);
         samples.push(start.elapsed());
+    }
+    if let Some(path) = &work.samples {
+        keep(path, &samples).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(Report::latency(peer, work, samples))
 }
@@ -90,6 +96,14 @@ where
 /// The value that test buffers hold at position `i`: small letters in turn.
 pub fn pattern(i: usize) -> u8 {
     b'a' + (i % 26) as u8
+}
+
+fn keep(path: &Path, samples: &[Duration]) -> io::Result<()> {
+    let mut file = BufWriter::new(File::create(path)?);
+    for sample in samples {
+        writeln!(file, "{}", sample.as_nanos())?;
+    }
+    file.flush()
 }
 
 struct Flooded {
@@ -157,7 +171,6 @@ where
 mod tests {
     use std::cell::Cell;
     use std::future::{poll_fn, ready};
-    use std::io;
     use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
     use std::task::Poll;
 
@@ -166,7 +179,16 @@ mod tests {
     use crate::raw::complete;
 
     fn work(test: Test) -> Work {
-        Work { test, element: Element::Struct, size: 100, total: 1000, n: Some(40), depth: 7, sockbuf: None }
+        Work {
+            test,
+            element: Element::Struct,
+            size: 100,
+            total: 1000,
+            n: Some(40),
+            depth: 7,
+            sockbuf: None,
+            samples: None,
+        }
     }
 
     #[test]
@@ -227,6 +249,16 @@ mod tests {
             panic!()
         };
         assert_eq!((line.n, calls.get()), (40, 44));
+
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("samples");
+        let work = Work { samples: Some(path.clone()), ..work(Test::Ping) };
+        assert!(complete(latency("t", &work, || ready(io::Result::Ok(())))).is_ok());
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text.lines().filter(|line| line.parse::<u64>().is_ok()).count(), 40, "{text}");
+        let work = Work { samples: Some(path.join("none")), ..work };
+        let error = complete(latency("t", &work, || ready(io::Result::Ok(())))).unwrap_err().to_string();
+        assert!(error.contains("cannot write") && error.contains("samples/none"), "{error}");
     }
 
     #[test]

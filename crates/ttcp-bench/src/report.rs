@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     fn work(test: Test, element: Element, size: u64) -> Work {
-        Work { test, element, size, total: 1 << 20, n: Some(4), depth: 64, sockbuf: None }
+        Work { test, element, size, total: 1 << 20, n: Some(4), depth: 64, sockbuf: None, samples: None }
     }
 
     fn line(report: &Report) -> String {

@@ -210,6 +210,76 @@ fn the_copying_orb_is_a_peer_like_others() {
 }
 
 #[test]
+fn calls_by_name_and_servants_by_name_go_with_compiled_ones() {
+    let program = env!("CARGO_BIN_EXE_ttcp");
+    let mut command = ttcp(&["run", "--quick", "--peers", "none", "--repeat", "1", "--total", "400K"]);
+    command.args(["--n", "30", "--sizes", "1K,50000", "--types", "octet,char,short,long,double,struct"]);
+    for (invocation, skeleton) in [("sii", "ssi"), ("dii", "ssi"), ("sii", "dsi"), ("dii", "dsi")] {
+        let name = format!("{invocation}-{skeleton}");
+        command.arg("--peer").arg(format!(
+            "{name}={program} server --ior {{dir}}/{name} --skeleton {skeleton}\
+             ::{program} client {{args}} --ior {{dir}}/{name} --invocation {invocation}"
+        ));
+    }
+    let out = command.output().unwrap();
+    let stdout = text(&out.stdout);
+    assert!(out.status.success(), "{stdout}{}", text(&out.stderr));
+    let rows: Vec<&str> = stdout.lines().filter(|l| l.starts_with("| ")).collect();
+    assert!(rows.len() > 15 && rows.iter().all(|r| !r.contains("failed") && !r.contains("| -")), "{stdout}");
+}
+
+#[test]
+fn structs_in_memory_go_by_name_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let ior = dir.path().join("server.ior");
+    let mut server = ttcp(&["server", "--port", "0", "--skeleton", "dsi", "--lifeline", "--ior"])
+        .arg(&ior)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut ready = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    let by_name = ["--type", "zstruct", "--total", "400K", "--n", "20", "--invocation", "dii", "--ior"];
+    for test in ["ttcp", "echo"] {
+        let out = ttcp(&["client", test]).args(by_name).arg(&ior).output().unwrap();
+        assert!(out.status.success(), "{test}: {}", text(&out.stderr));
+    }
+    let out = ttcp(&["client", "ping", "--connections", "2"]).args(by_name).arg(&ior).output().unwrap();
+    assert!(text(&out.stderr).contains("--invocation dii has one connection"), "{}", text(&out.stderr));
+    drop(server.stdin.take());
+    assert!(server.wait().unwrap().success());
+}
+
+#[test]
+fn servers_find_objects_and_operations_by_every_way() {
+    let program = env!("CARGO_BIN_EXE_ttcp");
+    let ways = [
+        "--demux-operations linear --demux-objects linear --others 20",
+        "--demux-operations sorted --demux-objects hash --demux-path layered --poas 32",
+        "--demux-operations hash --demux-objects active --demux-path delayered --poas 3 --others 5",
+        "--demux-operations numeric --poas 1",
+    ];
+    let peers: Vec<_> = (0..)
+        .zip(ways)
+        .map(|(n, way)| {
+            format!("way{n}={program} server --ior {{dir}}/{n}.ior {way}::{program} client {{args}} --ior {{dir}}/{n}.ior")
+        })
+        .collect();
+    let out =
+        ttcp(&["run", "--quick", "--peers", "none", "--repeat", "1", "--tests", "ping,demux", "--n", "50"])
+            .args(peers.iter().flat_map(|peer| ["--peer", peer]))
+            .output()
+            .unwrap();
+    let (stdout, stderr) = (text(&out.stdout), text(&out.stderr));
+    assert!(out.status.success(), "{stdout}{stderr}");
+    let rows: Vec<_> =
+        stdout.lines().filter(|l| l.starts_with("| ping") || l.starts_with("| demux")).collect();
+    assert_eq!(rows.len(), 2, "{stdout}");
+    assert!(rows.iter().all(|row| !row.contains("failed") && !row.contains("| -")), "{stdout}");
+}
+
+#[test]
 fn structs_in_memory_are_floods_of_zorb_and_plain_ones_of_the_others() {
     let dir = tempfile::tempdir().unwrap();
     let json = dir.path().join("record.json");

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Machine, system, versions and command of a run. What cannot be found out is absent.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Environment {
     /// Start of the run, seconds since 1970 UTC.
     pub(crate) started_unix: u64,
@@ -28,9 +28,9 @@ pub(crate) struct Environment {
     /// Whether the tree has changes on top of the commit.
     pub(crate) modified: Option<bool>,
     /// Version of this program.
-    pub(crate) version: &'static str,
+    pub(crate) version: String,
     /// Compiler that built this program.
-    pub(crate) rustc: &'static str,
+    pub(crate) rustc: String,
     /// Whether the compiler optimised; figures of a debug build mean nothing.
     pub(crate) optimised: bool,
 }
@@ -52,8 +52,8 @@ impl Environment {
             load: read("/proc/loadavg").map(|l| l.split(' ').take(3).collect::<Vec<_>>().join(" ")),
             commit,
             modified,
-            version: env!("CARGO_PKG_VERSION"),
-            rustc: env!("TTCP_RUSTC"),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            rustc: env!("TTCP_RUSTC").to_owned(),
             optimised: !cfg!(debug_assertions),
         }
     }

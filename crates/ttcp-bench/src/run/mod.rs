@@ -1,21 +1,21 @@
 //! `ttcp run`: every peer in turn, in rounds, and a table.
 
-mod children;
-mod environment;
-mod peers;
-mod pin;
+pub(crate) mod children;
+pub(crate) mod environment;
+pub(crate) mod peers;
+pub(crate) mod pin;
 mod plan;
-mod processor;
-mod progress;
+pub(crate) mod processor;
+pub(crate) mod progress;
 mod results;
 
 use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use clap::Args;
 
 use children::Children;
@@ -29,21 +29,25 @@ use results::Results;
 pub use peers::{BuiltIn, Peer};
 
 use crate::cli::{self, Element, Test};
+use crate::experiments::Common;
+use crate::figures::shown;
+use crate::rivals;
 
 /// How long `--quick` may take.
 const QUICK: Duration = Duration::from_secs(55);
 /// The exit code of an interrupted run, as a shell gives it after Ctrl-C.
-const INTERRUPTED: u8 = 130;
+pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Options of `ttcp run`.
 #[derive(Debug, Clone, Args)]
 pub struct RunArgs {
-    /// Rounds; the table shows their medians (default: 5, with --quick 3)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub repeat: Option<u32>,
-    /// Less of everything: under a minute in total
-    #[arg(long)]
-    pub quick: bool,
+    /// All experiments, by all peers that are built, into --out: for hours, and goes on where it ended
+    #[arg(long, conflicts_with_all = ["tests", "types", "sizes", "total", "n", "depth", "processor"])]
+    pub all: bool,
+    /// Options of every experiment. Of the table: five rounds, three with --quick, which takes under a minute in total; `--peers none`: only
+    /// those of --peer; --out is for --all.
+    #[command(flatten)]
+    pub common: Common,
     /// Only these tests
     #[arg(long, value_enum, value_delimiter = ',', value_name = "TESTS")]
     pub tests: Option<Vec<Test>>,
@@ -62,28 +66,9 @@ pub struct RunArgs {
     /// Calls outstanding at a time in pipeline
     #[arg(long, value_name = "CALLS", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub depth: u32,
-    /// Only these built-in peers; `none`: only those of --peer
-    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
-    pub peers: Option<Vec<String>>,
-    /// A further peer: NAME=SERVER_CMD::CLIENT_CMD
-    ///
-    /// Words are split at blanks. {dir} stands for a directory of this run's own; in the client's words {ready} for what
-    /// the server said after READY, {port} for the digits at its end, {args} for the test and its options (else they
-    /// come last).
-    #[arg(long = "peer", value_name = "NAME=SERVER_CMD::CLIENT_CMD")]
-    pub extra: Vec<Peer>,
-    /// Keep servers on one core and clients on another: steadier figures, for peers of one thread
-    #[arg(long)]
-    pub pin: bool,
     /// Print a second table: processor time of both sides, and of client and server, per GB or per call
     #[arg(long)]
     pub processor: bool,
-    /// Write environment, options and all samples to FILE
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// Longest time one client may take, seconds
-    #[arg(long, value_name = "SECS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    pub timeout: u64,
 }
 
 /// Measures `built_in` and further peers, prints the table on stdout, and returns the exit code: success only if every
@@ -92,12 +77,16 @@ pub struct RunArgs {
 /// # Errors
 /// The run cannot begin, or its results cannot be written.
 pub fn run(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
+    ensure!(
+        args.common.out.is_none(),
+        "--out is for the results of --all; --json FILE is for those of the table"
+    );
     let peers = chosen(args, built_in)?;
     let cells = Cell::all(args);
     ensure!(!cells.is_empty(), "nothing to measure: no test of --tests has a type of --types");
     // Before the work of minutes, not after it.
-    let json = args.json.as_deref().map(create).transpose()?;
-    let repeat = args.repeat.unwrap_or(if args.quick { 3 } else { 5 });
+    let json = args.common.json.as_deref().map(create).transpose()?;
+    let repeat = args.common.repeat.unwrap_or(if args.common.quick { 3 } else { 5 });
     let mut results = Results::new(Environment::of_now(), repeat, peers, cells);
     if !results.environment.optimised {
         eprintln!("ttcp: this is a debug build, its figures mean nothing: use cargo run --release");
@@ -134,29 +123,12 @@ pub fn run(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
 /// The peers in column order: built-in ones as far as wanted, then further ones.
 fn chosen(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<Vec<Peer>> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
-    let mut names: Vec<&str> = built_in.iter().map(|p| p.name).collect();
-    if args.peers.as_ref().is_some_and(|wanted| wanted == &["none"]) {
-        names.clear();
-    } else if let Some(wanted) = &args.peers {
-        if let Some(unknown) = wanted.iter().find(|w| !names.contains(&w.as_str())) {
-            bail!("there is no built-in peer '{unknown}', only: {}", names.join(", "));
-        }
-        names.retain(|n| wanted.iter().any(|w| w == n));
+    let mut own: Vec<Peer> = built_in.iter().map(|p| Peer::built_in(&program, p)).collect();
+    let wanted = args.common.peers.as_deref();
+    if wanted.is_some() {
+        own.extend(rivals::built()?);
     }
-    let mut peers: Vec<Peer> = built_in
-        .iter()
-        .filter(|p| names.contains(&p.name))
-        .map(|p| Peer::built_in(&program, p))
-        .chain(args.extra.iter().cloned())
-        .collect();
-    for i in 1..peers.len() {
-        let (before, rest) = peers.split_at_mut(i);
-        if let Some(twice) = rest.first().filter(|p| before.iter().any(|b| b.name == p.name)) {
-            bail!("two peers are called '{}'", twice.name);
-        }
-    }
-    peers.shrink_to_fit();
-    Ok(peers)
+    rivals::chosen(own, args.common.extra.clone(), wanted, |peer| peer)
 }
 
 fn create(path: &Path) -> anyhow::Result<(File, &Path)> {
@@ -166,7 +138,7 @@ fn create(path: &Path) -> anyhow::Result<(File, &Path)> {
 
 /// All rounds. Returns the failures, each once, with where they happened.
 fn measure_all(args: &RunArgs, results: &mut Results) -> anyhow::Result<Vec<String>> {
-    let pins = args.pin.then(Pins::choose).transpose()?;
+    let pins = args.common.pin.then(Pins::choose).transpose()?;
     let mut children = Children::new();
     children.heed_signals().context("cannot take signals")?;
     let dir = tempfile::Builder::new().prefix("ttcp-").tempdir().context("cannot make a directory")?;
@@ -177,12 +149,12 @@ fn measure_all(args: &RunArgs, results: &mut Results) -> anyhow::Result<Vec<Stri
         children: &mut children,
         dir: dir.path(),
         pins: pins.as_ref(),
-        timeout: Duration::from_secs(args.timeout),
-        deadline: args.quick.then(|| start + QUICK),
+        timeout: Duration::from_secs(args.common.timeout),
+        deadline: args.common.quick.then(|| start + QUICK),
     };
     let mut failures = Vec::new();
     for round in 0..results.repeat {
-        if args.quick && round > 0 && start.elapsed() * (round + 1) / round > QUICK {
+        if args.common.quick && round > 0 && start.elapsed() * (round + 1) / round > QUICK {
             progress.note(&format!("{round} round(s) of {} are what fits into a minute", results.repeat));
             break;
         }
@@ -197,7 +169,7 @@ fn measure_all(args: &RunArgs, results: &mut Results) -> anyhow::Result<Vec<Stri
                 progress.begin(&what);
                 let result = peer.measure(&cell.cell, &mut site);
                 let outcome = match &result {
-                    Ok(sample) => format!("{} {}", results::short(sample.figure), cell.unit.name()),
+                    Ok(sample) => format!("{} {}", shown(Some(sample.figure)), cell.unit.name()),
                     Err(peers::Failure::Interrupted) => {
                         progress.finish();
                         results.interrupted = true;

@@ -34,6 +34,8 @@ pub struct Peer {
     pub batch: bool,
     /// Whether the client takes `--type zstruct`. One that does not sends plain structs, whose octets are the same.
     pub zero_copy: bool,
+    /// Whether the client takes `--samples`.
+    pub samples: bool,
 }
 
 /// Why a measurement failed.
@@ -130,6 +132,7 @@ impl Peer {
             client: command(&peer.client),
             batch: peer.batch,
             zero_copy: peer.zero_copy,
+            samples: peer.samples,
         }
     }
 
@@ -139,27 +142,45 @@ impl Peer {
     /// See [`Failure`].
     pub(crate) fn measure(&self, cell: &Cell, at: &mut Site<'_>) -> Result<Sample, Failure> {
         let cell = &if self.zero_copy { cell.clone() } else { cell.of_plain_structs() };
+        let (server, client) = self.arguments(cell);
+        let Performed { line, processor } = self.perform(&server, client, at)?;
+        let bad = |reason: String| Failure::BadLine { reason, line: line.to_string() };
+        let figure = cell.figure(&line).map_err(bad)?;
+        Ok(Sample { figure, line, processor })
+    }
+
+    /// Starts the server with `server` behind its own arguments, runs the client with `client` in the place of its
+    /// arguments, until `deadline` at most, ends both.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub(crate) fn perform(
+        &self,
+        server: &[String],
+        client: Vec<String>,
+        at: &mut Site<'_>,
+    ) -> Result<Performed, Failure> {
         let mut server_command = self.words(&self.server, at.dir, None);
-        if cell.batch && self.batch {
-            server_command.push("--batch".into());
-        }
+        server_command.extend_from_slice(server);
         let mut server = start(at, "server", &server_command)?;
         let ready = wait_ready(at, &mut server)?;
         let meter = Meter::start(server.pid());
-        let mut client = start(at, "client", &self.client_command(cell, at.dir, &ready))?;
+        let mut client = start(at, "client", &self.client_command(client, at.dir, &ready))?;
         let line = wait_line(at, &mut client, &mut server)?;
         let processor = meter.read();
         let bad = |reason: String| Failure::BadLine { reason, line: line.clone() };
-        let value: Value = serde_json::from_str(&line).map_err(|e| bad(format!("not JSON: {e}")))?;
-        let figure = cell.figure(&value).map_err(bad)?;
-        Ok(Sample { figure, line: value, processor })
+        let line = serde_json::from_str(&line).map_err(|e| bad(format!("not JSON: {e}")))?;
+        Ok(Performed { line, processor })
     }
 
-    fn client_command(&self, cell: &Cell, dir: &Path, ready: &str) -> Vec<String> {
-        let mut arguments = cell.arguments();
-        if cell.batch && self.batch {
-            arguments.push("--batch".into());
-        }
+    /// What the server takes for a cell, and the client.
+    fn arguments(&self, cell: &Cell) -> (Vec<String>, Vec<String>) {
+        let batch = (cell.batch && self.batch).then(|| "--batch".to_owned());
+        let client = cell.arguments().into_iter().chain(batch.clone()).collect();
+        (batch.into_iter().collect(), client)
+    }
+
+    fn client_command(&self, arguments: Vec<String>, dir: &Path, ready: &str) -> Vec<String> {
         let mut words = self.words(&self.client, dir, Some(ready));
         let place = words.iter().position(|w| w == "{args}");
         match place {
@@ -197,13 +218,22 @@ pub struct BuiltIn {
     pub batch: bool,
     /// Whether the client takes `--type zstruct`.
     pub zero_copy: bool,
+    /// Whether the client takes `--samples`.
+    pub samples: bool,
 }
 
 impl BuiltIn {
     /// A peer by two command lines, split at blanks.
     pub fn new(name: &'static str, server: &str, client: &str) -> BuiltIn {
         let words = |line: &str| line.split_whitespace().map(String::from).collect();
-        BuiltIn { name, server: words(server), client: words(client), batch: false, zero_copy: false }
+        BuiltIn {
+            name,
+            server: words(server),
+            client: words(client),
+            batch: false,
+            zero_copy: false,
+            samples: false,
+        }
     }
 
     /// The same peer, whose client takes `--type zstruct`.
@@ -211,10 +241,24 @@ impl BuiltIn {
         BuiltIn { zero_copy: true, ..self }
     }
 
+    /// The same peer, whose client takes `--samples`.
+    pub fn with_samples(self) -> BuiltIn {
+        BuiltIn { samples: true, ..self }
+    }
+
     /// The same peer, whose server and client take `--batch`.
     pub fn with_batch(self) -> BuiltIn {
         BuiltIn { batch: true, ..self }
     }
+}
+
+/// What came of a client's run.
+#[derive(Debug)]
+pub(crate) struct Performed {
+    /// The client's whole line.
+    pub(crate) line: Value,
+    /// What it cost, where the system tells.
+    pub(crate) processor: Option<Processor>,
 }
 
 /// Where and how long a measurement takes place.
@@ -258,6 +302,7 @@ impl FromStr for Peer {
             client: words(client),
             batch: false,
             zero_copy: false,
+            samples: false,
         };
         if peer.name.is_empty() || peer.server.is_empty() || peer.client.is_empty() {
             return Err(FORM.into());
@@ -376,6 +421,7 @@ mod tests {
             client: script(client),
             batch: false,
             zero_copy: false,
+            samples: false,
         };
         let (mut children, dir) = (Children::new(), Path::new("/none"));
         let timeout = Duration::from_millis(500);
@@ -414,10 +460,10 @@ mod tests {
         let peer: Peer = "a=srv --ior {dir}/x::cli {args} --ior {ready} --port {port}".parse().unwrap();
         assert_eq!(peer.name, "a");
         assert_eq!(peer.words(&peer.server, Path::new("/d"), None).join(" "), "srv --ior /d/x");
-        let client = peer.client_command(&ping(), Path::new("/d"), "h:47");
+        let client = peer.client_command(ping().arguments(), Path::new("/d"), "h:47");
         assert_eq!(client.join(" "), "cli ping --n 5 --ior h:47 --port 47");
         let peer: Peer = "b=srv::env IOR=corbaloc::h:1 cli".parse().unwrap();
-        let client = peer.client_command(&ping(), Path::new("/d"), "");
+        let client = peer.client_command(ping().arguments(), Path::new("/d"), "");
         assert_eq!(client.join(" "), "env IOR=corbaloc::h:1 cli ping --n 5");
     }
 
@@ -425,9 +471,14 @@ mod tests {
     fn only_who_can_batch_is_asked_to() {
         let cell = Cell { batch: true, ..ping() };
         let mut peer: Peer = "a=s::c".parse().unwrap();
-        assert_eq!(peer.client_command(&cell, Path::new("/"), "").join(" "), "c ping --n 5");
+        let (server, client) = peer.arguments(&cell);
+        assert_eq!((server.join(" "), client.join(" ")), (String::new(), "ping --n 5".to_owned()));
         peer.batch = true;
-        assert_eq!(peer.client_command(&cell, Path::new("/"), "").join(" "), "c ping --n 5 --batch");
+        let (server, client) = peer.arguments(&cell);
+        assert_eq!(
+            (server.join(" "), client.join(" ")),
+            ("--batch".to_owned(), "ping --n 5 --batch".to_owned())
+        );
     }
 
     #[test]

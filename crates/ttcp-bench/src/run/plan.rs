@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::RunArgs;
 use crate::cli::{Element, Test};
+use crate::figures::bytes;
 
 /// The element types of the flood, in table order.
 const ELEMENTS: [Element; 7] = [
@@ -121,7 +122,7 @@ impl Cell {
     }
 
     fn calls(test: Test, args: &RunArgs) -> Cell {
-        let n = match (test, args.quick) {
+        let n = match (test, args.common.quick) {
             (Test::Pipeline, false) => 200_000,
             (Test::Pipeline, true) => 20_000,
             (Test::Echo, false) => 5_000,
@@ -140,7 +141,7 @@ impl Cell {
             4_096..32_768 => (256 << 20, 32 << 20),
             _ => (1 << 30, 128 << 20),
         };
-        let total = args.total.unwrap_or(if args.quick { quick } else { full });
+        let total = args.total.unwrap_or(if args.common.quick { quick } else { full });
         Cell {
             test: Test::Ttcp,
             element: Some(element),
@@ -179,7 +180,7 @@ impl Cell {
         let mut out = self.test.to_string();
         for part in [
             self.element.map(|e| e.to_string()),
-            self.size.map(human_bytes),
+            self.size.map(bytes),
             self.depth.map(|d| d.to_string()),
             self.batch.then(|| "batch".to_owned()),
         ]
@@ -225,15 +226,6 @@ impl Cell {
             Some(figure) => Err(format!("{name} is {figure}")),
             None => Err(format!("it has no {name}")),
         }
-    }
-}
-
-/// Bytes as people write them: whole KiB or MiB where they are, else the number.
-pub(crate) fn human_bytes(n: u64) -> String {
-    match n {
-        n if n >= 1 << 20 && n % (1 << 20) == 0 => format!("{} MiB", n >> 20),
-        n if n >= 1 << 10 && n % (1 << 10) == 0 => format!("{} KiB", n >> 10),
-        n => format!("{n} B"),
     }
 }
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use nix::sys::resource::{UsageWho, getrusage};
 use rustix::process::Pid;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Seconds of processor time, in user and kernel mode together, of one test: start and warm-up included.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Processor {
     /// Of the server while the client ran.
     pub(crate) server: f64,

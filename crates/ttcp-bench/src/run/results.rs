@@ -1,12 +1,14 @@
 //! What was measured: samples, medians, ratios; as a table and as JSON.
 
-use comfy_table::{CellAlignment, Table, presets::ASCII_MARKDOWN};
 use serde::Serialize;
 
 use super::environment::Environment;
 use super::peers::{Failure, Peer, Sample};
 use super::plan::{Cell, Unit};
 use super::processor::Processor;
+use crate::figures::markdown::of_table;
+use crate::figures::{Column, Table, shown};
+use crate::statistics::{Summary, median};
 
 /// The peer that the others are compared with.
 pub(crate) const BASELINE: &str = "raw";
@@ -112,19 +114,15 @@ impl Results {
 
     /// The table: Markdown that reads well on a terminal.
     pub(crate) fn table(&self) -> String {
-        let mut table = Table::new();
-        table.load_style(ASCII_MARKDOWN);
-        let mut header = vec!["test".to_owned(), "unit".to_owned()];
         let compared = self.peers.iter().any(|p| p.name == BASELINE);
+        let mut columns = ["test", "unit"].map(Column::words).to_vec();
         for peer in &self.peers {
-            header.extend([peer.name.clone(), "min-max".to_owned()]);
+            columns.extend([Column::figures(&peer.name), Column::figures("min-max")]);
             if compared && peer.name != BASELINE {
-                header.push(format!("{} / {BASELINE}", peer.name));
+                columns.push(Column::figures(format!("{} / {BASELINE}", peer.name)));
             }
         }
-        let columns = header.len();
-        table.set_header(header);
-        for row in &self.cells {
+        let line = |row: &Row| {
             let mut line = vec![row.name.clone(), row.unit.name().to_owned()];
             for entry in &row.results {
                 line.extend(entry.shown());
@@ -132,29 +130,21 @@ impl Results {
                     line.push(entry.ratio.map_or_else(|| "-".to_owned(), |r| format!("{r:.2} x")));
                 }
             }
-            table.add_row(line);
-        }
-        for column in table.column_iter_mut().take(columns).skip(2) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        table.to_string()
+            line
+        };
+        of_table(&Table { caption: String::new(), columns, rows: self.cells.iter().map(line).collect() })
     }
 
     /// Processor time as a table of its own.
     pub(crate) fn processor_table(&self) -> String {
-        let mut table = Table::new();
-        table.load_style(ASCII_MARKDOWN);
-        let header = ["processor", "unit"].into_iter().chain(self.peers.iter().map(|p| p.name.as_str()));
-        table.set_header(header);
-        for row in &self.cells {
+        let mut columns = ["processor", "unit"].map(Column::words).to_vec();
+        columns.extend(self.peers.iter().map(|peer| Column::figures(&peer.name)));
+        let line = |row: &Row| {
             let (unit, scale) = if row.cell.total.is_some() { ("ms/GB", 1e3) } else { ("us/call", 1.0) };
             let figures = row.results.iter().map(|entry| entry.processor_shown(scale));
-            table.add_row([row.name.clone(), unit.to_owned()].into_iter().chain(figures));
-        }
-        for column in table.column_iter_mut().skip(2) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        table.to_string()
+            [row.name.clone(), unit.to_owned()].into_iter().chain(figures).collect()
+        };
+        of_table(&Table { caption: String::new(), columns, rows: self.cells.iter().map(line).collect() })
     }
 
     /// What the figures of [`processor_table`](Self::processor_table) are.
@@ -174,18 +164,15 @@ impl Results {
 impl Entry {
     fn summarise(&mut self, work: f64) {
         let processor = |of: fn(Processor) -> f64| {
-            let mut figures: Vec<f64> =
-                self.samples.iter().filter_map(|s| s.processor).map(|p| of(p) / work).collect();
-            figures.sort_by(f64::total_cmp);
-            median(&figures)
+            let figures = self.samples.iter().filter_map(|s| s.processor).map(|p| of(p) / work);
+            median(&figures.collect::<Vec<_>>())
         };
         let sides = processor(|p| p.client).zip(processor(|p| p.server));
         (self.processor, self.sides) = (processor(Processor::all), sides.map(|(c, s)| [c, s]));
-        let mut figures: Vec<f64> = self.samples.iter().map(|s| s.figure).collect();
-        figures.sort_by(f64::total_cmp);
-        self.median = median(&figures);
-        self.min = figures.first().copied();
-        self.max = figures.last().copied();
+        let summary = Summary::of(&self.samples.iter().map(|s| s.figure).collect::<Vec<_>>());
+        self.median = summary.map(|s| s.median);
+        self.min = summary.map(|s| s.min);
+        self.max = summary.map(|s| s.max);
     }
 
     /// Round and figure of each sample.
@@ -196,15 +183,13 @@ impl Entry {
     /// Median of the ratios to what the baseline had in the same round.
     fn ratio_to(&self, baseline: &[(usize, f64)]) -> Option<f64> {
         let same = |round| baseline.iter().find(|(other, _)| *other == round).map(|(_, figure)| figure);
-        let mut ratios: Vec<f64> =
-            self.figures().filter_map(|(round, figure)| same(round).map(|base| figure / base)).collect();
-        ratios.sort_by(f64::total_cmp);
-        median(&ratios)
+        let ratios = self.figures().filter_map(|(round, figure)| same(round).map(|base| figure / base));
+        median(&ratios.collect::<Vec<_>>())
     }
 
     /// Processor time as printed.
     fn processor_shown(&self, scale: f64) -> String {
-        let short = |figure| short(scale * figure);
+        let short = |figure: f64| shown(Some(scale * figure));
         match (self.processor, self.sides) {
             (Some(all), Some([client, server])) => {
                 format!("{} ({} + {})", short(all), short(client), short(server))
@@ -218,30 +203,14 @@ impl Entry {
         match (self.median, self.min, self.max) {
             (Some(median), Some(min), Some(max)) => {
                 let note = if self.failures.is_empty() { "" } else { " !" };
-                [format!("{}{note}", short(median)), format!("{}-{}", short(min), short(max))]
+                [
+                    format!("{}{note}", shown(Some(median))),
+                    format!("{}-{}", shown(Some(min)), shown(Some(max))),
+                ]
             }
             _ if self.failures.is_empty() => ["-".to_owned(), "-".to_owned()],
             _ => ["failed".to_owned(), "-".to_owned()],
         }
-    }
-}
-
-/// The middle of sorted figures, or the mean of the two in the middle.
-fn median(sorted: &[f64]) -> Option<f64> {
-    let middle = sorted.len() / 2;
-    let upper = *sorted.get(middle)?;
-    if sorted.len() % 2 == 1 {
-        return Some(upper);
-    }
-    sorted.get(middle.wrapping_sub(1)).map(|lower| (lower + upper) / 2.0)
-}
-
-/// A figure with three significant digits, without exponent.
-pub(crate) fn short(figure: f64) -> String {
-    match figure {
-        f if f >= 99.95 => format!("{f:.0}"),
-        f if f >= 9.995 => format!("{f:.1}"),
-        f => format!("{f:.2}"),
     }
 }
 
@@ -277,23 +246,6 @@ mod tests {
     fn sample(figure: f64) -> Result<Sample, Failure> {
         let processor = Some(Processor { server: figure, client: 2.0 * figure });
         Ok(Sample { figure, line: json!({"figure": figure}), processor })
-    }
-
-    #[test]
-    fn medians_are_of_odd_and_even_counts() {
-        assert_eq!(median(&[]), None);
-        assert_eq!(median(&[4.0]), Some(4.0));
-        assert_eq!(median(&[1.0, 4.0]), Some(2.5));
-        assert_eq!(median(&[1.0, 2.0, 9.0]), Some(2.0));
-        assert_eq!(median(&[1.0, 2.0, 4.0, 9.0]), Some(3.0));
-    }
-
-    #[test]
-    fn figures_have_three_digits() {
-        assert_eq!(
-            [0.5, 9.99, 9.996, 20.94, 99.96, 48_211.4].map(short),
-            ["0.50", "9.99", "10.0", "20.9", "100", "48211"]
-        );
     }
 
     #[test]

@@ -7,9 +7,9 @@ use futures_util::future::try_join_all;
 use zorb::prelude::*;
 use zorb::wire::Version;
 
-use super::NAME;
 use super::idl::{BinStruct, TtcpRef, WideRef, zero_copy};
-use crate::cli::{ClientArgs, Element, Giop, Test, Work};
+use super::{NAME, dii};
+use crate::cli::{ClientArgs, Element, Giop, Invocation, Test, Work};
 use crate::peer;
 use crate::reference::Object;
 use crate::report::Report;
@@ -31,9 +31,11 @@ pub fn client(args: &ClientArgs) -> anyhow::Result<Report> {
             orbs.push(builder.build().await?);
         }
         let url = args.ior.url(args.work.object())?;
-        let report = match orbs.as_slice() {
-            [orb] => run(orb, &args.work, &url).await,
-            orbs => share(orbs, &args.work, &url).await,
+        let report = match (orbs.as_slice(), args.invocation) {
+            ([orb], Invocation::Sii) => run(orb, &args.work, &url).await,
+            ([orb], Invocation::Dii) => dii::run(orb, &args.work, &url).await,
+            (orbs, Invocation::Sii) => share(orbs, &args.work, &url).await,
+            (_, Invocation::Dii) => anyhow::bail!("--invocation dii has one connection"),
         };
         let report = report.with_context(|| format!("calling {url}"))?;
         for orb in &orbs {
@@ -133,9 +135,7 @@ async fn echo(ttcp: &TtcpRef, work: &Work) -> anyhow::Result<Report> {
 
 /// Both tests with structs that are sent as they lie in memory.
 async fn zero_copy(ttcp: &zero_copy::TtcpRef, work: &Work) -> anyhow::Result<Report> {
-    let in_memory =
-        |BinStruct { s, c, l, o, d }| zero_copy::BinStruct { s, c, l, o, d, ..Default::default() };
-    let structs: Seq<_> = structs(work.elements()).into_iter().map(in_memory).collect();
+    let structs = structs_in_memory(work.elements());
     if work.test == Test::Ttcp {
         return peer::ttcp(NAME, work, || ttcp.send_struct_seq(structs.clone()), || ttcp.sync()).await;
     }
@@ -143,7 +143,13 @@ async fn zero_copy(ttcp: &zero_copy::TtcpRef, work: &Work) -> anyhow::Result<Rep
     peer::latency(NAME, work, || ttcp.echo_structs(structs.clone())).await
 }
 
-fn structs(n: usize) -> Vec<BinStruct> {
+pub(super) fn structs_in_memory(n: usize) -> Seq<zero_copy::BinStruct> {
+    let in_memory =
+        |BinStruct { s, c, l, o, d }| zero_copy::BinStruct { s, c, l, o, d, ..Default::default() };
+    structs(n).into_iter().map(in_memory).collect()
+}
+
+pub(super) fn structs(n: usize) -> Vec<BinStruct> {
     (0..n)
         .map(|i| BinStruct {
             s: i as i16,

@@ -1,6 +1,9 @@
 //! The zorb peer: the bench contract's server and client, written as a user of zorb would.
 
 mod client;
+mod dii;
+mod dsi;
+mod published;
 mod server;
 
 pub use client::client;
@@ -15,6 +18,11 @@ use crate::cli::Runtime;
 pub mod idl {
     zorb::idl!("idl/bench.idl");
     zorb::idl!("idl/zero_copy.idl");
+
+    /// The interfaces of the published experiments.
+    pub mod published {
+        zorb::idl!("idl/published.idl");
+    }
 }
 
 /// The name of this peer in reports.

@@ -4,8 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use zorb::prelude::*;
 
+use zorb::{Poa, Servant};
+
 use super::idl::{BinStruct, TtcpRef, TtcpServant, WideRef, WideServant, zero_copy};
-use crate::cli::{Runtime, ServerArgs};
+use super::{dsi, published};
+use crate::cli::{Runtime, ServerArgs, Skeleton};
 use crate::reference::{self, Object};
 
 /// Connections that are accepted at a time, all from one client if it likes.
@@ -25,14 +28,54 @@ pub fn server(args: &ServerArgs) -> anyhow::Result<()> {
         if let Some(octets) = args.sockbuf {
             builder = builder.socket_buffer(usize::try_from(octets)?);
         }
+        let builder = builder.demux(args.demux.demux());
         let orb = builder.max_connections(CONNECTIONS, CONNECTIONS).build().await?;
-        let ttcp: TtcpRef = orb.activate_named(Object::Ttcp.key(), Ttcp::default())?;
-        let wide: WideRef = orb.activate_named(Object::Wide.key(), Wide)?;
-        let zero: zero_copy::TtcpRef = orb.activate_named(Object::ZeroCopy.key(), Ttcp::default())?;
-        let others = [(Object::Wide, wide.to_string()), (Object::ZeroCopy, zero.to_string())];
-        reference::publish(&args.ior, &ttcp.to_string(), &others)?;
+        let lowest = lowest_poa(&orb, args.demux.poas)?;
+        let lowest = lowest.as_ref();
+        for other in 0..args.demux.others {
+            activate(&orb, lowest, &format!("other {other}"), servant(Object::Wide))?;
+        }
+        let servant = match args.skeleton {
+            Skeleton::Ssi => servant,
+            Skeleton::Dsi => dsi::servant,
+        };
+        let publish = |object: Object| activate(&orb, lowest, object.key(), servant(object));
+        let ttcp = publish(Object::Ttcp)?;
+        let others = [Object::Wide, Object::ZeroCopy].map(|object| Ok((object, publish(object)?)));
+        let others = others.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+        for (key, servant) in published::servants() {
+            activate(&orb, None, key, servant)?;
+        }
+        reference::publish(&args.ior, &ttcp, &others)?;
         reference::ready(args.ior.display())?;
         std::future::pending().await
+    })
+}
+
+/// The last of so many POAs below each other.
+fn lowest_poa(orb: &Orb, poas: u32) -> anyhow::Result<Option<Poa>> {
+    let mut lowest = None;
+    for level in 0..poas {
+        let parent = lowest.unwrap_or_else(|| orb.root_poa());
+        lowest = Some(parent.child(format!("level {level}")).create()?);
+    }
+    Ok(lowest)
+}
+
+/// A servant of the contract.
+fn servant(object: Object) -> Servant {
+    match object {
+        Object::Ttcp => Servant::of::<TtcpRef, _>(Ttcp::default()),
+        Object::Wide => Servant::of::<WideRef, _>(Wide),
+        Object::ZeroCopy => Servant::of::<zero_copy::TtcpRef, _>(Ttcp::default()),
+    }
+}
+
+/// Activates in the POA, under an id that it chooses, or else under the key; the reference.
+fn activate(orb: &Orb, poa: Option<&Poa>, key: &str, servant: Servant) -> anyhow::Result<String> {
+    Ok(match poa {
+        Some(poa) => poa.id_to_reference(&poa.activate_object(servant)?)?.to_string(),
+        None => orb.activation().named(key).activate_erased(servant)?.to_string(),
     })
 }
 

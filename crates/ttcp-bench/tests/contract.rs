@@ -16,8 +16,9 @@ use std::time::Duration;
 use serde_json::Value;
 use ttcp_bench::zorb_peer::Ttcp;
 use ttcp_bench::zorb_peer::idl::TtcpRef;
-use zorb::Orb;
+use ttcp_bench::zorb_peer::idl::published::{TtcpSequenceRef, TtcpThroughputRef};
 use zorb::wire::Ior;
+use zorb::{Orb, Reference};
 
 use support::{Foreign, Process, Scratch};
 
@@ -423,5 +424,43 @@ async fn numbers_of_omniorb_are_taken_as_streams() {
                 );
             }
         }
+    }
+}
+
+/// Clients of the published experiments time their floods at the server, which tells them in a line.
+#[tokio::test]
+async fn clients_of_the_published_experiments_find_their_objects() {
+    let scratch = Scratch::new();
+    let mut command = ttcp("server");
+    command.arg("--lifeline");
+    let (server, path) = serve(command, &scratch);
+    let orb = Orb::builder().build().await.expect("an ORB");
+    for version in ["1.0", "1.2"] {
+        let at = corbaloc(version, &path);
+        let before = server.output().lines().count();
+        let sequence: TtcpSequenceRef =
+            orb.resolve(&format!("{at}/TTCP_IIOP_test")).await.expect("a reference");
+        sequence.start_timer().await.unwrap();
+        sequence.send_short_seq((0..1000i16).collect::<Vec<_>>()).await.unwrap();
+        sequence.send_octet_seq(vec![7; 500]).await.unwrap();
+        sequence.send_struct_seq(&vec![Default::default(); 10]).await.unwrap();
+        sequence.stop_timer().await.unwrap();
+        // The last oneway is done when a call behind it is.
+        assert!(!sequence.non_existent().await.unwrap());
+        let throughput: TtcpThroughputRef =
+            orb.resolve(&format!("{at}/ttcp_throughput")).await.expect("a reference");
+        throughput.start_timer().await.unwrap();
+        throughput.send_double_seq((0..100).map(f64::from).collect::<Vec<_>>()).await.unwrap();
+        throughput.send_long_seq((0..100).collect::<Vec<_>>()).await.unwrap();
+        throughput.send_char_seq(vec![zorb::Char(b'a'); 100]).await.unwrap();
+        throughput.stop_timer().await.unwrap();
+        assert!(!throughput.non_existent().await.unwrap());
+        let output = server.output();
+        let told: Vec<&str> = output.lines().skip(before).filter(|line| line.starts_with("ttcp: ")).collect();
+        assert!(
+            matches!(*told, [one, two] if one.starts_with("ttcp: 2740 bytes in ") && one.ends_with(", 3 calls")
+                && two.starts_with("ttcp: 1300 bytes in ") && two.ends_with(", 3 calls")),
+            "{output}"
+        );
     }
 }

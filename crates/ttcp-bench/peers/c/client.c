@@ -1,0 +1,173 @@
+/* client ttcp|ping|echo|demux|pipeline [--type T] [--size BYTES] [--total BYTES]
+ *        [--n N] [--depth D] [--port P] [--sockbuf BYTES] [--batch] [--samples FILE]
+ *        [--zerocopy]
+ * --zerocopy (ttcp): the kernel takes buffers from where they are (MSG_ZEROCOPY); the line says how many it copied all the same.
+ * --batch (pipeline): one write for all the requests that become due at once. */
+#include "common.h"
+#include <linux/errqueue.h>
+#include <poll.h>
+#include <signal.h>
+#include <time.h>
+
+static Conn *c;
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+static void call(uint32_t type, uint32_t id, const void *in, size_t n, void *out) {
+  Call q = {{type, n}, id}, r;
+  if (!put(c->fd, &q, sizeof q, in, n) || !get(c, &r, sizeof r)) die("call");
+  if (r.id != id || (r.h.len && !get(c, out, r.h.len))) die("reply");
+}
+
+static int zerocopy;
+static uint32_t lent, returned, copied;
+
+/* Takes in which buffers the kernel is done with; waits for all with wait. */
+static void settle(int wait) {
+  while (returned < lent) {
+    char control[128];
+    struct msghdr m = {.msg_control = control, .msg_controllen = sizeof control};
+    if (recvmsg(c->fd, &m, MSG_ERRQUEUE) < 0) {
+      if (errno != EAGAIN && errno != EINTR) die("error queue");
+      if (!wait) return;
+      struct pollfd p = {c->fd, 0, 0};
+      if (poll(&p, 1, 1000) < 0 && errno != EINTR) die("poll");
+      continue;
+    }
+    for (struct cmsghdr *h = CMSG_FIRSTHDR(&m); h; h = CMSG_NXTHDR(&m, h)) {
+      struct sock_extended_err e;
+      memcpy(&e, CMSG_DATA(h), sizeof e);
+      if (e.ee_origin != SO_EE_ORIGIN_ZEROCOPY) continue;
+      uint32_t n = e.ee_data - e.ee_info + 1;
+      returned += n;
+      if (e.ee_code & SO_EE_CODE_ZEROCOPY_COPIED) copied += n;
+    }
+  }
+}
+
+/* Header by value, payload lent to the kernel. */
+static int lend(const Hdr *h, const char *buf, size_t n) {
+  if (!put(c->fd, h, sizeof *h, NULL, 0)) return 0;
+  while (n) {
+    ssize_t r = send(c->fd, buf, n, MSG_ZEROCOPY);
+    if (r < 0 && (errno == EINTR || errno == ENOBUFS)) { settle(errno == ENOBUFS); continue; }
+    if (r < 0) return 0;
+    buf += r; n -= r; lent++;
+    settle(0);
+  }
+  return 1;
+}
+
+static double ttcp(const char *buf, size_t size, uint64_t total) {
+  Hdr h = {ONEWAY, size};
+  uint64_t sent = 0, got = 0;
+  double t = now();
+  for (; sent < total; sent += size)
+    if (!(zerocopy ? lend(&h, buf, size) : put(c->fd, &h, sizeof h, buf, size))) die("send");
+  if (zerocopy) settle(1);
+  call(SYNC, 1, NULL, 0, &got);
+  t = now() - t;
+  if (got != sent) { fprintf(stderr, "sent %lu, got %lu\n", sent, got); exit(1); }
+  return t;
+}
+
+static double pipeline(uint32_t depth, uint32_t n, int batch) {
+  Call *q = calloc(depth, sizeof *q), r;
+  for (uint32_t i = 0; i < depth; i++) q[i].h.type = PING;
+  double t = now();
+  uint32_t sent = depth < n ? depth : n, done = 0, due = 0;
+  for (uint32_t i = 0; i < sent; i++) q[i].id = i;
+  if (!put(c->fd, q, sent * sizeof *q, NULL, 0)) die("send");
+  while (done < n) {
+    if (!get(c, &r, sizeof r) || r.id != done++) die("reply");
+    if (sent < n) q[due++].id = sent++;
+    if (due && (!batch || c->pos == c->end || due == depth)) {
+      if (!put(c->fd, q, due * sizeof *q, NULL, 0)) die("send");
+      due = 0;
+    }
+  }
+  free(q);
+  return now() - t;
+}
+
+/* Where the time of each call goes, nanoseconds, a line each. */
+static const char *samples;
+
+static int cmp(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static void latency(const char *test, const char *more, uint32_t type, const char *buf, size_t size, int n) {
+  double *us = malloc(n * sizeof *us), sum = 0;
+  char *back = malloc(size + 8);
+  for (int i = 0; i < n / 10; i++) call(type, i, buf, size, back);
+  for (int i = 0; i < n; i++) {
+    double t = now();
+    call(type, i, buf, size, back);
+    sum += us[i] = (now() - t) * 1e6;
+  }
+  if (memcmp(buf, back, size)) { fprintf(stderr, "echo differs\n"); exit(1); }
+  if (*samples) {
+    FILE *f = fopen(samples, "w");
+    if (!f) die(samples);
+    for (int i = 0; i < n; i++) fprintf(f, "%.0f\n", us[i] * 1e3);
+    if (fclose(f)) die(samples);
+  }
+  qsort(us, n, sizeof *us, cmp);
+  printf("{\"peer\":\"c\",\"test\":\"%s\",%s\"n\":%d,\"mean_us\":%.3f,\"p50_us\":%.3f,\"p99_us\":%.3f,\"max_us\":%.3f}\n",
+         test, more, n, sum / n, us[n / 2], us[(int)(n * 0.99)], us[n - 1]);
+}
+
+int main(int argc, char **argv) {
+  const char *test = argc > 1 ? argv[1] : "";
+  const char *type = opt(argc, argv, "--type", "octet");
+  size_t size = strtoull(opt(argc, argv, "--size", "65536"), NULL, 10);
+  uint64_t total = strtoull(opt(argc, argv, "--total", "268435456"), NULL, 10);
+  int echo = !strcmp(test, "echo"), pipe = !strcmp(test, "pipeline");
+  int n = atoi(opt(argc, argv, "--n", echo ? "5000" : pipe ? "100000" : "20000"));
+  zerocopy = flag(argc, argv, "--zerocopy");
+  samples = opt(argc, argv, "--samples", "");
+  int depth = atoi(opt(argc, argv, "--depth", "16")), batch = flag(argc, argv, "--batch");
+  const char *types[] = {"octet", "char", "short", "long", "double", "struct"};
+  size_t elems[] = {1, 1, 2, 4, 8, sizeof(BinStruct)}, elem = 0;
+  for (int i = 0; i < 6; i++) if (!strcmp(type, types[i])) elem = elems[i];
+  if (!elem || n < 1 || depth < 1) { fprintf(stderr, "bad arguments\n"); return 2; }
+  size_t len = size < elem ? elem : size / elem * elem;
+  char *buf = malloc(len), more[128];
+  for (size_t i = 0; i < len; i++) buf[i] = 'a' + i % 26;
+
+  signal(SIGPIPE, SIG_IGN);
+  c = calloc(1, sizeof *c);
+  c->fd = socket(AF_INET, SOCK_STREAM, 0);
+  tune(c->fd, atoi(opt(argc, argv, "--sockbuf", "0")), 1);
+  struct sockaddr_in a = loopback(atoi(opt(argc, argv, "--port", "47001")));
+  if (connect(c->fd, (void *)&a, sizeof a)) die("connect");
+  int on = 1;
+  if (zerocopy && setsockopt(c->fd, SOL_SOCKET, SO_ZEROCOPY, &on, sizeof on)) die("SO_ZEROCOPY");
+
+  if (!strcmp(test, "ttcp")) {
+    ttcp(buf, len, total / 10);
+    double secs = ttcp(buf, len, total);
+    uint64_t bytes = (total + len - 1) / len * len;
+    printf("{\"peer\":\"c\",\"test\":\"ttcp\",\"type\":\"%s\",\"size\":%zu,\"mbit_s\":%.1f,\"secs\":%.6f",
+           type, size, bytes * 8 / secs / 1e6, secs);
+    if (zerocopy) printf(",\"lent\":%u,\"copied\":%u", lent, copied);
+    puts("}");
+  } else if (echo) {
+    snprintf(more, sizeof more, "\"type\":\"%s\",\"size\":%zu,", type, size);
+    latency(test, more, ECHO, buf, len, n);
+  } else if (pipe) {
+    pipeline(depth, n / 10, batch);
+    double secs = pipeline(depth, n, batch);
+    printf("{\"peer\":\"c\",\"test\":\"pipeline\",\"depth\":%d,\"n\":%d,\"threads\":1,\"batch\":%d,\"calls_s\":%.0f,\"secs\":%.6f}\n",
+           depth, n, batch, n / secs, secs);
+  } else if (!strcmp(test, "ping")) latency(test, "", PING, buf, 0, n);
+  else if (!strcmp(test, "demux")) latency(test, "", DEMUX + 99, buf, 0, n);
+  else { fprintf(stderr, "unknown test '%s'\n", test); return 2; }
+  return 0;
+}

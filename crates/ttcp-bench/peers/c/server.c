@@ -1,0 +1,70 @@
+/* server [--port P] [--sockbuf BYTES] [--fresh] [--batch]
+ * --fresh: a new buffer per message (an owned sequence), instead of one reused.
+ * --batch: hold replies back while more requests are already read in. */
+#include "common.h"
+#include <pthread.h>
+
+static int fresh, batch;
+
+static void nothing(void) {}
+static void (*wide[DEMUX_END - DEMUX])(void);
+
+static void *serve(void *arg) {
+  Conn *c = arg;
+  Hdr h;
+  size_t cap = 0, nout = 0;
+  char *buf = NULL, out[16384];
+  uint64_t count = 0;
+  while (get(c, &h, sizeof h)) {
+    Call call = {h, 0};
+    if (h.type != ONEWAY && !get(c, &call.id, sizeof call.id)) break;
+    if (fresh || h.len > cap) {
+      free(buf);
+      buf = malloc(cap = h.len ? h.len : 1);
+      if (!buf) die("malloc");
+    }
+    if (h.len && !get(c, buf, h.len)) break;
+    if (h.type == ONEWAY) { count += h.len; continue; }
+    if (h.type >= DEMUX && h.type < DEMUX_END) wide[h.type - DEMUX]();
+    const void *body = buf;
+    if (h.type == SYNC) { body = &count; call.h.len = sizeof count; }
+    if (h.type == PING && batch) {
+      memcpy(out + nout, &call, sizeof call);
+      nout += sizeof call;
+      if (c->pos == c->end || nout + sizeof call > sizeof out) {
+        if (!put(c->fd, out, nout, NULL, 0)) break;
+        nout = 0;
+      }
+    } else if (!put(c->fd, &call, sizeof call, body, call.h.len)) break;
+    if (h.type == SYNC) count = 0;
+  }
+  close(c->fd);
+  free(buf);
+  free(c);
+  return NULL;
+}
+
+int main(int argc, char **argv) {
+  int port = atoi(opt(argc, argv, "--port", "47001"));
+  int sockbuf = atoi(opt(argc, argv, "--sockbuf", "0")), one = 1;
+  fresh = flag(argc, argv, "--fresh");
+  batch = flag(argc, argv, "--batch");
+  for (int i = 0; i < DEMUX_END - DEMUX; i++) wide[i] = nothing;
+  int l = socket(AF_INET, SOCK_STREAM, 0);
+  setsockopt(l, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  tune(l, sockbuf, 0);
+  struct sockaddr_in a = loopback(port);
+  if (bind(l, (void *)&a, sizeof a) || listen(l, 64)) die("bind");
+  socklen_t len = sizeof a;
+  if (getsockname(l, (void *)&a, &len)) die("getsockname");
+  printf("READY 127.0.0.1:%d\n", ntohs(a.sin_port));
+  fflush(stdout);
+  for (;;) {
+    Conn *c = calloc(1, sizeof *c);
+    if ((c->fd = accept(l, NULL, NULL)) < 0) die("accept");
+    tune(c->fd, 0, 1);
+    pthread_t t;
+    pthread_create(&t, NULL, serve, c);
+    pthread_detach(t);
+  }
+}

@@ -1,0 +1,161 @@
+import bench.*;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.*;
+import java.util.Arrays;
+import java.util.Locale;
+import org.omg.CORBA.ORB;
+
+/**
+ * BenchClient ttcp|ping|echo|demux|pipeline --ior PATH|corbaloc:iiop:[V@]HOST:PORT
+ *        [--seconds S] [--type T] [--size BYTES] [--total BYTES] [--n N] [--depth D] [--sockbuf BYTES]
+ *        [--samples FILE]
+ * pipeline: D threads that share one connection.
+ */
+public final class BenchClient {
+    private static void json(String test, String format, Object... values) {
+        System.out.println("{\"peer\":\"jacorb\",\"test\":\"" + test + "\","
+                           + String.format(Locale.ROOT, format, values) + "}");
+    }
+
+    private static BinStruct[] structs(int n) {
+        BinStruct[] s = new BinStruct[n];
+        for (int i = 0; i < n; i++) s[i] = new BinStruct((short) i, (char) ('a' + i % 26), i, (byte) i, i * 0.5);
+        return s;
+    }
+
+    /** A oneway send of a buffer of size user bytes. */
+    private static Runnable sender(Ttcp t, String type, int size) {
+        int n = Math.max(1, size / width(type));
+        switch (type) {
+            case "octet": { byte[] s = new byte[n]; Arrays.fill(s, (byte) 'a'); return () -> t.sendOctetSeq(s); }
+            case "char": { char[] s = new char[n]; Arrays.fill(s, 'a'); return () -> t.sendCharSeq(s); }
+            case "short": { short[] s = new short[n]; Arrays.fill(s, (short) 'a'); return () -> t.sendShortSeq(s); }
+            case "long": { int[] s = new int[n]; Arrays.fill(s, 'a'); return () -> t.sendLongSeq(s); }
+            case "double": { double[] s = new double[n]; Arrays.fill(s, 'a'); return () -> t.sendDoubleSeq(s); }
+            default: { BinStruct[] s = structs(n); return () -> t.sendStructSeq(s); }
+        }
+    }
+
+    private static int width(String type) {
+        switch (type) {
+            case "octet": case "char": return 1;
+            case "short": return 2;
+            case "long": return 4;
+            case "double": return 8;
+            case "struct": return 24;
+            default: throw new IllegalArgumentException("unknown type " + type);
+        }
+    }
+
+    private static int syncs;    // of the last send
+
+    /**
+     * Sends until total bytes are sent and confirmed; returns the seconds it took. The
+     * server may run sync() before the last oneways: it is repeated until they are in.
+     */
+    private static double send(Ttcp t, Runnable op, long size, long total) {
+        long sent = 0, got = 0, start = System.nanoTime();
+        for (; sent < total; sent += size) op.run();
+        for (syncs = 0; got < sent && System.nanoTime() - start < 600e9; syncs++) got += t.sync();
+        double secs = (System.nanoTime() - start) / 1e9;
+        if (got != sent) throw new IllegalStateException("sent " + sent + " bytes, " + got + " confirmed");
+        return secs;
+    }
+
+    private static void ttcp(Ttcp t, String type, int size, long total) {
+        Runnable op = sender(t, type, size);
+        long bytes = Math.max(1, size / width(type)) * (long) width(type);
+        t.sync();
+        send(t, op, bytes, total / 10);
+        double secs = send(t, op, bytes, total);
+        json("ttcp", "\"type\":\"%s\",\"size\":%d,\"mbit_s\":%.1f,\"secs\":%.6f,\"syncs\":%d", type, size,
+             (total + bytes - 1) / bytes * bytes * 8 / secs / 1e6, secs, syncs);
+    }
+
+    /** Where the time of each call goes, nanoseconds, a line each; null: nowhere. */
+    private static String samples;
+
+    private static void latency(String test, String more, int n, Runnable call) throws IOException {
+        for (int i = 0; i < n / 10; i++) call.run();
+        double[] us = new double[n];
+        double sum = 0;
+        for (int i = 0; i < n; i++) {
+            long start = System.nanoTime();
+            call.run();
+            sum += us[i] = (System.nanoTime() - start) / 1e3;
+        }
+        if (samples != null) {
+            try (PrintWriter file = new PrintWriter(samples)) {
+                for (double u : us) file.println((long) (u * 1e3));
+                if (file.checkError()) throw new IOException("cannot write " + samples);
+            }
+        }
+        Arrays.sort(us);
+        json(test, "%s\"n\":%d,\"mean_us\":%.3f,\"p50_us\":%.3f,\"p99_us\":%.3f,\"max_us\":%.3f",
+             more, n, sum / n, us[n / 2], us[(int) (n * 99L / 100)], us[n - 1]);
+    }
+
+    private static void echo(Ttcp t, String type, int size, int n) throws IOException {
+        String more = "\"type\":\"" + type + "\",\"size\":" + size + ",";
+        if (type.equals("octet")) {
+            byte[] s = new byte[Math.max(1, size)];
+            for (int i = 0; i < s.length; i++) s[i] = (byte) i;
+            if (!Arrays.equals(s, t.echoOctets(s))) throw new IllegalStateException("echo differs");
+            latency("echo", more, n, () -> t.echoOctets(s));
+        } else {
+            BinStruct[] s = structs(Math.max(1, size / 24)), r = t.echoStructs(s);
+            for (int i = 0; i < s.length; i++)
+                if (r.length != s.length || r[i].s != s[i].s || r[i].c != s[i].c || r[i].l != s[i].l
+                    || r[i].o != s[i].o || r[i].d != s[i].d) throw new IllegalStateException("echo differs");
+            latency("echo", more, n, () -> t.echoStructs(s));
+        }
+    }
+
+    private static double pings(Ttcp t, int depth, int n) throws InterruptedException {
+        Thread[] threads = new Thread[depth];
+        long start = System.nanoTime();
+        for (int i = 0; i < depth; i++) {
+            int first = i;
+            threads[i] = new Thread(() -> { for (int k = first; k < n; k += depth) t.ping(); });
+            threads[i].start();
+        }
+        for (Thread th : threads) th.join();
+        return (System.nanoTime() - start) / 1e9;
+    }
+
+    public static void main(String[] args) throws Exception {
+        BenchOptions o = new BenchOptions(args);
+        o.exitAfter("3600");
+        samples = o.get("--samples", null);
+        String test = args.length > 0 ? args[0] : "", type = o.get("--type", "octet"), ior = o.get("--ior", "server.ior");
+        int size = o.num("--size", 65536), depth = o.num("--depth", 16);
+        int n = o.num("--n", test.equals("echo") ? 5000 : test.equals("pipeline") ? 100000 : 20000);
+        long total = Long.parseLong(o.get("--total", "268435456"));
+        boolean wide = test.equals("demux");
+        if (ior.startsWith("corbaloc:")) ior += wide ? "/wide" : "/ttcp";
+        else ior = new String(Files.readAllBytes(Paths.get(wide ? ior + ".wide" : ior))).trim();
+
+        ORB orb = o.orb();
+        org.omg.CORBA.Object obj = orb.string_to_object(ior);
+        if (wide) {
+            Wide w = WideHelper.narrow(obj);
+            latency("demux", "", n, w::m099);
+        } else {
+            Ttcp t = TtcpHelper.narrow(obj);
+            switch (test) {
+                case "ttcp": ttcp(t, type, size, total); break;
+                case "ping": latency("ping", "", n, t::ping); break;
+                case "echo": echo(t, type, size, n); break;
+                case "pipeline":
+                    pings(t, depth, n / 10);
+                    double secs = pings(t, depth, n);
+                    json("pipeline", "\"depth\":%d,\"n\":%d,\"threads\":%d,\"calls_s\":%.0f,\"secs\":%.6f",
+                         depth, n, depth, n / secs, secs);
+                    break;
+                default: throw new IllegalArgumentException("unknown test " + test);
+            }
+        }
+        orb.shutdown(true);
+    }
+}

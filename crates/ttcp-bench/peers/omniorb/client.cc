@@ -1,0 +1,160 @@
+// client ttcp|ping|echo|demux|pipeline --ior PATH|corbaloc:iiop:[V@]HOST:PORT [-ORB...]
+//        [--type T] [--size BYTES] [--total BYTES] [--n N] [--depth D]
+//        [--sockbuf BYTES] [--giopbuf BYTES] [--samples FILE]
+// pipeline: D threads that share one connection.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <thread>
+#include "bench.hh"
+#include "options.h"
+
+using Clock = std::chrono::steady_clock;
+static double since(Clock::time_point t) {
+  return std::chrono::duration<double>(Clock::now() - t).count();
+}
+
+static void fill(Ttcp::StructSeq& s) {
+  for (CORBA::ULong i = 0; i < s.length(); i++)
+    s[i] = {CORBA::Short(i), CORBA::Char('a' + i % 26), CORBA::Long(i), CORBA::Octet(i), i * 0.5};
+}
+template <class Seq> static void fill(Seq& s) {
+  for (CORBA::ULong i = 0; i < s.length(); i++) s[i] = 'a' + i % 26;
+}
+static bool same(const BinStruct& a, const BinStruct& b) {
+  return a.s == b.s && a.c == b.c && a.l == b.l && a.o == b.o && a.d == b.d;
+}
+static bool same(CORBA::Octet a, CORBA::Octet b) { return a == b; }
+
+template <class Seq> static Seq make(size_t bytes) {
+  Seq s;
+  s.length(1);
+  s.length(std::max<size_t>(1, bytes / sizeof(s[0])));
+  fill(s);
+  return s;
+}
+
+struct Sent { uint64_t bytes; double secs; int syncs; };
+
+// Sends until total bytes are sent and confirmed. The server may run sync() before
+// the last oneways, so it is repeated until they are all in.
+template <class Seq>
+static Sent send(Ttcp_ptr t, void (_objref_Ttcp::*op)(const Seq&), const Seq& s, uint64_t total) {
+  uint64_t size = s.length() * sizeof(s[0]), sent = 0, got = 0;
+  int syncs = 0;
+  auto start = Clock::now();
+  for (; sent < total; sent += size) (t->*op)(s);
+  for (; got < sent && since(start) < 600; syncs++) got += t->sync();
+  double secs = since(start);
+  if (got != sent) {
+    fprintf(stderr, "sent %lu bytes, %lu confirmed\n", sent, got);
+    exit(1);
+  }
+  return {got, secs, syncs};
+}
+
+template <class Seq>
+static void ttcp(Ttcp_ptr t, void (_objref_Ttcp::*op)(const Seq&), const std::string& type, size_t size, uint64_t total) {
+  Seq s = make<Seq>(size);
+  t->sync();
+  send(t, op, s, total / 10);
+  Sent r = send(t, op, s, total);
+  printf("{\"peer\":\"omniorb\",\"test\":\"ttcp\",\"type\":\"%s\",\"size\":%zu,\"mbit_s\":%.1f,\"secs\":%.6f,\"syncs\":%d}\n",
+         type.c_str(), size, r.bytes * 8 / r.secs / 1e6, r.secs, r.syncs);
+}
+
+// Where the time of each call goes, nanoseconds, a line each; empty: nowhere.
+static std::string samples;
+
+template <class F> static void latency(const char* test, const std::string& more, int n, F call) {
+  for (int i = 0; i < n / 10; i++) call();
+  std::vector<double> us(n);
+  double sum = 0;
+  for (double& u : us) {
+    auto t = Clock::now();
+    call();
+    sum += u = since(t) * 1e6;
+  }
+  if (!samples.empty()) {
+    std::ofstream file(samples);
+    for (double u : us) file << uint64_t(u * 1e3) << '\n';
+    if (!file.flush()) { fprintf(stderr, "cannot write %s\n", samples.c_str()); exit(1); }
+  }
+  std::sort(us.begin(), us.end());
+  printf("{\"peer\":\"omniorb\",\"test\":\"%s\",%s\"n\":%d,\"mean_us\":%.3f,\"p50_us\":%.3f,\"p99_us\":%.3f,\"max_us\":%.3f}\n",
+         test, more.c_str(), n, sum / n, us[n / 2], us[n * 99LL / 100], us[n - 1]);
+}
+
+template <class Seq, class SeqVar>
+static void echo(Ttcp_ptr t, Seq* (_objref_Ttcp::*op)(const Seq&), const std::string& type, size_t size, int n) {
+  Seq s = make<Seq>(size);
+  SeqVar r = (t->*op)(s);
+  bool ok = r->length() == s.length();
+  for (CORBA::ULong i = 0; ok && i < s.length(); i++) ok = same(r[i], s[i]);
+  if (!ok) { fprintf(stderr, "echo differs\n"); exit(1); }
+  latency("echo", "\"type\":\"" + type + "\",\"size\":" + std::to_string(size) + ",", n,
+          [&] { SeqVar back = (t->*op)(s); });
+}
+
+static void pipeline(Ttcp_ptr t, int depth, int n) {
+  auto run = [&](int calls) {
+    auto start = Clock::now();
+    std::vector<std::thread> threads;
+    for (int i = 0; i < depth; i++)
+      threads.emplace_back([=] { for (int k = i; k < calls; k += depth) t->ping(); });
+    for (auto& th : threads) th.join();
+    return since(start);
+  };
+  run(n / 10);
+  double secs = run(n);
+  printf("{\"peer\":\"omniorb\",\"test\":\"pipeline\",\"depth\":%d,\"n\":%d,\"threads\":%d,\"calls_s\":%.0f,\"secs\":%.6f}\n",
+         depth, n, depth, n / secs, secs);
+}
+
+int main(int argc, char** argv) {
+  try {
+    std::string test = argc > 1 ? argv[1] : "";
+    samples = opt(argc, argv, "--samples", "");
+    int depth = atoi(opt(argc, argv, "--depth", "16").c_str());
+    Settings calls;
+    if (test == "pipeline")
+      calls = {{"maxGIOPConnectionPerServer", "1"}, {"oneCallPerConnection", "0"}, {"maxInterleavedCallsPerConnection", std::to_string(depth)}};
+    CORBA::ORB_var orb = initOrb(argc, argv, calls);
+    std::string ior = opt(argc, argv, "--ior", "server.ior"), type = opt(argc, argv, "--type", "octet");
+    size_t size = strtoull(opt(argc, argv, "--size", "65536").c_str(), 0, 10);
+    uint64_t total = strtoull(opt(argc, argv, "--total", "268435456").c_str(), 0, 10);
+    int n = atoi(opt(argc, argv, "--n", test == "echo" ? "5000" : test == "pipeline" ? "100000" : "20000").c_str());
+
+    bool wide = test == "demux";
+    if (ior.compare(0, 9, "corbaloc:") == 0) ior += wide ? "/wide" : "/ttcp";
+    else if (!(std::ifstream(wide ? ior + ".wide" : ior) >> ior)) throw std::runtime_error("no IOR file");
+    CORBA::Object_var obj = orb->string_to_object(ior.c_str());
+    if (wide) {
+      Wide_var w = Wide::_narrow(obj);
+      latency("demux", "", n, [&] { w->m099(); });
+      return 0;
+    }
+    Ttcp_var t = Ttcp::_narrow(obj);
+    if (CORBA::is_nil(t)) throw std::runtime_error("not a Ttcp");
+    if (test == "ping") latency("ping", "", n, [&] { t->ping(); });
+    else if (test == "pipeline") pipeline(t, depth, n);
+    else if (test == "echo" && type == "octet") echo<Ttcp::OctetSeq, Ttcp::OctetSeq_var>(t, &_objref_Ttcp::echoOctets, type, size, n);
+    else if (test == "echo" && type == "struct") echo<Ttcp::StructSeq, Ttcp::StructSeq_var>(t, &_objref_Ttcp::echoStructs, type, size, n);
+    else if (test != "ttcp") throw std::runtime_error("unknown test");
+    else if (type == "octet") ttcp(t, &_objref_Ttcp::sendOctetSeq, type, size, total);
+    else if (type == "char") ttcp(t, &_objref_Ttcp::sendCharSeq, type, size, total);
+    else if (type == "short") ttcp(t, &_objref_Ttcp::sendShortSeq, type, size, total);
+    else if (type == "long") ttcp(t, &_objref_Ttcp::sendLongSeq, type, size, total);
+    else if (type == "double") ttcp(t, &_objref_Ttcp::sendDoubleSeq, type, size, total);
+    else if (type == "struct") ttcp(t, &_objref_Ttcp::sendStructSeq, type, size, total);
+    else throw std::runtime_error("unknown type");
+    return 0;
+  } catch (CORBA::SystemException& e) {
+    std::cerr << "client: " << e._name() << ' ' << (e.NP_minorString() ? e.NP_minorString() : "") << '\n';
+  } catch (std::exception& e) {
+    std::cerr << "client: " << e.what() << '\n';
+  }
+  return 1;
+}

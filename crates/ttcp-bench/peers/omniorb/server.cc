@@ -1,0 +1,75 @@
+// server --ior PATH [--port P] [--seconds S] [--sockbuf BYTES] [--giopbuf BYTES] [-ORB...]
+// One thread a connection, so that a connection's requests run in order: with omniORB's
+// default a second thread takes a request that is already read in, and sync() may
+// overtake oneways.
+// Writes the IOR of Ttcp to PATH and that of Wide to PATH.wide; both also have
+// the stable keys of corbaloc::HOST:PORT/ttcp and /wide.
+#include <atomic>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include "bench.hh"
+#include "options.h"
+
+class TtcpImpl : public POA_Ttcp {
+  std::atomic<CORBA::ULongLong> bytes{0};
+  template <class Seq> void add(const Seq& s) {
+    if (s.length()) bytes.fetch_add(s.length() * sizeof(s[0]), std::memory_order_relaxed);
+  }
+  // The reply takes over the argument's buffer: the ORB owns the argument and
+  // destroys it, so nothing is copied.
+  template <class Seq> Seq* move(const Seq& in) {
+    Seq& s = const_cast<Seq&>(in);
+    CORBA::ULong max = s.maximum(), len = s.length();
+    auto* buf = s.get_buffer(1);
+    return buf ? new Seq(max, len, buf, 1) : new Seq(in);
+  }
+public:
+  void sendShortSeq(const Ttcp::ShortSeq& s) override { add(s); }
+  void sendLongSeq(const Ttcp::LongSeq& s) override { add(s); }
+  void sendDoubleSeq(const Ttcp::DoubleSeq& s) override { add(s); }
+  void sendCharSeq(const Ttcp::CharSeq& s) override { add(s); }
+  void sendOctetSeq(const Ttcp::OctetSeq& s) override { add(s); }
+  void sendStructSeq(const Ttcp::StructSeq& s) override { add(s); }
+  CORBA::ULongLong sync() override { return bytes.exchange(0); }
+  void ping() override {}
+  Ttcp::OctetSeq* echoOctets(const Ttcp::OctetSeq& s) override { return move(s); }
+  Ttcp::StructSeq* echoStructs(const Ttcp::StructSeq& s) override { return move(s); }
+};
+
+class WideImpl : public POA_Wide {
+public:
+#define M(n) void m##n() override {}
+#define M10(t) M(t##0) M(t##1) M(t##2) M(t##3) M(t##4) M(t##5) M(t##6) M(t##7) M(t##8) M(t##9)
+  M10(00) M10(01) M10(02) M10(03) M10(04) M10(05) M10(06) M10(07) M10(08) M10(09)
+};
+
+static std::string publish(CORBA::ORB_ptr orb, PortableServer::POA_ptr poa,
+                           const char* key, PortableServer::Servant servant) {
+  PortableServer::ObjectId_var id = PortableServer::string_to_ObjectId(key);
+  poa->activate_object_with_id(id, servant);
+  CORBA::Object_var ref = poa->id_to_reference(id);
+  CORBA::String_var ior = orb->object_to_string(ref);
+  return std::string(ior);
+}
+
+int main(int argc, char** argv) {
+  try {
+    exitAfter(opt(argc, argv, "--seconds", "3600"));
+    CORBA::ORB_var orb = initOrb(argc, argv, {{"endPoint", "giop:tcp:127.0.0.1:" + opt(argc, argv, "--port", "47002")},
+                                                   {"maxServerThreadPerConnection", "1"}});
+    std::string path = opt(argc, argv, "--ior", "server.ior");
+    CORBA::Object_var obj = orb->resolve_initial_references("omniINSPOA");
+    PortableServer::POA_var poa = PortableServer::POA::_narrow(obj);
+    std::string ttcp = publish(orb, poa, "ttcp", new TtcpImpl);
+    std::string wide = publish(orb, poa, "wide", new WideImpl);
+    PortableServer::POAManager_var(poa->the_POAManager())->activate();
+    std::ofstream(path + ".wide") << wide << '\n';
+    std::ofstream(path) << ttcp << '\n';
+    std::cout << "READY " << path << std::endl;
+    orb->run();
+  } catch (CORBA::Exception& e) {
+    std::cerr << "server: " << e._name() << '\n';
+    return 1;
+  }
+}

@@ -1,0 +1,143 @@
+//! Who takes part: sockets, zorb in its ways, and the rivals that are built.
+
+use super::Common;
+use crate::cli::Element;
+use crate::rivals;
+use crate::run::{BuiltIn, Peer};
+
+/// One that is measured.
+#[derive(Debug, Clone)]
+pub(crate) struct Contender {
+    /// Its programs.
+    pub(crate) peer: Peer,
+    /// How it sends structs.
+    pub(crate) structs: Element,
+    /// Whether it differs from another only in structs: there is nothing to measure with other types.
+    pub(crate) only_structs: bool,
+}
+
+/// A way of zorb: its name, and what server and client take for it.
+type Way = (&'static str, &'static [&'static str], &'static [&'static str]);
+
+const WAYS: &[Way] = &[
+    ("zorb-dynamic", &["--skeleton", "dsi"], &["--invocation", "dii"]),
+    ("zorb-copying", &["--copying"], &["--copying"]),
+    #[cfg(feature = "uring")]
+    ("zorb-uring", &["--transport", "uring"], &["--transport", "uring"]),
+];
+
+/// The one that sends structs as they lie in memory.
+const ZERO_COPY: &str = "zorb-zero-copy";
+
+impl Contender {
+    fn new(peer: Peer) -> Contender {
+        Contender { peer, structs: Element::Struct, only_structs: false }
+    }
+
+    /// What it sends for elements of that type; `None` where another has measured the same.
+    pub(crate) fn sends(&self, element: Element) -> Option<Element> {
+        match element {
+            Element::Struct | Element::Zstruct => Some(self.structs),
+            _ if self.only_structs => None,
+            other => Some(other),
+        }
+    }
+}
+
+/// All, or those that are wanted, in the order of the tables; further peers last.
+///
+/// # Errors
+/// One that is wanted is none, or two have the same name.
+pub(crate) fn contenders(common: &Common, built_in: &[BuiltIn]) -> anyhow::Result<Vec<Contender>> {
+    let program = std::env::current_exe()?;
+    let mut all = Vec::new();
+    for peer in built_in.iter().map(|peer| Peer::built_in(&program, peer)) {
+        let is_zorb = peer.name == "zorb";
+        all.push(Contender::new(peer.clone()));
+        if is_zorb {
+            all.extend(ways(&peer));
+        }
+    }
+    all.extend(rivals::built()?.into_iter().map(Contender::new));
+    let extra = common.extra.iter().cloned().map(Contender::new).collect();
+    rivals::chosen(all, extra, common.peers.as_deref(), |one| &one.peer)
+}
+
+fn ways(zorb: &Peer) -> Vec<Contender> {
+    let mut ways: Vec<Contender> = WAYS
+        .iter()
+        .map(|(name, server, client)| {
+            let mut peer = Peer { name: (*name).to_owned(), ..zorb.clone() };
+            peer.server.extend(server.iter().map(|word| (*word).to_owned()));
+            peer.client.extend(client.iter().map(|word| (*word).to_owned()));
+            Contender::new(peer)
+        })
+        .collect();
+    let peer = Peer { name: ZERO_COPY.to_owned(), ..zorb.clone() };
+    ways.push(Contender { structs: Element::Zstruct, only_structs: true, ..Contender::new(peer) });
+    ways
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        common: Common,
+    }
+
+    fn names(line: &str) -> anyhow::Result<Vec<String>> {
+        let words = ["x"].into_iter().chain(line.split('|').filter(|word| !word.is_empty()));
+        let built_in = [
+            BuiltIn::new("raw", "raw-server", "raw-client {args}"),
+            BuiltIn::new("zorb", "server", "client {args} --ior {ready}").with_zero_copy(),
+        ];
+        let all = contenders(&Line::try_parse_from(words)?.common, &built_in)?;
+        Ok(all.into_iter().map(|one| one.peer.name).collect())
+    }
+
+    #[test]
+    fn zorb_takes_part_in_each_of_its_ways() {
+        let all = names("--peer|a=s::c").unwrap();
+        let own: Vec<&str> = all.iter().map(String::as_str).filter(|name| name.starts_with("zorb")).collect();
+        let mut wanted = vec!["zorb", "zorb-dynamic", "zorb-copying"];
+        if cfg!(feature = "uring") {
+            wanted.push("zorb-uring");
+        }
+        wanted.push("zorb-zero-copy");
+        assert_eq!(own, wanted);
+        assert_eq!((all.first().unwrap().as_str(), all.last().unwrap().as_str()), ("raw", "a"));
+        assert_eq!(names("--peers|zorb-copying,raw").unwrap(), ["raw", "zorb-copying"]);
+        assert_eq!(names("--peers|none|--peer|a=s::c").unwrap(), ["a"]);
+        assert!(
+            names("--peers|zorp")
+                .unwrap_err()
+                .to_string()
+                .contains("there is no peer 'zorp', only: raw, zorb, ")
+        );
+        assert!(names("--peer|zorb=s::c").unwrap_err().to_string().contains("two peers are called 'zorb'"));
+    }
+
+    #[test]
+    fn structs_in_memory_are_for_who_sends_them() {
+        let built_in = [BuiltIn::new("zorb", "server", "client").with_zero_copy()];
+        let all = contenders(&Line::try_parse_from(["x"]).unwrap().common, &built_in).unwrap();
+        let named = |name: &str| all.iter().find(|one| one.peer.name == name).unwrap();
+        assert_eq!(named("zorb").sends(Element::Struct), Some(Element::Struct));
+        assert_eq!(named("zorb").sends(Element::Octet), Some(Element::Octet));
+        assert_eq!(named("zorb-zero-copy").sends(Element::Struct), Some(Element::Zstruct));
+        assert_eq!(named("zorb-zero-copy").sends(Element::Octet), None);
+        assert_eq!(
+            named("zorb-dynamic").peer.client,
+            named("zorb").peer.client[..]
+                .iter()
+                .cloned()
+                .chain(["--invocation".into(), "dii".into()])
+                .collect::<Vec<_>>()
+        );
+    }
+}

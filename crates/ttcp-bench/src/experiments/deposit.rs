@@ -1,0 +1,256 @@
+//! Bulk octets into their final place: what copies cost, and what it saves to make none.
+
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::contenders::Contender;
+use super::driver::Said;
+use super::store::{Cell, Data, Outcome, Sample};
+use super::{Common, Figures, Kind, Plan, Step, of_line};
+use crate::cli;
+use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, bytes, shown};
+use crate::literature::Published;
+use crate::rivals::ZERO_COPY;
+use crate::run::BuiltIn;
+use crate::run::processor::Processor;
+use crate::statistics::median;
+
+const NAME: &str = "deposit";
+
+pub(crate) const KIND: Kind = Kind { name: NAME, covers: &["zerocopy03.text"], section };
+
+/// From a page to 16 MiB.
+const SIZES: [u64; 13] = [
+    1 << 12,
+    1 << 13,
+    1 << 14,
+    1 << 15,
+    1 << 16,
+    1 << 17,
+    1 << 18,
+    1 << 19,
+    1 << 20,
+    1 << 21,
+    1 << 22,
+    1 << 23,
+    1 << 24,
+];
+const SIZES_QUICK: [u64; 2] = [1 << 12, 1 << 20];
+
+/// Who takes part, and what it stands for.
+const PARTS: [(&str, &str); 6] = [
+    ("raw", "TCP sockets, Rust"),
+    ("c", "TCP sockets, C"),
+    (ZERO_COPY, "zero-copy TCP sockets, C"),
+    ("zorb-copying", "ORB that copies"),
+    ("zorb", "zero-copy ORB"),
+    (
+        "zorb-uring",
+        "zero-copy ORB over io_uring, which lends large buffers to the kernel where that copies nothing",
+    ),
+];
+
+/// Options of `ttcp deposit`.
+#[derive(Debug, Clone, Args)]
+pub struct DepositArgs {
+    /// Options of every experiment.
+    #[command(flatten)]
+    pub common: Common,
+    /// Sizes of the sequences (default: 4K, 8K, 16K and so on to 16M)
+    #[arg(long, value_parser = cli::size, value_delimiter = ',', value_name = "SIZES")]
+    pub sizes: Option<Vec<u64>>,
+    /// User bytes of each flood (default: 1G)
+    #[arg(long, value_parser = cli::bytes, value_name = "BYTES")]
+    pub total: Option<u64>,
+}
+
+impl DepositArgs {
+    /// Runs it and prints its section.
+    ///
+    /// # Errors
+    /// It cannot begin, or its results cannot be written.
+    pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
+        super::run(&self.common, built_in, |contenders| plan(self, contenders))
+    }
+
+    /// Everything.
+    pub(crate) fn of(common: Common) -> DepositArgs {
+        DepositArgs { common, sizes: None, total: None }
+    }
+}
+
+/// The measurements of a round.
+pub(crate) fn plan(args: &DepositArgs, contenders: &[Contender]) -> Plan {
+    let quick = args.common.quick;
+    let sizes = args.sizes.as_deref().unwrap_or(if quick { &SIZES_QUICK } else { &SIZES });
+    let total = args.total.unwrap_or(if quick { 4 << 20 } else { 1 << 30 }).to_string();
+    let of_user = |name: &str| args.common.extra.iter().any(|peer| peer.name == name);
+    let part = |name: &str| PARTS.iter().any(|(part, _)| *part == name) || of_user(name);
+    let mut steps = Vec::new();
+    for size in sizes {
+        let cell = Cell::default().with("bytes", *size);
+        for contender in contenders.iter().filter(|contender| part(&contender.peer.name)) {
+            let words = ["ttcp", "--type", "octet", "--size", &size.to_string(), "--total", &total];
+            let client = words.map(String::from).to_vec();
+            steps.push(Step {
+                cell: cell.clone(),
+                peer: contender.peer.clone(),
+                server: Vec::new(),
+                client,
+                figures,
+            });
+        }
+    }
+    Plan { name: NAME, rounds: 7, steps }
+}
+
+fn figures(said: &Said<'_>) -> Result<Figures, String> {
+    let mut figures: Figures = [
+        ("mbit_s".to_owned(), of_line(said.line, "mbit_s")?),
+        ("secs".to_owned(), of_line(said.line, "secs")?),
+    ]
+    .into();
+    if said.line.get("lent").is_some() {
+        let count = |name: &str| said.line.get(name).and_then(serde_json::Value::as_f64).unwrap_or_default();
+        figures.insert("copied_pct".into(), 100.0 * count("copied") / count("lent").max(1.0));
+    }
+    Ok(figures)
+}
+
+/// Processor time over the time of the measured part and of the tenth before it, percent of a core.
+fn share(sample: &Sample, side: fn(Processor) -> f64) -> Option<f64> {
+    match &sample.outcome {
+        Outcome::Figures { figures, processor: Some(used), .. } => {
+            Some(100.0 * side(*used) / (figures.get("secs")? * 1.1))
+        }
+        _ => None,
+    }
+}
+
+/// The samples of this experiment.
+struct Seen<'d> {
+    data: &'d Data,
+    peers: Vec<&'d str>,
+    sizes: Vec<u64>,
+}
+
+impl<'d> Seen<'d> {
+    fn of(data: &'d Data) -> Seen<'d> {
+        let mut sizes: Vec<u64> = data.of(NAME).filter_map(|sample| sample.cell.number("bytes")).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        Seen { data, peers: data.peers(NAME), sizes }
+    }
+
+    fn rate(&self, peer: &str, size: u64) -> Option<f64> {
+        median(&self.data.figures(NAME, peer, &Cell::default().with("bytes", size), "mbit_s"))
+    }
+
+    fn share(&self, peer: &str, size: u64, side: fn(Processor) -> f64) -> Option<f64> {
+        let same = |sample: &&Sample| sample.peer == peer && sample.cell.number("bytes") == Some(size);
+        let shares = self.data.of(NAME).filter(same).filter_map(|sample| share(sample, side));
+        median(&shares.collect::<Vec<_>>())
+    }
+
+    fn chart(&self, caption: &str, label: &str, of: impl Fn(&str, u64) -> Option<f64>) -> Chart {
+        let line = |peer: &&str| {
+            let points = self.sizes.iter().filter_map(|size| Some((*size as f64, of(peer, *size)?)));
+            Series::measured(*peer, points.collect())
+        };
+        Chart {
+            caption: caption.to_owned(),
+            x: Axis::new("sequence, bytes", Scale::Bytes),
+            y: Axis::new(label, Scale::Linear),
+            series: self.peers.iter().map(line).collect(),
+        }
+    }
+}
+
+fn section(data: &Data) -> Section {
+    let seen = Seen::of(data);
+    let mut section = Section::new(NAME, "Direct deposit: bulk octets without copies");
+    section.text(
+        "Sequences of octets flow one way, in sizes from a page to 16 MiB. The copying ORB marshals into a buffer of its own and unmarshals \
+         out of one; the zero-copy ORB writes octets from where they are, and reads them to where they stay. Zero-copy TCP saves the copy \
+         into the kernel as well. Over loopback the kernel copies all the same, since the receiver would have the sender's pages: the \
+         table says how much of what was lent. The processor's share is that of the process, of one core.",
+    );
+    section.chart(
+        seen.chart("Throughput.", "Gbit/s", |peer, size| seen.rate(peer, size).map(|mbit| mbit / 1e3)),
+    );
+    section.chart(seen.chart(
+        "Processor share, client and server together.",
+        "percent of a core",
+        |peer, size| seen.share(peer, size, Processor::all),
+    ));
+    let mut columns = vec![Column::figures("sequence")];
+    for peer in &seen.peers {
+        columns.push(Column::figures(format!("{peer}, Mbit/s")));
+        columns.push(Column::figures("client + server, %"));
+    }
+    let row = |size: &u64| {
+        let mut row = vec![bytes(*size)];
+        for peer in &seen.peers {
+            let side = |side| seen.share(peer, *size, side);
+            row.push(shown(seen.rate(peer, *size)));
+            row.push(match (side(|used| used.client), side(|used| used.server)) {
+                (Some(client), Some(server)) => format!("{client:.0} + {server:.0}"),
+                _ => "-".to_owned(),
+            });
+        }
+        row
+    };
+    let rows = seen.sizes.iter().map(row).collect();
+    section.table(Table {
+        caption: "Medians of the rounds, and the processor's share.".into(),
+        columns,
+        rows,
+    });
+    parts(&seen, &mut section);
+    published(&mut section);
+    section
+}
+
+/// What each stands for, its best, and how much of what was lent to the kernel it copied all the same.
+fn parts(seen: &Seen<'_>, section: &mut Section) {
+    let columns = vec![
+        Column::words("peer"),
+        Column::words("stands for"),
+        Column::figures("highest, Mbit/s"),
+        Column::figures("copied by the kernel of what was lent, %"),
+    ];
+    let row = |peer: &&str| {
+        let about = PARTS.iter().find(|(name, _)| name == peer).map_or("-", |(_, about)| about);
+        let best = seen.sizes.iter().filter_map(|size| seen.rate(peer, *size)).reduce(f64::max);
+        let same = seen.data.of(NAME).filter(|sample| sample.peer == *peer);
+        let copied = median(&same.filter_map(|sample| sample.figure("copied_pct")).collect::<Vec<_>>());
+        let copied = copied.map_or_else(|| "-".into(), |copied| format!("{copied:.0}"));
+        vec![(*peer).to_owned(), about.to_owned(), shown(best), copied]
+    };
+    let rows = seen.peers.iter().map(row).collect();
+    section.table(Table { caption: "Who is who.".into(), columns, rows });
+}
+
+fn published(section: &mut Section) {
+    let Some(table) = Published::of("zerocopy03.text") else { return };
+    let columns = vec![
+        Column::words("what"),
+        Column::words("of"),
+        Column::published("figure"),
+        Column::words("unit"),
+        Column::words("where"),
+    ];
+    let row = |row: &Vec<&'static str>| {
+        let text = |column| table.text(row, column).unwrap_or("-");
+        let figure = match (table.text(row, "value"), table.text(row, "value_high")) {
+            (Some(low), Some(high)) => format!("{low} to {high}"),
+            (low, _) => low.unwrap_or("-").to_owned(),
+        };
+        [text("quantity"), text("subject"), &figure, text("unit"), text("condition")]
+            .map(str::to_owned)
+            .to_vec()
+    };
+    let caption = "What was published of a zero-copy ORB on 400 MHz computers with Gigabit Ethernet.".into();
+    section.table(Table { caption, columns, rows: table.rows.iter().map(row).collect() });
+}

@@ -1,0 +1,189 @@
+//! Runs plans: rounds, peers in turn, progress, signals; and keeps what comes out.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use super::store::{Outcome, Sample, Store};
+use super::{Common, KINDS, Plan, Step};
+use crate::figures::{Document, markdown};
+use crate::run::INTERRUPTED;
+use crate::run::children::Children;
+use crate::run::environment::Environment;
+use crate::run::peers::{Failure, Performed, Site};
+use crate::run::pin::Pins;
+use crate::run::progress::Progress;
+
+/// What a client left behind.
+pub(crate) struct Said<'s> {
+    /// Its line.
+    pub(crate) line: &'s Value,
+    /// The directory that `{dir}` stands for.
+    pub(crate) dir: &'s Path,
+}
+
+/// Measures what the plans want and the directory lacks, and prints the sections.
+///
+/// # Errors
+/// The run cannot begin, or its results cannot be written.
+pub(crate) fn run(common: &Common, plans: &[Plan]) -> anyhow::Result<ExitCode> {
+    let environment = Environment::of_now();
+    if !environment.optimised {
+        eprintln!("ttcp: this is a debug build, its figures mean nothing: use cargo run --release");
+    }
+    let dir = common.out.clone().unwrap_or_else(|| fresh(plans));
+    let mut store = Store::open(&dir, environment)?;
+    let end = measure(common, plans, &mut store)?;
+    show(plans, &store)?;
+    if let Some(path) = &common.json {
+        let data = store.data();
+        let object = json!({ "format": 1, "environments": data.environments, "samples": data.samples });
+        std::fs::write(path, format!("{object:#}\n"))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let failures = store.data().failures();
+    for failure in &failures {
+        eprintln!("ttcp: {failure}");
+    }
+    let shown = dir.display();
+    eprintln!("ttcp: the results are in {shown}: ttcp report {shown} makes a page of them");
+    Ok(match end {
+        End::Interrupted => {
+            eprintln!("ttcp: interrupted; --out {shown} goes on from here");
+            ExitCode::from(INTERRUPTED)
+        }
+        End::Whole if failures.is_empty() => ExitCode::SUCCESS,
+        End::Whole => {
+            eprintln!("ttcp: {} measurement(s) failed; --out {shown} tries them again", failures.len());
+            ExitCode::FAILURE
+        }
+    })
+}
+
+enum End {
+    Whole,
+    Interrupted,
+}
+
+/// A directory that no other run has.
+fn fresh(plans: &[Plan]) -> PathBuf {
+    let name = match plans {
+        [plan] => plan.name,
+        _ => "all",
+    };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    PathBuf::from("ttcp-results").join(format!("{name}-{now}-{}", std::process::id()))
+}
+
+fn measure(common: &Common, plans: &[Plan], store: &mut Store) -> anyhow::Result<End> {
+    let rounds = |plan: &Plan| common.repeat.unwrap_or(if common.quick { 1 } else { plan.rounds });
+    let pins = common.pin.then(Pins::choose).transpose()?;
+    let mut children = Children::new();
+    children.heed_signals().context("cannot take signals")?;
+    let dir = tempfile::Builder::new().prefix("ttcp-").tempdir().context("cannot make a directory")?;
+    let missing = |store: &Store, plan: &Plan, step: &Step, round| {
+        !store.has(plan.name, &step.cell, &step.peer.name, round)
+    };
+    let wanted = |plan: &Plan| {
+        (0..rounds(plan))
+            .map(|round| plan.steps.iter().filter(|s| missing(store, plan, s, round)).count())
+            .sum::<usize>()
+    };
+    let mut progress = Progress::new(plans.iter().map(wanted).sum::<usize>() as u64);
+    let mut site = Site {
+        children: &mut children,
+        dir: dir.path(),
+        pins: pins.as_ref(),
+        timeout: Duration::from_secs(common.timeout),
+        deadline: None,
+    };
+    for plan in plans {
+        for round in 0..rounds(plan) {
+            for step in turn(&plan.steps, round as usize) {
+                if !missing(store, plan, step, round) {
+                    continue;
+                }
+                let (peer, cell) = (&step.peer.name, step.cell.name());
+                let what = format!("{} round {}/{} {peer} {cell}", plan.name, round + 1, rounds(plan));
+                progress.begin(&what);
+                let outcome = match step.perform(&mut site) {
+                    Err(Failure::Interrupted) => {
+                        progress.finish();
+                        return Ok(End::Interrupted);
+                    }
+                    Ok(outcome) => outcome,
+                    Err(failure) => Outcome::Failure { failure: failure.to_string() },
+                };
+                progress.end(&what, &told(&outcome));
+                let (experiment, cell, peer) = (plan.name.to_owned(), step.cell.clone(), peer.clone());
+                store.add(Sample { experiment, cell, peer, round, run: 0, outcome })?;
+            }
+        }
+    }
+    progress.finish();
+    Ok(End::Whole)
+}
+
+/// The steps of a round: another peer begins each cell than in the round before.
+fn turn(steps: &[Step], round: usize) -> impl Iterator<Item = &Step> {
+    steps.chunk_by(|a, b| a.cell == b.cell).flat_map(move |cell| {
+        let (late, first) = cell.split_at(round % cell.len().max(1));
+        first.iter().chain(late)
+    })
+}
+
+impl Step {
+    fn perform(&self, at: &mut Site<'_>) -> Result<Outcome, Failure> {
+        let client =
+            self.client.iter().map(|word| word.replace("{dir}", &at.dir.to_string_lossy())).collect();
+        let Performed { line, processor } = self.peer.perform(&self.server, client, at)?;
+        let figures = (self.figures)(&Said { line: &line, dir: at.dir })
+            .map_err(|reason| Failure::BadLine { reason, line: line.to_string() })?;
+        Ok(Outcome::Figures { figures, processor, line })
+    }
+}
+
+/// The first figure, or the first line of the failure.
+fn told(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Figures { figures, .. } => {
+            let figure =
+                |(name, figure): (&String, &f64)| format!("{name} {}", crate::figures::shown(Some(*figure)));
+            figures
+                .iter()
+                .find(|(name, _)| name.starts_with("p50"))
+                .or(figures.iter().next())
+                .map(figure)
+                .unwrap_or_default()
+        }
+        Outcome::Failure { failure } => format!("failed: {}", failure.lines().next().unwrap_or_default()),
+    }
+}
+
+/// The sections of the plans, as text.
+fn show(plans: &[Plan], store: &Store) -> anyhow::Result<()> {
+    let data = store.data();
+    let wanted: BTreeMap<&str, ()> = plans.iter().map(|plan| (plan.name, ())).collect();
+    let measured = |name: &str| {
+        wanted.contains_key(name) && data.of(name).any(|s| matches!(s.outcome, Outcome::Figures { .. }))
+    };
+    let sections = KINDS.iter().filter(|kind| measured(kind.name)).map(|kind| (kind.section)(data)).map(
+        |mut section| {
+            section.blocks.retain(|block| !matches!(block, crate::figures::Block::Chart(_)));
+            section
+        },
+    );
+    let document = Document {
+        title: plans.iter().map(|plan| plan.name).collect::<Vec<_>>().join(", "),
+        summary: data.environments.last().map(Environment::summary).into_iter().collect(),
+        caveats: Vec::new(),
+        sections: sections.collect(),
+    };
+    std::io::stdout().lock().write_all(markdown::markdown(&document, |_, _| String::new()).as_bytes())?;
+    Ok(())
+}

@@ -1,0 +1,199 @@
+//! The experiments: what each measures, how it is measured, and its section of the report.
+//!
+//! An experiment is a list of cells, each measured by every peer, in rounds: the peers of a cell stand next to each other in
+//! time, and another begins in each round. Results are stored sample by sample.
+
+pub mod compare;
+mod contenders;
+mod deposit;
+mod driver;
+mod latency;
+pub mod report;
+mod store;
+mod throughput;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::figures::Section;
+use crate::run::{BuiltIn, Peer, RunArgs};
+
+pub use deposit::DepositArgs;
+pub use latency::LatencyArgs;
+pub use throughput::ThroughputArgs;
+
+use contenders::Contender;
+use store::{Cell, Data};
+
+/// Options of every experiment.
+#[derive(Debug, Clone, Args)]
+pub struct Common {
+    /// Rounds, of which medians are shown (default: by experiment)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: Option<u32>,
+    /// Less of everything: seconds in all, to see that it works
+    #[arg(long)]
+    pub quick: bool,
+    /// Directory of the results; what it has is not measured again (default: a new one in ttcp-results)
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Also write environment and all samples, as one JSON object, to FILE
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Only these peers, built-in ones or of `ttcp peers`; `none`: only those of --peer
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub peers: Option<Vec<String>>,
+    /// A further peer: NAME=SERVER_CMD::CLIENT_CMD
+    ///
+    /// Words are split at blanks. {dir} stands for a directory of this run's own; in the client's words {ready} for what
+    /// the server said after READY, {port} for the digits at its end, {args} for the test and its options (else they
+    /// come last).
+    #[arg(long = "peer", value_name = "NAME=SERVER_CMD::CLIENT_CMD")]
+    pub extra: Vec<Peer>,
+    /// Keep servers on one core and clients on another: steadier figures, for peers of one thread
+    #[arg(long)]
+    pub pin: bool,
+    /// The longest time that one client may take, seconds
+    #[arg(long, value_name = "SECS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub timeout: u64,
+}
+
+/// A kind of experiment, as a report knows it.
+pub(crate) struct Kind {
+    /// Its name: the subcommand, and what its samples say.
+    pub(crate) name: &'static str,
+    /// What it reproduces: ids of [`literature`](crate::literature).
+    pub(crate) covers: &'static [&'static str],
+    /// Its section, from its samples, of which there is at least one.
+    pub(crate) section: fn(&Data) -> Section,
+}
+
+/// All kinds, in the order of the report.
+pub(crate) const KINDS: &[Kind] = &[throughput::KIND, latency::KIND, deposit::KIND];
+
+/// One measurement that an experiment wants, once a round.
+pub(crate) struct Step {
+    /// What is measured.
+    pub(crate) cell: Cell,
+    /// Who is.
+    pub(crate) peer: Peer,
+    /// More arguments of the server.
+    pub(crate) server: Vec<String>,
+    /// The client's arguments.
+    pub(crate) client: Vec<String>,
+    /// The figures of what the client said, and left in its directory.
+    pub(crate) figures: fn(&driver::Said<'_>) -> Result<Figures, String>,
+}
+
+/// Figures by their names, which end in their units.
+pub(crate) type Figures = BTreeMap<String, f64>;
+
+/// An experiment that is about to run.
+pub(crate) struct Plan {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// Rounds, where the user does not say.
+    pub(crate) rounds: u32,
+    /// The measurements of a round; those of one cell next to each other.
+    pub(crate) steps: Vec<Step>,
+}
+
+/// Runs one experiment and prints its section.
+fn run(
+    common: &Common,
+    built_in: &[BuiltIn],
+    plan: impl FnOnce(&[Contender]) -> Plan,
+) -> anyhow::Result<ExitCode> {
+    let contenders = contenders::contenders(common, built_in)?;
+    driver::run(common, &[plan(&contenders)])
+}
+
+/// Runs all experiments, as `ttcp run --all`.
+///
+/// # Errors
+/// It cannot begin, or its results cannot be written.
+pub fn run_all(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
+    let common = &args.common;
+    let contenders = contenders::contenders(common, built_in)?;
+    let plans = [
+        throughput::plan(&ThroughputArgs::of(common.clone()), &contenders),
+        latency::plan(&LatencyArgs::of(common.clone()), &contenders),
+        deposit::plan(&DepositArgs::of(common.clone()), &contenders),
+    ];
+    driver::run(common, &plans)
+}
+
+/// A figure of the client's line.
+fn of_line(line: &Value, name: &str) -> Result<f64, String> {
+    let figure = line.get(name).and_then(Value::as_f64).ok_or_else(|| format!("it has no {name}"))?;
+    if figure.is_finite() && figure > 0.0 { Ok(figure) } else { Err(format!("its {name} is {figure}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::literature::{Published, uncovered};
+
+    /// Published tables that no section has.
+    const WITHOUT: &[&str] = &[
+        "sigcomm96.t2",
+        "sigcomm96.t3",
+        "sigcomm96.t4",
+        "sigcomm96.t5",
+        "sigcomm96.t6",
+        "sigcomm96.t7",
+        "sigcomm96.t8",
+        "sigcomm96.t9",
+        "sigcomm96.t10",
+        "sigcomm96.text",
+        "iiop98.t1",
+        "iiop98.t2",
+        "iiop98.t3",
+        "iiop98.t4",
+        "iiop98.t5",
+        "iiop98.align",
+        "iiop98.giop",
+        "iiop98.speedup",
+        "iiop98.pies",
+        "iiop98.ladder",
+        "iiop98.text",
+        "gigabit97.sii.orbix",
+        "gigabit97.sii.visibroker",
+        "gigabit97.dii.orbix",
+        "gigabit97.dii.visibroker",
+        "gigabit97.setup",
+        "rtorb00.f1",
+        "rtorb00.f3",
+        "rtorb00.f4",
+        "rtorb00.f6",
+        "rtorb00.f8",
+        "rtorb00.f10",
+        "rtorb00.f11",
+        "rtorb00.f13",
+        "rtorb00.f14",
+        "rtorb00.t1",
+        "rtorb00.t2",
+        "rtorb00.t3",
+        "rtorb00.t4",
+        "rtorb00.t5",
+        "rtorb00.t6",
+        "rtorb00.refit",
+        "rtorb00.text",
+    ];
+
+    #[test]
+    fn kinds_have_names_of_their_own_and_cover_what_there_is() {
+        let names: BTreeSet<&str> = KINDS.iter().map(|kind| kind.name).collect();
+        assert_eq!(names.len(), KINDS.len());
+        for id in KINDS.iter().flat_map(|kind| kind.covers) {
+            assert!(Published::of(id).is_some(), "{id}");
+        }
+        assert_eq!(uncovered(KINDS.iter().flat_map(|kind| kind.covers).copied()), WITHOUT);
+    }
+}

@@ -1,0 +1,116 @@
+//! `ttcp report`: a page, or Markdown, of the results in a directory.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+
+use super::store::{Data, Outcome};
+use super::{KINDS, Kind};
+use crate::figures::{Document, Section, chart, markdown, page};
+use crate::literature::Published;
+
+/// Options of `ttcp report`.
+#[derive(Debug, Clone, Args)]
+pub struct ReportArgs {
+    /// A directory of results
+    pub dir: PathBuf,
+    /// Make DIR/report.md, with its charts in DIR/charts, in place of DIR/report.html
+    #[arg(long)]
+    pub markdown: bool,
+    /// Put the report into this directory in place of DIR
+    #[arg(long, value_name = "DIR")]
+    pub to: Option<PathBuf>,
+    /// The title
+    #[arg(long, default_value = "zorb beside sockets and other ORBs")]
+    pub title: String,
+}
+
+/// Writes the report and says where it is.
+///
+/// # Errors
+/// There are no results, or the report cannot be written.
+pub fn report(args: &ReportArgs) -> anyhow::Result<()> {
+    let data = Data::read(&args.dir)?;
+    let document = document(&data, &args.title);
+    let to = args.to.as_ref().unwrap_or(&args.dir);
+    fs::create_dir_all(to).with_context(|| format!("cannot make the directory {}", to.display()))?;
+    let path = if args.markdown { as_markdown(&document, to)? } else { as_page(&document, to)? };
+    println!("{}", path.display());
+    Ok(())
+}
+
+fn as_page(document: &Document, to: &Path) -> anyhow::Result<PathBuf> {
+    let path = to.join("report.html");
+    write(&path, &page::page(document)?)?;
+    Ok(path)
+}
+
+fn as_markdown(document: &Document, to: &Path) -> anyhow::Result<PathBuf> {
+    let charts = to.join("charts");
+    let name = |section: &str, number: usize| format!("{section}-{}.svg", number + 1);
+    for section in &document.sections {
+        for (number, shown) in section.charts().enumerate() {
+            fs::create_dir_all(&charts).with_context(|| format!("cannot make {}", charts.display()))?;
+            write(&charts.join(name(&section.id, number)), &chart::file(shown)?)?;
+        }
+    }
+    let path = to.join("report.md");
+    write(
+        &path,
+        &markdown::markdown(document, |section, number| format!("charts/{}", name(section, number))),
+    )?;
+    Ok(path)
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The whole report.
+fn document(data: &Data, title: &str) -> Document {
+    let measured = |name: &str| data.of(name).any(|s| matches!(s.outcome, Outcome::Figures { .. }));
+    let sections = KINDS.iter().filter(|kind| measured(kind.name)).map(|kind| section(kind, data)).collect();
+    let summary =
+        data.environments.iter().zip(1..).map(|(environment, number)| match data.environments.len() {
+            1 => environment.summary(),
+            _ => format!("Run {number}: {}", environment.summary()),
+        });
+    Document { title: title.to_owned(), summary: summary.collect(), caveats: caveats(data), sections }
+}
+
+fn section(kind: &Kind, data: &Data) -> Section {
+    let mut section = (kind.section)(data);
+    let sources: Vec<String> =
+        kind.covers.iter().filter_map(|id| Some(Published::of(id)?.source())).collect();
+    if !sources.is_empty() {
+        section.text(format!("Stands beside: {}.", sources.join("; ")));
+    }
+    section
+}
+
+fn caveats(data: &Data) -> Vec<String> {
+    let mut caveats = vec![
+        "Peers are measured in turn within each round, so what the machine does beside them falls on all; only figures of one \
+         run compare."
+            .to_owned(),
+        "Both sides are on one machine unless a section says otherwise: they share its caches and its memory.".to_owned(),
+        "Published figures are of the machines and networks of their day. Their ratios within a source are what compares."
+            .to_owned(),
+    ];
+    let mut commits: Vec<_> = data.environments.iter().map(|e| (e.commit.as_deref(), e.modified)).collect();
+    commits.dedup();
+    if commits.len() > 1 {
+        caveats.push("These runs are not all of one commit.".to_owned());
+    }
+    if data.environments.iter().any(|e| e.modified == Some(true)) {
+        caveats.push("The tree had changes on top of its commit.".to_owned());
+    }
+    if data.environments.iter().any(|e| !e.optimised) {
+        caveats.push("A run is of a debug build: its figures mean nothing.".to_owned());
+    }
+    let failures = data.failures();
+    caveats.extend(failures.into_iter().map(|failure| format!("Not measured: {failure}")));
+    caveats
+}

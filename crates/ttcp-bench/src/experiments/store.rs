@@ -1,0 +1,363 @@
+//! Results as files: a directory with the environments and the samples of an experiment, or of several, a JSON object a line.
+//!
+//! Each sample is on disk when the next is taken, so what was measured before an end of any kind is kept, and a run goes on
+//! where one ended. A line that was cut short is dropped, and measured again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use rustix::fs::{FlockOperation, flock};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::run::environment::Environment;
+use crate::run::processor::Processor;
+
+/// The file with an [`Environment`] for each run.
+const ENVIRONMENTS: &str = "environments.jsonl";
+/// The file with the samples.
+const SAMPLES: &str = "samples.jsonl";
+
+/// What is measured, by the names of its settings: `type`, `units`, and what else the experiment varies.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Cell(BTreeMap<String, Setting>);
+
+/// A setting of a cell.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Setting {
+    /// A count.
+    Number(u64),
+    /// A word.
+    Word(String),
+}
+
+/// One measurement of a cell, by one peer, in one round.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Sample {
+    /// The name of the experiment.
+    pub(crate) experiment: String,
+    /// What was measured.
+    pub(crate) cell: Cell,
+    /// Who was.
+    pub(crate) peer: String,
+    /// In which round, from 0.
+    pub(crate) round: u32,
+    /// In which run: a line of the environments, from 0.
+    pub(crate) run: usize,
+    /// What came of it.
+    #[serde(flatten)]
+    pub(crate) outcome: Outcome,
+}
+
+/// What came of a measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Outcome {
+    /// Figures.
+    Figures {
+        /// By their names, which end in their units.
+        figures: BTreeMap<String, f64>,
+        /// Seconds of processor time, where the system told.
+        processor: Option<Processor>,
+        /// What the client said.
+        line: Value,
+    },
+    /// None, for a reason.
+    Failure {
+        /// The reason.
+        failure: String,
+    },
+}
+
+impl Cell {
+    /// With one more setting.
+    pub(crate) fn with(mut self, name: &str, setting: impl Into<Setting>) -> Cell {
+        self.0.insert(name.to_owned(), setting.into());
+        self
+    }
+
+    /// A setting that is a word.
+    pub(crate) fn word(&self, name: &str) -> Option<&str> {
+        match self.0.get(name) {
+            Some(Setting::Word(word)) => Some(word),
+            _ => None,
+        }
+    }
+
+    /// A setting that is a count.
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
+        match self.0.get(name) {
+            Some(Setting::Number(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// For people: `octet, units 64`.
+    pub(crate) fn name(&self) -> String {
+        let setting = |(name, setting): (&String, &Setting)| match setting {
+            Setting::Number(number) => format!("{name} {number}"),
+            Setting::Word(word) => word.clone(),
+        };
+        self.0.iter().map(setting).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl From<u64> for Setting {
+    fn from(number: u64) -> Self {
+        Setting::Number(number)
+    }
+}
+
+impl From<&str> for Setting {
+    fn from(word: &str) -> Self {
+        Setting::Word(word.to_owned())
+    }
+}
+
+impl Sample {
+    /// Its figure of that name.
+    pub(crate) fn figure(&self, name: &str) -> Option<f64> {
+        match &self.outcome {
+            Outcome::Figures { figures, .. } => figures.get(name).copied(),
+            Outcome::Failure { .. } => None,
+        }
+    }
+}
+
+/// All that a directory has.
+#[derive(Debug, Default)]
+pub(crate) struct Data {
+    /// Where and how, one for each run.
+    pub(crate) environments: Vec<Environment>,
+    /// What came out, in the order in which it did.
+    pub(crate) samples: Vec<Sample>,
+}
+
+impl Data {
+    /// Reads a directory.
+    ///
+    /// # Errors
+    /// There is nothing to read, or a line is not what this program writes; the text says which.
+    pub(crate) fn read(dir: &Path) -> anyhow::Result<Data> {
+        let data =
+            Data { environments: lines(&dir.join(ENVIRONMENTS))?, samples: lines(&dir.join(SAMPLES))? };
+        if data.samples.is_empty() {
+            bail!("{} has no results: a directory given to --out of an experiment has", dir.display());
+        }
+        Ok(data)
+    }
+
+    /// The samples of an experiment.
+    pub(crate) fn of(&self, experiment: &str) -> impl Iterator<Item = &Sample> {
+        self.samples.iter().filter(move |sample| sample.experiment == experiment)
+    }
+
+    /// The peers of an experiment, in the order in which they came.
+    pub(crate) fn peers(&self, experiment: &str) -> Vec<&str> {
+        let mut peers = Vec::new();
+        for sample in self.of(experiment) {
+            if !peers.contains(&sample.peer.as_str()) {
+                peers.push(&sample.peer);
+            }
+        }
+        peers
+    }
+
+    /// Every figure of that name that a peer has in a cell.
+    pub(crate) fn figures(&self, experiment: &str, peer: &str, cell: &Cell, name: &str) -> Vec<f64> {
+        let same = |sample: &&Sample| sample.peer == peer && sample.cell == *cell;
+        self.of(experiment).filter(same).filter_map(|sample| sample.figure(name)).collect()
+    }
+
+    /// The failures that no later measurement of the same has made good, each once.
+    pub(crate) fn failures(&self) -> Vec<String> {
+        let good: BTreeSet<_> = self.samples.iter().filter_map(key_of_good).collect();
+        let mut failures = Vec::new();
+        for sample in &self.samples {
+            let Outcome::Failure { failure } = &sample.outcome else { continue };
+            let told = format!("{}, {}, {}: {failure}", sample.experiment, sample.peer, sample.cell.name());
+            if !good.contains(&key(sample)) && !failures.contains(&told) {
+                failures.push(told);
+            }
+        }
+        failures
+    }
+}
+
+/// Which measurement a sample is of: experiment, cell, peer, round.
+type Key = (String, Cell, String, u32);
+
+fn key(sample: &Sample) -> Key {
+    (sample.experiment.clone(), sample.cell.clone(), sample.peer.clone(), sample.round)
+}
+
+fn key_of_good(sample: &Sample) -> Option<Key> {
+    matches!(sample.outcome, Outcome::Figures { .. }).then(|| key(sample))
+}
+
+fn lines<T: DeserializeOwned>(path: &Path) -> anyhow::Result<Vec<T>> {
+    match File::open(path) {
+        Ok(mut file) => Ok(whole_lines(&mut file, path)?.0),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
+/// The objects of the lines that have their ends, and how many bytes these are.
+fn whole_lines<T: DeserializeOwned>(file: &mut File, path: &Path) -> anyhow::Result<(Vec<T>, u64)> {
+    let is_file = file.metadata().with_context(|| format!("cannot read {}", path.display()))?.is_file();
+    ensure!(is_file, "{} is no file", path.display());
+    let mut text = String::new();
+    file.read_to_string(&mut text).with_context(|| format!("cannot read {}", path.display()))?;
+    let whole = text.rfind('\n').map_or(0, |end| end + 1);
+    let (text, _cut) = text.split_at(whole);
+    let object = |(number, line): (usize, &str)| {
+        serde_json::from_str(line)
+            .with_context(|| format!("{}, line {}, is no result", path.display(), number + 1))
+    };
+    let objects = text.lines().enumerate().map(object).collect::<anyhow::Result<_>>()?;
+    Ok((objects, whole as u64))
+}
+
+/// A directory that samples are added to. One run at a time has it.
+#[derive(Debug)]
+pub(crate) struct Store {
+    dir: PathBuf,
+    data: Data,
+    /// What has figures.
+    good: BTreeSet<Key>,
+    samples: File,
+}
+
+impl Store {
+    /// Opens a directory for a run in this environment; it is made where there is none.
+    ///
+    /// # Errors
+    /// It cannot be written, another run has it, or it has something that is no result.
+    pub(crate) fn open(dir: &Path, environment: Environment) -> anyhow::Result<Store> {
+        std::fs::create_dir_all(dir)
+            .with_context(|| format!("cannot make the directory {}", dir.display()))?;
+        let (mut file, mut environments) = added_to::<Environment>(&dir.join(ENVIRONMENTS))?;
+        let (samples, known) = added_to(&dir.join(SAMPLES))?;
+        write(&mut file, &environment).with_context(|| format!("cannot write into {}", dir.display()))?;
+        environments.push(environment);
+        let good = known.iter().filter_map(key_of_good).collect();
+        Ok(Store { dir: dir.to_owned(), data: Data { environments, samples: known }, good, samples })
+    }
+
+    /// Whether a round of a cell has been measured.
+    pub(crate) fn has(&self, experiment: &str, cell: &Cell, peer: &str, round: u32) -> bool {
+        self.good.contains(&(experiment.to_owned(), cell.clone(), peer.to_owned(), round))
+    }
+
+    /// Adds a sample of this run.
+    ///
+    /// # Errors
+    /// It cannot be written; what was written before stays.
+    pub(crate) fn add(&mut self, mut sample: Sample) -> anyhow::Result<()> {
+        sample.run = self.data.environments.len() - 1;
+        write(&mut self.samples, &sample).with_context(|| {
+            format!("cannot write into {}: what was measured before is kept there", self.dir.display())
+        })?;
+        self.good.extend(key_of_good(&sample));
+        self.data.samples.push(sample);
+        Ok(())
+    }
+
+    /// All of it.
+    pub(crate) fn data(&self) -> &Data {
+        &self.data
+    }
+}
+
+/// A file to add lines to, behind the whole ones that it has.
+fn added_to<T: DeserializeOwned>(path: &Path) -> anyhow::Result<(File, Vec<T>)> {
+    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+    let mut file = opened.with_context(|| format!("cannot open {}", path.display()))?;
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        bail!("another run writes into {}: give this one another directory", path.display());
+    }
+    let (objects, whole) = whole_lines(&mut file, path)?;
+    file.set_len(whole)
+        .and_then(|()| file.seek(SeekFrom::End(0)))
+        .context("cannot write behind what is there")?;
+    Ok((file, objects))
+}
+
+fn write(file: &mut File, object: &impl Serialize) -> std::io::Result<()> {
+    let mut line = serde_json::to_vec(object)?;
+    line.push(b'\n');
+    file.write_all(&line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(round: u32, outcome: Outcome) -> Sample {
+        let cell = Cell::default().with("type", "octet").with("units", 64u64);
+        Sample { experiment: "latency".into(), cell, peer: "zorb".into(), round, run: 0, outcome }
+    }
+
+    fn good(figure: f64) -> Outcome {
+        let figures = [("p50_us".to_owned(), figure)].into();
+        Outcome::Figures { figures, processor: None, line: Value::Null }
+    }
+
+    fn bad() -> Outcome {
+        Outcome::Failure { failure: "the server died".into() }
+    }
+
+    #[test]
+    fn a_run_goes_on_where_one_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = Store::open(dir.path(), Environment::of_now()).unwrap();
+        store.add(sample(0, good(7.5))).unwrap();
+        store.add(sample(1, bad())).unwrap();
+        drop(store);
+        let path = dir.path().join(SAMPLES);
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        text.push_str("{\"experiment\":\"lat");
+        std::fs::write(&path, text).unwrap();
+
+        let mut store = Store::open(dir.path(), Environment::of_now()).unwrap();
+        let cell = sample(0, bad()).cell;
+        assert_eq!([0, 1, 2].map(|round| store.has("latency", &cell, "zorb", round)), [true, false, false]);
+        assert!(!store.has("latency", &cell, "raw", 0) && !store.has("scale", &cell, "zorb", 0));
+        assert_eq!(store.data().failures(), ["latency, zorb, octet, units 64: the server died"]);
+        store.add(sample(1, good(8.5))).unwrap();
+        assert_eq!(store.data().failures(), [""; 0]);
+        let data = Data::read(dir.path()).unwrap();
+        assert_eq!((data.environments.len(), data.samples.len()), (2, 3));
+        assert_eq!(data.samples.iter().map(|sample| sample.run).collect::<Vec<_>>(), [0, 0, 1]);
+        assert_eq!(data.figures("latency", "zorb", &cell, "p50_us"), [7.5, 8.5]);
+        assert_eq!(
+            (cell.word("type"), cell.number("units"), cell.number("type")),
+            (Some("octet"), Some(64), None)
+        );
+    }
+
+    #[test]
+    fn a_directory_has_one_run_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let _first = Store::open(dir.path(), Environment::of_now()).unwrap();
+        let error = Store::open(dir.path(), Environment::of_now()).unwrap_err().to_string();
+        assert!(error.contains("another run writes into"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_result_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = Data::read(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("has no results"), "{error}");
+        std::fs::write(dir.path().join(SAMPLES), "{}\n").unwrap();
+        let error = format!("{:#}", Data::read(dir.path()).unwrap_err());
+        assert!(error.contains("samples.jsonl, line 1, is no result: missing field"), "{error}");
+    }
+}

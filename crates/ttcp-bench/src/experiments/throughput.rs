@@ -1,0 +1,304 @@
+//! How fast sequences flow one way: every type, every size of the sender's buffer, by socket queues.
+
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::contenders::Contender;
+use super::driver::Said;
+use super::store::{Cell, Data, Outcome, Sample};
+use super::{Common, Figures, Kind, Plan, Step, of_line};
+use crate::cli::{self, Element};
+use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, bytes, shown};
+use crate::literature::Published;
+use crate::run::BuiltIn;
+use crate::statistics::{Summary, median};
+
+const NAME: &str = "throughput";
+
+pub(crate) const KIND: Kind = Kind { name: NAME, covers: &["sigcomm96.t1"], section };
+
+const TYPES: [Element; 6] =
+    [Element::Short, Element::Char, Element::Long, Element::Octet, Element::Double, Element::Struct];
+const SIZES: [u64; 11] =
+    [1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 16, 1 << 17, 1 << 18, 1 << 19, 1 << 20];
+const SIZES_QUICK: [u64; 2] = [1 << 10, 1 << 16];
+/// Socket queues, bytes; 0: as the kernel sees fit.
+const QUEUES: [u64; 3] = [0, 8 << 10, 64 << 10];
+/// The size of which processor time is shown.
+const TYPICAL: u64 = 1 << 16;
+const AUTOMATIC: &str = "automatic";
+
+/// Options of `ttcp throughput`.
+#[derive(Debug, Clone, Args)]
+pub struct ThroughputArgs {
+    /// Options of every experiment.
+    #[command(flatten)]
+    pub common: Common,
+    /// Element types (default: short, char, long, octet, double, struct)
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "TYPES")]
+    pub types: Option<Vec<Element>>,
+    /// Sizes of the sender's buffer (default: 1K, 2K, 4K and so on to 1M)
+    #[arg(long, value_parser = cli::size, value_delimiter = ',', value_name = "SIZES")]
+    pub sizes: Option<Vec<u64>>,
+    /// Sizes of both socket queues of both sides; `auto`: as the kernel sees fit (default: auto,8K,64K)
+    #[arg(long, value_parser = queue, value_delimiter = ',', value_name = "SIZES")]
+    pub queues: Option<Vec<u64>>,
+    /// User bytes of each flood (default: 64M)
+    #[arg(long, value_parser = cli::bytes, value_name = "BYTES")]
+    pub total: Option<u64>,
+}
+
+impl ThroughputArgs {
+    /// Runs it and prints its section.
+    ///
+    /// # Errors
+    /// It cannot begin, or its results cannot be written.
+    pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
+        super::run(&self.common, built_in, |contenders| plan(self, contenders))
+    }
+
+    /// Everything.
+    pub(crate) fn of(common: Common) -> ThroughputArgs {
+        ThroughputArgs { common, types: None, sizes: None, queues: None, total: None }
+    }
+}
+
+fn queue(text: &str) -> Result<u64, String> {
+    if text == "auto" { Ok(0) } else { cli::size(text) }
+}
+
+/// The measurements of a round.
+pub(crate) fn plan(args: &ThroughputArgs, contenders: &[Contender]) -> Plan {
+    let quick = args.common.quick;
+    let types = args.types.as_deref().unwrap_or(&TYPES);
+    let sizes = args.sizes.as_deref().unwrap_or(if quick { &SIZES_QUICK } else { &SIZES });
+    let queues = args.queues.as_deref().unwrap_or(if quick { &QUEUES[..1] } else { &QUEUES });
+    let total = args.total.unwrap_or(if quick { 2 << 20 } else { 64 << 20 });
+    let mut steps = Vec::new();
+    for queue in queues {
+        for element in types {
+            for size in sizes {
+                let name = if *queue == 0 { AUTOMATIC.to_owned() } else { bytes(*queue) };
+                let cell = Cell::default()
+                    .with("type", element.to_string().as_str())
+                    .with("bytes", *size)
+                    .with("queue", name.as_str());
+                for contender in contenders {
+                    let Some(element) = contender.sends(*element) else { continue };
+                    let mut client = [
+                        "ttcp",
+                        "--type",
+                        &element.to_string(),
+                        "--size",
+                        &size.to_string(),
+                        "--total",
+                        &total.to_string(),
+                    ]
+                    .map(String::from)
+                    .to_vec();
+                    let queue = (*queue > 0).then(|| ["--sockbuf".to_owned(), queue.to_string()]);
+                    let server: Vec<String> = queue.into_iter().flatten().collect();
+                    client.extend(server.iter().cloned());
+                    steps.push(Step {
+                        cell: cell.clone(),
+                        peer: contender.peer.clone(),
+                        server,
+                        client,
+                        figures,
+                    });
+                }
+            }
+        }
+    }
+    Plan { name: NAME, rounds: 10, steps }
+}
+
+fn figures(said: &Said<'_>) -> Result<Figures, String> {
+    Ok([
+        ("mbit_s".to_owned(), of_line(said.line, "mbit_s")?),
+        ("secs".to_owned(), of_line(said.line, "secs")?),
+    ]
+    .into())
+}
+
+/// What samples of this experiment have, in the order of the report.
+struct Seen<'d> {
+    data: &'d Data,
+    peers: Vec<&'d str>,
+    types: Vec<&'d str>,
+    sizes: Vec<u64>,
+    queues: Vec<&'d str>,
+}
+
+impl<'d> Seen<'d> {
+    fn of(data: &'d Data) -> Seen<'d> {
+        let mut seen =
+            Seen { data, peers: data.peers(NAME), types: Vec::new(), sizes: Vec::new(), queues: Vec::new() };
+        for sample in data.of(NAME) {
+            let Some((element, queue, size)) = settings(&sample.cell) else { continue };
+            if !seen.types.contains(&element) {
+                seen.types.push(element);
+            }
+            if !seen.queues.contains(&queue) {
+                seen.queues.push(queue);
+            }
+            seen.sizes.push(size);
+        }
+        seen.sizes.sort_unstable();
+        seen.sizes.dedup();
+        seen
+    }
+
+    fn rate(&self, peer: &str, element: &str, size: u64, queue: &str) -> Option<Summary> {
+        let cell = Cell::default().with("type", element).with("bytes", size).with("queue", queue);
+        Summary::of(&self.data.figures(NAME, peer, &cell, "mbit_s"))
+    }
+
+    /// Medians of a peer over all sizes and queues of these types.
+    fn rates(&self, peer: &str, types: impl Fn(&str) -> bool) -> Vec<f64> {
+        let mut rates = Vec::new();
+        for element in self.types.iter().filter(|element| types(element)) {
+            for size in &self.sizes {
+                for queue in &self.queues {
+                    rates.extend(self.rate(peer, element, *size, queue).map(|summary| summary.median));
+                }
+            }
+        }
+        rates
+    }
+}
+
+fn settings(cell: &Cell) -> Option<(&str, &str, u64)> {
+    Some((cell.word("type")?, cell.word("queue")?, cell.number("bytes")?))
+}
+
+fn section(data: &Data) -> Section {
+    let seen = Seen::of(data);
+    let mut section = Section::new(NAME, "Throughput: sequences that flow one way");
+    section.text(
+        "A client sends sequences by oneway calls until all user bytes are sent, and then asks what has arrived. The figure is user \
+         bits over the time from the first send to that answer, in Mbit/s of 10^6 bits; the receiver has each element as a value of \
+         its language. A tenth of the work goes before. Sockets send octets whatever the type: they are the limit, not an ORB.",
+    );
+    summary(&seen, &mut section);
+    for queue in &seen.queues {
+        for element in &seen.types {
+            of_type(&seen, &mut section, element, queue);
+        }
+    }
+    processor(&seen, &mut section);
+    section
+}
+
+/// The literature's summary: highest and lowest of each system.
+fn summary(seen: &Seen<'_>, section: &mut Section) {
+    let kinds = ["scalars, highest", "scalars, lowest", "struct, highest", "struct, lowest"];
+    let mut columns = vec![Column::words("system"), Column::words("where")];
+    columns.extend(kinds.map(|kind| Column::figures(format!("{kind}, Mbit/s"))));
+    columns.extend(kinds.map(|kind| Column::published(format!("{kind}, Mbit/s"))));
+    let none = || std::iter::repeat_n("-".to_owned(), kinds.len());
+    let mut rows = Vec::new();
+    for peer in &seen.peers {
+        let ends = |rates: Vec<f64>| {
+            let end = |of: fn(f64, f64) -> f64| rates.iter().copied().reduce(of);
+            [end(f64::max), end(f64::min)]
+        };
+        let scalars = ends(seen.rates(peer, |element| element != "struct" && element != "zstruct"));
+        let structs = ends(seen.rates(peer, |element| element == "struct" || element == "zstruct"));
+        let figures = scalars.into_iter().chain(structs).map(shown);
+        rows.push([(*peer).to_owned(), "loopback".into()].into_iter().chain(figures).chain(none()).collect());
+    }
+    if let Some(table) = Published::of("sigcomm96.t1") {
+        for row in &table.rows {
+            for place in ["loopback", "remote"] {
+                let name = |kind| format!("{place}_{kind}_mbps");
+                let figures = ["scalars_hi", "scalars_lo", "struct_hi", "struct_lo"]
+                    .map(|kind| shown(table.number(row, &name(kind))));
+                let system = table.text(row, "ttcp_version").unwrap_or("-").to_owned();
+                rows.push([system, place.to_owned()].into_iter().chain(none()).chain(figures).collect());
+            }
+        }
+    }
+    let caption = "Highest and lowest median of each system over all types, sizes and queues; and what was published of 1996, with two \
+                   workstations over 155 Mbit/s ATM (remote) and within one (loopback)."
+        .into();
+    section.table(Table { caption, columns, rows });
+}
+
+fn of_type(seen: &Seen<'_>, section: &mut Section, element: &str, queue: &str) {
+    let rates = |peer: &str, size: u64| seen.rate(peer, element, size, queue);
+    let line = |peer: &&str| {
+        let point = |size: &u64| Some((*size as f64, rates(peer, *size)?.median / 1e3));
+        Series::measured(*peer, seen.sizes.iter().filter_map(point).collect())
+    };
+    section.chart(Chart {
+        caption: format!("Sequences of {element}, socket queues {queue}."),
+        x: Axis::new("sender's buffer, bytes", Scale::Bytes),
+        y: Axis::new("Gbit/s", Scale::Linear),
+        series: seen.peers.iter().map(line).collect(),
+    });
+    let mut columns = vec![Column::figures("buffer")];
+    for peer in &seen.peers {
+        columns.push(Column::figures(format!("{peer}, Mbit/s")));
+        columns.push(Column::figures("mean ± deviation"));
+    }
+    let row = |size: &u64| {
+        let mut row = vec![bytes(*size)];
+        for peer in &seen.peers {
+            let summary = rates(peer, *size);
+            row.push(shown(summary.map(|s| s.median)));
+            row.push(summary.map_or_else(
+                || "-".into(),
+                |s| format!("{} ± {}", shown(Some(s.mean)), shown(Some(s.deviation))),
+            ));
+        }
+        row
+    };
+    let rows: Vec<Vec<String>> = seen.sizes.iter().map(row).collect();
+    let caption = format!(
+        "Sequences of {element}, socket queues {queue}: median, mean and standard deviation of the rounds."
+    );
+    section.table(Table { caption, columns, rows });
+}
+
+/// Processor time a GB, at the typical size.
+fn processor(seen: &Seen<'_>, section: &mut Section) {
+    let size =
+        if seen.sizes.contains(&TYPICAL) { TYPICAL } else { seen.sizes.last().copied().unwrap_or_default() };
+    let per_gb = |sample: &Sample, side: fn(crate::run::processor::Processor) -> f64| match &sample.outcome {
+        Outcome::Figures { figures, processor: Some(used), .. } => {
+            let gigabytes = figures.get("mbit_s")? * figures.get("secs")? / 8e3 * 1.1;
+            Some(side(*used) / gigabytes * 1e3)
+        }
+        _ => None,
+    };
+    let mut columns = vec![Column::words("type")];
+    for peer in &seen.peers {
+        columns.push(Column::figures(format!("{peer}: client + server")));
+    }
+    let row = |element: &&str| {
+        let mut row = vec![(*element).to_owned()];
+        for peer in &seen.peers {
+            let side = |side: fn(crate::run::processor::Processor) -> f64| {
+                let same = |sample: &&Sample| {
+                    sample.peer == *peer
+                        && settings(&sample.cell).is_some_and(|it| it == (*element, AUTOMATIC, size))
+                };
+                median(&seen.data.of(NAME).filter(same).filter_map(|s| per_gb(s, side)).collect::<Vec<_>>())
+            };
+            row.push(match (side(|used| used.client), side(|used| used.server)) {
+                (Some(client), Some(server)) => format!("{} + {}", shown(Some(client)), shown(Some(server))),
+                _ => "-".to_owned(),
+            });
+        }
+        row
+    };
+    let rows = seen.types.iter().map(row).collect();
+    let caption = format!(
+        "Processor time, milliseconds a GB (10^9 bytes) of user data, medians, buffers of {}, queues automatic. The start of the client \
+         and the work before the measured part are in it.",
+        bytes(size)
+    );
+    section.table(Table { caption, columns, rows });
+}

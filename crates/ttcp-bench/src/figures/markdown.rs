@@ -1,0 +1,127 @@
+//! A report as Markdown, with its charts in files beside it.
+
+use std::fmt::Write as _;
+
+use comfy_table::CellAlignment;
+use comfy_table::presets::ASCII_MARKDOWN;
+
+use super::{Block, Column, Document, Table};
+
+/// The text. `chart` says where the chart of that place is: section's id, number from 0.
+pub fn markdown(document: &Document, chart: impl Fn(&str, usize) -> String) -> String {
+    let mut out = format!("# {}\n", document.title);
+    let mut paragraph = |text: &str| {
+        let _ = write!(out, "\n{text}\n");
+    };
+    document.summary.iter().for_each(|text| paragraph(text));
+    if !document.caveats.is_empty() {
+        paragraph("## What to know of these figures");
+        document.caveats.iter().for_each(|text| paragraph(&format!("- {text}")));
+    }
+    for section in &document.sections {
+        paragraph(&format!("## {}", section.title));
+        let mut charts = 0;
+        for block in &section.blocks {
+            match block {
+                Block::Text(text) => paragraph(text),
+                Block::Table(table) => paragraph(&of_table(table)),
+                Block::Chart(shown) => {
+                    paragraph(&format!(
+                        "![{}]({})",
+                        shown.caption.replace(['[', ']'], ""),
+                        chart(&section.id, charts)
+                    ));
+                    charts += 1;
+                }
+            }
+        }
+    }
+    out
+}
+
+/// A table, whose columns are as wide as their cells: it reads well on a terminal too.
+pub fn of_table(table: &Table) -> String {
+    let cell = |text: &str| text.replace('|', "\\|").replace('\n', " ");
+    let title = |column: &Column| {
+        cell(&if column.published { format!("{} (published)", column.title) } else { column.title.clone() })
+    };
+    let mut shown = comfy_table::Table::new();
+    shown.load_style(ASCII_MARKDOWN);
+    shown.set_header(table.columns.iter().map(title));
+    for row in &table.rows {
+        shown.add_row(row.iter().map(|text| cell(text)));
+    }
+    for (column, shown) in table.columns.iter().zip(shown.column_iter_mut()) {
+        if column.figures {
+            shown.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let mut out = if table.caption.is_empty() { String::new() } else { format!("{}\n\n", table.caption) };
+    for (number, line) in shown.lines().enumerate() {
+        out.push_str(if number == 0 { "" } else { "\n" });
+        out.push_str(&if number == 1 { aligned(&line, &table.columns) } else { line });
+    }
+    out
+}
+
+/// The rule under the header, as Markdown says that figures stand at the right.
+fn aligned(rule: &str, columns: &[Column]) -> String {
+    let mut columns = columns.iter();
+    let ends = rule.trim_matches('|').split('|').map(|part| match columns.next() {
+        Some(column) if column.figures => format!("{}:", part.get(1..).unwrap_or_default()),
+        _ => part.to_owned(),
+    });
+    format!("|{}|", ends.collect::<Vec<_>>().join("|"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::{Axis, Chart, Scale, Section, Series};
+
+    #[test]
+    fn tables_and_charts_have_their_places() {
+        let mut section = Section::new("speed", "Speed");
+        section.text("How fast.");
+        section.table(Table {
+            caption: "All.".into(),
+            columns: vec![Column::words("peer"), Column::figures("Gbit/s"), Column::published("Mbit/s")],
+            rows: vec![
+                vec!["zorb".into(), "30.1".into(), "-".into()],
+                vec!["a|b".into(), "1.5".into(), "80".into()],
+            ],
+        });
+        let axis = || Axis::new("x", Scale::Linear);
+        let series = vec![Series::measured("zorb", vec![(1.0, 1.0)])];
+        section.chart(Chart { caption: "A [chart]".into(), x: axis(), y: axis(), series });
+        let document = Document {
+            title: "Report".into(),
+            summary: vec!["Short.".into()],
+            caveats: vec!["One machine.".into()],
+            sections: vec![section],
+        };
+        let text = markdown(&document, |id, number| format!("charts/{id}-{number}.svg"));
+        let wanted = "# Report
+
+Short.
+
+## What to know of these figures
+
+- One machine.
+
+## Speed
+
+How fast.
+
+All.
+
+| peer | Gbit/s | Mbit/s (published) |
+|------|-------:|-------------------:|
+| zorb |   30.1 |                  - |
+| a\\|b |    1.5 |                 80 |
+
+![A chart](charts/speed-0.svg)
+";
+        assert_eq!(text, wanted);
+    }
+}

@@ -1,0 +1,185 @@
+//! The published figures of the research that these experiments repeat: the tables in `literature/`, whose `README.md` says
+//! where each is from.
+//!
+//! What the texts do not print is an empty cell, and shown as `-`.
+
+use std::collections::BTreeSet;
+
+macro_rules! files {
+    ($($name:literal),* $(,)?) => { &[$(($name, include_str!(concat!("../literature/", $name, ".tsv")))),*] };
+}
+
+/// Files by their names, without `index`.
+const FILES: &[(&str, &str)] = files!(
+    "gigabit97_dii_orbix",
+    "gigabit97_dii_visibroker",
+    "gigabit97_latency",
+    "gigabit97_setup",
+    "gigabit97_sii_orbix_sender",
+    "gigabit97_sii_visibroker_sender",
+    "iiop98_cdr_alignment",
+    "iiop98_giop_messages",
+    "iiop98_ladder",
+    "iiop98_pies",
+    "iiop98_speedups",
+    "iiop98_table1_principles",
+    "iiop98_table2_receiver_after_step1",
+    "iiop98_table3_receiver_after_step2",
+    "iiop98_table4_problems_solutions",
+    "iiop98_table5_tckind",
+    "iiop98_text_facts",
+    "rtorb00_fig01_cr_average",
+    "rtorb00_fig03_cr_average_selected",
+    "rtorb00_fig04_cr_stddev",
+    "rtorb00_fig06_ow_average",
+    "rtorb00_fig08_ow_average_selected",
+    "rtorb00_fig10_cr_latency",
+    "rtorb00_fig11_ow_latency",
+    "rtorb00_fig13_cr_latency_stddev",
+    "rtorb00_fig14_ow_latency_stddev",
+    "rtorb00_table1_trend",
+    "rtorb00_table2_trend",
+    "rtorb00_table3_trend",
+    "rtorb00_table4_trend",
+    "rtorb00_table5_trend",
+    "rtorb00_table6_trend",
+    "rtorb00_text_facts",
+    "rtorb00_trend_refit",
+    "sigcomm96_table01_throughput_summary",
+    "sigcomm96_table02_sender_overhead",
+    "sigcomm96_table03_receiver_overhead",
+    "sigcomm96_table04_demux_orbix",
+    "sigcomm96_table05_demux_orbix_optimised",
+    "sigcomm96_table06_demux_orbeline",
+    "sigcomm96_table07_latency_twoway",
+    "sigcomm96_table08_latency_twoway_improvement",
+    "sigcomm96_table09_latency_oneway",
+    "sigcomm96_table10_latency_oneway_improvement",
+    "sigcomm96_text_peaks",
+    "zerocopy03_text",
+);
+
+const INDEX: &str = include_str!("../literature/index.tsv");
+
+/// A table of published figures, as printed.
+#[derive(Debug, Clone)]
+pub struct Published {
+    /// Its id in the index, such as `sigcomm96.t1`.
+    pub id: &'static str,
+    /// The document, such as `sigcomm96`.
+    pub document: &'static str,
+    /// Which table or figure of it.
+    pub place: &'static str,
+    /// What it measures.
+    pub measures: &'static str,
+    /// Unit of the figures.
+    pub unit: &'static str,
+    /// The names of the columns, with their units.
+    pub columns: Vec<&'static str>,
+    /// The cells, as many a row as there are columns; empty where the text has nothing.
+    pub rows: Vec<Vec<&'static str>>,
+}
+
+impl Published {
+    /// The table of that id.
+    pub fn of(id: &str) -> Option<Published> {
+        let mut lines = lines(INDEX);
+        let _names = lines.next();
+        let entry: Vec<&'static str> = lines.find(|entry| entry.first() == Some(&id))?;
+        let [id, document, place, measures, unit, _axes, file] = *entry.as_slice() else { return None };
+        let (_, text) = FILES.iter().find(|(name, _)| Some(*name) == file.strip_suffix(".tsv"))?;
+        let mut rows = self::lines(text);
+        let columns = rows.next()?;
+        let rows = rows
+            .map(|mut row| {
+                row.resize(columns.len(), "");
+                row
+            })
+            .collect();
+        Some(Published { id, document, place, measures, unit, columns, rows })
+    }
+
+    /// Every id, in the order of the index.
+    pub fn ids() -> Vec<&'static str> {
+        lines(INDEX).skip(1).filter_map(|entry| entry.first().copied()).collect()
+    }
+
+    /// The place of a column.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| *column == name)
+    }
+
+    /// A cell by the name of its column; `None` where it is empty.
+    pub fn text(&self, row: &[&'static str], column: &str) -> Option<&'static str> {
+        row.get(self.column(column)?).copied().filter(|cell| !cell.is_empty())
+    }
+
+    /// A number by the name of its column; `None` where there is none.
+    pub fn number(&self, row: &[&'static str], column: &str) -> Option<f64> {
+        self.text(row, column)?.parse().ok()
+    }
+
+    /// The first row whose cells of these columns are these.
+    pub fn row(&self, keys: &[(&str, &str)]) -> Option<&[&'static str]> {
+        let is = |row: &[&'static str], (name, cell): &(&str, &str)| self.text(row, name) == Some(*cell);
+        self.rows.iter().map(Vec::as_slice).find(|row| keys.iter().all(|key| is(row, key)))
+    }
+
+    /// The points of two columns, where both have a number.
+    pub fn points(&self, x: &str, y: &str) -> Vec<(f64, f64)> {
+        self.rows.iter().filter_map(|row| self.number(row, x).zip(self.number(row, y))).collect()
+    }
+
+    /// Where it is from, to stand under it: `sigcomm96, table 1`.
+    pub fn source(&self) -> String {
+        format!("{}, {}", self.document, self.place)
+    }
+}
+
+/// The ids of the index that no section has.
+pub fn uncovered(covered: impl IntoIterator<Item = &'static str>) -> Vec<&'static str> {
+    let covered: BTreeSet<&str> = covered.into_iter().collect();
+    Published::ids().into_iter().filter(|id| !covered.contains(id)).collect()
+}
+
+fn lines(text: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
+    text.lines().filter(|line| !line.is_empty()).map(|line| line.split('\t').map(str::trim).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_table_of_the_index_is_here_and_whole() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("literature");
+        let names = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+        let files: BTreeSet<String> = names
+            .filter(|path| path.extension().is_some_and(|end| end == "tsv"))
+            .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
+            .filter(|name| name != "index")
+            .collect();
+        assert_eq!(files, FILES.iter().map(|(name, _)| (*name).to_owned()).collect());
+        let ids = Published::ids();
+        assert_eq!(ids.len(), FILES.len(), "each file has its line in the index");
+        for id in ids {
+            let table = Published::of(id).unwrap_or_else(|| panic!("{id}"));
+            assert!(table.columns.len() > 1 && !table.rows.is_empty(), "{id}");
+            assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{id}");
+        }
+    }
+
+    #[test]
+    fn cells_are_found_by_row_and_column() {
+        let table = Published::of("sigcomm96.t1").unwrap();
+        let orbix = table.row(&[("ttcp_version", "Orbix")]).unwrap();
+        assert_eq!(table.number(orbix, "remote_scalars_hi_mbps"), Some(65.0));
+        assert_eq!(table.number(orbix, "notes"), None);
+        assert_eq!(table.source(), "sigcomm96, table 1");
+        assert!(table.row(&[("ttcp_version", "omniORB")]).is_none());
+        assert!(Published::of("sigcomm96.t99").is_none());
+        assert!(!uncovered(["sigcomm96.t1"]).contains(&"sigcomm96.t1"));
+    }
+}

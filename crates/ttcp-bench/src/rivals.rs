@@ -1,0 +1,301 @@
+//! The peers that are no part of this program: built by `ttcp peers build` from the sources in `peers/`, each if what it needs is there.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, bail, ensure};
+use clap::{Args, Subcommand};
+
+use crate::figures::{Column, Table, markdown};
+use crate::run::Peer;
+
+/// How a build script says that something is not installed.
+const NOT_INSTALLED: i32 = 3;
+/// Lines of a failed build that are shown.
+const SHOWN: usize = 20;
+
+/// C sockets that lend their buffers to the kernel.
+pub(crate) const ZERO_COPY: &str = "c-zero-copy";
+
+/// A peer that is built.
+struct Rival {
+    /// Its name.
+    name: &'static str,
+    /// Its folder in `peers/`.
+    folder: &'static str,
+    /// What it is.
+    about: &'static str,
+    /// What its server takes.
+    server: &'static str,
+    /// What its client takes.
+    client: &'static str,
+    /// Whether both take `--batch`.
+    batch: bool,
+}
+
+const RIVALS: &[Rival] = &[
+    Rival {
+        name: "c",
+        folder: "c",
+        about: "C, blocking sockets, the octets of this machine",
+        server: "--port 0 --fresh",
+        client: "{args} --port {port}",
+        batch: true,
+    },
+    Rival {
+        name: ZERO_COPY,
+        folder: "c",
+        about: "the same with MSG_ZEROCOPY, where the kernel has it",
+        server: "--port 0 --fresh",
+        client: "{args} --port {port} --zerocopy",
+        batch: false,
+    },
+    Rival {
+        name: "omniorb",
+        folder: "omniorb",
+        about: "omniORB 4, C++",
+        server: "--port 0 --ior {dir}/omniorb.ior",
+        client: "{args} --ior {ready}",
+        batch: false,
+    },
+    Rival {
+        name: "jacorb",
+        folder: "jacorb",
+        about: "JacORB 3.9, Java",
+        server: "--port 0 --ior {dir}/jacorb.ior",
+        client: "{args} --ior {ready}",
+        batch: false,
+    },
+];
+
+/// `ttcp peers`.
+#[derive(Debug, Clone, Subcommand)]
+pub enum PeersCommand {
+    /// Build the peers whose tools are installed, or those named
+    Build(BuildArgs),
+    /// List the peers
+    List,
+}
+
+/// Options of `ttcp peers build`.
+#[derive(Debug, Clone, Args)]
+pub struct BuildArgs {
+    /// Names of peers (default: all)
+    pub names: Vec<String>,
+}
+
+/// Performs `ttcp peers`. A peer whose tools are not installed is left out, and named.
+///
+/// # Errors
+/// A name is none, or the sources are not where this program was built.
+pub fn peers(command: &PeersCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        PeersCommand::Build(args) => build(&args.names),
+        PeersCommand::List => {
+            writeln!(std::io::stdout().lock(), "{}", list()?)?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// Those that are built.
+///
+/// # Errors
+/// This program's own file can not be found.
+pub(crate) fn built() -> anyhow::Result<Vec<Peer>> {
+    let folder = folder()?;
+    Ok(RIVALS.iter().filter(|rival| rival.is_built(&folder)).map(|rival| rival.peer(&folder)).collect())
+}
+
+/// Those of `own` and of the peers that are built that `--peers` names; then `extra`. Where it names none, all of `own`, which may have those that
+/// are built.
+///
+/// # Errors
+/// One that is wanted is none, or two have the same name.
+pub(crate) fn chosen<T>(
+    own: Vec<T>,
+    extra: Vec<T>,
+    wanted: Option<&[String]>,
+    peer: impl Fn(&T) -> &Peer,
+) -> anyhow::Result<Vec<T>> {
+    let mut all = own;
+    let names: Vec<String> = all.iter().map(|one| peer(one).name.clone()).collect();
+    match wanted {
+        None => {}
+        Some([none]) if none == "none" => all.clear(),
+        Some(wanted) => {
+            if let Some(unknown) = wanted.iter().find(|wanted| !names.contains(wanted)) {
+                bail!(
+                    "there is no peer '{unknown}', only: {}; ttcp peers build makes more",
+                    names.join(", ")
+                );
+            }
+            all.retain(|one| wanted.contains(&peer(one).name));
+        }
+    }
+    all.extend(extra);
+    let mut names = BTreeSet::new();
+    if let Some(twice) = all.iter().find(|one| !names.insert(&peer(one).name)) {
+        bail!("two peers are called '{}'", peer(twice).name);
+    }
+    Ok(all)
+}
+
+/// Beside this program's own folder, `release` or `debug`: the same for both.
+fn folder() -> anyhow::Result<PathBuf> {
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let target = program.parent().and_then(Path::parent).context("this program's own file has no folder")?;
+    Ok(target.join("ttcp-peers"))
+}
+
+impl Rival {
+    /// Whether it is no other's programs with other options.
+    fn has_folder(&self) -> bool {
+        self.folder == self.name
+    }
+
+    fn programs(&self, folder: &Path) -> [PathBuf; 2] {
+        ["bench-server", "bench-client"].map(|program| folder.join(self.folder).join(program))
+    }
+
+    fn is_built(&self, folder: &Path) -> bool {
+        self.programs(folder).iter().all(|program| program.is_file())
+    }
+
+    fn peer(&self, folder: &Path) -> Peer {
+        let [server, client] = self.programs(folder);
+        let command = |program: &Path, arguments: &str| {
+            let program = program.to_string_lossy().into_owned();
+            std::iter::once(program).chain(arguments.split_whitespace().map(String::from)).collect()
+        };
+        Peer {
+            name: self.name.to_owned(),
+            server: command(&server, self.server),
+            client: command(&client, self.client),
+            batch: self.batch,
+            zero_copy: false,
+            samples: true,
+        }
+    }
+}
+
+fn list() -> anyhow::Result<String> {
+    let folder = folder()?;
+    let row = |rival: &Rival| {
+        let state = if rival.is_built(&folder) { "built" } else { "not built: ttcp peers build" };
+        vec![rival.name.to_owned(), rival.about.to_owned(), state.to_owned()]
+    };
+    let columns = ["peer", "what it is", "state"].map(Column::words).to_vec();
+    Ok(markdown::of_table(&Table { caption: String::new(), columns, rows: RIVALS.iter().map(row).collect() }))
+}
+
+fn build(names: &[String]) -> anyhow::Result<ExitCode> {
+    let all: Vec<&str> = RIVALS.iter().filter(|rival| rival.has_folder()).map(|rival| rival.name).collect();
+    if let Some(unknown) = names.iter().find(|name| !all.contains(&name.as_str())) {
+        bail!("there is no peer '{unknown}' to build, only: {}", all.join(", "));
+    }
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers");
+    ensure!(
+        sources.is_dir(),
+        "the sources of the peers are no longer in {}: build ttcp there again",
+        sources.display()
+    );
+    let folder = folder()?;
+    let mut failed = false;
+    let wanted = |rival: &&Rival| names.is_empty() || names.iter().any(|name| name == rival.name);
+    for rival in RIVALS.iter().filter(|rival| rival.has_folder()).filter(wanted) {
+        let begun = Instant::now();
+        eprintln!("{}: building", rival.name);
+        let told = match rival.build(&sources, &folder)? {
+            Built::Well => format!("built in {:.1} s", begun.elapsed().as_secs_f64()),
+            Built::NotInstalled(why) => format!("LEFT OUT: {why}"),
+            Built::Badly(why) => {
+                failed = true;
+                format!("FAILED:\n{why}")
+            }
+        };
+        eprintln!("{}: {told}", rival.name);
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// How a build ended.
+#[derive(Debug, PartialEq, Eq)]
+enum Built {
+    /// Its programs are there.
+    Well,
+    /// Something is not installed, which the last line says.
+    NotInstalled(String),
+    /// Something else; these are the last lines.
+    Badly(String),
+}
+
+impl Rival {
+    fn build(&self, sources: &Path, folder: &Path) -> anyhow::Result<Built> {
+        let to = folder.join(self.folder);
+        fs::create_dir_all(&to).with_context(|| format!("cannot make the directory {}", to.display()))?;
+        let log = to.join("build.log");
+        let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+        let script = sources.join(self.folder).join("build.sh");
+        let mut command = Command::new(&script);
+        command.arg(&to).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        let status = command.status().with_context(|| format!("cannot run {}", script.display()))?;
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        Ok(match status.code() {
+            Some(0) if self.is_built(folder) => Built::Well,
+            Some(NOT_INSTALLED) => Built::NotInstalled(lines.last().copied().unwrap_or_default().to_owned()),
+            _ => Built::Badly(lines.split_at(lines.len().saturating_sub(SHOWN)).1.join("\n")),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn every_folder_of_sources_is_a_peer() {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers");
+        let mut folders: Vec<String> = fs::read_dir(&sources)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        folders.sort();
+        let mut names: Vec<&str> =
+            RIVALS.iter().filter(|rival| rival.has_folder()).map(|rival| rival.name).collect();
+        names.sort_unstable();
+        assert_eq!(folders, names);
+        for name in names {
+            let script = fs::metadata(sources.join(name).join("build.sh")).unwrap();
+            assert!(script.permissions().mode() & 0o111 != 0, "{name}");
+        }
+    }
+
+    #[test]
+    fn builds_end_well_or_say_why() {
+        let dir = tempfile::tempdir().unwrap();
+        let (sources, folder) = (dir.path().join("sources"), dir.path().join("built"));
+        fs::create_dir_all(sources.join("c")).unwrap();
+        let script = sources.join("c/build.sh");
+        let built = |text: &str| {
+            fs::write(&script, format!("#!/bin/sh\n{text}\n")).unwrap();
+            fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+            RIVALS[0].build(&sources, &folder).unwrap()
+        };
+        assert_eq!(built("echo no cc; exit 3"), Built::NotInstalled("no cc".into()));
+        assert_eq!(built("echo one; echo two >&2; exit 1"), Built::Badly("one\ntwo".into()));
+        assert_eq!(built("echo nothing"), Built::Badly("nothing".into()), "no programs");
+        assert!(!RIVALS[0].is_built(&folder));
+        assert_eq!(built("touch $1/bench-server $1/bench-client"), Built::Well);
+        let peer = RIVALS[0].peer(&folder);
+        assert_eq!(peer.client[1..], ["{args}", "--port", "{port}"]);
+        assert!(peer.server[0].ends_with("c/bench-server") && peer.samples);
+    }
+}

@@ -1,0 +1,267 @@
+//! What is said of samples: means, medians, intervals, lines.
+
+use fastrand::Rng;
+use serde::Serialize;
+
+/// Samples in a few figures. All are in the samples' unit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Summary {
+    /// How many.
+    pub n: usize,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Standard deviation of the sample (divided by n - 1); 0 for one.
+    pub deviation: f64,
+    /// The middle.
+    pub median: f64,
+    /// The smallest.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+impl Summary {
+    /// Of at least one sample.
+    pub fn of(samples: &[f64]) -> Option<Summary> {
+        let sorted = sorted(samples);
+        let n = sorted.len();
+        let (min, max) = (*sorted.first()?, *sorted.last()?);
+        let mean = sorted.iter().sum::<f64>() / n as f64;
+        let squares: f64 = sorted.iter().map(|x| (x - mean).powi(2)).sum();
+        let deviation = if n > 1 { (squares / (n - 1) as f64).sqrt() } else { 0.0 };
+        Some(Summary { n, mean, deviation, median: median_of_sorted(&sorted)?, min, max })
+    }
+}
+
+/// The middle of samples, or the mean of the two in the middle.
+pub fn median(samples: &[f64]) -> Option<f64> {
+    median_of_sorted(&sorted(samples))
+}
+
+/// The sample below which the `q`-th part of the samples is, between two of them in proportion; `q` from 0 to 1.
+pub fn quantile(samples: &[f64], q: f64) -> Option<f64> {
+    let sorted = sorted(samples);
+    let place = q.clamp(0.0, 1.0) * sorted.len().checked_sub(1)? as f64;
+    let (low, high) = (sorted.get(place.floor() as usize)?, sorted.get(place.ceil() as usize)?);
+    Some(low + (high - low) * place.fract())
+}
+
+/// Which samples lie far out: more than three times the distance of the quartiles beyond them. Their places in order.
+pub fn outliers(samples: &[f64]) -> Vec<usize> {
+    let Some((low, high)) = quantile(samples, 0.25).zip(quantile(samples, 0.75)) else { return Vec::new() };
+    let far = 3.0 * (high - low);
+    let out = |x: f64| x < low - far || x > high + far;
+    samples.iter().enumerate().filter(|(_, x)| out(**x)).map(|(place, _)| place).collect()
+}
+
+/// A straight line through points by least squares.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Line {
+    /// Growth of y with x.
+    pub slope: f64,
+    /// y where x is 0.
+    pub intercept: f64,
+    /// Which part of the variance of y it explains; 1 where all points lie on it.
+    pub r_squared: f64,
+    /// The largest distance of a point from it, along y.
+    pub residual: f64,
+}
+
+impl Line {
+    /// Through at least two points that differ in x.
+    pub fn through(points: &[(f64, f64)]) -> Option<Line> {
+        let n = points.len() as f64;
+        let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
+        let (x, y) = (mean(|p| p.0), mean(|p| p.1));
+        let sum = |of: &dyn Fn(f64, f64) -> f64| points.iter().map(|p| of(p.0 - x, p.1 - y)).sum::<f64>();
+        let (xx, xy, yy) = (sum(&|x, _| x * x), sum(&|x, y| x * y), sum(&|_, y| y * y));
+        if points.len() < 2 || xx == 0.0 {
+            return None;
+        }
+        let slope = xy / xx;
+        let line = Line { slope, intercept: y - slope * x, r_squared: 1.0, residual: 0.0 };
+        let r_squared = if yy > 0.0 { xy * xy / (xx * yy) } else { 1.0 };
+        let residual = points.iter().map(|p| (p.1 - line.at(p.0)).abs()).fold(0.0, f64::max);
+        Some(Line { r_squared, residual, ..line })
+    }
+
+    /// Its y there.
+    pub fn at(&self, x: f64) -> f64 {
+        self.intercept + self.slope * x
+    }
+}
+
+/// How often a bootstrap draws.
+const DRAWS: usize = 2_000;
+/// Of the numbers that look like chance: the same samples give the same interval.
+const SEED: u64 = 1;
+
+/// Where a figure lies with a probability of 95 %, as far as its samples tell.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Interval {
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+impl Interval {
+    /// Of the median of samples, by bootstrap. The same samples give the same interval.
+    pub fn of_median(samples: &[f64]) -> Option<Interval> {
+        let mut random = Rng::with_seed(SEED);
+        Interval::between(|| median(&draw(&mut random, samples)))
+    }
+
+    /// Of the quotient of two medians, by bootstrap: drawn from each by itself.
+    pub fn of_ratio(over: &[f64], under: &[f64]) -> Option<Interval> {
+        let mut random = Rng::with_seed(SEED);
+        Interval::between(|| {
+            let (over, under) = (median(&draw(&mut random, over))?, median(&draw(&mut random, under))?);
+            (under != 0.0).then(|| over / under)
+        })
+    }
+
+    /// Whether it is all on one side of `value`.
+    pub fn excludes(&self, value: f64) -> bool {
+        value < self.low || self.high < value
+    }
+
+    fn between(mut figure: impl FnMut() -> Option<f64>) -> Option<Interval> {
+        let figures = (0..DRAWS).map(|_| figure()).collect::<Option<Vec<f64>>>()?;
+        Some(Interval { low: quantile(&figures, 0.025)?, high: quantile(&figures, 0.975)? })
+    }
+}
+
+/// As many as there are, each by chance.
+fn draw(random: &mut Rng, samples: &[f64]) -> Vec<f64> {
+    samples.iter().filter_map(|_| random.choice(samples).copied()).collect()
+}
+
+fn sorted(samples: &[f64]) -> Vec<f64> {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+}
+
+fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
+    let middle = sorted.len() / 2;
+    let upper = *sorted.get(middle)?;
+    if sorted.len() % 2 == 1 {
+        return Some(upper);
+    }
+    sorted.get(middle.wrapping_sub(1)).map(|lower| (lower + upper) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::literature::Published;
+
+    #[test]
+    fn summaries_are_those_of_the_textbook() {
+        let summary = Summary::of(&[4.0, 2.0, 9.0, 5.0]).unwrap();
+        assert_eq!((summary.n, summary.mean, summary.median), (4, 5.0, 4.5));
+        assert_eq!((summary.min, summary.max), (2.0, 9.0));
+        assert!((summary.deviation - (26.0f64 / 3.0).sqrt()).abs() < 1e-12);
+        assert_eq!(Summary::of(&[7.0]).unwrap().deviation, 0.0);
+        assert_eq!(Summary::of(&[]), None);
+        assert_eq!(median(&[1.0, 9.0, 2.0]), Some(2.0));
+        assert_eq!(quantile(&[0.0, 10.0, 20.0], 0.75), Some(15.0));
+    }
+
+    #[test]
+    fn far_samples_are_flagged_and_others_are_not() {
+        assert_eq!(outliers(&[10.0, 11.0, 10.5, 60.0, 10.2, 10.8, 0.1]), [3, 6]);
+        assert!(outliers(&[10.0, 11.0, 12.0, 13.5]).is_empty());
+        assert!(outliers(&[]).is_empty());
+    }
+
+    #[test]
+    fn intervals_hold_the_median_and_tell_a_difference_from_none() {
+        let near: Vec<f64> = (0..20).map(|i| 10.0 + f64::from(i % 5) / 10.0).collect();
+        let far: Vec<f64> = near.iter().map(|x| x * 1.5).collect();
+        let interval = Interval::of_median(&near).unwrap();
+        assert!(interval.low <= 10.2 && 10.2 <= interval.high && interval.low >= 10.0, "{interval:?}");
+        assert!(Interval::of_ratio(&far, &near).unwrap().excludes(1.0));
+        assert!(!Interval::of_ratio(&near, &near).unwrap().excludes(1.0));
+        assert_eq!(Interval::of_median(&near), Interval::of_median(&near), "the same each time");
+        assert_eq!(Interval::of_ratio(&far, &[]), None);
+    }
+
+    #[test]
+    fn a_line_needs_two_places() {
+        assert_eq!(Line::through(&[(1.0, 2.0), (1.0, 3.0)]), None);
+        assert_eq!(Line::through(&[(1.0, 2.0)]), None);
+        let line = Line::through(&[(0.0, 1.0), (2.0, 5.0)]).unwrap();
+        assert_eq!((line.slope, line.intercept, line.r_squared, line.residual), (2.0, 1.0, 1.0, 0.0));
+        assert_eq!(line.at(3.0), 7.0);
+    }
+
+    /// The published lines of the call-and-return series come out of the published series, to every digit printed.
+    #[test]
+    fn published_lines_come_out_of_their_series() {
+        let series = Published::of("rtorb00.f1").unwrap();
+        let mut lines = 0;
+        for (id, kind) in [("rtorb00.t1", "float"), ("rtorb00.t2", "record"), ("rtorb00.t3", "na_record")] {
+            let table = Published::of(id).unwrap();
+            for row in &table.rows {
+                let middleware = table.text(row, "middleware").unwrap();
+                let column = match middleware {
+                    "Socket" => "socket_ms".to_owned(),
+                    orb => format!("{}_{kind}_ms", orb.to_lowercase()),
+                };
+                let mut points = series.points("message_size_bytes", &column);
+                if column == "tao_na_record_ms" {
+                    // Two means that one sample each spoils: the source leaves them out.
+                    points.truncate(9);
+                }
+                let line = Line::through(&points).unwrap();
+                for (name, figure) in [("slope_ms_per_byte", line.slope), ("intercept_ms", line.intercept)] {
+                    let printed = table.text(row, name).unwrap();
+                    let digits = printed.split_once('.').unwrap().1.len();
+                    assert_eq!(format!("{figure:.digits$}"), printed, "{id} {middleware} {name}");
+                }
+                lines += 1;
+            }
+        }
+        assert_eq!(lines, 9);
+    }
+
+    /// So do the refitted lines, which hold for the one-way series too.
+    #[test]
+    fn refitted_lines_come_out_of_their_series() {
+        let refit = Published::of("rtorb00.refit").unwrap();
+        let figures = [("figure 1", "rtorb00.f1"), ("figure 6", "rtorb00.f6")];
+        let mut lines = 0;
+        for row in &refit.rows {
+            let Some(from) = refit.text(row, "series_from") else { continue };
+            let (_, id) = figures.iter().find(|(name, _)| *name == from).unwrap_or_else(|| panic!("{from}"));
+            let series = Published::of(id).unwrap();
+            let column = match (refit.text(row, "middleware").unwrap(), refit.text(row, "data_type")) {
+                ("Socket", _) => "socket_ms".to_owned(),
+                (orb, kind) => {
+                    format!(
+                        "{}_{}_ms",
+                        orb.to_lowercase(),
+                        kind.unwrap().to_lowercase().replace([' ', '-'], "_")
+                    )
+                }
+            };
+            let mut points = series.points("message_size_bytes", &column);
+            // Without the last two where the source leaves them out.
+            points.truncate(refit.number(row, "points").unwrap() as usize);
+            let line = Line::through(&points).unwrap_or_else(|| panic!("{from} {column}"));
+            let shown = [
+                ("refit_slope_ms_per_byte", format!("{:.8}", line.slope)),
+                ("refit_intercept_ms", format!("{:.6}", line.intercept)),
+                ("r_squared", format!("{:.6}", line.r_squared)),
+                ("largest_residual_ms", format!("{:.4}", line.residual)),
+            ];
+            for (name, figure) in shown {
+                assert_eq!(Some(figure.as_str()), refit.text(row, name), "{from} {column} {name}");
+            }
+            lines += 1;
+        }
+        assert_eq!(lines, 16);
+    }
+}

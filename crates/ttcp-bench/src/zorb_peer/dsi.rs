@@ -1,0 +1,108 @@
+//! The servants of the contract, called by the names of the operations (the Dynamic Skeleton Interface).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use zorb::dynamic::{DynServant, DynamicException, Interface, Mode, OperationInfo, ParamInfo, ServerRequest};
+use zorb::prelude::*;
+use zorb::{Servant, TcKind};
+
+use super::idl::{BinStruct, TtcpRef, WideRef, zero_copy};
+use crate::reference::Object;
+
+/// A servant of the contract.
+pub(super) fn servant(object: Object) -> Servant {
+    let (interface, structs): (_, Structs) = match object {
+        Object::Ttcp => (ttcp(TtcpRef::REPOSITORY_ID, &Vec::<BinStruct>::type_code()), |request| {
+            Ok(request.get::<Vec<BinStruct>>("s")?.len())
+        }),
+        Object::ZeroCopy => {
+            (ttcp(zero_copy::TtcpRef::REPOSITORY_ID, &Seq::<zero_copy::BinStruct>::type_code()), |request| {
+                Ok(request.get::<Seq<zero_copy::BinStruct>>("s")?.len())
+            })
+        }
+        Object::Wide => (wide(), |_| Ok(0)),
+    };
+    Servant::dynamic(Arc::new(interface), Named { bytes: AtomicU64::new(0), structs })
+}
+
+/// How many structs a request brings, taken out of their any by their type.
+type Structs = fn(&ServerRequest) -> Result<usize, SystemException>;
+
+/// Counts the user bytes that arrive, and gives echoes back as they came.
+struct Named {
+    bytes: AtomicU64,
+    structs: Structs,
+}
+
+impl DynServant for Named {
+    async fn invoke(&self, mut request: ServerRequest) -> Result<ServerRequest, DynamicException> {
+        let bytes = match request.operation() {
+            "sendOctetSeq" => request.get::<Bytes>("s")?.len(),
+            "sendCharSeq" => request.get::<Seq<Char>>("s")?.len(),
+            "sendShortSeq" => 2 * request.get::<Seq<i16>>("s")?.len(),
+            "sendLongSeq" => 4 * request.get::<Seq<i32>>("s")?.len(),
+            "sendDoubleSeq" => 8 * request.get::<Seq<f64>>("s")?.len(),
+            "sendStructSeq" => 24 * (self.structs)(&request)?,
+            "sync" => return Ok(request.returning(self.bytes.swap(0, Ordering::Relaxed))?),
+            "echoOctets" | "echoStructs" => {
+                let argument = request.arguments_mut().named_mut("s");
+                if let Some(value) = argument.and_then(|argument| argument.value.take()) {
+                    request.set_result(value);
+                }
+                0
+            }
+            // Those that do nothing.
+            _ => 0,
+        };
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        Ok(request)
+    }
+}
+
+/// Both interfaces that are called `Ttcp`: they differ in their structs, and one has no more than these.
+fn ttcp(id: &str, structs: &TypeCode) -> Interface {
+    let send = |name, code: &TypeCode| operation(id, name, true, TypeCode::VOID, Some(code));
+    let echo = |name, code: &TypeCode| operation(id, name, false, code.clone(), Some(code));
+    let octets = Bytes::type_code();
+    let operations = vec![
+        send("sendShortSeq", &Seq::<i16>::type_code()),
+        send("sendLongSeq", &Seq::<i32>::type_code()),
+        send("sendDoubleSeq", &Seq::<f64>::type_code()),
+        send("sendCharSeq", &Seq::<Char>::type_code()),
+        send("sendOctetSeq", &octets),
+        send("sendStructSeq", structs),
+        operation(id, "sync", false, u64::type_code(), None),
+        operation(id, "ping", false, TypeCode::VOID, None),
+        echo("echoOctets", &octets),
+        echo("echoStructs", structs),
+    ];
+    Interface::new((TcKind::ObjRef, id, "Ttcp"), Vec::new(), operations, Vec::new())
+}
+
+fn wide() -> Interface {
+    let id = WideRef::REPOSITORY_ID;
+    let operations =
+        (0..100).map(|i| operation(id, &format!("m{i:03}"), false, TypeCode::VOID, None)).collect();
+    Interface::new((TcKind::ObjRef, id, "Wide"), Vec::new(), operations, Vec::new())
+}
+
+/// An operation of an interface, with at most one argument.
+fn operation(
+    interface: &str,
+    name: &str,
+    oneway: bool,
+    result: TypeCode,
+    s: Option<&TypeCode>,
+) -> OperationInfo {
+    let parameter = |code: &TypeCode| ParamInfo { name: "s".into(), mode: Mode::In, code: code.clone() };
+    OperationInfo {
+        id: format!("{}/{name}:1.0", interface.trim_end_matches(":1.0")).into(),
+        name: name.into(),
+        oneway,
+        result,
+        params: s.map(parameter).into_iter().collect(),
+        raises: Vec::new(),
+        contexts: Vec::new(),
+    }
+}

@@ -1,0 +1,113 @@
+//! The interfaces of the published experiments, so that clients of that day can be run against this server.
+//!
+//! They send sequences between `start_timer` and `stop_timer`, and it is the server that tells how fast they came: in a line on stderr.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use zorb::Servant;
+use zorb::prelude::*;
+
+use super::idl::published::{
+    BinStruct, TtcpSequenceRef, TtcpSequenceServant, TtcpThroughputRef, TtcpThroughputServant,
+};
+
+/// The keys of the objects, and their servants; the last is the key that the public clients have.
+pub(super) fn servants() -> [(&'static str, Servant); 3] {
+    [
+        ("ttcp_sequence", Servant::of::<TtcpSequenceRef, _>(Timed::default())),
+        ("ttcp_throughput", Servant::of::<TtcpThroughputRef, _>(Timed::default())),
+        ("TTCP_IIOP_test", Servant::of::<TtcpSequenceRef, _>(Timed::default())),
+    ]
+}
+
+/// What came since the timer was started.
+struct Flood {
+    started: Instant,
+    bytes: u64,
+    calls: u64,
+}
+
+impl Default for Flood {
+    fn default() -> Self {
+        Flood { started: Instant::now(), bytes: 0, calls: 0 }
+    }
+}
+
+/// Counts the user bytes of sequences, and times them.
+#[derive(Default)]
+struct Timed {
+    flood: Mutex<Flood>,
+}
+
+impl Timed {
+    fn add<T>(&self, items: &[T], each: usize) -> Result<(), SystemException> {
+        let mut flood = self.flood.lock().unwrap_or_else(PoisonError::into_inner);
+        flood.bytes += (items.len() * each) as u64;
+        flood.calls += 1;
+        Ok(())
+    }
+
+    fn start(&self) -> Result<(), SystemException> {
+        *self.flood.lock().unwrap_or_else(PoisonError::into_inner) = Flood::default();
+        Ok(())
+    }
+
+    fn stop(&self) -> Result<(), SystemException> {
+        let flood = std::mem::take(&mut *self.flood.lock().unwrap_or_else(PoisonError::into_inner));
+        eprintln!("{}", told(&flood, flood.started.elapsed().as_secs_f64()));
+        Ok(())
+    }
+}
+
+fn told(flood: &Flood, seconds: f64) -> String {
+    let rate = flood.bytes as f64 * 8.0 / seconds / 1e6;
+    format!("ttcp: {} bytes in {seconds:.6} s, {rate:.1} Mbit/s, {} calls", flood.bytes, flood.calls)
+}
+
+impl TtcpSequenceServant for Timed {
+    async fn send_short_seq(&self, ttcp_seq: Seq<i16>) -> Result<(), SystemException> {
+        self.add(&ttcp_seq, 2)
+    }
+
+    async fn send_long_seq(&self, ttcp_seq: Seq<i32>) -> Result<(), SystemException> {
+        self.add(&ttcp_seq, 4)
+    }
+
+    async fn send_double_seq(&self, ttcp_seq: Seq<f64>) -> Result<(), SystemException> {
+        self.add(&ttcp_seq, 8)
+    }
+
+    async fn send_char_seq(&self, ttcp_seq: Seq<Char>) -> Result<(), SystemException> {
+        self.add(&ttcp_seq, 1)
+    }
+
+    async fn send_struct_seq(&self, ttcp_seq: &[BinStruct]) -> Result<(), SystemException> {
+        self.add(ttcp_seq, 24)
+    }
+
+    async fn send_octet_seq(&self, ttcp_seq: Bytes) -> Result<(), SystemException> {
+        self.add(&ttcp_seq, 1)
+    }
+
+    async fn start_timer(&self) -> Result<(), SystemException> {
+        self.start()
+    }
+
+    async fn stop_timer(&self) -> Result<(), SystemException> {
+        self.stop()
+    }
+}
+
+impl TtcpThroughputServant for Timed {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_is_of_user_bits() {
+        let flood = Flood { bytes: 64 << 20, calls: 512, ..Flood::default() };
+        assert_eq!(told(&flood, 0.5), "ttcp: 67108864 bytes in 0.500000 s, 1073.7 Mbit/s, 512 calls");
+    }
+}
