@@ -9,8 +9,7 @@ use super::driver::Said;
 use super::store::{Cell, Data, Outcome, Sample};
 use super::{Common, Figures, Kind, Plan, Step, of_line};
 use crate::cli;
-use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, bytes, shown};
-use crate::literature::Published;
+use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, bytes, published_table, shown};
 use crate::rivals::ZERO_COPY;
 use crate::run::BuiltIn;
 use crate::run::processor::Processor;
@@ -208,7 +207,10 @@ fn section(data: &Data) -> Section {
         rows,
     });
     parts(&seen, &mut section);
-    published(&mut section);
+    section.table(published_table(
+        "zerocopy03.text",
+        "What was published of a zero-copy ORB on 400 MHz computers with Gigabit Ethernet",
+    ));
     section
 }
 
@@ -230,27 +232,4 @@ fn parts(seen: &Seen<'_>, section: &mut Section) {
     };
     let rows = seen.peers.iter().map(row).collect();
     section.table(Table { caption: "Who is who.".into(), columns, rows });
-}
-
-fn published(section: &mut Section) {
-    let Some(table) = Published::of("zerocopy03.text") else { return };
-    let columns = vec![
-        Column::words("what"),
-        Column::words("of"),
-        Column::published("figure"),
-        Column::words("unit"),
-        Column::words("where"),
-    ];
-    let row = |row: &Vec<&'static str>| {
-        let text = |column| table.text(row, column).unwrap_or("-");
-        let figure = match (table.text(row, "value"), table.text(row, "value_high")) {
-            (Some(low), Some(high)) => format!("{low} to {high}"),
-            (low, _) => low.unwrap_or("-").to_owned(),
-        };
-        [text("quantity"), text("subject"), &figure, text("unit"), text("condition")]
-            .map(str::to_owned)
-            .to_vec()
-    };
-    let caption = "What was published of a zero-copy ORB on 400 MHz computers with Gigabit Ethernet.".into();
-    section.table(Table { caption, columns, rows: table.rows.iter().map(row).collect() });
 }

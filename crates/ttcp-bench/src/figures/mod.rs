@@ -1,11 +1,14 @@
 //! What a report is made of: sections of texts, tables and charts, apart from how they are shown.
 //!
 //! [`page`] makes one HTML page of them, [`markdown`] a Markdown file with its charts beside it, [`chart`] draws a chart as
-//! SVG.
+//! SVG; [`published_table`] has the tables of the literature as they are.
 
 pub mod chart;
 pub mod markdown;
 pub mod page;
+mod published;
+
+pub use published::{published_rows, published_table};
 
 /// A whole report.
 #[derive(Debug, Clone, Default)]

@@ -1,0 +1,108 @@
+//! Published tables as they are, to stand beside the measured ones.
+
+use super::{Column, Table};
+use crate::literature::Published;
+
+/// Ends of the literature's column names, and the units that they stand for. `_ms_per_byte` comes before `_byte`.
+const UNITS: &[(&str, &str)] = &[
+    ("_ms_per_byte", "ms/byte"),
+    ("_mbps", "Mbit/s"),
+    ("_pct", "%"),
+    ("_ms", "ms"),
+    ("_s", "s"),
+    ("_bytes", "bytes"),
+];
+
+/// A whole published table, its source behind the caption; without rows where the index has no such id, so that
+/// [`Section::table`](super::Section::table) leaves it out.
+pub fn published_table(id: &str, caption: &str) -> Table {
+    published_rows(id, caption, |_, _| true)
+}
+
+/// The rows of a published table that are wanted.
+pub fn published_rows(
+    id: &str,
+    caption: &str,
+    wanted: impl Fn(&Published, &[&'static str]) -> bool,
+) -> Table {
+    let Some(published) = Published::of(id) else { return Table::default() };
+    let rows: Vec<&[&str]> =
+        published.rows.iter().map(Vec::as_slice).filter(|row| wanted(&published, row)).collect();
+    let cells =
+        |place: usize| rows.iter().filter_map(move |row| row.get(place)).filter(|cell| !cell.is_empty());
+    // Ranges are shown as one figure, and a column without any cell not at all.
+    let high = published.column("value_high").filter(|_| published.column("value").is_some());
+    let places: Vec<usize> = (0..published.columns.len())
+        .filter(|place| Some(*place) != high && cells(*place).next().is_some())
+        .collect();
+    let column = |place: &usize| {
+        let title = title(published.columns.get(*place).copied().unwrap_or_default());
+        if cells(*place).all(|cell| cell.parse::<f64>().is_ok()) {
+            Column::published(title)
+        } else {
+            Column::words(title)
+        }
+    };
+    let cell = |row: &[&'static str], place: usize| {
+        let cell = row.get(place).copied().unwrap_or_default();
+        let high = high.filter(|_| published.column("value") == Some(place)).and_then(|high| row.get(high));
+        match high {
+            Some(high) if !high.is_empty() => format!("{cell} to {high}"),
+            _ if cell.is_empty() && published.column("notes") != Some(place) => "-".to_owned(),
+            _ => cell.to_owned(),
+        }
+    };
+    Table {
+        caption: format!("{} ({})", caption.trim_end_matches('.'), published.source()),
+        columns: places.iter().map(column).collect(),
+        rows: rows.iter().map(|row| places.iter().map(|place| cell(row, *place)).collect()).collect(),
+    }
+}
+
+/// `share of run, %` for `share_of_run_pct`.
+fn title(name: &str) -> String {
+    let of_unit =
+        |(end, unit): &(&str, &str)| Some(format!("{}, {unit}", name.strip_suffix(end)?.replace('_', " ")));
+    UNITS.iter().find_map(of_unit).unwrap_or_else(|| name.replace('_', " "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_published_table_can_be_shown_whole() {
+        for id in Published::ids() {
+            let (table, published) = (published_table(id, "All."), Published::of(id).unwrap());
+            assert_eq!(table.rows.len(), published.rows.len(), "{id}");
+            assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{id}");
+            assert_eq!(table.caption, format!("All ({})", published.source()));
+            assert!(
+                table.columns.iter().all(|column| !column.title.contains('_')),
+                "{id}: {:?}",
+                table.columns
+            );
+        }
+        assert!(published_table("sigcomm96.t99", "None.").rows.is_empty());
+    }
+
+    #[test]
+    fn units_absent_cells_and_ranges_are_shown() {
+        let table = published_table("sigcomm96.t2", "Senders.");
+        let titles: Vec<&str> = table.columns.iter().map(|column| column.title.as_str()).collect();
+        assert_eq!(titles, ["ttcp version", "data type", "function", "time, ms", "share of run, %", "notes"]);
+        assert_eq!(table.columns.iter().filter(|column| column.published).count(), 2);
+        assert_eq!(table.rows[0], ["C/C++", "struct", "writev", "9415", "98", ""]);
+
+        let of_peaks =
+            |published: &Published, row: &[&'static str]| published.text(row, "unit") == Some("KB");
+        let table = published_rows("sigcomm96.text", "Parts.", of_peaks);
+        assert!(table.rows.iter().any(|row| row.contains(&"8 to 64".to_owned())), "{:?}", table.rows);
+        let table = published_table("sigcomm96.t1", "Summary.");
+        assert!(table.columns.iter().any(|column| column.title == "remote scalars hi, Mbit/s"));
+        let absent = published_rows("rtorb00.f3", "Selected.", |published, row| {
+            row.iter().zip(&published.columns).any(|(cell, name)| cell.is_empty() && *name != "notes")
+        });
+        assert!(!absent.rows.is_empty() && absent.rows.iter().all(|row| row.contains(&"-".to_owned())));
+    }
+}
