@@ -98,6 +98,7 @@ pub(crate) fn plan(args: &DepositArgs, contenders: &[Contender]) -> Plan {
                 server: Vec::new(),
                 client,
                 figures,
+                perform: Step::once,
             });
         }
     }

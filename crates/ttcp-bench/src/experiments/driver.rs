@@ -111,7 +111,7 @@ fn measure(common: &Common, plans: &[Plan], store: &mut Store) -> anyhow::Result
                 let (peer, cell) = (&step.peer.name, step.cell.name());
                 let what = format!("{} round {}/{} {peer} {cell}", plan.name, round + 1, rounds(plan));
                 progress.begin(&what);
-                let outcome = match step.perform(&mut site) {
+                let outcome = match (step.perform)(step, &mut site) {
                     Err(Failure::Interrupted) => {
                         progress.finish();
                         return Ok(End::Interrupted);
@@ -138,7 +138,8 @@ fn turn(steps: &[Step], round: usize) -> impl Iterator<Item = &Step> {
 }
 
 impl Step {
-    fn perform(&self, at: &mut Site<'_>) -> Result<Outcome, Failure> {
+    /// Runs server and client once, as they are.
+    pub(crate) fn once(&self, at: &mut Site<'_>) -> Result<Outcome, Failure> {
         let client =
             self.client.iter().map(|word| word.replace("{dir}", &at.dir.to_string_lossy())).collect();
         let Performed { line, processor } = self.peer.perform(&self.server, client, at)?;

@@ -70,7 +70,14 @@ pub(crate) fn plan(args: &LatencyArgs, contenders: &[Contender]) -> Plan {
         if contender.peer.samples {
             client.extend(["--samples".to_owned(), format!("{{dir}}/{TIMES}")]);
         }
-        Step { cell: cell.clone(), peer: contender.peer.clone(), server: Vec::new(), client, figures }
+        Step {
+            cell: cell.clone(),
+            peer: contender.peer.clone(),
+            server: Vec::new(),
+            client,
+            figures,
+            perform: Step::once,
+        }
     };
     let ping = Cell::default().with("call", "ping");
     let plain = contenders.iter().filter(|contender| !contender.only_structs);

@@ -20,6 +20,7 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::figures::Section;
+use crate::run::peers::{Failure, Site};
 use crate::run::{BuiltIn, Peer, RunArgs};
 
 pub use deposit::DepositArgs;
@@ -27,7 +28,7 @@ pub use latency::LatencyArgs;
 pub use throughput::ThroughputArgs;
 
 use contenders::Contender;
-use store::{Cell, Data};
+use store::{Cell, Data, Outcome};
 
 /// Options of every experiment.
 #[derive(Debug, Clone, Args)]
@@ -87,6 +88,8 @@ pub(crate) struct Step {
     pub(crate) client: Vec<String>,
     /// The figures of what the client said, and left in its directory.
     pub(crate) figures: fn(&driver::Said<'_>) -> Result<Figures, String>,
+    /// How it is measured: [`Step::once`], where one run of server and client has all figures.
+    pub(crate) perform: fn(&Step, &mut Site<'_>) -> Result<Outcome, Failure>,
 }
 
 /// Figures by their names, which end in their units.

@@ -106,6 +106,7 @@ pub(crate) fn plan(args: &ThroughputArgs, contenders: &[Contender]) -> Plan {
                         server,
                         client,
                         figures,
+                        perform: Step::once,
                     });
                 }
             }
