@@ -148,6 +148,9 @@ pub struct ServerArgs {
     /// Socket buffer sizes, both directions (default: the kernel's autotuning)
     #[arg(long, value_name = "BYTES", value_parser = size)]
     pub sockbuf: Option<u64>,
+    /// Compare each element with what clients send, and end where one differs
+    #[arg(long)]
+    pub check: bool,
     /// How the servants get their requests
     #[arg(long, value_enum, default_value_t = Skeleton::Ssi)]
     pub skeleton: Skeleton,

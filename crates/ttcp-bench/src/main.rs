@@ -51,10 +51,10 @@ enum Command {
 
 fn built_in() -> [BuiltIn; 2] {
     [
-        BuiltIn::new("raw", "raw-server --lifeline --port 0", "raw-client {args} --port {port}")
+        BuiltIn::new("raw", "raw-server --lifeline --port 0 {check}", "raw-client {args} --port {port}")
             .with_batch()
             .with_samples(),
-        BuiltIn::new("zorb", "server --lifeline --ior {dir}/zorb.ior", "client {args} --ior {ready}")
+        BuiltIn::new("zorb", "server --lifeline --ior {dir}/zorb.ior {check}", "client {args} --ior {ready}")
             .with_zero_copy()
             .with_samples(),
     ]

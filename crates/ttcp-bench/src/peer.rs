@@ -98,6 +98,15 @@ pub fn pattern(i: usize) -> u8 {
     b'a' + (i % 26) as u8
 }
 
+/// How a server of the integrity pass ends where something differs from what every client sends.
+pub const DIFFERS: i32 = 4;
+
+/// What it says then.
+pub fn differs(kind: &str, at: usize, of: usize) -> String {
+    let kind = kind.rsplit("::").next().unwrap_or(kind);
+    format!("contents differ: element {at} of a sequence of {of} ({kind}) is not what was sent")
+}
+
 fn keep(path: &Path, samples: &[Duration]) -> io::Result<()> {
     let mut file = BufWriter::new(File::create(path)?);
     for sample in samples {

@@ -11,14 +11,16 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use ttcp_bench::cli::Element;
+use ttcp_bench::reference::{Address, Object};
 use ttcp_bench::zorb_peer::Ttcp;
-use ttcp_bench::zorb_peer::idl::TtcpRef;
 use ttcp_bench::zorb_peer::idl::published::{TtcpSequenceRef, TtcpThroughputRef};
+use ttcp_bench::zorb_peer::idl::{BinStruct, TtcpRef};
 use zorb::wire::Ior;
-use zorb::{Orb, Reference};
+use zorb::{Char, Orb, Reference};
 
 use support::{Foreign, Process, Scratch};
 
@@ -146,7 +148,7 @@ fn their_client(orb: Foreign, name: &'static str, version: Option<&str>) {
     let Some(program) = orb.program("bench-client") else { return };
     let scratch = Scratch::new();
     let mut command = ttcp("server");
-    command.arg("--lifeline");
+    command.args(["--lifeline", "--check"]);
     let (_server, path) = serve(command, &scratch);
     let reach = version.map_or_else(|| path.display().to_string(), |version| corbaloc(version, &path));
     let client = Box::new(move || Command::new(&program));
@@ -161,7 +163,7 @@ fn their_server(orb: Foreign, version: &str, by_ior: bool) {
     let Some(program) = orb.program("bench-server") else { return };
     let scratch = Scratch::new();
     let mut command = Command::new(program);
-    command.args(["--seconds", "600"]);
+    command.args(["--seconds", "600", "--check"]);
     let (_server, path) = serve(command, &scratch);
     let at = if by_ior { path.display().to_string() } else { corbaloc(version, &path) };
     let client = Box::new(|| ttcp("client"));
@@ -237,6 +239,79 @@ macro_rules! matrix {
 matrix! {
     OmniOrb: omniorb_calls_ttcp_server, ttcp_client_calls_omniorb, "omniorb";
     JacOrb: jacorb_calls_ttcp_server, ttcp_client_calls_jacorb, "jacorb";
+}
+
+/// A server of theirs that checks takes what is right, and ends where one element is wrong.
+async fn finds_what_differs(foreign: Foreign, types: &[Element]) {
+    let Some(program) = foreign.program("bench-server") else { return };
+    for element in types {
+        let scratch = Scratch::new();
+        let mut command = Command::new(&program);
+        command.args(["--seconds", "60", "--check"]);
+        let (mut server, path) = serve(command, &scratch);
+        let orb = Orb::builder().build().await.expect("a client");
+        let ttcp: TtcpRef = orb
+            .resolve(&Address::File(path).url(Object::Ttcp).expect("a reference"))
+            .await
+            .expect("it is there");
+        let letter = |i: usize| b'a' + (i % 26) as u8;
+        // The last of the second sequence is that of another place.
+        let at = |wrong: bool| (0..1000).map(move |i| if wrong && i == 999 { i + 1 } else { i });
+        for wrong in [false, true] {
+            let sent = match element {
+                Element::Octet => ttcp.send_octet_seq(at(wrong).map(letter).collect::<Vec<u8>>()).await,
+                Element::Char => {
+                    ttcp.send_char_seq(at(wrong).map(|i| Char(letter(i))).collect::<Vec<_>>()).await
+                }
+                Element::Short => {
+                    ttcp.send_short_seq(at(wrong).map(|i| i16::from(letter(i))).collect::<Vec<_>>()).await
+                }
+                Element::Long => {
+                    ttcp.send_long_seq(at(wrong).map(|i| i32::from(letter(i))).collect::<Vec<_>>()).await
+                }
+                Element::Double => {
+                    ttcp.send_double_seq(at(wrong).map(|i| f64::from(letter(i))).collect::<Vec<_>>()).await
+                }
+                Element::Struct | Element::Zstruct => {
+                    let structs = |(place, i): (usize, usize)| BinStruct {
+                        s: place as i16,
+                        c: Char(letter(place)),
+                        l: place as i32,
+                        o: place as u8,
+                        d: i as f64 * 0.5,
+                    };
+                    ttcp.send_struct_seq(&at(wrong).enumerate().map(structs).collect::<Vec<_>>()).await
+                }
+            };
+            sent.expect("a oneway");
+            // Some run requests in another order than they came in.
+            let (mut confirmed, whole) = (0, 1000 * element.bytes());
+            let begun = Instant::now();
+            while confirmed < whole && begun.elapsed() < RUN {
+                let Ok(more) = ttcp.sync().await else { break };
+                confirmed += more;
+            }
+            assert_eq!(confirmed < whole, wrong, "{foreign:?} {element}: {confirmed} of {whole} bytes");
+        }
+        let status = server.end(RUN).expect("it ends");
+        let told = server.output();
+        assert!(
+            status.code() == Some(4) && told.contains("element 999 of a sequence of 1000"),
+            "{element}: {status} {told}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn omniorb_finds_what_differs() {
+    use Element::{Char, Double, Long, Octet, Short, Struct};
+    finds_what_differs(Foreign::OmniOrb, &[Octet, Char, Short, Long, Double, Struct]).await;
+}
+
+/// Virtual machines start slowly: types of which one is a number, and one is not.
+#[tokio::test]
+async fn jacorb_finds_what_differs() {
+    finds_what_differs(Foreign::JacOrb, &[Element::Short, Element::Struct]).await;
 }
 
 /// omniORB sends large messages in GIOP 1.2 fragments: they are read to their place, not copied.

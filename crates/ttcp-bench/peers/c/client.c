@@ -139,7 +139,7 @@ int main(int argc, char **argv) {
   if (!elem || n < 1 || depth < 1) { fprintf(stderr, "bad arguments\n"); return 2; }
   size_t len = size < elem ? elem : size / elem * elem;
   char *buf = malloc(len), more[128];
-  for (size_t i = 0; i < len; i++) buf[i] = 'a' + i % 26;
+  for (size_t i = 0; i < len; i++) buf[i] = pattern(i);
 
   signal(SIGPIPE, SIG_IGN);
   c = calloc(1, sizeof *c);

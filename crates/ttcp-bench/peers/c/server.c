@@ -1,13 +1,22 @@
-/* server [--port P] [--sockbuf BYTES] [--fresh] [--batch]
+/* server [--port P] [--sockbuf BYTES] [--fresh] [--batch] [--check]
  * --fresh: a new buffer per message (an owned sequence), instead of one reused.
- * --batch: hold replies back while more requests are already read in. */
+ * --batch: hold replies back while more requests are already read in.
+ * --check: compare each octet with what clients send, and end with 4 where one differs. */
 #include "common.h"
 #include <pthread.h>
 
-static int fresh, batch;
+static int fresh, batch, check;
 
 static void nothing(void) {}
 static void (*wide[DEMUX_END - DEMUX])(void);
+
+static void demand(const char *buf, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (buf[i] != pattern(i)) {
+      fprintf(stderr, "contents differ: element %zu of a sequence of %zu (octet) is not what was sent\n", i, n);
+      exit(4);
+    }
+}
 
 static void *serve(void *arg) {
   Conn *c = arg;
@@ -24,7 +33,11 @@ static void *serve(void *arg) {
       if (!buf) die("malloc");
     }
     if (h.len && !get(c, buf, h.len)) break;
-    if (h.type == ONEWAY) { count += h.len; continue; }
+    if (h.type == ONEWAY) {
+      if (check) demand(buf, h.len);
+      count += h.len;
+      continue;
+    }
     if (h.type >= DEMUX && h.type < DEMUX_END) wide[h.type - DEMUX]();
     const void *body = buf;
     if (h.type == SYNC) { body = &count; call.h.len = sizeof count; }
@@ -49,6 +62,7 @@ int main(int argc, char **argv) {
   int sockbuf = atoi(opt(argc, argv, "--sockbuf", "0")), one = 1;
   fresh = flag(argc, argv, "--fresh");
   batch = flag(argc, argv, "--batch");
+  check = flag(argc, argv, "--check");
   for (int i = 0; i < DEMUX_END - DEMUX; i++) wide[i] = nothing;
   int l = socket(AF_INET, SOCK_STREAM, 0);
   setsockopt(l, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);

@@ -10,23 +10,16 @@
 #include <thread>
 #include "bench.hh"
 #include "options.h"
+#include "pattern.h"
 
 using Clock = std::chrono::steady_clock;
 static double since(Clock::time_point t) {
   return std::chrono::duration<double>(Clock::now() - t).count();
 }
 
-static void fill(Ttcp::StructSeq& s) {
-  for (CORBA::ULong i = 0; i < s.length(); i++)
-    s[i] = {CORBA::Short(i), CORBA::Char('a' + i % 26), CORBA::Long(i), CORBA::Octet(i), i * 0.5};
-}
 template <class Seq> static void fill(Seq& s) {
-  for (CORBA::ULong i = 0; i < s.length(); i++) s[i] = 'a' + i % 26;
+  for (CORBA::ULong i = 0; i < s.length(); i++) pattern(s[i], i);
 }
-static bool same(const BinStruct& a, const BinStruct& b) {
-  return a.s == b.s && a.c == b.c && a.l == b.l && a.o == b.o && a.d == b.d;
-}
-static bool same(CORBA::Octet a, CORBA::Octet b) { return a == b; }
 
 template <class Seq> static Seq make(size_t bytes) {
   Seq s;

@@ -14,6 +14,12 @@ inline std::string opt(int argc, char** argv, const char* name, const char* dflt
   return dflt;
 }
 
+inline bool flag(int argc, char** argv, const char* name) {
+  for (int i = 1; i < argc; i++)
+    if (!strcmp(argv[i], name)) return true;
+  return false;
+}
+
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
 // -ORB options on the command line override the ones chosen here.

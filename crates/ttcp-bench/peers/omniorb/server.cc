@@ -1,4 +1,5 @@
-// server --ior PATH [--port P] [--seconds S] [--sockbuf BYTES] [--giopbuf BYTES] [-ORB...]
+// server --ior PATH [--port P] [--seconds S] [--sockbuf BYTES] [--giopbuf BYTES] [--check] [-ORB...]
+// --check: compare each element with what clients send, and end with 4 where one differs.
 // One thread a connection, so that a connection's requests run in order: with omniORB's
 // default a second thread takes a request that is already read in, and sync() may
 // overtake oneways.
@@ -10,10 +11,22 @@
 #include <string>
 #include "bench.hh"
 #include "options.h"
+#include "pattern.h"
 
 class TtcpImpl : public POA_Ttcp {
   std::atomic<CORBA::ULongLong> bytes{0};
+  const bool check;
+  template <class T> static void demand(const T* items, CORBA::ULong n) {
+    for (CORBA::ULong i = 0; i < n; i++) {
+      T sent;
+      pattern(sent, i);
+      if (same(items[i], sent)) continue;
+      std::cerr << "contents differ: element " << i << " of a sequence of " << n << " is not what was sent" << std::endl;
+      _exit(4);
+    }
+  }
   template <class Seq> void add(const Seq& s) {
+    if (check) demand(s.get_buffer(), s.length());
     if (s.length()) bytes.fetch_add(s.length() * sizeof(s[0]), std::memory_order_relaxed);
   }
   // The reply takes over the argument's buffer: the ORB owns the argument and
@@ -25,6 +38,7 @@ class TtcpImpl : public POA_Ttcp {
     return buf ? new Seq(max, len, buf, 1) : new Seq(in);
   }
 public:
+  explicit TtcpImpl(bool check) : check(check) {}
   void sendShortSeq(const Ttcp::ShortSeq& s) override { add(s); }
   void sendLongSeq(const Ttcp::LongSeq& s) override { add(s); }
   void sendDoubleSeq(const Ttcp::DoubleSeq& s) override { add(s); }
@@ -61,7 +75,7 @@ int main(int argc, char** argv) {
     std::string path = opt(argc, argv, "--ior", "server.ior");
     CORBA::Object_var obj = orb->resolve_initial_references("omniINSPOA");
     PortableServer::POA_var poa = PortableServer::POA::_narrow(obj);
-    std::string ttcp = publish(orb, poa, "ttcp", new TtcpImpl);
+    std::string ttcp = publish(orb, poa, "ttcp", new TtcpImpl(flag(argc, argv, "--check")));
     std::string wide = publish(orb, poa, "wide", new WideImpl);
     PortableServer::POAManager_var(poa->the_POAManager())->activate();
     std::ofstream(path + ".wide") << wide << '\n';

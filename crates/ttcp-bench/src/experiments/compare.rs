@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::integrity::CHECKED;
 use super::store::{Data, Outcome};
 use crate::figures::{Column, Table, markdown, shown};
 use crate::statistics::{Interval, median};
@@ -48,7 +49,10 @@ fn table(a: &Data, b: &Data, wanted: Option<&str>) -> Table {
     let mut seen = BTreeSet::new();
     for sample in &a.samples {
         let Outcome::Figures { figures, .. } = &sample.outcome else { continue };
-        for name in figures.keys().filter(|name| wanted.is_none_or(|wanted| name.contains(wanted))) {
+        // How much was checked says nothing of who is better.
+        let of_interest =
+            |name: &&String| *name != CHECKED && wanted.is_none_or(|wanted| name.contains(wanted));
+        for name in figures.keys().filter(of_interest) {
             let (experiment, peer, cell) = (&sample.experiment, &sample.peer, &sample.cell);
             if !seen.insert((experiment, peer, cell, name)) {
                 continue;

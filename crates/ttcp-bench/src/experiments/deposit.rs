@@ -7,7 +7,7 @@ use clap::Args;
 use super::contenders::Contender;
 use super::driver::Said;
 use super::store::{Cell, Data, Outcome, Sample};
-use super::{Common, Figures, Kind, Plan, Step, of_line};
+use super::{Common, Figures, Kind, Plan, Step, integrity, of_line};
 use crate::cli;
 use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, bytes, published_table, shown};
 use crate::rivals::ZERO_COPY;
@@ -83,18 +83,20 @@ impl DepositArgs {
 pub(crate) fn plan(args: &DepositArgs, contenders: &[Contender]) -> Plan {
     let quick = args.common.quick;
     let sizes = args.sizes.as_deref().unwrap_or(if quick { &SIZES_QUICK } else { &SIZES });
-    let total = args.total.unwrap_or(if quick { 4 << 20 } else { 1 << 30 }).to_string();
+    let total = args.total.unwrap_or(if quick { 4 << 20 } else { 1 << 30 });
     let of_user = |name: &str| args.common.extra.iter().any(|peer| peer.name == name);
     let part = |name: &str| PARTS.iter().any(|(part, _)| *part == name) || of_user(name);
-    let mut steps = Vec::new();
+    let parts = || contenders.iter().filter(|contender| part(&contender.peer.name));
+    let (mut checks, mut steps) = (Vec::new(), Vec::new());
     for size in sizes {
         let cell = Cell::default().with("bytes", *size);
-        for contender in contenders.iter().filter(|contender| part(&contender.peer.name)) {
-            let words = ["ttcp", "--type", "octet", "--size", &size.to_string(), "--total", &total];
-            let client = words.map(String::from).to_vec();
+        for Contender { peer, .. } in parts() {
+            let compared = (4 * size).max(integrity::LEAST);
+            checks.extend(integrity::check(peer, cell.clone(), flood(*size, compared)));
+            let client = flood(*size, total);
             steps.push(Step {
                 cell: cell.clone(),
-                peer: contender.peer.clone(),
+                peer: peer.clone(),
                 server: Vec::new(),
                 client,
                 figures,
@@ -102,7 +104,13 @@ pub(crate) fn plan(args: &DepositArgs, contenders: &[Contender]) -> Plan {
             });
         }
     }
-    Plan { name: NAME, rounds: 7, steps }
+    Plan { name: NAME, rounds: 7, checks, steps }
+}
+
+/// The client's arguments for a flood.
+fn flood(size: u64, total: u64) -> Vec<String> {
+    let words = ["ttcp", "--type", "octet", "--size", &size.to_string(), "--total", &total.to_string()];
+    words.map(String::from).to_vec()
 }
 
 fn figures(said: &Said<'_>) -> Result<Figures, String> {
@@ -176,6 +184,7 @@ fn section(data: &Data) -> Section {
          into the kernel as well. Over loopback the kernel copies all the same, since the receiver would have the sender's pages: the \
          table says how much of what was lent. The processor's share is that of the process, of one core.",
     );
+    section.text(integrity::told(data, NAME));
     section.chart(
         seen.chart("Throughput.", "Gbit/s", |peer, size| seen.rate(peer, size).map(|mbit| mbit / 1e3)),
     );

@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::store::{Outcome, Sample, Store};
-use super::{Common, KINDS, Plan, Step};
+use super::store::{Cell, Outcome, Sample, Store};
+use super::{Common, KINDS, Plan, Step, integrity};
 use crate::figures::{Document, markdown};
 use crate::run::INTERRUPTED;
 use crate::run::children::Children;
@@ -94,7 +94,9 @@ fn measure(common: &Common, plans: &[Plan], store: &mut Store) -> anyhow::Result
             .map(|round| plan.steps.iter().filter(|s| missing(store, plan, s, round)).count())
             .sum::<usize>()
     };
-    let mut progress = Progress::new(plans.iter().map(wanted).sum::<usize>() as u64);
+    let unchecked = |plan: &Plan| plan.checks.iter().filter(|s| missing(store, plan, s, 0)).count();
+    let mut progress =
+        Progress::new(plans.iter().map(|plan| unchecked(plan) + wanted(plan)).sum::<usize>() as u64);
     let mut site = Site {
         children: &mut children,
         dir: dir.path(),
@@ -103,26 +105,47 @@ fn measure(common: &Common, plans: &[Plan], store: &mut Store) -> anyhow::Result
         deadline: None,
     };
     for plan in plans {
-        for round in 0..rounds(plan) {
-            for step in turn(&plan.steps, round as usize) {
-                if !missing(store, plan, step, round) {
-                    continue;
-                }
-                let (peer, cell) = (&step.peer.name, step.cell.name());
-                let what = format!("{} round {}/{} {peer} {cell}", plan.name, round + 1, rounds(plan));
-                progress.begin(&what);
-                let outcome = match (step.perform)(step, &mut site) {
+        for peer in integrity::unchecked(plan) {
+            eprintln!(
+                "ttcp: {}: contents of {peer} are not checked: its server's words have no {{check}}",
+                plan.name
+            );
+        }
+        let checks = plan.checks.iter().map(|check| (0, check));
+        let steps = (0..rounds(plan))
+            .flat_map(|round| turn(&plan.steps, round as usize).map(move |step| (round, step)));
+        let mut refused: Vec<(&Cell, &str, String)> = Vec::new();
+        for (number, (round, step)) in checks.chain(steps).enumerate() {
+            if !missing(store, plan, step, round) {
+                continue;
+            }
+            let is_check = number < plan.checks.len();
+            let (peer, cell) = (&step.peer.name, step.cell.name());
+            let what = match is_check {
+                true => format!("{} {peer} {cell}", plan.name),
+                false => format!("{} round {}/{} {peer} {cell}", plan.name, round + 1, rounds(plan)),
+            };
+            progress.begin(&what);
+            let refusal = refused.iter().find(|(check, peer, _)| integrity::is_about(check, peer, step));
+            let outcome = match refusal {
+                Some((_, _, why)) if !is_check => Outcome::Failure { failure: why.clone() },
+                _ => match (step.perform)(step, &mut site) {
                     Err(Failure::Interrupted) => {
                         progress.finish();
                         return Ok(End::Interrupted);
                     }
                     Ok(outcome) => outcome,
                     Err(failure) => Outcome::Failure { failure: failure.to_string() },
-                };
-                progress.end(&what, &told(&outcome));
-                let (experiment, cell, peer) = (plan.name.to_owned(), step.cell.clone(), peer.clone());
-                store.add(Sample { experiment, cell, peer, round, run: 0, outcome })?;
+                },
+            };
+            progress.end(&what, &told(&outcome));
+            if let Outcome::Failure { failure } = &outcome
+                && is_check
+            {
+                refused.push((&step.cell, peer, integrity::refused(failure)));
             }
+            let (experiment, cell, peer) = (plan.name.to_owned(), step.cell.clone(), peer.clone());
+            store.add(Sample { experiment, cell, peer, round, run: 0, outcome })?;
         }
     }
     progress.finish();

@@ -7,6 +7,7 @@ pub mod compare;
 mod contenders;
 mod deposit;
 mod driver;
+mod integrity;
 mod latency;
 pub mod report;
 mod store;
@@ -52,7 +53,7 @@ pub struct Common {
     ///
     /// Words are split at blanks. {dir} stands for a directory of this run's own; in the client's words {ready} for what
     /// the server said after READY, {port} for the digits at its end, {args} for the test and its options (else they
-    /// come last).
+    /// come last). In the server's words {check} stands for --check where contents are to be checked, else for nothing.
     #[arg(long = "peer", value_name = "NAME=SERVER_CMD::CLIENT_CMD")]
     pub extra: Vec<Peer>,
     /// Keep servers on one core and clients on another: steadier figures, for peers of one thread
@@ -101,6 +102,8 @@ pub(crate) struct Plan {
     pub(crate) name: &'static str,
     /// Rounds, where the user does not say.
     pub(crate) rounds: u32,
+    /// What comes before, once: see [`integrity::check`].
+    pub(crate) checks: Vec<Step>,
     /// The measurements of a round; those of one cell next to each other.
     pub(crate) steps: Vec<Step>,
 }

@@ -82,6 +82,16 @@ impl Cell {
         self
     }
 
+    /// Without a setting.
+    pub(crate) fn without(&self, name: &str) -> Cell {
+        Cell(self.0.iter().filter(|(other, _)| *other != name).map(|(n, s)| (n.clone(), s.clone())).collect())
+    }
+
+    /// Whether the other has all settings of this one.
+    pub(crate) fn is_part_of(&self, other: &Cell) -> bool {
+        self.0.iter().all(|(name, setting)| other.0.get(name) == Some(setting))
+    }
+
     /// A setting that is a word.
     pub(crate) fn word(&self, name: &str) -> Option<&str> {
         match self.0.get(name) {

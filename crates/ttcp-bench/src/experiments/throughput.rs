@@ -7,7 +7,7 @@ use clap::Args;
 use super::contenders::Contender;
 use super::driver::Said;
 use super::store::{Cell, Data, Outcome, Sample};
-use super::{Common, Figures, Kind, Plan, Step, of_line};
+use super::{Common, Figures, Kind, Plan, Step, integrity, of_line};
 use crate::cli::{self, Element};
 use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, bytes, shown};
 use crate::literature::Published;
@@ -86,17 +86,7 @@ pub(crate) fn plan(args: &ThroughputArgs, contenders: &[Contender]) -> Plan {
                     .with("queue", name.as_str());
                 for contender in contenders {
                     let Some(element) = contender.sends(*element) else { continue };
-                    let mut client = [
-                        "ttcp",
-                        "--type",
-                        &element.to_string(),
-                        "--size",
-                        &size.to_string(),
-                        "--total",
-                        &total.to_string(),
-                    ]
-                    .map(String::from)
-                    .to_vec();
+                    let mut client = flood(element, *size, total);
                     let queue = (*queue > 0).then(|| ["--sockbuf".to_owned(), queue.to_string()]);
                     let server: Vec<String> = queue.into_iter().flatten().collect();
                     client.extend(server.iter().cloned());
@@ -112,7 +102,37 @@ pub(crate) fn plan(args: &ThroughputArgs, contenders: &[Contender]) -> Plan {
             }
         }
     }
-    Plan { name: NAME, rounds: 10, steps }
+    Plan { name: NAME, rounds: 10, checks: checks(contenders, types, sizes, quick), steps }
+}
+
+/// A flood whose contents are compared for each peer, type and size; in a quick run only of the largest buffers.
+fn checks(contenders: &[Contender], types: &[Element], sizes: &[u64], quick: bool) -> Vec<Step> {
+    let largest = sizes.iter().max().copied().into_iter();
+    let sizes: Vec<u64> = if quick { largest.collect() } else { sizes.to_vec() };
+    let mut checks = Vec::new();
+    for element in types {
+        for size in &sizes {
+            let cell = Cell::default().with("type", element.to_string().as_str());
+            let cell = if quick { cell } else { cell.with("bytes", *size) };
+            let check = |contender: &Contender| {
+                let total = (4 * size).max(integrity::LEAST);
+                integrity::check(
+                    &contender.peer,
+                    cell.clone(),
+                    flood(contender.sends(*element)?, *size, total),
+                )
+            };
+            checks.extend(contenders.iter().filter_map(check));
+        }
+    }
+    checks
+}
+
+/// The client's arguments for a flood.
+fn flood(element: Element, size: u64, total: u64) -> Vec<String> {
+    let words =
+        ["ttcp", "--type", &element.to_string(), "--size", &size.to_string(), "--total", &total.to_string()];
+    words.map(String::from).to_vec()
 }
 
 fn figures(said: &Said<'_>) -> Result<Figures, String> {
@@ -182,6 +202,7 @@ fn section(data: &Data) -> Section {
          bits over the time from the first send to that answer, in Mbit/s of 10^6 bits; the receiver has each element as a value of \
          its language. A tenth of the work goes before. Sockets send octets whatever the type: they are the limit, not an ORB.",
     );
+    section.text(integrity::told(data, NAME));
     summary(&seen, &mut section);
     for queue in &seen.queues {
         for element in &seen.types {

@@ -35,6 +35,9 @@ pub struct RawServerArgs {
     /// Hold replies to pings back while more requests are already read in
     #[arg(long)]
     pub batch: bool,
+    /// Compare each octet with what clients send, and end where one differs
+    #[arg(long)]
+    pub check: bool,
     /// Common options.
     #[command(flatten)]
     pub lifeline: LifelineArgs,

@@ -10,6 +10,7 @@ use socket2::{Domain, SockRef, Socket, Type};
 
 use super::RawServerArgs;
 use super::conn::{CALL, Header, Incoming, call, kind, send, tune};
+use crate::peer;
 use crate::reference::ready;
 
 /// Replies to pings are gathered up to this size, bytes.
@@ -35,9 +36,9 @@ pub fn server(args: &RawServerArgs) -> anyhow::Result<()> {
             Err(e) => return Err(e).context("cannot accept"),
         };
         stream.set_nodelay(true)?;
-        let (operations, batch) = (operations.clone(), args.batch);
+        let (operations, batch, check) = (operations.clone(), args.batch, args.check);
         thread::Builder::new().name("connection".into()).spawn(move || {
-            if let Err(e) = serve(&stream, &operations, batch) {
+            if let Err(e) = serve(&stream, &operations, batch, check) {
                 eprintln!("raw-server: {e}");
             }
         })?;
@@ -60,14 +61,18 @@ fn listen(address: SocketAddrV4, sockbuf: Option<u64>) -> io::Result<TcpListener
     Ok(socket.into())
 }
 
-fn serve(stream: &TcpStream, operations: &Operations, batch: bool) -> io::Result<()> {
+fn serve(stream: &TcpStream, operations: &Operations, batch: bool, check: bool) -> io::Result<()> {
     let mut incoming = Incoming::new(stream);
     let mut held = Vec::with_capacity(GATHERED);
     let mut count = 0u64;
     while let Some(header) = incoming.header()? {
         let len = header.len as usize;
         if header.kind == kind::ONEWAY {
-            count += incoming.fresh(len)?.len() as u64;
+            let payload = incoming.fresh(len)?;
+            if check {
+                demand(&payload);
+            }
+            count += payload.len() as u64;
             continue;
         }
         let id = incoming.id()?;
@@ -97,4 +102,13 @@ fn serve(stream: &TcpStream, operations: &Operations, batch: bool) -> io::Result
         }
     }
     Ok(())
+}
+
+/// Ends the process where an octet is not what was sent: the client fails then.
+fn demand(payload: &[u8]) {
+    let wrong = payload.iter().enumerate().find(|(i, octet)| **octet != peer::pattern(*i));
+    if let Some((i, _)) = wrong {
+        eprintln!("raw-server: {}", peer::differs("octet", i, payload.len()));
+        std::process::exit(peer::DIFFERS);
+    }
 }

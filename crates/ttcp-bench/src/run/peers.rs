@@ -19,9 +19,12 @@ const START: Duration = Duration::from_secs(30);
 /// How long a client may take to end after its last line.
 const END: Duration = Duration::from_secs(5);
 
+/// The word of a server's command in whose place it is asked to check contents.
+const CHECK: &str = "{check}";
+
 /// A peer by its commands. In the words of both, `{dir}` stands for a directory of this run's own; in the client's also
 /// `{ready}` for what the server said after READY, `{port}` for the digits at its end, and a word `{args}` for the test
-/// and its options, which else come last.
+/// and its options, which else come last. In the server's `{check}` stands for nothing, or for `--check`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Peer {
     /// The column's title.
@@ -136,6 +139,15 @@ impl Peer {
         }
     }
 
+    /// The same, with a server that compares each element of a flood with what clients send, and ends where one differs;
+    /// `None` where its server can not.
+    pub(crate) fn checking(&self) -> Option<Peer> {
+        let mut peer = self.clone();
+        let word = peer.server.iter_mut().find(|word| *word == CHECK)?;
+        "--check".clone_into(word);
+        Some(peer)
+    }
+
     /// Starts the server, runs the client against it until `deadline` at most, ends both.
     ///
     /// # Errors
@@ -200,7 +212,7 @@ impl Peer {
             }
             _ => word.replace("{dir}", &dir),
         };
-        template.iter().map(fill).collect()
+        template.iter().filter(|word| *word != CHECK).map(fill).collect()
     }
 }
 

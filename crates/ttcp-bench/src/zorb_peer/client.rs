@@ -150,15 +150,12 @@ pub(super) fn structs_in_memory(n: usize) -> Seq<zero_copy::BinStruct> {
 }
 
 pub(super) fn structs(n: usize) -> Vec<BinStruct> {
-    (0..n)
-        .map(|i| BinStruct {
-            s: i as i16,
-            c: Char(peer::pattern(i)),
-            l: i as i32,
-            o: i as u8,
-            d: i as f64 * 0.5,
-        })
-        .collect()
+    (0..n).map(record).collect()
+}
+
+/// The struct at position `i` of every test buffer.
+pub(super) fn record(i: usize) -> BinStruct {
+    BinStruct { s: i as i16, c: Char(peer::pattern(i)), l: i as i32, o: i as u8, d: i as f64 * 0.5 }
 }
 
 fn version(giop: Giop) -> Version {

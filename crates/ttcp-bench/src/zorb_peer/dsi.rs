@@ -8,42 +8,54 @@ use zorb::prelude::*;
 use zorb::{Servant, TcKind};
 
 use super::idl::{BinStruct, TtcpRef, WideRef, zero_copy};
+use super::integrity;
 use crate::reference::Object;
 
 /// A servant of the contract.
-pub(super) fn servant(object: Object) -> Servant {
+pub(super) fn servant(object: Object, check: bool) -> Servant {
     let (interface, structs): (_, Structs) = match object {
-        Object::Ttcp => (ttcp(TtcpRef::REPOSITORY_ID, &Vec::<BinStruct>::type_code()), |request| {
-            Ok(request.get::<Vec<BinStruct>>("s")?.len())
+        Object::Ttcp => (ttcp(TtcpRef::REPOSITORY_ID, &Vec::<BinStruct>::type_code()), |named, request| {
+            Ok(named.count(&request.get::<Vec<BinStruct>>("s")?, 24))
         }),
-        Object::ZeroCopy => {
-            (ttcp(zero_copy::TtcpRef::REPOSITORY_ID, &Seq::<zero_copy::BinStruct>::type_code()), |request| {
-                Ok(request.get::<Seq<zero_copy::BinStruct>>("s")?.len())
-            })
-        }
-        Object::Wide => (wide(), |_| Ok(0)),
+        Object::ZeroCopy => (
+            ttcp(zero_copy::TtcpRef::REPOSITORY_ID, &Seq::<zero_copy::BinStruct>::type_code()),
+            |named, request| Ok(named.count(&request.get::<Seq<zero_copy::BinStruct>>("s")?, 24)),
+        ),
+        Object::Wide => (wide(), |_, _| Ok(0)),
     };
-    Servant::dynamic(Arc::new(interface), Named { bytes: AtomicU64::new(0), structs })
+    Servant::dynamic(Arc::new(interface), Named { bytes: AtomicU64::new(0), structs, check })
 }
 
-/// How many structs a request brings, taken out of their any by their type.
-type Structs = fn(&ServerRequest) -> Result<usize, SystemException>;
+/// The user bytes of the structs that a request brings, taken out of their any by their type.
+type Structs = fn(&Named, &ServerRequest) -> Result<usize, SystemException>;
 
 /// Counts the user bytes that arrive, and gives echoes back as they came.
 struct Named {
     bytes: AtomicU64,
     structs: Structs,
+    /// Whether each element is compared with what is sent.
+    check: bool,
+}
+
+impl Named {
+    /// The user bytes of elements of so many each.
+    fn count<T: integrity::Element>(&self, items: &[T], each: usize) -> usize {
+        if self.check {
+            integrity::demand(items);
+        }
+        items.len() * each
+    }
 }
 
 impl DynServant for Named {
     async fn invoke(&self, mut request: ServerRequest) -> Result<ServerRequest, DynamicException> {
         let bytes = match request.operation() {
-            "sendOctetSeq" => request.get::<Bytes>("s")?.len(),
-            "sendCharSeq" => request.get::<Seq<Char>>("s")?.len(),
-            "sendShortSeq" => 2 * request.get::<Seq<i16>>("s")?.len(),
-            "sendLongSeq" => 4 * request.get::<Seq<i32>>("s")?.len(),
-            "sendDoubleSeq" => 8 * request.get::<Seq<f64>>("s")?.len(),
-            "sendStructSeq" => 24 * (self.structs)(&request)?,
+            "sendOctetSeq" => self.count(&request.get::<Bytes>("s")?, 1),
+            "sendCharSeq" => self.count(&request.get::<Seq<Char>>("s")?, 1),
+            "sendShortSeq" => self.count(&request.get::<Seq<i16>>("s")?, 2),
+            "sendLongSeq" => self.count(&request.get::<Seq<i32>>("s")?, 4),
+            "sendDoubleSeq" => self.count(&request.get::<Seq<f64>>("s")?, 8),
+            "sendStructSeq" => (self.structs)(self, &request)?,
             "sync" => return Ok(request.returning(self.bytes.swap(0, Ordering::Relaxed))?),
             "echoOctets" | "echoStructs" => {
                 let argument = request.arguments_mut().named_mut("s");

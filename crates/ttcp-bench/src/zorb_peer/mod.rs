@@ -3,6 +3,7 @@
 mod client;
 mod dii;
 mod dsi;
+mod integrity;
 mod published;
 mod server;
 

@@ -7,7 +7,7 @@ use zorb::prelude::*;
 use zorb::{Poa, Servant};
 
 use super::idl::{BinStruct, TtcpRef, TtcpServant, WideRef, WideServant, zero_copy};
-use super::{dsi, published};
+use super::{dsi, integrity, published};
 use crate::cli::{Runtime, ServerArgs, Skeleton};
 use crate::reference::{self, Object};
 
@@ -33,13 +33,13 @@ pub fn server(args: &ServerArgs) -> anyhow::Result<()> {
         let lowest = lowest_poa(&orb, args.demux.poas)?;
         let lowest = lowest.as_ref();
         for other in 0..args.demux.others {
-            activate(&orb, lowest, &format!("other {other}"), servant(Object::Wide))?;
+            activate(&orb, lowest, &format!("other {other}"), servant(Object::Wide, args.check))?;
         }
         let servant = match args.skeleton {
             Skeleton::Ssi => servant,
             Skeleton::Dsi => dsi::servant,
         };
-        let publish = |object: Object| activate(&orb, lowest, object.key(), servant(object));
+        let publish = |object: Object| activate(&orb, lowest, object.key(), servant(object, args.check));
         let ttcp = publish(Object::Ttcp)?;
         let others = [Object::Wide, Object::ZeroCopy].map(|object| Ok((object, publish(object)?)));
         let others = others.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
@@ -63,11 +63,12 @@ fn lowest_poa(orb: &Orb, poas: u32) -> anyhow::Result<Option<Poa>> {
 }
 
 /// A servant of the contract.
-fn servant(object: Object) -> Servant {
+fn servant(object: Object, check: bool) -> Servant {
+    let ttcp = || Ttcp { check, ..Ttcp::default() };
     match object {
-        Object::Ttcp => Servant::of::<TtcpRef, _>(Ttcp::default()),
+        Object::Ttcp => Servant::of::<TtcpRef, _>(ttcp()),
         Object::Wide => Servant::of::<WideRef, _>(Wide),
-        Object::ZeroCopy => Servant::of::<zero_copy::TtcpRef, _>(Ttcp::default()),
+        Object::ZeroCopy => Servant::of::<zero_copy::TtcpRef, _>(ttcp()),
     }
 }
 
@@ -83,10 +84,15 @@ fn activate(orb: &Orb, poa: Option<&Poa>, key: &str, servant: Servant) -> anyhow
 #[derive(Debug, Default)]
 pub struct Ttcp {
     bytes: AtomicU64,
+    /// Whether each element is compared with what is sent.
+    check: bool,
 }
 
 impl Ttcp {
-    fn add<T>(&self, items: &[T], each: usize) -> Result<(), SystemException> {
+    fn add<T: integrity::Element>(&self, items: &[T], each: usize) -> Result<(), SystemException> {
+        if self.check {
+            integrity::demand(items);
+        }
         self.bytes.fetch_add((items.len() * each) as u64, Ordering::Relaxed);
         Ok(())
     }

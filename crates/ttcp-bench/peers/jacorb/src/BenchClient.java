@@ -18,22 +18,16 @@ public final class BenchClient {
                            + String.format(Locale.ROOT, format, values) + "}");
     }
 
-    private static BinStruct[] structs(int n) {
-        BinStruct[] s = new BinStruct[n];
-        for (int i = 0; i < n; i++) s[i] = new BinStruct((short) i, (char) ('a' + i % 26), i, (byte) i, i * 0.5);
-        return s;
-    }
-
     /** A oneway send of a buffer of size user bytes. */
     private static Runnable sender(Ttcp t, String type, int size) {
         int n = Math.max(1, size / width(type));
         switch (type) {
-            case "octet": { byte[] s = new byte[n]; Arrays.fill(s, (byte) 'a'); return () -> t.sendOctetSeq(s); }
-            case "char": { char[] s = new char[n]; Arrays.fill(s, 'a'); return () -> t.sendCharSeq(s); }
-            case "short": { short[] s = new short[n]; Arrays.fill(s, (short) 'a'); return () -> t.sendShortSeq(s); }
-            case "long": { int[] s = new int[n]; Arrays.fill(s, 'a'); return () -> t.sendLongSeq(s); }
-            case "double": { double[] s = new double[n]; Arrays.fill(s, 'a'); return () -> t.sendDoubleSeq(s); }
-            default: { BinStruct[] s = structs(n); return () -> t.sendStructSeq(s); }
+            case "octet": { byte[] s = BenchPattern.octets(n); return () -> t.sendOctetSeq(s); }
+            case "char": { char[] s = BenchPattern.chars(n); return () -> t.sendCharSeq(s); }
+            case "short": { short[] s = BenchPattern.shorts(n); return () -> t.sendShortSeq(s); }
+            case "long": { int[] s = BenchPattern.longs(n); return () -> t.sendLongSeq(s); }
+            case "double": { double[] s = BenchPattern.doubles(n); return () -> t.sendDoubleSeq(s); }
+            default: { BinStruct[] s = BenchPattern.structs(n); return () -> t.sendStructSeq(s); }
         }
     }
 
@@ -104,10 +98,9 @@ public final class BenchClient {
             if (!Arrays.equals(s, t.echoOctets(s))) throw new IllegalStateException("echo differs");
             latency("echo", more, n, () -> t.echoOctets(s));
         } else {
-            BinStruct[] s = structs(Math.max(1, size / 24)), r = t.echoStructs(s);
+            BinStruct[] s = BenchPattern.structs(Math.max(1, size / 24)), r = t.echoStructs(s);
             for (int i = 0; i < s.length; i++)
-                if (r.length != s.length || r[i].s != s[i].s || r[i].c != s[i].c || r[i].l != s[i].l
-                    || r[i].o != s[i].o || r[i].d != s[i].d) throw new IllegalStateException("echo differs");
+                if (r.length != s.length || !BenchPattern.same(r[i], s[i])) throw new IllegalStateException("echo differs");
             latency("echo", more, n, () -> t.echoStructs(s));
         }
     }

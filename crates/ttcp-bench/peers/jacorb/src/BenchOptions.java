@@ -1,3 +1,4 @@
+import java.util.Arrays;
 import java.util.Properties;
 import org.omg.CORBA.ORB;
 
@@ -12,6 +13,8 @@ final class BenchOptions {
             if (args[i].equals(name)) return args[i + 1];
         return dflt;
     }
+
+    boolean has(String name) { return Arrays.asList(args).contains(name); }
 
     int num(String name, int dflt) { return Integer.parseInt(get(name, "" + dflt)); }
 

@@ -6,7 +6,8 @@ import org.omg.CORBA.Policy;
 import org.omg.PortableServer.*;
 
 /**
- * BenchServer --ior PATH --port P [--seconds S] [--poa multi|single] [--sockbuf BYTES]
+ * BenchServer --ior PATH --port P [--seconds S] [--poa multi|single] [--sockbuf BYTES] [--check]
+ * --check: compare each element with what clients send, and end with 4 where one differs.
  * Writes the IOR of Ttcp to PATH and that of Wide to PATH.wide; corbaloc names
  * them corbaloc::127.0.0.1:P/ttcp and /wide.
  */
@@ -14,12 +15,21 @@ public final class BenchServer {
     static final class TtcpImpl extends TtcpPOA {
         private final AtomicLong bytes = new AtomicLong();
 
-        public void sendShortSeq(short[] s) { bytes.addAndGet(2L * s.length); }
-        public void sendLongSeq(int[] s) { bytes.addAndGet(4L * s.length); }
-        public void sendDoubleSeq(double[] s) { bytes.addAndGet(8L * s.length); }
-        public void sendCharSeq(char[] s) { bytes.addAndGet(s.length); }
-        public void sendOctetSeq(byte[] s) { bytes.addAndGet(s.length); }
-        public void sendStructSeq(BinStruct[] s) { bytes.addAndGet(24L * s.length); }
+        private final boolean check;
+
+        TtcpImpl(boolean check) { this.check = check; }
+
+        private void add(int n, long each, BenchPattern.Element element) {
+            if (check) BenchPattern.demand(n, element);
+            bytes.addAndGet(each * n);
+        }
+
+        public void sendShortSeq(short[] s) { add(s.length, 2, i -> s[i] == BenchPattern.letter(i)); }
+        public void sendLongSeq(int[] s) { add(s.length, 4, i -> s[i] == BenchPattern.letter(i)); }
+        public void sendDoubleSeq(double[] s) { add(s.length, 8, i -> s[i] == BenchPattern.letter(i)); }
+        public void sendCharSeq(char[] s) { add(s.length, 1, i -> s[i] == BenchPattern.letter(i)); }
+        public void sendOctetSeq(byte[] s) { add(s.length, 1, i -> s[i] == BenchPattern.letter(i)); }
+        public void sendStructSeq(BinStruct[] s) { add(s.length, 24, i -> BenchPattern.same(s[i], BenchPattern.struct(i))); }
         public long sync() { return bytes.getAndSet(0); }
         public void ping() { }
         public byte[] echoOctets(byte[] s) { return s; }
@@ -60,7 +70,7 @@ public final class BenchServer {
         poa.the_POAManager().activate();
         Path path = Paths.get(o.get("--ior", "server.ior"));
         publish(orb, poa, new WideImpl(), "wide", Paths.get(path + ".wide"));
-        publish(orb, poa, new TtcpImpl(), "ttcp", path);
+        publish(orb, poa, new TtcpImpl(o.has("--check")), "ttcp", path);
         System.out.println("READY " + path);
         orb.run();
     }

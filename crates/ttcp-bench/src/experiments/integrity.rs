@@ -1,0 +1,157 @@
+//! The integrity pass: floods that go before the counted ones, of which servers compare each element with what clients send.
+//!
+//! A flood that only counts its bytes would be as fast with wrong contents. To compare takes time, so what is measured is not
+//! compared: it is what the same programs did just before.
+
+use super::driver::Said;
+use super::store::{Cell, Data};
+use super::{Figures, Plan, Step, of_line};
+use crate::run::Peer;
+
+/// The setting of a cell that says that it is of this pass.
+const PASS: &str = "pass";
+/// What it has.
+const INTEGRITY: &str = "integrity";
+/// Its only figure: 10^6 user bytes.
+pub(crate) const CHECKED: &str = "checked_mb";
+/// Bytes of such a flood at least.
+pub(crate) const LEAST: u64 = 256 << 10;
+/// How what a server says begins where it finds a difference.
+const DIFFERS: &str = "contents differ: ";
+
+/// A flood whose contents are compared, for all measurements of the peer that have the settings of this cell; none where the
+/// peer's server can not compare.
+pub(crate) fn check(peer: &Peer, cell: Cell, client: Vec<String>) -> Option<Step> {
+    let cell = cell.with(PASS, INTEGRITY);
+    Some(Step { cell, peer: peer.checking()?, server: Vec::new(), client, figures, perform: Step::once })
+}
+
+/// Whether a passed or failed check is about a measurement.
+pub(crate) fn is_about(check: &Cell, peer: &str, step: &Step) -> bool {
+    step.peer.name == peer && check.without(PASS).is_part_of(&step.cell)
+}
+
+/// The peers that are measured in a plan that checks, and that can not check.
+pub(crate) fn unchecked(plan: &Plan) -> Vec<&str> {
+    let mut names = Vec::new();
+    for step in plan.steps.iter().filter(|_| !plan.checks.is_empty()) {
+        let name = step.peer.name.as_str();
+        if !names.contains(&name) && !plan.checks.iter().any(|check| check.peer.name == name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Why a measurement is not made after its check has failed like this.
+pub(crate) fn refused(failure: &str) -> String {
+    let differs = failure.find(DIFFERS).and_then(|at| failure.get(at..)?.lines().next());
+    match differs {
+        Some(differs) => differs.to_owned(),
+        None => format!("contents could not be checked: {failure}"),
+    }
+}
+
+/// What a section says of the pass.
+pub(crate) fn told(data: &Data, experiment: &str) -> String {
+    let mut told = Vec::new();
+    let mut unchecked = Vec::new();
+    for peer in data.peers(experiment) {
+        let of_pass =
+            |sample: &&super::store::Sample| sample.peer == peer && sample.cell.word(PASS) == Some(INTEGRITY);
+        let checked: Vec<f64> =
+            data.of(experiment).filter(of_pass).filter_map(|sample| sample.figure(CHECKED)).collect();
+        match checked.len() {
+            0 => unchecked.push(peer),
+            floods => told.push(format!("{peer} (floods: {floods}, {:.1} MB)", checked.iter().sum::<f64>())),
+        }
+    }
+    let mut text = if told.is_empty() {
+        "Contents were not checked.".to_owned()
+    } else {
+        format!(
+            "Contents: before what is counted, servers compared each element of floods with what clients send, and found no difference: {}.",
+            told.join(", ")
+        )
+    };
+    if !told.is_empty() && !unchecked.is_empty() {
+        text.push_str(&format!(" Not checked: {}.", unchecked.join(", ")));
+    }
+    text
+}
+
+fn figures(said: &Said<'_>) -> Result<Figures, String> {
+    let megabytes = of_line(said.line, "mbit_s")? * of_line(said.line, "secs")? / 8.0;
+    Ok([(CHECKED.to_owned(), megabytes)].into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments::store::{Outcome, Sample};
+
+    fn octets() -> Cell {
+        Cell::default().with("type", "octet")
+    }
+
+    fn step(peer: &str, cell: Cell) -> Step {
+        let peer = format!("{peer}=server {{check}}::client").parse().unwrap();
+        Step { cell, peer, server: Vec::new(), client: Vec::new(), figures, perform: Step::once }
+    }
+
+    #[test]
+    fn a_check_is_about_the_cells_of_its_peer_that_have_its_settings() {
+        let peer: Peer = "a=server {check} x::client".parse().unwrap();
+        let check = check(&peer, octets(), vec!["ttcp".into()]).unwrap();
+        assert_eq!(check.peer.server, ["server", "--check", "x"]);
+        let cell = octets().with("bytes", 1024u64);
+        assert!(is_about(&check.cell, "a", &step("a", cell.clone())));
+        assert!(!is_about(&check.cell, "a", &step("b", cell.clone())));
+        assert!(!is_about(&check.cell, "a", &step("a", cell.with("type", "char"))));
+        let mute: Peer = "a=server::client".parse().unwrap();
+        assert!(super::check(&mute, octets(), Vec::new()).is_none());
+    }
+
+    #[test]
+    fn who_can_not_check_is_named() {
+        let steps = vec![step("a", octets()), step("b", octets()), step("b", Cell::default())];
+        let checks = vec![step("a", octets())];
+        let plan = Plan { name: "t", rounds: 1, checks, steps };
+        assert_eq!(unchecked(&plan), ["b"]);
+        assert!(unchecked(&Plan { checks: Vec::new(), ..plan }).is_empty(), "nothing is to be checked");
+    }
+
+    #[test]
+    fn a_difference_is_told_before_what_came_of_it() {
+        let failure = "the client ended with status 1\n    server: contents differ: element 3 of 9\n    more";
+        assert_eq!(refused(failure), "contents differ: element 3 of 9");
+        assert_eq!(refused("no server"), "contents could not be checked: no server");
+    }
+
+    #[test]
+    fn a_section_says_what_was_checked() {
+        let sample = |peer: &str, cell: Cell, figure: &str| Sample {
+            experiment: "t".into(),
+            cell,
+            peer: peer.into(),
+            round: 0,
+            run: 0,
+            outcome: Outcome::Figures {
+                figures: [(figure.to_owned(), 2.5)].into(),
+                processor: None,
+                line: serde_json::Value::Null,
+            },
+        };
+        let pass = || octets().with(PASS, INTEGRITY);
+        let samples = vec![
+            sample("a", pass(), CHECKED),
+            sample("a", pass().with("bytes", 1u64), CHECKED),
+            sample("b", octets(), "secs"),
+        ];
+        let mut data = Data { environments: Vec::new(), samples };
+        let text = told(&data, "t");
+        assert!(text.ends_with("found no difference: a (floods: 2, 5.0 MB). Not checked: b."), "{text}");
+        data.samples.retain(|sample| sample.peer == "b");
+        assert_eq!(told(&data, "t"), "Contents were not checked.");
+    }
+}

@@ -1,0 +1,100 @@
+//! The integrity pass: whether the elements that arrive are those that every client sends.
+
+use zorb::prelude::*;
+
+use super::idl::{BinStruct, zero_copy};
+use crate::peer::pattern;
+
+/// An element that test buffers are made of.
+pub(super) trait Element: Sized {
+    /// Whether it is what stands at position `i` of every test buffer.
+    fn belongs_at(&self, i: usize) -> bool;
+}
+
+/// Ends the process, for there is nothing left to measure, where an element is not what was sent. The client fails then, and
+/// what is told on stderr stands in the results.
+pub(super) fn demand<T: Element>(items: &[T]) {
+    if let Some(i) = stranger(items) {
+        let told = crate::peer::differs(std::any::type_name::<T>(), i, items.len());
+        eprintln!("ttcp: {told}");
+        std::process::exit(crate::peer::DIFFERS);
+    }
+}
+
+/// The position of the first element that differs from what was sent.
+fn stranger<T: Element>(items: &[T]) -> Option<usize> {
+    items.iter().enumerate().find(|(i, item)| !item.belongs_at(*i)).map(|(i, _)| i)
+}
+
+impl Element for u8 {
+    fn belongs_at(&self, i: usize) -> bool {
+        *self == pattern(i)
+    }
+}
+
+impl Element for Char {
+    fn belongs_at(&self, i: usize) -> bool {
+        self.0 == pattern(i)
+    }
+}
+
+macro_rules! numbers {
+    ($($number:ty)*) => {
+        $(impl Element for $number {
+            fn belongs_at(&self, i: usize) -> bool {
+                *self == <$number>::from(pattern(i))
+            }
+        })*
+    };
+}
+
+numbers! { i16 i32 f64 }
+
+impl Element for BinStruct {
+    fn belongs_at(&self, i: usize) -> bool {
+        *self == super::client::record(i)
+    }
+}
+
+impl Element for zero_copy::BinStruct {
+    fn belongs_at(&self, i: usize) -> bool {
+        let &zero_copy::BinStruct { s, c, l, o, d, .. } = self;
+        BinStruct { s, c, l, o, d }.belongs_at(i)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_wrong_element_is_found_wherever_it_is() {
+        let mut octets: Vec<u8> = (0..1000).map(pattern).collect();
+        assert_eq!(stranger(&octets), None);
+        octets[999] ^= 1;
+        assert_eq!(stranger(&octets), Some(999));
+        let mut doubles: Vec<f64> = (0..100).map(|i| f64::from(pattern(i))).collect();
+        assert_eq!(stranger(&doubles), None);
+        doubles[0] = f64::from_bits(doubles[0].to_bits() ^ 1);
+        assert_eq!(stranger(&doubles), Some(0), "the last bit");
+
+        let structs = super::super::client::structs(70_000);
+        assert_eq!(stranger(&structs), None, "numbers go round where they end");
+        let changed = |change: fn(&mut BinStruct)| {
+            let mut structs = structs.clone();
+            change(&mut structs[41]);
+            stranger(&structs)
+        };
+        let all = [
+            changed(|s| s.s += 1),
+            changed(|s| s.c = Char(0)),
+            changed(|s| s.l -= 1),
+            changed(|s| s.o += 1),
+            changed(|s| s.d = -s.d),
+        ];
+        assert_eq!(all, [Some(41); 5]);
+        let in_memory: Vec<_> = super::super::client::structs_in_memory(70_000).iter().cloned().collect();
+        assert_eq!(stranger(&in_memory), None);
+        assert_eq!(stranger(&in_memory[1..]), Some(0));
+    }
+}
