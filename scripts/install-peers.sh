@@ -3,7 +3,7 @@
 # tests talk to: omniORB (C++), and a JDK and Maven for JacORB (Java), which
 # build-peers.sh fetches by Maven; Python for PyTango, which it fetches by pip; and
 # tshark, whose dissector reads captures; Combat, an ORB in Tcl that knows no IDL but
-# what an interface repository says.
+# what an interface repository says. And rpcgen with libtirpc, for the benchmark's ONC RPC.
 #
 # Installs only as root or by `sudo -n` without a password. Elsewhere it says loudly
 # what stays away (the tests then skip it) and succeeds. With CI=true a peer that is
@@ -15,6 +15,8 @@ want() { command -v "$1" > /dev/null 2>&1 || missing+=("${@:2}"); }
 need() { [ -e "$1" ] || missing+=("${@:2}"); }
 
 want c++ g++
+want rpcgen rpcsvc-proto
+need /usr/include/tirpc/rpc/rpc.h libtirpc-dev
 want omniidl omniidl
 want omniNames omniorb-nameserver
 want catior omniorb
@@ -63,5 +65,6 @@ check omniORB omniidl c++ /usr/include/omniORB4/CORBA.h
 check JacORB java javac mvn
 check Tango python3
 check tshark tshark
+check 'ONC RPC' rpcgen cc /usr/include/tirpc/rpc/rpc.h
 check Combat tclsh /usr/share/tcltk/combat0.8
 exit $status

@@ -46,6 +46,8 @@ pub enum Element {
     Struct,
     /// The same struct, sent and received as it lies in memory
     Zstruct,
+    /// The same struct padded to 32 bytes, which divide a buffer: for sockets, which send what lies in memory
+    Struct32,
 }
 
 impl Element {
@@ -57,6 +59,7 @@ impl Element {
             Element::Long => 4,
             Element::Double => 8,
             Element::Struct | Element::Zstruct => 24,
+            Element::Struct32 => 32,
         }
     }
 }
@@ -145,6 +148,9 @@ pub struct ServerArgs {
     /// Address to listen on, which references name
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub host: String,
+    /// Listen on a Unix socket at this path in place of TCP
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["port", "host"])]
+    pub unix: Option<std::path::PathBuf>,
     /// Socket buffer sizes, both directions (default: the kernel's autotuning)
     #[arg(long, value_name = "BYTES", value_parser = size)]
     pub sockbuf: Option<u64>,
@@ -394,6 +400,7 @@ impl fmt::Display for Element {
             Element::Double => "double",
             Element::Struct => "struct",
             Element::Zstruct => "zstruct",
+            Element::Struct32 => "struct32",
         })
     }
 }

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
+use rustix::fs::{FlockOperation, flock};
 
 use crate::figures::{Column, Table, markdown};
 use crate::run::Peer;
@@ -20,6 +21,12 @@ const SHOWN: usize = 20;
 
 /// C sockets that lend their buffers to the kernel.
 pub(crate) const ZERO_COPY: &str = "c-zero-copy";
+
+/// ONC RPC without XDR.
+const OPAQUE: &str = "rpc-opaque";
+
+/// Those that send what lies in memory, whatever its layout is.
+pub(crate) const FLAT: [&str; 4] = ["c", ZERO_COPY, "cxx", OPAQUE];
 
 /// A peer that is built.
 struct Rival {
@@ -42,7 +49,7 @@ const RIVALS: &[Rival] = &[
         name: "c",
         folder: "c",
         about: "C, blocking sockets, the octets of this machine",
-        server: "--port 0 --fresh {check}",
+        server: "--lifeline --port 0 --fresh {check}",
         client: "{args} --port {port}",
         batch: true,
     },
@@ -50,8 +57,32 @@ const RIVALS: &[Rival] = &[
         name: ZERO_COPY,
         folder: "c",
         about: "the same with MSG_ZEROCOPY, where the kernel has it",
-        server: "--port 0 --fresh {check}",
+        server: "--lifeline --port 0 --fresh {check}",
         client: "{args} --port {port} --zerocopy",
+        batch: false,
+    },
+    Rival {
+        name: "cxx",
+        folder: "cxx",
+        about: "C++, a thin wrapper of blocking sockets",
+        server: "--lifeline --port 0 {check}",
+        client: "{args} --port {port}",
+        batch: true,
+    },
+    Rival {
+        name: "rpc",
+        folder: "rpc",
+        about: "ONC RPC with XDR as rpcgen makes it, libtirpc",
+        server: "--lifeline --port 0 {check}",
+        client: "{args} --port {port}",
+        batch: false,
+    },
+    Rival {
+        name: OPAQUE,
+        folder: "rpc",
+        about: "the same with elements as opaque octets, as an optimiser writes it by hand",
+        server: "--lifeline --port 0 {check}",
+        client: "{args} --port {port} --opaque",
         batch: false,
     },
     Rival {
@@ -238,6 +269,10 @@ impl Rival {
     fn build(&self, sources: &Path, folder: &Path) -> anyhow::Result<Built> {
         let to = folder.join(self.folder);
         fs::create_dir_all(&to).with_context(|| format!("cannot make the directory {}", to.display()))?;
+        // Two builds at a time would take each other's files away.
+        let lock = to.join("build.lock");
+        let lock = File::create(&lock).with_context(|| format!("cannot write {}", lock.display()))?;
+        flock(&lock, FlockOperation::LockExclusive).context("cannot wait for another build")?;
         let log = to.join("build.log");
         let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
         let script = sources.join(self.folder).join("build.sh");

@@ -272,7 +272,7 @@ async fn finds_what_differs(foreign: Foreign, types: &[Element]) {
                 Element::Double => {
                     ttcp.send_double_seq(at(wrong).map(|i| f64::from(letter(i))).collect::<Vec<_>>()).await
                 }
-                Element::Struct | Element::Zstruct => {
+                Element::Struct | Element::Zstruct | Element::Struct32 => {
                     let structs = |(place, i): (usize, usize)| BinStruct {
                         s: place as i16,
                         c: Char(letter(place)),

@@ -1,5 +1,5 @@
 /* client ttcp|ping|echo|demux|pipeline [--type T] [--size BYTES] [--total BYTES]
- *        [--n N] [--depth D] [--port P] [--sockbuf BYTES] [--batch] [--samples FILE]
+ *        [--n N] [--depth D] [--host ADDRESS] [--port P] [--sockbuf BYTES] [--batch] [--samples FILE]
  *        [--zerocopy]
  * --zerocopy (ttcp): the kernel takes buffers from where they are (MSG_ZEROCOPY); the line says how many it copied all the same.
  * --batch (pipeline): one write for all the requests that become due at once. */
@@ -7,15 +7,8 @@
 #include <linux/errqueue.h>
 #include <poll.h>
 #include <signal.h>
-#include <time.h>
 
 static Conn *c;
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec + t.tv_nsec * 1e-9;
-}
 
 static void call(uint32_t type, uint32_t id, const void *in, size_t n, void *out) {
   Call q = {{type, n}, id}, r;
@@ -94,33 +87,22 @@ static double pipeline(uint32_t depth, uint32_t n, int batch) {
   return now() - t;
 }
 
-/* Where the time of each call goes, nanoseconds, a line each. */
-static const char *samples;
+/* The call that is timed, and the bytes that it takes there and back. */
+static uint32_t timed;
+static const char *there;
+static char *back;
+static size_t length;
 
-static int cmp(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
+static void once(void) {
+  call(timed, 1, there, length, back);
 }
 
-static void latency(const char *test, const char *more, uint32_t type, const char *buf, size_t size, int n) {
-  double *us = malloc(n * sizeof *us), sum = 0;
-  char *back = malloc(size + 8);
-  for (int i = 0; i < n / 10; i++) call(type, i, buf, size, back);
-  for (int i = 0; i < n; i++) {
-    double t = now();
-    call(type, i, buf, size, back);
-    sum += us[i] = (now() - t) * 1e6;
-  }
+static void calls(const char *test, const char *more, uint32_t type, const char *buf, size_t size, int n, const char *samples) {
+  timed = type; there = buf; length = size;
+  back = malloc(size + 8);
+  once();
   if (memcmp(buf, back, size)) { fprintf(stderr, "echo differs\n"); exit(1); }
-  if (*samples) {
-    FILE *f = fopen(samples, "w");
-    if (!f) die(samples);
-    for (int i = 0; i < n; i++) fprintf(f, "%.0f\n", us[i] * 1e3);
-    if (fclose(f)) die(samples);
-  }
-  qsort(us, n, sizeof *us, cmp);
-  printf("{\"peer\":\"c\",\"test\":\"%s\",%s\"n\":%d,\"mean_us\":%.3f,\"p50_us\":%.3f,\"p99_us\":%.3f,\"max_us\":%.3f}\n",
-         test, more, n, sum / n, us[n / 2], us[(int)(n * 0.99)], us[n - 1]);
+  latency("c", test, more, n, samples, once);
 }
 
 int main(int argc, char **argv) {
@@ -131,11 +113,9 @@ int main(int argc, char **argv) {
   int echo = !strcmp(test, "echo"), pipe = !strcmp(test, "pipeline");
   int n = atoi(opt(argc, argv, "--n", echo ? "5000" : pipe ? "100000" : "20000"));
   zerocopy = flag(argc, argv, "--zerocopy");
-  samples = opt(argc, argv, "--samples", "");
+  const char *samples = opt(argc, argv, "--samples", "");
   int depth = atoi(opt(argc, argv, "--depth", "16")), batch = flag(argc, argv, "--batch");
-  const char *types[] = {"octet", "char", "short", "long", "double", "struct"};
-  size_t elems[] = {1, 1, 2, 4, 8, sizeof(BinStruct)}, elem = 0;
-  for (int i = 0; i < 6; i++) if (!strcmp(type, types[i])) elem = elems[i];
+  size_t elem = width(type);
   if (!elem || n < 1 || depth < 1) { fprintf(stderr, "bad arguments\n"); return 2; }
   size_t len = size < elem ? elem : size / elem * elem;
   char *buf = malloc(len), more[128];
@@ -143,10 +123,7 @@ int main(int argc, char **argv) {
 
   signal(SIGPIPE, SIG_IGN);
   c = calloc(1, sizeof *c);
-  c->fd = socket(AF_INET, SOCK_STREAM, 0);
-  tune(c->fd, atoi(opt(argc, argv, "--sockbuf", "0")), 1);
-  struct sockaddr_in a = loopback(atoi(opt(argc, argv, "--port", "47001")));
-  if (connect(c->fd, (void *)&a, sizeof a)) die("connect");
+  c->fd = connected(argc, argv);
   int on = 1;
   if (zerocopy && setsockopt(c->fd, SOL_SOCKET, SO_ZEROCOPY, &on, sizeof on)) die("SO_ZEROCOPY");
 
@@ -160,14 +137,14 @@ int main(int argc, char **argv) {
     puts("}");
   } else if (echo) {
     snprintf(more, sizeof more, "\"type\":\"%s\",\"size\":%zu,", type, size);
-    latency(test, more, ECHO, buf, len, n);
+    calls(test, more, ECHO, buf, len, n, samples);
   } else if (pipe) {
     pipeline(depth, n / 10, batch);
     double secs = pipeline(depth, n, batch);
     printf("{\"peer\":\"c\",\"test\":\"pipeline\",\"depth\":%d,\"n\":%d,\"threads\":1,\"batch\":%d,\"calls_s\":%.0f,\"secs\":%.6f}\n",
            depth, n, batch, n / secs, secs);
-  } else if (!strcmp(test, "ping")) latency(test, "", PING, buf, 0, n);
-  else if (!strcmp(test, "demux")) latency(test, "", DEMUX + 99, buf, 0, n);
+  } else if (!strcmp(test, "ping")) calls(test, "", PING, buf, 0, n, samples);
+  else if (!strcmp(test, "demux")) calls(test, "", DEMUX + 99, buf, 0, n, samples);
   else { fprintf(stderr, "unknown test '%s'\n", test); return 2; }
   return 0;
 }

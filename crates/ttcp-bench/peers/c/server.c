@@ -1,9 +1,8 @@
-/* server [--port P] [--sockbuf BYTES] [--fresh] [--batch] [--check]
+/* server [--host ADDRESS] [--port P] [--sockbuf BYTES] [--fresh] [--batch] [--check] [--lifeline]
  * --fresh: a new buffer per message (an owned sequence), instead of one reused.
  * --batch: hold replies back while more requests are already read in.
  * --check: compare each octet with what clients send, and end with 4 where one differs. */
 #include "common.h"
-#include <pthread.h>
 
 static int fresh, batch, check;
 
@@ -11,11 +10,7 @@ static void nothing(void) {}
 static void (*wide[DEMUX_END - DEMUX])(void);
 
 static void demand(const char *buf, size_t n) {
-  for (size_t i = 0; i < n; i++)
-    if (buf[i] != pattern(i)) {
-      fprintf(stderr, "contents differ: element %zu of a sequence of %zu (octet) is not what was sent\n", i, n);
-      exit(4);
-    }
+  for (size_t i = 0; i < n; i++) if (buf[i] != pattern(i)) differs("octet", i, n);
 }
 
 static void *serve(void *arg) {
@@ -58,21 +53,13 @@ static void *serve(void *arg) {
 }
 
 int main(int argc, char **argv) {
-  int port = atoi(opt(argc, argv, "--port", "47001"));
-  int sockbuf = atoi(opt(argc, argv, "--sockbuf", "0")), one = 1;
   fresh = flag(argc, argv, "--fresh");
   batch = flag(argc, argv, "--batch");
   check = flag(argc, argv, "--check");
   for (int i = 0; i < DEMUX_END - DEMUX; i++) wide[i] = nothing;
-  int l = socket(AF_INET, SOCK_STREAM, 0);
-  setsockopt(l, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-  tune(l, sockbuf, 0);
-  struct sockaddr_in a = loopback(port);
-  if (bind(l, (void *)&a, sizeof a) || listen(l, 64)) die("bind");
-  socklen_t len = sizeof a;
-  if (getsockname(l, (void *)&a, &len)) die("getsockname");
-  printf("READY 127.0.0.1:%d\n", ntohs(a.sin_port));
-  fflush(stdout);
+  lifeline(argc, argv);
+  int l = listener(argc, argv);
+  ready(l);
   for (;;) {
     Conn *c = calloc(1, sizeof *c);
     if ((c->fd = accept(l, NULL, NULL)) < 0) die("accept");

@@ -1,4 +1,4 @@
-// server --ior PATH [--port P] [--seconds S] [--sockbuf BYTES] [--giopbuf BYTES] [--check] [-ORB...]
+// server --ior PATH [--host ADDRESS] [--port P] [--seconds S] [--sockbuf BYTES] [--giopbuf BYTES] [--check] [-ORB...]
 // --check: compare each element with what clients send, and end with 4 where one differs.
 // One thread a connection, so that a connection's requests run in order: with omniORB's
 // default a second thread takes a request that is already read in, and sync() may
@@ -70,7 +70,7 @@ static std::string publish(CORBA::ORB_ptr orb, PortableServer::POA_ptr poa,
 int main(int argc, char** argv) {
   try {
     exitAfter(opt(argc, argv, "--seconds", "3600"));
-    CORBA::ORB_var orb = initOrb(argc, argv, {{"endPoint", "giop:tcp:127.0.0.1:" + opt(argc, argv, "--port", "47002")},
+    CORBA::ORB_var orb = initOrb(argc, argv, {{"endPoint", "giop:tcp:" + opt(argc, argv, "--host", "127.0.0.1") + ":" + opt(argc, argv, "--port", "47002")},
                                                    {"maxServerThreadPerConnection", "1"}});
     std::string path = opt(argc, argv, "--ior", "server.ior");
     CORBA::Object_var obj = orb->resolve_initial_references("omniINSPOA");

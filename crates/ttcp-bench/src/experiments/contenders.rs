@@ -14,6 +14,8 @@ pub(crate) struct Contender {
     pub(crate) structs: Element,
     /// Whether it differs from another only in structs: there is nothing to measure with other types.
     pub(crate) only_structs: bool,
+    /// Whether it sends what lies in memory: structs that are padded too.
+    pub(crate) flat: bool,
 }
 
 /// A way of zorb: its name, and what server and client take for it.
@@ -22,6 +24,7 @@ type Way = (&'static str, &'static [&'static str], &'static [&'static str]);
 const WAYS: &[Way] = &[
     ("zorb-dynamic", &["--skeleton", "dsi"], &["--invocation", "dii"]),
     ("zorb-copying", &["--copying"], &["--copying"]),
+    ("zorb-unix", &["--unix", "{dir}/zorb.socket"], &[]),
     #[cfg(feature = "uring")]
     ("zorb-uring", &["--transport", "uring"], &["--transport", "uring"]),
 ];
@@ -31,13 +34,14 @@ const ZERO_COPY: &str = "zorb-zero-copy";
 
 impl Contender {
     fn new(peer: Peer) -> Contender {
-        Contender { peer, structs: Element::Struct, only_structs: false }
+        Contender { peer, structs: Element::Struct, only_structs: false, flat: false }
     }
 
     /// What it sends for elements of that type; `None` where another has measured the same.
     pub(crate) fn sends(&self, element: Element) -> Option<Element> {
         match element {
             Element::Struct | Element::Zstruct => Some(self.structs),
+            Element::Struct32 => self.flat.then_some(element),
             _ if self.only_structs => None,
             other => Some(other),
         }
@@ -53,12 +57,16 @@ pub(crate) fn contenders(common: &Common, built_in: &[BuiltIn]) -> anyhow::Resul
     let mut all = Vec::new();
     for peer in built_in.iter().map(|peer| Peer::built_in(&program, peer)) {
         let is_zorb = peer.name == "zorb";
-        all.push(Contender::new(peer.clone()));
+        all.push(Contender { flat: peer.name == "raw", ..Contender::new(peer.clone()) });
         if is_zorb {
             all.extend(ways(&peer));
         }
     }
-    all.extend(rivals::built()?.into_iter().map(Contender::new));
+    let rival = |peer: Peer| {
+        let flat = rivals::FLAT.contains(&peer.name.as_str());
+        Contender { flat, ..Contender::new(peer) }
+    };
+    all.extend(rivals::built()?.into_iter().map(rival));
     let extra = common.extra.iter().cloned().map(Contender::new).collect();
     rivals::chosen(all, extra, common.peers.as_deref(), |one| &one.peer)
 }
@@ -104,7 +112,7 @@ mod tests {
     fn zorb_takes_part_in_each_of_its_ways() {
         let all = names("--peer|a=s::c").unwrap();
         let own: Vec<&str> = all.iter().map(String::as_str).filter(|name| name.starts_with("zorb")).collect();
-        let mut wanted = vec!["zorb", "zorb-dynamic", "zorb-copying"];
+        let mut wanted = vec!["zorb", "zorb-dynamic", "zorb-copying", "zorb-unix"];
         if cfg!(feature = "uring") {
             wanted.push("zorb-uring");
         }
@@ -131,6 +139,7 @@ mod tests {
         assert_eq!(named("zorb").sends(Element::Octet), Some(Element::Octet));
         assert_eq!(named("zorb-zero-copy").sends(Element::Struct), Some(Element::Zstruct));
         assert_eq!(named("zorb-zero-copy").sends(Element::Octet), None);
+        assert_eq!(named("zorb").sends(Element::Struct32), None);
         assert_eq!(
             named("zorb-dynamic").peer.client,
             named("zorb").peer.client[..]

@@ -18,8 +18,15 @@ const NAME: &str = "throughput";
 
 pub(crate) const KIND: Kind = Kind { name: NAME, covers: &["sigcomm96.t1"], section };
 
-const TYPES: [Element; 6] =
-    [Element::Short, Element::Char, Element::Long, Element::Octet, Element::Double, Element::Struct];
+const TYPES: [Element; 7] = [
+    Element::Short,
+    Element::Char,
+    Element::Long,
+    Element::Octet,
+    Element::Double,
+    Element::Struct,
+    Element::Struct32,
+];
 const SIZES: [u64; 11] =
     [1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 16, 1 << 17, 1 << 18, 1 << 19, 1 << 20];
 const SIZES_QUICK: [u64; 2] = [1 << 10, 1 << 16];
@@ -35,7 +42,7 @@ pub struct ThroughputArgs {
     /// Options of every experiment.
     #[command(flatten)]
     pub common: Common,
-    /// Element types (default: short, char, long, octet, double, struct)
+    /// Element types (default: short, char, long, octet, double, struct; struct32 for sockets)
     #[arg(long, value_enum, value_delimiter = ',', value_name = "TYPES")]
     pub types: Option<Vec<Element>>,
     /// Sizes of the sender's buffer (default: 1K, 2K, 4K and so on to 1M)
@@ -226,8 +233,9 @@ fn summary(seen: &Seen<'_>, section: &mut Section) {
             let end = |of: fn(f64, f64) -> f64| rates.iter().copied().reduce(of);
             [end(f64::max), end(f64::min)]
         };
-        let scalars = ends(seen.rates(peer, |element| element != "struct" && element != "zstruct"));
-        let structs = ends(seen.rates(peer, |element| element == "struct" || element == "zstruct"));
+        let is_struct = |element: &str| element.contains("struct");
+        let scalars = ends(seen.rates(peer, |element| !is_struct(element)));
+        let structs = ends(seen.rates(peer, is_struct));
         let figures = scalars.into_iter().chain(structs).map(shown);
         rows.push([(*peer).to_owned(), "loopback".into()].into_iter().chain(figures).chain(none()).collect());
     }

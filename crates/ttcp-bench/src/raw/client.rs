@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::future::ready;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
+use std::net::{SocketAddrV4, TcpStream};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
@@ -18,14 +18,14 @@ use crate::report::Report;
 /// The name of this peer in reports.
 const NAME: &str = "raw";
 
-/// Runs the test against the server on `args.port`.
+/// Runs the test against the server at `args.host` and `args.port`.
 ///
 /// # Errors
 /// No connection, a broken one, or a reply that does not fit its request.
 pub fn client(args: &RawClientArgs) -> anyhow::Result<Report> {
     let work = &args.work;
     work.check()?;
-    let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, args.port);
+    let address = SocketAddrV4::new(args.host, args.port);
     let stream = connect(address, work.sockbuf).with_context(|| format!("cannot connect to {address}"))?;
     let payload: Vec<u8> = (0..work.payload_bytes() as usize).map(peer::pattern).collect();
     let client = Client { stream: &stream, incoming: RefCell::new(Incoming::new(&stream)) };

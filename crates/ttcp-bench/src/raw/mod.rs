@@ -9,6 +9,7 @@ mod conn;
 mod server;
 
 use std::future::Future;
+use std::net::Ipv4Addr;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
@@ -26,7 +27,10 @@ pub const DEFAULT_PORT: u16 = 47_001;
 /// Options of `ttcp raw-server`.
 #[derive(Debug, Clone, Args)]
 pub struct RawServerArgs {
-    /// TCP port on 127.0.0.1 (0: any free one)
+    /// IPv4 address to listen on
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub host: Ipv4Addr,
+    /// TCP port (0: any free one)
     #[arg(long, default_value_t = DEFAULT_PORT)]
     pub port: u16,
     /// Socket buffer sizes, both directions (default: the kernel's autotuning)
@@ -49,7 +53,10 @@ pub struct RawClientArgs {
     /// The experiment.
     #[command(flatten)]
     pub work: Work,
-    /// TCP port of the server on 127.0.0.1
+    /// IPv4 address of the server
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub host: Ipv4Addr,
+    /// TCP port of the server
     #[arg(long, default_value_t = DEFAULT_PORT)]
     pub port: u16,
     /// Send requests that become due at once by one write (pipeline)

@@ -1,7 +1,7 @@
 //! The server of the baseline: one thread per connection.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::net::{SocketAddrV4, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
 
@@ -16,13 +16,13 @@ use crate::reference::ready;
 /// Replies to pings are gathered up to this size, bytes.
 const GATHERED: usize = 16_384;
 
-/// Serves until killed. Prints `READY 127.0.0.1:PORT` when it may be called.
+/// Serves until killed. Prints `READY HOST:PORT` when it may be called.
 ///
 /// # Errors
 /// The port cannot be had, or accepting fails.
 pub fn server(args: &RawServerArgs) -> anyhow::Result<()> {
     args.lifeline.watch()?;
-    let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, args.port);
+    let address = SocketAddrV4::new(args.host, args.port);
     let listener = listen(address, args.sockbuf).with_context(|| format!("cannot listen on {address}"))?;
     ready(listener.local_addr()?)?;
     // Called through pointers, as a skeleton's operations are.

@@ -113,6 +113,7 @@ async fn flood(ttcp: &TtcpRef, work: &Work) -> anyhow::Result<Report> {
         Element::Double => {
             flood!(send_double_seq, (0..n).map(|i| f64::from(peer::pattern(i))).collect::<Seq<_>>())
         }
+        Element::Struct32 => anyhow::bail!("struct32 is for sockets: CORBA has no padding of that kind"),
         // Those of zero-copy structs go to another object.
         Element::Struct | Element::Zstruct => {
             let structs = structs(n);

@@ -65,5 +65,6 @@ fn flood(element: Element, n: usize) -> anyhow::Result<(&'static str, Any)> {
         }
         Element::Struct => ("sendStructSeq", Any::new(structs(n))?),
         Element::Zstruct => ("sendStructSeq", Any::new(structs_in_memory(n))?),
+        Element::Struct32 => anyhow::bail!("struct32 is for sockets: CORBA has no padding of that kind"),
     })
 }

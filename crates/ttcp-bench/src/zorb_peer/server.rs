@@ -23,8 +23,11 @@ pub fn server(args: &ServerArgs) -> anyhow::Result<()> {
     args.lifeline.watch()?;
     let args = args.clone();
     super::block_on(args.orb.runtime, async move {
-        let mut builder =
-            args.orb.builder().listen(format!("iiop://{}:{}", args.host, args.port)).limits(super::limits());
+        let at = match &args.unix {
+            Some(path) => format!("uiop://{}", std::path::absolute(path)?.display()),
+            None => format!("iiop://{}:{}", args.host, args.port),
+        };
+        let mut builder = args.orb.builder().listen(at).limits(super::limits());
         if let Some(octets) = args.sockbuf {
             builder = builder.socket_buffer(usize::try_from(octets)?);
         }

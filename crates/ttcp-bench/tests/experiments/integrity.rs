@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
-use super::{all_samples, run, samples, text, ttcp};
+use super::{all_samples, is_left_out, run, samples, text, ttcp};
 
 /// Octets that are changed: more than there are between two members of a struct.
 const WRONG: usize = 9;
@@ -125,16 +125,19 @@ fn zorb_finds_what_was_changed() {
 }
 
 #[test]
-fn c_finds_what_was_changed() {
+fn rivals_find_what_was_changed() {
     let dir = tempfile::tempdir().unwrap();
-    let c = Path::new(PROGRAM).parent().unwrap().parent().unwrap().join("ttcp-peers/c");
-    let built = text(&run(dir.path(), &["peers", "build", "c"]).stderr);
-    if built.contains("c: LEFT OUT: ") {
-        eprintln!("SKIPPED: {built}");
-    } else {
-        let server = format!("{}/bench-server --fresh --check --port 0", c.display());
-        let client = format!("{}/bench-client ttcp --port {{port}}", c.display());
-        finds(dir.path(), &server, &client, &["octet"]);
+    let folder = Path::new(PROGRAM).parent().unwrap().parent().unwrap().join("ttcp-peers");
+    let all: [(&str, &str, &[&str]); 3] =
+        [("c", "", &["octet"]), ("cxx", "", &["octet"]), ("rpc", "", &TYPES)];
+    for (peer, more, types) in all.into_iter().chain([("rpc", " --opaque", &TYPES[..])]) {
+        if is_left_out(&text(&run(dir.path(), &["peers", "build", peer]).stderr)) {
+            continue;
+        }
+        let folder = folder.join(peer);
+        let server = format!("{}/bench-server --fresh --check --port 0", folder.display());
+        let client = format!("{}/bench-client ttcp --port {{port}}{more}", folder.display());
+        finds(dir.path(), &server, &client, types);
     }
 }
 

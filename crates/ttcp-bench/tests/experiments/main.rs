@@ -28,6 +28,16 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// Whether a peer was not built because something is not installed; where everything has to be, that is wrong.
+fn is_left_out(built: &str) -> bool {
+    let left_out = built.contains("LEFT OUT: ");
+    assert!(!left_out || std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{built}");
+    if left_out {
+        eprintln!("SKIPPED: {built}");
+    }
+    left_out
+}
+
 /// The measurements that a directory has.
 fn samples(dir: &Path) -> Vec<Value> {
     all_samples(dir).into_iter().filter(|sample| sample["cell"]["pass"].is_null()).collect()
@@ -114,7 +124,7 @@ fn rivals_that_are_built_are_measured_like_the_others() {
     let out = run(dir.path(), &["peers", "build", "c"]);
     let stderr = text(&out.stderr);
     assert!(out.status.success(), "{stderr}");
-    if stderr.contains("c: LEFT OUT: ") {
+    if is_left_out(&stderr) {
         return;
     }
     assert!(
@@ -152,7 +162,9 @@ fn rivals_that_are_built_are_measured_like_the_others() {
     );
     assert!(text(&out.stdout).contains("c / raw"), "{}", text(&out.stderr));
     let out = run(dir.path(), &["peers", "build", "rtorb"]);
-    assert!(text(&out.stderr).contains("there is no peer 'rtorb' to build, only: c, omniorb, jacorb"));
+    assert!(
+        text(&out.stderr).contains("there is no peer 'rtorb' to build, only: c, cxx, rpc, omniorb, jacorb")
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{all_samples, run, samples, text};
+use super::{all_samples, is_left_out, run, samples, text};
 
 #[test]
 fn floods_of_every_type_fill_the_tables() {
@@ -13,8 +13,8 @@ fn floods_of_every_type_fill_the_tables() {
     let all = samples(&dir.path().join("r"));
     assert_eq!(
         all.len(),
-        2 * (6 * 4 + 1),
-        "six types by four peers, structs in memory by a fifth, two queues"
+        2 * (6 * 4 + 2),
+        "six types by four peers, structs in memory by a fifth, padded ones by sockets; two queues"
     );
     for sample in &all {
         let figure = |name: &str| sample["figures"][name].as_f64().unwrap();
@@ -25,12 +25,42 @@ fn floods_of_every_type_fill_the_tables() {
         .into_iter()
         .filter(|sample| sample["cell"]["pass"] == "integrity" && sample["figures"]["checked_mb"].is_f64())
         .collect();
-    assert_eq!(checked.len(), 6 * 4 + 1, "the largest buffer of each type, by each: {checked:?}");
+    assert_eq!(checked.len(), 6 * 4 + 2, "the largest buffer of each type, by each: {checked:?}");
     let memory = all.iter().find(|sample| sample["peer"] == "zorb-zero-copy").unwrap();
     assert_eq!((&memory["cell"]["type"], &memory["line"]["type"]), (&"struct".into(), &"zstruct".into()));
     let stdout = text(&out.stdout);
     assert!(stdout.lines().any(|l| l.starts_with("| Orbix") && l.contains(" 123 |")), "{stdout}");
     assert!(text(&run(dir.path(), &["report", "r"]).stdout).contains("report.html"));
     let page = fs::read_to_string(dir.path().join("r/report.html")).unwrap();
-    assert_eq!(page.matches("<svg ").count(), 6 * 2, "a chart for each type and queue");
+    assert_eq!(page.matches("<svg ").count(), 7 * 2, "a chart for each type and queue");
+}
+
+/// The sockets beside them, ONC RPC, and zorb without TCP: what all say arrived is what was sent, and every element of it is right.
+#[test]
+fn other_contenders_are_measured_like_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut peers = vec!["zorb-unix"];
+    for (folder, names) in [("c", &["c"][..]), ("cxx", &["cxx"]), ("rpc", &["rpc", "rpc-opaque"])] {
+        let out = run(dir.path(), &["peers", "build", folder]);
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        if !is_left_out(&text(&out.stderr)) {
+            peers.extend(names);
+        }
+    }
+    let line = "throughput --quick --total 100K --sizes 2K --types char,double,struct,struct32 --repeat 2 --out r --peers";
+    let peers = peers.join(",");
+    let arguments: Vec<&str> = line.split(' ').chain([peers.as_str()]).collect();
+    let out = run(dir.path(), &arguments);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let flat = |peer: &str| !["zorb-unix", "rpc"].contains(&peer);
+    let cells: usize = peers.split(',').map(|peer| 3 + usize::from(flat(peer))).sum();
+    let (counted, all) = (samples(&dir.path().join("r")), all_samples(&dir.path().join("r")));
+    assert_eq!((counted.len(), all.len()), (2 * cells, 3 * cells), "two rounds, and a check before");
+    for sample in counted {
+        let figure = |name: &str| sample["figures"][name].as_f64().unwrap();
+        let confirmed = figure("mbit_s") * figure("secs") / 8.0 * 1e6;
+        assert!((confirmed / f64::from(100 << 10) - 1.0).abs() < 0.03, "{confirmed} bytes: {sample}");
+    }
+    let stdout = text(&out.stdout);
+    assert!(stdout.contains("found no difference: zorb-unix (floods: 3, "), "{stdout}");
 }

@@ -6,10 +6,10 @@ import org.omg.CORBA.Policy;
 import org.omg.PortableServer.*;
 
 /**
- * BenchServer --ior PATH --port P [--seconds S] [--poa multi|single] [--sockbuf BYTES] [--check]
+ * BenchServer --ior PATH [--host ADDRESS] --port P [--seconds S] [--poa multi|single] [--sockbuf BYTES] [--check]
  * --check: compare each element with what clients send, and end with 4 where one differs.
  * Writes the IOR of Ttcp to PATH and that of Wide to PATH.wide; corbaloc names
- * them corbaloc::127.0.0.1:P/ttcp and /wide.
+ * them corbaloc::ADDRESS:P/ttcp and /wide.
  */
 public final class BenchServer {
     static final class TtcpImpl extends TtcpPOA {
@@ -62,7 +62,7 @@ public final class BenchServer {
     public static void main(String[] args) throws Exception {
         BenchOptions o = new BenchOptions(args);
         o.exitAfter("3600");
-        ORB orb = o.orb("OAIAddr", "127.0.0.1", "OAPort", o.get("--port", "47003"));
+        ORB orb = o.orb("OAIAddr", o.get("--host", "127.0.0.1"), "OAPort", o.get("--port", "47003"));
         POA root = POAHelper.narrow(orb.resolve_initial_references("RootPOA"));
         ThreadPolicyValue threads = o.get("--poa", "multi").equals("single")
             ? ThreadPolicyValue.SINGLE_THREAD_MODEL : ThreadPolicyValue.ORB_CTRL_MODEL;
