@@ -8,6 +8,7 @@ use serde::Serialize;
 use zorb::{Demux, Latency, ObjectDemux, OperationDemux, Orb, OrbBuilder, PathDemux};
 
 use crate::reference::Object;
+use crate::series::{self, SeriesOptions};
 
 /// The largest `--size`, bytes: 1 GiB.
 pub const MAX_SIZE: u64 = 1 << 30;
@@ -26,6 +27,8 @@ pub enum Test {
     Demux,
     /// Two-way calls with several outstanding on one connection
     Pipeline,
+    /// Messages of one kind and size, one a frame, each with a record of its own
+    Series,
 }
 
 /// The element type of the sequences sent.
@@ -79,7 +82,7 @@ pub struct Work {
     /// User bytes of the whole flood (ttcp)
     #[arg(long, value_parser = bytes, value_name = "BYTES", default_value = "268435456")]
     pub total: u64,
-    /// Calls (default: 20000; echo 5000; pipeline 100000)
+    /// Calls (default: 20000; echo 5000; pipeline 100000; series 50)
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub n: Option<u32>,
     /// Calls outstanding at a time (pipeline)
@@ -91,6 +94,9 @@ pub struct Work {
     /// Write the time of each call to FILE, nanoseconds, a line each (ping, echo, demux)
     #[arg(long, value_name = "FILE")]
     pub samples: Option<std::path::PathBuf>,
+    /// What else a series takes.
+    #[command(flatten)]
+    pub series: SeriesOptions,
 }
 
 impl Work {
@@ -99,6 +105,7 @@ impl Work {
         self.n.unwrap_or(match self.test {
             Test::Echo => 5_000,
             Test::Pipeline => 100_000,
+            Test::Series => 50,
             Test::Ttcp | Test::Ping | Test::Demux => 20_000,
         })
     }
@@ -117,6 +124,7 @@ impl Work {
     pub fn object(&self) -> Object {
         match (self.test, self.element) {
             (Test::Demux, _) => Object::Wide,
+            (Test::Series, _) => Object::Series,
             (Test::Ttcp | Test::Echo, Element::Zstruct) => Object::ZeroCopy,
             _ => Object::Ttcp,
         }
@@ -125,12 +133,15 @@ impl Work {
     /// Refuses what the contract has no operation for.
     ///
     /// # Errors
-    /// `echo` with a type other than octet, struct and zstruct.
+    /// `echo` with a type other than octet, struct and zstruct; a series that is too long.
     pub fn check(&self) -> anyhow::Result<()> {
         if self.test == Test::Echo
             && !matches!(self.element, Element::Octet | Element::Struct | Element::Zstruct)
         {
             anyhow::bail!("echo takes --type octet, struct or zstruct, not {}", self.element);
+        }
+        if self.test == Test::Series && self.calls() > series::LONGEST {
+            anyhow::bail!("a series has {} messages at most, not {}", series::LONGEST, self.calls());
         }
         Ok(())
     }
@@ -386,6 +397,7 @@ impl fmt::Display for Test {
             Test::Echo => "echo",
             Test::Demux => "demux",
             Test::Pipeline => "pipeline",
+            Test::Series => "series",
         })
     }
 }

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`cli`] | the options every peer shares |
 //! | [`peer`] | the test loops, generic over the calls of a peer: the same loops time every built-in peer |
+//! | [`series`] | the loop of the test `series`, one message a frame |
 //! | [`report`] | the JSON line of a client, and its statistics |
 //! | [`mod@reference`] | the IOR files and `corbaloc:` addresses through which CORBA peers find each other |
 //! | [`raw`] | the baseline: blocking sockets and nothing else |
@@ -31,5 +32,6 @@ pub mod reference;
 pub mod report;
 pub mod rivals;
 pub mod run;
+pub mod series;
 pub mod statistics;
 pub mod zorb_peer;

@@ -186,6 +186,7 @@ mod tests {
     use super::*;
     use crate::cli::{Element, Test};
     use crate::raw::complete;
+    use crate::series::SeriesOptions;
 
     fn work(test: Test) -> Work {
         Work {
@@ -197,6 +198,7 @@ mod tests {
             depth: 7,
             sockbuf: None,
             samples: None,
+            series: SeriesOptions::default(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! How CORBA peers find each other: IOR files, and object URLs with the stable keys `ttcp`, `wide` and `zero`.
+//! How CORBA peers find each other: IOR files, and object URLs with the stable keys `ttcp`, `wide`, `series` and `zero`.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -13,6 +13,8 @@ pub enum Object {
     Ttcp,
     /// `Wide` of the contract.
     Wide,
+    /// `Series` of the contract.
+    Series,
     /// `ZeroCopy::Ttcp`, which only `ttcp server` has.
     ZeroCopy,
 }
@@ -23,6 +25,7 @@ impl Object {
         match self {
             Object::Ttcp => "ttcp",
             Object::Wide => "wide",
+            Object::Series => "series",
             Object::ZeroCopy => "zero",
         }
     }
@@ -43,7 +46,7 @@ impl Object {
 pub enum Address {
     /// `corbaloc:...` without a key.
     Corbaloc(String),
-    /// The file with the IOR of `Ttcp`; `PATH.wide` and `PATH.zero` beside it hold those of the others.
+    /// The file with the IOR of `Ttcp`; `PATH.wide`, `PATH.series` and `PATH.zero` beside it hold those of the others.
     File(PathBuf),
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::cli::{Element, Test, Work};
+use crate::series::SeriesLine;
 
 /// The result of one client run. Serialises to the one line of the contract.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -17,6 +18,8 @@ pub enum Report {
     Latency(LatencyLine),
     /// Several calls outstanding at a time.
     Pipeline(PipelineLine),
+    /// One message a frame.
+    Series(SeriesLine),
 }
 
 /// Result of `ttcp`.
@@ -178,9 +181,20 @@ fn rounded(value: f64, digits: i32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::series::SeriesOptions;
 
     fn work(test: Test, element: Element, size: u64) -> Work {
-        Work { test, element, size, total: 1 << 20, n: Some(4), depth: 64, sockbuf: None, samples: None }
+        Work {
+            test,
+            element,
+            size,
+            total: 1 << 20,
+            n: Some(4),
+            depth: 64,
+            sockbuf: None,
+            samples: None,
+            series: SeriesOptions::default(),
+        }
     }
 
     fn line(report: &Report) -> String {

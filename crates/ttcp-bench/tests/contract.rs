@@ -33,6 +33,9 @@ const RUN: Duration = Duration::from_secs(60);
 /// User bytes of one buffer.
 const SIZES: [u32; 4] = [24, 1000, 65_536, 1_048_576];
 
+/// What messages of a series hold. Virtual machines send every second of them, in either mode in turn.
+const KINDS: [&str; 7] = ["any", "short", "record", "long", "na-record", "float", "double"];
+
 /// Who calls whom, in one version.
 struct Pairing {
     /// Begins the client's command.
@@ -73,6 +76,13 @@ impl Pairing {
         for element in ["octet", "struct"] {
             for size in SIZES {
                 one(format!("echo --type {element} --size {size} --n 10"));
+            }
+        }
+        for (i, kind) in KINDS.into_iter().enumerate() {
+            for (j, mode) in ["call", "oneway"].into_iter().enumerate() {
+                if !self.sparing || (i % 2 == 0 && i / 2 % 2 == j) {
+                    one(format!("series --kind {kind} --mode {mode} --units 20 --n 3 --frame 100"));
+                }
             }
         }
         assert!(failures.is_empty(), "{} of {runs} failed:\n{}", failures.len(), failures.join("\n"));

@@ -1,9 +1,9 @@
-/* client ttcp|ping|echo|demux|pipeline [--type T] [--size BYTES] [--total BYTES]
+/* client ttcp|ping|echo|demux|pipeline|series [--type T] [--size BYTES] [--total BYTES]
  *        [--n N] [--depth D] [--host ADDRESS] [--port P] [--sockbuf BYTES] [--batch] [--samples FILE]
- *        [--zerocopy]
+ *        [--zerocopy] [--kind octets] [--mode call|oneway] [--units N] [--frame MICROSECONDS]
  * --zerocopy (ttcp): the kernel takes buffers from where they are (MSG_ZEROCOPY); the line says how many it copied all the same.
  * --batch (pipeline): one write for all the requests that become due at once. */
-#include "common.h"
+#include "series.h"
 #include <linux/errqueue.h>
 #include <poll.h>
 #include <signal.h>
@@ -105,13 +105,86 @@ static void calls(const char *test, const char *more, uint32_t type, const char 
   latency("c", test, more, n, samples, once);
 }
 
+/* Sends one; how long it took, and when it began and arrived (0: not answered). */
+static uint64_t message(int oneway, char *buf, size_t len, uint32_t number, uint64_t *sent, uint64_t *arrived) {
+  Head head = {monotonic(), number, len - sizeof head};
+  memcpy(buf, &head, sizeof head);
+  *arrived = 0;
+  if (oneway) {
+    Hdr h = {SEND, len};
+    if (!put(c->fd, &h, sizeof h, buf, len)) die("send");
+  } else call(CALL, 1, buf, len, arrived);
+  *sent = head.sent;
+  return monotonic() - head.sent;
+}
+
+/* What the server had of n messages, in a buffer of its own. */
+static Arrival *arrivals(uint32_t n, const uint64_t *sent, const uint64_t *arrived, uint32_t *bad) {
+  Call q = {{ARRIVALS, 0}, 1}, r;
+  if (!put(c->fd, &q, sizeof q, NULL, 0) || !get(c, &r, sizeof r)) die("call");
+  char *reply = malloc(r.h.len + 1);
+  if (r.id != 1 || r.h.len < 8 || !reply || !get(c, reply, r.h.len)) die("reply");
+  uint32_t have = (r.h.len - 8) / sizeof(Arrival);
+  if (have != n) { fprintf(stderr, "%u messages were sent, %u arrived\n", n, have); exit(1); }
+  Arrival *all = malloc(n * sizeof *all);
+  memcpy(bad, reply, sizeof *bad);
+  memcpy(all, reply + 8, n * sizeof *all);
+  for (uint32_t i = 0; i < n; i++)
+    if (all[i].number != i || all[i].sent != sent[i] || all[i].arrived < sent[i] || (arrived[i] && arrived[i] != all[i].arrived)) {
+      fprintf(stderr, "message %u came otherwise than it left\n", i);
+      exit(1);
+    }
+  free(reply);
+  return all;
+}
+
+static void list(const char *name, const uint64_t *all, int n) {
+  printf(",\"%s\":[", name);
+  for (int i = 0; i < n; i++) printf(i ? ",%lu" : "%lu", all[i]);
+  putchar(']');
+}
+
+static void series(int oneway, uint32_t units, int n, uint64_t frame_us) {
+  enum { LOOKED_AT = 3 };
+  uint32_t octets = 32 * units, none = 0, bad;
+  size_t len = sizeof(Head) + octets, most = n > LOOKED_AT ? n : LOOKED_AT;
+  char *buf = malloc(len);
+  uint64_t *sent = calloc(most, 8), *arrived = calloc(most, 8), *took = calloc(most, 8), *start = calloc(most, 8), sum = 0;
+  for (uint32_t i = 0; i < octets; i++) buf[sizeof(Head) + i] = pattern(i);
+  call(BEGIN, 1, &octets, sizeof octets, NULL);
+  for (int i = 0; i < LOOKED_AT; i++) message(oneway, buf, len, i, &sent[i], &arrived[i]);
+  free(arrivals(LOOKED_AT, sent, arrived, &bad));
+  if (bad) { fprintf(stderr, "%u of %d messages came with other contents than they left\n", bad, LOOKED_AT); exit(1); }
+
+  call(BEGIN, 1, &none, sizeof none, NULL);
+  uint64_t origin = monotonic(), due = origin, frame = frame_us * 1000;
+  for (int i = 0; i < n; i++) {
+    struct timespec t = {due / 1000000000, due % 1000000000};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) {}
+    took[i] = message(oneway, buf, len, i, &sent[i], &arrived[i]);
+    due = origin + (sent[i] + took[i] - origin + frame - 1) / frame * frame;
+    start[i] = sent[i] - origin;
+    sum += took[i];
+  }
+  Arrival *all = arrivals(n, sent, arrived, &bad);
+  printf("{\"peer\":\"c\",\"test\":\"series\",\"kind\":\"octets\",\"mode\":\"%s\",\"units\":%u,\"size\":%zu,\"n\":%d,\"frame_us\":%lu,"
+         "\"checked\":%d,\"arrived\":%d,\"mean_us\":%.3f",
+         oneway ? "oneway" : "call", units, len, n, frame_us, LOOKED_AT, n, sum / 1e3 / n);
+  list("start_ns", start, n);
+  list("time_ns", took, n);
+  for (int i = 0; i < n; i++) arrived[i] = all[i].arrived - sent[i];
+  list("latency_ns", arrived, n);
+  puts("}");
+}
+
 int main(int argc, char **argv) {
   const char *test = argc > 1 ? argv[1] : "";
   const char *type = opt(argc, argv, "--type", "octet");
   size_t size = strtoull(opt(argc, argv, "--size", "65536"), NULL, 10);
   uint64_t total = strtoull(opt(argc, argv, "--total", "268435456"), NULL, 10);
   int echo = !strcmp(test, "echo"), pipe = !strcmp(test, "pipeline");
-  int n = atoi(opt(argc, argv, "--n", echo ? "5000" : pipe ? "100000" : "20000"));
+  int is_series = !strcmp(test, "series");
+  int n = atoi(opt(argc, argv, "--n", echo ? "5000" : pipe ? "100000" : is_series ? "50" : "20000"));
   zerocopy = flag(argc, argv, "--zerocopy");
   const char *samples = opt(argc, argv, "--samples", "");
   int depth = atoi(opt(argc, argv, "--depth", "16")), batch = flag(argc, argv, "--batch");
@@ -143,6 +216,14 @@ int main(int argc, char **argv) {
     double secs = pipeline(depth, n, batch);
     printf("{\"peer\":\"c\",\"test\":\"pipeline\",\"depth\":%d,\"n\":%d,\"threads\":1,\"batch\":%d,\"calls_s\":%.0f,\"secs\":%.6f}\n",
            depth, n, batch, n / secs, secs);
+  } else if (is_series) {
+    const char *mode = opt(argc, argv, "--mode", "call");
+    long units = atol(opt(argc, argv, "--units", "4")), frame = atol(opt(argc, argv, "--frame", "70000"));
+    if (strcmp(opt(argc, argv, "--kind", "octets"), "octets") || units < 1 || units > 1 << 20 || frame < 1) {
+      fprintf(stderr, "bad arguments: sockets take --kind octets\n");
+      return 2;
+    }
+    series(!strcmp(mode, "oneway"), units, n, frame);
   } else if (!strcmp(test, "ping")) calls(test, "", PING, buf, 0, n, samples);
   else if (!strcmp(test, "demux")) calls(test, "", DEMUX + 99, buf, 0, n, samples);
   else { fprintf(stderr, "unknown test '%s'\n", test); return 2; }

@@ -2,7 +2,7 @@
  * --fresh: a new buffer per message (an owned sequence), instead of one reused.
  * --batch: hold replies back while more requests are already read in.
  * --check: compare each octet with what clients send, and end with 4 where one differs. */
-#include "common.h"
+#include "series.h"
 
 static int fresh, batch, check;
 
@@ -18,10 +18,11 @@ static void *serve(void *arg) {
   Hdr h;
   size_t cap = 0, nout = 0;
   char *buf = NULL, out[16384];
-  uint64_t count = 0;
+  uint64_t count = 0, arrived;
+  Notes notes = {0};
   while (get(c, &h, sizeof h)) {
     Call call = {h, 0};
-    if (h.type != ONEWAY && !get(c, &call.id, sizeof call.id)) break;
+    if (h.type != ONEWAY && h.type != SEND && !get(c, &call.id, sizeof call.id)) break;
     if (fresh || h.len > cap) {
       free(buf);
       buf = malloc(cap = h.len ? h.len : 1);
@@ -33,9 +34,18 @@ static void *serve(void *arg) {
       count += h.len;
       continue;
     }
+    if (h.type == SEND) { note(&notes, buf, h.len); continue; }
+    if (h.type == ARRIVALS) { if (!tell(&notes, c->fd, &call)) break; continue; }
     if (h.type >= DEMUX && h.type < DEMUX_END) wide[h.type - DEMUX]();
     const void *body = buf;
     if (h.type == SYNC) { body = &count; call.h.len = sizeof count; }
+    if (h.type == CALL) { arrived = note(&notes, buf, h.len); body = &arrived; call.h.len = sizeof arrived; }
+    if (h.type == BEGIN) {
+      uint32_t wanted = 0;
+      memcpy(&wanted, buf, h.len < sizeof wanted ? h.len : sizeof wanted);
+      begin(&notes, wanted);
+      call.h.len = 0;
+    }
     if (h.type == PING && batch) {
       memcpy(out + nout, &call, sizeof call);
       nout += sizeof call;
@@ -47,6 +57,7 @@ static void *serve(void *arg) {
     if (h.type == SYNC) count = 0;
   }
   close(c->fd);
+  free(notes.all);
   free(buf);
   free(c);
   return NULL;

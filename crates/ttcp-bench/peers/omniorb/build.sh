@@ -15,9 +15,11 @@ newest=$(ls -t "$idl" "$here"/* | head -n 1)
 if [ -x "$out/bench-server" ] && [ -x "$out/bench-client" ] && [ "$out/bench-client" -nt "$newest" ]; then exit 0; fi
 gen=$(mktemp -d "$out/gen.XXXXXX")
 trap 'rm -rf "$gen"' EXIT
-omniidl -bcxx -C"$gen" "$idl"
+omniidl -bcxx -Wba -C"$gen" "$idl"   # -Wba: with what anys take
 c++ -std=c++17 -O3 -Wall -I"$gen" -c -o "$gen/benchSK.o" "$gen/benchSK.cc"
+c++ -std=c++17 -O3 -Wall -I"$gen" -c -o "$gen/benchDynSK.o" "$gen/benchDynSK.cc"
 for program in server client; do
-  c++ -std=c++17 -O3 -Wall -I"$gen" -o "$gen/$program" "$here/$program.cc" "$gen/benchSK.o" -lomniORB4 -lomnithread -pthread
+  c++ -std=c++17 -O3 -Wall -I"$gen" -o "$gen/$program" "$here/$program.cc" "$gen/benchSK.o" "$gen/benchDynSK.o" \
+    -lomniDynamic4 -lomniORB4 -lomnithread -pthread
   mv "$gen/$program" "$out/bench-$program"
 done

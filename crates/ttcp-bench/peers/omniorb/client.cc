@@ -1,6 +1,7 @@
-// client ttcp|ping|echo|demux|pipeline --ior PATH|corbaloc:iiop:[V@]HOST:PORT [-ORB...]
+// client ttcp|ping|echo|demux|pipeline|series --ior PATH|corbaloc:iiop:[V@]HOST:PORT [-ORB...]
 //        [--type T] [--size BYTES] [--total BYTES] [--n N] [--depth D]
 //        [--sockbuf BYTES] [--giopbuf BYTES] [--samples FILE]
+//        [--kind KIND] [--mode call|oneway] [--units N] [--frame MICROSECONDS]
 // pipeline: D threads that share one connection.
 #include <algorithm>
 #include <chrono>
@@ -11,6 +12,7 @@
 #include "bench.hh"
 #include "options.h"
 #include "pattern.h"
+#include "series_client.h"
 
 using Clock = std::chrono::steady_clock;
 static double since(Clock::time_point t) {
@@ -118,13 +120,20 @@ int main(int argc, char** argv) {
     std::string ior = opt(argc, argv, "--ior", "server.ior"), type = opt(argc, argv, "--type", "octet");
     size_t size = strtoull(opt(argc, argv, "--size", "65536").c_str(), 0, 10);
     uint64_t total = strtoull(opt(argc, argv, "--total", "268435456").c_str(), 0, 10);
-    int n = atoi(opt(argc, argv, "--n", test == "echo" ? "5000" : test == "pipeline" ? "100000" : "20000").c_str());
+    int n = atoi(opt(argc, argv, "--n", test == "echo" ? "5000" : test == "pipeline" ? "100000" : test == "series" ? "50" : "20000").c_str());
 
-    bool wide = test == "demux";
-    if (ior.compare(0, 9, "corbaloc:") == 0) ior += wide ? "/wide" : "/ttcp";
-    else if (!(std::ifstream(wide ? ior + ".wide" : ior) >> ior)) throw std::runtime_error("no IOR file");
+    std::string other = test == "demux" ? "wide" : test == "series" ? "series" : "";
+    if (ior.compare(0, 9, "corbaloc:") == 0) ior += "/" + (other.empty() ? "ttcp" : other);
+    else if (!(std::ifstream(other.empty() ? ior : ior + "." + other) >> ior)) throw std::runtime_error("no IOR file");
     CORBA::Object_var obj = orb->string_to_object(ior.c_str());
-    if (wide) {
+    if (test == "series") {
+      Series_var s = Series::_narrow(obj);
+      if (CORBA::is_nil(s)) throw std::runtime_error("not a Series");
+      series::test(s, opt(argc, argv, "--kind", ""), opt(argc, argv, "--mode", "call"), atoi(opt(argc, argv, "--units", "4").c_str()), n,
+                   strtoull(opt(argc, argv, "--frame", "70000").c_str(), 0, 10));
+      return 0;
+    }
+    if (other == "wide") {
       Wide_var w = Wide::_narrow(obj);
       latency("demux", "", n, [&] { w->m099(); });
       return 0;

@@ -3,15 +3,17 @@
 // One thread a connection, so that a connection's requests run in order: with omniORB's
 // default a second thread takes a request that is already read in, and sync() may
 // overtake oneways.
-// Writes the IOR of Ttcp to PATH and that of Wide to PATH.wide; both also have
-// the stable keys of corbaloc::HOST:PORT/ttcp and /wide.
+// Writes the IOR of Ttcp to PATH, that of Wide to PATH.wide and that of Series to PATH.series; all have
+// the stable keys of corbaloc::HOST:PORT/ttcp, /wide and /series too.
 #include <atomic>
 #include <fstream>
 #include <iostream>
+#include <mutex>
 #include <string>
 #include "bench.hh"
 #include "options.h"
 #include "pattern.h"
+#include "series.h"
 
 class TtcpImpl : public POA_Ttcp {
   std::atomic<CORBA::ULongLong> bytes{0};
@@ -58,6 +60,51 @@ public:
   M10(00) M10(01) M10(02) M10(03) M10(04) M10(05) M10(06) M10(07) M10(08) M10(09)
 };
 
+// Notes when it had each message.
+class SeriesImpl : public POA_Series {
+  std::mutex mutex;
+  CORBA::ULong wanted = 0, n = 0, bad = 0;
+  ArrivalSeq all;
+  template <class Seq> CORBA::ULongLong take(CORBA::ULongLong sent, CORBA::ULong number, const Seq& s) {
+    CORBA::ULongLong arrived = monotonic();
+    std::lock_guard<std::mutex> lock(mutex);
+    if (n < all.length()) all[n++] = {sent, arrived, number};
+    if (wanted && !elements::is(s, wanted)) bad++;
+    return arrived;
+  }
+  CORBA::ULongLong takeAny(CORBA::ULongLong sent, CORBA::ULong number, const CORBA::Any& any) {
+    const Series::RecordSeq* s;
+    if (!(any >>= s)) throw CORBA::BAD_PARAM();
+    return take(sent, number, *s);
+  }
+public:
+  void begin(CORBA::ULong elements) override {
+    std::lock_guard<std::mutex> lock(mutex);
+    wanted = elements;
+    n = bad = 0;
+    all.length(1 << 16);
+  }
+  Seen* arrivals() override {
+    std::lock_guard<std::mutex> lock(mutex);
+    Seen* told = new Seen;
+    told->bad = bad;
+    told->all.length(n);
+    for (CORBA::ULong i = 0; i < n; i++) told->all[i] = all[i];
+    return told;
+  }
+#define OPERATIONS(name, Seq) \
+  CORBA::ULongLong call##name(CORBA::ULongLong sent, CORBA::ULong number, const Seq& s) override { return take(sent, number, s); } \
+  void send##name(CORBA::ULongLong sent, CORBA::ULong number, const Seq& s) override { take(sent, number, s); }
+  OPERATIONS(Short, Series::ShortSeq)
+  OPERATIONS(Long, Series::LongSeq)
+  OPERATIONS(Float, Series::FloatSeq)
+  OPERATIONS(Double, Series::DoubleSeq)
+  OPERATIONS(Record, Series::RecordSeq)
+  OPERATIONS(Padded, Series::PaddedSeq)
+  CORBA::ULongLong callAny(CORBA::ULongLong sent, CORBA::ULong number, const CORBA::Any& s) override { return takeAny(sent, number, s); }
+  void sendAny(CORBA::ULongLong sent, CORBA::ULong number, const CORBA::Any& s) override { takeAny(sent, number, s); }
+};
+
 static std::string publish(CORBA::ORB_ptr orb, PortableServer::POA_ptr poa,
                            const char* key, PortableServer::Servant servant) {
   PortableServer::ObjectId_var id = PortableServer::string_to_ObjectId(key);
@@ -77,8 +124,10 @@ int main(int argc, char** argv) {
     PortableServer::POA_var poa = PortableServer::POA::_narrow(obj);
     std::string ttcp = publish(orb, poa, "ttcp", new TtcpImpl(flag(argc, argv, "--check")));
     std::string wide = publish(orb, poa, "wide", new WideImpl);
+    std::string series = publish(orb, poa, "series", new SeriesImpl);
     PortableServer::POAManager_var(poa->the_POAManager())->activate();
     std::ofstream(path + ".wide") << wide << '\n';
+    std::ofstream(path + ".series") << series << '\n';
     std::ofstream(path) << ttcp << '\n';
     std::cout << "READY " << path << std::endl;
     orb->run();

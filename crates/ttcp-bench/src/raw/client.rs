@@ -10,6 +10,7 @@ use anyhow::{Context, ensure};
 use socket2::{Domain, SockRef, Socket, Type};
 
 use super::conn::{CALL, HEADER, Header, Incoming, call, kind, send, tune};
+use super::series::Series;
 use super::{RawClientArgs, complete};
 use crate::cli::Test;
 use crate::peer;
@@ -51,6 +52,10 @@ pub fn client(args: &RawClientArgs) -> anyhow::Result<Report> {
             let time = client.pipeline(work.depth, work.calls(), args.batch)?;
             Ok(Report::pipeline(NAME, work, Some(args.batch), time))
         }
+        Test::Series => {
+            let series = Series::new(&client, work.series)?;
+            Ok(Report::Series(complete(crate::series::run(NAME, work, &series))?))
+        }
     }
 }
 
@@ -62,22 +67,34 @@ fn connect(address: SocketAddrV4, sockbuf: Option<u64>) -> io::Result<TcpStream>
     Ok(socket.into())
 }
 
-struct Client<'s> {
-    stream: &'s TcpStream,
+pub(super) struct Client<'s> {
+    pub(super) stream: &'s TcpStream,
     incoming: RefCell<Incoming<'s>>,
 }
 
 impl Client<'_> {
     /// One two-way call whose reply fills `back` exactly.
-    fn call(&self, kind: u32, payload: &[u8], back: &mut [u8]) -> io::Result<()> {
-        const ID: u32 = 1;
-        send(self.stream, &call(Header { kind, len: payload.len() as u32 }, ID), payload)?;
+    pub(super) fn call(&self, kind: u32, payload: &[u8], back: &mut [u8]) -> io::Result<()> {
         let mut incoming = self.incoming.borrow_mut();
-        let len = reply(&mut incoming, kind, ID)?;
+        let len = self.ask(&mut incoming, kind, payload)?;
         if len as usize != back.len() {
             return Err(invalid(format!("a reply of {len} bytes where {} were expected", back.len())));
         }
         incoming.fill(back)
+    }
+
+    /// One two-way call with a reply of any size.
+    pub(super) fn query(&self, kind: u32) -> io::Result<Vec<u8>> {
+        let mut incoming = self.incoming.borrow_mut();
+        let len = self.ask(&mut incoming, kind, &[])?;
+        incoming.fresh(len as usize)
+    }
+
+    /// Sends a request; the length of the reply.
+    fn ask(&self, incoming: &mut Incoming<'_>, kind: u32, payload: &[u8]) -> io::Result<u32> {
+        const ID: u32 = 1;
+        send(self.stream, &call(Header { kind, len: payload.len() as u32 }, ID), payload)?;
+        reply(incoming, kind, ID)
     }
 
     fn sync(&self) -> io::Result<u64> {
@@ -123,6 +140,6 @@ fn reply(incoming: &mut Incoming<'_>, kind: u32, id: u32) -> io::Result<u32> {
     Ok(len)
 }
 
-fn invalid(text: String) -> io::Error {
+pub(super) fn invalid(text: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text)
 }

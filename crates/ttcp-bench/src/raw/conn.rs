@@ -25,6 +25,11 @@ pub(super) mod kind {
     pub(crate) const SYNC: u32 = 1;
     pub(crate) const PING: u32 = 2;
     pub(crate) const ECHO: u32 = 3;
+    /// Of a series: begin with so many octets of the pattern a message, a call, a oneway, what came.
+    pub(crate) const BEGIN: u32 = 4;
+    pub(crate) const CALL: u32 = 5;
+    pub(crate) const SEND: u32 = 6;
+    pub(crate) const ARRIVALS: u32 = 7;
     /// First of 100 operations.
     pub(crate) const DEMUX: u32 = 100;
     pub(crate) const DEMUX_END: u32 = 200;

@@ -6,6 +6,7 @@
 
 mod client;
 mod conn;
+mod series;
 mod server;
 
 use std::future::Future;

@@ -8,10 +8,11 @@ use std::thread;
 use anyhow::Context;
 use socket2::{Domain, SockRef, Socket, Type};
 
-use super::RawServerArgs;
 use super::conn::{CALL, Header, Incoming, call, kind, send, tune};
+use super::{RawServerArgs, series};
 use crate::peer;
 use crate::reference::ready;
+use crate::series::Notes;
 
 /// Replies to pings are gathered up to this size, bytes.
 const GATHERED: usize = 16_384;
@@ -65,6 +66,7 @@ fn serve(stream: &TcpStream, operations: &Operations, batch: bool, check: bool) 
     let mut incoming = Incoming::new(stream);
     let mut held = Vec::with_capacity(GATHERED);
     let mut count = 0u64;
+    let mut notes = Notes::default();
     while let Some(header) = incoming.header()? {
         let len = header.len as usize;
         if header.kind == kind::ONEWAY {
@@ -73,6 +75,10 @@ fn serve(stream: &TcpStream, operations: &Operations, batch: bool, check: bool) 
                 demand(&payload);
             }
             count += payload.len() as u64;
+            continue;
+        }
+        if header.kind == kind::SEND {
+            series::note(&mut notes, &incoming.fresh(len)?)?;
             continue;
         }
         let id = incoming.id()?;
@@ -88,6 +94,10 @@ fn serve(stream: &TcpStream, operations: &Operations, batch: bool, check: bool) 
                     send(stream, &held, &[])?;
                     held.clear();
                 }
+            }
+            kind::BEGIN | kind::CALL | kind::ARRIVALS => {
+                let reply = series::reply(header.kind, &mut notes, &payload)?;
+                send(stream, &call(Header { len: reply.len() as u32, ..header }, id), &reply)?;
             }
             kind::PING | kind::ECHO => send(stream, &call(header, id), &payload)?,
             number => match number.checked_sub(kind::DEMUX).and_then(|i| operations.get(i as usize)) {

@@ -81,6 +81,10 @@ pub fn run(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
         args.common.out.is_none(),
         "--out is for the results of --all; --json FILE is for those of the table"
     );
+    ensure!(
+        !args.tests.as_ref().is_some_and(|tests| tests.contains(&Test::Series)),
+        "series is an experiment of its own: ttcp series"
+    );
     let peers = chosen(args, built_in)?;
     let cells = Cell::all(args);
     ensure!(!cells.is_empty(), "nothing to measure: no test of --tests has a type of --types");

@@ -8,7 +8,7 @@ use zorb::prelude::*;
 use zorb::wire::Version;
 
 use super::idl::{BinStruct, TtcpRef, WideRef, zero_copy};
-use super::{NAME, dii};
+use super::{NAME, dii, series};
 use crate::cli::{ClientArgs, Element, Giop, Invocation, Test, Work};
 use crate::peer;
 use crate::reference::Object;
@@ -32,6 +32,9 @@ pub fn client(args: &ClientArgs) -> anyhow::Result<Report> {
         }
         let url = args.ior.url(args.work.object())?;
         let report = match (orbs.as_slice(), args.invocation) {
+            ([orb], Invocation::Sii) if args.work.test == Test::Series => {
+                series::run(orb, args.orb.runtime, &args.work, &url).await.map(Report::Series)
+            }
             ([orb], Invocation::Sii) => run(orb, &args.work, &url).await,
             ([orb], Invocation::Dii) => dii::run(orb, &args.work, &url).await,
             (orbs, Invocation::Sii) => share(orbs, &args.work, &url).await,
@@ -82,6 +85,7 @@ async fn run(orb: &Orb, work: &Work, url: &str) -> anyhow::Result<Report> {
             let wide: WideRef = orb.resolve(url).await?;
             return peer::latency(NAME, work, || wide.m099()).await;
         }
+        Object::Series => anyhow::bail!("a series has its own calls"),
         Object::ZeroCopy => return zero_copy(&orb.resolve(url).await?, work).await,
     }
     let ttcp: TtcpRef = orb.resolve(url).await?;
@@ -90,6 +94,7 @@ async fn run(orb: &Orb, work: &Work, url: &str) -> anyhow::Result<Report> {
         Test::Ping | Test::Demux => peer::latency(NAME, work, || ttcp.ping()).await,
         Test::Echo => echo(&ttcp, work).await,
         Test::Pipeline => peer::pipeline(NAME, work, || ttcp.ping()).await,
+        Test::Series => anyhow::bail!("a series has one connection"),
     }
 }
 

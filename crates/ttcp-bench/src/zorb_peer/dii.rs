@@ -46,6 +46,7 @@ pub(super) async fn run(orb: &Orb, work: &Work, url: &str) -> anyhow::Result<Rep
             let ping = call("ping");
             peer::pipeline(NAME, work, || async { ping.invoke().await.map(drop) }).await
         }
+        Test::Series => anyhow::bail!("a series has no --invocation dii"),
     }
 }
 

@@ -5,6 +5,7 @@ mod dii;
 mod dsi;
 mod integrity;
 mod published;
+mod series;
 mod server;
 
 pub use client::client;

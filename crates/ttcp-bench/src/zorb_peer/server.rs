@@ -6,8 +6,8 @@ use zorb::prelude::*;
 
 use zorb::{Poa, Servant};
 
-use super::idl::{BinStruct, TtcpRef, TtcpServant, WideRef, WideServant, zero_copy};
-use super::{dsi, integrity, published};
+use super::idl::{BinStruct, SeriesRef, TtcpRef, TtcpServant, WideRef, WideServant, zero_copy};
+use super::{dsi, integrity, published, series};
 use crate::cli::{Runtime, ServerArgs, Skeleton};
 use crate::reference::{self, Object};
 
@@ -44,7 +44,8 @@ pub fn server(args: &ServerArgs) -> anyhow::Result<()> {
         };
         let publish = |object: Object| activate(&orb, lowest, object.key(), servant(object, args.check));
         let ttcp = publish(Object::Ttcp)?;
-        let others = [Object::Wide, Object::ZeroCopy].map(|object| Ok((object, publish(object)?)));
+        let others = [Object::Wide, Object::Series, Object::ZeroCopy];
+        let others = others.map(|object| Ok((object, publish(object)?)));
         let others = others.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
         for (key, servant) in published::servants() {
             activate(&orb, None, key, servant)?;
@@ -71,6 +72,7 @@ fn servant(object: Object, check: bool) -> Servant {
     match object {
         Object::Ttcp => Servant::of::<TtcpRef, _>(ttcp()),
         Object::Wide => Servant::of::<WideRef, _>(Wide),
+        Object::Series => Servant::of::<SeriesRef, _>(series::Series::default()),
         Object::ZeroCopy => Servant::of::<zero_copy::TtcpRef, _>(ttcp()),
     }
 }

@@ -7,13 +7,13 @@ import java.util.Locale;
 import org.omg.CORBA.ORB;
 
 /**
- * BenchClient ttcp|ping|echo|demux|pipeline --ior PATH|corbaloc:iiop:[V@]HOST:PORT
+ * BenchClient ttcp|ping|echo|demux|pipeline|series --ior PATH|corbaloc:iiop:[V@]HOST:PORT
  *        [--seconds S] [--type T] [--size BYTES] [--total BYTES] [--n N] [--depth D] [--sockbuf BYTES]
- *        [--samples FILE]
+ *        [--samples FILE] [--kind KIND] [--mode call|oneway] [--units N] [--frame MICROSECONDS]
  * pipeline: D threads that share one connection.
  */
 public final class BenchClient {
-    private static void json(String test, String format, Object... values) {
+    static void json(String test, String format, Object... values) {
         System.out.println("{\"peer\":\"jacorb\",\"test\":\"" + test + "\","
                            + String.format(Locale.ROOT, format, values) + "}");
     }
@@ -123,15 +123,17 @@ public final class BenchClient {
         samples = o.get("--samples", null);
         String test = args.length > 0 ? args[0] : "", type = o.get("--type", "octet"), ior = o.get("--ior", "server.ior");
         int size = o.num("--size", 65536), depth = o.num("--depth", 16);
-        int n = o.num("--n", test.equals("echo") ? 5000 : test.equals("pipeline") ? 100000 : 20000);
+        int n = o.num("--n", test.equals("echo") ? 5000 : test.equals("pipeline") ? 100000 : test.equals("series") ? 50 : 20000);
         long total = Long.parseLong(o.get("--total", "268435456"));
-        boolean wide = test.equals("demux");
-        if (ior.startsWith("corbaloc:")) ior += wide ? "/wide" : "/ttcp";
-        else ior = new String(Files.readAllBytes(Paths.get(wide ? ior + ".wide" : ior))).trim();
+        String other = test.equals("demux") ? "wide" : test.equals("series") ? "series" : null;
+        if (ior.startsWith("corbaloc:")) ior += "/" + (other == null ? "ttcp" : other);
+        else ior = new String(Files.readAllBytes(Paths.get(other == null ? ior : ior + "." + other))).trim();
 
         ORB orb = o.orb();
         org.omg.CORBA.Object obj = orb.string_to_object(ior);
-        if (wide) {
+        if (test.equals("series")) {
+            new SeriesClient(SeriesHelper.narrow(obj), orb, o, n).run();
+        } else if (other != null) {
             Wide w = WideHelper.narrow(obj);
             latency("demux", "", n, w::m099);
         } else {

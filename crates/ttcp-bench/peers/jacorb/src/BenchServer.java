@@ -8,8 +8,8 @@ import org.omg.PortableServer.*;
 /**
  * BenchServer --ior PATH [--host ADDRESS] --port P [--seconds S] [--poa multi|single] [--sockbuf BYTES] [--check]
  * --check: compare each element with what clients send, and end with 4 where one differs.
- * Writes the IOR of Ttcp to PATH and that of Wide to PATH.wide; corbaloc names
- * them corbaloc::ADDRESS:P/ttcp and /wide.
+ * Writes the IOR of Ttcp to PATH, that of Wide to PATH.wide and that of Series to PATH.series; corbaloc names
+ * them corbaloc::ADDRESS:P/ttcp, /wide and /series.
  */
 public final class BenchServer {
     static final class TtcpImpl extends TtcpPOA {
@@ -70,6 +70,7 @@ public final class BenchServer {
         poa.the_POAManager().activate();
         Path path = Paths.get(o.get("--ior", "server.ior"));
         publish(orb, poa, new WideImpl(), "wide", Paths.get(path + ".wide"));
+        publish(orb, poa, new SeriesImpl(), "series", Paths.get(path + ".series"));
         publish(orb, poa, new TtcpImpl(o.has("--check")), "ttcp", path);
         System.out.println("READY " + path);
         orb.run();

@@ -1,0 +1,405 @@
+//! The test `series`: messages of one kind and size, one a frame, each with a record of its own.
+//!
+//! A message has 16 bytes (when it was sent, its number, how long the rest is) and units of 32 bytes. It is a call whose reply is
+//! short, or a oneway. The server notes when it had the message in values of its language, by the clock of this machine: so both
+//! sides have to be on one.
+
+mod notes;
+
+use std::fmt;
+use std::future::Future;
+
+use anyhow::{Context, ensure};
+use clap::{Args, ValueEnum};
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+use crate::cli::{Test, Work};
+
+pub(crate) use notes::{Arrival, Arrivals, Notes};
+
+/// The most messages of a series.
+pub const LONGEST: u32 = 1_000;
+/// Messages whose contents the server looks at before those that are counted.
+const LOOKED_AT: u32 = 3;
+/// How long the server may take until it has told of all messages, nanoseconds.
+const STALLED: u64 = 10_000_000_000;
+
+/// What messages hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Bytes, as sockets send them
+    #[default]
+    Octets,
+    /// 16 integers of 2 bytes a unit
+    Short,
+    /// 8 integers of 4 bytes a unit
+    Long,
+    /// 8 numbers of 4 bytes a unit
+    Float,
+    /// 4 numbers of 8 bytes a unit
+    Double,
+    /// A struct of 32 bytes without padding
+    Record,
+    /// A struct of 21 bytes, of which padding makes 32
+    NaRecord,
+    /// The structs without padding, in an any
+    Any,
+}
+
+impl Kind {
+    /// Those that have types, in the order of the tables.
+    pub const TYPED: [Kind; 7] =
+        [Kind::Short, Kind::Long, Kind::Float, Kind::Double, Kind::Record, Kind::NaRecord, Kind::Any];
+
+    /// Elements in a unit of 32 bytes.
+    pub const fn a_unit(self) -> u32 {
+        match self {
+            Kind::Octets => 32,
+            Kind::Short => 16,
+            Kind::Long | Kind::Float => 8,
+            Kind::Double => 4,
+            Kind::Record | Kind::NaRecord | Kind::Any => 1,
+        }
+    }
+
+    /// As on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Octets => "octets",
+            Kind::Short => "short",
+            Kind::Long => "long",
+            Kind::Float => "float",
+            Kind::Double => "double",
+            Kind::Record => "record",
+            Kind::NaRecord => "na-record",
+            Kind::Any => "any",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Whether a message is answered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Call-and-return
+    #[default]
+    Call,
+    /// One-way
+    Oneway,
+}
+
+impl Mode {
+    /// As on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Mode::Call => "call",
+            Mode::Oneway => "oneway",
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a series takes beside the number of messages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
+pub struct SeriesOptions {
+    /// What the messages hold (series)
+    #[arg(long, value_enum, value_name = "KIND", default_value_t = Kind::Octets)]
+    pub kind: Kind,
+    /// Whether they are answered (series)
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = Mode::Call)]
+    pub mode: Mode,
+    /// Units of 32 bytes of a message (series)
+    #[arg(long, value_name = "UNITS", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub units: u32,
+    /// Time from the start of one message to that of the next, or a multiple of it (series)
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 70_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub frame: u64,
+}
+
+impl SeriesOptions {
+    /// Elements of a message.
+    pub const fn elements(&self) -> u32 {
+        self.units * self.kind.a_unit()
+    }
+
+    /// Bytes of a message: 16 and those of the units.
+    pub const fn size(&self) -> u64 {
+        16 + 32 * self.units as u64
+    }
+}
+
+/// Result of `series`. Times in nanoseconds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SeriesLine {
+    /// Name of the peer.
+    pub peer: String,
+    /// Always [`Test::Series`].
+    pub test: Test,
+    /// What the messages held.
+    pub kind: Kind,
+    /// Whether they were answered.
+    pub mode: Mode,
+    /// Units of 32 bytes of each.
+    pub units: u32,
+    /// Bytes of each.
+    pub size: u64,
+    /// Messages counted.
+    pub n: u32,
+    /// `--frame`, microseconds.
+    pub frame_us: u64,
+    /// Messages before them whose contents the server found to be those that were sent.
+    pub checked: u32,
+    /// Those counted that the server had.
+    pub arrived: u32,
+    /// Arithmetic mean of the times, microseconds.
+    pub mean_us: f64,
+    /// When each began, from the beginning of the first frame on.
+    pub start_ns: Vec<u64>,
+    /// What each took the client.
+    pub time_ns: Vec<u64>,
+    /// From the beginning of each to when the server had it.
+    pub latency_ns: Vec<u64>,
+}
+
+/// The calls of a peer, each by one kind in one mode.
+pub(crate) trait Calls {
+    /// Lets the server forget what came, and look for so many elements of the pattern in each message; 0: for none.
+    fn begin(&self, elements: u32) -> impl Future<Output = anyhow::Result<()>> + Send;
+    /// Sends a message; when the server had it, if it is answered.
+    fn message(&self, sent: u64, number: u32) -> impl Future<Output = anyhow::Result<Option<u64>>> + Send;
+    /// What came since the beginning.
+    fn arrivals(&self) -> impl Future<Output = anyhow::Result<Arrivals>> + Send;
+    /// Waits until then.
+    fn wait(&self, until: u64) -> impl Future<Output = ()> + Send;
+}
+
+/// Nanoseconds of the monotonic clock, which all processes of a machine share.
+pub(crate) fn now() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Waits until then by a sleep of the thread.
+pub(crate) fn sleep_until(until: u64) {
+    std::thread::sleep(std::time::Duration::from_nanos(until.saturating_sub(now())));
+}
+
+/// Runs the test: messages whose contents are looked at, then those that are counted.
+///
+/// # Errors
+/// A call fails; contents, numbers or times are not those of what was sent.
+pub(crate) async fn run(peer: &str, work: &Work, calls: &impl Calls) -> anyhow::Result<SeriesLine> {
+    let options = work.series;
+    calls.begin(options.elements()).await?;
+    let mut sent = Vec::new();
+    for number in 0..LOOKED_AT {
+        let at = now();
+        let arrived = calls.message(at, number).await?;
+        sent.push(Sent { at, time: now() - at, arrived });
+    }
+    let seen = confirmed(calls, &sent).await?;
+    ensure!(seen.bad == 0, "{} of {LOOKED_AT} messages came with other contents than they left", seen.bad);
+
+    calls.begin(0).await?;
+    sent.clear();
+    let frame = options.frame * 1_000;
+    let origin = now();
+    let mut due = origin;
+    for number in 0..work.calls() {
+        calls.wait(due).await;
+        let at = now();
+        let arrived = calls.message(at, number).await?;
+        let end = now();
+        sent.push(Sent { at, time: end - at, arrived });
+        // The next multiple of the frame that is not yet past.
+        due = origin + (end - origin).next_multiple_of(frame);
+    }
+    let seen = confirmed(calls, &sent).await?;
+    let times: Vec<u64> = sent.iter().map(|message| message.time).collect();
+    Ok(SeriesLine {
+        peer: peer.to_owned(),
+        test: Test::Series,
+        kind: options.kind,
+        mode: options.mode,
+        units: options.units,
+        size: options.size(),
+        n: work.calls(),
+        frame_us: options.frame,
+        checked: LOOKED_AT,
+        arrived: u32::try_from(seen.all.len())?,
+        mean_us: (times.iter().sum::<u64>() as f64 / times.len().max(1) as f64).round() / 1e3,
+        start_ns: sent.iter().map(|message| message.at - origin).collect(),
+        time_ns: times,
+        latency_ns: seen.all.iter().map(|arrival| arrival.arrived - arrival.sent).collect(),
+    })
+}
+
+/// A message that the client sent.
+struct Sent {
+    at: u64,
+    time: u64,
+    arrived: Option<u64>,
+}
+
+/// What the server has, in the order of the numbers, once it has as many as were sent: each one once, and as it was sent.
+async fn confirmed(calls: &impl Calls, sent: &[Sent]) -> anyhow::Result<Arrivals> {
+    let begun = now();
+    let mut seen = calls.arrivals().await?;
+    // Servers with several threads may answer this before they have taken the last oneways.
+    while seen.all.len() < sent.len() && now() - begun < STALLED {
+        calls.wait(now() + 1_000_000).await;
+        seen = calls.arrivals().await?;
+    }
+    ensure!(seen.all.len() == sent.len(), "{} messages were sent, {} arrived", sent.len(), seen.all.len());
+    seen.all.sort_by_key(|arrival| arrival.number);
+    for ((arrival, message), number) in seen.all.iter().zip(sent).zip(0..) {
+        let same = arrival.number == number && arrival.sent == message.at;
+        ensure!(same, "message {number}, sent at {}, came as {arrival:?}", message.at);
+        arrival
+            .arrived
+            .checked_sub(arrival.sent)
+            .context("a message arrived before it was sent: the server has another clock")?;
+        if let Some(arrived) = message.arrived {
+            ensure!(
+                arrived == arrival.arrived,
+                "message {number} was answered with {arrived}, not {arrival:?}"
+            );
+            let late = arrived - message.at > message.time;
+            ensure!(!late, "message {number} arrived after it was answered: the server has another clock");
+        }
+    }
+    Ok(seen)
+}
+
+/// Runs a wait that a runtime of tokio serves: its timer has steps of a millisecond, so the thread sleeps through the last of them.
+pub(crate) fn wait_in_tokio(until: u64) -> impl Future<Output = ()> {
+    const STEPS: u64 = 2_000_000;
+    let left = until.saturating_sub(now());
+    async move {
+        // Always through the timer where there is time: what the ORB has left to do is done meanwhile.
+        let through_timer = if left > STEPS { left - STEPS } else { left };
+        tokio::time::sleep(std::time::Duration::from_nanos(through_timer)).await;
+        sleep_until(until);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+    use std::future::ready;
+
+    use clap::Parser;
+
+    use super::*;
+    use crate::raw::complete;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        work: Work,
+    }
+
+    fn work(line: &str) -> Work {
+        Line::try_parse_from(["x"].into_iter().chain(line.split(' '))).unwrap().work
+    }
+
+    /// A server in memory, whose faults are the point.
+    #[derive(Default)]
+    struct Fake {
+        notes: RefCell<Notes>,
+        oneway: bool,
+        twice: bool,
+        spoilt: bool,
+        ahead: bool,
+        asked: Cell<u32>,
+    }
+
+    impl Calls for Fake {
+        fn begin(&self, elements: u32) -> impl Future<Output = anyhow::Result<()>> + Send {
+            self.notes.borrow_mut().begin(elements);
+            ready(Ok(()))
+        }
+
+        fn message(
+            &self,
+            sent: u64,
+            number: u32,
+        ) -> impl Future<Output = anyhow::Result<Option<u64>>> + Send {
+            let arrived = if self.ahead { sent - 1 } else { now() };
+            for _ in 0..=u32::from(self.twice) {
+                let right = |elements| elements == 32 && !self.spoilt;
+                self.notes.borrow_mut().note(Arrival { sent, arrived, number }, right);
+            }
+            ready(Ok((!self.oneway).then_some(arrived)))
+        }
+
+        fn arrivals(&self) -> impl Future<Output = anyhow::Result<Arrivals>> + Send {
+            self.asked.set(self.asked.get() + 1);
+            let mut seen = self.notes.borrow().arrivals();
+            if self.asked.get() % 2 == 1 {
+                // Not yet all, and in another order.
+                seen.all.pop();
+            }
+            seen.all.reverse();
+            ready(Ok(seen))
+        }
+
+        fn wait(&self, until: u64) -> impl Future<Output = ()> + Send {
+            sleep_until(until);
+            ready(())
+        }
+    }
+
+    #[test]
+    fn each_message_has_its_record_and_its_frame() {
+        for oneway in [false, true] {
+            let fake = Fake { oneway, ..Fake::default() };
+            let work = work("series --n 4 --kind float --units 4 --frame 500");
+            let line = complete(run("t", &work, &fake)).unwrap();
+            assert_eq!((line.size, line.n, line.checked, line.arrived), (144, 4, 3, 4));
+            let all = [&line.start_ns, &line.time_ns, &line.latency_ns];
+            assert!(all.iter().all(|times| times.len() == 4), "{line:?}");
+            let frames: Vec<u64> = line.start_ns.iter().map(|start| start / 500_000).collect();
+            assert!(frames.windows(2).all(|pair| pair[0] < pair[1]), "one a frame: {line:?}");
+        }
+    }
+
+    #[test]
+    fn what_came_otherwise_is_an_error() {
+        let failed = |fake: Fake| {
+            let work = work("series --n 3 --kind double --units 8 --frame 1");
+            complete(run("t", &work, &fake)).unwrap_err().to_string()
+        };
+        let spoilt = failed(Fake { spoilt: true, ..Fake::default() });
+        assert_eq!(spoilt, "3 of 3 messages came with other contents than they left");
+        let twice = failed(Fake { twice: true, asked: Cell::new(1), ..Fake::default() });
+        assert_eq!(twice, "3 messages were sent, 6 arrived");
+        let ahead = failed(Fake { ahead: true, ..Fake::default() });
+        assert_eq!(ahead, "a message arrived before it was sent: the server has another clock");
+    }
+
+    #[test]
+    fn sizes_are_those_of_the_published_series() {
+        let size = |line: &str| work(line).series.size();
+        assert_eq!(size("series --units 75"), 2416);
+        assert_eq!(size("series --units 750"), 24_016);
+        for kind in Kind::TYPED {
+            assert_eq!(kind.name(), kind.to_possible_value().unwrap().get_name());
+        }
+        assert!(work("series --n 1001").check().is_err() && work("series").check().is_ok());
+        assert_eq!(work("series").calls(), 50);
+    }
+}

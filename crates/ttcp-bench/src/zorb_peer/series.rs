@@ -1,0 +1,213 @@
+//! The series of this peer: both sides of it.
+
+use std::future::Future;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use zorb::prelude::*;
+
+use super::idl::{self, AlignedRecord, PaddedRecord, SeriesRef, SeriesServant};
+use crate::cli::{Runtime, Work};
+use crate::series::{self, Arrival, Arrivals, Calls, Kind, Mode, Notes, SeriesLine, now};
+
+/// Runs the test on the object that `url` names.
+///
+/// # Errors
+/// The server cannot be reached, a call fails, or what came is not what was sent.
+pub(super) async fn run(orb: &Orb, runtime: Runtime, work: &Work, url: &str) -> anyhow::Result<SeriesLine> {
+    let series: SeriesRef = orb.resolve(url).await?;
+    let n = work.series.elements() as usize;
+    macro_rules! of {
+        ($elements:expr) => {{
+            let stub = Stub { series, runtime, mode: work.series.mode, elements: $elements };
+            series::run(super::NAME, work, &stub).await
+        }};
+    }
+    match work.series.kind {
+        Kind::Octets => anyhow::bail!("an ORB takes a --kind with a type, not octets"),
+        Kind::Short => of!((0..n).map(short).collect::<Seq<_>>()),
+        Kind::Long => of!((0..n).map(long).collect::<Seq<_>>()),
+        Kind::Float => of!((0..n).map(float).collect::<Seq<_>>()),
+        Kind::Double => of!((0..n).map(double).collect::<Seq<_>>()),
+        Kind::Record => of!((0..n).map(aligned).collect::<Vec<_>>()),
+        Kind::NaRecord => of!((0..n).map(padded).collect::<Vec<_>>()),
+        Kind::Any => of!(InAny((0..n).map(aligned).collect())),
+    }
+}
+
+/// The calls of one kind.
+struct Stub<T> {
+    series: SeriesRef,
+    runtime: Runtime,
+    mode: Mode,
+    elements: T,
+}
+
+/// Elements that make a message.
+trait Message {
+    fn call(
+        &self,
+        series: &SeriesRef,
+        sent: u64,
+        number: u32,
+    ) -> impl Future<Output = anyhow::Result<u64>> + Send;
+
+    fn send(
+        &self,
+        series: &SeriesRef,
+        sent: u64,
+        number: u32,
+    ) -> impl Future<Output = anyhow::Result<()>> + Send;
+}
+
+/// Records that go in an any, which is made of them each time, as a program has to.
+struct InAny(Vec<AlignedRecord>);
+
+macro_rules! messages {
+    ($($elements:ty: $call:ident $send:ident, |$it:ident| $argument:expr;)*) => {
+        $(
+            impl Message for $elements {
+                async fn call(&self, series: &SeriesRef, sent: u64, number: u32) -> anyhow::Result<u64> {
+                    let $it = self;
+                    Ok(series.$call(sent, number, $argument).await?)
+                }
+
+                async fn send(&self, series: &SeriesRef, sent: u64, number: u32) -> anyhow::Result<()> {
+                    let $it = self;
+                    Ok(series.$send(sent, number, $argument).await?)
+                }
+            }
+        )*
+    };
+}
+
+messages! {
+    Seq<i16>: call_short send_short, |s| s.clone();
+    Seq<i32>: call_long send_long, |s| s.clone();
+    Seq<f32>: call_float send_float, |s| s.clone();
+    Seq<f64>: call_double send_double, |s| s.clone();
+    Vec<AlignedRecord>: call_record send_record, |s| s;
+    Vec<PaddedRecord>: call_padded send_padded, |s| s;
+    InAny: call_any send_any, |s| &Any::new(&s.0)?;
+}
+
+impl<T: Message + Sync> Calls for Stub<T> {
+    async fn begin(&self, elements: u32) -> anyhow::Result<()> {
+        Ok(self.series.begin(elements).await?)
+    }
+
+    async fn message(&self, sent: u64, number: u32) -> anyhow::Result<Option<u64>> {
+        Ok(match self.mode {
+            Mode::Call => Some(self.elements.call(&self.series, sent, number).await?),
+            Mode::Oneway => {
+                self.elements.send(&self.series, sent, number).await?;
+                None
+            }
+        })
+    }
+
+    async fn arrivals(&self) -> anyhow::Result<Arrivals> {
+        let idl::Seen { all, bad } = self.series.arrivals().await?;
+        let arrival = |idl::Arrival { sent, arrived, number }| Arrival { sent, arrived, number };
+        Ok(Arrivals { all: all.into_iter().map(arrival).collect(), bad })
+    }
+
+    async fn wait(&self, until: u64) {
+        match self.runtime {
+            Runtime::Blocking => series::sleep_until(until),
+            Runtime::Current | Runtime::Multi => series::wait_in_tokio(until).await,
+        }
+    }
+}
+
+/// The servant.
+#[derive(Debug, Default)]
+pub(super) struct Series {
+    notes: Mutex<Notes>,
+}
+
+impl Series {
+    /// Notes a message that came, whose elements are to be those of the pattern.
+    fn take<T: PartialEq>(&self, sent: u64, number: u32, s: &[T], pattern: fn(usize) -> T) -> u64 {
+        let arrived = now();
+        self.notes().note(Arrival { sent, arrived, number }, |elements| {
+            s.len() == elements && s.iter().enumerate().all(|(i, element)| *element == pattern(i))
+        });
+        arrived
+    }
+
+    fn notes(&self) -> MutexGuard<'_, Notes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+macro_rules! servant {
+    ($($call:ident $send:ident $sequence:ty, $elements:expr, $pattern:expr;)*) => {
+        impl SeriesServant for Series {
+            async fn begin(&self, elements: u32) -> Result<(), SystemException> {
+                self.notes().begin(elements);
+                Ok(())
+            }
+
+            async fn arrivals(&self) -> Result<idl::Seen, SystemException> {
+                let Arrivals { all, bad } = self.notes().arrivals();
+                let arrival = |Arrival { sent, arrived, number }| idl::Arrival { sent, arrived, number };
+                Ok(idl::Seen { all: all.into_iter().map(arrival).collect(), bad })
+            }
+
+            $(
+                async fn $call(&self, sent: u64, number: u32, s: $sequence) -> Result<u64, SystemException> {
+                    Ok(self.take(sent, number, &$elements(s)?, $pattern))
+                }
+
+                async fn $send(&self, sent: u64, number: u32, s: $sequence) -> Result<(), SystemException> {
+                    self.take(sent, number, &$elements(s)?, $pattern);
+                    Ok(())
+                }
+            )*
+        }
+    };
+}
+
+servant! {
+    call_short send_short Seq<i16>, Ok::<_, SystemException>, short;
+    call_long send_long Seq<i32>, Ok::<_, SystemException>, long;
+    call_float send_float Seq<f32>, Ok::<_, SystemException>, float;
+    call_double send_double Seq<f64>, Ok::<_, SystemException>, double;
+    call_record send_record &[AlignedRecord], Ok::<_, SystemException>, aligned;
+    call_padded send_padded &[PaddedRecord], Ok::<_, SystemException>, padded;
+    call_any send_any &Any, Any::get::<Vec<AlignedRecord>>, aligned;
+}
+
+// The pattern, which all peers have.
+
+fn short(i: usize) -> i16 {
+    (i * 31 + 7) as i16
+}
+
+fn long(i: usize) -> i32 {
+    (i * 65_537 + 7) as i32
+}
+
+fn float(i: usize) -> f32 {
+    i as f32 * 0.5 - 7.0
+}
+
+fn double(i: usize) -> f64 {
+    i as f64 * 0.25 - 7.0
+}
+
+fn aligned(i: usize) -> AlignedRecord {
+    AlignedRecord {
+        d: double(i),
+        e: -double(i),
+        l: long(i),
+        f: float(i),
+        s: short(i),
+        t: !short(i),
+        m: !long(i),
+    }
+}
+
+fn padded(i: usize) -> PaddedRecord {
+    PaddedRecord { s: short(i), d: double(i), t: !short(i), l: long(i), o: i as u8, f: float(i) }
+}
