@@ -11,6 +11,7 @@
 //! | [`series`] | the loop of the test `series`, one message a frame |
 //! | [`report`] | the JSON line of a client, and its statistics |
 //! | [`mod@reference`] | the IOR files and `corbaloc:` addresses through which CORBA peers find each other |
+//! | [`priority`] | programs with priorities of their own, beside a load |
 //! | [`raw`] | the baseline: blocking sockets and nothing else |
 //! | [`run`] | `ttcp run`: processes, rounds, table, record |
 //! | [`rivals`] | `ttcp peers`: other middleware, built where its tools are installed |
@@ -27,6 +28,7 @@ pub mod figures;
 pub mod lifeline;
 pub mod literature;
 pub mod peer;
+pub mod priority;
 pub mod raw;
 pub mod reference;
 pub mod report;

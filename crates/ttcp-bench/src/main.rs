@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use ttcp_bench::experiments::compare::{CompareArgs, compare};
 use ttcp_bench::experiments::report::{ReportArgs, report};
-use ttcp_bench::experiments::{self, DepositArgs, LatencyArgs, ThroughputArgs};
+use ttcp_bench::experiments::{self, DepositArgs, LatencyArgs, SeriesArgs, ThroughputArgs};
+use ttcp_bench::priority::{PrioritiseArgs, load, prioritise};
 use ttcp_bench::rivals::{PeersCommand, peers};
 use ttcp_bench::run::{self, BuiltIn};
 use ttcp_bench::{cli, raw, zorb_peer};
@@ -30,6 +31,11 @@ enum Command {
     Latency(LatencyArgs),
     /// Flood with bulk octets, with copies and without
     Deposit(DepositArgs),
+    /// Time messages of every kind and size, one a frame, as calls and one-way
+    ///
+    /// 50 messages of each of 7 kinds in 11 sizes, as calls and one-way, a frame of 70 ms each: 9 minutes for each ORB, 3 for the sockets, 7
+    /// more for JacORB's starts. --frame makes it shorter: run --all has frames of 10 ms, and is done with it in 12 minutes.
+    Series(SeriesArgs),
     /// Build or list other middleware to compare with
     #[command(subcommand)]
     Peers(PeersCommand),
@@ -41,6 +47,12 @@ enum Command {
     Server(cli::ServerArgs),
     /// Run one test of the contract with zorb against any server
     Client(cli::ClientArgs),
+    /// Become a program with another priority
+    #[command(hide = true)]
+    Prioritise(PrioritiseArgs),
+    /// Burn a core at the lowest priority
+    #[command(hide = true)]
+    Load,
     /// The socket baseline's server
     #[command(hide = true)]
     RawServer(raw::RawServerArgs),
@@ -67,6 +79,9 @@ fn perform(command: Command) -> anyhow::Result<ExitCode> {
         Command::Throughput(args) => return args.run(&built_in()),
         Command::Deposit(args) => return args.run(&built_in()),
         Command::Latency(args) => return args.run(&built_in()),
+        Command::Series(args) => return args.run(&built_in()),
+        Command::Prioritise(args) => prioritise(&args)?,
+        Command::Load => load()?,
         Command::Peers(command) => return peers(&command),
         Command::Report(args) => report(&args)?,
         Command::Compare(args) => compare(&args)?,

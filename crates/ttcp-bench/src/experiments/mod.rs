@@ -10,6 +10,7 @@ mod driver;
 mod integrity;
 mod latency;
 pub mod report;
+mod series;
 mod store;
 mod throughput;
 
@@ -26,6 +27,7 @@ use crate::run::{BuiltIn, Peer, RunArgs};
 
 pub use deposit::DepositArgs;
 pub use latency::LatencyArgs;
+pub use series::SeriesArgs;
 pub use throughput::ThroughputArgs;
 
 use contenders::Contender;
@@ -75,7 +77,7 @@ pub(crate) struct Kind {
 }
 
 /// All kinds, in the order of the report.
-pub(crate) const KINDS: &[Kind] = &[throughput::KIND, latency::KIND, deposit::KIND];
+pub(crate) const KINDS: &[Kind] = &[throughput::KIND, latency::KIND, series::KIND, deposit::KIND];
 
 /// One measurement that an experiment wants, once a round.
 pub(crate) struct Step {
@@ -128,6 +130,7 @@ pub fn run_all(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode>
     let plans = [
         throughput::plan(&ThroughputArgs::of(common.clone()), &contenders),
         latency::plan(&LatencyArgs::of(common.clone()), &contenders),
+        series::plan(&SeriesArgs::of(common.clone()), &contenders)?,
         deposit::plan(&DepositArgs::of(common.clone()), &contenders),
     ];
     driver::run(common, &plans)
@@ -174,23 +177,6 @@ mod tests {
         "gigabit97.dii.orbix",
         "gigabit97.dii.visibroker",
         "gigabit97.setup",
-        "rtorb00.f1",
-        "rtorb00.f3",
-        "rtorb00.f4",
-        "rtorb00.f6",
-        "rtorb00.f8",
-        "rtorb00.f10",
-        "rtorb00.f11",
-        "rtorb00.f13",
-        "rtorb00.f14",
-        "rtorb00.t1",
-        "rtorb00.t2",
-        "rtorb00.t3",
-        "rtorb00.t4",
-        "rtorb00.t5",
-        "rtorb00.t6",
-        "rtorb00.refit",
-        "rtorb00.text",
     ];
 
     #[test]

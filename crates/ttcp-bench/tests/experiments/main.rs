@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod integrity;
+mod series;
 mod throughput;
 
 use std::collections::BTreeSet;
@@ -107,7 +108,7 @@ fn all_experiments_run_into_one_directory() {
     let all = samples(&dir.path().join("r"));
     let experiments: BTreeSet<&str> =
         all.iter().map(|sample| sample["experiment"].as_str().unwrap()).collect();
-    assert_eq!(experiments, ["deposit", "latency", "throughput"].into());
+    assert_eq!(experiments, ["deposit", "latency", "series", "throughput"].into());
     assert!(text(&run(dir.path(), &["report", "r"]).stdout).contains("report.html"));
     let page = fs::read_to_string(dir.path().join("r/report.html")).unwrap();
     for experiment in experiments {

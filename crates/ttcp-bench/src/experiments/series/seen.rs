@@ -1,0 +1,150 @@
+//! The samples of this experiment, found by what they are of.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{NAME, SOCKETS, times};
+use crate::experiments::store::{Data, Outcome, Sample};
+use crate::series::{Kind, Mode};
+use crate::statistics::{Line, median, outliers};
+
+/// How messages were sent: frame in milliseconds, load, priority.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Setting<'d> {
+    pub(super) frame: u64,
+    pub(super) load: &'d str,
+    pub(super) priority: &'d str,
+}
+
+/// The samples of one setting.
+pub(super) struct Seen<'d> {
+    pub(super) setting: Setting<'d>,
+    /// In the order of the tables: sockets first.
+    pub(super) peers: Vec<&'d str>,
+    /// Those with types.
+    pub(super) kinds: Vec<Kind>,
+    pub(super) units: Vec<u64>,
+    samples: BTreeMap<Place<'d>, Vec<&'d Sample>>,
+}
+
+/// Peer, kind, mode, units.
+type Place<'d> = (&'d str, &'d str, &'d str, u64);
+
+/// A message that took far more or less than the others of its kind and size.
+pub(super) struct Outlier<'d> {
+    pub(super) sample: &'d Sample,
+    /// From 1.
+    pub(super) number: usize,
+    pub(super) took: f64,
+    pub(super) median: f64,
+}
+
+impl<'d> Seen<'d> {
+    /// All settings, in the order in which they came.
+    pub(super) fn all(data: &'d Data) -> Vec<Seen<'d>> {
+        let mut all: Vec<Seen<'d>> = Vec::new();
+        for sample in data.of(NAME) {
+            let (Some(setting), Some(place)) = (Setting::of(sample), place(sample)) else { continue };
+            let here = match all.iter().position(|seen| seen.setting == setting) {
+                Some(here) => here,
+                None => {
+                    all.push(Seen {
+                        setting,
+                        peers: Vec::new(),
+                        kinds: Vec::new(),
+                        units: Vec::new(),
+                        samples: BTreeMap::new(),
+                    });
+                    all.len() - 1
+                }
+            };
+            if let Some(seen) = all.get_mut(here) {
+                seen.add(place, sample);
+            }
+        }
+        for seen in &mut all {
+            seen.units.sort_unstable();
+            seen.peers.sort_by_key(|peer| {
+                SOCKETS.iter().position(|socket| socket == peer).unwrap_or(SOCKETS.len())
+            });
+        }
+        all
+    }
+
+    fn add(&mut self, place: Place<'d>, sample: &'d Sample) {
+        let (peer, kind, _, units) = place;
+        if !self.peers.contains(&peer) {
+            self.peers.push(peer);
+        }
+        if !self.units.contains(&units) {
+            self.units.push(units);
+        }
+        let kind = Kind::TYPED.into_iter().find(|known| known.name() == kind);
+        self.kinds.extend(kind.filter(|kind| !self.kinds.contains(kind)));
+        self.samples.entry(place).or_default().push(sample);
+    }
+
+    /// The median of the rounds' figures of that name. Sockets have the same for each kind.
+    pub(super) fn figure(&self, peer: &str, kind: Kind, mode: Mode, units: u64, name: &str) -> Option<f64> {
+        let kind = if SOCKETS.contains(&peer) { Kind::Octets } else { kind };
+        let samples = self.samples.get(&(peer, kind.name(), mode.name(), units))?;
+        median(&samples.iter().filter_map(|sample| sample.figure(name)).collect::<Vec<_>>())
+    }
+
+    /// That figure by the size of the messages.
+    pub(super) fn points(&self, peer: &str, kind: Kind, mode: Mode, name: &str) -> Vec<(f64, f64)> {
+        let point = |units: &u64| Some((size(*units) as f64, self.figure(peer, kind, mode, *units, name)?));
+        self.units.iter().filter_map(point).collect()
+    }
+
+    /// The straight line through its mean times: microseconds by bytes.
+    pub(super) fn trend(&self, peer: &str, kind: Kind, mode: Mode) -> Option<Line> {
+        Line::through(&self.points(peer, kind, mode, "mean_us"))
+    }
+
+    /// How many messages a peer sent in that mode, and which of them lie far out.
+    pub(super) fn outliers(&self, peer: &str, mode: Mode) -> (usize, Vec<Outlier<'d>>) {
+        let (mut messages, mut far) = (0, Vec::new());
+        let own = self.samples.iter().filter(|((name, _, of, _), _)| *name == peer && *of == mode.name());
+        for sample in own.flat_map(|(_, samples)| samples) {
+            let Some(took) = line(sample).and_then(|line| times(line, "time_ns").ok()) else { continue };
+            messages += took.len();
+            let Some(median) = median(&took) else { continue };
+            let outlier =
+                |place: usize| Some(Outlier { sample, number: place + 1, took: *took.get(place)?, median });
+            far.extend(outliers(&took).into_iter().filter_map(outlier));
+        }
+        (messages, far)
+    }
+}
+
+impl<'d> Setting<'d> {
+    fn of(sample: &'d Sample) -> Option<Setting<'d>> {
+        let word = |name| sample.cell.word(name);
+        Some(Setting {
+            frame: sample.cell.number("frame_ms")?,
+            load: word("load")?,
+            priority: word("priority")?,
+        })
+    }
+}
+
+/// Bytes of a message with so many units.
+pub(super) fn size(units: u64) -> u64 {
+    16 + 32 * units
+}
+
+/// What the client said of a sample.
+fn line(sample: &Sample) -> Option<&Value> {
+    match &sample.outcome {
+        Outcome::Figures { line, .. } => Some(line),
+        Outcome::Failure { .. } => None,
+    }
+}
+
+fn place(sample: &Sample) -> Option<Place<'_>> {
+    // Of what failed only the place is known, so that its cell is shown as absent.
+    let cell = &sample.cell;
+    Some((&sample.peer, cell.word("kind")?, cell.word("mode")?, cell.number("units")?))
+}

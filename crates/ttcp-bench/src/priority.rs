@@ -1,0 +1,171 @@
+//! Programs with priorities of their own, and beside a load.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use rustix::process::{getpriority_process, setpriority_process};
+
+use crate::lifeline::LifelineArgs;
+
+/// What the server's nice value has more than the client's.
+pub(crate) const NICER: i32 = 5;
+/// The largest nice value.
+const NICEST: i32 = 19;
+/// Priorities of client and server among those of real time.
+pub(crate) const REAL_TIME: [u8; 2] = [20, 10];
+/// The longest life of a load.
+const LIFE: Duration = Duration::from_secs(3600);
+
+/// How the client gets a higher priority than the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Priority {
+    /// By nice values
+    Nice,
+    /// In real time (SCHED_FIFO), which takes privileges and `chrt`
+    Fifo,
+    /// Not at all
+    None,
+}
+
+impl Priority {
+    /// As on the command line.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Priority::Nice => "nice",
+            Priority::Fifo => "fifo",
+            Priority::None => "none",
+        }
+    }
+
+    /// This one where the system gives it to this program, else the next best; what is lacking is told on stderr.
+    pub(crate) fn as_far_as_possible(self) -> Priority {
+        match self.refused() {
+            None => self,
+            Some(why) => {
+                let other = if self == Priority::Fifo { Priority::Nice } else { Priority::None };
+                eprintln!("ttcp: priorities are not {} but {}: {why}", self.name(), other.name());
+                other.as_far_as_possible()
+            }
+        }
+    }
+
+    fn refused(self) -> Option<String> {
+        match self {
+            Priority::None => None,
+            Priority::Nice => match getpriority_process(None) {
+                Ok(own) if own + NICER <= NICEST => None,
+                Ok(own) => Some(format!("this program itself has the nice value {own}")),
+                Err(e) => Some(e.to_string()),
+            },
+            Priority::Fifo => match Command::new("chrt").args(["--fifo", "1", "true"]).output() {
+                Ok(output) if output.status.success() => None,
+                Ok(output) => Some(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+                Err(e) => Some(format!("chrt (util-linux): {e}")),
+            },
+        }
+    }
+}
+
+/// Options of `ttcp prioritise`.
+#[derive(Debug, Clone, Args)]
+pub struct PrioritiseArgs {
+    /// Add so much to the nice value
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=19))]
+    pub nice: i32,
+    /// SCHED_FIFO with this priority
+    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
+    pub fifo: Option<u8>,
+    /// Burn a core beside it at the lowest priority, until stdin ends
+    #[arg(long)]
+    pub load: bool,
+    /// The program and its arguments
+    #[arg(last = true, required = true)]
+    pub command: Vec<String>,
+}
+
+impl PrioritiseArgs {
+    /// `command` by `program prioritise`, where there is anything to change.
+    pub(crate) fn wrap(program: &str, options: &[String], command: Vec<String>) -> Vec<String> {
+        if options.is_empty() {
+            return command;
+        }
+        let begin = [program, "prioritise"].map(str::to_owned).into_iter();
+        begin.chain(options.iter().cloned()).chain(["--".to_owned()]).chain(command).collect()
+    }
+}
+
+/// Becomes that program.
+///
+/// # Errors
+/// The priority is not to be had, or the program cannot be started.
+pub fn prioritise(args: &PrioritiseArgs) -> anyhow::Result<()> {
+    if args.load {
+        let program = std::env::current_exe().context("cannot find this program's own file")?;
+        // In the group and with the stdin of what this process becomes: it ends with that.
+        let load = Command::new(program).arg("load").stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        load.context("cannot start a load")?;
+    }
+    // Before the program starts: its threads take over the priority of this one.
+    add_to_nice(args.nice)?;
+    let Some((program, arguments)) = args.command.split_first() else { bail!("no program") };
+    let mut command = match args.fifo {
+        None => Command::new(program),
+        Some(priority) => {
+            let mut chrt = Command::new("chrt");
+            chrt.args(["--fifo", &priority.to_string(), program]);
+            chrt
+        }
+    };
+    let error = command.args(arguments).exec();
+    Err(error).with_context(|| format!("cannot start {program}"))
+}
+
+fn add_to_nice(more: i32) -> anyhow::Result<()> {
+    if more > 0 {
+        let own = getpriority_process(None).context("cannot tell the nice value")?;
+        setpriority_process(None, (own + more).min(NICEST)).context("cannot set the nice value")?;
+    }
+    Ok(())
+}
+
+/// Burns a core at the lowest priority until stdin ends, for an hour at most.
+///
+/// # Errors
+/// The priority cannot be had, or stdin not be watched.
+pub fn load() -> anyhow::Result<()> {
+    LifelineArgs { lifeline: true }.watch()?;
+    add_to_nice(NICEST)?;
+    let begun = Instant::now();
+    while begun.elapsed() < LIFE {
+        for turn in 0..100_000u32 {
+            std::hint::black_box(turn);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_changes_something_is_wrapped() {
+        let command = || vec!["server".to_owned(), "{dir}/x".to_owned()];
+        assert_eq!(PrioritiseArgs::wrap("ttcp", &[], command()), command());
+        let options = ["--nice".to_owned(), "5".to_owned()];
+        let wrapped = PrioritiseArgs::wrap("ttcp", &options, command());
+        assert_eq!(wrapped.join(" "), "ttcp prioritise --nice 5 -- server {dir}/x");
+    }
+
+    #[test]
+    fn what_the_system_refuses_is_the_next_best() {
+        assert_eq!(Priority::None.as_far_as_possible(), Priority::None);
+        let nice = Priority::Nice.as_far_as_possible();
+        let own = getpriority_process(None).unwrap();
+        assert_eq!(nice, if own + NICER <= NICEST { Priority::Nice } else { Priority::None });
+        assert!([Priority::Fifo, nice].contains(&Priority::Fifo.as_far_as_possible()));
+    }
+}
