@@ -23,6 +23,14 @@ impl Streams for Table {
     fn streams(&self, key: &[u8], _: &[u8]) -> bool {
         key == b"streamed"
     }
+
+    fn any_passed(&self) -> bool {
+        true
+    }
+
+    fn passes(&self, key: &[u8]) -> bool {
+        key == b"passed"
+    }
 }
 
 /// How a message is sent.
@@ -30,6 +38,8 @@ impl Streams for Table {
 enum Kind {
     Plain,
     Streamed,
+    /// To an object whose requests are passed on.
+    Passed,
     /// In pieces: the first, and each other; and whether it may be streamed.
     Pieces(Version, usize, usize, bool),
 }
@@ -39,6 +49,7 @@ fn kind() -> impl Strategy<Value = Kind> {
     prop_oneof![
         Just(Kind::Plain),
         Just(Kind::Streamed),
+        Just(Kind::Passed),
         (any::<bool>(), size.clone(), size, any::<bool>()).prop_map(|(old, first, step, streamed)| {
             let version = if old { Version::V1_1 } else { Version::V1_2 };
             Kind::Pieces(version, first / 8 * 8 + 64, step / 8 * 8, streamed)
@@ -79,7 +90,7 @@ fn receive(stream: &[u8], reads: &[usize], mut config: Config) -> Vec<Vec<u8>> {
     loop {
         while let Some(event) = conn.poll_event() {
             let Event::Request(request) = event else { panic!("{event:?}") };
-            bodies.push(request.arguments().rest().to_vec());
+            bodies.push(request.raw_body().parts().flatten().copied().collect());
             if request.coming() > 0 {
                 conn.open_stream(request.token(), u64::MAX);
                 assert!(streamed.replace((request.token(), bodies.len() - 1)).is_none(), "two at a time");
@@ -146,7 +157,8 @@ proptest! {
                 version: if let Kind::Pieces(version, ..) = kind { *version } else { Version::V1_2 },
                 key: match kind {
                     Kind::Streamed | Kind::Pieces(.., true) => b"streamed".to_vec(),
-                    _ => b"other".to_vec(),
+                    Kind::Passed => b"passed".to_vec(),
+                    Kind::Plain | Kind::Pieces(.., false) => b"other".to_vec(),
                 },
                 body: body(*len, seed),
                 ..Ask::default()

@@ -55,7 +55,10 @@ struct Segment {
 enum Place {
     /// From this index on in the buffer that the decoder was made from.
     Control(usize),
-    Block(Bytes),
+    Apart {
+        octets: Bytes,
+        block: bool,
+    },
 }
 
 /// What lies behind the octets that a decoder sees.
@@ -81,9 +84,14 @@ impl Segments {
         self.push(len, Place::Control(at));
     }
 
-    /// Goes on in a buffer of its own.
+    /// Goes on in a buffer of its own, which is all the elements of a sequence.
     pub fn push_block(&mut self, octets: Bytes) {
-        self.push(octets.len(), Place::Block(octets));
+        self.push(octets.len(), Place::Apart { octets, block: true });
+    }
+
+    /// Goes on in a buffer of its own, cut where it may be.
+    pub fn push_rest(&mut self, octets: Bytes) {
+        self.push(octets.len(), Place::Apart { octets, block: false });
     }
 
     fn push(&mut self, len: usize, place: Place) {
@@ -108,10 +116,11 @@ impl Segments {
         self.parts.iter().map(|part| part.octets(control))
     }
 
-    /// The same as shared octets, and whether each is a buffer of its own: `control` is the buffer with the others.
+    /// The same as shared octets, and whether each is all the elements of a sequence: `control` is the buffer with those that are in no
+    /// buffer of their own.
     pub fn shared<'a>(&'a self, control: &'a Bytes) -> impl Iterator<Item = (Bytes, bool)> + 'a {
         self.parts.iter().map(|part| match &part.place {
-            Place::Block(octets) => (octets.clone(), true),
+            Place::Apart { octets, block } => (octets.clone(), *block),
             Place::Control(_) => (control.slice_ref(part.octets(control)), false),
         })
     }
@@ -132,7 +141,7 @@ impl Segments {
 impl Segment {
     fn octets<'a>(&'a self, control: &'a [u8]) -> &'a [u8] {
         match &self.place {
-            Place::Block(octets) => octets,
+            Place::Apart { octets, .. } => octets,
             Place::Control(at) => control.get(*at..*at + self.len).unwrap_or_default(),
         }
     }
@@ -191,7 +200,7 @@ impl<'a> Decoder<'a> {
         let Some(segment) = segments.parts.get(self.split.next) else { return false };
         self.data = segment.octets(control);
         self.owner = Some(match &segment.place {
-            Place::Block(octets) => (octets, 0),
+            Place::Apart { octets, .. } => (octets, 0),
             Place::Control(at) => (control, *at),
         });
         self.split.next += 1;

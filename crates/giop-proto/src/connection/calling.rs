@@ -44,6 +44,14 @@ impl Connection {
         self.send_call(call, message, false);
     }
 
+    /// Says that the reply to a call is passed on as octets: of a large one, what comes with its header stays where it was read, and the
+    /// rest gets a buffer of its own, so that nothing of it is copied. To decode it copies it.
+    pub fn pass_reply(&mut self, call: CallId) {
+        if self.calls.is_waiting(call) {
+            self.rx.pass_reply(self.calls.request_id(call));
+        }
+    }
+
     /// Queues the LocateRequest of a call, as [`send_request`](Self::send_request).
     pub fn send_locate(&mut self, call: CallId, message: &mut Encoder) {
         self.send_call(call, message, true);
@@ -97,7 +105,11 @@ impl Connection {
     /// The outcome of a call, if it is there. The call is then over, and its id means nothing more.
     #[inline]
     pub fn take_outcome(&mut self, call: CallId) -> Option<Result<Reply, CallError>> {
-        self.calls.take(call)
+        let outcome = self.calls.take(call);
+        if outcome.is_some() {
+            self.rx.forget_reply(self.calls.request_id(call));
+        }
+        outcome
     }
 
     /// Forgets a call whose caller lost interest, answered or not.
@@ -106,6 +118,7 @@ impl Connection {
     /// a late reply is ignored.
     pub fn cancel_call(&mut self, call: CallId) {
         let id = self.calls.request_id(call);
+        self.rx.forget_reply(id);
         if let Some(place) = self.calls.abandon(call) {
             let _ = self.withdraw(id, place);
             self.proceed_closing();

@@ -19,7 +19,7 @@ pub(crate) struct RequestHead {
     pub(super) key_at: u32,
     pub(super) key_len: u32,
     pub(super) operation_at: u32,
-    pub(super) body_at: u32,
+    pub(crate) body_at: u32,
     pub(super) operation_len: u16,
     pub(crate) response: ResponseFlags,
     pub(crate) has_contexts: bool,

@@ -24,7 +24,8 @@ pub struct Reply {
 pub(crate) struct ReplyHead {
     pub(crate) id: RequestId,
     answer: Answer,
-    at: u32,
+    /// Where the body begins.
+    pub(crate) at: u32,
     pub(crate) has_contexts: bool,
 }
 

@@ -9,6 +9,7 @@
 
 use std::mem;
 
+use bytes::Bytes;
 use giop_codec::Version;
 use giop_codec::cdr::Segments;
 use giop_codec::giop::{BlockList, MAX_BLOCK_HEAD, MIN_BLOCK, MessageHeader};
@@ -42,6 +43,8 @@ pub(super) struct Parted {
     /// While the part that is read is none of it.
     control: Buffer,
     control_len: usize,
+    /// What came with the header, where that stays where it is: then there are no control octets.
+    early: Option<Bytes>,
     /// The parts before.
     segments: Segments,
     /// How much of a message like this one is read before its blocks.
@@ -80,6 +83,7 @@ impl Parted {
             at: 0,
             control: Buffer::default(),
             control_len: 0,
+            early: None,
             segments: Segments::default(),
             head: list.body_at,
         };
@@ -97,6 +101,24 @@ impl Parted {
         }
         this.segments = Segments::with_capacity(this.parts.len());
         this
+    }
+
+    /// A message of which the first octets stay where they are, and the rest goes to a buffer of its own.
+    fn behind(header: MessageHeader, early: Bytes, head: usize) -> Self {
+        let start = early.len();
+        let mut segments = Segments::with_capacity(2);
+        segments.push_control(0, start);
+        let len = HEADER_LEN.saturating_add(header.size as usize).saturating_sub(start);
+        Self {
+            header,
+            parts: vec![Part { start, len, kind: Kind::Between }],
+            at: 0,
+            control: Buffer::default(),
+            control_len: 0,
+            early: Some(early),
+            segments,
+            head,
+        }
     }
 
     fn push_control(&mut self, start: usize, len: usize) {
@@ -214,6 +236,18 @@ impl Receiver {
         }
     }
 
+    /// Begins a message that is passed on as octets: what is there of it, `early`, stays a view of the window. `false`: there is no
+    /// memory now.
+    #[cold]
+    pub(super) fn begin_rest(&mut self, header: MessageHeader, early: Bytes) -> bool {
+        let mut parted = Box::new(Parted::behind(header, early, self.head));
+        let Some(part) = parted.part() else { return false };
+        let Some(opened) = self.open_part(&mut parted, part, 0) else { return false };
+        self.state = State::Partial(self.lend_part(&parted, part, opened, 0));
+        self.parted = Some(parted);
+        true
+    }
+
     /// Puts octets to their places, and gives what the next ones are to be read to. `None`: there is no memory now, or nothing more
     /// is to be read.
     fn fill_parts(&mut self, parted: &mut Parted, octets: &[u8]) -> Option<Box<Lent>> {
@@ -267,10 +301,8 @@ impl Receiver {
                 parted.segments.push_control(at, part.len);
                 parted.control = buffer;
             }
-            Kind::Block | Kind::Between => {
-                let octets = self.pool.share(buffer).slice(base..base + part.len);
-                parted.segments.push_block(octets);
-            }
+            Kind::Block => parted.segments.push_block(self.pool.share(buffer).slice(base..base + part.len)),
+            Kind::Between => parted.segments.push_rest(self.pool.share(buffer).slice(base..base + part.len)),
         }
         parted.at += 1;
     }
@@ -328,7 +360,10 @@ impl Receiver {
         self.head = parted.head.min(WINDOW);
         (self.expect, self.room) = (total, 0);
         self.largest = self.largest.max(total);
-        let octets = self.pool.share(parted.control).slice(..parted.control_len);
+        let octets = match parted.early {
+            Some(early) => early,
+            None => self.pool.share(parted.control).slice(..parted.control_len),
+        };
         self.segments = Some(Box::new(parted.segments));
         self.state = State::Whole { header: parted.header, octets, next };
     }

@@ -6,6 +6,7 @@ use giop_codec::giop::{MessageHeader, MessageType};
 use super::blocks::Found;
 use super::lent::{Deposit, Lent, is_piece};
 use super::memory::{grant, grow};
+use super::passing::PASSED_MIN;
 use super::pieces::{headers_len, is_fragment};
 use super::stream::Decision;
 use super::{DEPOSIT_MIN, FrameError, HEADER_LEN, OVERSIZED_START, Receiver, State};
@@ -62,6 +63,12 @@ impl Receiver {
                     }
                     Found::No => {}
                 }
+                if self.passes(&header, &start) {
+                    if self.begin_rest(header, start) {
+                        self.emptied();
+                    }
+                    return Ok(None);
+                }
                 if let Some(buf) = self.deposit(header, total, &start) {
                     drop(start);
                     self.state = State::Partial(buf);
@@ -69,7 +76,15 @@ impl Receiver {
                 }
                 Ok(None)
             }
-            Size::Fits(_) => Ok(None),
+            Size::Fits(total) => {
+                if total >= PASSED_MIN && self.passes(&header, here) {
+                    let early = window.buffer.view(from..from + have);
+                    if self.begin_rest(header, early) {
+                        self.emptied();
+                    }
+                }
+                Ok(None)
+            }
         }
     }
 

@@ -17,17 +17,19 @@ mod blocks;
 mod incomplete;
 mod lent;
 mod memory;
+mod passing;
 mod pieces;
 mod place;
 mod staged;
 mod stream;
 mod stream_pieces;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use giop_codec::cdr::Segments;
-use giop_codec::giop::{HeaderError, MessageHeader};
+use giop_codec::giop::{HeaderError, MessageHeader, RequestId};
 
 use crate::pool::BufferPool;
 use blocks::{Found, Parted};
@@ -125,6 +127,8 @@ pub struct Receiver {
     segments: Option<Box<Segments>>,
     /// How much of the last such message was read before its first block; 0 where the peer has sent none.
     head: usize,
+    /// The calls whose replies are passed on as octets.
+    passed: HashSet<RequestId>,
     /// The last message was a stream: of the next one no more is read than tells whether it is one as well.
     after_stream: bool,
     /// The largest payload that may come as a stream.
@@ -195,6 +199,7 @@ impl Receiver {
             parted: None,
             segments: None,
             head: 0,
+            passed: HashSet::new(),
             after_stream: false,
             max_stream: 0,
             place: Place::Nowhere,

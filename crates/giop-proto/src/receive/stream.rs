@@ -34,13 +34,25 @@ const TINY: usize = 4 * 1024;
 /// The alignment of elements in chunks.
 const ELEMENT_ALIGN: usize = 8;
 
-/// Says which requests are handed out before their payload is there.
+/// Says which requests are handed out before their payload is there, and which are not looked into.
 pub trait Streams: fmt::Debug + Send + Sync {
     /// Whether there may be any: else no request is looked at early.
     fn any(&self) -> bool;
 
     /// Whether the operation of the object with that key takes its last argument as a stream.
     fn streams(&self, key: &[u8], operation: &[u8]) -> bool;
+
+    /// Whether there may be objects whose requests are passed on as octets.
+    fn any_passed(&self) -> bool {
+        false
+    }
+
+    /// Whether the requests of the object with that key are passed on as octets: of a large one, what comes with its header then stays where it
+    /// was read, and the rest gets a buffer of its own.
+    fn passes(&self, key: &[u8]) -> bool {
+        let _ = key;
+        false
+    }
 }
 
 /// What [`Receiver::take_chunk`] gives.

@@ -24,7 +24,12 @@ use crate::serve::{DispatchSlot, Outcome, Request as Current, Servant, ServerReq
 const WAYS: usize = 16;
 
 /// A servant that passes every request on to another object, and the reply back, whatever the interface is: nothing is decoded, and from 4 KiB on
-/// nothing is copied.
+/// nothing is copied. Of a large message what comes with its header stays where it was read, and the rest is read to a buffer of its own; both are
+/// written from there.
+///
+/// What is copied all the same, once: bodies of less than 4 KiB, which go into the batch that is written; a message that comes in fragments, into one
+/// buffer, unless its fragments are large; what comes with the header of the first message in which a peer says where its blocks lie; and a
+/// request to an object that a servant locator finds, as far as it comes with its header.
 ///
 /// A message is passed on in the byte order, GIOP version and code sets in which it came, on a connection of its own kind where that takes one.
 /// What the target does not take so is refused with COMPLETED_NO, unless the [interface is known](Self::with_interface): text in code sets that the
@@ -164,6 +169,10 @@ impl Skeleton for Bridge {
 
     fn seat_kind(&self) -> usize {
         std::any::type_name::<Self>().as_ptr().addr()
+    }
+
+    fn passes_on(&self) -> bool {
+        true
     }
 
     fn dispatch(self: Arc<Self>, request: Incoming, slot: &mut DispatchSlot) {

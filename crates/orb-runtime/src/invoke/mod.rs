@@ -315,6 +315,9 @@ pub(crate) async fn transact(
         if trace::wire_enabled() {
             trace::wire(Way::Out, link.peer(), operation.name, encoder.head(), encoder.len());
         }
+        if operation.passes_on() {
+            pending.pass_reply();
+        }
         pending.send(encoder, flow)?;
         let reply = match pending.reply().await {
             Ok(reply) => {

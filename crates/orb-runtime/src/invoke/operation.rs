@@ -36,6 +36,11 @@ impl<'n> Called<'n> {
         Self { body: Some((order, phase)), ..self }
     }
 
+    /// Whether results are wanted as octets.
+    pub(super) const fn passes_on(&self) -> bool {
+        self.body.is_some()
+    }
+
     /// What an operation in a static is told by from all others.
     #[inline]
     pub(super) fn address(&self) -> Option<usize> {

@@ -148,6 +148,11 @@ impl Pending<'_> {
         begun
     }
 
+    /// The reply is wanted as octets.
+    pub(crate) fn pass_reply(&self) {
+        self.link.lock().machine.pass_reply(self.call);
+    }
+
     /// The call that waits.
     pub(crate) fn call(&self) -> CallId {
         self.call

@@ -34,6 +34,8 @@ pub(crate) struct Adapter {
     active: AtomicUsize,
     /// An object with streamed operations was activated.
     streams: AtomicBool,
+    /// Whether an object's requests are passed on as octets.
+    passes: AtomicBool,
     /// A POA was created whose objects may be called over connections that this ORB opened.
     bidirectional: AtomicBool,
     root: Arc<PoaCore>,
@@ -88,6 +90,14 @@ impl Streams for Adapter {
         let found = self.find(key);
         found.is_some_and(|entry| entry.skeleton.streamed().iter().any(|name| name.as_bytes() == operation))
     }
+
+    fn any_passed(&self) -> bool {
+        self.passes.load(Ordering::Relaxed)
+    }
+
+    fn passes(&self, key: &[u8]) -> bool {
+        self.find(key).is_some_and(|entry| entry.skeleton.passes_on())
+    }
 }
 
 impl Adapter {
@@ -122,6 +132,7 @@ impl Adapter {
             free: Mutex::default(),
             active: AtomicUsize::new(0),
             streams: AtomicBool::new(false),
+            passes: AtomicBool::new(false),
             bidirectional: AtomicBool::new(false),
             root,
             plain: poa(1, "plain keys", plain, Default::default()),
@@ -494,6 +505,9 @@ impl Adapter {
     fn note(&self, skeleton: &dyn Skeleton) {
         if !skeleton.streamed().is_empty() {
             self.streams.store(true, Ordering::Relaxed);
+        }
+        if skeleton.passes_on() {
+            self.passes.store(true, Ordering::Relaxed);
         }
     }
 }

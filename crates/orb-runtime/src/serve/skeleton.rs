@@ -43,6 +43,11 @@ pub trait Skeleton: Send + Sync + 'static {
         &[]
     }
 
+    /// Whether requests are passed on as octets.
+    fn passes_on(&self) -> bool {
+        false
+    }
+
     /// All operations by their numbers.
     fn operations(&self) -> Operations {
         Operations::default()
