@@ -9,7 +9,7 @@
 //!
 //! Sequences are encoded and decoded whole. *native* is the byte order of this machine, *foreign* the other one. In native
 //! order the compiled code copies no numbers, neither to encode nor to decode them: its figures are the cost of saying so.
-//! *engine* runs the program of the type code between the octets and memory as C has it, as *naive* does, the baseline of [`naive`];
+//! *engine* runs the program of the type code between the octets and memory as C has it, as *naive* does, the baseline: step 0 of `ttcp ladder`;
 //! *engine, tree* makes and takes [`zorb::dynamic::Value`]s. Decoding ends with a drop; of the baseline, with the walk that frees (without
 //! in the last column).
 //!
@@ -24,6 +24,11 @@
     reason = "a benchmark"
 )]
 
+// The files of ttcp's ladder: as a dev-dependency of this crate, ttcp would be built with all that it needs for every test.
+#[allow(dead_code, reason = "what counts calls is for ttcp")]
+#[path = "../crates/ttcp-bench/src/ladder/base/mod.rs"]
+mod base;
+#[path = "../crates/ttcp-bench/src/ladder/original/mod.rs"]
 mod naive;
 
 use std::collections::VecDeque;
@@ -31,10 +36,10 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use naive::cdr::Cdr;
-use naive::memory::{self, SEQUENCE_SIZE};
+use base::memory::{self, SEQUENCE_SIZE};
+use base::{Environment, Uncounted};
 use naive::visits::{decoder, deep_free, encoder};
-use naive::{Environment, Uncounted};
+use naive::{Cdr, Known};
 use zorb::__private::v1::{CdrDecode, CdrEncode, Decoder, Encoder};
 use zorb::dynamic::program::Program;
 use zorb::prelude::*;
@@ -61,7 +66,6 @@ const FOREIGN: ByteOrder = match ByteOrder::NATIVE {
 const ORDERS: [(&str, ByteOrder); 2] = [("native", ByteOrder::NATIVE), ("foreign", FOREIGN)];
 
 fn main() {
-    naive::check();
     let mut bench = Bench::from_arguments();
     for decoding in [false, true] {
         bench.decoding = decoding;
@@ -294,32 +298,32 @@ impl<T: Typed + CdrEncode + CdrDecode> Case<'_, T> {
     }
 
     fn naive_encoding(&self) -> Contender<'_> {
-        let code = Cdr::reader(self.code, false).get_type_code().unwrap();
+        let code = Known::read::<Uncounted>(self.code).unwrap();
         let swap = self.order != ByteOrder::NATIVE;
-        let mut env = Environment::<Uncounted>::default();
+        let mut env = Environment::default();
         let mut value = [0; SEQUENCE_SIZE.0];
-        let mut stream = Cdr::reader(&self.wire, swap);
-        decoder(&code, &mut value, &mut [], &mut stream, &mut env).unwrap();
+        let mut stream = Cdr::<Uncounted>::reader(&self.wire, swap);
+        decoder(&code.code(), &mut value, &mut [], &mut stream, &mut env).unwrap();
         let mut buffer = Vec::new();
         Contender::new("naive", move || {
-            let mut stream = Cdr::writer(std::mem::take(&mut buffer), swap);
-            encoder(black_box(&code), black_box(&mut value), &mut [], &mut stream, &mut env).unwrap();
+            let mut stream = Cdr::<Uncounted>::writer(std::mem::take(&mut buffer), swap);
+            encoder(black_box(&code.code()), black_box(&mut value), &mut [], &mut stream, &mut env).unwrap();
             buffer = stream.into_buffer();
             black_box(&buffer);
         })
     }
 
     fn naive_decoding(&self, name: &'static str, freed: bool) -> Contender<'_> {
-        let code = Cdr::reader(self.code, false).get_type_code().unwrap();
+        let code = Known::read::<Uncounted>(self.code).unwrap();
         let swap = self.order != ByteOrder::NATIVE;
-        let mut env = Environment::<Uncounted>::default();
+        let mut env = Environment::default();
         let mut value = [0; SEQUENCE_SIZE.0];
         Contender::new(name, move || {
-            let mut stream = Cdr::reader(black_box(&self.wire), swap);
-            decoder(black_box(&code), &mut value, &mut [], &mut stream, &mut env).unwrap();
+            let mut stream = Cdr::<Uncounted>::reader(black_box(&self.wire), swap);
+            decoder(black_box(&code.code()), &mut value, &mut [], &mut stream, &mut env).unwrap();
             black_box((&mut value, &mut env.heap));
             if freed {
-                deep_free(&code, &mut value, &mut [], &mut stream, &mut env).unwrap();
+                deep_free(&code.code(), &mut value, &mut [], &mut stream, &mut env).unwrap();
             } else {
                 let (_, buffer) = memory::sequence(&value).unwrap();
                 env.heap.release(buffer);

@@ -16,15 +16,18 @@
 //! | [`run`] | `ttcp run`: processes, rounds, table, record |
 //! | [`rivals`] | `ttcp peers`: other middleware, built where its tools are installed |
 //! | [`experiments`] | `ttcp latency`, `ttcp report`, `ttcp compare`: experiments with results that are kept, and their report |
+//! | [`ladder`] | the steps from an interpreter of type codes to compiled stubs |
 //! | [`literature`] | published figures to stand beside those measured |
 //! | [`statistics`] | what is said of samples |
 //! | [`figures`] | sections, tables and charts, as HTML, Markdown and SVG |
 //!
 //! Unix only: children run in process groups of their own.
+#![allow(clippy::duplicate_mod, reason = "steps of the ladder have the same files, see there")]
 
 pub mod cli;
 pub mod experiments;
 pub mod figures;
+pub mod ladder;
 pub mod lifeline;
 pub mod literature;
 pub mod peer;

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use ttcp_bench::experiments::compare::{CompareArgs, compare};
 use ttcp_bench::experiments::report::{ReportArgs, report};
-use ttcp_bench::experiments::{self, DepositArgs, LatencyArgs, SeriesArgs, ThroughputArgs};
+use ttcp_bench::experiments::{self, DepositArgs, LadderArgs, LatencyArgs, SeriesArgs, ThroughputArgs};
+use ttcp_bench::ladder::measurement::{LadderStepArgs, ladder_step};
 use ttcp_bench::priority::{PrioritiseArgs, load, prioritise};
 use ttcp_bench::rivals::{PeersCommand, peers};
 use ttcp_bench::run::{self, BuiltIn};
@@ -36,6 +37,8 @@ enum Command {
     /// 50 messages of each of 7 kinds in 11 sizes, as calls and one-way, a frame of 70 ms each: 9 minutes for each ORB, 3 for the sockets, 7
     /// more for JacORB's starts. --frame makes it shorter: run --all has frames of 10 ms, and is done with it in 12 minutes.
     Series(SeriesArgs),
+    /// Marshal by every step from an interpreter of type codes to compiled stubs
+    Ladder(LadderArgs),
     /// Build or list other middleware to compare with
     #[command(subcommand)]
     Peers(PeersCommand),
@@ -53,6 +56,9 @@ enum Command {
     /// Burn a core at the lowest priority
     #[command(hide = true)]
     Load,
+    /// One measurement of the ladder
+    #[command(hide = true)]
+    LadderStep(LadderStepArgs),
     /// The socket baseline's server
     #[command(hide = true)]
     RawServer(raw::RawServerArgs),
@@ -78,6 +84,7 @@ fn perform(command: Command) -> anyhow::Result<ExitCode> {
         Command::Run(args) => return run::run(&args, &built_in()),
         Command::Throughput(args) => return args.run(&built_in()),
         Command::Deposit(args) => return args.run(&built_in()),
+        Command::Ladder(args) => return args.run(&built_in()),
         Command::Latency(args) => return args.run(&built_in()),
         Command::Series(args) => return args.run(&built_in()),
         Command::Prioritise(args) => prioritise(&args)?,
@@ -87,6 +94,7 @@ fn perform(command: Command) -> anyhow::Result<ExitCode> {
         Command::Compare(args) => compare(&args)?,
         Command::Server(args) => zorb_peer::server(&args)?,
         Command::Client(args) => zorb_peer::client(&args)?.print()?,
+        Command::LadderStep(args) => ladder_step(&args)?,
         Command::RawServer(args) => raw::server(&args)?,
         Command::RawClient(args) => raw::client(&args)?.print()?,
     }

@@ -170,6 +170,14 @@ impl Step {
             .map_err(|reason| Failure::BadLine { reason, line: line.to_string() })?;
         Ok(Outcome::Figures { figures, processor, line })
     }
+
+    /// Runs the client once, without a server.
+    pub(crate) fn alone(&self, at: &mut Site<'_>) -> Result<Outcome, Failure> {
+        let line = self.peer.alone(self.client.clone(), at)?;
+        let figures = (self.figures)(&Said { line: &line, dir: at.dir })
+            .map_err(|reason| Failure::BadLine { reason, line: line.to_string() })?;
+        Ok(Outcome::Figures { figures, processor: None, line })
+    }
 }
 
 /// The first figure, or the first line of the failure.

@@ -8,6 +8,7 @@ mod contenders;
 mod deposit;
 mod driver;
 mod integrity;
+mod ladder;
 mod latency;
 pub mod report;
 mod series;
@@ -26,6 +27,7 @@ use crate::run::peers::{Failure, Site};
 use crate::run::{BuiltIn, Peer, RunArgs};
 
 pub use deposit::DepositArgs;
+pub use ladder::LadderArgs;
 pub use latency::LatencyArgs;
 pub use series::SeriesArgs;
 pub use throughput::ThroughputArgs;
@@ -77,7 +79,8 @@ pub(crate) struct Kind {
 }
 
 /// All kinds, in the order of the report.
-pub(crate) const KINDS: &[Kind] = &[throughput::KIND, latency::KIND, series::KIND, deposit::KIND];
+pub(crate) const KINDS: &[Kind] =
+    &[throughput::KIND, latency::KIND, series::KIND, deposit::KIND, ladder::KIND];
 
 /// One measurement that an experiment wants, once a round.
 pub(crate) struct Step {
@@ -132,6 +135,7 @@ pub fn run_all(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode>
         latency::plan(&LatencyArgs::of(common.clone()), &contenders),
         series::plan(&SeriesArgs::of(common.clone()), &contenders)?,
         deposit::plan(&DepositArgs::of(common.clone()), &contenders),
+        ladder::plan(&LadderArgs::of(common.clone()), &contenders),
     ];
     driver::run(common, &plans)
 }
@@ -161,17 +165,6 @@ mod tests {
         "sigcomm96.t9",
         "sigcomm96.t10",
         "sigcomm96.text",
-        "iiop98.t1",
-        "iiop98.t2",
-        "iiop98.t3",
-        "iiop98.t4",
-        "iiop98.t5",
-        "iiop98.align",
-        "iiop98.giop",
-        "iiop98.speedup",
-        "iiop98.pies",
-        "iiop98.ladder",
-        "iiop98.text",
         "gigabit97.sii.orbix",
         "gigabit97.sii.visibroker",
         "gigabit97.dii.orbix",

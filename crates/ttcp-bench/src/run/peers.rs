@@ -178,11 +178,22 @@ impl Peer {
         let ready = wait_ready(at, &mut server)?;
         let meter = Meter::start(server.pid());
         let mut client = start(at, "client", &self.client_command(client, at.dir, &ready))?;
-        let line = wait_line(at, &mut client, &mut server)?;
+        let line = wait_line(at, &mut client, Some(&mut server))?;
         let processor = meter.read();
         let bad = |reason: String| Failure::BadLine { reason, line: line.clone() };
         let line = serde_json::from_str(&line).map_err(|e| bad(format!("not JSON: {e}")))?;
         Ok(Performed { line, processor })
+    }
+
+    /// Runs the client, which needs no server.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub(crate) fn alone(&self, client: Vec<String>, at: &mut Site<'_>) -> Result<Value, Failure> {
+        let mut client = start(at, "client", &self.client_command(client, at.dir, ""))?;
+        let line = wait_line(at, &mut client, None)?;
+        let bad = |e| Failure::BadLine { reason: format!("not JSON: {e}"), line: line.clone() };
+        serde_json::from_str(&line).map_err(bad)
     }
 
     /// What the server takes for a cell, and the client.
@@ -358,11 +369,15 @@ fn wait_ready(at: &Site<'_>, server: &mut Process) -> Result<String, Failure> {
 }
 
 /// The client's last line, after its good end.
-fn wait_line(at: &Site<'_>, client: &mut Process, server: &mut Process) -> Result<String, Failure> {
+fn wait_line(
+    at: &Site<'_>,
+    client: &mut Process,
+    mut server: Option<&mut Process>,
+) -> Result<String, Failure> {
     let deadline = at.bounded(at.timeout);
     let mut last = String::new();
     loop {
-        match at.children.listen(client, Some(server), deadline) {
+        match at.children.listen(client, server.as_deref(), deadline) {
             Heard::Line(line) => {
                 if !line.is_empty() {
                     last = line;
@@ -377,7 +392,9 @@ fn wait_line(at: &Site<'_>, client: &mut Process, server: &mut Process) -> Resul
             }
             // Some close stdout after READY; only a real end spoils the test.
             Heard::OtherClosed => {
-                if let Some(status) = server.wait(Duration::from_millis(100)) {
+                if let Some(server) = &mut server
+                    && let Some(status) = server.wait(Duration::from_millis(100))
+                {
                     let stderr = indented("server", server);
                     return Err(Failure::ServerDied { status: describe(status), stderr });
                 }
@@ -390,8 +407,11 @@ fn wait_line(at: &Site<'_>, client: &mut Process, server: &mut Process) -> Resul
         status => {
             let status = told(status.or_else(|| client.stop()));
             let stderr = indented("client", client);
-            server.stop();
-            Err(Failure::ClientFailed { status, stderr, server_stderr: indented("server", server) })
+            let server_stderr = server.map_or_else(String::new, |server| {
+                server.stop();
+                indented("server", server)
+            });
+            Err(Failure::ClientFailed { status, stderr, server_stderr })
         }
     }
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod integrity;
+mod ladder;
 mod series;
 mod throughput;
 
@@ -108,7 +109,7 @@ fn all_experiments_run_into_one_directory() {
     let all = samples(&dir.path().join("r"));
     let experiments: BTreeSet<&str> =
         all.iter().map(|sample| sample["experiment"].as_str().unwrap()).collect();
-    assert_eq!(experiments, ["deposit", "latency", "series", "throughput"].into());
+    assert_eq!(experiments, ["deposit", "ladder", "latency", "series", "throughput"].into());
     assert!(text(&run(dir.path(), &["report", "r"]).stdout).contains("report.html"));
     let page = fs::read_to_string(dir.path().join("r/report.html")).unwrap();
     for experiment in experiments {

@@ -4,7 +4,8 @@
 //! slice, as an address is one register. Freed blocks are used again as they are: neither fresh pages nor zeros are
 //! paid for.
 
-use super::Fault;
+use super::kind::*;
+use super::{Fault, Status};
 
 /// Octets of a sequence in memory, and what they are aligned to.
 pub const SEQUENCE_SIZE: (usize, usize) = (16, 8);
@@ -12,8 +13,11 @@ pub const SEQUENCE_SIZE: (usize, usize) = (16, 8);
 /// Octets of a type code in memory: its kind, where its parameters begin and how many octets they have.
 pub const TYPE_CODE_SIZE: (usize, usize) = (12, 4);
 
+/// The largest block that there is: a length that lies ends in an error, not with all memory taken.
+const LARGEST: usize = 4 << 20;
+
 /// Whom buffers come from.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Heap {
     blocks: Vec<Vec<u8>>,
     free: Vec<usize>,
@@ -21,7 +25,14 @@ pub struct Heap {
 
 impl Heap {
     /// A block of so many octets or more. What is in it is what was there before.
-    pub fn allocate(&mut self, size: usize) -> u64 {
+    ///
+    /// # Errors
+    /// [`Fault::Memory`] if these are too many.
+    #[inline(never)]
+    pub fn allocate(&mut self, size: usize) -> Result<u64, Fault> {
+        if size > LARGEST {
+            return Err(Fault::Memory);
+        }
         let handle = self.free.pop().unwrap_or_else(|| {
             self.blocks.push(Vec::new());
             self.blocks.len() - 1
@@ -29,20 +40,25 @@ impl Heap {
         if let Some(block) = self.blocks.get_mut(handle).filter(|block| block.len() < size) {
             block.resize(size, 0);
         }
-        handle as u64
+        Ok(handle as u64)
     }
 
     /// The block, which is empty here until it is [put back](Self::put_back).
+    #[inline(never)]
     pub fn lend(&mut self, handle: u64) -> Vec<u8> {
         self.blocks.get_mut(handle as usize).map(std::mem::take).unwrap_or_default()
     }
 
+    /// Puts back what was lent.
+    #[inline(never)]
     pub fn put_back(&mut self, handle: u64, block: Vec<u8>) {
         if let Some(place) = self.blocks.get_mut(handle as usize) {
             *place = block;
         }
     }
 
+    /// Takes a block back, for others.
+    #[inline(never)]
     pub fn release(&mut self, handle: u64) {
         self.free.push(handle as usize);
     }
@@ -54,23 +70,40 @@ impl Heap {
 }
 
 /// Length and buffer of the sequence at this address.
+///
+/// # Errors
+/// [`Fault::Memory`] if there is no room for one.
+#[inline(always)]
 pub fn sequence(value: &[u8]) -> Result<(u32, u64), Fault> {
     Ok((u32::from_ne_bytes(load(value, 4)?), u64::from_ne_bytes(load(value, 8)?)))
 }
 
-pub fn store_sequence(value: &mut [u8], length: u32, buffer: u64) -> Result<(), Fault> {
+/// Writes length and buffer of a sequence.
+///
+/// # Errors
+/// [`Fault::Memory`] if there is no room for one.
+#[inline(always)]
+pub fn store_sequence(value: &mut [u8], length: u32, buffer: u64) -> Status {
     store(value, 0, length.to_ne_bytes())?;
     store(value, 4, length.to_ne_bytes())?;
     store(value, 8, buffer.to_ne_bytes())
 }
 
+/// The octets of a number.
+///
+/// # Errors
+/// [`Fault::Memory`] if they are not all there.
 #[inline(always)]
 pub fn load<const N: usize>(value: &[u8], at: usize) -> Result<[u8; N], Fault> {
     value.get(at..).and_then(<[u8]>::first_chunk).copied().ok_or(Fault::Memory)
 }
 
+/// Writes the octets of a number.
+///
+/// # Errors
+/// [`Fault::Memory`] if there is no room for them.
 #[inline(always)]
-pub fn store<const N: usize>(value: &mut [u8], at: usize, octets: [u8; N]) -> Result<(), Fault> {
+pub fn store<const N: usize>(value: &mut [u8], at: usize, octets: [u8; N]) -> Status {
     *value.get_mut(at..).and_then(<[u8]>::first_chunk_mut).ok_or(Fault::Memory)? = octets;
     Ok(())
 }
@@ -79,4 +112,18 @@ pub fn store<const N: usize>(value: &mut [u8], at: usize, octets: [u8; N]) -> Re
 #[inline(always)]
 pub fn at(value: &mut [u8], at: usize) -> &mut [u8] {
     value.get_mut(at..).unwrap_or_default()
+}
+
+/// Size and alignment of what has no parameters, and of enums.
+#[inline(always)]
+pub fn basic(kind: u32) -> Option<(usize, usize)> {
+    Some(match kind {
+        NULL | VOID => (0, 1),
+        BOOLEAN | CHAR | OCTET => (1, 1),
+        SHORT | USHORT => (2, 2),
+        LONG | ULONG | FLOAT | ENUM => (4, 4),
+        LONGLONG | ULONGLONG | DOUBLE => (8, 8),
+        TYPE_CODE => TYPE_CODE_SIZE,
+        _ => return None,
+    })
 }

@@ -1,9 +1,12 @@
 //! What is called back for each value.
 
-use super::cdr::Cdr;
+use super::kind::*;
 use super::memory::{self, load, store};
 use super::traverse::{calc_nested_size_and_alignment, element_size, traverse, typecode_param, ulong_param};
-use super::*;
+use super::{Cdr, Environment, Fault, Routine, Status, Tally, TypeCode};
+
+/// What is called back for a value: the type, two addresses, the stream, the environment.
+pub type Visit<T> = fn(&TypeCode<'_>, &mut [u8], &mut [u8], &mut Cdr<'_, T>, &mut Environment) -> Status;
 
 /// Writes a value to the stream.
 ///
@@ -14,11 +17,11 @@ pub fn encoder<T: Tally>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     other: &mut [u8],
-    stream: &mut Cdr<'_>,
-    env: &mut Environment<T>,
+    stream: &mut Cdr<'_, T>,
+    env: &mut Environment,
 ) -> Status {
-    env.tally.call(Routine::Encoder);
-    match code.kind() {
+    T::call(Routine::Encoder);
+    match code.kind {
         NULL | VOID => Ok(()),
         BOOLEAN | CHAR | OCTET => stream.put_octet(u8::from_ne_bytes(load(value, 0)?)),
         SHORT | USHORT => stream.put_short(u16::from_ne_bytes(load(value, 0)?)),
@@ -43,31 +46,31 @@ pub fn decoder<T: Tally>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     other: &mut [u8],
-    stream: &mut Cdr<'_>,
-    env: &mut Environment<T>,
+    stream: &mut Cdr<'_, T>,
+    env: &mut Environment,
 ) -> Status {
-    env.tally.call(Routine::Decoder);
-    match code.kind() {
+    T::call(Routine::Decoder);
+    match code.kind {
         NULL | VOID => Ok(()),
         BOOLEAN | CHAR | OCTET => store(value, 0, stream.get_octet()?.to_ne_bytes()),
         SHORT | USHORT => store(value, 0, stream.get_short()?.to_ne_bytes()),
         LONG | ULONG | FLOAT | ENUM => store(value, 0, stream.get_long()?.to_ne_bytes()),
         LONGLONG | ULONGLONG | DOUBLE => store(value, 0, stream.get_longlong()?.to_ne_bytes()),
         TYPE_CODE => {
-            let code = stream.get_type_code()?;
-            store(value, 0, code.kind().to_ne_bytes())?;
+            let (kind, parameters) = stream.get_type_code()?;
+            store(value, 0, kind.to_ne_bytes())?;
             store(value, 4, (stream.position() as u32).to_ne_bytes())?;
-            store(value, 8, (code.parameters.len() as u32).to_ne_bytes())
+            store(value, 8, (parameters.len() as u32).to_ne_bytes())
         }
         SEQUENCE => {
             let length = stream.get_long()?;
-            let element = typecode_param(code, env)?;
-            let size = element_size(&element, env)?;
-            let bound = ulong_param(code, env)?;
+            let element = typecode_param::<T>(code, env)?;
+            let size = element_size::<T>(&element, env)?;
+            let bound = ulong_param::<T>(code)?;
             if bound != 0 && length > bound {
                 return Err(Fault::Bound);
             }
-            let buffer = env.heap.allocate(size.saturating_mul(length as usize));
+            let buffer = env.heap.allocate(size.saturating_mul(length as usize))?;
             memory::store_sequence(value, length, buffer)?;
             traverse(code, value, other, stream, env, decoder)
         }
@@ -85,21 +88,21 @@ pub fn deep_copy<T: Tally>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     other: &mut [u8],
-    stream: &mut Cdr<'_>,
-    env: &mut Environment<T>,
+    stream: &mut Cdr<'_, T>,
+    env: &mut Environment,
 ) -> Status {
-    match code.kind() {
+    match code.kind {
         SEQUENCE => {
             let (length, _) = memory::sequence(value)?;
-            let element = typecode_param(code, env)?;
-            let size = element_size(&element, env)?;
-            let buffer = env.heap.allocate(size.saturating_mul(length as usize));
+            let element = typecode_param::<T>(code, env)?;
+            let size = element_size::<T>(&element, env)?;
+            let buffer = env.heap.allocate(size.saturating_mul(length as usize))?;
             memory::store_sequence(other, length, buffer)?;
             traverse(code, value, other, stream, env, deep_copy)
         }
         STRUCT | ARRAY => traverse(code, value, other, stream, env, deep_copy),
         _ => {
-            let (size, _) = calc_nested_size_and_alignment(code, env)?;
+            let (size, _) = calc_nested_size_and_alignment::<T>(code, env)?;
             let (Some(from), Some(to)) = (value.get(..size), other.get_mut(..size)) else {
                 return Err(Fault::Memory);
             };
@@ -118,11 +121,11 @@ pub fn deep_free<T: Tally>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     other: &mut [u8],
-    stream: &mut Cdr<'_>,
-    env: &mut Environment<T>,
+    stream: &mut Cdr<'_, T>,
+    env: &mut Environment,
 ) -> Status {
-    env.tally.call(Routine::DeepFree);
-    match code.kind() {
+    T::call(Routine::DeepFree);
+    match code.kind::<T>() {
         SEQUENCE => {
             traverse(code, value, other, stream, env, deep_free)?;
             let (_, buffer) = memory::sequence(value)?;
@@ -131,7 +134,7 @@ pub fn deep_free<T: Tally>(
         }
         STRUCT => traverse(code, value, other, stream, env, deep_free),
         // The first word of the parameters tells whether the elements refer to anything.
-        ARRAY => match code.parameters()?.get_long()? {
+        ARRAY => match code.parameters::<T>()?.get_long()? {
             STRUCT | SEQUENCE | ARRAY => traverse(code, value, other, stream, env, deep_free),
             _ => Ok(()),
         },

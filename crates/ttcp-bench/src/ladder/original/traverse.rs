@@ -1,9 +1,9 @@
 //! The walk over a type, and what it asks type codes for.
 
-use super::cdr::Cdr;
-use super::memory::{self, SEQUENCE_SIZE, TYPE_CODE_SIZE};
-use super::visits::decoder;
-use super::*;
+use super::kind::{ARRAY, SEQUENCE, STRUCT};
+use super::memory::{self, SEQUENCE_SIZE, TYPE_CODE_SIZE, basic};
+use super::visits::{Visit, decoder};
+use super::{Cdr, Environment, Fault, Routine, Status, Tally, TypeCode};
 
 /// Visits what is in a value: the elements, the members, or the value itself if nothing is in it.
 ///
@@ -14,12 +14,12 @@ pub fn traverse<T: Tally>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     other: &mut [u8],
-    stream: &mut Cdr<'_>,
-    env: &mut Environment<T>,
+    stream: &mut Cdr<'_, T>,
+    env: &mut Environment,
     visit: Visit<T>,
 ) -> Status {
-    env.tally.call(Routine::Traverse);
-    match code.kind() {
+    T::call(Routine::Traverse);
+    match code.kind {
         SEQUENCE => {
             let (length, buffer) = memory::sequence(value)?;
             let copied = memory::sequence(other).ok().map(|(_, buffer)| buffer);
@@ -33,11 +33,11 @@ pub fn traverse<T: Tally>(
             status
         }
         ARRAY => {
-            let length = ulong_param(code, env)?;
+            let length = ulong_param::<T>(code)?;
             elements(code, length, value, other, stream, env, visit)
         }
         STRUCT => {
-            let mut parameters = code.parameters()?;
+            let mut parameters = code.parameters::<T>()?;
             struct_traverse(&mut parameters, value, other, stream, env, Some(visit)).map(drop)
         }
         _ => visit(code, value, other, stream, env),
@@ -45,17 +45,18 @@ pub fn traverse<T: Tally>(
 }
 
 /// One visit an element, both addresses a step further each time.
+#[inline(always)]
 fn elements<T: Tally>(
     code: &TypeCode<'_>,
     count: u32,
     value: &mut [u8],
     other: &mut [u8],
-    stream: &mut Cdr<'_>,
-    env: &mut Environment<T>,
+    stream: &mut Cdr<'_, T>,
+    env: &mut Environment,
     visit: Visit<T>,
 ) -> Status {
-    let element = typecode_param(code, env)?;
-    let size = element_size(&element, env)?;
+    let element = typecode_param::<T>(code, env)?;
+    let size = element_size::<T>(&element, env)?;
     for i in 0..count as usize {
         visit(&element, memory::at(value, i * size), memory::at(other, i * size), stream, env)?;
     }
@@ -68,22 +69,23 @@ fn elements<T: Tally>(
 /// What the visits say, and a type code that is none.
 #[inline(never)]
 pub fn struct_traverse<T: Tally>(
-    parameters: &mut Cdr<'_>,
+    parameters: &mut Cdr<'_, T>,
     value: &mut [u8],
     other: &mut [u8],
-    stream: &mut Cdr<'_>,
-    env: &mut Environment<T>,
+    stream: &mut Cdr<'_, T>,
+    env: &mut Environment,
     visit: Option<Visit<T>>,
 ) -> Result<(usize, usize), Fault> {
-    env.tally.call(Routine::StructTraverse);
+    T::call(Routine::StructTraverse);
     // Repository id and name.
     parameters.skip_string()?;
     parameters.skip_string()?;
     let (mut at, mut widest) = (0, 1);
     for _ in 0..parameters.get_long()? {
         parameters.skip_string()?;
-        let member = parameters.get_type_code()?;
-        let (size, alignment) = calc_nested_size_and_alignment(&member, env)?;
+        let (kind, octets) = parameters.get_type_code()?;
+        let member = TypeCode { kind, parameters: octets };
+        let (size, alignment) = calc_nested_size_and_alignment::<T>(&member, env)?;
         at = aligned(at, alignment);
         widest = widest.max(alignment);
         if let Some(visit) = visit {
@@ -101,23 +103,24 @@ pub fn struct_traverse<T: Tally>(
 #[inline(never)]
 pub fn calc_nested_size_and_alignment<T: Tally>(
     code: &TypeCode<'_>,
-    env: &mut Environment<T>,
+    env: &mut Environment,
 ) -> Result<(usize, usize), Fault> {
-    env.tally.call(Routine::SizeAndAlignment);
-    let kind = code.kind();
+    T::call(Routine::SizeAndAlignment);
+    let kind = code.kind;
     if let Some(basic) = basic(kind) {
         return Ok(basic);
     }
     Ok(match kind {
         SEQUENCE => SEQUENCE_SIZE,
         STRUCT => {
-            let mut nothing = Cdr::reader(&[], false);
+            let mut nothing = Cdr::<T>::reader(&[], false);
             struct_traverse(&mut code.parameters()?, &mut [], &mut [], &mut nothing, env, None)?
         }
         ARRAY => {
-            let mut parameters = code.parameters()?;
-            let element = parameters.get_type_code()?;
-            let (size, alignment) = calc_nested_size_and_alignment(&element, env)?;
+            let mut parameters = code.parameters::<T>()?;
+            let (kind, octets) = parameters.get_type_code()?;
+            let element = TypeCode { kind, parameters: octets };
+            let (size, alignment) = calc_nested_size_and_alignment::<T>(&element, env)?;
             (size.saturating_mul(parameters.get_long()? as usize), alignment)
         }
         _ => return Err(Fault::Kind(kind)),
@@ -128,31 +131,19 @@ pub fn calc_nested_size_and_alignment<T: Tally>(
 ///
 /// # Errors
 /// A type code that is none.
-pub fn element_size<T: Tally>(element: &TypeCode<'_>, env: &mut Environment<T>) -> Result<usize, Fault> {
-    match basic(element.kind()) {
+#[inline(always)]
+pub fn element_size<T: Tally>(element: &TypeCode<'_>, env: &mut Environment) -> Result<usize, Fault> {
+    match basic(element.kind) {
         Some((size, _)) => Ok(size),
-        None => Ok(calc_nested_size_and_alignment(element, env)?.0),
+        None => Ok(calc_nested_size_and_alignment::<T>(element, env)?.0),
     }
-}
-
-/// Size and alignment of what has no parameters, and of enums.
-fn basic(kind: u32) -> Option<(usize, usize)> {
-    Some(match kind {
-        NULL | VOID => (0, 1),
-        BOOLEAN | CHAR | OCTET => (1, 1),
-        SHORT | USHORT => (2, 2),
-        LONG | ULONG | FLOAT | ENUM => (4, 4),
-        LONGLONG | ULONGLONG | DOUBLE => (8, 8),
-        TYPE_CODE => TYPE_CODE_SIZE,
-        _ => return None,
-    })
 }
 
 /// How many parameters a type code of a sequence or array has.
 #[inline(never)]
-fn param_count<T: Tally>(code: &TypeCode<'_>, env: &mut Environment<T>) -> usize {
-    env.tally.call(Routine::ParamCount);
-    if matches!(code.kind(), SEQUENCE | ARRAY) { 2 } else { 0 }
+fn param_count<T: Tally>(code: &TypeCode<'_>) -> usize {
+    T::call(Routine::ParamCount);
+    if matches!(code.kind, SEQUENCE | ARRAY) { 2 } else { 0 }
 }
 
 /// The type of the elements: a value of the kind `TypeCode`, decoded from the parameters.
@@ -162,18 +153,19 @@ fn param_count<T: Tally>(code: &TypeCode<'_>, env: &mut Environment<T>) -> usize
 #[inline(never)]
 pub fn typecode_param<'a, T: Tally>(
     code: &TypeCode<'a>,
-    env: &mut Environment<T>,
+    env: &mut Environment,
 ) -> Result<TypeCode<'a>, Fault> {
-    if param_count(code, env) < 1 {
-        return Err(Fault::Kind(code.kind()));
+    T::call(Routine::TypeCodeParam);
+    if param_count::<T>(code) < 1 {
+        return Err(Fault::Kind(code.kind));
     }
-    let mut parameters = code.parameters()?;
+    let mut parameters = code.parameters::<T>()?;
     let mut decoded = [0; TYPE_CODE_SIZE.0];
     decoder(&TypeCode::OF_TYPE_CODE, &mut decoded, &mut [], &mut parameters, env)?;
     let [kind, end, length] = [0, 4, 8].map(|at| memory::load(&decoded, at).map(u32::from_ne_bytes));
     let (end, length) = (end? as usize, length? as usize);
     let octets = end.checked_sub(length).and_then(|start| code.parameters.get(start..end));
-    Ok(TypeCode::new(kind?, octets.ok_or(Fault::End)?))
+    Ok(TypeCode { kind: kind?, parameters: octets.ok_or(Fault::End)? })
 }
 
 /// The bound of a sequence, the length of an array.
@@ -181,15 +173,16 @@ pub fn typecode_param<'a, T: Tally>(
 /// # Errors
 /// A type code that is none.
 #[inline(never)]
-pub fn ulong_param<T: Tally>(code: &TypeCode<'_>, env: &mut Environment<T>) -> Result<u32, Fault> {
-    if param_count(code, env) < 2 {
-        return Err(Fault::Kind(code.kind()));
+pub fn ulong_param<T: Tally>(code: &TypeCode<'_>) -> Result<u32, Fault> {
+    if param_count::<T>(code) < 2 {
+        return Err(Fault::Kind(code.kind));
     }
-    let mut parameters = code.parameters()?;
+    let mut parameters = code.parameters::<T>()?;
     parameters.get_type_code()?;
     parameters.get_long()
 }
 
+#[inline(always)]
 fn aligned(at: usize, alignment: usize) -> usize {
     at.next_multiple_of(alignment)
 }

@@ -1,40 +1,41 @@
 //! The stream: one call a value, each with its own alignment, its own check of what is left, and its own look at the
 //! byte order.
 
-use super::{ARRAY, ENUM, SEQUENCE, STRUCT};
-use super::{Fault, Status, TypeCode};
+use std::marker::PhantomData;
+
+use super::kind::{ARRAY, ENUM, SEQUENCE, STRUCT};
+use super::{Fault, Routine, Status, Tally};
 
 /// Octets that are read, or written, from the first on.
-pub struct Cdr<'a> {
+#[derive(Debug)]
+pub struct Cdr<'a, T> {
     read: &'a [u8],
     written: Vec<u8>,
     next: usize,
     swap: bool,
+    tally: PhantomData<T>,
 }
 
-impl<'a> Cdr<'a> {
+impl<'a, T: Tally> Cdr<'a, T> {
     /// Reads these octets; `swap` if they are not in the byte order of this machine.
     pub fn reader(read: &'a [u8], swap: bool) -> Self {
-        Self { read, written: Vec::new(), next: 0, swap }
+        Self { read, written: Vec::new(), next: 0, swap, tally: PhantomData }
     }
 
     /// Writes to this buffer, over what is in it, and makes it longer where it must.
     pub fn writer(written: Vec<u8>, swap: bool) -> Self {
-        Self { read: &[], written, next: 0, swap }
+        Self { read: &[], written, next: 0, swap, tally: PhantomData }
     }
 
     /// Reads an encapsulation, whose first octet is its byte order.
     ///
     /// # Errors
     /// [`Fault::End`] if it is empty.
+    #[inline(always)]
     pub fn encapsulation(octets: &'a [u8]) -> Result<Self, Fault> {
         let little = *octets.first().ok_or(Fault::End)? != 0;
-        Ok(Self {
-            read: octets,
-            written: Vec::new(),
-            next: 1,
-            swap: little != cfg!(target_endian = "little"),
-        })
+        let swap = little != cfg!(target_endian = "little");
+        Ok(Self { read: octets, written: Vec::new(), next: 1, swap, tally: PhantomData })
     }
 
     /// How many octets were read or written.
@@ -47,19 +48,30 @@ impl<'a> Cdr<'a> {
         self.written
     }
 
+    #[inline(always)]
     fn aligned(&self, size: usize) -> usize {
         self.next.wrapping_add(size - 1) & !(size - 1)
     }
 
+    /// An octet.
+    ///
+    /// # Errors
+    /// [`Fault::End`].
     #[inline(never)]
     pub fn get_octet(&mut self) -> Result<u8, Fault> {
+        T::call(Routine::Get);
         let octet = *self.read.get(self.next).ok_or(Fault::End)?;
         self.next += 1;
         Ok(octet)
     }
 
+    /// A number of 2 octets.
+    ///
+    /// # Errors
+    /// [`Fault::End`].
     #[inline(never)]
     pub fn get_short(&mut self) -> Result<u16, Fault> {
+        T::call(Routine::Get);
         let at = self.aligned(2);
         let octets = self.read.get(at..).and_then(<[u8]>::first_chunk).ok_or(Fault::End)?;
         self.next = at + 2;
@@ -67,8 +79,13 @@ impl<'a> Cdr<'a> {
         Ok(if self.swap { value.swap_bytes() } else { value })
     }
 
+    /// A number of 4 octets.
+    ///
+    /// # Errors
+    /// [`Fault::End`].
     #[inline(never)]
     pub fn get_long(&mut self) -> Result<u32, Fault> {
+        T::call(Routine::Get);
         let at = self.aligned(4);
         let octets = self.read.get(at..).and_then(<[u8]>::first_chunk).ok_or(Fault::End)?;
         self.next = at + 4;
@@ -76,8 +93,13 @@ impl<'a> Cdr<'a> {
         Ok(if self.swap { value.swap_bytes() } else { value })
     }
 
+    /// A number of 8 octets.
+    ///
+    /// # Errors
+    /// [`Fault::End`].
     #[inline(never)]
     pub fn get_longlong(&mut self) -> Result<u64, Fault> {
+        T::call(Routine::Get);
         let at = self.aligned(8);
         let octets = self.read.get(at..).and_then(<[u8]>::first_chunk).ok_or(Fault::End)?;
         self.next = at + 8;
@@ -85,28 +107,48 @@ impl<'a> Cdr<'a> {
         Ok(if self.swap { value.swap_bytes() } else { value })
     }
 
+    /// Writes an octet.
+    ///
+    /// # Errors
+    /// None: a stream grows.
     #[inline(never)]
     pub fn put_octet(&mut self, value: u8) -> Status {
+        T::call(Routine::Put);
         *self.room(1)?.first_mut().ok_or(Fault::Memory)? = value;
         Ok(())
     }
 
+    /// Writes a number of 2 octets.
+    ///
+    /// # Errors
+    /// None: a stream grows.
     #[inline(never)]
     pub fn put_short(&mut self, value: u16) -> Status {
+        T::call(Routine::Put);
         let value = if self.swap { value.swap_bytes() } else { value };
         self.room(2)?.copy_from_slice(&value.to_ne_bytes());
         Ok(())
     }
 
+    /// Writes a number of 4 octets.
+    ///
+    /// # Errors
+    /// None: a stream grows.
     #[inline(never)]
     pub fn put_long(&mut self, value: u32) -> Status {
+        T::call(Routine::Put);
         let value = if self.swap { value.swap_bytes() } else { value };
         self.room(4)?.copy_from_slice(&value.to_ne_bytes());
         Ok(())
     }
 
+    /// Writes a number of 8 octets.
+    ///
+    /// # Errors
+    /// None: a stream grows.
     #[inline(never)]
     pub fn put_longlong(&mut self, value: u64) -> Status {
+        T::call(Routine::Put);
         let value = if self.swap { value.swap_bytes() } else { value };
         self.room(8)?.copy_from_slice(&value.to_ne_bytes());
         Ok(())
@@ -135,28 +177,31 @@ impl<'a> Cdr<'a> {
     /// [`Fault::End`] if there is none.
     #[inline(never)]
     pub fn skip_string(&mut self) -> Status {
+        T::call(Routine::SkipString);
         let length = self.get_long()? as usize;
         self.take(length).map(drop)
     }
 
-    /// A type code, of which the parameters stay where they are.
+    /// The kind and the parameters of a type code; these stay where they are.
     ///
     /// # Errors
     /// [`Fault::Kind`] for kinds that this engine does not know, [`Fault::End`].
     #[inline(never)]
-    pub fn get_type_code(&mut self) -> Result<TypeCode<'a>, Fault> {
+    pub fn get_type_code(&mut self) -> Result<(u32, &'a [u8]), Fault> {
+        T::call(Routine::GetTypeCode);
         let kind = self.get_long()?;
         let parameters = match kind {
-            0..=12 | 23 | 24 => &[],
+            0..=12 | 23 | 24 => &[][..],
             STRUCT | ENUM | SEQUENCE | ARRAY => {
                 let length = self.get_long()? as usize;
                 self.take(length)?
             }
             _ => return Err(Fault::Kind(kind)),
         };
-        Ok(TypeCode::new(kind, parameters))
+        Ok((kind, parameters))
     }
 
+    #[inline(always)]
     fn take(&mut self, length: usize) -> Result<&'a [u8], Fault> {
         let taken = self.read.get(self.next..).and_then(|rest| rest.get(..length)).ok_or(Fault::End)?;
         self.next += length;

@@ -1,0 +1,266 @@
+//! The section of the ladder.
+
+use super::{CODE, NAME, SIZE, cell, reference, word};
+use crate::experiments::store::{Cell, Data, Sample};
+use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, bytes, published_table, shown};
+use crate::ladder::Step;
+use crate::ladder::base::Routine;
+use crate::ladder::case::{Kind, Order};
+use crate::ladder::measurement::Side;
+use crate::literature::Published;
+use crate::statistics::median;
+
+pub(super) fn section(data: &Data) -> Section {
+    let seen = Seen::of(data);
+    let mut section =
+        Section::new(NAME, "The optimisation ladder: from an interpreter of type codes to stubs");
+    section.text(format!(
+        "Sequences of {} are marshalled within one process: the sender writes octets of values in memory, the receiver makes values of \
+         octets and frees them. Step 0 has the control flow of the first IIOP engine; each of the others is the one before it and one \
+         change, as published; 6 is zorb's engine for types that are known at run time, 7 are its stubs. All have the same compiler and \
+         flags. Before each measurement the octets are compared with those that stubs write, and all elements with what they should be \
+         in memory. Native is the byte order of this machine; the published runs were between two machines of one order. In native order steps 6 \
+         and 7 copy no numbers: they lend them, and their figures are what it costs to say so. raw is one copy of the octets.",
+        bytes(SIZE)
+    ));
+    for side in Side::ALL {
+        for order in Order::ALL {
+            seen.rates(&mut section, side, order);
+        }
+    }
+    seen.factors(&mut section);
+    seen.code(&mut section);
+    for side in Side::ALL {
+        seen.calls(&mut section, side);
+    }
+    reference::published(&mut section);
+    section
+}
+
+/// What samples of this experiment have.
+struct Seen<'d> {
+    data: &'d Data,
+    steps: Vec<Step>,
+    kinds: Vec<Kind>,
+}
+
+impl<'d> Seen<'d> {
+    fn of(data: &'d Data) -> Seen<'d> {
+        let peers = data.peers(NAME);
+        let steps = [Step::Raw].into_iter().chain(Step::ALL);
+        let has = |kind: &Kind| data.of(NAME).any(|sample| sample.cell.word("type") == Some(&word(kind)));
+        Seen {
+            data,
+            steps: steps.filter(|step| peers.contains(&step.title())).collect(),
+            kinds: Kind::ALL.into_iter().filter(has).collect(),
+        }
+    }
+
+    fn figure(&self, step: Step, kind: Kind, side: Side, order: Order, name: &str) -> Option<f64> {
+        let cell = cell(&word(&kind), &word(&side), &word(&order));
+        median(&self.data.figures(NAME, step.title(), &cell, name))
+    }
+
+    /// How many times as fast a step is as the original: the median of the ratios within the rounds.
+    fn factor(&self, step: Step, kind: Kind, side: Side, order: Order) -> Option<f64> {
+        let cell = cell(&word(&kind), &word(&side), &word(&order));
+        let rates = |step: Step| -> Vec<(u32, f64)> {
+            let same = |sample: &&Sample| sample.peer == step.title() && sample.cell == cell;
+            let rate = |sample: &Sample| Some((sample.round, sample.figure("mbit_s")?));
+            self.data.of(NAME).filter(same).filter_map(rate).collect()
+        };
+        let first = rates(Step::Original);
+        let ratio = |(round, rate): &(u32, f64)| {
+            first.iter().find(|(other, _)| other == round).map(|(_, original)| rate / original)
+        };
+        median(&rates(step).iter().filter_map(ratio).collect::<Vec<_>>())
+    }
+
+    /// A chart and a table of one side.
+    fn rates(&self, section: &mut Section, side: Side, order: Order) {
+        let (side_word, order_word) = (word(&side), word(&order));
+        let line = |kind: &Kind| {
+            let points = Step::ALL.iter().filter_map(|step| {
+                Some((step.number() as f64, self.figure(*step, *kind, side, order, "mbit_s")?))
+            });
+            Series::measured(kind.name(), points.collect())
+        };
+        section.chart(Chart {
+            caption: format!("Marshalling by step, {side_word}, {order_word} byte order."),
+            x: Axis::new("step", Scale::Linear),
+            y: Axis::new("Mbit/s", Scale::Decades),
+            series: self.kinds.iter().map(line).collect(),
+        });
+        let mut columns = vec![Column::words("step")];
+        columns.extend(self.kinds.iter().map(|kind| Column::figures(format!("{}, Mbit/s", kind.name()))));
+        let row = |step: &Step| {
+            let figures =
+                self.kinds.iter().map(|kind| shown(self.figure(*step, *kind, side, order, "mbit_s")));
+            std::iter::once(step.title().to_owned()).chain(figures).collect()
+        };
+        section.table(Table {
+            caption: format!("The {side_word}, {order_word} byte order: medians of the rounds."),
+            columns,
+            rows: self.steps.iter().map(row).collect(),
+        });
+    }
+
+    /// Beside the published factors.
+    fn factors(&self, section: &mut Section) {
+        let climbed: Vec<Step> =
+            Step::ALL.into_iter().skip(1).filter(|step| self.steps.contains(step)).collect();
+        let published = Published::of("iiop98.speedup");
+        let mut columns = vec![Column::words("type"), Column::words("side"), Column::words("byte order")];
+        columns.push(Column::published("after step 2 and of the whole work"));
+        columns.extend(climbed.iter().map(|step| Column::figures(step.title())));
+        let mut rows = Vec::new();
+        for kind in &self.kinds {
+            let factor = published.as_ref().and_then(|table| {
+                let row = table.row(&[("data_type", kind.name())])?;
+                table.text(row, "factor")
+            });
+            for side in Side::ALL {
+                for order in Order::ALL {
+                    let mut row = vec![kind.name().to_owned(), word(&side), word(&order)];
+                    // Published was the throughput of receivers that held their senders back, all of one byte order.
+                    let same = side == Side::Receiver && order == Order::Native;
+                    row.push(factor.filter(|_| same).unwrap_or("-").to_owned());
+                    row.extend(climbed.iter().map(|step| shown(self.factor(*step, *kind, side, order))));
+                    rows.push(row);
+                }
+            }
+        }
+        let caption = "How many times as fast as step 0: medians of the ratios within the rounds; and what was published (iiop98, \
+                       abstract and section 3.2.4) of throughput over 155 Mbit/s ATM, where system calls and the network are in the time too."
+            .into();
+        section.table(Table { caption, columns, rows });
+    }
+
+    /// How much machine code each step is.
+    fn code(&self, section: &mut Section) {
+        let cell = Cell::default().with("figure", CODE);
+        let figure = |step: Step, name: &str| median(&self.data.figures(NAME, step.title(), &cell, name));
+        let points = Step::ALL
+            .iter()
+            .filter_map(|step| Some((step.number() as f64, figure(*step, "code_bytes")?)))
+            .collect();
+        section.chart(Chart {
+            caption: "Machine code by step.".into(),
+            x: Axis::new("step", Scale::Linear),
+            y: Axis::new("bytes", Scale::Linear),
+            series: vec![Series::measured("machine code", points)],
+        });
+        let columns = vec![
+            Column::words("step"),
+            Column::figures("machine code, bytes"),
+            Column::figures("functions"),
+            Column::published("memory footprint, bytes"),
+        ];
+        let footprint = Published::of("iiop98.text")
+            .and_then(|table| table.number(table.row(&[("quantity", "memory footprint")])?, "value"));
+        let row = |step: &Step| {
+            let footprint = footprint.filter(|_| *step == Step::Original);
+            let count =
+                |name| figure(*step, name).map_or_else(|| "-".to_owned(), |count| format!("{count:.0}"));
+            let footprint = footprint.map_or_else(|| "-".to_owned(), |kib| format!("< {kib:.0} KB"));
+            vec![step.title().to_owned(), count("code_bytes"), count("functions"), footprint]
+        };
+        let steps = self.steps.iter().filter(|step| **step != Step::Raw);
+        let caption = "Machine code of each step: of 0 to 5 the routines of the engine, for basic types, enums, structs, sequences and arrays; of 6 \
+                       all that is in this program of the engine for every type of the IDL, as far as it is no part of what stubs take too; of 7 the \
+                       stubs of the six types, with what they call of the codec. Published is the whole original, with its transport \
+                       (iiop98, running text)."
+            .into();
+        section.table(Table { caption, columns, rows: steps.map(row).collect() });
+    }
+
+    /// How often which routine is called for an element, beside what was published of receivers.
+    fn calls(&self, section: &mut Section, side: Side) {
+        let counted: Vec<Step> = self
+            .steps
+            .iter()
+            .copied()
+            .filter(|step| !matches!(step, Step::Raw | Step::Program | Step::Compiled))
+            .collect();
+        let published = |id: &str, kind: Kind, routine: Routine| {
+            let table = Published::of(id).filter(|_| side == Side::Receiver)?;
+            let keys = [("data_type", kind.name()), ("function", routine.name())];
+            table.text(table.row(&keys)?, "calls_per_element")
+        };
+        let mut columns = vec![Column::words("type"), Column::words("routine")];
+        for step in &counted {
+            columns.push(Column::figures(step.title()));
+            match (side, step) {
+                (Side::Receiver, Step::Inlined) => columns.push(Column::published("after step 1")),
+                (Side::Receiver, Step::Merged) => columns.push(Column::published("after step 2")),
+                _ => {}
+            }
+        }
+        let mut rows = Vec::new();
+        for kind in &self.kinds {
+            let each = |step: Step, name: &str| self.figure(step, *kind, side, Order::Native, name);
+            for routine in Routine::ALL {
+                let name = format!("calls_{}", routine.name());
+                if counted.iter().all(|step| each(*step, &name).is_none()) {
+                    continue;
+                }
+                let mut row = vec![kind.name().to_owned(), routine.name().to_owned()];
+                for step in &counted {
+                    // A step that was counted and does not name it does not call it.
+                    let figure = each(*step, &name).or_else(|| each(*step, "calls").map(|_| 0.0));
+                    row.push(told(figure));
+                    match (side, step) {
+                        (Side::Receiver, Step::Inlined) => {
+                            row.push(published("iiop98.t2", *kind, routine).unwrap_or("-").to_owned());
+                        }
+                        (Side::Receiver, Step::Merged) => {
+                            row.push(published("iiop98.t3", *kind, routine).unwrap_or("-").to_owned());
+                        }
+                        _ => {}
+                    }
+                }
+                rows.push(row);
+            }
+            let mut row = vec![kind.name().to_owned(), "all of these".to_owned()];
+            for step in &counted {
+                row.push(told(each(*step, "calls")));
+                if side == Side::Receiver && matches!(step, Step::Inlined | Step::Merged) {
+                    row.push("-".to_owned());
+                }
+            }
+            rows.push(row);
+        }
+        let caption = format!(
+            "Calls for each element, counted, the {}, native byte order. What a step has inlined is no call. Programs and stubs call nothing for \
+             an element of these types: they run loops.{}",
+            word(&side),
+            if side == Side::Receiver { " Published: iiop98, tables 2 and 3." } else { "" }
+        );
+        section.table(Table { caption, columns, rows });
+    }
+}
+
+/// Four digits behind the point, as published; a few calls for a whole sequence are no zero.
+fn told(figure: Option<f64>) -> String {
+    match figure {
+        None => "-".to_owned(),
+        Some(0.0) => "0".to_owned(),
+        Some(figure) => format!("{figure:.4}"),
+    }
+}
+
+/// Whole published tables of what is measured above.
+pub(super) fn as_published(section: &mut Section) {
+    for (id, caption) in [
+        ("iiop98.ladder", "The steps as they were published"),
+        ("iiop98.t1", "The principles that the steps follow"),
+        ("iiop98.t4", "What was found, and what was done about it"),
+        ("iiop98.speedup", "How many times as fast the original became"),
+        ("iiop98.t2", "Where the time of the original went after step 1, two 168 MHz workstations over ATM"),
+        ("iiop98.t3", "Where it went after step 2"),
+        ("iiop98.pies", "Shares of the time by stage"),
+        ("iiop98.text", "What else was published of the original"),
+    ] {
+        section.table(published_table(id, caption));
+    }
+}

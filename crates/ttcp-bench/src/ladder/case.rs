@@ -1,0 +1,215 @@
+//! What is marshalled: sequences of six types, with what they are in octets and in memory.
+
+use clap::ValueEnum;
+use serde::Serialize;
+use zorb::__private::v1::{CdrEncode, Encoder};
+use zorb::wire::{ByteOrder, Version};
+use zorb::{Bytes, Char, Seq, Typed};
+
+/// The struct of the literature.
+#[allow(missing_docs, reason = "generated")]
+pub mod idl {
+    zorb::idl! {
+        /// With 8 octets at its end, so that 32 are a power of two.
+        struct BinStruct { short s; char c; long l; octet o; double d; octet pad[8]; };
+    }
+}
+
+pub use idl::BinStruct;
+
+/// What a sequence is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// 2-byte integer
+    Short,
+    /// 1 byte of text
+    Char,
+    /// 4-byte integer
+    Long,
+    /// 1 byte, opaque
+    Octet,
+    /// 8-byte IEEE 754
+    Double,
+    /// `struct { short s; char c; long l; octet o; double d; octet pad[8]; }`, 32 bytes
+    #[value(name = "binstruct")]
+    BinStruct,
+}
+
+/// The byte order of octets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// That of this machine
+    Native,
+    /// The other one
+    Foreign,
+}
+
+/// A sequence, in octets and in memory.
+#[derive(Debug, Clone)]
+pub struct Case {
+    /// What it is of.
+    pub kind: Kind,
+    /// In which order the octets are.
+    pub order: Order,
+    /// How many elements.
+    pub count: usize,
+    /// The type code, in the order of this machine.
+    pub code: Bytes,
+    /// What compiled code writes.
+    pub wire: Bytes,
+    /// The elements as C has them in memory.
+    pub memory: Vec<u8>,
+}
+
+impl Kind {
+    /// All, in the order of the literature.
+    pub const ALL: [Kind; 6] =
+        [Kind::Short, Kind::Char, Kind::Long, Kind::Octet, Kind::Double, Kind::BinStruct];
+
+    /// Bytes of an element.
+    pub fn bytes(self) -> usize {
+        match self {
+            Kind::Char | Kind::Octet => 1,
+            Kind::Short => 2,
+            Kind::Long => 4,
+            Kind::Double => 8,
+            Kind::BinStruct => 32,
+        }
+    }
+
+    /// As the literature has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Short => "short",
+            Kind::Char => "char",
+            Kind::Long => "long",
+            Kind::Octet => "octet",
+            Kind::Double => "double",
+            Kind::BinStruct => "BinStruct",
+        }
+    }
+
+    /// Whether an octet of an element in memory is no part of its value.
+    fn is_padding(self, place: usize) -> bool {
+        self == Kind::BinStruct && matches!(place, 3 | 9..16)
+    }
+}
+
+impl Order {
+    /// Both.
+    pub const ALL: [Order; 2] = [Order::Native, Order::Foreign];
+
+    /// For streams.
+    pub fn of_octets(self) -> ByteOrder {
+        match (self, ByteOrder::NATIVE) {
+            (Order::Native, native) => native,
+            (Order::Foreign, ByteOrder::Big) => ByteOrder::Little,
+            (Order::Foreign, ByteOrder::Little) => ByteOrder::Big,
+        }
+    }
+}
+
+impl Case {
+    /// As many elements as fit into so many bytes, at least one.
+    pub fn new(kind: Kind, order: Order, bytes: usize) -> Case {
+        let count = (bytes / kind.bytes()).max(1);
+        let (code, wire) = match kind {
+            Kind::Short => octets(&shorts(count), order),
+            Kind::Char => octets(&chars(count), order),
+            Kind::Long => octets(&longs(count), order),
+            Kind::Octet => octets(&bytes_of(count), order),
+            Kind::Double => octets(&doubles(count), order),
+            Kind::BinStruct => octets(&structs(count), order),
+        };
+        let memory = match kind {
+            Kind::Short => shorts(count).iter().flat_map(|x| x.to_ne_bytes()).collect(),
+            Kind::Char => chars(count).iter().map(|x| x.0).collect(),
+            Kind::Long => longs(count).iter().flat_map(|x| x.to_ne_bytes()).collect(),
+            Kind::Octet => bytes_of(count).to_vec(),
+            Kind::Double => doubles(count).iter().flat_map(|x| x.to_ne_bytes()).collect(),
+            Kind::BinStruct => structs(count).iter().flat_map(in_memory).collect(),
+        };
+        Case { kind, order, count, code, wire, memory }
+    }
+
+    /// Whether octets are not in the order of this machine.
+    pub fn swaps(&self) -> bool {
+        self.order == Order::Foreign
+    }
+
+    /// Bytes of all elements.
+    pub fn bytes(&self) -> usize {
+        self.count * self.kind.bytes()
+    }
+
+    /// Whether memory has the elements; what is between members, and behind them, may be anything.
+    pub fn is_in(&self, memory: &[u8]) -> bool {
+        let size = self.kind.bytes();
+        memory.len() >= self.memory.len()
+            && memory
+                .iter()
+                .zip(&self.memory)
+                .enumerate()
+                .all(|(place, (a, b))| a == b || self.kind.is_padding(place % size))
+    }
+}
+
+pub(super) fn shorts(count: usize) -> Seq<i16> {
+    (0..count).map(|i| i as i16).collect()
+}
+
+pub(super) fn chars(count: usize) -> Seq<Char> {
+    (0..count).map(|i| Char(crate::peer::pattern(i))).collect()
+}
+
+pub(super) fn longs(count: usize) -> Seq<i32> {
+    (0..count).map(|i| (i as i32).wrapping_mul(7919)).collect()
+}
+
+pub(super) fn bytes_of(count: usize) -> Bytes {
+    (0..count).map(|i| i as u8).collect()
+}
+
+pub(super) fn doubles(count: usize) -> Seq<f64> {
+    (0..count).map(|i| i as f64 / 3.0).collect()
+}
+
+pub(super) fn structs(count: usize) -> Vec<BinStruct> {
+    let one = |i: usize| BinStruct {
+        s: i as i16,
+        c: Char(crate::peer::pattern(i)),
+        l: (i as i32).wrapping_mul(7919),
+        o: i as u8,
+        d: i as f64 / 3.0,
+        pad: [i as u8; 8],
+    };
+    (0..count).map(one).collect()
+}
+
+/// As C has it in memory.
+pub(super) fn in_memory(x: &BinStruct) -> [u8; 32] {
+    let mut memory = [0; 32];
+    memory[..2].copy_from_slice(&x.s.to_ne_bytes());
+    memory[2] = x.c.0;
+    memory[4..8].copy_from_slice(&x.l.to_ne_bytes());
+    memory[8] = x.o;
+    memory[16..24].copy_from_slice(&x.d.to_ne_bytes());
+    memory[24..].copy_from_slice(&x.pad);
+    memory
+}
+
+/// The type code of a value, and its own octets.
+fn octets<T: Typed + CdrEncode>(value: &T, order: Order) -> (Bytes, Bytes) {
+    (encoded(&T::type_code(), ByteOrder::NATIVE), encoded(value, order.of_octets()))
+}
+
+/// What compiled code writes. Values of these types can all be written.
+fn encoded<T: CdrEncode>(value: &T, order: ByteOrder) -> Bytes {
+    let mut encoder = Encoder::new(order, Version::V1_2);
+    match value.encode(&mut encoder) {
+        Ok(()) => encoder.into_bytes(),
+        Err(_) => Bytes::new(),
+    }
+}

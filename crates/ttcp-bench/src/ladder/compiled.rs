@@ -1,0 +1,139 @@
+//! Step 7: what `idl!` makes of a type.
+
+use std::collections::VecDeque;
+use std::hint::black_box;
+
+use zorb::__private::v1::{CdrDecode, CdrEncode, Decoder, Encoder};
+use zorb::wire::{ByteOrder, Version};
+use zorb::{Bytes, Char, Seq};
+
+use super::Engine;
+use super::case::{BinStruct, Case, Kind, in_memory};
+
+/// The engine for a type.
+pub fn engine(case: &Case) -> Box<dyn Engine> {
+    let order = case.order.of_octets();
+    match case.kind {
+        Kind::Short => Box::new(Stub::<Seq<i16>>::new(order)),
+        Kind::Char => Box::new(Stub::<Seq<Char>>::new(order)),
+        Kind::Long => Box::new(Stub::<Seq<i32>>::new(order)),
+        Kind::Octet => Box::new(Stub::<Bytes>::new(order)),
+        Kind::Double => Box::new(Stub::<Seq<f64>>::new(order)),
+        Kind::BinStruct => Box::new(Stub::<Vec<BinStruct>>::new(order)),
+    }
+}
+
+struct Stub<V> {
+    order: ByteOrder,
+    value: Option<V>,
+    outgoing: Outgoing,
+}
+
+/// A sequence that can say how C has its elements in memory.
+trait Elements: CdrEncode + CdrDecode {
+    fn memory(&self) -> Vec<u8>;
+}
+
+impl<V: Elements> Stub<V> {
+    fn new(order: ByteOrder) -> Self {
+        Self { order, value: None, outgoing: Outgoing::new(order) }
+    }
+}
+
+impl<V: Elements> Engine for Stub<V> {
+    fn receive(&mut self, wire: &Bytes) -> anyhow::Result<()> {
+        let mut decoder = Decoder::from_bytes(wire, self.order, Version::V1_2);
+        self.value = Some(decode(&mut decoder)?);
+        anyhow::ensure!(decoder.remaining() == 0, "octets are left");
+        Ok(())
+    }
+
+    fn release(&mut self) -> anyhow::Result<()> {
+        drop(black_box(self.value.take()));
+        Ok(())
+    }
+
+    fn send(&mut self) -> anyhow::Result<()> {
+        let Some(value) = &self.value else { anyhow::bail!("there is no value") };
+        encode(black_box(value), self.outgoing.begin())?;
+        self.outgoing.end();
+        Ok(())
+    }
+
+    fn sent(&mut self) -> Vec<u8> {
+        self.outgoing.octets()
+    }
+
+    fn memory(&mut self) -> Option<Vec<u8>> {
+        Some(self.value.as_ref().map(Elements::memory).unwrap_or_default())
+    }
+}
+
+#[inline(never)]
+fn decode<V: CdrDecode>(decoder: &mut Decoder<'_>) -> anyhow::Result<V> {
+    Ok(V::decode(decoder)?)
+}
+
+#[inline(never)]
+fn encode<V: CdrEncode>(value: &V, encoder: &mut Encoder) -> anyhow::Result<()> {
+    Ok(value.encode(encoder)?)
+}
+
+macro_rules! elements {
+    ($($type:ty, $memory:expr;)*) => { $(
+        impl Elements for $type {
+            fn memory(&self) -> Vec<u8> {
+                self.iter().flat_map($memory).collect()
+            }
+        }
+    )* };
+}
+
+elements! {
+    Seq<i16>, |x| x.to_ne_bytes();
+    Seq<Char>, |x| [x.0];
+    Seq<i32>, |x| x.to_ne_bytes();
+    Bytes, |x| [*x];
+    Seq<f64>, |x| x.to_ne_bytes();
+    Vec<BinStruct>, in_memory;
+}
+
+/// Where messages are written, as a connection does it.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    order: ByteOrder,
+    encoder: Encoder,
+    pieces: VecDeque<Bytes>,
+}
+
+impl Outgoing {
+    pub(super) fn new(order: ByteOrder) -> Self {
+        Self { order, encoder: Encoder::new(order, Version::V1_2), pieces: VecDeque::new() }
+    }
+
+    /// Where to write the next one.
+    pub(super) fn begin(&mut self) -> &mut Encoder {
+        self.pieces.clear();
+        self.encoder.reset(self.order, Version::V1_2);
+        &mut self.encoder
+    }
+
+    /// It is ready to be sent: from the encoder's own buffer where it has no other parts.
+    pub(super) fn end(&mut self) {
+        if self.encoder.chunk_count() == 0 {
+            black_box(self.encoder.head());
+        } else {
+            self.encoder.drain_into(&mut self.pieces);
+            black_box(&self.pieces);
+        }
+    }
+
+    /// The last one.
+    pub(super) fn octets(&self) -> Vec<u8> {
+        if self.pieces.is_empty() {
+            self.encoder.head().to_vec()
+        } else {
+            self.pieces.iter().flatten().copied().collect()
+        }
+    }
+}

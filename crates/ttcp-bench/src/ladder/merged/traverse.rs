@@ -1,0 +1,258 @@
+//! The walk, which does itself what visits did.
+
+use super::code::{typecode_param, ulong_param};
+use super::kind::*;
+use super::memory::{self, basic, load, store};
+use super::{Cdr, DECODES, ENCODES, Environment, Fault, Routine, Status, Tally, TypeCode};
+
+/// What is done with each value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Visit {
+    /// It is written to the stream.
+    Encode,
+    /// It is read from the stream.
+    Decode,
+    /// It is copied to the other address.
+    Copy,
+    /// What it refers to is freed.
+    Free,
+}
+
+/// Writes a value to the stream.
+///
+/// # Errors
+/// A type code that is none.
+#[inline(never)]
+pub fn encode<T: Tally>(
+    code: &TypeCode<'_>,
+    value: &mut [u8],
+    other: &mut [u8],
+    stream: &mut Cdr<'_, T>,
+    env: &mut Environment,
+) -> Status {
+    traverse(code, Visit::Encode, value, other, stream, env, None)
+}
+
+/// Reads a value from the stream.
+///
+/// # Errors
+/// Octets that end too early, more elements than allowed, a type code that is none.
+#[inline(never)]
+pub fn decode<T: Tally>(
+    code: &TypeCode<'_>,
+    value: &mut [u8],
+    other: &mut [u8],
+    stream: &mut Cdr<'_, T>,
+    env: &mut Environment,
+) -> Status {
+    traverse(code, Visit::Decode, value, other, stream, env, None)
+}
+
+/// Copies a value to the other address.
+///
+/// # Errors
+/// A type code that is none.
+#[inline(never)]
+pub fn copy<T: Tally>(
+    code: &TypeCode<'_>,
+    value: &mut [u8],
+    other: &mut [u8],
+    stream: &mut Cdr<'_, T>,
+    env: &mut Environment,
+) -> Status {
+    traverse(code, Visit::Copy, value, other, stream, env, None)
+}
+
+/// Frees what a value refers to. Looks at the kind of elements first: a sequence of numbers is one buffer.
+///
+/// # Errors
+/// A type code that is none.
+#[inline(never)]
+pub fn free<T: Tally>(
+    code: &TypeCode<'_>,
+    value: &mut [u8],
+    other: &mut [u8],
+    stream: &mut Cdr<'_, T>,
+    env: &mut Environment,
+) -> Status {
+    T::call(Routine::DeepFree);
+    if code.kind != SEQUENCE {
+        return traverse(code, Visit::Free, value, other, stream, env, None);
+    }
+    let element = typecode_param::<T>(code)?;
+    if basic(element.kind).is_some() {
+        let (_, buffer) = memory::sequence(value)?;
+        env.heap.release(buffer);
+        return Ok(());
+    }
+    traverse(code, Visit::Free, value, other, stream, env, Some(&element))
+}
+
+/// Does it with a value and all that is in it. `element` is the type of the elements, where the caller knows it.
+///
+/// # Errors
+/// Those of what is done.
+#[inline(never)]
+pub fn traverse<T: Tally>(
+    code: &TypeCode<'_>,
+    visit: Visit,
+    value: &mut [u8],
+    other: &mut [u8],
+    stream: &mut Cdr<'_, T>,
+    env: &mut Environment,
+    element: Option<&TypeCode<'_>>,
+) -> Status {
+    T::call(Routine::Traverse);
+    match code.kind {
+        SEQUENCE => {
+            let own;
+            let element = match element {
+                Some(element) => element,
+                None => {
+                    own = typecode_param::<T>(code)?;
+                    &own
+                }
+            };
+            let mut copied = None;
+            let (length, buffer) = match visit {
+                Visit::Decode if DECODES => {
+                    let length = stream.get_long()?;
+                    let bound = ulong_param::<T>(code)?;
+                    if bound != 0 && length > bound {
+                        return Err(Fault::Bound);
+                    }
+                    let buffer = env.heap.allocate(element.layout.size.saturating_mul(length as usize))?;
+                    memory::store_sequence(value, length, buffer)?;
+                    (length, buffer)
+                }
+                Visit::Encode if ENCODES => {
+                    let (length, buffer) = memory::sequence(value)?;
+                    stream.put_long(length)?;
+                    (length, buffer)
+                }
+                Visit::Copy => {
+                    let (length, buffer) = memory::sequence(value)?;
+                    let to = env.heap.allocate(element.layout.size.saturating_mul(length as usize))?;
+                    memory::store_sequence(other, length, to)?;
+                    copied = Some(to);
+                    (length, buffer)
+                }
+                _ => memory::sequence(value)?,
+            };
+            let mut block = env.heap.lend(buffer);
+            let mut copy = copied.map(|copy| env.heap.lend(copy)).unwrap_or_default();
+            let status = elements(element, length, visit, &mut block, &mut copy, stream, env);
+            env.heap.put_back(buffer, block);
+            if let Some(copied) = copied {
+                env.heap.put_back(copied, copy);
+            }
+            if visit == Visit::Free {
+                env.heap.release(buffer);
+            }
+            status
+        }
+        ARRAY => {
+            let own;
+            let element = match element {
+                Some(element) => element,
+                None => {
+                    own = typecode_param::<T>(code)?;
+                    &own
+                }
+            };
+            elements(element, ulong_param::<T>(code)?, visit, value, other, stream, env)
+        }
+        STRUCT => {
+            let mut parameters = code.parameters::<T>()?;
+            // Repository id and name.
+            parameters.skip_string()?;
+            parameters.skip_string()?;
+            for place in 0..parameters.get_long()? as usize {
+                parameters.skip_string()?;
+                let (member, offset) = code.member(place, parameters.get_type_code()?)?;
+                let (value, other) = (memory::at(value, offset), memory::at(other, offset));
+                match member.kind {
+                    ARRAY => {
+                        let element = typecode_param::<T>(&member)?;
+                        if basic(element.kind).is_none() {
+                            traverse(&member, visit, value, other, stream, env, Some(&element))?;
+                        } else if visit != Visit::Free {
+                            let count = ulong_param::<T>(&member)?;
+                            elements(&element, count, visit, value, other, stream, env)?;
+                        }
+                    }
+                    SEQUENCE | STRUCT => traverse(&member, visit, value, other, stream, env, None)?,
+                    kind => scalar(kind, visit, value, other, stream)?,
+                }
+            }
+            Ok(())
+        }
+        kind => scalar(kind, visit, value, other, stream),
+    }
+}
+
+/// All elements in a row: numbers in place, a walk for each that is constructed.
+#[inline(always)]
+fn elements<T: Tally>(
+    element: &TypeCode<'_>,
+    count: u32,
+    visit: Visit,
+    value: &mut [u8],
+    other: &mut [u8],
+    stream: &mut Cdr<'_, T>,
+    env: &mut Environment,
+) -> Status {
+    let size = element.layout.size;
+    if basic(element.kind).is_some() {
+        for i in 0..count as usize {
+            scalar(element.kind, visit, memory::at(value, i * size), memory::at(other, i * size), stream)?;
+        }
+    } else {
+        for i in 0..count as usize {
+            let (value, other) = (memory::at(value, i * size), memory::at(other, i * size));
+            traverse(element, visit, value, other, stream, env, None)?;
+        }
+    }
+    Ok(())
+}
+
+#[inline(always)]
+fn scalar<T: Tally>(
+    kind: u32,
+    visit: Visit,
+    value: &mut [u8],
+    other: &mut [u8],
+    stream: &mut Cdr<'_, T>,
+) -> Status {
+    match visit {
+        Visit::Encode if ENCODES => match kind {
+            NULL | VOID => Ok(()),
+            BOOLEAN | CHAR | OCTET => stream.put_octet(u8::from_ne_bytes(load(value, 0)?)),
+            SHORT | USHORT => stream.put_short(u16::from_ne_bytes(load(value, 0)?)),
+            LONG | ULONG | FLOAT | ENUM => stream.put_long(u32::from_ne_bytes(load(value, 0)?)),
+            LONGLONG | ULONGLONG | DOUBLE => stream.put_longlong(u64::from_ne_bytes(load(value, 0)?)),
+            kind => Err(Fault::Kind(kind)),
+        },
+        Visit::Decode if DECODES => match kind {
+            NULL | VOID => Ok(()),
+            BOOLEAN | CHAR | OCTET => store(value, 0, stream.get_octet()?.to_ne_bytes()),
+            SHORT | USHORT => store(value, 0, stream.get_short()?.to_ne_bytes()),
+            LONG | ULONG | FLOAT | ENUM => store(value, 0, stream.get_long()?.to_ne_bytes()),
+            LONGLONG | ULONGLONG | DOUBLE => store(value, 0, stream.get_longlong()?.to_ne_bytes()),
+            kind => Err(Fault::Kind(kind)),
+        },
+        Visit::Copy => match basic(kind) {
+            Some((size, _)) => match (value.get(..size), other.get_mut(..size)) {
+                (Some(from), Some(to)) => {
+                    to.copy_from_slice(from);
+                    Ok(())
+                }
+                _ => Err(Fault::Memory),
+            },
+            None => Err(Fault::Kind(kind)),
+        },
+        Visit::Free => Ok(()),
+        // What a later step has moved out.
+        _ => Err(Fault::Kind(kind)),
+    }
+}

@@ -1,0 +1,70 @@
+//! Step 6: zorb's own engine, which runs the program that it made of a type code.
+
+use std::hint::black_box;
+
+use zorb::__private::v1::Decoder;
+use zorb::dynamic::program::Program;
+use zorb::wire::{ByteOrder, Version};
+use zorb::{Bytes, Char, Seq, TypeCode, Typed};
+
+use super::Engine;
+use super::case::{BinStruct, Case, Kind};
+use super::compiled::Outgoing;
+
+/// Runs the program between octets and memory as C has it.
+#[derive(Debug)]
+pub struct Interpreter {
+    program: Program,
+    order: ByteOrder,
+    value: Option<Bytes>,
+    outgoing: Outgoing,
+}
+
+impl Interpreter {
+    /// For the type of a case.
+    pub fn new(case: &Case) -> Self {
+        let order = case.order.of_octets();
+        let program = Program::of(&type_code(case.kind));
+        Self { program, order, value: None, outgoing: Outgoing::new(order) }
+    }
+}
+
+fn type_code(kind: Kind) -> TypeCode {
+    match kind {
+        Kind::Short => Seq::<i16>::type_code(),
+        Kind::Char => Seq::<Char>::type_code(),
+        Kind::Long => Seq::<i32>::type_code(),
+        Kind::Octet => Bytes::type_code(),
+        Kind::Double => Seq::<f64>::type_code(),
+        Kind::BinStruct => Vec::<BinStruct>::type_code(),
+    }
+}
+
+impl Engine for Interpreter {
+    fn receive(&mut self, wire: &Bytes) -> anyhow::Result<()> {
+        let mut decoder = Decoder::from_bytes(wire, self.order, Version::V1_2);
+        self.value = Some(self.program.flat(&mut decoder)?);
+        anyhow::ensure!(decoder.remaining() == 0, "octets are left");
+        Ok(())
+    }
+
+    fn release(&mut self) -> anyhow::Result<()> {
+        drop(black_box(self.value.take()));
+        Ok(())
+    }
+
+    fn send(&mut self) -> anyhow::Result<()> {
+        let Some(value) = &self.value else { anyhow::bail!("there is no value") };
+        self.program.unflat(black_box(value), self.outgoing.begin())?;
+        self.outgoing.end();
+        Ok(())
+    }
+
+    fn sent(&mut self) -> Vec<u8> {
+        self.outgoing.octets()
+    }
+
+    fn memory(&mut self) -> Option<Vec<u8>> {
+        Some(self.value.as_deref().unwrap_or_default().to_vec())
+    }
+}

@@ -1,0 +1,38 @@
+//! What sockets do with octets: nothing, but that they are copied into memory that the program has.
+
+use zorb::Bytes;
+
+use super::Engine;
+
+/// Copies octets.
+#[derive(Debug, Default)]
+pub struct Copied {
+    received: Vec<u8>,
+    sent: Vec<u8>,
+}
+
+impl Engine for Copied {
+    fn receive(&mut self, wire: &Bytes) -> anyhow::Result<()> {
+        self.received.extend_from_slice(wire);
+        Ok(())
+    }
+
+    fn release(&mut self) -> anyhow::Result<()> {
+        self.received.clear();
+        Ok(())
+    }
+
+    fn send(&mut self) -> anyhow::Result<()> {
+        self.sent.clear();
+        self.sent.extend_from_slice(&self.received);
+        Ok(())
+    }
+
+    fn sent(&mut self) -> Vec<u8> {
+        self.sent.clone()
+    }
+
+    fn memory(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+}

@@ -1,0 +1,135 @@
+//! The receiver: a routine for each kind of what is constructed.
+
+use super::code::{typecode_param, ulong_param};
+use super::kind::*;
+use super::memory::{self, basic, store};
+use super::{Cdr, Environment, Fault, Routine, Status, Tally, TypeCode, decode_scalars, rare};
+
+/// Reads a value from the stream.
+///
+/// # Errors
+/// Octets that end too early, more elements than allowed, a type code that is none.
+#[inline(never)]
+pub fn decode<T: Tally>(
+    code: &TypeCode<'_>,
+    value: &mut [u8],
+    _: &mut [u8],
+    stream: &mut Cdr<'_, T>,
+    env: &mut Environment,
+) -> Status {
+    match code.kind {
+        SEQUENCE => decode_sequence(code, value, stream, env),
+        STRUCT => decode_struct(code, value, stream, env),
+        ARRAY => decode_array(code, &typecode_param::<T>(code)?, value, stream, env),
+        kind => scalar(kind, value, stream),
+    }
+}
+
+#[inline(never)]
+fn decode_sequence<T: Tally>(
+    code: &TypeCode<'_>,
+    value: &mut [u8],
+    stream: &mut Cdr<'_, T>,
+    env: &mut Environment,
+) -> Status {
+    T::call(Routine::Decoder);
+    let element = typecode_param::<T>(code)?;
+    let length = stream.get_long()?;
+    let bound = ulong_param::<T>(code)?;
+    if bound != 0 && length > bound {
+        return Err(rare(Fault::Bound));
+    }
+    let buffer = env.heap.allocate(element.layout.size.saturating_mul(length as usize))?;
+    memory::store_sequence(value, length, buffer)?;
+    let mut block = env.heap.lend(buffer);
+    let status = elements(&element, length as usize, &mut block, stream, env);
+    env.heap.put_back(buffer, block);
+    status
+}
+
+#[inline(never)]
+fn decode_struct<T: Tally>(
+    code: &TypeCode<'_>,
+    value: &mut [u8],
+    stream: &mut Cdr<'_, T>,
+    env: &mut Environment,
+) -> Status {
+    T::call(Routine::Decoder);
+    let mut parameters = code.parameters::<T>()?;
+    // Repository id and name.
+    parameters.skip_string()?;
+    parameters.skip_string()?;
+    for place in 0..parameters.get_long()? as usize {
+        parameters.skip_string()?;
+        let (member, offset) = code.member(place, parameters.get_type_code()?)?;
+        let value = memory::at(value, offset);
+        match member.kind {
+            SEQUENCE => decode_sequence(&member, value, stream, env)?,
+            STRUCT => decode_struct(&member, value, stream, env)?,
+            ARRAY => decode_array(&member, &typecode_param::<T>(&member)?, value, stream, env)?,
+            kind => scalar(kind, value, stream)?,
+        }
+    }
+    Ok(())
+}
+
+#[inline(never)]
+fn decode_array<T: Tally>(
+    code: &TypeCode<'_>,
+    element: &TypeCode<'_>,
+    value: &mut [u8],
+    stream: &mut Cdr<'_, T>,
+    env: &mut Environment,
+) -> Status {
+    T::call(Routine::Decoder);
+    let count = ulong_param::<T>(code)? as usize;
+    elements(element, count, value, stream, env)
+}
+
+#[inline(always)]
+fn elements<T: Tally>(
+    element: &TypeCode<'_>,
+    count: usize,
+    value: &mut [u8],
+    stream: &mut Cdr<'_, T>,
+    env: &mut Environment,
+) -> Status {
+    if basic(element.kind).is_some() {
+        return decode_scalars(element.kind, count, value, stream);
+    }
+    let size = element.layout.size;
+    for i in 0..count {
+        let value = memory::at(value, i * size);
+        match element.kind {
+            STRUCT => decode_struct(element, value, stream, env)?,
+            SEQUENCE => decode_sequence(element, value, stream, env)?,
+            _ => decode_array(element, &typecode_param::<T>(element)?, value, stream, env)?,
+        }
+    }
+    Ok(())
+}
+
+/// Numbers in a row, each by itself.
+///
+/// # Errors
+/// Octets that end too early.
+#[inline(always)]
+pub fn one_by_one<T: Tally>(kind: u32, count: usize, value: &mut [u8], stream: &mut Cdr<'_, T>) -> Status {
+    let size = basic(kind).map_or(0, |(size, _)| size);
+    for i in 0..count {
+        scalar(kind, memory::at(value, i * size), stream)?;
+    }
+    Ok(())
+}
+
+#[inline(always)]
+fn scalar<T: Tally>(kind: u32, value: &mut [u8], stream: &mut Cdr<'_, T>) -> Status {
+    match kind {
+        NULL | VOID => Ok(()),
+        BOOLEAN | CHAR | OCTET => store(value, 0, stream.get_octet()?.to_ne_bytes()),
+        SHORT | USHORT => store(value, 0, stream.get_short()?.to_ne_bytes()),
+        LONG | ULONG | FLOAT | ENUM => store(value, 0, stream.get_long()?.to_ne_bytes()),
+        LONGLONG | ULONGLONG | DOUBLE => store(value, 0, stream.get_longlong()?.to_ne_bytes()),
+        kind => Err(rare(Fault::Kind(kind))),
+    }
+}

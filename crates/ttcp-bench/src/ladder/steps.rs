@@ -1,0 +1,114 @@
+//! The interpretive steps, and their engines.
+
+pub mod inlined;
+pub mod merged;
+pub mod original;
+pub mod receiver;
+pub mod sender;
+pub mod typed;
+
+use std::marker::PhantomData;
+
+use zorb::Bytes;
+
+use super::base::{self, Environment, Tally, memory};
+use super::{Engine, Step};
+
+/// Octets for a value, outside of the buffers of its sequences.
+const ROOM: usize = 128;
+
+/// The engine of a step for a type code in the byte order of this machine; `swap` if octets are in the other one.
+///
+/// # Errors
+/// It is no type code, or of a type that these engines do not know.
+pub fn engine<T: Tally>(step: Step, code: &[u8], swap: bool) -> anyhow::Result<Box<dyn Engine>> {
+    Ok(match step {
+        Step::Original => Box::new(Original::<T>::new(code, swap)?),
+        Step::Inlined => Box::new(Inlined::<T>::new(code, swap)?),
+        Step::Merged => Box::new(Merged::<T>::new(code, swap)?),
+        Step::Receiver => Box::new(Receiver::<T>::new(code, swap)?),
+        Step::Sender => Box::new(Sender::<T>::new(code, swap)?),
+        Step::Typed => Box::new(Typed::<T>::new(code, swap)?),
+        Step::Program | Step::Compiled | Step::Raw => {
+            anyhow::bail!("{} is no interpreter of type codes", step.title())
+        }
+    })
+}
+
+macro_rules! interpreters {
+    ($($name:ident = $step:ident;)*) => { $(
+        struct $name<T> {
+            code: $step::Known,
+            swap: bool,
+            env: Environment,
+            value: [u8; ROOM],
+            buffer: Vec<u8>,
+            written: usize,
+            tally: PhantomData<T>,
+        }
+
+        impl<T: Tally> $name<T> {
+            fn new(code: &[u8], swap: bool) -> Result<Self, base::Fault> {
+                let code = $step::Known::read::<T>(code)?;
+                let (value, buffer, written) = ([0; ROOM], Vec::new(), 0);
+                Ok(Self { code, swap, env: Environment::default(), value, buffer, written, tally: PhantomData })
+            }
+        }
+
+        impl<T: Tally> Engine for $name<T> {
+            fn receive(&mut self, wire: &Bytes) -> anyhow::Result<()> {
+                let mut stream = $step::Cdr::<T>::reader(wire, self.swap);
+                $step::decode(&self.code.code(), &mut self.value, &mut [], &mut stream, &mut self.env)?;
+                anyhow::ensure!(stream.position() == wire.len(), "octets are left");
+                Ok(())
+            }
+
+            fn release(&mut self) -> anyhow::Result<()> {
+                let mut nothing = $step::Cdr::<T>::reader(&[], false);
+                Ok($step::free(&self.code.code(), &mut self.value, &mut [], &mut nothing, &mut self.env)?)
+            }
+
+            fn send(&mut self) -> anyhow::Result<()> {
+                let mut stream = $step::Cdr::<T>::writer(std::mem::take(&mut self.buffer), self.swap);
+                $step::encode(&self.code.code(), &mut self.value, &mut [], &mut stream, &mut self.env)?;
+                self.written = stream.position();
+                self.buffer = stream.into_buffer();
+                Ok(())
+            }
+
+            fn sent(&mut self) -> Vec<u8> {
+                self.buffer.get(..self.written).unwrap_or_default().to_vec()
+            }
+
+            fn memory(&mut self) -> Option<Vec<u8>> {
+                let (_, buffer) = memory::sequence(&self.value).ok()?;
+                let block = self.env.heap.lend(buffer);
+                let copy = block.clone();
+                self.env.heap.put_back(buffer, block);
+                Some(copy)
+            }
+
+            fn buffers(&self) -> usize {
+                self.env.heap.used()
+            }
+
+            fn copy(&mut self) -> anyhow::Result<()> {
+                let mut nothing = $step::Cdr::<T>::reader(&[], false);
+                let mut other = [0; ROOM];
+                $step::copy(&self.code.code(), &mut self.value, &mut other, &mut nothing, &mut self.env)?;
+                self.release()?;
+                self.value = other;
+                Ok(())
+            }
+        }
+    )* };
+}
+
+interpreters! {
+    Original = original;
+    Inlined = inlined;
+    Merged = merged;
+    Receiver = receiver;
+    Sender = sender;
+    Typed = typed;
+}

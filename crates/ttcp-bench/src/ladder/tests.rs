@@ -1,0 +1,269 @@
+//! That every step does what compiled code does, with as many calls as were published, and that nothing it reads makes it panic.
+
+use zorb::__private::v1::{CdrEncode, Encoder};
+use zorb::wire::{ByteOrder, Version};
+use zorb::{Bounded, Bytes, Char, Seq, Typed};
+
+use super::base::Uncounted;
+use super::case::{Case, Kind, Order};
+use super::measurement::{Side, calls, check};
+use super::size::Functions;
+use super::{Engine, Step, measured};
+
+#[allow(dead_code)]
+mod idl {
+    zorb::idl! {
+        enum Colour { red, green };
+        struct Inner { boolean b; unsigned long long x; };
+        struct Other { char c; float f; };
+        struct Outer { octet o; Inner pair[2]; sequence<Other> rest; Colour colour; sequence<sequence<short>> rows; };
+    }
+}
+
+use idl::{Colour, Inner, Other, Outer};
+
+const ELEMENTS: usize = 100;
+
+/// The steps that walk type codes.
+const WALKS: [Step; 6] =
+    [Step::Original, Step::Inlined, Step::Merged, Step::Receiver, Step::Sender, Step::Typed];
+
+fn cases() -> impl Iterator<Item = Case> {
+    let each = |kind: Kind| Order::ALL.map(|order| Case::new(kind, order, ELEMENTS * kind.bytes()));
+    Kind::ALL.into_iter().flat_map(each)
+}
+
+fn encoded<T: CdrEncode>(value: &T, order: ByteOrder) -> Bytes {
+    let mut encoder = Encoder::new(order, Version::V1_2);
+    value.encode(&mut encoder).unwrap();
+    encoder.into_bytes()
+}
+
+fn code_of<T: Typed>() -> Bytes {
+    encoded(&T::type_code(), ByteOrder::NATIVE)
+}
+
+fn walk(step: Step, code: &[u8], order: ByteOrder) -> anyhow::Result<Box<dyn Engine>> {
+    measured::engine::<Uncounted>(step, code, order != ByteOrder::NATIVE)
+}
+
+fn outer() -> Outer {
+    let inner = |x| Inner { b: x % 2 == 0, x };
+    let other = |i: u8| Other { c: Char(i), f: f32::from(i) / 2.0 };
+    let rows = (0..5).map(|row| (0..row).collect::<Seq<i16>>()).collect();
+    Outer { o: 7, pair: [inner(1), inner(2)], rest: (3..9).map(other).collect(), colour: Colour::Green, rows }
+}
+
+#[test]
+fn every_step_reads_copies_and_writes_what_compiled_code_does() {
+    for case in cases() {
+        assert_eq!(case.count, ELEMENTS);
+        for step in Step::ALL.into_iter().chain([Step::Raw]) {
+            let mut engine = step.engine(&case).unwrap();
+            for _ in 0..2 {
+                let checked = check(engine.as_mut(), &case)
+                    .unwrap_or_else(|e| panic!("{} {:?} {:?}: {e:#}", step.title(), case.kind, case.order));
+                assert!(checked >= 2 * case.bytes());
+            }
+            assert_eq!(engine.buffers(), 0, "{}", step.title());
+        }
+    }
+}
+
+/// The check itself: octets of other elements are told from these.
+#[test]
+fn other_elements_and_octets_are_seen() {
+    for kind in Kind::ALL {
+        let case = Case::new(kind, Order::Foreign, ELEMENTS * kind.bytes());
+        for place in 0..case.memory.len() {
+            let mut memory = case.memory.clone();
+            assert!(case.is_in(&memory));
+            memory[place] ^= 1;
+            let padding = kind == Kind::BinStruct && matches!(place % 32, 3 | 9..16);
+            assert_eq!(case.is_in(&memory), padding, "{kind:?} {place}");
+        }
+        assert!(!case.is_in(&case.memory[1..]));
+        let mut other = case.clone();
+        let last = case.wire.len() - 1;
+        other.wire = case
+            .wire
+            .iter()
+            .enumerate()
+            .map(|(at, octet)| if at == last { octet ^ 1 } else { *octet })
+            .collect();
+        for step in Step::ALL {
+            assert!(
+                check(step.engine(&other).unwrap().as_mut(), &other).is_err(),
+                "{} {kind:?}",
+                step.title()
+            );
+        }
+    }
+}
+
+#[test]
+fn structs_sequences_and_arrays_within_each_other_are_walked() {
+    for order in [ByteOrder::Big, ByteOrder::Little] {
+        let wire = encoded(&outer(), order);
+        for step in WALKS {
+            let mut engine = walk(step, &code_of::<Outer>(), order).unwrap();
+            engine.receive(&wire).unwrap();
+            assert_eq!(engine.buffers(), 1 + 1 + 5, "{}", step.title());
+            engine.copy().unwrap();
+            engine.send().unwrap();
+            assert_eq!(engine.sent(), wire, "{}", step.title());
+            engine.release().unwrap();
+            assert_eq!(engine.buffers(), 0, "{}", step.title());
+        }
+    }
+}
+
+/// Calls for an element, without the few of the sequence itself.
+fn each(step: Step, side: Side, kind: Kind, order: Order) -> Vec<(&'static str, u64)> {
+    let case = Case::new(kind, order, ELEMENTS * kind.bytes());
+    let calls = calls(step, side, &case).unwrap().unwrap();
+    calls.into_iter().map(|(name, calls)| (name, calls / ELEMENTS as u64)).filter(|(_, n)| *n > 0).collect()
+}
+
+#[test]
+fn calls_are_those_that_were_published() {
+    let (receiver, double, structs) = (Side::Receiver, Kind::Double, Kind::BinStruct);
+    for order in Order::ALL {
+        // The struct, its five numbers, the array, its eight octets; the type of these is decoded too. To be freed: the struct and its members
+        // once more. Each walk over the members works out seven sizes.
+        for step in [Step::Original, Step::Inlined] {
+            let of = |kind| each(step, receiver, kind, order);
+            let published = |calls: Vec<(&'static str, u64)>| {
+                let listed = ["CDR::get_*", "CDR::skip_string", "CDR::get_typecode", "swap"];
+                calls.into_iter().filter(|(name, _)| !listed.contains(name)).collect::<Vec<_>>()
+            };
+            assert_eq!(
+                published(of(double)),
+                [("CDR::decoder", 1), ("TypeCode::kind", 1), ("deep_free", 1)],
+                "{}",
+                step.title()
+            );
+            assert_eq!(
+                published(of(structs)),
+                [
+                    ("CDR::decoder", 16),
+                    ("TypeCode::kind", 7),
+                    ("TypeCode::param_count", 2),
+                    ("TypeCode::traverse", 3),
+                    ("TypeCode::typecode_param", 1),
+                    ("calc_nested_size_and_alignment", 14),
+                    ("deep_free", 7),
+                    ("struct_traverse", 2)
+                ],
+                "{}",
+                step.title()
+            );
+        }
+        let numbers =
+            |step, kind| each(step, receiver, kind, order).iter().any(|(name, _)| *name == "CDR::get_*");
+        assert!(numbers(Step::Original, double) && !numbers(Step::Inlined, double), "inlined");
+
+        let merged = each(Step::Merged, receiver, structs, order);
+        let calls = |name: &str| merged.iter().find(|(routine, _)| *routine == name).map(|(_, calls)| *calls);
+        assert_eq!(calls("TypeCode::traverse"), Some(2));
+        assert_eq!(calls("TypeCode::typecode_param"), Some(2));
+        assert_eq!(calls("calc_nested_size_and_alignment"), None);
+        let swap: &[(&str, u64)] = if order == Order::Foreign { &[("swap", 1)] } else { &[] };
+        for step in [Step::Merged, Step::Receiver, Step::Sender] {
+            for side in Side::ALL {
+                assert_eq!(each(step, side, double, order), swap, "{}: numbers are no calls", step.title());
+            }
+        }
+        for side in Side::ALL {
+            assert_eq!(each(Step::Typed, side, double, order), [], "numbers are turned in the loop");
+        }
+    }
+}
+
+#[test]
+fn octets_that_end_too_early_or_are_too_many_are_refused() {
+    for case in cases() {
+        for step in Step::ALL {
+            let mut engine = step.engine(&case).unwrap();
+            for length in 0..case.wire.len() {
+                assert!(
+                    engine.receive(&case.wire.slice(..length)).is_err(),
+                    "{} cut at {length}",
+                    step.title()
+                );
+            }
+            let longer: Bytes = case.wire.iter().copied().chain([0]).collect();
+            assert!(engine.receive(&longer).is_err(), "{}", step.title());
+            let mut lie = case.wire.to_vec();
+            lie[..4].fill(0xff);
+            assert!(engine.receive(&lie.into()).is_err(), "{}: four thousand million elements", step.title());
+            assert!(check(engine.as_mut(), &case).is_ok(), "{}: it goes on", step.title());
+        }
+    }
+    for order in [ByteOrder::Big, ByteOrder::Little] {
+        let wire = encoded(&outer(), order);
+        for step in WALKS {
+            let mut engine = walk(step, &code_of::<Outer>(), order).unwrap();
+            for length in 0..wire.len() {
+                let error = engine.receive(&wire.slice(..length)).unwrap_err().to_string();
+                assert_eq!(error, "the octets end too early", "{} cut at {length}", step.title());
+            }
+            for place in 0..wire.len() {
+                for value in [1, 0xff] {
+                    let mut other = wire.to_vec();
+                    other[place] = value;
+                    // Some are values as well.
+                    let _ = engine.receive(&other.into());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn types_that_are_none_and_values_that_are_too_long_are_refused() {
+    let code = code_of::<Outer>();
+    let wire = encoded(&outer(), ByteOrder::NATIVE);
+    for step in WALKS {
+        for length in 0..code.len() {
+            assert!(
+                walk(step, &code[..length], ByteOrder::NATIVE).is_err(),
+                "{} cut at {length}",
+                step.title()
+            );
+        }
+        for place in 0..code.len() {
+            for value in [1, 0xff] {
+                let mut other = code.to_vec();
+                other[place] = value;
+                // Names may be others, and some changes make another type.
+                if let Ok(mut engine) = walk(step, &other, ByteOrder::NATIVE) {
+                    let _ = engine.receive(&wire);
+                }
+            }
+        }
+        let error = walk(step, &code_of::<String>(), ByteOrder::NATIVE).err().unwrap().to_string();
+        assert_eq!(error, "there are no values of kind 18", "{}", step.title());
+        let mut bounded = walk(step, &code_of::<Bounded<Seq<u8>, 2>>(), ByteOrder::NATIVE).unwrap();
+        let error = bounded.receive(&encoded(&Bytes::from_static(b"abc"), ByteOrder::NATIVE)).unwrap_err();
+        assert_eq!(error.to_string(), "there are more elements than the type allows", "{}", step.title());
+    }
+    for step in [Step::Program, Step::Compiled, Step::Raw] {
+        assert!(walk(step, &code, ByteOrder::NATIVE).is_err());
+    }
+}
+
+#[test]
+fn every_step_has_machine_code() {
+    let case = Case::new(Kind::BinStruct, Order::Foreign, 320);
+    let functions = Functions::of_this_program().unwrap();
+    for step in Step::ALL {
+        // It is in this program because it is called.
+        assert!(check(step.engine(&case).unwrap().as_mut(), &case).is_ok());
+        let size = functions.of(step).unwrap();
+        assert!(size.functions >= 4 && size.bytes > 500, "{}: {size:?}", step.title());
+    }
+    let [traverse, split] = [Step::Merged, Step::Sender].map(|step| functions.of(step).unwrap().functions);
+    assert!(split > traverse, "routines of its own for each kind");
+    assert!(functions.of(Step::Raw).is_err());
+}
