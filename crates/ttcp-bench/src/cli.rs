@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use zorb::{Demux, Latency, ObjectDemux, OperationDemux, Orb, OrbBuilder, PathDemux};
 
+use crate::many::ManyArgs;
 use crate::reference::Object;
 use crate::series::{self, SeriesOptions};
 
@@ -29,6 +30,10 @@ pub enum Test {
     Pipeline,
     /// Messages of one kind and size, one a frame, each with a record of its own
     Series,
+    /// Two-way calls of many objects, drawn with a fixed seed, one outstanding
+    Objects,
+    /// Two-way calls by several clients at once, each with a connection of its own
+    Clients,
 }
 
 /// The element type of the sequences sent.
@@ -82,16 +87,16 @@ pub struct Work {
     /// User bytes of the whole flood (ttcp)
     #[arg(long, value_parser = bytes, value_name = "BYTES", default_value = "268435456")]
     pub total: u64,
-    /// Calls (default: 20000; echo 5000; pipeline 100000; series 50)
+    /// Calls (default: 20000; echo 5000; pipeline 100000; clients 50000; series 50)
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub n: Option<u32>,
-    /// Calls outstanding at a time (pipeline)
+    /// Calls outstanding at a time (pipeline); clients at a time (clients)
     #[arg(long, value_name = "CALLS", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub depth: u32,
     /// Socket buffer sizes, both directions (default: the kernel's autotuning)
     #[arg(long, value_name = "BYTES", value_parser = size)]
     pub sockbuf: Option<u64>,
-    /// Write the time of each call to FILE, nanoseconds, a line each (ping, echo, demux)
+    /// Write the time of each call to FILE, nanoseconds, a line each (ping, echo, demux, objects, clients)
     #[arg(long, value_name = "FILE")]
     pub samples: Option<std::path::PathBuf>,
     /// What else a series takes.
@@ -106,7 +111,8 @@ impl Work {
             Test::Echo => 5_000,
             Test::Pipeline => 100_000,
             Test::Series => 50,
-            Test::Ttcp | Test::Ping | Test::Demux => 20_000,
+            Test::Clients => 50_000,
+            Test::Ttcp | Test::Ping | Test::Demux | Test::Objects => 20_000,
         })
     }
 
@@ -177,6 +183,9 @@ pub struct ServerArgs {
     /// How requests find their objects and operations.
     #[command(flatten)]
     pub demux: DemuxArgs,
+    /// Its many objects.
+    #[command(flatten)]
+    pub many: ManyArgs,
     /// Common options.
     #[command(flatten)]
     pub lifeline: crate::lifeline::LifelineArgs,
@@ -398,6 +407,8 @@ impl fmt::Display for Test {
             Test::Demux => "demux",
             Test::Pipeline => "pipeline",
             Test::Series => "series",
+            Test::Objects => "objects",
+            Test::Clients => "clients",
         })
     }
 }

@@ -7,6 +7,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`cli`] | the options every peer shares |
+//! | [`many`] | what the tests with many objects and many clients have in common |
 //! | [`peer`] | the test loops, generic over the calls of a peer: the same loops time every built-in peer |
 //! | [`series`] | the loop of the test `series`, one message a frame |
 //! | [`report`] | the JSON line of a client, and its statistics |
@@ -30,6 +31,7 @@ pub mod figures;
 pub mod ladder;
 pub mod lifeline;
 pub mod literature;
+pub mod many;
 pub mod peer;
 pub mod priority;
 pub mod raw;

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use ttcp_bench::experiments::compare::{CompareArgs, compare};
 use ttcp_bench::experiments::report::{ReportArgs, report};
-use ttcp_bench::experiments::{self, DepositArgs, LadderArgs, LatencyArgs, SeriesArgs, ThroughputArgs};
+use ttcp_bench::experiments::{
+    self, DepositArgs, HoldArgs, LadderArgs, LatencyArgs, ScaleArgs, SeriesArgs, ThroughputArgs,
+};
 use ttcp_bench::ladder::measurement::{LadderStepArgs, ladder_step};
 use ttcp_bench::priority::{PrioritiseArgs, load, prioritise};
 use ttcp_bench::rivals::{PeersCommand, peers};
@@ -30,6 +32,8 @@ enum Command {
     Throughput(ThroughputArgs),
     /// Time calls without parameters and with sequences
     Latency(LatencyArgs),
+    /// Call with many objects, connections and clients
+    Scale(ScaleArgs),
     /// Flood with bulk octets, with copies and without
     Deposit(DepositArgs),
     /// Time messages of every kind and size, one a frame, as calls and one-way
@@ -65,6 +69,9 @@ enum Command {
     /// The socket baseline's client
     #[command(hide = true)]
     RawClient(raw::RawClientArgs),
+    /// A client beside many connections
+    #[command(hide = true)]
+    Hold(HoldArgs),
 }
 
 fn built_in() -> [BuiltIn; 2] {
@@ -85,6 +92,8 @@ fn perform(command: Command) -> anyhow::Result<ExitCode> {
         Command::Throughput(args) => return args.run(&built_in()),
         Command::Deposit(args) => return args.run(&built_in()),
         Command::Ladder(args) => return args.run(&built_in()),
+        Command::Scale(args) => return args.run(&built_in()),
+        Command::Hold(args) => return experiments::hold(&args),
         Command::Latency(args) => return args.run(&built_in()),
         Command::Series(args) => return args.run(&built_in()),
         Command::Prioritise(args) => prioritise(&args)?,

@@ -107,7 +107,8 @@ pub fn differs(kind: &str, at: usize, of: usize) -> String {
     format!("contents differ: element {at} of a sequence of {of} ({kind}) is not what was sent")
 }
 
-fn keep(path: &Path, samples: &[Duration]) -> io::Result<()> {
+/// Writes the times of calls to a file, nanoseconds, a line each.
+pub(crate) fn keep(path: &Path, samples: &[Duration]) -> io::Result<()> {
     let mut file = BufWriter::new(File::create(path)?);
     for sample in samples {
         writeln!(file, "{}", sample.as_nanos())?;

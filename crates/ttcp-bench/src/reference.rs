@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use anyhow::Context;
 
+use crate::many::references_path;
+
 /// An object of a bench server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Object {
@@ -94,6 +96,16 @@ pub fn publish(path: &Path, ttcp: &str, others: &[(Object, String)]) -> anyhow::
         write_whole(&path, ior).with_context(|| format!("cannot write the IOR file {}", path.display()))?;
     }
     Ok(())
+}
+
+/// Writes the references to the objects that are called to [`references_path`], whole or not at all.
+///
+/// # Errors
+/// The file cannot be written; the text names it.
+pub fn publish_called(ior: &Path, references: &[String]) -> anyhow::Result<()> {
+    let path = references_path(ior);
+    write_whole(&path, &references.join("\n"))
+        .with_context(|| format!("cannot write the references {}", path.display()))
 }
 
 /// Tells the world on stdout that the server may be called: `READY <how to reach it>`.

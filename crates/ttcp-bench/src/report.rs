@@ -20,6 +20,8 @@ pub enum Report {
     Pipeline(PipelineLine),
     /// One message a frame.
     Series(SeriesLine),
+    /// Several clients at a time.
+    Clients(ClientsLine),
 }
 
 /// Result of `ttcp`.
@@ -43,12 +45,12 @@ pub struct FloodLine {
     pub syncs: Option<u32>,
 }
 
-/// Result of `ping`, `demux` and `echo`. Times in microseconds.
+/// Result of `ping`, `demux`, `echo` and `objects`. Times in microseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LatencyLine {
     /// Name of the peer.
     pub peer: String,
-    /// Which of the three.
+    /// Which of them.
     pub test: Test,
     /// Element type (echo).
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
@@ -56,6 +58,9 @@ pub struct LatencyLine {
     /// `--size`, bytes (echo).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
+    /// Objects that were called (objects).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub objects: Option<u32>,
     /// Calls counted.
     pub n: u32,
     /// The figures.
@@ -83,6 +88,26 @@ pub struct PipelineLine {
     pub calls_s: f64,
     /// Time from the first call to the last reply, seconds.
     pub secs: f64,
+}
+
+/// Result of `clients`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ClientsLine {
+    /// Name of the peer.
+    pub peer: String,
+    /// Always [`Test::Clients`].
+    pub test: Test,
+    /// Clients at a time.
+    pub depth: u32,
+    /// Calls counted, of all clients.
+    pub n: u32,
+    /// Calls per second, of all clients.
+    pub calls_s: f64,
+    /// Time from the first call to the last reply, seconds.
+    pub secs: f64,
+    /// The figures of all calls.
+    #[serde(flatten)]
+    pub latency: Latency,
 }
 
 /// Exact figures over all samples, microseconds.
@@ -121,7 +146,31 @@ impl Report {
             test: work.test,
             element: echo.then_some(work.element),
             size: echo.then_some(work.size),
+            objects: None,
             n: u32::try_from(samples.len()).unwrap_or(u32::MAX),
+            latency: Latency::of(samples),
+        })
+    }
+
+    /// The result of calls of so many objects.
+    #[must_use]
+    pub fn of_objects(mut self, objects: usize) -> Report {
+        if let Report::Latency(line) = &mut self {
+            line.objects = u32::try_from(objects).ok();
+        }
+        self
+    }
+
+    /// The result of calls by `work.depth` clients in `time`.
+    pub fn clients(peer: &str, work: &Work, samples: Vec<Duration>, time: Duration) -> Report {
+        let secs = time.as_secs_f64();
+        Report::Clients(ClientsLine {
+            peer: peer.to_owned(),
+            test: Test::Clients,
+            depth: work.depth,
+            n: u32::try_from(samples.len()).unwrap_or(u32::MAX),
+            calls_s: rounded(samples.len() as f64 / secs, 0),
+            secs: rounded(secs, 6),
             latency: Latency::of(samples),
         })
     }

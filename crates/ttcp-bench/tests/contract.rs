@@ -36,6 +36,9 @@ const SIZES: [u32; 4] = [24, 1000, 65_536, 1_048_576];
 /// What messages of a series hold. Virtual machines send every second of them, in either mode in turn.
 const KINDS: [&str; 7] = ["any", "short", "record", "long", "na-record", "float", "double"];
 
+/// Objects of a server that has many: more than are called.
+const OBJECTS: u32 = 1500;
+
 /// Who calls whom, in one version.
 struct Pairing {
     /// Begins the client's command.
@@ -46,6 +49,8 @@ struct Pairing {
     name: &'static str,
     /// Whether the server runs the requests of a connection in their order (`sync` sees all oneways before it).
     ordered: bool,
+    /// Whether the server has many objects.
+    objects: bool,
     /// One test for each size rather than for each type and size: virtual machines start slowly.
     sparing: bool,
 }
@@ -64,6 +69,10 @@ impl Pairing {
         one("ping --n 100".to_owned());
         one("demux --n 100".to_owned());
         one("pipeline --depth 4 --n 400".to_owned());
+        one("clients --depth 3 --n 60".to_owned());
+        if self.objects {
+            one("objects --n 100".to_owned());
+        }
         let types = ["octet", "char", "short", "long", "double", "struct"];
         for (i, element) in types.into_iter().enumerate() {
             for (j, size) in SIZES.into_iter().enumerate() {
@@ -115,7 +124,10 @@ impl Pairing {
             && option("--size").is_none_or(|size| same("size", size))
             && match words[0] {
                 "ttcp" => number("mbit_s") > 0.0 && (!self.ordered || number("syncs") == 1.0),
-                "pipeline" => number("calls_s") > 0.0,
+                "pipeline" | "clients" => {
+                    number("calls_s") > 0.0 && same("depth", option("--depth").unwrap_or_default())
+                }
+                "objects" => number("objects") == f64::from(OBJECTS.min(1000)) && number("p50_us") > 0.0,
                 _ => number("mean_us") > 0.0 && same("n", option("--n").unwrap_or_default()),
             };
         if right { Ok(()) } else { Err(format!("the report is wrong: {report}")) }
@@ -158,14 +170,15 @@ fn their_client(orb: Foreign, name: &'static str, version: Option<&str>) {
     let Some(program) = orb.program("bench-client") else { return };
     let scratch = Scratch::new();
     let mut command = ttcp("server");
-    command.args(["--lifeline", "--check"]);
+    command.args(["--lifeline", "--check", "--objects", &OBJECTS.to_string()]);
     let (_server, path) = serve(command, &scratch);
+    let objects = version.is_none();
     let reach = version.map_or_else(|| path.display().to_string(), |version| corbaloc(version, &path));
     let client = Box::new(move || Command::new(&program));
     let reach = vec!["--ior".to_owned(), reach];
     let sparing = orb == Foreign::JacOrb;
     let title = format!("{orb:?} -> ttcp server, {}", version.unwrap_or("IOR"));
-    Pairing { client, reach, name, ordered: true, sparing }.run(&title, &scratch);
+    Pairing { client, reach, name, ordered: true, objects, sparing }.run(&title, &scratch);
 }
 
 /// `ttcp client` floods a server of theirs: by its IOR up to that version, or by `corbaloc:`.
@@ -173,13 +186,20 @@ fn their_server(orb: Foreign, version: &str, by_ior: bool) {
     let Some(program) = orb.program("bench-server") else { return };
     let scratch = Scratch::new();
     let mut command = Command::new(program);
-    command.args(["--seconds", "600", "--check"]);
+    // By each version in another way.
+    let serving = match version {
+        "1.0" => "default",
+        "1.1" => "ids",
+        _ => "map",
+    };
+    command.args(["--seconds", "600", "--check", "--objects", &OBJECTS.to_string(), "--serving", serving]);
     let (_server, path) = serve(command, &scratch);
     let at = if by_ior { path.display().to_string() } else { corbaloc(version, &path) };
     let client = Box::new(|| ttcp("client"));
     let reach = ["--ior", &at, "--giop", version].map(str::to_owned).to_vec();
     let title = format!("ttcp client -> {orb:?}, {}{version}", if by_ior { "IOR " } else { "" });
-    Pairing { client, reach, name: "zorb", ordered: false, sparing: false }.run(&title, &scratch);
+    Pairing { client, reach, name: "zorb", ordered: false, objects: by_ior, sparing: false }
+        .run(&title, &scratch);
 }
 
 macro_rules! matrix {

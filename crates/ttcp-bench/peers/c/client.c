@@ -1,9 +1,11 @@
-/* client ttcp|ping|echo|demux|pipeline|series [--type T] [--size BYTES] [--total BYTES]
+/* client ttcp|ping|echo|demux|pipeline|series|clients [--type T] [--size BYTES] [--total BYTES]
  *        [--n N] [--depth D] [--host ADDRESS] [--port P] [--sockbuf BYTES] [--batch] [--samples FILE]
  *        [--zerocopy] [--kind octets] [--mode call|oneway] [--units N] [--frame MICROSECONDS]
+ * clients: D at once, each in a thread of its own.
  * --zerocopy (ttcp): the kernel takes buffers from where they are (MSG_ZEROCOPY); the line says how many it copied all the same.
  * --batch (pipeline): one write for all the requests that become due at once. */
 #include "series.h"
+#include "clients.h"
 #include <linux/errqueue.h>
 #include <poll.h>
 #include <signal.h>
@@ -183,8 +185,8 @@ int main(int argc, char **argv) {
   size_t size = strtoull(opt(argc, argv, "--size", "65536"), NULL, 10);
   uint64_t total = strtoull(opt(argc, argv, "--total", "268435456"), NULL, 10);
   int echo = !strcmp(test, "echo"), pipe = !strcmp(test, "pipeline");
-  int is_series = !strcmp(test, "series");
-  int n = atoi(opt(argc, argv, "--n", echo ? "5000" : pipe ? "100000" : is_series ? "50" : "20000"));
+  int is_series = !strcmp(test, "series"), many = !strcmp(test, "clients");
+  int n = atoi(opt(argc, argv, "--n", echo ? "5000" : many ? "50000" : pipe ? "100000" : is_series ? "50" : "20000"));
   zerocopy = flag(argc, argv, "--zerocopy");
   const char *samples = opt(argc, argv, "--samples", "");
   int depth = atoi(opt(argc, argv, "--depth", "16")), batch = flag(argc, argv, "--batch");
@@ -195,6 +197,12 @@ int main(int argc, char **argv) {
   for (size_t i = 0; i < len; i++) buf[i] = pattern(i);
 
   signal(SIGPIPE, SIG_IGN);
+  if (many) {
+    double *us = malloc(n * sizeof *us), secs = clients(depth, n, argc, argv, us);
+    snprintf(more, sizeof more, "\"depth\":%d,\"calls_s\":%.0f,\"secs\":%.6f,", depth, n / secs, secs);
+    told("c", test, more, us, n, samples);
+    return 0;
+  }
   c = calloc(1, sizeof *c);
   c->fd = connected(argc, argv);
   int on = 1;

@@ -120,24 +120,31 @@ static int slower(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Times n calls, a tenth more before; to the file samples, nanoseconds, a line each, unless its name is empty. */
-static inline void latency(const char *peer, const char *test, const char *more, int n, const char *samples, void (*call)(void)) {
-  double *us = (double *)malloc(n * sizeof *us), sum = 0;
-  for (int i = 0; i < n / 10; i++) call();
-  for (int i = 0; i < n; i++) {
-    double t = now();
-    call();
-    sum += us[i] = (now() - t) * 1e6;
-  }
+/* The line of n calls that took so many microseconds each; also to the file samples, nanoseconds, a line each, unless its name is empty. */
+static inline void told(const char *peer, const char *test, const char *more, double *us, int n, const char *samples) {
+  double sum = 0;
   if (*samples) {
     FILE *f = fopen(samples, "w");
     if (!f) die(samples);
     for (int i = 0; i < n; i++) fprintf(f, "%.0f\n", us[i] * 1e3);
     if (fclose(f)) die(samples);
   }
+  for (int i = 0; i < n; i++) sum += us[i];
   qsort(us, n, sizeof *us, slower);
   printf("{\"peer\":\"%s\",\"test\":\"%s\",%s\"n\":%d,\"mean_us\":%.3f,\"p50_us\":%.3f,\"p99_us\":%.3f,\"max_us\":%.3f}\n",
          peer, test, more, n, sum / n, us[n / 2], us[(int)(n * 0.99)], us[n - 1]);
+}
+
+/* Times n calls, a tenth more before. */
+static inline void latency(const char *peer, const char *test, const char *more, int n, const char *samples, void (*call)(void)) {
+  double *us = (double *)malloc(n * sizeof *us);
+  for (int i = 0; i < n / 10; i++) call();
+  for (int i = 0; i < n; i++) {
+    double t = now();
+    call();
+    us[i] = (now() - t) * 1e6;
+  }
+  told(peer, test, more, us, n, samples);
   free(us);
 }
 #endif

@@ -1,8 +1,8 @@
-// client ttcp|ping|echo|demux|pipeline|series --ior PATH|corbaloc:iiop:[V@]HOST:PORT [-ORB...]
+// client ttcp|ping|echo|demux|pipeline|series|objects|clients --ior PATH|corbaloc:iiop:[V@]HOST:PORT [-ORB...]
 //        [--type T] [--size BYTES] [--total BYTES] [--n N] [--depth D]
 //        [--sockbuf BYTES] [--giopbuf BYTES] [--samples FILE]
 //        [--kind KIND] [--mode call|oneway] [--units N] [--frame MICROSECONDS]
-// pipeline: D threads that share one connection.
+// pipeline: D threads that share one connection. clients: D threads over as many connections.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -63,24 +63,33 @@ static void ttcp(Ttcp_ptr t, void (_objref_Ttcp::*op)(const Seq&), const std::st
 // Where the time of each call goes, nanoseconds, a line each; empty: nowhere.
 static std::string samples;
 
-template <class F> static void latency(const char* test, const std::string& more, int n, F call) {
-  for (int i = 0; i < n / 10; i++) call();
-  std::vector<double> us(n);
+// The line of calls that took so long each.
+static void tell(const char* test, const std::string& more, std::vector<double>& us) {
+  size_t n = us.size();
   double sum = 0;
-  for (double& u : us) {
-    auto t = Clock::now();
-    call();
-    sum += u = since(t) * 1e6;
-  }
   if (!samples.empty()) {
     std::ofstream file(samples);
     for (double u : us) file << uint64_t(u * 1e3) << '\n';
     if (!file.flush()) { fprintf(stderr, "cannot write %s\n", samples.c_str()); exit(1); }
   }
+  for (double u : us) sum += u;
   std::sort(us.begin(), us.end());
-  printf("{\"peer\":\"omniorb\",\"test\":\"%s\",%s\"n\":%d,\"mean_us\":%.3f,\"p50_us\":%.3f,\"p99_us\":%.3f,\"max_us\":%.3f}\n",
+  printf("{\"peer\":\"omniorb\",\"test\":\"%s\",%s\"n\":%zu,\"mean_us\":%.3f,\"p50_us\":%.3f,\"p99_us\":%.3f,\"max_us\":%.3f}\n",
          test, more.c_str(), n, sum / n, us[n / 2], us[n * 99LL / 100], us[n - 1]);
 }
+
+template <class F> static void latency(const char* test, const std::string& more, int n, F call) {
+  for (int i = 0; i < n / 10; i++) call();
+  std::vector<double> us(n);
+  for (double& u : us) {
+    auto t = Clock::now();
+    call();
+    u = since(t) * 1e6;
+  }
+  tell(test, more, us);
+}
+
+#include "many.h"
 
 template <class Seq, class SeqVar>
 static void echo(Ttcp_ptr t, Seq* (_objref_Ttcp::*op)(const Seq&), const std::string& type, size_t size, int n) {
@@ -116,11 +125,16 @@ int main(int argc, char** argv) {
     Settings calls;
     if (test == "pipeline")
       calls = {{"maxGIOPConnectionPerServer", "1"}, {"oneCallPerConnection", "0"}, {"maxInterleavedCallsPerConnection", std::to_string(depth)}};
+    else if (test == "clients") calls = {{"maxGIOPConnectionPerServer", std::to_string(depth)}};
     CORBA::ORB_var orb = initOrb(argc, argv, calls);
     std::string ior = opt(argc, argv, "--ior", "server.ior"), type = opt(argc, argv, "--type", "octet");
     size_t size = strtoull(opt(argc, argv, "--size", "65536").c_str(), 0, 10);
     uint64_t total = strtoull(opt(argc, argv, "--total", "268435456").c_str(), 0, 10);
-    int n = atoi(opt(argc, argv, "--n", test == "echo" ? "5000" : test == "pipeline" ? "100000" : test == "series" ? "50" : "20000").c_str());
+    int n = atoi(opt(argc, argv, "--n", test == "echo" ? "5000" : test == "clients" ? "50000" : test == "pipeline" ? "100000" : test == "series" ? "50" : "20000").c_str());
+    if (test == "objects") {
+      objects(orb, ior, n);
+      return 0;
+    }
 
     std::string other = test == "demux" ? "wide" : test == "series" ? "series" : "";
     if (ior.compare(0, 9, "corbaloc:") == 0) ior += "/" + (other.empty() ? "ttcp" : other);
@@ -142,6 +156,7 @@ int main(int argc, char** argv) {
     if (CORBA::is_nil(t)) throw std::runtime_error("not a Ttcp");
     if (test == "ping") latency("ping", "", n, [&] { t->ping(); });
     else if (test == "pipeline") pipeline(t, depth, n);
+    else if (test == "clients") clients(t, depth, n);
     else if (test == "echo" && type == "octet") echo<Ttcp::OctetSeq, Ttcp::OctetSeq_var>(t, &_objref_Ttcp::echoOctets, type, size, n);
     else if (test == "echo" && type == "struct") echo<Ttcp::StructSeq, Ttcp::StructSeq_var>(t, &_objref_Ttcp::echoStructs, type, size, n);
     else if (test != "ttcp") throw std::runtime_error("unknown test");

@@ -1,4 +1,4 @@
-// server --ior PATH [--host ADDRESS] [--port P] [--seconds S] [--sockbuf BYTES] [--giopbuf BYTES] [--check] [-ORB...]
+// server --ior PATH [--objects N [--serving map|ids|default]] [--host ADDRESS] [--port P] [--seconds S] [--sockbuf BYTES] [--giopbuf BYTES] [--check] [-ORB...]
 // --check: compare each element with what clients send, and end with 4 where one differs.
 // One thread a connection, so that a connection's requests run in order: with omniORB's
 // default a second thread takes a request that is already read in, and sync() may
@@ -52,6 +52,8 @@ public:
   Ttcp::OctetSeq* echoOctets(const Ttcp::OctetSeq& s) override { return move(s); }
   Ttcp::StructSeq* echoStructs(const Ttcp::StructSeq& s) override { return move(s); }
 };
+
+#include "objects.h"
 
 class WideImpl : public POA_Wide {
 public:
@@ -126,6 +128,7 @@ int main(int argc, char** argv) {
     std::string wide = publish(orb, poa, "wide", new WideImpl);
     std::string series = publish(orb, poa, "series", new SeriesImpl);
     PortableServer::POAManager_var(poa->the_POAManager())->activate();
+    activate(orb, path, atoi(opt(argc, argv, "--objects", "0").c_str()), opt(argc, argv, "--serving", "map"), flag(argc, argv, "--check"));
     std::ofstream(path + ".wide") << wide << '\n';
     std::ofstream(path + ".series") << series << '\n';
     std::ofstream(path) << ttcp << '\n';
@@ -133,6 +136,9 @@ int main(int argc, char** argv) {
     orb->run();
   } catch (CORBA::Exception& e) {
     std::cerr << "server: " << e._name() << '\n';
+    return 1;
+  } catch (std::exception& e) {
+    std::cerr << "server: " << e.what() << '\n';
     return 1;
   }
 }

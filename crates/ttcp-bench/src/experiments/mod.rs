@@ -11,6 +11,7 @@ mod integrity;
 mod ladder;
 mod latency;
 pub mod report;
+mod scale;
 mod series;
 mod store;
 mod throughput;
@@ -29,6 +30,7 @@ use crate::run::{BuiltIn, Peer, RunArgs};
 pub use deposit::DepositArgs;
 pub use ladder::LadderArgs;
 pub use latency::LatencyArgs;
+pub use scale::{HoldArgs, ScaleArgs, hold};
 pub use series::SeriesArgs;
 pub use throughput::ThroughputArgs;
 
@@ -80,7 +82,7 @@ pub(crate) struct Kind {
 
 /// All kinds, in the order of the report.
 pub(crate) const KINDS: &[Kind] =
-    &[throughput::KIND, latency::KIND, series::KIND, deposit::KIND, ladder::KIND];
+    &[throughput::KIND, latency::KIND, scale::KIND, series::KIND, deposit::KIND, ladder::KIND];
 
 /// One measurement that an experiment wants, once a round.
 pub(crate) struct Step {
@@ -133,6 +135,7 @@ pub fn run_all(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode>
     let plans = [
         throughput::plan(&ThroughputArgs::of(common.clone()), &contenders),
         latency::plan(&LatencyArgs::of(common.clone()), &contenders),
+        scale::plan(&ScaleArgs::of(common.clone()), &contenders),
         series::plan(&SeriesArgs::of(common.clone()), &contenders)?,
         deposit::plan(&DepositArgs::of(common.clone()), &contenders),
         ladder::plan(&LadderArgs::of(common.clone()), &contenders),

@@ -6,13 +6,14 @@ use std::io;
 use std::net::{SocketAddrV4, TcpStream};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use socket2::{Domain, SockRef, Socket, Type};
 
 use super::conn::{CALL, HEADER, Header, Incoming, call, kind, send, tune};
 use super::series::Series;
 use super::{RawClientArgs, complete};
 use crate::cli::Test;
+use crate::many::{self, Place};
 use crate::peer;
 use crate::report::Report;
 
@@ -27,7 +28,15 @@ pub fn client(args: &RawClientArgs) -> anyhow::Result<Report> {
     let work = &args.work;
     work.check()?;
     let address = SocketAddrV4::new(args.host, args.port);
-    let stream = connect(address, work.sockbuf).with_context(|| format!("cannot connect to {address}"))?;
+    let sockbuf = work.sockbuf;
+    match work.test {
+        Test::Clients => {
+            return many::clients(NAME, work, move |place| one_of_many(place, address, sockbuf));
+        }
+        Test::Objects => bail!("sockets have no objects"),
+        _ => {}
+    }
+    let stream = connect(address, sockbuf)?;
     let payload: Vec<u8> = (0..work.payload_bytes() as usize).map(peer::pattern).collect();
     let client = Client { stream: &stream, incoming: RefCell::new(Incoming::new(&stream)) };
     match work.test {
@@ -56,15 +65,38 @@ pub fn client(args: &RawClientArgs) -> anyhow::Result<Report> {
             let series = Series::new(&client, work.series)?;
             Ok(Report::Series(complete(crate::series::run(NAME, work, &series))?))
         }
+        Test::Objects | Test::Clients => bail!("{} is no test of one connection", work.test),
     }
 }
 
-fn connect(address: SocketAddrV4, sockbuf: Option<u64>) -> io::Result<TcpStream> {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
-    socket.set_tcp_nodelay(true)?;
-    tune(SockRef::from(&socket), sockbuf)?;
-    socket.connect(&address.into())?;
-    Ok(socket.into())
+fn connect(address: SocketAddrV4, sockbuf: Option<u64>) -> anyhow::Result<TcpStream> {
+    let connected = || {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+        socket.set_tcp_nodelay(true)?;
+        tune(SockRef::from(&socket), sockbuf)?;
+        socket.connect(&address.into())?;
+        io::Result::Ok(socket.into())
+    };
+    connected().with_context(|| format!("cannot connect to {address}"))
+}
+
+/// One call over a connection that has nothing under way: what comes back of the octets.
+pub(crate) fn echo(stream: &TcpStream, octets: &[u8]) -> io::Result<Vec<u8>> {
+    let client = Client { stream, incoming: RefCell::new(Incoming::new(stream)) };
+    let mut back = vec![0; octets.len()];
+    client.call(kind::ECHO, octets, &mut back)?;
+    Ok(back)
+}
+
+/// One of several clients.
+fn one_of_many(place: Place, address: SocketAddrV4, sockbuf: Option<u64>) -> anyhow::Result<Vec<Duration>> {
+    let stream = connect(address, sockbuf)?;
+    let client = Client { stream: &stream, incoming: RefCell::new(Incoming::new(&stream)) };
+    let echo = |octets: Vec<u8>| {
+        let mut back = vec![0; octets.len()];
+        ready(client.call(kind::ECHO, &octets, &mut back).map(|()| back))
+    };
+    complete(place.take(echo, || ready(client.call(kind::PING, &[], &mut []))))
 }
 
 pub(super) struct Client<'s> {

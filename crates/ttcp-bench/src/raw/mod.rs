@@ -17,6 +17,7 @@ use std::task::{Context, Poll, Waker};
 use clap::Args;
 
 pub use client::client;
+pub(crate) use client::echo;
 pub use server::server;
 
 use crate::cli::{self, Work};

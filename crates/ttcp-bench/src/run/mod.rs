@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use clap::Args;
 
 use children::Children;
@@ -81,10 +81,14 @@ pub fn run(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
         args.common.out.is_none(),
         "--out is for the results of --all; --json FILE is for those of the table"
     );
-    ensure!(
-        !args.tests.as_ref().is_some_and(|tests| tests.contains(&Test::Series)),
-        "series is an experiment of its own: ttcp series"
-    );
+    for test in args.tests.iter().flatten() {
+        let experiment = match test {
+            Test::Series => "series",
+            Test::Objects | Test::Clients => "scale",
+            _ => continue,
+        };
+        bail!("{test} is an experiment of its own: ttcp {experiment}");
+    }
     let peers = chosen(args, built_in)?;
     let cells = Cell::all(args);
     ensure!(!cells.is_empty(), "nothing to measure: no test of --tests has a type of --types");

@@ -14,7 +14,7 @@ use super::pin::Pins;
 use super::plan::Cell;
 use super::processor::{Meter, Processor};
 
-/// How long a server may take to say READY.
+/// How long a server may take to say READY, where clients may take no longer.
 const START: Duration = Duration::from_secs(30);
 /// How long a client may take to end after its last line.
 const END: Duration = Duration::from_secs(5);
@@ -23,8 +23,8 @@ const END: Duration = Duration::from_secs(5);
 const CHECK: &str = "{check}";
 
 /// A peer by its commands. In the words of both, `{dir}` stands for a directory of this run's own; in the client's also
-/// `{ready}` for what the server said after READY, `{port}` for the digits at its end, and a word `{args}` for the test
-/// and its options, which else come last. In the server's `{check}` stands for nothing, or for `--check`.
+/// `{ready}` for what the server said after READY, `{port}` for the digits at its end, `{pid}` for its process, and a word
+/// `{args}` for the test and its options, which else come last. In the server's `{check}` stands for nothing, or for `--check`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Peer {
     /// The column's title.
@@ -177,7 +177,10 @@ impl Peer {
         let mut server = start(at, "server", &server_command)?;
         let ready = wait_ready(at, &mut server)?;
         let meter = Meter::start(server.pid());
-        let mut client = start(at, "client", &self.client_command(client, at.dir, &ready))?;
+        let pid = server.pid().to_string();
+        let client = self.client_command(client, at.dir, &ready);
+        let client: Vec<String> = client.iter().map(|word| word.replace("{pid}", &pid)).collect();
+        let mut client = start(at, "client", &client)?;
         let line = wait_line(at, &mut client, Some(&mut server))?;
         let processor = meter.read();
         let bad = |reason: String| Failure::BadLine { reason, line: line.clone() };
@@ -345,7 +348,9 @@ fn start(at: &mut Site<'_>, role: &'static str, command: &[String]) -> Result<Pr
 
 /// What the server says after READY.
 fn wait_ready(at: &Site<'_>, server: &mut Process) -> Result<String, Failure> {
-    let deadline = at.bounded(START);
+    // One that has a million objects to make takes as long as a client.
+    let waited = START.max(at.timeout);
+    let deadline = at.bounded(waited);
     loop {
         match at.children.listen(server, None, deadline) {
             Heard::Line(line) => {
@@ -357,7 +362,7 @@ fn wait_ready(at: &Site<'_>, server: &mut Process) -> Result<String, Failure> {
             Heard::Timeout => {
                 server.stop();
                 return Err(
-                    at.timed_out(Failure::StartTimeout { waited: START, stderr: indented("server", server) })
+                    at.timed_out(Failure::StartTimeout { waited, stderr: indented("server", server) })
                 );
             }
             Heard::Closed | Heard::OtherClosed => {

@@ -102,6 +102,8 @@ impl Cell {
                     batch,
                     ..Cell::calls(test, args)
                 })),
+                // Rows of another table.
+                Test::Objects | Test::Clients => {}
                 Test::Ttcp => {
                     for element in ELEMENTS.into_iter().filter(|e| types.contains(e)) {
                         cells.extend(sizes.iter().map(|&size| Cell::flood(element, size, args)));
@@ -199,8 +201,8 @@ impl Cell {
     pub(crate) fn unit(&self) -> Unit {
         match self.test {
             Test::Ttcp => Unit::GbitPerSecond,
-            Test::Pipeline => Unit::KilocallsPerSecond,
-            Test::Ping | Test::Echo | Test::Demux | Test::Series => Unit::Microseconds,
+            Test::Pipeline | Test::Clients => Unit::KilocallsPerSecond,
+            Test::Ping | Test::Echo | Test::Demux | Test::Objects | Test::Series => Unit::Microseconds,
         }
     }
 

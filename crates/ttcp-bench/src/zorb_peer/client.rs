@@ -8,7 +8,7 @@ use zorb::prelude::*;
 use zorb::wire::Version;
 
 use super::idl::{BinStruct, TtcpRef, WideRef, zero_copy};
-use super::{NAME, dii, series};
+use super::{NAME, dii, many, series};
 use crate::cli::{ClientArgs, Element, Giop, Invocation, Test, Work};
 use crate::peer;
 use crate::reference::Object;
@@ -20,15 +20,18 @@ use crate::report::Report;
 /// The server cannot be reached, a call fails, or an echo differs.
 pub fn client(args: &ClientArgs) -> anyhow::Result<Report> {
     args.work.check()?;
+    if args.work.test == Test::Clients {
+        return many::clients(args);
+    }
     let args = args.clone();
     super::block_on(args.orb.runtime, async move {
         let mut orbs = Vec::new();
         for _ in 0..args.connections {
-            let mut builder = args.orb.builder().limits(super::limits()).max_giop(version(args.giop));
-            if let Some(octets) = args.work.sockbuf {
-                builder = builder.socket_buffer(usize::try_from(octets)?);
-            }
-            orbs.push(builder.build().await?);
+            orbs.push(orb(&args).await?);
+        }
+        if args.work.test == Test::Objects {
+            let [orb] = orbs.as_slice() else { anyhow::bail!("--connections is not for objects") };
+            return many::objects(orb, &args).await;
         }
         let url = args.ior.url(args.work.object())?;
         let report = match (orbs.as_slice(), args.invocation) {
@@ -47,6 +50,15 @@ pub fn client(args: &ClientArgs) -> anyhow::Result<Report> {
         }
         Ok(report)
     })
+}
+
+/// An ORB for one connection.
+pub(super) async fn orb(args: &ClientArgs) -> anyhow::Result<Orb> {
+    let mut builder = args.orb.builder().limits(super::limits()).max_giop(version(args.giop));
+    if let Some(octets) = args.work.sockbuf {
+        builder = builder.socket_buffer(usize::try_from(octets)?);
+    }
+    Ok(builder.build().await?)
 }
 
 /// The tests with octets and pings, over the connections of all ORBs in turn.
@@ -95,6 +107,7 @@ async fn run(orb: &Orb, work: &Work, url: &str) -> anyhow::Result<Report> {
         Test::Echo => echo(&ttcp, work).await,
         Test::Pipeline => peer::pipeline(NAME, work, || ttcp.ping()).await,
         Test::Series => anyhow::bail!("a series has one connection"),
+        Test::Objects | Test::Clients => anyhow::bail!("{} is no test of one object", work.test),
     }
 }
 

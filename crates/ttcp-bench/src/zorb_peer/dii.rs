@@ -1,6 +1,6 @@
 //! The contract's tests, called by the names of the operations (the Dynamic Invocation Interface).
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use zorb::dynamic::{Mode, NamedValue, Request};
 use zorb::prelude::*;
 
@@ -46,7 +46,8 @@ pub(super) async fn run(orb: &Orb, work: &Work, url: &str) -> anyhow::Result<Rep
             let ping = call("ping");
             peer::pipeline(NAME, work, || async { ping.invoke().await.map(drop) }).await
         }
-        Test::Series => anyhow::bail!("a series has no --invocation dii"),
+        Test::Series => bail!("a series has no --invocation dii"),
+        Test::Objects | Test::Clients => bail!("{} is called by --invocation sii only", work.test),
     }
 }
 

@@ -4,6 +4,7 @@ mod client;
 mod dii;
 mod dsi;
 mod integrity;
+mod many;
 mod published;
 mod series;
 mod server;

@@ -7,7 +7,7 @@ use zorb::prelude::*;
 use zorb::{Poa, Servant};
 
 use super::idl::{BinStruct, SeriesRef, TtcpRef, TtcpServant, WideRef, WideServant, zero_copy};
-use super::{dsi, integrity, published, series};
+use super::{dsi, integrity, many, published, series};
 use crate::cli::{Runtime, ServerArgs, Skeleton};
 use crate::reference::{self, Object};
 
@@ -50,6 +50,7 @@ pub fn server(args: &ServerArgs) -> anyhow::Result<()> {
         for (key, servant) in published::servants() {
             activate(&orb, None, key, servant)?;
         }
+        many::activate(&orb, &args, || servant(Object::Ttcp, args.check))?;
         reference::publish(&args.ior, &ttcp, &others)?;
         reference::ready(args.ior.display())?;
         std::future::pending().await

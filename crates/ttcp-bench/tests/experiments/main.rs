@@ -4,6 +4,7 @@
 
 mod integrity;
 mod ladder;
+mod scale;
 mod series;
 mod throughput;
 
@@ -109,7 +110,7 @@ fn all_experiments_run_into_one_directory() {
     let all = samples(&dir.path().join("r"));
     let experiments: BTreeSet<&str> =
         all.iter().map(|sample| sample["experiment"].as_str().unwrap()).collect();
-    assert_eq!(experiments, ["deposit", "ladder", "latency", "series", "throughput"].into());
+    assert_eq!(experiments, ["deposit", "ladder", "latency", "scale", "series", "throughput"].into());
     assert!(text(&run(dir.path(), &["report", "r"]).stdout).contains("report.html"));
     let page = fs::read_to_string(dir.path().join("r/report.html")).unwrap();
     for experiment in experiments {

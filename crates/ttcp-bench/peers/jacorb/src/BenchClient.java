@@ -7,10 +7,10 @@ import java.util.Locale;
 import org.omg.CORBA.ORB;
 
 /**
- * BenchClient ttcp|ping|echo|demux|pipeline|series --ior PATH|corbaloc:iiop:[V@]HOST:PORT
+ * BenchClient ttcp|ping|echo|demux|pipeline|series|objects|clients --ior PATH|corbaloc:iiop:[V@]HOST:PORT
  *        [--seconds S] [--type T] [--size BYTES] [--total BYTES] [--n N] [--depth D] [--sockbuf BYTES]
  *        [--samples FILE] [--kind KIND] [--mode call|oneway] [--units N] [--frame MICROSECONDS]
- * pipeline: D threads that share one connection.
+ * pipeline: D threads that share one connection. clients: D threads, each with an ORB and so a connection of its own.
  */
 public final class BenchClient {
     static void json(String test, String format, Object... values) {
@@ -70,21 +70,27 @@ public final class BenchClient {
     /** Where the time of each call goes, nanoseconds, a line each; null: nowhere. */
     private static String samples;
 
-    private static void latency(String test, String more, int n, Runnable call) throws IOException {
+    static void latency(String test, String more, int n, Runnable call) throws IOException {
         for (int i = 0; i < n / 10; i++) call.run();
         double[] us = new double[n];
-        double sum = 0;
         for (int i = 0; i < n; i++) {
             long start = System.nanoTime();
             call.run();
-            sum += us[i] = (System.nanoTime() - start) / 1e3;
+            us[i] = (System.nanoTime() - start) / 1e3;
         }
+        tell(test, more, us);
+    }
+
+    /** The line of calls that took so long each. */
+    static void tell(String test, String more, double[] us) throws IOException {
+        int n = us.length;
         if (samples != null) {
             try (PrintWriter file = new PrintWriter(samples)) {
                 for (double u : us) file.println((long) (u * 1e3));
                 if (file.checkError()) throw new IOException("cannot write " + samples);
             }
         }
+        double sum = Arrays.stream(us).sum();
         Arrays.sort(us);
         json(test, "%s\"n\":%d,\"mean_us\":%.3f,\"p50_us\":%.3f,\"p99_us\":%.3f,\"max_us\":%.3f",
              more, n, sum / n, us[n / 2], us[(int) (n * 99L / 100)], us[n - 1]);
@@ -123,12 +129,19 @@ public final class BenchClient {
         samples = o.get("--samples", null);
         String test = args.length > 0 ? args[0] : "", type = o.get("--type", "octet"), ior = o.get("--ior", "server.ior");
         int size = o.num("--size", 65536), depth = o.num("--depth", 16);
-        int n = o.num("--n", test.equals("echo") ? 5000 : test.equals("pipeline") ? 100000 : test.equals("series") ? 50 : 20000);
+        int n = o.num("--n", test.equals("echo") ? 5000 : test.equals("clients") ? 50000 : test.equals("pipeline") ? 100000 : test.equals("series") ? 50 : 20000);
         long total = Long.parseLong(o.get("--total", "268435456"));
+        if (test.equals("objects")) {
+            ORB orb = o.orb();
+            BenchMany.objects(orb, ior, n);
+            orb.shutdown(true);
+            return;
+        }
         String other = test.equals("demux") ? "wide" : test.equals("series") ? "series" : null;
         if (ior.startsWith("corbaloc:")) ior += "/" + (other == null ? "ttcp" : other);
         else ior = new String(Files.readAllBytes(Paths.get(other == null ? ior : ior + "." + other))).trim();
 
+        if (test.equals("clients")) BenchMany.clients(o, ior, depth, n);
         ORB orb = o.orb();
         org.omg.CORBA.Object obj = orb.string_to_object(ior);
         if (test.equals("series")) {

@@ -6,13 +6,13 @@ import org.omg.CORBA.Policy;
 import org.omg.PortableServer.*;
 
 /**
- * BenchServer --ior PATH [--host ADDRESS] --port P [--seconds S] [--poa multi|single] [--sockbuf BYTES] [--check]
+ * BenchServer --ior PATH [--host ADDRESS] --port P [--objects N [--serving map|ids|default]] [--seconds S] [--poa multi|single] [--sockbuf BYTES] [--check]
  * --check: compare each element with what clients send, and end with 4 where one differs.
  * Writes the IOR of Ttcp to PATH, that of Wide to PATH.wide and that of Series to PATH.series; corbaloc names
  * them corbaloc::ADDRESS:P/ttcp, /wide and /series.
  */
 public final class BenchServer {
-    static final class TtcpImpl extends TtcpPOA {
+    static class TtcpImpl extends TtcpPOA {
         private final AtomicLong bytes = new AtomicLong();
 
         private final boolean check;
@@ -62,13 +62,16 @@ public final class BenchServer {
     public static void main(String[] args) throws Exception {
         BenchOptions o = new BenchOptions(args);
         o.exitAfter("3600");
-        ORB orb = o.orb("OAIAddr", o.get("--host", "127.0.0.1"), "OAPort", o.get("--port", "47003"));
+        ORB orb = o.orb("OAIAddr", o.get("--host", "127.0.0.1"), "OAPort", o.get("--port", "47003"),
+                       // A thread a connection, of which there are 1000 otherwise.
+                       "jacorb.connection.server.max_receptor_threads", "20000");
         POA root = POAHelper.narrow(orb.resolve_initial_references("RootPOA"));
         ThreadPolicyValue threads = o.get("--poa", "multi").equals("single")
             ? ThreadPolicyValue.SINGLE_THREAD_MODEL : ThreadPolicyValue.ORB_CTRL_MODEL;
         POA poa = root.create_POA("bench", root.the_POAManager(), new Policy[] { root.create_thread_policy(threads) });
         poa.the_POAManager().activate();
         Path path = Paths.get(o.get("--ior", "server.ior"));
+        BenchObjects.activate(orb, root, o, path, () -> new TtcpImpl(o.has("--check")));
         publish(orb, poa, new WideImpl(), "wide", Paths.get(path + ".wide"));
         publish(orb, poa, new SeriesImpl(), "series", Paths.get(path + ".series"));
         publish(orb, poa, new TtcpImpl(o.has("--check")), "ttcp", path);

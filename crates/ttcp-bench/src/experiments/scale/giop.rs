@@ -1,0 +1,151 @@
+//! As much of GIOP 1.0 as it takes to call `echoOctets` over a connection that costs its client next to nothing.
+//!
+//! What is held open while something else is measured must not be a whole ORB for each connection, and must be the same for every
+//! server. All ORBs speak 1.0.
+
+use std::io::{self, ErrorKind, Read};
+
+/// Octets of a message's header.
+const HEADER: usize = 12;
+/// The longest reply that is read, octets.
+const LONGEST: usize = 1 << 16;
+
+/// Message kinds.
+const REQUEST: u8 = 0;
+const REPLY: u8 = 1;
+
+/// A whole request for an echo of these octets.
+pub(super) fn echo_request(key: &[u8], octets: &[u8]) -> Vec<u8> {
+    let mut message = b"GIOP\x01\x00\x01".to_vec();
+    message.push(REQUEST);
+    // The length goes here, then no service context.
+    message.extend([0; 8]);
+    // Request id, and that a reply is wanted.
+    message.extend([1, 0, 0, 0, 1, 0, 0, 0]);
+    put(&mut message, key);
+    put(&mut message, b"echoOctets\0");
+    // No principal.
+    put(&mut message, b"");
+    put(&mut message, octets);
+    let len = (message.len() - HEADER) as u32;
+    if let Some(place) = message.get_mut(8..HEADER) {
+        place.copy_from_slice(&len.to_le_bytes());
+    }
+    message
+}
+
+/// A sequence of octets, where it may stand.
+fn put(message: &mut Vec<u8>, octets: &[u8]) {
+    message.resize(message.len().next_multiple_of(4), 0);
+    message.extend((octets.len() as u32).to_le_bytes());
+    message.extend(octets);
+}
+
+/// The octets that came back.
+///
+/// # Errors
+/// The connection fails or ends, or what comes is no such reply: an exception, for one.
+pub(super) fn echo_reply(mut from: impl Read) -> io::Result<Vec<u8>> {
+    let mut header = [0; HEADER];
+    from.read_exact(&mut header)?;
+    let [b'G', b'I', b'O', b'P', _, _, flags, REPLY, size @ ..] = header else {
+        return Err(invalid("what came is no reply"));
+    };
+    let little = flags & 1 == 1;
+    let size = if little { u32::from_le_bytes(size) } else { u32::from_be_bytes(size) } as usize;
+    if size > LONGEST {
+        return Err(invalid("the reply is too long"));
+    }
+    let mut body = vec![0; size];
+    from.read_exact(&mut body)?;
+    let mut reply = Fields { rest: &body, little, taken: 0 };
+    echoed(&mut reply).ok_or_else(|| invalid("the reply is an exception, or cut"))
+}
+
+fn echoed(reply: &mut Fields<'_>) -> Option<Vec<u8>> {
+    for _context in 0..reply.number()? {
+        reply.number()?;
+        reply.octets()?;
+    }
+    let _request = reply.number()?;
+    let status = reply.number()?;
+    if status == 0 { reply.octets().map(<[u8]>::to_vec) } else { None }
+}
+
+/// What is left of a message behind its header.
+struct Fields<'m> {
+    rest: &'m [u8],
+    little: bool,
+    taken: usize,
+}
+
+impl<'m> Fields<'m> {
+    fn number(&mut self) -> Option<u32> {
+        // The header's twelve octets move nothing.
+        self.take(self.taken.next_multiple_of(4) - self.taken)?;
+        let octets = self.take(4)?.try_into().ok()?;
+        Some(if self.little { u32::from_le_bytes(octets) } else { u32::from_be_bytes(octets) })
+    }
+
+    fn octets(&mut self) -> Option<&'m [u8]> {
+        let len = self.number()?;
+        self.take(len as usize)
+    }
+
+    fn take(&mut self, len: usize) -> Option<&'m [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(len)?;
+        self.rest = rest;
+        self.taken += len;
+        Some(taken)
+    }
+}
+
+fn invalid(why: &str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_has_its_parts_where_they_belong() {
+        let request = echo_request(b"ttcp!", &[7, 8]);
+        let parts: Vec<u8> = [
+            &b"GIOP\x01\x00\x01\x00\x32\x00\x00\x00"[..],
+            b"\x00\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00",
+            b"\x05\x00\x00\x00ttcp!\x00\x00\x00",
+            b"\x0b\x00\x00\x00echoOctets\x00\x00",
+            b"\x00\x00\x00\x00\x02\x00\x00\x00\x07\x08",
+        ]
+        .concat();
+        assert_eq!(request, parts);
+    }
+
+    #[test]
+    fn replies_of_both_byte_orders_are_read_and_each_cut_is_told() {
+        let big = [
+            &b"GIOP\x01\x00\x00\x01\x00\x00\x00\x22"[..],
+            b"\x00\x00\x00\x01\x00\x00\x00\x09\x00\x00\x00\x03abc\x00",
+            b"\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x06behind",
+        ]
+        .concat();
+        assert_eq!(echo_reply(&big[..]).unwrap(), b"behind");
+        let little = [
+            &b"GIOP\x01\x02\x01\x01\x12\x00\x00\x00"[..],
+            b"\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x07\x08",
+        ]
+        .concat();
+        assert_eq!(echo_reply(&little[..]).unwrap(), [7, 8]);
+        for cut in 0..little.len() {
+            assert!(echo_reply(&little[..cut]).is_err(), "{cut}");
+        }
+        let mut exception = little.clone();
+        exception[20] = 2;
+        let error = echo_reply(&exception[..]).unwrap_err().to_string();
+        assert_eq!(error, "the reply is an exception, or cut");
+        let mut huge = little;
+        huge[10] = 0x40;
+        assert_eq!(echo_reply(&huge[..]).unwrap_err().to_string(), "the reply is too long");
+    }
+}

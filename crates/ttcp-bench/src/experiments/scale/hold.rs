@@ -1,0 +1,173 @@
+//! `ttcp hold`: a client, while many other connections to its server are open; and what the server takes for them.
+//!
+//! It stands in the place of the client of a peer, so that whoever starts and ends clients starts and ends all of it.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use serde_json::Value;
+use zorb::wire::{Ior, ObjectKey};
+
+use super::giop;
+use super::system;
+use crate::lifeline::LifelineArgs;
+use crate::raw;
+use crate::reference::{Address, Object};
+
+/// How long a server may take for a connection, or for a call.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Options of `ttcp hold`.
+#[derive(Debug, Clone, Args)]
+pub struct HoldArgs {
+    /// Connections to open and hold, each with a call
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    pub connections: u32,
+    /// The process whose memory is measured
+    #[arg(long, value_name = "PID")]
+    pub server: u32,
+    /// How to reach it: what it said after READY
+    #[arg(long, value_name = "HOST:PORT|PATH|corbaloc:...")]
+    pub ready: String,
+    /// Common options.
+    #[command(flatten)]
+    pub lifeline: LifelineArgs,
+    /// The client and its arguments; its line gets what was found beside it
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub client: Vec<String>,
+}
+
+/// Opens the connections, runs the client, calls over each connection once more, and prints the client's line with what was found.
+///
+/// # Errors
+/// A connection cannot be had or ends; what comes back over it differs from what was sent; the client fails.
+pub fn hold(args: &HoldArgs) -> anyhow::Result<ExitCode> {
+    args.lifeline.watch()?;
+    system::raise_files();
+    let mut found = BTreeMap::new();
+    let memory = || system::memory(args.server);
+    found.insert("memory_bytes", memory()? as f64);
+    let mut held = Vec::new();
+    if args.connections > 0 {
+        let service = Service::of(&args.ready)?;
+        let start = Instant::now();
+        held.push(service.open(0)?);
+        // The first one makes a server do what it does once.
+        found.insert("first_memory_bytes", memory()? as f64);
+        let first = start.elapsed();
+        for number in 1..args.connections {
+            held.push(service.open(number)?);
+        }
+        found.insert("open_secs", start.elapsed().as_secs_f64());
+        found.insert("first_secs", first.as_secs_f64());
+        found.insert("all_memory_bytes", memory()? as f64);
+        found.insert("threads", system::threads(args.server)? as f64);
+        let mut line = client(&args.client)?;
+        let start = Instant::now();
+        for (number, stream) in held.iter().enumerate() {
+            // Another number than before: what comes back is no left-over.
+            let number = u64::MAX - number as u64;
+            service.echo(stream, number).context("over a connection that was held")?;
+        }
+        found.insert("turn_us", start.elapsed().as_secs_f64() * 1e6 / held.len() as f64);
+        tell(&mut line, found)?;
+    } else {
+        tell(&mut client(&args.client)?, found)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the line of the client with what was found.
+fn tell(line: &mut Value, found: BTreeMap<&str, f64>) -> anyhow::Result<()> {
+    line.as_object_mut()
+        .context("the client's line is no object")?
+        .insert("beside".into(), serde_json::to_value(found)?);
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}")?;
+    Ok(out.flush()?)
+}
+
+/// Runs the client; its last line.
+fn client(words: &[String]) -> anyhow::Result<Value> {
+    let (program, arguments) = words.split_first().context("no client")?;
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn().with_context(|| format!("cannot start the client ({program})"))?;
+    let mut last = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        for line in BufReader::new(stdout.take(1 << 20)).lines() {
+            last = Some(line?).filter(|line| !line.is_empty()).unwrap_or(last);
+        }
+    }
+    let status = child.wait()?;
+    ensure!(status.success(), "the client ended with {status}");
+    serde_json::from_str(&last).with_context(|| format!("the client's last line is no result: {last:?}"))
+}
+
+/// A server to connect to.
+struct Service {
+    address: SocketAddr,
+    /// The object to call; `None` for plain sockets.
+    key: Option<ObjectKey>,
+}
+
+impl Service {
+    fn of(ready: &str) -> anyhow::Result<Service> {
+        if let Ok(address) = ready.parse() {
+            return Ok(Service { address, key: None });
+        }
+        let Ok(address) = ready.parse::<Address>();
+        let Address::File(path) = &address else { bail!("{ready} is neither HOST:PORT nor an IOR file") };
+        let ior: Ior =
+            address.url(Object::Ttcp)?.parse().with_context(|| format!("in {}", path.display()))?;
+        let profile = ior.iiop_profile().context("the reference has no address")?;
+        let mut addresses = (profile.host.as_str(), profile.port).to_socket_addrs()?;
+        let address = addresses.next().with_context(|| format!("{} has no address", profile.host))?;
+        Ok(Service { address, key: Some(profile.object_key) })
+    }
+
+    /// A connection over which a call went.
+    fn open(&self, number: u32) -> anyhow::Result<TcpStream> {
+        let opened = TcpStream::connect_timeout(&self.address, PATIENCE).and_then(|stream| {
+            stream.set_nodelay(true)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))?;
+            Ok(stream)
+        });
+        let stream = opened.map_err(|error| match error.kind() {
+            ErrorKind::AddrNotAvailable => {
+                format!(
+                    "no port is left for it: {error}; sysctl net.ipv4.ip_local_port_range has all there are"
+                )
+            }
+            _ if error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error()) => {
+                format!("{error}: raise the hard limit (ulimit -Hn)")
+            }
+            _ => error.to_string(),
+        });
+        let stream = stream
+            .map_err(anyhow::Error::msg)
+            .with_context(|| format!("cannot open connection {} to {}", number + 1, self.address))?;
+        self.echo(&stream, u64::from(number)).with_context(|| format!("over connection {}", number + 1))?;
+        Ok(stream)
+    }
+
+    /// A call that brings the number back.
+    fn echo(&self, mut stream: &TcpStream, number: u64) -> anyhow::Result<()> {
+        let octets = number.to_be_bytes();
+        let back = match &self.key {
+            Some(key) => {
+                stream.write_all(&giop::echo_request(key.as_slice(), &octets))?;
+                giop::echo_reply(stream)?
+            }
+            None => raw::echo(stream, &octets)?,
+        };
+        ensure!(back == octets, "what came back differs from what was sent");
+        Ok(())
+    }
+}

@@ -1,0 +1,335 @@
+//! What many objects, many connections and many clients cost.
+
+mod giop;
+mod hold;
+mod section;
+mod system;
+
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+
+use super::contenders::Contender;
+use super::driver::Said;
+use super::store::Cell;
+use super::{Common, Figures, Kind, Plan, Step, of_line};
+use crate::run::{BuiltIn, Peer};
+
+pub use hold::{HoldArgs, hold};
+
+const NAME: &str = "scale";
+
+pub(crate) const KIND: Kind = Kind { name: NAME, covers: &[], section: section::section };
+
+const OBJECTS: [u32; 7] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000];
+const OBJECTS_QUICK: [u32; 2] = [1, 1_000];
+const CONNECTIONS: [u32; 5] = [1, 10, 100, 1_000, 10_000];
+const CONNECTIONS_QUICK: [u32; 2] = [1, 40];
+const CLIENTS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+const CLIENTS_QUICK: [u32; 2] = [1, 4];
+
+/// Files that a process has open beside its connections, at most.
+const OTHER_FILES: u64 = 100;
+
+/// A way to serve: which peer it is of, its name, and what the server takes for it.
+type Way = (&'static str, &'static str, &'static [&'static str]);
+
+/// The figures of a measurement.
+type Read = fn(&Said<'_>) -> Result<Figures, String>;
+
+/// Who has objects.
+const OF_OBJECTS: &[Way] = &[
+    ("zorb", "zorb", &[]),
+    ("zorb", "zorb-ids", &["--serving", "ids"]),
+    ("zorb", "zorb-default-servant", &["--serving", "default"]),
+    ("omniorb", "omniorb", &[]),
+    ("omniorb", "omniorb-default-servant", &["--serving", "default"]),
+    ("jacorb", "jacorb", &[]),
+    ("jacorb", "jacorb-default-servant", &["--serving", "default"]),
+];
+
+/// Who has connections; and those of `--peer`.
+const OF_CONNECTIONS: &[Way] = &[
+    ("raw", "raw", &[]),
+    ("c", "c", &[]),
+    ("zorb", "zorb", &[]),
+    ("zorb-uring", "zorb-uring", &[]),
+    ("omniorb", "omniorb", &[]),
+    ("jacorb", "jacorb", &[]),
+];
+
+/// Who has clients.
+const OF_CLIENTS: &[Way] = &[
+    ("raw", "raw", &[]),
+    ("c", "c", &[]),
+    ("zorb", "zorb", &[]),
+    ("zorb", "zorb-multi", &["--runtime", "multi"]),
+    ("zorb-uring", "zorb-uring", &[]),
+    ("omniorb", "omniorb", &[]),
+    ("jacorb", "jacorb", &[]),
+];
+
+/// What there is many of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// Objects of a server
+    Objects,
+    /// Connections to a server, of which one is used
+    Connections,
+    /// Clients that call at once
+    Clients,
+}
+
+impl Part {
+    const ALL: [Part; 3] = [Part::Objects, Part::Connections, Part::Clients];
+
+    /// The setting of its cells.
+    fn setting(self) -> &'static str {
+        match self {
+            Part::Objects => "objects",
+            Part::Connections => "connections",
+            Part::Clients => "clients",
+        }
+    }
+
+    fn cell(self, count: u32) -> Cell {
+        Cell::default().with(self.setting(), u64::from(count))
+    }
+
+    fn ways(self) -> &'static [Way] {
+        match self {
+            Part::Objects => OF_OBJECTS,
+            Part::Connections => OF_CONNECTIONS,
+            Part::Clients => OF_CLIENTS,
+        }
+    }
+}
+
+/// Options of `ttcp scale`.
+#[derive(Debug, Clone, Args)]
+pub struct ScaleArgs {
+    /// Options of every experiment.
+    #[command(flatten)]
+    pub common: Common,
+    /// Only these parts
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "PARTS")]
+    pub parts: Option<Vec<Part>>,
+    /// Objects of a server (default: 1, 10, 100 and so on to 1000000)
+    #[arg(long, value_delimiter = ',', value_name = "COUNTS", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub objects: Option<Vec<u32>>,
+    /// Connections to a server (default: 1, 10, 100, 1000, 10000)
+    #[arg(long, value_delimiter = ',', value_name = "COUNTS", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub connections: Option<Vec<u32>>,
+    /// Clients that call at once (default: 1, 2, 4 and so on to 64)
+    #[arg(long, value_delimiter = ',', value_name = "COUNTS", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub clients: Option<Vec<u32>>,
+    /// Calls a measurement (default: 20000 of objects and over connections, 50000 by all clients)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub n: Option<u32>,
+}
+
+impl ScaleArgs {
+    /// Runs it and prints its section.
+    ///
+    /// # Errors
+    /// It cannot begin, or its results cannot be written.
+    pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
+        super::run(&self.common, built_in, |contenders| plan(self, contenders))
+    }
+
+    /// Everything.
+    pub(crate) fn of(common: Common) -> ScaleArgs {
+        ScaleArgs { common, parts: None, objects: None, connections: None, clients: None, n: None }
+    }
+
+    fn counts(&self, part: Part) -> &[u32] {
+        let quick = self.common.quick;
+        let (wanted, full, few): (_, &[u32], &[u32]) = match part {
+            Part::Objects => (&self.objects, &OBJECTS, &OBJECTS_QUICK),
+            Part::Connections => (&self.connections, &CONNECTIONS, &CONNECTIONS_QUICK),
+            Part::Clients => (&self.clients, &CLIENTS, &CLIENTS_QUICK),
+        };
+        wanted.as_deref().unwrap_or(if quick { few } else { full })
+    }
+}
+
+/// The measurements of a round. What the limit of open files does not allow is left out, and named.
+pub(crate) fn plan(args: &ScaleArgs, contenders: &[Contender]) -> Plan {
+    let files = system::raise_files();
+    let mut steps = Vec::new();
+    for part in Part::ALL {
+        if args.parts.as_ref().is_some_and(|wanted| !wanted.contains(&part)) {
+            continue;
+        }
+        let taking = taking(args, part, contenders);
+        for count in args.counts(part) {
+            if part != Part::Objects && u64::from(*count) + OTHER_FILES > files {
+                eprintln!(
+                    "ttcp: LEFT OUT: scale, {}: a process may open {files} files (ulimit -Hn)",
+                    part.cell(*count).name()
+                );
+                continue;
+            }
+            steps.extend(taking.iter().map(|(peer, server)| step(args, part, *count, peer, server)));
+        }
+    }
+    // Contents are compared by the measurements themselves.
+    Plan { name: NAME, rounds: 3, checks: Vec::new(), steps }
+}
+
+/// Who takes part, and what its server takes for it.
+fn taking(args: &ScaleArgs, part: Part, contenders: &[Contender]) -> Vec<(Peer, Vec<String>)> {
+    let mut taking = Vec::new();
+    for (of, name, server) in part.ways() {
+        let Some(contender) = contenders.iter().find(|one| one.peer.name == *of) else { continue };
+        let peer = Peer { name: (*name).to_owned(), ..contender.peer.clone() };
+        taking.push((peer, server.iter().map(|word| (*word).to_owned()).collect()));
+    }
+    // Of what a user names, nothing is known but that it can be called.
+    if part == Part::Connections {
+        taking.extend(args.common.extra.iter().map(|peer| (peer.clone(), Vec::new())));
+    }
+    taking
+}
+
+fn step(args: &ScaleArgs, part: Part, count: u32, peer: &Peer, server: &[String]) -> Step {
+    let calls = |full: u32, quick: u32| args.n.unwrap_or(if args.common.quick { quick } else { full });
+    let words = |test: &str, n: u32| vec![test.to_owned(), "--n".to_owned(), n.to_string()];
+    let (mut peer, mut server) = (peer.clone(), server.to_vec());
+    let (client, figures): (_, Read) = match part {
+        Part::Objects => {
+            server.extend(["--objects".to_owned(), count.to_string()]);
+            peer.client = held(0, peer.client);
+            (words("objects", calls(20_000, 500)), figures_of_objects)
+        }
+        Part::Connections => {
+            peer.client = held(count - 1, peer.client);
+            (words("ping", calls(20_000, 500)), figures_of_connections)
+        }
+        Part::Clients => {
+            let mut client = words("clients", calls(50_000, 1_000));
+            client.extend(["--depth".to_owned(), count.to_string()]);
+            (client, figures_of_clients)
+        }
+    };
+    Step { cell: part.cell(count), peer, server, client, figures, perform: Step::once }
+}
+
+/// A client beside so many connections that are held.
+fn held(connections: u32, client: Vec<String>) -> Vec<String> {
+    let program = std::env::current_exe()
+        .map_or_else(|_| "ttcp".to_owned(), |path| path.to_string_lossy().into_owned());
+    let words = [&program, "hold", "--lifeline", "--server", "{pid}", "--ready", "{ready}", "--connections"];
+    let mut held: Vec<String> = words.map(str::to_owned).to_vec();
+    held.extend([connections.to_string(), "--".to_owned()]);
+    // Its arguments have their place among its own words.
+    let named = client.iter().any(|word| word == "{args}");
+    held.extend(client);
+    if !named {
+        held.push("{args}".to_owned());
+    }
+    held
+}
+
+fn times(said: &Said<'_>) -> Result<Figures, String> {
+    let time = |name: &str| Ok((name.to_owned(), of_line(said.line, name)?));
+    ["p50_us", "p99_us", "mean_us", "max_us"].into_iter().map(time).collect()
+}
+
+/// With what was found beside the client.
+fn beside(said: &Said<'_>, names: &[&str]) -> Result<Figures, String> {
+    let mut figures = times(said)?;
+    let found = said.line.get("beside").ok_or("it has nothing of its server")?;
+    for name in names {
+        figures.insert((*name).to_owned(), of_line(found, name)?);
+    }
+    Ok(figures)
+}
+
+fn figures_of_objects(said: &Said<'_>) -> Result<Figures, String> {
+    of_line(said.line, "objects")?;
+    beside(said, &["memory_bytes"])
+}
+
+fn figures_of_connections(said: &Said<'_>) -> Result<Figures, String> {
+    let held = said.line.get("beside").is_some_and(|found| found.get("turn_us").is_some());
+    let names = ["memory_bytes", "first_memory_bytes", "all_memory_bytes", "threads", "open_secs", "turn_us"];
+    beside(said, if held { &names } else { &names[..1] })
+}
+
+fn figures_of_clients(said: &Said<'_>) -> Result<Figures, String> {
+    let mut figures = times(said)?;
+    for name in ["calls_s", "secs"] {
+        figures.insert(name.to_owned(), of_line(said.line, name)?);
+    }
+    Ok(figures)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::experiments::contenders;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ScaleArgs,
+    }
+
+    fn plan_of(line: &str) -> Plan {
+        let args = Line::try_parse_from(line.split(' ')).unwrap().args;
+        let built_in = [
+            BuiltIn::new("raw", "raw-server", "raw-client {args} --port {port}"),
+            BuiltIn::new("zorb", "server", "client {args} --ior {ready}"),
+        ];
+        plan(&args, &contenders::contenders(&args.common, &built_in).unwrap())
+    }
+
+    fn told(step: &Step) -> String {
+        let words = |words: &[String]| words.join(" ");
+        format!("{} {}: {} | {}", step.peer.name, step.cell.name(), words(&step.server), words(&step.client))
+    }
+
+    #[test]
+    fn each_part_has_those_that_can_take_part() {
+        let plan = plan_of(
+            "x --peers raw,zorb,zorb-copying --objects 7 --connections 3 --clients 2 --n 5 --peer a=s::c",
+        );
+        let all: Vec<String> = plan.steps.iter().map(told).collect();
+        assert_eq!(
+            all,
+            [
+                "zorb objects 7: --objects 7 | objects --n 5",
+                "zorb-ids objects 7: --serving ids --objects 7 | objects --n 5",
+                "zorb-default-servant objects 7: --serving default --objects 7 | objects --n 5",
+                "raw connections 3:  | ping --n 5",
+                "zorb connections 3:  | ping --n 5",
+                "a connections 3:  | ping --n 5",
+                "raw clients 2:  | clients --n 5 --depth 2",
+                "zorb clients 2:  | clients --n 5 --depth 2",
+                "zorb-multi clients 2: --runtime multi | clients --n 5 --depth 2",
+            ]
+        );
+        let client = |place: usize| plan.steps[place].peer.client[1..].join(" ");
+        let held = "hold --lifeline --server {pid} --ready {ready} --connections";
+        assert!(
+            client(0).starts_with(&format!("{held} 0 -- ")) && client(0).ends_with("{args} --ior {ready}")
+        );
+        assert_eq!(client(5), format!("{held} 2 -- c {{args}}"));
+    }
+
+    #[test]
+    fn what_the_limit_of_files_forbids_is_left_out() {
+        let plan = plan_of("x --peers raw --parts connections,clients --connections 1,1000000 --clients 2");
+        if system::raise_files() < 1_000_000 {
+            assert_eq!(
+                plan.steps.iter().map(|step| step.cell.name()).collect::<Vec<_>>(),
+                ["connections 1", "clients 2"]
+            );
+        } else {
+            assert_eq!(plan.steps.len(), 3);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Many objects, and many clients.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Context, bail, ensure};
+use zorb::prelude::*;
+use zorb::{ObjectId, Servant};
+
+use super::NAME;
+use super::client::orb;
+use super::idl::{BinStruct, TtcpRef, TtcpServant};
+use crate::cli::{ClientArgs, Invocation, ServerArgs};
+use crate::many::{self, Draws, Serving, octets_for};
+use crate::peer;
+use crate::reference::{self, Address};
+use crate::report::Report;
+
+/// Activates the many objects in a POA of their own, and publishes the references to those that are called.
+///
+/// # Errors
+/// An object cannot be activated, or the file not be written.
+pub(super) fn activate(orb: &Orb, args: &ServerArgs, servant: impl Fn() -> Servant) -> anyhow::Result<()> {
+    let objects = args.many.objects;
+    if objects == 0 {
+        return Ok(());
+    }
+    let mut called = many::called(objects).into_iter().peekable();
+    let mut references = Vec::new();
+    let poa = orb.root_poa().child("objects");
+    let poa = match args.many.serving {
+        Serving::Map => poa.create()?,
+        Serving::Ids => poa.user_ids().create()?,
+        Serving::Default => {
+            let servant = Servant::of::<TtcpRef, _>(ForAll::default());
+            poa.user_ids().default_servant(servant).without_map().create()?
+        }
+    };
+    for object in 0..objects {
+        let id = match args.many.serving {
+            Serving::Map => poa.activate_object(servant())?,
+            Serving::Ids | Serving::Default => ObjectId::from(object.to_string().into_bytes()),
+        };
+        if args.many.serving == Serving::Ids {
+            poa.activate_object_with_id(&id, servant())?;
+        }
+        if called.next_if_eq(&object).is_some() {
+            references.push(match args.many.serving {
+                Serving::Default => poa.create_reference_with_id::<TtcpRef>(id)?.to_string(),
+                Serving::Map | Serving::Ids => poa.id_to_reference(&id)?.to_string(),
+            });
+        }
+    }
+    reference::publish_called(&args.ior, &references)
+}
+
+/// Test `objects`. Each object that is called gets a number of octets first, and has to confirm them: so it is the one that is meant.
+///
+/// # Errors
+/// An object cannot be reached, or is another; a call fails.
+pub(super) async fn objects(orb: &Orb, args: &ClientArgs) -> anyhow::Result<Report> {
+    ensure!(args.invocation == Invocation::Sii, "objects are called by --invocation sii only");
+    let Address::File(ior) = &args.ior else {
+        bail!("objects needs --ior PATH, with PATH.objects beside it")
+    };
+    let mut all: Vec<TtcpRef> = Vec::new();
+    for url in many::references(ior)? {
+        all.push(orb.resolve(&url).await.with_context(|| format!("calling {url}"))?);
+    }
+    for (place, object) in all.iter().enumerate() {
+        let octets = (0..octets_for(place) as usize).map(peer::pattern).collect::<Bytes>();
+        object.send_octet_seq(octets).await?;
+    }
+    for (place, object) in all.iter().enumerate() {
+        let (got, sent) = (object.sync().await?, octets_for(place));
+        ensure!(got == sent, "object {place} of those called confirms {got} octets of {sent}: it is another");
+    }
+    let mut draws = Draws::default();
+    let count = all.len() as u64;
+    let mut next = || all.get(draws.below(count) as usize).context("no object");
+    let call = || {
+        let object = next();
+        async { anyhow::Ok(object?.ping().await?) }
+    };
+    let report = peer::latency(NAME, &args.work, call).await?.of_objects(all.len());
+    super::say_fallback(orb);
+    orb.shutdown().await;
+    Ok(report)
+}
+
+/// Test `clients`: each has a thread, a runtime and an ORB.
+///
+/// # Errors
+/// The server cannot be reached, or a call fails.
+pub(super) fn clients(args: &ClientArgs) -> anyhow::Result<Report> {
+    ensure!(
+        args.invocation == Invocation::Sii && args.connections == 1,
+        "clients takes --depth, and neither --connections nor --invocation"
+    );
+    let url = args.ior.url(args.work.object())?;
+    let shared = args.clone();
+    many::clients(NAME, &args.work, move |place| {
+        let (args, url) = (shared.clone(), url.clone());
+        super::block_on(args.orb.runtime, async move {
+            let orb = orb(&args).await?;
+            let ttcp: TtcpRef = orb.resolve(&url).await.with_context(|| format!("calling {url}"))?;
+            let echo = |octets: Vec<u8>| ttcp.echo_octets(Bytes::from(octets));
+            let samples = place.take(echo, || ttcp.ping()).await?;
+            orb.shutdown().await;
+            Ok(samples)
+        })
+    })
+}
+
+/// One servant for all objects: it counts what each gets.
+#[derive(Debug, Default)]
+struct ForAll {
+    bytes: Mutex<HashMap<ObjectId, u64>>,
+}
+
+impl ForAll {
+    fn add<T>(&self, items: &[T], each: usize) -> Result<(), SystemException> {
+        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        *bytes.entry(zorb::request().object_id().into()).or_default() += (items.len() * each) as u64;
+        Ok(())
+    }
+}
+
+impl TtcpServant for ForAll {
+    async fn send_short_seq(&self, s: Seq<i16>) -> Result<(), SystemException> {
+        self.add(&s, 2)
+    }
+
+    async fn send_long_seq(&self, s: Seq<i32>) -> Result<(), SystemException> {
+        self.add(&s, 4)
+    }
+
+    async fn send_double_seq(&self, s: Seq<f64>) -> Result<(), SystemException> {
+        self.add(&s, 8)
+    }
+
+    async fn send_char_seq(&self, s: Seq<Char>) -> Result<(), SystemException> {
+        self.add(&s, 1)
+    }
+
+    async fn send_octet_seq(&self, s: Bytes) -> Result<(), SystemException> {
+        self.add(&s, 1)
+    }
+
+    async fn send_struct_seq(&self, s: &[BinStruct]) -> Result<(), SystemException> {
+        self.add(s, 24)
+    }
+
+    async fn sync(&self) -> Result<u64, SystemException> {
+        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(bytes.remove(&ObjectId::from(zorb::request().object_id())).unwrap_or_default())
+    }
+
+    async fn ping(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+
+    async fn echo_octets(&self, s: Bytes) -> Result<Bytes, SystemException> {
+        Ok(s)
+    }
+
+    async fn echo_structs(&self, s: &[BinStruct]) -> Result<Vec<BinStruct>, SystemException> {
+        Ok(s.to_vec())
+    }
+}
