@@ -68,7 +68,7 @@ fn a_quick_series_has_a_record_of_each_message() {
     let largest = row(&["24016"]);
     assert!(largest.len() == 9 && !largest.contains(&"-"), "three figures of each peer: {largest:?}");
     // Published lines are those fitted anew: 0.00028325 ms a byte, 0.00005516 of the sockets.
-    assert_eq!(row(&["TAO", "NA Record"])[9..12], ["283", "1154", "5.14"]);
+    assert_eq!(row(&["TAO", "NA Record"])[11..14], ["283", "1154", "5.14"]);
 
     assert_eq!(text(&run(dir.path(), &["report", "r"]).stdout), "r/report.html\n");
     let page = fs::read_to_string(dir.path().join("r/report.html")).unwrap();

@@ -15,27 +15,41 @@ const REFIT: &str = "rtorb00.refit";
 pub(super) fn trends(seen: &Seen<'_>, mode: Mode) -> Table {
     let mut columns = vec![Column::words("system"), Column::words("type")];
     columns.extend(
-        ["a, ns/byte", "b, us", "r²", "farthest mean, us", "a / that of sockets", "b - that of sockets, us"]
-            .map(Column::figures),
+        [
+            "a, ns/byte",
+            "b, us",
+            "r²",
+            "farthest mean, us",
+            "a / that of sockets",
+            "b - that of sockets, us",
+            "a of medians, ns/byte",
+            "b of medians, us",
+        ]
+        .map(Column::figures),
     );
     columns.extend(
         ["a, ns/byte", "b, us", "a / that of sockets", "b - that of sockets, us"].map(Column::published),
     );
     let none = |columns| std::iter::repeat_n("-".to_owned(), columns);
-    let sockets = seen.trend(SOCKETS[0], Kind::Octets, mode);
+    // A ratio to a line that does not rise says nothing.
+    let ratio = |own: f64, sockets: f64| (sockets > 0.0).then(|| own / sockets);
+    let sockets = seen.trend(SOCKETS[0], Kind::Octets, mode, "mean_us");
     let mut rows: Vec<Vec<String>> = Vec::new();
     for peer in &seen.peers {
         let kinds = if SOCKETS.contains(peer) { &[Kind::Octets] } else { seen.kinds.as_slice() };
         for kind in kinds {
-            let line = seen.trend(peer, *kind, mode);
+            let line = seen.trend(peer, *kind, mode, "mean_us");
+            let of_medians = seen.trend(peer, *kind, mode, "p50_us");
             let beside = line.zip(sockets);
             let figures = [
                 shown(line.map(|line| line.slope * 1e3)),
                 shown(line.map(|line| line.intercept)),
                 line.map_or_else(|| "-".into(), |line| format!("{:.4}", line.r_squared)),
                 shown(line.map(|line| line.residual)),
-                shown(beside.map(|(own, sockets)| own.slope / sockets.slope)),
+                shown(beside.and_then(|(own, sockets)| ratio(own.slope, sockets.slope))),
                 shown(beside.map(|(own, sockets)| own.intercept - sockets.intercept)),
+                shown(of_medians.map(|line| line.slope * 1e3)),
+                shown(of_medians.map(|line| line.intercept)),
             ];
             let names = [(*peer).to_owned(), kind.to_string()];
             rows.push(names.into_iter().chain(figures).chain(none(4)).collect());
@@ -59,12 +73,13 @@ pub(super) fn trends(seen: &Seen<'_>, mode: Mode) -> Table {
                 shown(beside.map(|((_, b), (_, base))| b - base)),
             ];
             let names = [name("middleware"), name("data_type")];
-            rows.push(names.into_iter().chain(none(6)).chain(figures).collect());
+            rows.push(names.into_iter().chain(none(8)).chain(figures).collect());
         }
     }
     let caption = format!(
-        "{}: lines y = a x + b through the mean times of all sizes, by least squares; those of the sockets are {}'s. Published: lines through the \
-         published series, of ORBs of 1999 on machines of their day.",
+        "{}: lines y = a x + b through the mean times of all sizes, by least squares, and through the medians, which a single slow \
+         message does not raise; those of the sockets are {}'s. Published: lines through the published series, of ORBs of 1999 on \
+         machines of their day.",
         named(mode),
         SOCKETS[0]
     );

@@ -153,6 +153,11 @@ pub(crate) fn plan(args: &SeriesArgs, contenders: &[Contender]) -> anyhow::Resul
         Kind::Octets => SOCKETS.contains(&name),
         _ => ORBS.contains(&name) || of_user(name),
     };
+    let no_part = |name: &&String| !SOCKETS.contains(&name.as_str()) && !ORBS.contains(&name.as_str());
+    for name in args.common.peers.iter().flatten().filter(no_part).filter(|name| *name != "none") {
+        let (sockets, orbs) = (SOCKETS.join(", "), ORBS.join(", "));
+        eprintln!("ttcp: {NAME} is not for {name}, only: {sockets}, {orbs}, and those of --peer");
+    }
     let mut kinds = vec![Kind::Octets];
     kinds.extend(args.kinds.as_deref().unwrap_or(&Kind::TYPED).iter().filter(|kind| **kind != Kind::Octets));
     let mut steps = Vec::new();

@@ -98,9 +98,9 @@ impl<'d> Seen<'d> {
         self.units.iter().filter_map(point).collect()
     }
 
-    /// The straight line through its mean times: microseconds by bytes.
-    pub(super) fn trend(&self, peer: &str, kind: Kind, mode: Mode) -> Option<Line> {
-        Line::through(&self.points(peer, kind, mode, "mean_us"))
+    /// The straight line through that figure by all sizes: microseconds by bytes.
+    pub(super) fn trend(&self, peer: &str, kind: Kind, mode: Mode, name: &str) -> Option<Line> {
+        Line::through(&self.points(peer, kind, mode, name))
     }
 
     /// How many messages a peer sent in that mode, and which of them lie far out.
