@@ -165,7 +165,7 @@ impl Step {
     pub(crate) fn once(&self, at: &mut Site<'_>) -> Result<Outcome, Failure> {
         let client =
             self.client.iter().map(|word| word.replace("{dir}", &at.dir.to_string_lossy())).collect();
-        let Performed { line, processor } = self.peer.perform(&self.server, client, at)?;
+        let Performed { line, processor, .. } = self.peer.perform(&self.server, client, at)?;
         let figures = (self.figures)(&Said { line: &line, dir: at.dir })
             .map_err(|reason| Failure::BadLine { reason, line: line.to_string() })?;
         Ok(Outcome::Figures { figures, processor, line })
@@ -206,7 +206,7 @@ fn show(plans: &[Plan], store: &Store) -> anyhow::Result<()> {
     };
     let sections = KINDS.iter().filter(|kind| measured(kind.name)).map(|kind| (kind.section)(data)).map(
         |mut section| {
-            section.blocks.retain(|block| !matches!(block, crate::figures::Block::Chart(_)));
+            section.blocks.retain(|block| block.drawing().is_none());
             section
         },
     );

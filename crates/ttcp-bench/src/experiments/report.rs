@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::store::{Data, Outcome};
 use super::{KINDS, Kind};
-use crate::figures::{Document, Section, chart, markdown, page};
+use crate::figures::{Document, Section, markdown, page};
 use crate::literature::Published;
 
 /// Options of `ttcp report`.
@@ -51,9 +51,9 @@ fn as_markdown(document: &Document, to: &Path) -> anyhow::Result<PathBuf> {
     let charts = to.join("charts");
     let name = |section: &str, number: usize| format!("{section}-{}.svg", number + 1);
     for section in &document.sections {
-        for (number, shown) in section.charts().enumerate() {
+        for (number, shown) in section.drawings().enumerate() {
             fs::create_dir_all(&charts).with_context(|| format!("cannot make {}", charts.display()))?;
-            write(&charts.join(name(&section.id, number)), &chart::file(shown)?)?;
+            write(&charts.join(name(&section.id, number)), &shown.file()?)?;
         }
     }
     let path = to.join("report.md");

@@ -10,7 +10,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::{Axis, Chart, Scale, Series};
 
 /// Of a chart, in pixels of its own; pages scale it.
-const WIDTH: u32 = 760;
+pub(super) const WIDTH: u32 = 760;
 const HEIGHT: u32 = 400;
 /// A line of the legend.
 const LINE: u32 = 20;
@@ -20,10 +20,10 @@ const COLUMN: u32 = 240;
 const COLOURS: usize = 8;
 
 /// Colours that no page sees: what stands for each is put in their place.
-const TEXT: RGBColor = RGBColor(1, 1, 1);
-const GRID: RGBColor = RGBColor(1, 1, 2);
+pub(super) const TEXT: RGBColor = RGBColor(1, 1, 1);
+pub(super) const GRID: RGBColor = RGBColor(1, 1, 2);
 
-fn colour(series: usize) -> RGBColor {
+pub(super) fn colour(series: usize) -> RGBColor {
     RGBColor(1, 2, (series % COLOURS) as u8)
 }
 
@@ -37,8 +37,8 @@ fn dashed(series: usize) -> RGBColor {
 #[derive(Debug, thiserror::Error)]
 #[error("the chart \"{caption}\" cannot be drawn: {reason}")]
 pub struct NotDrawn {
-    caption: String,
-    reason: String,
+    pub(super) caption: String,
+    pub(super) reason: String,
 }
 
 /// The colours of a chart that stands by itself, in light and dark.
@@ -59,16 +59,20 @@ pub fn inline(chart: &Chart) -> Result<String, NotDrawn> {
         draw(chart, &plot).and_then(|()| draw_legend(chart, &below)).and_then(|()| Ok(root.present()?))
     };
     drawn.map_err(|e| NotDrawn { caption: chart.caption.clone(), reason: e.to_string() })?;
+    Ok(painted(&svg, HEIGHT + legend, &chart.caption))
+}
+
+/// With the colours of the page, its name, and as wide as the page says.
+pub(super) fn painted(svg: &str, height: u32, caption: &str) -> String {
     let mut svg = svg.replace("#010101", "currentColor").replace("#010102", "var(--grid)");
     for i in 0..COLOURS {
         svg = svg.replace(&format!("#0102{i:02X}"), &format!("var(--s{i})"));
         let dashes = format!("\"var(--s{i})\" stroke-dasharray=\"6 4\"");
         svg = svg.replace(&format!("\"#0103{i:02X}\""), &dashes);
     }
-    // Pages say how wide it is.
-    let size = format!("width=\"{WIDTH}\" height=\"{}\" ", HEIGHT + legend);
-    let name = format!("role=\"img\" aria-label=\"{}\" ", escaped(&chart.caption));
-    Ok(svg.replacen(&size, &name, 1))
+    let size = format!("width=\"{WIDTH}\" height=\"{height}\" ");
+    let name = format!("role=\"img\" aria-label=\"{}\" ", escaped(caption));
+    svg.replacen(&size, &name, 1)
 }
 
 /// An SVG file by itself, which follows the reader's choice of light or dark.
@@ -76,18 +80,22 @@ pub fn inline(chart: &Chart) -> Result<String, NotDrawn> {
 /// # Errors
 /// As for [`inline`].
 pub fn file(chart: &Chart) -> Result<String, NotDrawn> {
-    let svg = inline(chart)?;
+    inline(chart).map(|svg| alone(&svg))
+}
+
+/// An element as a file.
+pub(super) fn alone(svg: &str) -> String {
     let end = svg.find('>').map_or(0, |end| end + 1);
     let (start, rest) = svg.split_at(end);
-    Ok(format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{start}{OWN_COLOURS}{rest}\n"))
+    format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{start}{OWN_COLOURS}{rest}\n")
 }
 
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = Result<(), Box<dyn std::error::Error>>;
+pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(super) type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 fn draw(chart: &Chart, area: &Area<'_>) -> Drawn {
     let values = |of: fn(&(f64, f64)) -> f64| chart.series.iter().flat_map(|s| &s.points).map(of);
@@ -197,7 +205,7 @@ impl Range {
 }
 
 /// Without digits that say nothing.
-fn plain(value: f64) -> String {
+pub(super) fn plain(value: f64) -> String {
     let text = format!("{value:.6}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".to_owned() } else { text.to_owned() }

@@ -25,12 +25,9 @@ pub fn markdown(document: &Document, chart: impl Fn(&str, usize) -> String) -> S
             match block {
                 Block::Text(text) => paragraph(text),
                 Block::Table(table) => paragraph(&of_table(table)),
-                Block::Chart(shown) => {
-                    paragraph(&format!(
-                        "![{}]({})",
-                        shown.caption.replace(['[', ']'], ""),
-                        chart(&section.id, charts)
-                    ));
+                Block::Chart(_) | Block::Bars(_) => {
+                    let caption = block.drawing().map(|drawing| drawing.caption().replace(['[', ']'], ""));
+                    paragraph(&format!("![{}]({})", caption.unwrap_or_default(), chart(&section.id, charts)));
                     charts += 1;
                 }
             }

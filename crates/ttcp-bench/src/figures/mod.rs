@@ -1,8 +1,9 @@
 //! What a report is made of: sections of texts, tables and charts, apart from how they are shown.
 //!
-//! [`page`] makes one HTML page of them, [`markdown`] a Markdown file with its charts beside it, [`chart`] draws a chart as
-//! SVG; [`published_table`] has the tables of the literature as they are.
+//! [`page`] makes one HTML page of them, [`markdown`] a Markdown file with its charts beside it, [`chart`] and [`bars`] draw
+//! as SVG; [`published_table`] has the tables of the literature as they are.
 
+pub mod bars;
 pub mod chart;
 pub mod markdown;
 pub mod page;
@@ -43,6 +44,8 @@ pub enum Block {
     Table(Table),
     /// A chart.
     Chart(Chart),
+    /// A chart of bars.
+    Bars(Bars),
 }
 
 /// A table. Where a figure is absent it has `-`.
@@ -80,6 +83,28 @@ pub struct Chart {
     pub series: Vec<Series>,
 }
 
+/// A chart of bars that lie below each other, each made of the same parts.
+#[derive(Debug, Clone)]
+pub struct Bars {
+    /// What it shows.
+    pub caption: String,
+    /// What the lengths measure, with the unit.
+    pub label: String,
+    /// The names of the parts, from left to right.
+    pub parts: Vec<String>,
+    /// The bars, with their names and the lengths of their parts.
+    pub bars: Vec<(String, Vec<f64>)>,
+}
+
+/// A drawing of a section.
+#[derive(Debug, Clone, Copy)]
+pub enum Drawing<'s> {
+    /// A chart of lines.
+    Chart(&'s Chart),
+    /// A chart of bars.
+    Bars(&'s Bars),
+}
+
 /// An axis of a chart.
 #[derive(Debug, Clone)]
 pub struct Axis {
@@ -109,6 +134,46 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
     /// Whether these are published figures, not measured ones: its line is dashed.
     pub published: bool,
+}
+
+impl Block {
+    /// What has to be drawn.
+    pub fn drawing(&self) -> Option<Drawing<'_>> {
+        match self {
+            Block::Chart(chart) => Some(Drawing::Chart(chart)),
+            Block::Bars(bars) => Some(Drawing::Bars(bars)),
+            Block::Text(_) | Block::Table(_) => None,
+        }
+    }
+}
+
+impl Drawing<'_> {
+    /// What it shows.
+    pub fn caption(&self) -> &str {
+        match self {
+            Drawing::Chart(chart) => &chart.caption,
+            Drawing::Bars(bars) => &bars.caption,
+        }
+    }
+
+    /// An SVG element to stand in a page.
+    ///
+    /// # Errors
+    /// A value of it has no place.
+    pub fn inline(&self) -> Result<String, chart::NotDrawn> {
+        match self {
+            Drawing::Chart(chart) => chart::inline(chart),
+            Drawing::Bars(bars) => bars::inline(bars),
+        }
+    }
+
+    /// An SVG file by itself, which follows the reader's choice of light or dark.
+    ///
+    /// # Errors
+    /// As for [`inline`](Self::inline).
+    pub fn file(&self) -> Result<String, chart::NotDrawn> {
+        self.inline().map(|svg| chart::alone(&svg))
+    }
 }
 
 impl Column {
@@ -172,7 +237,19 @@ impl Section {
         }
     }
 
-    /// The charts in it.
+    /// Adds a chart of bars, unless it has none.
+    pub fn bars(&mut self, bars: Bars) {
+        if !bars.bars.is_empty() {
+            self.blocks.push(Block::Bars(bars));
+        }
+    }
+
+    /// All drawings in it.
+    pub fn drawings(&self) -> impl Iterator<Item = Drawing<'_>> {
+        self.blocks.iter().filter_map(Block::drawing)
+    }
+
+    /// The charts of lines in it.
     pub fn charts(&self) -> impl Iterator<Item = &Chart> {
         self.blocks.iter().filter_map(|block| match block {
             Block::Chart(chart) => Some(chart),

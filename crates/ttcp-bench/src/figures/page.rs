@@ -2,8 +2,8 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::chart::{self, NotDrawn};
-use super::{Block, Document, Section, Table};
+use super::chart::NotDrawn;
+use super::{Block, Document, Drawing, Section, Table};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -60,15 +60,8 @@ fn of_section(section: &Section) -> Result<Markup, NotDrawn> {
             Ok(match block {
                 Block::Text(text) => html! { p { (text) } },
                 Block::Table(table) => of_table(table),
-                Block::Chart(chart) => {
-                    let svg = chart::inline(chart)?;
-                    html! {
-                        figure {
-                            div.wide { (PreEscaped(svg)) }
-                            figcaption { (chart.caption) }
-                        }
-                    }
-                }
+                Block::Chart(chart) => drawn(&Drawing::Chart(chart))?,
+                Block::Bars(bars) => drawn(&Drawing::Bars(bars))?,
             })
         })
         .collect::<Result<Vec<_>, _>>()?;
@@ -76,6 +69,16 @@ fn of_section(section: &Section) -> Result<Markup, NotDrawn> {
         section id=(section.id) {
             h2 { (section.title) }
             @for block in &blocks { (block) }
+        }
+    })
+}
+
+fn drawn(drawing: &Drawing<'_>) -> Result<Markup, NotDrawn> {
+    let svg = drawing.inline()?;
+    Ok(html! {
+        figure {
+            div.wide { (PreEscaped(svg)) }
+            figcaption { (drawing.caption()) }
         }
     })
 }
