@@ -20,6 +20,7 @@
 //! | [`ladder`] | the steps from an interpreter of type codes to compiled stubs |
 //! | [`literature`] | published figures to stand beside those measured |
 //! | [`statistics`] | what is said of samples |
+//! | `profiler` | `perf` and `callgrind`, and what functions are for |
 //! | [`figures`] | sections, tables and charts, as HTML, Markdown and SVG |
 //!
 //! Unix only: children run in process groups of their own.
@@ -34,6 +35,7 @@ pub mod literature;
 pub mod many;
 pub mod peer;
 pub mod priority;
+mod profiler;
 pub mod raw;
 pub mod reference;
 pub mod report;

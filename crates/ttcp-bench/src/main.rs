@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 use ttcp_bench::experiments::compare::{CompareArgs, compare};
 use ttcp_bench::experiments::report::{ReportArgs, report};
 use ttcp_bench::experiments::{
-    self, DepositArgs, HoldArgs, LadderArgs, LatencyArgs, ScaleArgs, SeriesArgs, ThroughputArgs,
+    self, DepositArgs, HoldArgs, LadderArgs, LatencyArgs, ScaleArgs, SeriesArgs, ThroughputArgs, WhiteboxArgs,
 };
 use ttcp_bench::ladder::measurement::{LadderStepArgs, ladder_step};
 use ttcp_bench::priority::{PrioritiseArgs, load, prioritise};
@@ -30,6 +30,8 @@ enum Command {
     Run(run::RunArgs),
     /// Flood with sequences of every type and size
     Throughput(ThroughputArgs),
+    /// Profile floods: what both sides spend in which functions
+    Whitebox(WhiteboxArgs),
     /// Time calls without parameters and with sequences
     Latency(LatencyArgs),
     /// Call with many objects, connections and clients
@@ -94,6 +96,7 @@ fn perform(command: Command) -> anyhow::Result<ExitCode> {
         Command::Ladder(args) => return args.run(&built_in()),
         Command::Scale(args) => return args.run(&built_in()),
         Command::Hold(args) => return experiments::hold(&args),
+        Command::Whitebox(args) => return args.run(&built_in()),
         Command::Latency(args) => return args.run(&built_in()),
         Command::Series(args) => return args.run(&built_in()),
         Command::Prioritise(args) => prioritise(&args)?,

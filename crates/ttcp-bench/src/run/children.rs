@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 
 use super::pin::{Cores, confined};
 
-/// How long a process may take to end when asked to, and to give up its pipes after its end.
+/// How long a process usually may take to end when asked to, and to give up its pipes after its end.
 const GRACE: Duration = Duration::from_secs(2);
 /// Bytes of stderr kept, the last ones.
 const STDERR_KEPT: usize = 8 << 10;
@@ -25,6 +25,7 @@ pub(crate) struct Children {
     events: Receiver<Event>,
     sender: SyncSender<Event>,
     started: u64,
+    grace: Duration,
 }
 
 enum Event {
@@ -55,6 +56,7 @@ pub(crate) struct Process {
     stderr: Arc<Mutex<VecDeque<u8>>>,
     stderr_reader: Option<JoinHandle<()>>,
     ended: Option<ExitStatus>,
+    grace: Duration,
 }
 
 impl Children {
@@ -62,7 +64,12 @@ impl Children {
     pub(crate) fn new() -> Children {
         // Bounded: a child that writes without end waits for the reader instead of filling the memory.
         let (sender, events) = sync_channel(64);
-        Children { events, sender, started: 0 }
+        Children { events, sender, started: 0, grace: GRACE }
+    }
+
+    /// How long those that are started from now on may take to end when asked to; `None`: as usual.
+    pub(crate) fn allow(&mut self, grace: Option<Duration>) {
+        self.grace = grace.unwrap_or(GRACE);
     }
 
     /// Makes SIGINT, SIGTERM and SIGHUP events of their own: [`Heard::Interrupted`]. For the whole program, for good.
@@ -101,7 +108,14 @@ impl Children {
         self.started += 1;
         let number = self.started;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let mut process = Process { child, number, stderr: Arc::default(), stderr_reader: None, ended: None };
+        let mut process = Process {
+            child,
+            number,
+            stderr: Arc::default(),
+            stderr_reader: None,
+            ended: None,
+            grace: self.grace,
+        };
         if let Some(stdout) = stdout {
             let sender = self.sender.clone();
             thread::Builder::new().name("stdout".into()).spawn(move || forward(stdout, number, &sender))?;
@@ -150,7 +164,7 @@ impl Process {
     pub(crate) fn stop(&mut self) -> Option<ExitStatus> {
         if self.ended.is_none() {
             self.signal(Signal::TERM);
-            self.ends_within(GRACE);
+            self.ends_within(self.grace);
             self.reap();
         }
         self.ended

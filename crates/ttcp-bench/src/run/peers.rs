@@ -5,6 +5,7 @@ use std::process::ExitStatus;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use serde_json::Value;
 use thiserror::Error;
@@ -104,6 +105,12 @@ pub(crate) enum Failure {
         /// The line.
         line: String,
     },
+    /// The profiler did not tell what it should have.
+    #[error("the profiler: {reason}")]
+    Profiler {
+        /// What is wrong.
+        reason: String,
+    },
     /// The time for the whole run is up.
     #[error("not measured: the time for the whole run is up")]
     NoTime,
@@ -155,7 +162,7 @@ impl Peer {
     pub(crate) fn measure(&self, cell: &Cell, at: &mut Site<'_>) -> Result<Sample, Failure> {
         let cell = &if self.zero_copy { cell.clone() } else { cell.of_plain_structs() };
         let (server, client) = self.arguments(cell);
-        let Performed { line, processor } = self.perform(&server, client, at)?;
+        let Performed { line, processor, .. } = self.perform(&server, client, at)?;
         let bad = |reason: String| Failure::BadLine { reason, line: line.to_string() };
         let figure = cell.figure(&line).map_err(bad)?;
         Ok(Sample { figure, line, processor })
@@ -181,11 +188,11 @@ impl Peer {
         let client = self.client_command(client, at.dir, &ready);
         let client: Vec<String> = client.iter().map(|word| word.replace("{pid}", &pid)).collect();
         let mut client = start(at, "client", &client)?;
-        let line = wait_line(at, &mut client, Some(&mut server))?;
+        let (line, ended) = wait_line(at, &mut client, Some(&mut server))?;
         let processor = meter.read();
         let bad = |reason: String| Failure::BadLine { reason, line: line.clone() };
         let line = serde_json::from_str(&line).map_err(|e| bad(format!("not JSON: {e}")))?;
-        Ok(Performed { line, processor })
+        Ok(Performed { line, processor, ended })
     }
 
     /// Runs the client, which needs no server.
@@ -194,7 +201,7 @@ impl Peer {
     /// See [`Failure`].
     pub(crate) fn alone(&self, client: Vec<String>, at: &mut Site<'_>) -> Result<Value, Failure> {
         let mut client = start(at, "client", &self.client_command(client, at.dir, ""))?;
-        let line = wait_line(at, &mut client, None)?;
+        let (line, _) = wait_line(at, &mut client, None)?;
         let bad = |e| Failure::BadLine { reason: format!("not JSON: {e}"), line: line.clone() };
         serde_json::from_str(&line).map_err(bad)
     }
@@ -285,6 +292,8 @@ pub(crate) struct Performed {
     pub(crate) line: Value,
     /// What it cost, where the system tells.
     pub(crate) processor: Option<Processor>,
+    /// When the client said so, by the system's monotonic clock: profilers have times by it.
+    pub(crate) ended: Duration,
 }
 
 /// Where and how long a measurement takes place.
@@ -373,19 +382,19 @@ fn wait_ready(at: &Site<'_>, server: &mut Process) -> Result<String, Failure> {
     }
 }
 
-/// The client's last line, after its good end.
+/// The client's last line, after its good end, and when it came.
 fn wait_line(
     at: &Site<'_>,
     client: &mut Process,
     mut server: Option<&mut Process>,
-) -> Result<String, Failure> {
+) -> Result<(String, Duration), Failure> {
     let deadline = at.bounded(at.timeout);
-    let mut last = String::new();
+    let mut last = (String::new(), Duration::ZERO);
     loop {
         match at.children.listen(client, server.as_deref(), deadline) {
             Heard::Line(line) => {
                 if !line.is_empty() {
-                    last = line;
+                    last = (line, monotonic());
                 }
             }
             Heard::Interrupted => return Err(Failure::Interrupted),
@@ -419,6 +428,11 @@ fn wait_line(
             Err(Failure::ClientFailed { status, stderr, server_stderr })
         }
     }
+}
+
+fn monotonic() -> Duration {
+    let now = clock_gettime(ClockId::Monotonic);
+    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or_default())
 }
 
 fn told(status: Option<ExitStatus>) -> String {

@@ -7,6 +7,7 @@ mod ladder;
 mod scale;
 mod series;
 mod throughput;
+mod whitebox;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -110,7 +111,8 @@ fn all_experiments_run_into_one_directory() {
     let all = samples(&dir.path().join("r"));
     let experiments: BTreeSet<&str> =
         all.iter().map(|sample| sample["experiment"].as_str().unwrap()).collect();
-    assert_eq!(experiments, ["deposit", "ladder", "latency", "scale", "series", "throughput"].into());
+    let wanted = ["deposit", "ladder", "latency", "scale", "series", "throughput", "whitebox"];
+    assert_eq!(experiments, wanted.into());
     assert!(text(&run(dir.path(), &["report", "r"]).stdout).contains("report.html"));
     let page = fs::read_to_string(dir.path().join("r/report.html")).unwrap();
     for experiment in experiments {

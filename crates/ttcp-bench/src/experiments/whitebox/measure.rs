@@ -1,0 +1,297 @@
+//! One side of a flood under a profiler.
+
+use std::path::Path;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::super::of_line;
+use super::super::store::Outcome;
+use super::super::{Figures, Step};
+use super::{Found, Side};
+use crate::cli::Element;
+use crate::profiler::Profile;
+use crate::profiler::callgrind::{Callgrind, Chain, Execution};
+use crate::profiler::groups::{End, Group};
+use crate::run::peers::{Failure, Performed, Site};
+
+/// Where the profiler leaves what it saw.
+const FILE: &str = "whitebox.profile";
+/// How long a profiler may take to write that when its program is to end.
+const GRACE: Duration = Duration::from_secs(60);
+/// What is less of the whole than this share is kept as one, [`REST`], unless it is a call of the system.
+const LEAST: f64 = 0.0005;
+/// The sum of what is less.
+pub(super) const REST: &str = "(functions of less than 0.05 % each)";
+/// Messages of the short execution that callgrind's long one is compared with.
+const SHORT: u64 = 10;
+
+/// How far from a call of the system it can be seen what it is for.
+const NEAR: usize = 8;
+
+/// A function in the results, per [`total`](Step) of user bytes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Function {
+    /// Its name, without variants.
+    pub(super) name: String,
+    /// Milliseconds, or instructions.
+    pub(super) own: f64,
+    /// How often it was called; 0 where that is not counted.
+    pub(super) calls: f64,
+}
+
+/// Samples a side with perf: milliseconds on a processor while the flood was timed.
+pub(super) fn by_perf(step: &Step, at: &mut Site<'_>) -> Result<Outcome, Failure> {
+    let perf = Found::of_here().perf.as_ref().map_err(|e| Failure::Profiler { reason: e.clone() })?;
+    let file = at.dir.join(FILE);
+    let around = perf.around(&file.to_string_lossy());
+    let performed = around_side(step, at, &around, &[])?;
+    let bad = |reason: String| Failure::BadLine { reason, line: performed.line.to_string() };
+    let flood =
+        Duration::try_from_secs_f64(of_line(&performed.line, "secs").map_err(bad)?).unwrap_or_default();
+    let within = performed.ended.saturating_sub(flood)..performed.ended;
+    let read = perf.read(&file, &within).and_then(|(profile, samples)| match samples {
+        0 => Err("it has no sample of the time of the flood".to_owned()),
+        samples => Ok((profile, samples)),
+    });
+    let (profile, samples) = read.map_err(|reason| Failure::Profiler { reason })?;
+    let scale = cell_bytes(step, "total") / sent(step, flooded(step));
+    let all: f64 = profile.values().map(|cost| cost.own).sum::<f64>() * scale;
+    let figures = [("all_ms".to_owned(), all), ("samples".to_owned(), samples as f64)].into();
+    Ok(outcome(figures, performed, functions(&profile, scale, true), None))
+}
+
+/// Executes a side by callgrind twice, for a few messages and for many. The difference is what messages cost: neither start
+/// nor end of the program is in it.
+pub(super) fn by_callgrind(step: &Step, at: &mut Site<'_>) -> Result<Outcome, Failure> {
+    let callgrind =
+        *Found::of_here().callgrind.as_ref().map_err(|e| Failure::Profiler { reason: e.clone() })?;
+    let payload = payload(step);
+    let wanted = (cell_bytes(step, "total") / payload as f64).round().max(1.0) as u64;
+    let many = (SHORT..).find(|many| messages(*many) >= messages(SHORT) + wanted).unwrap_or(SHORT + wanted);
+    let mut execute = |messages: u64, chains| {
+        let file = at.dir.join(FILE);
+        let around = callgrind.around(&file.to_string_lossy(), chains);
+        let total = ["--total".to_owned(), (messages * payload).to_string()];
+        let performed = around_side(step, at, &around, &total)?;
+        let execution = read_removed(callgrind, &file).map_err(|reason| Failure::Profiler { reason })?;
+        Ok((performed, execution))
+    };
+    let (_, short) = execute(SHORT, true)?;
+    let (performed, long) = execute(many, false)?;
+    let more = (messages(many) - messages(SHORT)) as f64;
+    let mut profile = long.profile;
+    for (name, cost) in &mut profile {
+        let before = short.profile.get(name).copied().unwrap_or_default();
+        cost.own = (cost.own - before.own).max(0.0);
+        cost.calls = (cost.calls - before.calls).max(0.0);
+    }
+    let chain = match side(step) {
+        Side::Sender => to_write(&short.chains),
+        Side::Receiver => to_servant(&short.chains),
+    };
+    let scale = wanted as f64 / more;
+    let all: f64 = profile.values().map(|cost| cost.own).sum::<f64>() * scale;
+    let mut figures: Figures = [("all_instructions".to_owned(), all)].into();
+    if let Some(chain) = &chain {
+        figures.insert("chain_calls".to_owned(), chain.len() as f64);
+    }
+    Ok(outcome(figures, performed, functions(&profile, scale, false), chain))
+}
+
+fn outcome(
+    figures: Figures,
+    performed: Performed,
+    functions: Vec<Function>,
+    chain: Option<Vec<String>>,
+) -> Outcome {
+    let mut line = performed.line;
+    if let Value::Object(line) = &mut line {
+        line.insert("functions".to_owned(), serde_json::to_value(functions).unwrap_or_default());
+        if let Some(chain) = chain {
+            line.insert("chain".to_owned(), chain.into());
+        }
+    }
+    Outcome::Figures { figures, processor: None, line }
+}
+
+fn read_removed(callgrind: Callgrind, file: &Path) -> Result<Execution, String> {
+    let execution = callgrind.read(file);
+    // What the next one does not write is not to be taken for its own.
+    let _ = std::fs::remove_file(file);
+    execution
+}
+
+/// Server and client, one of them with words before it.
+fn around_side(
+    step: &Step,
+    at: &mut Site<'_>,
+    around: &[String],
+    more: &[String],
+) -> Result<Performed, Failure> {
+    let _ = std::fs::remove_file(at.dir.join(FILE));
+    let mut peer = step.peer.clone();
+    match side(step) {
+        Side::Sender => drop(peer.client.splice(0..0, around.iter().cloned())),
+        Side::Receiver => drop(peer.server.splice(0..0, around.iter().cloned())),
+    }
+    let client = step.client.iter().chain(more).cloned().collect();
+    at.children.allow(Some(GRACE));
+    let performed = peer.perform(&step.server, client, at);
+    at.children.allow(None);
+    performed
+}
+
+fn side(step: &Step) -> Side {
+    let named = |side: &Side| step.cell.word("side") == Some(side.name());
+    Side::ALL.into_iter().find(named).unwrap_or(Side::Sender)
+}
+
+fn cell_bytes(step: &Step, name: &str) -> f64 {
+    step.cell.number(name).unwrap_or_default() as f64
+}
+
+/// User bytes of a message: as many elements as fit into the buffer.
+fn payload(step: &Step) -> u64 {
+    let size = step.cell.number("bytes").unwrap_or_default();
+    let element = step.cell.word("type").and_then(|word| Element::from_str(word, true).ok());
+    let each = element.map_or(1, Element::bytes);
+    (size / each).max(1) * each
+}
+
+/// What the client was asked to send.
+fn flooded(step: &Step) -> u64 {
+    let place = step.client.iter().position(|word| word == "--total");
+    place.and_then(|place| step.client.get(place + 1)?.parse().ok()).unwrap_or_default()
+}
+
+/// What it sends then: whole messages.
+fn sent(step: &Step, total: u64) -> f64 {
+    (total.div_ceil(payload(step)) * payload(step)) as f64
+}
+
+/// Messages of a flood of so many, with the tenth before it.
+fn messages(flood: u64) -> u64 {
+    flood + flood.div_ceil(10)
+}
+
+/// The functions that cost enough, the costliest first, and the sum of the others. What has `calls` in a profile with those of the
+/// `system` is one of these, and kept.
+fn functions(profile: &Profile, scale: f64, system: bool) -> Vec<Function> {
+    let all: f64 = profile.values().map(|cost| cost.own).sum();
+    let (mut kept, mut rest) = (Vec::new(), 0.0);
+    for (name, cost) in profile {
+        let of_note = cost.own > all * LEAST || system && cost.calls > 0.0;
+        if of_note {
+            kept.push(Function { name: name.clone(), own: cost.own * scale, calls: cost.calls * scale });
+        } else {
+            rest += cost.own * scale;
+        }
+    }
+    kept.sort_by(|a, b| b.own.total_cmp(&a.own));
+    if rest > 0.0 {
+        kept.push(Function { name: REST.to_owned(), own: rest, calls: 0.0 });
+    }
+    kept
+}
+
+/// The functions from the stub to the one that writes, outermost first: of the writes that are made often, the one nearest to
+/// the caller, for what another task writes at its leisure has only the program's start in common with it.
+fn to_write(chains: &[Chain]) -> Option<Vec<String>> {
+    let caller = |chain: &&Chain| chain.functions.iter().position(|function| End::Caller.is(function));
+    let often = often(chains, Group::Write);
+    let nearest = often.filter_map(|chain| Some((caller(&chain)?, chain))).min_by_key(|(caller, _)| *caller);
+    let (caller, write) = nearest?;
+    Some(write.functions.iter().take(caller).rev().cloned().collect())
+}
+
+/// The functions from where a read returns to the servant, outermost first: those on the servant's chain of calls that are not
+/// on that of the read, of the reads that are made often the nearest.
+fn to_servant(chains: &[Chain]) -> Option<Vec<String>> {
+    let is_servant =
+        |chain: &&Chain| chain.functions.first().is_some_and(|function| End::Servant.is(function));
+    let servant = chains.iter().filter(is_servant).max_by_key(|chain| chain.calls)?;
+    let common = |read: &Chain| {
+        let pairs = read.functions.iter().rev().zip(servant.functions.iter().rev());
+        pairs.take_while(|(read, servant)| read == servant).count()
+    };
+    // Some read on while they turn what is there into values.
+    let within = |read: &&Chain| read.functions.iter().any(|function| Group::of(function) == Group::Marshal);
+    let same = often(chains, Group::Read).filter(|read| !within(read)).map(common).max()?;
+    Some(servant.functions.iter().rev().skip(same).cloned().collect())
+}
+
+/// The chains of that group that call the system often: for one message in two at least. What calls it may be some calls below
+/// what has the group.
+fn often(chains: &[Chain], group: Group) -> impl Iterator<Item = &Chain> {
+    let of_group = move |chain: &&Chain| {
+        let mut groups = chain.functions.iter().take(NEAR).map(|function| Group::of(function));
+        groups.find(|group| matches!(group, Group::Read | Group::Write)) == Some(group)
+    };
+    chains.iter().filter(|chain| chain.system_calls >= messages(SHORT) / 2).filter(of_group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chain(functions: &str, calls: u64, system_calls: u64) -> Chain {
+        Chain { functions: functions.split(' ').map(String::from).collect(), calls, system_calls }
+    }
+
+    #[test]
+    fn the_chain_to_write_is_that_of_the_program_that_calls() {
+        let chains = [
+            chain("write wake turn task poll run start main", 90, 90),
+            chain("writev flush stub ttcp_bench::peer::flood run main", 11, 11),
+            chain("writev hello stub ttcp_bench::peer::ttcp run main", 1, 1),
+            chain("write wake turn ttcp_bench::peer::flood run main", 4, 4),
+            chain("flush stub ttcp_bench::peer::flood run main", 11, 0),
+        ];
+        assert_eq!(to_write(&chains).unwrap(), ["stub", "flush", "writev"]);
+        assert_eq!(to_write(&chains[2..]), None, "none that is made often");
+    }
+
+    #[test]
+    fn the_chain_to_the_servant_begins_where_it_leaves_that_of_the_read() {
+        let chains = [
+            chain("read load start main", 40, 40),
+            chain("recvfrom fill loop thread", 20, 20),
+            chain("recvfrom fill unmarshalArguments upcall dispatch loop thread", 90, 90),
+            chain("TtcpImpl::sendCharSeq upcall dispatch loop thread", 11, 0),
+            chain("TtcpImpl::sync upcall dispatch loop thread", 2, 0),
+        ];
+        assert_eq!(to_servant(&chains).unwrap(), ["dispatch", "upcall", "TtcpImpl::sendCharSeq"]);
+        assert_eq!(to_servant(&chains[..2]), None, "sockets have none");
+    }
+
+    #[test]
+    fn a_long_run_has_the_messages_of_the_figures_more_than_a_short_one() {
+        let many = (SHORT..).find(|many| messages(*many) >= messages(SHORT) + 512).unwrap();
+        assert_eq!(
+            messages(many) - messages(SHORT),
+            512,
+            "64 MiB in buffers of 128 KiB, so that calls are whole numbers"
+        );
+    }
+
+    #[test]
+    fn what_is_little_is_summed() {
+        let cost = |own, calls| crate::profiler::Cost { own, calls };
+        let profile: Profile = [
+            ("a".to_owned(), cost(9_999.0, 0.0)),
+            ("b".to_owned(), cost(1.0, 512.0)),
+            ("c".to_owned(), cost(0.0, 7.0)),
+        ]
+        .into();
+        let names = |functions: Vec<Function>| {
+            functions.into_iter().map(|f| (f.name, f.own, f.calls)).collect::<Vec<_>>()
+        };
+        let kept = names(functions(&profile, 2.0, false));
+        assert_eq!(kept, [("a".to_owned(), 19_998.0, 0.0), (REST.to_owned(), 2.0, 0.0)]);
+        let kept = names(functions(&profile, 1.0, true));
+        assert_eq!(kept.len(), 3, "calls of the system without a sample: {kept:?}");
+    }
+}

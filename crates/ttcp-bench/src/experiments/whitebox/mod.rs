@@ -1,0 +1,191 @@
+//! Where the time of a flood goes, function by function, on both sides; and how many calls lie between stub and kernel, and
+//! between kernel and servant.
+
+mod measure;
+mod section;
+
+use std::process::ExitCode;
+use std::sync::OnceLock;
+
+use clap::Args;
+
+use super::contenders::Contender;
+use super::store::Cell;
+use super::{Common, Figures, Kind, Plan, Step, integrity};
+use crate::cli::{self, Element};
+use crate::profiler::callgrind::Callgrind;
+use crate::profiler::perf::Perf;
+use crate::run::BuiltIn;
+
+const NAME: &str = "whitebox";
+
+pub(crate) const KIND: Kind = Kind {
+    name: NAME,
+    covers: &[
+        "sigcomm96.t2",
+        "sigcomm96.t3",
+        "sigcomm96.text",
+        "gigabit97.sii.orbix",
+        "gigabit97.sii.visibroker",
+        "gigabit97.dii.orbix",
+        "gigabit97.dii.visibroker",
+        "gigabit97.setup",
+    ],
+    section: section::section,
+};
+
+/// What sequences are of.
+const TYPES: [Element; 6] =
+    [Element::Char, Element::Short, Element::Long, Element::Double, Element::Struct, Element::Octet];
+/// The sender's buffer.
+const SIZE: u64 = 128 << 10;
+/// User bytes that all figures are for.
+const TOTAL: u64 = 64 << 20;
+/// User bytes that are sent to sample them: 64 MiB take a few dozens of milliseconds.
+const SAMPLED: u64 = 1 << 30;
+
+/// Who is left out unless asked for: they differ from others little, or in what no profiler sees.
+const LEFT_OUT: &[&str] = &["zorb-copying", "zorb-unix", "zorb-uring", "cxx", "c-zero-copy", "jacorb"];
+
+/// Options of `ttcp whitebox`.
+#[derive(Debug, Clone, Args)]
+pub struct WhiteboxArgs {
+    /// Options of every experiment.
+    #[command(flatten)]
+    pub common: Common,
+    /// Element types (default: char, short, long, double, struct, octet)
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "TYPES")]
+    pub types: Option<Vec<Element>>,
+    /// The sender's buffer
+    #[arg(long, value_parser = cli::size, value_name = "BYTES", default_value = "128K")]
+    pub size: u64,
+    /// User bytes that the figures are for, and that callgrind executes (default: 64M)
+    #[arg(long, value_parser = cli::bytes, value_name = "BYTES")]
+    pub total: Option<u64>,
+    /// User bytes of the flood that perf samples (default: 1G)
+    #[arg(long, value_parser = cli::bytes, value_name = "BYTES")]
+    pub sampled: Option<u64>,
+}
+
+impl WhiteboxArgs {
+    /// Runs it and prints its section.
+    ///
+    /// # Errors
+    /// It cannot begin, or its results cannot be written.
+    pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
+        super::run(&self.common, built_in, |contenders| plan(self, contenders))
+    }
+
+    /// Everything.
+    pub(crate) fn of(common: Common) -> WhiteboxArgs {
+        WhiteboxArgs { common, types: None, size: SIZE, total: None, sampled: None }
+    }
+}
+
+/// The side that is profiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Sender,
+    Receiver,
+}
+
+impl Side {
+    const ALL: [Side; 2] = [Side::Sender, Side::Receiver];
+
+    fn name(self) -> &'static str {
+        match self {
+            Side::Sender => "sender",
+            Side::Receiver => "receiver",
+        }
+    }
+}
+
+const PERF: &str = "perf";
+const CALLGRIND: &str = "callgrind";
+
+/// The profilers, or why they are not.
+struct Found {
+    perf: Result<Perf, String>,
+    callgrind: Result<Callgrind, String>,
+}
+
+impl Found {
+    fn of_here() -> &'static Found {
+        static FOUND: OnceLock<Found> = OnceLock::new();
+        FOUND.get_or_init(|| Found { perf: Perf::find(), callgrind: Callgrind::find() })
+    }
+
+    /// The names of those that work; what does not is told.
+    fn names(&self) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        let mut seen = |name, lacks, error: Option<&String>| match error {
+            None => names.push(name),
+            Some(error) => eprintln!("ttcp: whitebox goes without {name}, and so without {lacks}: {error}"),
+        };
+        seen(PERF, "milliseconds", self.perf.as_ref().err());
+        seen(CALLGRIND, "calls and their chains", self.callgrind.as_ref().err());
+        if self.perf.as_ref().is_ok_and(|perf| !perf.counts()) {
+            eprintln!("ttcp: perf counts no calls of the system here: it needs the kernel's tracefs");
+        }
+        names
+    }
+}
+
+/// The measurements of a round.
+pub(crate) fn plan(args: &WhiteboxArgs, contenders: &[Contender]) -> Plan {
+    let quick = args.common.quick;
+    let types = args.types.as_deref().unwrap_or(if quick { &TYPES[..1] } else { &TYPES });
+    let total = args.total.unwrap_or(if quick { 2 << 20 } else { TOTAL });
+    let sampled = args.sampled.unwrap_or(if quick { 16 << 20 } else { SAMPLED });
+    let asked =
+        |name: &str| args.common.peers.as_ref().is_some_and(|peers| peers.iter().any(|peer| peer == name));
+    let part = |one: &&Contender| {
+        asked(&one.peer.name) || !one.only_structs && !LEFT_OUT.contains(&one.peer.name.as_str())
+    };
+    // What each sends for elements of that type.
+    let takes_part = |element: Element| {
+        let sends = move |one: &'_ Contender| Some((one.peer.clone(), one.sends(element)?));
+        contenders.iter().filter(part).filter_map(sends).collect::<Vec<_>>()
+    };
+    let (mut checks, mut steps) = (Vec::new(), Vec::new());
+    for element in types {
+        for (peer, sent) in takes_part(*element) {
+            let cell = Cell::default().with("type", element.to_string().as_str()).with("bytes", args.size);
+            let compared = (4 * args.size).max(integrity::LEAST);
+            checks.extend(integrity::check(&peer, cell, flood(sent, args.size, Some(compared))));
+        }
+    }
+    for by in Found::of_here().names() {
+        for element in types {
+            for side in Side::ALL {
+                let cell = Cell::default()
+                    .with("type", element.to_string().as_str())
+                    .with("side", side.name())
+                    .with("by", by)
+                    .with("bytes", args.size)
+                    .with("total", total);
+                for (peer, sent) in takes_part(*element) {
+                    steps.push(Step {
+                        cell: cell.clone(),
+                        peer,
+                        server: Vec::new(),
+                        client: flood(sent, args.size, (by == PERF).then_some(sampled)),
+                        figures: |_| Ok(Figures::new()),
+                        perform: if by == PERF { measure::by_perf } else { measure::by_callgrind },
+                    });
+                }
+            }
+        }
+    }
+    Plan { name: NAME, rounds: 1, checks, steps }
+}
+
+/// The client's arguments for a flood; callgrind's have various totals, which come later.
+fn flood(element: Element, size: u64, total: Option<u64>) -> Vec<String> {
+    let mut words =
+        ["ttcp", "--type", &element.to_string(), "--size", &size.to_string()].map(String::from).to_vec();
+    if let Some(total) = total {
+        words.extend(["--total".to_owned(), total.to_string()]);
+    }
+    words
+}

@@ -1,0 +1,336 @@
+//! The section: shares by group, functions, chains of calls, and what was published of the kind.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::integrity;
+use super::super::store::{Data, Outcome, Sample};
+use super::measure::{Function, REST};
+use super::{CALLGRIND, NAME, PERF, Side};
+use crate::figures::{Bars, Column, Section, Table, bytes, published_rows, published_table, shown};
+use crate::literature::Published;
+use crate::profiler::groups::Group;
+
+/// Functions of a profile that the table has: those of this share, percent, and no more than so many.
+const LEAST: f64 = 1.0;
+const MOST: usize = 10;
+
+/// What of the text's figures is of profiles; the others are of floods and calls.
+const OF_PROFILES: &[&str] =
+    &["calls", "time in", "share in", "per write", "write size", "write buffer", "structs per buffer"];
+
+/// What both profilers say of a side of a peer.
+#[derive(Default)]
+struct Sight {
+    /// By names: milliseconds and share of perf, calls, instructions and share of callgrind.
+    functions: BTreeMap<String, Row>,
+    /// Milliseconds in all, and samples they rest on.
+    all_ms: Option<(f64, f64)>,
+    all_instructions: Option<f64>,
+    chain: Option<Vec<String>>,
+}
+
+#[derive(Default, Clone)]
+struct Row {
+    ms: Option<f64>,
+    instructions: Option<f64>,
+    /// Of perf, which sees those of the system; else of callgrind.
+    system_calls: f64,
+    calls: f64,
+}
+
+impl Sight {
+    /// The mean of all samples of the cell.
+    fn of(data: &Data, peer: &str, element: &str, side: Side) -> Option<Sight> {
+        let mut sight = Sight::default();
+        for by in [PERF, CALLGRIND] {
+            let samples: Vec<&Sample> = data
+                .of(NAME)
+                .filter(|s| s.peer == peer && s.cell.word("type") == Some(element))
+                .filter(|s| s.cell.word("side") == Some(side.name()) && s.cell.word("by") == Some(by))
+                .filter(|s| matches!(s.outcome, Outcome::Figures { .. }))
+                .collect();
+            for sample in &samples {
+                sight.add(sample, by, 1.0 / samples.len() as f64);
+            }
+        }
+        (sight.all_ms.is_some() || sight.all_instructions.is_some()).then_some(sight)
+    }
+
+    fn add(&mut self, sample: &Sample, by: &str, weight: f64) {
+        let Outcome::Figures { line, .. } = &sample.outcome else { return };
+        let functions = line.get("functions").cloned().unwrap_or_default();
+        for Function { name, own, calls } in
+            serde_json::from_value::<Vec<Function>>(functions).unwrap_or_default()
+        {
+            let row = self.functions.entry(name).or_default();
+            if by == PERF {
+                *row.ms.get_or_insert(0.0) += own * weight;
+                row.system_calls += calls * weight;
+            } else {
+                *row.instructions.get_or_insert(0.0) += own * weight;
+                row.calls += calls * weight;
+            }
+        }
+        let figure = |name| sample.figure(name).map(|figure| figure * weight);
+        if let Some(ms) = figure("all_ms") {
+            let (all, samples) = self.all_ms.get_or_insert((0.0, 0.0));
+            *all += ms;
+            *samples += sample.figure("samples").unwrap_or_default();
+        }
+        if let Some(instructions) = figure("all_instructions") {
+            *self.all_instructions.get_or_insert(0.0) += instructions;
+        }
+        if let Some(chain) = line.get("chain").and_then(|chain| serde_json::from_value(chain.clone()).ok()) {
+            self.chain = Some(chain);
+        }
+    }
+
+    /// Percent of the time, or of the instructions where there is no time, by group.
+    fn shares(&self) -> BTreeMap<Group, f64> {
+        let of = |row: &Row| if self.all_ms.is_some() { row.ms } else { row.instructions };
+        let all: f64 = self.functions.values().filter_map(of).sum();
+        let mut shares = BTreeMap::new();
+        for (name, row) in &self.functions {
+            let share = 100.0 * of(row).unwrap_or_default() / if all > 0.0 { all } else { 1.0 };
+            *shares.entry(Group::of(name)).or_default() += share;
+        }
+        shares
+    }
+
+    fn ms_share(&self, row: &Row) -> Option<f64> {
+        Some(100.0 * row.ms? / self.all_ms?.0.max(f64::MIN_POSITIVE))
+    }
+
+    fn instruction_share(&self, row: &Row) -> Option<f64> {
+        Some(100.0 * row.instructions? / self.all_instructions?.max(f64::MIN_POSITIVE))
+    }
+
+    /// The functions of note, the costliest first.
+    fn of_note(&self) -> Vec<(&str, &Row)> {
+        let weight = |row: &Row| match self.all_ms {
+            Some(_) => self.ms_share(row),
+            None => self.instruction_share(row),
+        };
+        let mut all: Vec<(&str, &Row)> =
+            self.functions.iter().map(|(name, row)| (name.as_str(), row)).collect();
+        all.retain(|(name, row)| *name != REST && weight(row).is_some_and(|share| share >= LEAST));
+        all.sort_by(|a, b| weight(b.1).unwrap_or_default().total_cmp(&weight(a.1).unwrap_or_default()));
+        all.truncate(MOST);
+        all
+    }
+}
+
+/// All that was seen, in the order of the report.
+struct Seen<'d> {
+    sights: Vec<(&'d str, &'d str, Side, Sight)>,
+}
+
+impl<'d> Seen<'d> {
+    fn of(data: &'d Data) -> Seen<'d> {
+        let mut types: Vec<&str> = Vec::new();
+        for element in data.of(NAME).filter_map(|sample| sample.cell.word("type")) {
+            if !types.contains(&element) {
+                types.push(element);
+            }
+        }
+        let mut sights = Vec::new();
+        for element in types {
+            for side in Side::ALL {
+                for peer in data.peers(NAME) {
+                    if let Some(sight) = Sight::of(data, peer, element, side) {
+                        sights.push((element, peer, side, sight));
+                    }
+                }
+            }
+        }
+        Seen { sights }
+    }
+
+    fn of_side(&self, side: Side) -> impl Iterator<Item = (&'d str, &'d str, &Sight)> {
+        self.sights
+            .iter()
+            .filter(move |(_, _, of, _)| *of == side)
+            .map(|(element, peer, _, sight)| (*element, *peer, sight))
+    }
+
+    fn any(&self, of: impl Fn(&Sight) -> bool) -> bool {
+        self.sights.iter().any(|(_, _, _, sight)| of(sight))
+    }
+}
+
+pub(super) fn section(data: &Data) -> Section {
+    let seen = Seen::of(data);
+    let mut section = Section::new(NAME, "Whitebox: where the time of a flood goes");
+    let told = |name| {
+        let numbers: BTreeSet<u64> = data.of(NAME).filter_map(|sample| sample.cell.number(name)).collect();
+        let told: Vec<String> = numbers.into_iter().map(bytes).collect();
+        if told.is_empty() { "-".to_owned() } else { told.join(", ") }
+    };
+    if seen.sights.is_empty() {
+        section.text("There was no profiler: nothing is profiled.");
+    }
+    section.text(format!(
+        "{} of user bytes flow one way in buffers of {}. Each side is profiled in runs of its own: by perf, which samples the processor's \
+         clock in the program and in the kernel and gives milliseconds on a processor (not those asleep), and which counts the calls of \
+         the system; and by callgrind, which executes the program instruction by instruction and gives the calls of functions, their \
+         instructions outside the kernel, and the chains of calls. Both are per {} of user bytes: perf's from a longer flood, without its \
+         start and warm-up; callgrind's as the difference of a long and a short run. Calls of functions are callgrind's, calls of the \
+         system perf's.",
+        told("total"),
+        told("bytes"),
+        told("total"),
+    ));
+    section.text(
+        "What the kernel does for a call of the system is that call's time, interrupts of the network within it included: over loopback, the \
+         sender's write does most of the receiver's work in TCP. A function that the compiler has put into another is part of that one and \
+         has no calls: that is so for most of what is small in Rust, in C++ and in C, so a chain of calls is what is left of it in the machine \
+         code, and short names may stand for much. Functions are grouped by patterns of their names; what none names is told in a column of \
+         its own. JacORB has no part here, for its machine code is made at run time and neither profiler can name it.",
+    );
+    if !seen.any(|sight| sight.all_ms.is_some()) {
+        section.text("perf was not there: the shares are those of instructions outside the kernel.");
+    }
+    if !seen.any(|sight| sight.all_instructions.is_some()) {
+        section.text("callgrind was not there: there are no calls of functions and no chains.");
+    }
+    section.text(integrity::told(data, NAME));
+    for side in Side::ALL {
+        groups(&seen, side, &mut section);
+    }
+    for side in Side::ALL {
+        functions(&seen, side, &mut section);
+    }
+    chains(&seen, &mut section);
+    published(&mut section);
+    section
+}
+
+fn groups(seen: &Seen<'_>, side: Side, section: &mut Section) {
+    let with_time = seen.any(|sight| sight.all_ms.is_some());
+    let of_what = if with_time { "the time on a processor" } else { "the instructions" };
+    let mut columns = vec![Column::words("type"), Column::words("peer")];
+    columns.extend(["CPU, ms", "samples"].map(Column::figures));
+    columns.extend(Group::SHOWN.map(|group| Column::figures(format!("{group}, %"))));
+    columns.push(Column::figures("of other, without a pattern, %"));
+    let (mut rows, mut bars) = (Vec::new(), Vec::new());
+    for (element, peer, sight) in seen.of_side(side) {
+        let shares = sight.shares();
+        let of = |group: Group| {
+            shares
+                .iter()
+                .filter(|(of, _)| of.shown() == group)
+                .map(|(_, share)| share)
+                .fold(0.0, |sum, share| sum + share)
+        };
+        let mut row = vec![element.to_owned(), peer.to_owned()];
+        row.push(shown(sight.all_ms.map(|(ms, _)| ms)));
+        row.push(sight.all_ms.map_or_else(|| "-".to_owned(), |(_, samples)| format!("{samples:.0}")));
+        row.extend(Group::SHOWN.map(|group| percent(Some(of(group)))));
+        row.push(percent(Some(shares.get(&Group::Unnamed).copied().unwrap_or_default())));
+        rows.push(row);
+        bars.push((format!("{element}, {peer}"), Group::SHOWN.map(of).to_vec()));
+    }
+    section.bars(Bars {
+        caption: format!("The {}: shares of {of_what}.", side.name()),
+        label: "percent".into(),
+        parts: Group::SHOWN.map(|group| group.to_string()).to_vec(),
+        bars,
+    });
+    let caption = format!("The {}: {of_what} by what it is for.", side.name());
+    section.table(Table { caption, columns, rows });
+}
+
+fn functions(seen: &Seen<'_>, side: Side, section: &mut Section) {
+    let mut columns =
+        vec![Column::words("type"), Column::words("peer"), Column::words("function"), Column::words("group")];
+    let titles = [
+        "CPU, ms (perf)",
+        "share, % (perf)",
+        "calls",
+        "instructions, thousands (callgrind)",
+        "share, % (callgrind)",
+    ];
+    columns.extend(titles.map(Column::figures));
+    let mut rows = Vec::new();
+    for (element, peer, sight) in seen.of_side(side) {
+        for (name, row) in sight.of_note() {
+            let calls = if row.system_calls > 0.0 { row.system_calls } else { row.calls };
+            rows.push(vec![
+                element.to_owned(),
+                peer.to_owned(),
+                name.to_owned(),
+                Group::of(name).shown().to_string(),
+                shown(row.ms),
+                percent(sight.ms_share(row)),
+                if calls > 0.0 { format!("{calls:.0}") } else { "-".to_owned() },
+                shown(row.instructions.map(|instructions| instructions / 1e3)),
+                percent(sight.instruction_share(row)),
+            ]);
+        }
+    }
+    let caption = format!("The {}: functions that have 1 % or more, at most {MOST} of a flood.", side.name());
+    section.table(Table { caption, columns, rows });
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".to_owned(), |share| format!("{share:.1}"))
+}
+
+fn chains(seen: &Seen<'_>, section: &mut Section) {
+    let columns = vec![
+        Column::words("type"),
+        Column::words("peer"),
+        Column::words("chain"),
+        Column::figures("calls deep"),
+        Column::words("functions, outermost first"),
+    ];
+    let mut rows = Vec::new();
+    for (side, name) in [(Side::Sender, "stub to write"), (Side::Receiver, "read to servant")] {
+        for (element, peer, sight) in seen.of_side(side) {
+            let Some(chain) = &sight.chain else { continue };
+            let functions = chain.iter().map(|function| short(function)).collect::<Vec<_>>().join(" > ");
+            rows.push(vec![element.into(), peer.into(), name.into(), chain.len().to_string(), functions]);
+        }
+    }
+    let caption = "The chains of calls, as compiled: from the program that floods, which is not counted, to the function that writes; and \
+                   from where the function that read and the servant part, to the servant. Sockets have no servant."
+        .into();
+    section.table(Table { caption, columns, rows });
+}
+
+/// The last two names of a path.
+fn short(function: &str) -> String {
+    let plain = function.rsplit(" as ").next().unwrap_or(function).replace('>', "");
+    let names: Vec<&str> = plain.split("::").filter(|name| *name != "{{closure}}").collect();
+    names.split_at(names.len().saturating_sub(2)).1.join("::")
+}
+
+fn published(section: &mut Section) {
+    section.text(
+        "What was published of the kind is from machines of 70 MHz and from a profiler that also counts time asleep in calls of the system, \
+         which over a slow network is most of it.",
+    );
+    for (id, caption) in [
+        (
+            "sigcomm96.t2",
+            "Published: senders of C sockets, RPC and two ORBs, 64 MB in buffers of 128 KB over 155 Mbit/s ATM",
+        ),
+        ("sigcomm96.t3", "Published: receivers of the same"),
+        ("gigabit97.sii.orbix", "Published: a sender by static stubs, Orbix"),
+        ("gigabit97.sii.visibroker", "Published: a sender by static stubs, VisiBroker"),
+        ("gigabit97.dii.orbix", "Published: dynamic invocation, Orbix"),
+        ("gigabit97.dii.visibroker", "Published: dynamic invocation, VisiBroker"),
+    ] {
+        section.table(published_table(id, caption));
+    }
+    let of_profiles = |published: &Published, row: &[&'static str]| {
+        let quantity = published.text(row, "quantity").unwrap_or_default();
+        OF_PROFILES.iter().any(|part| quantity.contains(part))
+    };
+    section.table(published_rows(
+        "sigcomm96.text",
+        "Published in the text: calls, and shares of functions",
+        of_profiles,
+    ));
+    section.table(published_table("gigabit97.setup", "Published: how those floods and calls were made"));
+}
