@@ -3,7 +3,8 @@
 # tests talk to: omniORB (C++), and a JDK and Maven for JacORB (Java), which
 # build-peers.sh fetches by Maven; Python for PyTango, which it fetches by pip; and
 # tshark, whose dissector reads captures; Combat, an ORB in Tcl that knows no IDL but
-# what an interface repository says. And rpcgen with libtirpc, for the benchmark's ONC RPC.
+# what an interface repository says. And for the benchmarks rpcgen with libtirpc, for ONC
+# RPC, and Chromium, which opens their report.
 #
 # Installs only as root or by `sudo -n` without a password. Elsewhere it says loudly
 # what stays away (the tests then skip it) and succeeds. With CI=true a peer that is
@@ -25,6 +26,7 @@ need /usr/share/idl/omniORB omniorb-idl
 want javac default-jdk-headless
 want mvn maven
 want tshark tshark
+want chromium chromium
 need /usr/share/tcltk/combat0.8 tcl-combat
 python3 -c 'import ensurepip, venv' > /dev/null 2>&1 || missing+=(python3 python3-venv)
 
@@ -66,5 +68,6 @@ check JacORB java javac mvn
 check Tango python3
 check tshark tshark
 check 'ONC RPC' rpcgen cc /usr/include/tirpc/rpc/rpc.h
+check Chromium chromium
 check Combat tclsh /usr/share/tcltk/combat0.8
 exit $status

@@ -89,23 +89,26 @@ fn of_table(table: &Table) -> Markup {
         Some(column) if column.figures => "figure",
         _ => "",
     };
+    // No caption element: it would be as wide as the table, and be cut where that is scrolled.
     html! {
-        div.wide {
-            table {
-                caption { (table.caption) }
-                thead {
-                    tr {
-                        @for (place, column) in table.columns.iter().enumerate() {
-                            th scope="col" class=(class(place)) {
-                                (column.title)
-                                @if column.published { br; small { "published" } }
+        figure {
+            figcaption { (table.caption) }
+            div.wide tabindex="0" role="region" aria-label=(table.caption) {
+                table {
+                    thead {
+                        tr {
+                            @for (place, column) in table.columns.iter().enumerate() {
+                                th scope="col" class=(class(place)) {
+                                    (column.title)
+                                    @if column.published { br; small { "published" } }
+                                }
                             }
                         }
                     }
-                }
-                tbody {
-                    @for row in &table.rows {
-                        tr { @for (place, cell) in row.iter().enumerate() { td class=(class(place)) { (cell) } } }
+                    tbody {
+                        @for row in &table.rows {
+                            tr { @for (place, cell) in row.iter().enumerate() { td class=(class(place)) { (cell) } } }
+                        }
                     }
                 }
             }

@@ -4,6 +4,7 @@
 
 mod integrity;
 mod ladder;
+mod page;
 mod scale;
 mod series;
 mod throughput;
