@@ -344,6 +344,29 @@ async fn jacorb_finds_what_differs() {
     finds_what_differs(Foreign::JacOrb, &[Element::Short, Element::Struct]).await;
 }
 
+/// omniORB's stubs write what zorb's do, by which the ladder sets them beside its steps.
+#[test]
+fn omniorb_marshals_what_stubs_do() {
+    use ttcp_bench::ladder::case::{Case, Kind, Order};
+    let Some(program) = Foreign::OmniOrb.program("bench-client") else { return };
+    for kind in Kind::ALL {
+        for (order, word) in Order::ALL.into_iter().zip(["native", "foreign"]) {
+            let name = kind.name().to_lowercase();
+            let arguments =
+                ["marshal", "--type", &name, "--order", word, "--size", "4096", "--total", "4096"];
+            for side in ["sender", "receiver"] {
+                let out = Command::new(&program).args(arguments).args(["--side", side]).output().unwrap();
+                let text = String::from_utf8_lossy(&out.stdout).into_owned();
+                let line: Value =
+                    serde_json::from_str(text.trim()).unwrap_or_else(|e| panic!("{name}: {e}: {out:?}"));
+                let own = format!("{:016x}", Case::new(kind, order, 4096).digest());
+                assert_eq!(line["digest"], own.as_str(), "{name} {word} {side}");
+                assert!(line["mbit_s"].as_f64().unwrap() > 0.0, "{line}");
+            }
+        }
+    }
+}
+
 /// omniORB sends large messages in GIOP 1.2 fragments: they are read to their place, not copied.
 #[tokio::test]
 async fn fragments_of_omniorb_are_not_copied() {

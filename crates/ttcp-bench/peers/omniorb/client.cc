@@ -1,8 +1,9 @@
-// client ttcp|ping|echo|demux|pipeline|series|objects|clients --ior PATH|corbaloc:iiop:[V@]HOST:PORT [-ORB...]
+// client ttcp|ping|echo|demux|pipeline|series|objects|clients|marshal --ior PATH|corbaloc:iiop:[V@]HOST:PORT [-ORB...]
 //        [--type T] [--size BYTES] [--total BYTES] [--n N] [--depth D]
 //        [--sockbuf BYTES] [--giopbuf BYTES] [--samples FILE]
 //        [--kind KIND] [--mode call|oneway] [--units N] [--frame MICROSECONDS]
-// pipeline: D threads that share one connection. clients: D threads over as many connections.
+//        [--side sender|receiver] [--order native|foreign]
+// pipeline: D threads that share one connection. clients: D threads over as many connections. marshal: in memory, without a server.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include <iostream>
 #include <thread>
 #include "bench.hh"
+#include "marshal.h"
 #include "options.h"
 #include "pattern.h"
 #include "series_client.h"
@@ -135,7 +137,10 @@ int main(int argc, char** argv) {
       objects(orb, ior, n);
       return 0;
     }
-
+    if (test == "marshal") {
+      marshal::test(type, opt(argc, argv, "--side", "receiver"), opt(argc, argv, "--order", "native"), size, total);
+      return 0;
+    }
     std::string other = test == "demux" ? "wide" : test == "series" ? "series" : "";
     if (ior.compare(0, 9, "corbaloc:") == 0) ior += "/" + (other.empty() ? "ttcp" : other);
     else if (!(std::ifstream(other.empty() ? ior : ior + "." + other) >> ior)) throw std::runtime_error("no IOR file");

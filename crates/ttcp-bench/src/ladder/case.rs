@@ -144,6 +144,12 @@ impl Case {
         self.count * self.kind.bytes()
     }
 
+    /// FNV-1a of the octets, by which other ORBs say what theirs are.
+    pub fn digest(&self) -> u64 {
+        let step = |hash: u64, octet: &u8| (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3);
+        self.wire.iter().fold(0xcbf2_9ce4_8422_2325, step)
+    }
+
     /// Whether memory has the elements; what is between members, and behind them, may be anything.
     pub fn is_in(&self, memory: &[u8]) -> bool {
         let size = self.kind.bytes();

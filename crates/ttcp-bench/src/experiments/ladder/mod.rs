@@ -6,6 +6,7 @@ mod section;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use serde_json::Value;
 
 use super::contenders::Contender;
 use super::driver::Said;
@@ -13,7 +14,7 @@ use super::store::Cell;
 use super::{Common, Figures, Kind, Plan, Step, of_line};
 use crate::cli;
 use crate::ladder;
-use crate::ladder::case::{Kind as Element, Order};
+use crate::ladder::case::{Case, Kind as Element, Order};
 use crate::ladder::measurement::Side;
 use crate::run::{BuiltIn, Peer};
 
@@ -39,6 +40,8 @@ pub(crate) const KIND: Kind = Kind {
 
 /// Bytes of a sequence.
 const SIZE: u64 = 128 << 10;
+/// Other ORBs whose clients marshal without a connection.
+const OTHERS: [&str; 1] = ["omniorb"];
 /// What machine code is a cell of.
 const CODE: &str = "code";
 
@@ -121,6 +124,19 @@ pub(crate) fn plan(args: &LadderArgs, contenders: &[Contender]) -> Plan {
                     &total,
                 ];
                 steps.extend(climbed.iter().map(|one| step(&cell, *one, &words)));
+                let is_other = |one: &&Contender| OTHERS.contains(&one.peer.name.as_str());
+                for other in contenders.iter().filter(is_other).filter(|_| args.steps.is_none()) {
+                    let client = ["marshal"].iter().chain(&words).map(|word| (*word).to_owned()).collect();
+                    let (cell, peer) = (cell.clone(), other.peer.clone());
+                    steps.push(Step {
+                        cell,
+                        peer,
+                        server: Vec::new(),
+                        client,
+                        figures,
+                        perform: Step::alone,
+                    });
+                }
             }
         }
     }
@@ -156,11 +172,14 @@ fn figures(said: &Said<'_>) -> Result<Figures, String> {
             .map(|name| Ok((name.to_owned(), of_line(said.line, name)?)))
             .collect();
     }
+    if let Some(digest) = said.line.get("digest").and_then(Value::as_str) {
+        same_octets(said.line, digest)?;
+    }
     let mut figures: Figures = ["mbit_s", "secs", "bytes", "checked", "elements"]
         .into_iter()
         .map(|name| Ok((name.to_owned(), of_line(said.line, name)?)))
         .collect::<Result<_, String>>()?;
-    if let Some(calls) = said.line.get("calls").and_then(serde_json::Value::as_object) {
+    if let Some(calls) = said.line.get("calls").and_then(Value::as_object) {
         let elements = figures.get("elements").copied().unwrap_or(1.0);
         let mut all = 0.0;
         for (routine, calls) in calls {
@@ -171,4 +190,32 @@ fn figures(said: &Said<'_>) -> Result<Figures, String> {
         figures.insert("calls".into(), all / elements);
     }
     Ok(figures)
+}
+
+/// Whether the octets of another ORB are those that stubs write here.
+fn same_octets(line: &Value, digest: &str) -> Result<(), String> {
+    let word = |name: &str| line.get(name).and_then(Value::as_str).unwrap_or_default();
+    let kind = Element::from_str(word("type"), false)?;
+    let order = Order::from_str(word("order"), false)?;
+    let size = line.get("size").and_then(Value::as_u64).and_then(|size| usize::try_from(size).ok());
+    let own = Case::new(kind, order, size.ok_or("it has no size")?).digest();
+    if digest == format!("{own:016x}") {
+        Ok(())
+    } else {
+        Err("its octets are not those that stubs write".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn octets_of_others_are_compared() {
+        let line = serde_json::json!({ "type": "binstruct", "order": "foreign", "size": 131_072 });
+        assert_eq!(same_octets(&line, "c6e339c3f3833d35"), Ok(()), "as omniORB 4.2 writes them");
+        let error = same_octets(&line, "c6e339c3f3833d36").unwrap_err();
+        assert_eq!(error, "its octets are not those that stubs write");
+        assert!(same_octets(&serde_json::json!({ "type": "any", "order": "native" }), "").is_err());
+    }
 }

@@ -20,7 +20,8 @@ pub(super) fn section(data: &Data) -> Section {
          change, as published; 6 is zorb's engine for types that are known at run time, 7 are its stubs. All have the same compiler and \
          flags. Before each measurement the octets are compared with those that stubs write, and all elements with what they should be \
          in memory. Native is the byte order of this machine; the published runs were between two machines of one order. In native order steps 6 \
-         and 7 copy no numbers: they lend them, and their figures are what it costs to say so. raw is one copy of the octets.",
+         and 7 copy no numbers: they lend them, and their figures are what it costs to say so. raw is one copy of the octets; omniORB's stubs \
+         write to a stream in memory and read from it, with the same octets.",
         bytes(SIZE)
     ));
     for side in Side::ALL {
@@ -41,6 +42,8 @@ pub(super) fn section(data: &Data) -> Section {
 struct Seen<'d> {
     data: &'d Data,
     steps: Vec<Step>,
+    /// Other ORBs.
+    others: Vec<&'d str>,
     kinds: Vec<Kind>,
 }
 
@@ -51,14 +54,23 @@ impl<'d> Seen<'d> {
         let has = |kind: &Kind| data.of(NAME).any(|sample| sample.cell.word("type") == Some(&word(kind)));
         Seen {
             data,
+            others: peers
+                .iter()
+                .copied()
+                .filter(|peer| steps.clone().all(|step| step.title() != *peer))
+                .collect(),
             steps: steps.filter(|step| peers.contains(&step.title())).collect(),
             kinds: Kind::ALL.into_iter().filter(has).collect(),
         }
     }
 
     fn figure(&self, step: Step, kind: Kind, side: Side, order: Order, name: &str) -> Option<f64> {
+        self.of_peer(step.title(), kind, side, order, name)
+    }
+
+    fn of_peer(&self, peer: &str, kind: Kind, side: Side, order: Order, name: &str) -> Option<f64> {
         let cell = cell(&word(&kind), &word(&side), &word(&order));
-        median(&self.data.figures(NAME, step.title(), &cell, name))
+        median(&self.data.figures(NAME, peer, &cell, name))
     }
 
     /// How many times as fast a step is as the original: the median of the ratios within the rounds.
@@ -93,15 +105,16 @@ impl<'d> Seen<'d> {
         });
         let mut columns = vec![Column::words("step")];
         columns.extend(self.kinds.iter().map(|kind| Column::figures(format!("{}, Mbit/s", kind.name()))));
-        let row = |step: &Step| {
+        let row = |peer: &str| {
             let figures =
-                self.kinds.iter().map(|kind| shown(self.figure(*step, *kind, side, order, "mbit_s")));
-            std::iter::once(step.title().to_owned()).chain(figures).collect()
+                self.kinds.iter().map(|kind| shown(self.of_peer(peer, *kind, side, order, "mbit_s")));
+            std::iter::once(peer.to_owned()).chain(figures).collect()
         };
+        let peers = self.steps.iter().map(|step| step.title()).chain(self.others.iter().copied());
         section.table(Table {
             caption: format!("The {side_word}, {order_word} byte order: medians of the rounds."),
             columns,
-            rows: self.steps.iter().map(row).collect(),
+            rows: peers.map(row).collect(),
         });
     }
 
