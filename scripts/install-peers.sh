@@ -5,6 +5,8 @@
 # tshark, whose dissector reads captures; Combat, an ORB in Tcl that knows no IDL but
 # what an interface repository says. And for the benchmarks rpcgen with libtirpc, for ONC
 # RPC, and Chromium, which opens their report.
+# what an interface repository says. And for the benchmark rpcgen with libtirpc, which
+# are ONC RPC, and strace, which counts system calls.
 #
 # Installs only as root or by `sudo -n` without a password. Elsewhere it says loudly
 # what stays away (the tests then skip it) and succeeds. With CI=true a peer that is
@@ -16,6 +18,7 @@ want() { command -v "$1" > /dev/null 2>&1 || missing+=("${@:2}"); }
 need() { [ -e "$1" ] || missing+=("${@:2}"); }
 
 want c++ g++
+want strace strace
 want rpcgen rpcsvc-proto
 need /usr/include/tirpc/rpc/rpc.h libtirpc-dev
 want omniidl omniidl

@@ -111,24 +111,26 @@ fn measure(common: &Common, plans: &[Plan], store: &mut Store) -> anyhow::Result
                 plan.name
             );
         }
-        let checks = plan.checks.iter().map(|check| (0, check));
+        let before = plan.checks.iter().map(|step| (0, step));
         let steps = (0..rounds(plan))
             .flat_map(|round| turn(&plan.steps, round as usize).map(move |step| (round, step)));
         let mut refused: Vec<(&Cell, &str, String)> = Vec::new();
-        for (number, (round, step)) in checks.chain(steps).enumerate() {
+        for (number, (round, step)) in before.chain(steps).enumerate() {
             if !missing(store, plan, step, round) {
                 continue;
             }
-            let is_check = number < plan.checks.len();
+            let is_before = number < plan.checks.len();
             let (peer, cell) = (&step.peer.name, step.cell.name());
-            let what = match is_check {
+            let what = match is_before {
                 true => format!("{} {peer} {cell}", plan.name),
                 false => format!("{} round {}/{} {peer} {cell}", plan.name, round + 1, rounds(plan)),
             };
             progress.begin(&what);
             let refusal = refused.iter().find(|(check, peer, _)| integrity::is_about(check, peer, step));
             let outcome = match refusal {
-                Some((_, _, why)) if !is_check => Outcome::Failure { failure: why.clone() },
+                Some((_, _, why)) if !integrity::is_check(&step.cell) => {
+                    Outcome::Failure { failure: why.clone() }
+                }
                 _ => match (step.perform)(step, &mut site) {
                     Err(Failure::Interrupted) => {
                         progress.finish();
@@ -140,7 +142,7 @@ fn measure(common: &Common, plans: &[Plan], store: &mut Store) -> anyhow::Result
             };
             progress.end(&what, &told(&outcome));
             if let Outcome::Failure { failure } = &outcome
-                && is_check
+                && integrity::is_check(&step.cell)
             {
                 refused.push((&step.cell, peer, integrity::refused(failure)));
             }

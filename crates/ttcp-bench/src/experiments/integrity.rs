@@ -9,7 +9,7 @@ use super::{Figures, Plan, Step, of_line};
 use crate::run::Peer;
 
 /// The setting of a cell that says that it is of this pass.
-const PASS: &str = "pass";
+pub(crate) const PASS: &str = "pass";
 /// What it has.
 const INTEGRITY: &str = "integrity";
 /// Its only figure: 10^6 user bytes.
@@ -26,17 +26,23 @@ pub(crate) fn check(peer: &Peer, cell: Cell, client: Vec<String>) -> Option<Step
     Some(Step { cell, peer: peer.checking()?, server: Vec::new(), client, figures, perform: Step::once })
 }
 
+/// Whether a cell is one of these.
+pub(crate) fn is_check(cell: &Cell) -> bool {
+    cell.word(PASS) == Some(INTEGRITY)
+}
+
 /// Whether a passed or failed check is about a measurement.
 pub(crate) fn is_about(check: &Cell, peer: &str, step: &Step) -> bool {
-    step.peer.name == peer && check.without(PASS).is_part_of(&step.cell)
+    is_check(check) && step.peer.name == peer && check.without(PASS).is_part_of(&step.cell)
 }
 
 /// The peers that are measured in a plan that checks, and that can not check.
 pub(crate) fn unchecked(plan: &Plan) -> Vec<&str> {
     let mut names = Vec::new();
-    for step in plan.steps.iter().filter(|_| !plan.checks.is_empty()) {
+    let checks: Vec<&Step> = plan.checks.iter().filter(|step| is_check(&step.cell)).collect();
+    for step in plan.steps.iter().filter(|_| !checks.is_empty()) {
         let name = step.peer.name.as_str();
-        if !names.contains(&name) && !plan.checks.iter().any(|check| check.peer.name == name) {
+        if !names.contains(&name) && !checks.iter().any(|check| check.peer.name == name) {
             names.push(name);
         }
     }
@@ -57,8 +63,7 @@ pub(crate) fn told(data: &Data, experiment: &str) -> String {
     let mut told = Vec::new();
     let mut unchecked = Vec::new();
     for peer in data.peers(experiment) {
-        let of_pass =
-            |sample: &&super::store::Sample| sample.peer == peer && sample.cell.word(PASS) == Some(INTEGRITY);
+        let of_pass = |sample: &&super::store::Sample| sample.peer == peer && is_check(&sample.cell);
         let checked: Vec<f64> =
             data.of(experiment).filter(of_pass).filter_map(|sample| sample.figure(CHECKED)).collect();
         match checked.len() {
@@ -115,8 +120,8 @@ mod tests {
     #[test]
     fn who_can_not_check_is_named() {
         let steps = vec![step("a", octets()), step("b", octets()), step("b", Cell::default())];
-        let checks = vec![step("a", octets())];
-        let plan = Plan { name: "t", rounds: 1, checks, steps };
+        let before = vec![step("a", octets().with(PASS, INTEGRITY))];
+        let plan = Plan { name: "t", rounds: 1, checks: before, steps };
         assert_eq!(unchecked(&plan), ["b"]);
         assert!(unchecked(&Plan { checks: Vec::new(), ..plan }).is_empty(), "nothing is to be checked");
     }

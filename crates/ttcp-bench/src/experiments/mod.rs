@@ -3,6 +3,7 @@
 //! An experiment is a list of cells, each measured by every peer, in rounds: the peers of a cell stand next to each other in
 //! time, and another begins in each round. Results are stored sample by sample.
 
+mod calls;
 pub mod compare;
 mod contenders;
 mod deposit;
@@ -118,7 +119,7 @@ pub(crate) struct Plan {
     pub(crate) name: &'static str,
     /// Rounds, where the user does not say.
     pub(crate) rounds: u32,
-    /// What comes before, once: see [`integrity::check`].
+    /// What comes before, once: see [`integrity::check`] and [`calls::count`].
     pub(crate) checks: Vec<Step>,
     /// The measurements of a round; those of one cell next to each other.
     pub(crate) steps: Vec<Step>,

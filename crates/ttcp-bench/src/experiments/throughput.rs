@@ -7,16 +7,16 @@ use clap::Args;
 use super::contenders::Contender;
 use super::driver::Said;
 use super::store::{Cell, Data, Outcome, Sample};
-use super::{Common, Figures, Kind, Plan, Step, integrity, of_line};
+use super::{Common, Figures, Kind, Plan, Step, calls, integrity, of_line};
 use crate::cli::{self, Element};
-use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, bytes, shown};
+use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, bytes, published_rows, shown};
 use crate::literature::Published;
 use crate::run::BuiltIn;
 use crate::statistics::{Summary, median};
 
 const NAME: &str = "throughput";
 
-pub(crate) const KIND: Kind = Kind { name: NAME, covers: &["sigcomm96.t1"], section };
+pub(crate) const KIND: Kind = Kind { name: NAME, covers: &["sigcomm96.t1", "sigcomm96.text"], section };
 
 const TYPES: [Element; 7] = [
     Element::Short,
@@ -109,7 +109,9 @@ pub(crate) fn plan(args: &ThroughputArgs, contenders: &[Contender]) -> Plan {
             }
         }
     }
-    Plan { name: NAME, rounds: 10, checks: checks(contenders, types, sizes, quick), steps }
+    let mut before = checks(contenders, types, sizes, quick);
+    before.extend(counts(contenders, types, quick));
+    Plan { name: NAME, rounds: 10, checks: before, steps }
 }
 
 /// A flood whose contents are compared for each peer, type and size; in a quick run only of the largest buffers.
@@ -133,6 +135,25 @@ fn checks(contenders: &[Contender], types: &[Element], sizes: &[u64], quick: boo
         }
     }
     checks
+}
+
+/// A flood whose system calls are counted for each peer and type; in a quick run only of one scalar type and of structs.
+fn counts(contenders: &[Contender], types: &[Element], quick: bool) -> Vec<Step> {
+    if let Err(why) = calls::available() {
+        eprintln!("ttcp: {NAME}: system calls are not counted: {why}");
+        return Vec::new();
+    }
+    let is_struct = |element: &&&Element| **element == &Element::Struct;
+    let scalar = types.iter().find(|element| !is_struct(&element));
+    let types: Vec<&Element> = match quick {
+        true => scalar.into_iter().chain(types.iter().filter(|element| is_struct(&element))).collect(),
+        false => types.iter().collect(),
+    };
+    let of_type = |element: &&Element| {
+        let count = |one: &Contender| Some(calls::count(&one.peer, **element, one.sends(**element)?, quick));
+        contenders.iter().filter_map(count).collect::<Vec<_>>()
+    };
+    types.iter().flat_map(of_type).collect()
 }
 
 /// The client's arguments for a flood.
@@ -211,12 +232,14 @@ fn section(data: &Data) -> Section {
     );
     section.text(integrity::told(data, NAME));
     summary(&seen, &mut section);
+    shares(&seen, &mut section);
     for queue in &seen.queues {
         for element in &seen.types {
             of_type(&seen, &mut section, element, queue);
         }
     }
     processor(&seen, &mut section);
+    calls::section(data, NAME, &mut section);
     section
 }
 
@@ -254,6 +277,35 @@ fn summary(seen: &Seen<'_>, section: &mut Section) {
                    workstations over 155 Mbit/s ATM (remote) and within one (loopback)."
         .into();
     section.table(Table { caption, columns, rows });
+}
+
+/// What of a socket's throughput is left, as the literature tells it: peak beside peak.
+fn shares(seen: &Seen<'_>, section: &mut Section) {
+    let Some(socket) = ["c", "raw"].into_iter().find(|name| seen.peers.contains(name)) else { return };
+    let is_struct = |element: &str| element.contains("struct");
+    let peak = |peer: &str, of_structs: bool| {
+        seen.rates(peer, |element| is_struct(element) == of_structs).into_iter().reduce(f64::max)
+    };
+    let share =
+        |peer: &str, of_structs: bool| Some(100.0 * peak(peer, of_structs)? / peak(socket, of_structs)?);
+    let mut columns = vec![Column::words("system")];
+    columns.extend(["scalars", "structs"].map(|kind| Column::figures(format!("{kind}, % of {socket}"))));
+    let row = |peer: &&str| vec![(*peer).to_owned(), shown(share(peer, false)), shown(share(peer, true))];
+    let caption = format!("The highest median of each system, as a share of that of {socket}.");
+    section.table(Table { caption, columns, rows: seen.peers.iter().map(row).collect() });
+    let of_floods = |table: &Published, row: &[&'static str]| {
+        let text = |column| table.text(row, column).unwrap_or_default();
+        !calls::is_of_calls(table, row)
+            && ["throughput", "C/C++", "level", "CORBA"].iter().any(|word| text("quantity").contains(word))
+    };
+    section.table(published_rows("sigcomm96.text", "What the text has of such peaks and shares", of_floods));
+    let others =
+        |table: &Published, row: &[&'static str]| !calls::is_of_calls(table, row) && !of_floods(table, row);
+    section.table(published_rows(
+        "sigcomm96.text",
+        "What else it has: the testbed, and where the time went",
+        others,
+    ));
 }
 
 fn of_type(seen: &Seen<'_>, section: &mut Section, element: &str, queue: &str) {

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::Value;
+
 use super::{all_samples, is_left_out, run, samples, text};
 
 #[test]
@@ -26,9 +28,15 @@ fn floods_of_every_type_fill_the_tables() {
         .filter(|sample| sample["cell"]["pass"] == "integrity" && sample["figures"]["checked_mb"].is_f64())
         .collect();
     assert_eq!(checked.len(), 6 * 4 + 2, "the largest buffer of each type, by each: {checked:?}");
+    calls_are_counted(&all_samples(&dir.path().join("r")), &text(&out.stderr), 2 * 4 + 1);
     let memory = all.iter().find(|sample| sample["peer"] == "zorb-zero-copy").unwrap();
     assert_eq!((&memory["cell"]["type"], &memory["line"]["type"]), (&"struct".into(), &"zstruct".into()));
     let stdout = text(&out.stdout);
+    assert!(
+        stdout.lines().any(|l| l.starts_with("| raw ") && l.matches(" 100 |").count() == 2),
+        "a share of itself: {stdout}"
+    );
+    assert!(stdout.lines().any(|l| l.starts_with("| share of C/C++") && l.contains("75 to 80")), "{stdout}");
     assert!(stdout.lines().any(|l| l.starts_with("| Orbix") && l.contains(" 123 |")), "{stdout}");
     assert!(text(&run(dir.path(), &["report", "r"]).stdout).contains("report.html"));
     let page = fs::read_to_string(dir.path().join("r/report.html")).unwrap();
@@ -54,7 +62,11 @@ fn other_contenders_are_measured_like_them() {
     assert!(out.status.success(), "{}", text(&out.stderr));
     let flat = |peer: &str| !["zorb-unix", "rpc"].contains(&peer);
     let cells: usize = peers.split(',').map(|peer| 3 + usize::from(flat(peer))).sum();
-    let (counted, all) = (samples(&dir.path().join("r")), all_samples(&dir.path().join("r")));
+    let mut all = all_samples(&dir.path().join("r"));
+    // A scalar type and structs, by each.
+    calls_are_counted(&all, &text(&out.stderr), 2 * peers.split(',').count());
+    all.retain(|sample| sample["cell"]["pass"] != "calls");
+    let counted = samples(&dir.path().join("r"));
     assert_eq!((counted.len(), all.len()), (2 * cells, 3 * cells), "two rounds, and a check before");
     for sample in counted {
         let figure = |name: &str| sample["figures"][name].as_f64().unwrap();
@@ -63,4 +75,30 @@ fn other_contenders_are_measured_like_them() {
     }
     let stdout = text(&out.stdout);
     assert!(stdout.contains("found no difference: zorb-unix (floods: 3, "), "{stdout}");
+}
+
+/// Where strace works: each request leaves by at least a part of a write, and is read whole, with some octets of control.
+fn calls_are_counted(all: &[Value], stderr: &str, wanted: usize) {
+    if stderr.contains("system calls are not counted: ") {
+        eprintln!("SKIPPED: {stderr}");
+        return;
+    }
+    let counted: Vec<&Value> = all.iter().filter(|sample| sample["cell"]["pass"] == "calls").collect();
+    assert_eq!(counted.len(), wanted, "{stderr}");
+    for sample in counted {
+        let figure = |name: &str| sample["figures"][name].as_f64().unwrap();
+        let (sent, got) = (figure("bytes_per_write"), figure("bytes_per_read"));
+        let sent = sent * figure("client_writes_per_request");
+        let got = got * figure("server_reads_per_request");
+        assert_eq!(figure("requests"), 36.0, "32 and a tenth before: {sample}");
+        // What a check or a call beside the flood adds is a few octets of it.
+        assert!((sent / got - 1.0).abs() < 1e-6, "what is sent is read: {sample}");
+        let control = figure("control_bytes_per_request");
+        match sample["peer"].as_str().unwrap() {
+            "raw" | "c" | "cxx" => assert!((8.0..10.0).contains(&control), "a header of 8 octets: {sample}"),
+            // In XDR a char takes four octets.
+            "rpc" => assert!(control > 20.0, "{sample}"),
+            _ => assert!((20.0..300.0).contains(&control), "{sample}"),
+        }
+    }
 }
