@@ -86,6 +86,14 @@ const RIVALS: &[Rival] = &[
         batch: false,
     },
     Rival {
+        name: "tonic",
+        folder: "tonic",
+        about: "gRPC, Rust; takes minutes to build",
+        server: "--lifeline --port 0 {check}",
+        client: "{args} --port {port}",
+        batch: false,
+    },
+    Rival {
         name: "omniorb",
         folder: "omniorb",
         about: "omniORB 4, C++",

@@ -169,7 +169,8 @@ fn rivals_that_are_built_are_measured_like_the_others() {
     assert!(text(&out.stdout).contains("c / raw"), "{}", text(&out.stderr));
     let out = run(dir.path(), &["peers", "build", "rtorb"]);
     assert!(
-        text(&out.stderr).contains("there is no peer 'rtorb' to build, only: c, cxx, rpc, omniorb, jacorb")
+        text(&out.stderr)
+            .contains("there is no peer 'rtorb' to build, only: c, cxx, rpc, tonic, omniorb, jacorb")
     );
 }
 

@@ -1,0 +1,152 @@
+//! The bench contract as gRPC has it: messages, services, and what both sides set.
+
+use std::marker::PhantomData;
+
+use bytes::Bytes;
+use prost::Message;
+use tonic::codec::{BufferSettings, Codec};
+use tonic_prost::{ProstCodec, ProstDecoder, ProstEncoder};
+use ttcp_bench::peer::pattern;
+
+/// The name of this peer in reports.
+pub const NAME: &str = "tonic";
+/// Windows and frames of HTTP/2 for bulk data over a short path: with the defaults a flood waits for the window.
+pub const STREAM_WINDOW: u32 = 16 << 20;
+pub const CONNECTION_WINDOW: u32 = 32 << 20;
+pub const FRAME: u32 = 1 << 20;
+/// Octets of the largest message.
+pub const MESSAGE: usize = (1 << 30) + (1 << 20);
+
+// Fixed widths where protobuf has them: they are decoded faster than those of variable width. It has no integers of 16 bits.
+
+#[derive(Clone, PartialEq, Message)]
+pub struct BinStruct {
+    #[prost(sint32, tag = "1")]
+    pub s: i32,
+    #[prost(uint32, tag = "2")]
+    pub c: u32,
+    #[prost(sfixed32, tag = "3")]
+    pub l: i32,
+    #[prost(uint32, tag = "4")]
+    pub o: u32,
+    #[prost(double, tag = "5")]
+    pub d: f64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct Empty {}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct Count {
+    #[prost(uint64, tag = "1")]
+    pub bytes: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct OctetSeq {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub v: Bytes,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct CharSeq {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub v: Bytes,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct ShortSeq {
+    #[prost(sfixed32, repeated, tag = "1")]
+    pub v: Vec<i32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct LongSeq {
+    #[prost(sfixed32, repeated, tag = "1")]
+    pub v: Vec<i32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct DoubleSeq {
+    #[prost(double, repeated, tag = "1")]
+    pub v: Vec<f64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct StructSeq {
+    #[prost(message, repeated, tag = "1")]
+    pub v: Vec<BinStruct>,
+}
+
+/// An element of test buffers.
+pub trait Element: PartialEq {
+    /// What stands at position `i`.
+    fn at(i: usize) -> Self;
+}
+
+impl Element for u8 {
+    fn at(i: usize) -> Self {
+        pattern(i)
+    }
+}
+
+impl Element for i32 {
+    fn at(i: usize) -> Self {
+        pattern(i).into()
+    }
+}
+
+impl Element for f64 {
+    fn at(i: usize) -> Self {
+        pattern(i).into()
+    }
+}
+
+impl Element for BinStruct {
+    fn at(i: usize) -> Self {
+        let (s, o) = (i as i16, i as u8);
+        BinStruct { s: s.into(), c: pattern(i).into(), l: i as i32, o: o.into(), d: i as f64 * 0.5 }
+    }
+}
+
+/// A test buffer of so many elements.
+pub fn buffer<T: Element, S: FromIterator<T>>(n: usize) -> S {
+    (0..n).map(T::at).collect()
+}
+
+/// prost's codec with buffers that hold a bulk message without growing in small steps.
+#[derive(Debug)]
+pub struct BulkCodec<T, U>(PhantomData<(T, U)>);
+
+impl<T, U> Default for BulkCodec<T, U> {
+    fn default() -> Self {
+        BulkCodec(PhantomData)
+    }
+}
+
+impl<T: Message + Send + 'static, U: Message + Default + Send + 'static> Codec for BulkCodec<T, U> {
+    type Encode = T;
+    type Decode = U;
+    type Encoder = ProstEncoder<T>;
+    type Decoder = ProstDecoder<U>;
+
+    fn encoder(&mut self) -> Self::Encoder {
+        ProstCodec::<T, U>::raw_encoder(BufferSettings::new(16 << 10, 64 << 10))
+    }
+
+    fn decoder(&mut self) -> Self::Decoder {
+        ProstCodec::<T, U>::raw_decoder(BufferSettings::new(16 << 10, 64 << 10))
+    }
+}
+
+/// Sets both buffers of a socket, if asked for.
+pub fn tune(socket: &socket2::Socket, sockbuf: Option<u64>) -> std::io::Result<()> {
+    if let Some(bytes) = sockbuf {
+        socket.set_send_buffer_size(bytes as usize)?;
+        socket.set_recv_buffer_size(bytes as usize)?;
+    }
+    Ok(())
+}
+
+include!(concat!(env!("OUT_DIR"), "/ttcp.Ttcp.rs"));
+include!(concat!(env!("OUT_DIR"), "/ttcp.Wide.rs"));
