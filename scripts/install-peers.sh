@@ -4,9 +4,7 @@
 # build-peers.sh fetches by Maven; Python for PyTango, which it fetches by pip; and
 # tshark, whose dissector reads captures; Combat, an ORB in Tcl that knows no IDL but
 # what an interface repository says. And for the benchmarks rpcgen with libtirpc, for ONC
-# RPC, and Chromium, which opens their report.
-# what an interface repository says. And for the benchmark rpcgen with libtirpc, which
-# are ONC RPC, and strace, which counts system calls.
+# RPC, strace, which counts system calls, and Chromium, which opens their report.
 #
 # Installs only as root or by `sudo -n` without a password. Elsewhere it says loudly
 # what stays away (the tests then skip it) and succeeds. With CI=true a peer that is
