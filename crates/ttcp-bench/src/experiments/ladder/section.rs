@@ -244,8 +244,8 @@ impl<'d> Seen<'d> {
             rows.push(row);
         }
         let caption = format!(
-            "Calls for each element, counted, the {}, native byte order. What a step has inlined is no call. Programs and stubs call nothing for \
-             an element of these types: they run loops.{}",
+            "Calls for each element, counted, the {}, native byte order. What a step has inlined is no call. Programs and \
+             stubs have no counters compiled in: theirs are not counted.{}",
             word(&side),
             if side == Side::Receiver { " Published: iiop98, tables 2 and 3." } else { "" }
         );
