@@ -28,6 +28,7 @@
 #[allow(dead_code, reason = "what counts calls is for ttcp")]
 #[path = "../crates/ttcp-bench/src/ladder/base/mod.rs"]
 mod base;
+#[allow(dead_code, unused_imports, reason = "what frees and copies is for ttcp")]
 #[path = "../crates/ttcp-bench/src/ladder/original/mod.rs"]
 mod naive;
 
