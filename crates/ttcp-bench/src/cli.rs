@@ -14,6 +14,12 @@ use crate::series::{self, SeriesOptions};
 /// The largest `--size`, bytes: 1 GiB.
 pub const MAX_SIZE: u64 = 1 << 30;
 
+/// Calls of an iteration of the published experiments on demultiplexing.
+pub const CALLS_AN_ITERATION: u32 = 100;
+
+/// How many operations the interfaces have whose last one is called.
+pub const OPERATIONS: [u32; 2] = [100, 1_000];
+
 /// One kind of experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -34,6 +40,8 @@ pub enum Test {
     Objects,
     /// Two-way calls by several clients at once, each with a connection of its own
     Clients,
+    /// Calls of the last of 100 or 1,000 operations, which the server counts
+    Last,
 }
 
 /// The element type of the sequences sent.
@@ -96,6 +104,18 @@ pub struct Work {
     /// Socket buffer sizes, both directions (default: the kernel's autotuning)
     #[arg(long, value_name = "BYTES", value_parser = size)]
     pub sockbuf: Option<u64>,
+    /// Operations of the interface whose last one is called (last)
+    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = operations)]
+    pub operations: u32,
+    /// Call without waiting for replies (last)
+    #[arg(long)]
+    pub oneway: bool,
+    /// Ask a server of zorb what finding the operation takes by itself (last)
+    #[arg(long, hide = true)]
+    pub lookup: bool,
+    /// Times a hundred calls (last)
+    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub iterations: u32,
     /// Write the time of each call to FILE, nanoseconds, a line each (ping, echo, demux, objects, clients)
     #[arg(long, value_name = "FILE")]
     pub samples: Option<std::path::PathBuf>,
@@ -108,6 +128,7 @@ impl Work {
     /// Number of calls to be counted.
     pub fn calls(&self) -> u32 {
         self.n.unwrap_or(match self.test {
+            Test::Last => CALLS_AN_ITERATION * self.iterations,
             Test::Echo => 5_000,
             Test::Pipeline => 100_000,
             Test::Series => 50,
@@ -131,6 +152,7 @@ impl Work {
         match (self.test, self.element) {
             (Test::Demux, _) => Object::Wide,
             (Test::Series, _) => Object::Series,
+            (Test::Last, _) => Object::wide(self.operations, self.oneway),
             (Test::Ttcp | Test::Echo, Element::Zstruct) => Object::ZeroCopy,
             _ => Object::Ttcp,
         }
@@ -409,6 +431,7 @@ impl fmt::Display for Test {
             Test::Series => "series",
             Test::Objects => "objects",
             Test::Clients => "clients",
+            Test::Last => "last",
         })
     }
 }
@@ -474,6 +497,20 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     };
     let number: u64 = number.parse().map_err(|e| format!("not a number of bytes: {e}"))?;
     number.checked_mul(1 << shift).filter(|&n| n > 0).ok_or_else(|| format!("{text} is out of range"))
+}
+
+/// Parses a number of operations: one of [`OPERATIONS`].
+///
+/// # Errors
+/// There is no such interface.
+pub fn operations(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(n) if OPERATIONS.contains(&n) => Ok(n),
+        _ => Err(format!(
+            "there is no interface of {text} operations, only of {} and {}",
+            OPERATIONS[0], OPERATIONS[1]
+        )),
+    }
 }
 
 /// Parses a buffer size: [`bytes`], at most [`MAX_SIZE`].

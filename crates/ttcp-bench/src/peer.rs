@@ -93,6 +93,41 @@ where
     Ok(Report::pipeline(peer, work, None, start.elapsed()))
 }
 
+/// What a server counted since it was asked before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Calls of the last operations of its interfaces.
+    pub last: u64,
+    /// Calls of all their other operations.
+    pub others: u64,
+}
+
+/// Test `last`: calls the last operation of an interface `work.calls()` times, one after the other, then asks `tally` until
+/// all are counted: a server that reorders requests may answer before the last oneways are done. A tenth more
+/// come before.
+///
+/// # Errors
+/// A call fails; or the server counts calls of another operation, too many calls, or no further one for 10 seconds.
+pub async fn last<C, CF, Y, YF, E>(
+    peer: &str,
+    work: &Work,
+    mut call: C,
+    mut tally: Y,
+) -> anyhow::Result<Report>
+where
+    C: FnMut() -> CF,
+    CF: Future<Output = Result<(), E>>,
+    Y: FnMut() -> YF,
+    YF: Future<Output = Result<Tally, E>>,
+    E: Into<anyhow::Error>,
+{
+    // Forget what an earlier client may have left uncounted.
+    tally().await.map_err(Into::into)?;
+    counted((work.calls() / 10).max(1), &mut call, &mut tally).await?;
+    let times = counted(work.calls(), &mut call, &mut tally).await?;
+    Ok(Report::last(peer, work, work.calls().into(), times))
+}
+
 /// The value that test buffers hold at position `i`: small letters in turn.
 pub fn pattern(i: usize) -> u8 {
     b'a' + (i % 26) as u8
@@ -157,6 +192,45 @@ where
     Ok(Flooded { bytes: confirmed, time, syncs })
 }
 
+/// How long so many calls take, and how long it is until they are counted.
+async fn counted<CF, YF, E>(
+    calls: u32,
+    call: &mut impl FnMut() -> CF,
+    tally: &mut impl FnMut() -> YF,
+) -> anyhow::Result<[Duration; 2]>
+where
+    CF: Future<Output = Result<(), E>>,
+    YF: Future<Output = Result<Tally, E>>,
+    E: Into<anyhow::Error>,
+{
+    let start = Instant::now();
+    for _ in 0..calls {
+        call().await.map_err(Into::into)?;
+    }
+    let called = start.elapsed();
+    let (mut sum, mut progress) = (Tally::default(), Instant::now());
+    loop {
+        let more = tally().await.map_err(Into::into)?;
+        sum.last += more.last;
+        sum.others += more.others;
+        if more.last > 0 {
+            progress = Instant::now();
+        }
+        if sum.others > 0 || sum.last >= calls.into() || progress.elapsed() > STALLED {
+            break;
+        }
+    }
+    let confirmed = start.elapsed();
+    if sum != (Tally { last: calls.into(), others: 0 }) {
+        bail!(
+            "the last operation was called {calls} times: the server counted {} calls of it and {} of others",
+            sum.last,
+            sum.others
+        );
+    }
+    Ok([called, confirmed])
+}
+
 /// `depth` loops, each with its share of the calls: nothing is allocated per call, and only loops whose reply came are
 /// polled.
 async fn outstanding<CF, E>(depth: u32, calls: u32, call: &impl Fn() -> CF) -> Result<(), E>
@@ -197,6 +271,10 @@ mod tests {
             total: 1000,
             n: Some(40),
             depth: 7,
+            operations: 100,
+            oneway: true,
+            iterations: 1,
+            lookup: false,
             sockbuf: None,
             samples: None,
             series: SeriesOptions::default(),
@@ -271,6 +349,38 @@ mod tests {
         let work = Work { samples: Some(path.join("none")), ..work };
         let error = complete(latency("t", &work, || ready(io::Result::Ok(())))).unwrap_err().to_string();
         assert!(error.contains("cannot write") && error.contains("samples/none"), "{error}");
+    }
+
+    #[test]
+    fn the_last_operation_is_called_as_often_as_the_server_says() {
+        let (calls, waiting) = (Cell::new(0), Cell::new(0));
+        let call = || {
+            calls.set(calls.get() + 1);
+            waiting.set(waiting.get() + 1);
+            ready(io::Result::Ok(()))
+        };
+        // Half of what is there at a time: some oneways are overtaken.
+        let tally = || {
+            let some = waiting.get().div_ceil(2).min(30);
+            waiting.set(waiting.get() - some);
+            ready(Ok(Tally { last: some, others: 0 }))
+        };
+        let work = Work { n: None, ..work(Test::Last) };
+        let Report::Last(line) = complete(last("t", &work, call, tally)).unwrap() else { panic!() };
+        assert_eq!((calls.get(), line.counted, line.operations, line.oneway), (110, 100, 100, true));
+        assert!(line.counted_secs >= line.secs && line.secs > 0.0, "{line:?}");
+    }
+
+    #[test]
+    fn calls_of_other_operations_and_too_many_are_errors() {
+        let of = |tally: Tally| {
+            let said =
+                complete(last("t", &work(Test::Last), || ready(io::Result::Ok(())), || ready(Ok(tally))));
+            said.unwrap_err().to_string()
+        };
+        let told = "the last operation was called 4 times: the server counted";
+        assert_eq!(of(Tally { last: 3, others: 1 }), format!("{told} 3 calls of it and 1 of others"));
+        assert_eq!(of(Tally { last: 5, others: 0 }), format!("{told} 5 calls of it and 0 of others"));
     }
 
     #[test]

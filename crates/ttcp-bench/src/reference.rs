@@ -1,4 +1,4 @@
-//! How CORBA peers find each other: IOR files, and object URLs with the stable keys `ttcp`, `wide`, `series` and `zero`.
+//! How CORBA peers find each other: IOR files, and object URLs with stable keys, `ttcp`, `wide` and so on.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -17,17 +17,42 @@ pub enum Object {
     Wide,
     /// `Series` of the contract.
     Series,
+    /// `WideOneway` of the contract.
+    WideOneway,
+    /// `Thousand` of the contract.
+    Thousand,
+    /// `ThousandOneway` of the contract.
+    ThousandOneway,
+    /// `Tally` of the contract.
+    Tally,
+    /// `Lookups`, which only `ttcp server` has.
+    Lookups,
     /// `ZeroCopy::Ttcp`, which only `ttcp server` has.
     ZeroCopy,
 }
 
 impl Object {
+    /// The one with a hundred operations, or with a thousand, of that kind.
+    pub const fn wide(operations: u32, oneway: bool) -> Object {
+        match (operations > 100, oneway) {
+            (false, false) => Object::Wide,
+            (false, true) => Object::WideOneway,
+            (true, false) => Object::Thousand,
+            (true, true) => Object::ThousandOneway,
+        }
+    }
+
     /// Its key in object URLs.
     pub const fn key(self) -> &'static str {
         match self {
             Object::Ttcp => "ttcp",
             Object::Wide => "wide",
             Object::Series => "series",
+            Object::WideOneway => "wide-oneway",
+            Object::Thousand => "thousand",
+            Object::ThousandOneway => "thousand-oneway",
+            Object::Tally => "tally",
+            Object::Lookups => "lookups",
             Object::ZeroCopy => "zero",
         }
     }
@@ -48,7 +73,7 @@ impl Object {
 pub enum Address {
     /// `corbaloc:...` without a key.
     Corbaloc(String),
-    /// The file with the IOR of `Ttcp`; `PATH.wide`, `PATH.series` and `PATH.zero` beside it hold those of the others.
+    /// The file with the IOR of `Ttcp`; those of the others are beside it, with their keys behind its name: `PATH.wide`.
     File(PathBuf),
 }
 

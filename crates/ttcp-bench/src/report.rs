@@ -22,6 +22,8 @@ pub enum Report {
     Series(SeriesLine),
     /// Several clients at a time.
     Clients(ClientsLine),
+    /// Calls that the server counted.
+    Last(LastLine),
 }
 
 /// Result of `ttcp`.
@@ -110,6 +112,30 @@ pub struct ClientsLine {
     pub latency: Latency,
 }
 
+/// Result of `last`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LastLine {
+    /// Name of the peer.
+    pub peer: String,
+    /// Always [`Test::Last`].
+    pub test: Test,
+    /// Operations of the interface.
+    pub operations: u32,
+    /// Whether no call waited for a reply.
+    pub oneway: bool,
+    /// Times a hundred calls.
+    pub iterations: u32,
+    /// Calls of the last operation that the server counted: all that were made, else there is no result.
+    pub counted: u64,
+    /// Time from the first call to the return of the last, seconds.
+    pub secs: f64,
+    /// Time from the first call to the answer that all had been counted, seconds.
+    pub counted_secs: f64,
+    /// What finding the operation takes by itself, nanoseconds, where the server was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lookup_ns: Option<f64>,
+}
+
 /// Exact figures over all samples, microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Latency {
@@ -190,6 +216,21 @@ impl Report {
         })
     }
 
+    /// The result of calls that took so long until the last returned, and until all were counted.
+    pub fn last(peer: &str, work: &Work, counted: u64, [called, confirmed]: [Duration; 2]) -> Report {
+        Report::Last(LastLine {
+            peer: peer.to_owned(),
+            test: Test::Last,
+            operations: work.operations,
+            oneway: work.oneway,
+            iterations: work.iterations,
+            counted,
+            secs: rounded(called.as_secs_f64(), 9),
+            counted_secs: rounded(confirmed.as_secs_f64(), 9),
+            lookup_ns: None,
+        })
+    }
+
     /// Prints the line on stdout.
     ///
     /// # Errors
@@ -240,6 +281,10 @@ mod tests {
             total: 1 << 20,
             n: Some(4),
             depth: 64,
+            operations: 100,
+            oneway: false,
+            iterations: 1,
+            lookup: false,
             sockbuf: None,
             samples: None,
             series: SeriesOptions::default(),

@@ -1,7 +1,9 @@
-/* client ttcp|ping|echo|demux|pipeline|series|clients [--type T] [--size BYTES] [--total BYTES]
+/* client ttcp|ping|echo|demux|pipeline|series|last|clients [--type T] [--size BYTES] [--total BYTES]
  *        [--n N] [--depth D] [--host ADDRESS] [--port P] [--sockbuf BYTES] [--batch] [--samples FILE]
  *        [--zerocopy] [--kind octets] [--mode call|oneway] [--units N] [--frame MICROSECONDS]
  * clients: D at once, each in a thread of its own.
+ *        [--operations 100|1000] [--oneway] [--iterations I]
+ * last: the last of so many operations, 100 times an iteration, which the server counts.
  * --zerocopy (ttcp): the kernel takes buffers from where they are (MSG_ZEROCOPY); the line says how many it copied all the same.
  * --batch (pipeline): one write for all the requests that become due at once. */
 #include "series.h"
@@ -179,6 +181,39 @@ static void series(int oneway, uint32_t units, int n, uint64_t frame_us) {
   puts("}");
 }
 
+/* So many calls of an operation, and the seconds until they are counted. */
+static double count(uint32_t type, int n, double *counted) {
+  uint64_t tally[2];
+  double start = now();
+  for (int i = 0; i < n; i++) {
+    Hdr h = {type, 0};
+    if (!is_oneway(type)) call(type, i, NULL, 0, NULL);
+    else if (!put(c->fd, &h, sizeof h, NULL, 0)) die("send");
+  }
+  double secs = now() - start;
+  call(TALLY, 1, NULL, 0, tally);
+  *counted = now() - start;
+  if (tally[0] != (uint64_t)n || tally[1]) {
+    fprintf(stderr, "the last operation was called %d times: the server counted %lu calls of it and %lu of others\n", n, tally[0], tally[1]);
+    exit(1);
+  }
+  return secs;
+}
+
+static void last(int operations, int oneway, int iterations) {
+  if ((operations != 100 && operations != 1000) || iterations < 1) {
+    fprintf(stderr, "bad arguments\n");
+    exit(2);
+  }
+  uint32_t type = wide(operations, oneway) + operations - 1;
+  int n = 100 * iterations;
+  double counted;
+  count(type, n / 10, &counted);
+  double secs = count(type, n, &counted);
+  printf("{\"peer\":\"c\",\"test\":\"last\",\"operations\":%d,\"oneway\":%s,\"iterations\":%d,\"counted\":%d,\"secs\":%.9f,\"counted_secs\":%.9f}\n",
+         operations, oneway ? "true" : "false", iterations, n, secs, counted);
+}
+
 int main(int argc, char **argv) {
   const char *test = argc > 1 ? argv[1] : "";
   const char *type = opt(argc, argv, "--type", "octet");
@@ -233,7 +268,9 @@ int main(int argc, char **argv) {
     }
     series(!strcmp(mode, "oneway"), units, n, frame);
   } else if (!strcmp(test, "ping")) calls(test, "", PING, buf, 0, n, samples);
-  else if (!strcmp(test, "demux")) calls(test, "", DEMUX + 99, buf, 0, n, samples);
+  else if (!strcmp(test, "demux")) calls(test, "", wide(100, 0) + 99, buf, 0, n, samples);
+  else if (!strcmp(test, "last"))
+    last(atoi(opt(argc, argv, "--operations", "100")), flag(argc, argv, "--oneway"), atoi(opt(argc, argv, "--iterations", "100")));
   else { fprintf(stderr, "unknown test '%s'\n", test); return 2; }
   return 0;
 }

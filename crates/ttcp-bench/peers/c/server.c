@@ -6,8 +6,11 @@
 
 static int fresh, batch, check;
 
-static void nothing(void) {}
-static void (*wide[DEMUX_END - DEMUX])(void);
+/* Calls of the last operations of all interfaces, and of their others, since they were asked for. */
+typedef struct { uint64_t last, others; } Tally;
+static void last(Tally *t) { t->last++; }
+static void other(Tally *t) { t->others++; }
+static void (*operations[KINDS])(Tally *);
 
 static void demand(const char *buf, size_t n) {
   for (size_t i = 0; i < n; i++) if (buf[i] != pattern(i)) differs("octet", i, n);
@@ -20,9 +23,10 @@ static void *serve(void *arg) {
   char *buf = NULL, out[16384];
   uint64_t count = 0, arrived;
   Notes notes = {0};
+  Tally tally = {0, 0};
   while (get(c, &h, sizeof h)) {
     Call call = {h, 0};
-    if (h.type != ONEWAY && h.type != SEND && !get(c, &call.id, sizeof call.id)) break;
+    if (!is_oneway(h.type) && !get(c, &call.id, sizeof call.id)) break;
     if (fresh || h.len > cap) {
       free(buf);
       buf = malloc(cap = h.len ? h.len : 1);
@@ -36,7 +40,8 @@ static void *serve(void *arg) {
     }
     if (h.type == SEND) { note(&notes, buf, h.len); continue; }
     if (h.type == ARRIVALS) { if (!tell(&notes, c->fd, &call)) break; continue; }
-    if (h.type >= DEMUX && h.type < DEMUX_END) wide[h.type - DEMUX]();
+    if (h.type < KINDS && operations[h.type]) operations[h.type](&tally);
+    if (is_oneway(h.type)) continue;
     const void *body = buf;
     if (h.type == SYNC) { body = &count; call.h.len = sizeof count; }
     if (h.type == CALL) { arrived = note(&notes, buf, h.len); body = &arrived; call.h.len = sizeof arrived; }
@@ -46,6 +51,7 @@ static void *serve(void *arg) {
       begin(&notes, wanted);
       call.h.len = 0;
     }
+    if (h.type == TALLY) { body = &tally; call.h.len = sizeof tally; }
     if (h.type == PING && batch) {
       memcpy(out + nout, &call, sizeof call);
       nout += sizeof call;
@@ -55,6 +61,7 @@ static void *serve(void *arg) {
       }
     } else if (!put(c->fd, &call, sizeof call, body, call.h.len)) break;
     if (h.type == SYNC) count = 0;
+    if (h.type == TALLY) tally = (Tally){0, 0};
   }
   close(c->fd);
   free(notes.all);
@@ -67,7 +74,11 @@ int main(int argc, char **argv) {
   fresh = flag(argc, argv, "--fresh");
   batch = flag(argc, argv, "--batch");
   check = flag(argc, argv, "--check");
-  for (int i = 0; i < DEMUX_END - DEMUX; i++) wide[i] = nothing;
+  for (int many = 0; many < 2; many++)
+    for (int oneway = 0; oneway < 2; oneway++) {
+      int n = many ? 1000 : 100, first = wide(n, oneway);
+      for (int i = 0; i < n; i++) operations[first + i] = i + 1 < n ? other : last;
+    }
   lifeline(argc, argv);
   int l = listener(argc, argv);
   ready(l);

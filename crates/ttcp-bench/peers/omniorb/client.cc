@@ -1,9 +1,11 @@
-// client ttcp|ping|echo|demux|pipeline|series|objects|clients|marshal --ior PATH|corbaloc:iiop:[V@]HOST:PORT [-ORB...]
+// client ttcp|ping|echo|demux|pipeline|series|objects|clients|marshal|last --ior PATH|corbaloc:iiop:[V@]HOST:PORT [-ORB...]
 //        [--type T] [--size BYTES] [--total BYTES] [--n N] [--depth D]
 //        [--sockbuf BYTES] [--giopbuf BYTES] [--samples FILE]
 //        [--kind KIND] [--mode call|oneway] [--units N] [--frame MICROSECONDS]
 //        [--side sender|receiver] [--order native|foreign]
 // pipeline: D threads that share one connection. clients: D threads over as many connections. marshal: in memory, without a server.
+//        [--operations 100|1000] [--oneway] [--iterations I]
+// last: the last of so many operations, 100 times an iteration, which the server counts.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -12,6 +14,8 @@
 #include <thread>
 #include "bench.hh"
 #include "marshal.h"
+#include "demux.hh"
+#include "thousand.hh"
 #include "options.h"
 #include "pattern.h"
 #include "series_client.h"
@@ -119,6 +123,57 @@ static void pipeline(Ttcp_ptr t, int depth, int n) {
          depth, n, depth, n / secs, secs);
 }
 
+// So many calls of an operation, and the seconds until they are counted. The server may answer before the last oneways
+// are done, so it is asked until they are.
+template <class F> static std::pair<double, double> count(Tally_ptr tally, int n, F call) {
+  auto start = Clock::now();
+  for (int i = 0; i < n; i++) call();
+  double secs = since(start);
+  CORBA::ULongLong last = 0, others = 0;
+  while (others == 0 && last < CORBA::ULongLong(n) && since(start) < secs + 10) {
+    CORBA::ULongLong l, o;
+    tally->take(l, o);
+    last += l;
+    others += o;
+  }
+  double counted = since(start);
+  if (last != CORBA::ULongLong(n) || others) {
+    fprintf(stderr, "the last operation was called %d times: the server counted %llu calls of it and %llu of others\n", n,
+            (unsigned long long)last, (unsigned long long)others);
+    exit(1);
+  }
+  return {secs, counted};
+}
+
+template <class F> static void last(Tally_ptr tally, int operations, bool oneway, int iterations, F call) {
+  int n = 100 * iterations;
+  CORBA::ULongLong l, o;
+  tally->take(l, o);
+  count(tally, n / 10, call);
+  auto [secs, counted] = count(tally, n, call);
+  printf("{\"peer\":\"omniorb\",\"test\":\"last\",\"operations\":%d,\"oneway\":%s,\"iterations\":%d,\"counted\":%d,\"secs\":%.9f,\"counted_secs\":%.9f}\n",
+         operations, oneway ? "true" : "false", iterations, n, secs, counted);
+}
+
+static CORBA::Object_ptr find(CORBA::ORB_ptr orb, std::string at, const std::string& key) {
+  if (at.compare(0, 9, "corbaloc:") == 0) at += "/" + key;
+  else if (!(std::ifstream(at + "." + key) >> at)) throw std::runtime_error("no IOR file");
+  return orb->string_to_object(at.c_str());
+}
+
+static void last(CORBA::ORB_ptr orb, const std::string& at, int operations, bool oneway, int iterations) {
+  if ((operations != 100 && operations != 1000) || iterations < 1) throw std::runtime_error("bad arguments");
+  CORBA::Object_var obj = find(orb, at, "tally");
+  Tally_var tally = Tally::_narrow(obj);
+  std::string key = operations == 100 ? "wide" : "thousand";
+  obj = find(orb, at, oneway ? key + "-oneway" : key);
+  auto run = [&](auto call) { last(tally, operations, oneway, iterations, call); };
+  if (operations == 100 && oneway) { WideOneway_var w = WideOneway::_narrow(obj); run([&] { w->m099(); }); }
+  else if (operations == 100) { Wide_var w = Wide::_narrow(obj); run([&] { w->m099(); }); }
+  else if (oneway) { ThousandOneway_var w = ThousandOneway::_narrow(obj); run([&] { w->m999(); }); }
+  else { Thousand_var w = Thousand::_narrow(obj); run([&] { w->m999(); }); }
+}
+
 int main(int argc, char** argv) {
   try {
     std::string test = argc > 1 ? argv[1] : "";
@@ -135,6 +190,12 @@ int main(int argc, char** argv) {
     int n = atoi(opt(argc, argv, "--n", test == "echo" ? "5000" : test == "clients" ? "50000" : test == "pipeline" ? "100000" : test == "series" ? "50" : "20000").c_str());
     if (test == "objects") {
       objects(orb, ior, n);
+      return 0;
+    }
+
+    if (test == "last") {
+      bool oneway = std::any_of(argv + 1, argv + argc, [](const char* a) { return !strcmp(a, "--oneway"); });
+      last(orb, ior, atoi(opt(argc, argv, "--operations", "100").c_str()), oneway, atoi(opt(argc, argv, "--iterations", "100").c_str()));
       return 0;
     }
     if (test == "marshal") {

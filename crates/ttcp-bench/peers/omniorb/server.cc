@@ -3,14 +3,16 @@
 // One thread a connection, so that a connection's requests run in order: with omniORB's
 // default a second thread takes a request that is already read in, and sync() may
 // overtake oneways.
-// Writes the IOR of Ttcp to PATH, that of Wide to PATH.wide and that of Series to PATH.series; all have
-// the stable keys of corbaloc::HOST:PORT/ttcp, /wide and /series too.
+// Writes the IOR of Ttcp to PATH and those of the others to PATH.wide and so on; all also have
+// the stable keys of corbaloc::HOST:PORT/ttcp, /wide and so on.
 #include <atomic>
 #include <fstream>
 #include <iostream>
 #include <mutex>
 #include <string>
 #include "bench.hh"
+#include "demux.hh"
+#include "thousand.hh"
 #include "options.h"
 #include "pattern.h"
 #include "series.h"
@@ -55,12 +57,31 @@ public:
 
 #include "objects.h"
 
-class WideImpl : public POA_Wide {
+// Calls of the last operations of all interfaces, and of their others, since they were asked for.
+static std::atomic<CORBA::ULongLong> lasts{0}, others{0};
+
+class TallyImpl : public POA_Tally {
 public:
-#define M(n) void m##n() override {}
-#define M10(t) M(t##0) M(t##1) M(t##2) M(t##3) M(t##4) M(t##5) M(t##6) M(t##7) M(t##8) M(t##9)
-  M10(00) M10(01) M10(02) M10(03) M10(04) M10(05) M10(06) M10(07) M10(08) M10(09)
+  void take(CORBA::ULongLong& last, CORBA::ULongLong& other) override {
+    last = lasts.exchange(0);
+    other = others.exchange(0);
+  }
 };
+
+#define M(n) void m##n() override { others.fetch_add(1, std::memory_order_relaxed); }
+#define LAST(n) void m##n() override { lasts.fetch_add(1, std::memory_order_relaxed); }
+#define NINE(t) M(t##0) M(t##1) M(t##2) M(t##3) M(t##4) M(t##5) M(t##6) M(t##7) M(t##8)
+#define TENS(t) NINE(t) M(t##9)
+#define NINETY(t) TENS(t##0) TENS(t##1) TENS(t##2) TENS(t##3) TENS(t##4) TENS(t##5) TENS(t##6) TENS(t##7) TENS(t##8)
+#define HUNDREDS(t) NINETY(t) TENS(t##9)
+#define ALL_100 NINETY(0) NINE(09) LAST(099)
+#define ALL_1000 HUNDREDS(0) HUNDREDS(1) HUNDREDS(2) HUNDREDS(3) HUNDREDS(4) HUNDREDS(5) HUNDREDS(6) HUNDREDS(7) HUNDREDS(8) \
+  NINETY(9) NINE(99) LAST(999)
+
+class WideImpl : public POA_Wide { public: ALL_100 };
+class WideOnewayImpl : public POA_WideOneway { public: ALL_100 };
+class ThousandImpl : public POA_Thousand { public: ALL_1000 };
+class ThousandOnewayImpl : public POA_ThousandOneway { public: ALL_1000 };
 
 // Notes when it had each message.
 class SeriesImpl : public POA_Series {
@@ -125,12 +146,12 @@ int main(int argc, char** argv) {
     CORBA::Object_var obj = orb->resolve_initial_references("omniINSPOA");
     PortableServer::POA_var poa = PortableServer::POA::_narrow(obj);
     std::string ttcp = publish(orb, poa, "ttcp", new TtcpImpl(flag(argc, argv, "--check")));
-    std::string wide = publish(orb, poa, "wide", new WideImpl);
-    std::string series = publish(orb, poa, "series", new SeriesImpl);
+    std::pair<const char*, PortableServer::Servant> rest[] = {
+      {"wide", new WideImpl}, {"series", new SeriesImpl}, {"wide-oneway", new WideOnewayImpl}, {"thousand", new ThousandImpl},
+      {"thousand-oneway", new ThousandOnewayImpl}, {"tally", new TallyImpl}};
+    for (auto& [key, servant] : rest) std::ofstream(path + "." + key) << publish(orb, poa, key, servant) << '\n';
     PortableServer::POAManager_var(poa->the_POAManager())->activate();
     activate(orb, path, atoi(opt(argc, argv, "--objects", "0").c_str()), opt(argc, argv, "--serving", "map"), flag(argc, argv, "--check"));
-    std::ofstream(path + ".wide") << wide << '\n';
-    std::ofstream(path + ".series") << series << '\n';
     std::ofstream(path) << ttcp << '\n';
     std::cout << "READY " << path << std::endl;
     orb->run();

@@ -14,7 +14,7 @@ use super::series::Series;
 use super::{RawClientArgs, complete};
 use crate::cli::Test;
 use crate::many::{self, Place};
-use crate::peer;
+use crate::peer::{self, Tally};
 use crate::report::Report;
 
 /// The name of this peer in reports.
@@ -47,7 +47,18 @@ pub fn client(args: &RawClientArgs) -> anyhow::Result<Report> {
         }
         Test::Ping => complete(peer::latency(NAME, work, || ready(client.call(kind::PING, &[], &mut [])))),
         Test::Demux => {
-            complete(peer::latency(NAME, work, || ready(client.call(kind::DEMUX_END - 1, &[], &mut []))))
+            let last = kind::wide(100, false).end - 1;
+            complete(peer::latency(NAME, work, || ready(client.call(last, &[], &mut []))))
+        }
+        Test::Last => {
+            let last = kind::wide(work.operations, work.oneway).end - 1;
+            if work.oneway {
+                let header = Header { kind: last, len: 0 }.to_bytes();
+                let call = || ready(send(&stream, &header, &[]));
+                return complete(peer::last(NAME, work, call, || ready(client.tally())));
+            }
+            let call = || ready(client.call(last, &[], &mut []));
+            complete(peer::last(NAME, work, call, || ready(client.tally())))
         }
         Test::Echo => {
             let mut back = vec![0; payload.len()];
@@ -133,6 +144,15 @@ impl Client<'_> {
         let mut count = [0; 8];
         self.call(kind::SYNC, &[], &mut count)?;
         Ok(u64::from_ne_bytes(count))
+    }
+
+    fn tally(&self) -> io::Result<Tally> {
+        let (mut counts, mut last, mut others) = ([0; 16], [0; 8], [0; 8]);
+        self.call(kind::TALLY, &[], &mut counts)?;
+        let (one, other) = counts.split_at(8);
+        last.copy_from_slice(one);
+        others.copy_from_slice(other);
+        Ok(Tally { last: u64::from_ne_bytes(last), others: u64::from_ne_bytes(others) })
     }
 
     /// Keeps `depth` pings outstanding; with `batch`, requests wait for more of them while replies are at hand.

@@ -30,9 +30,23 @@ pub(super) mod kind {
     pub(crate) const CALL: u32 = 5;
     pub(crate) const SEND: u32 = 6;
     pub(crate) const ARRIVALS: u32 = 7;
-    /// First of 100 operations.
-    pub(crate) const DEMUX: u32 = 100;
-    pub(crate) const DEMUX_END: u32 = 200;
+    /// Gives how often the last of some operations was called, and how often others were.
+    pub(crate) const TALLY: u32 = 8;
+
+    /// The operations of an interface.
+    pub(crate) const fn wide(operations: u32, oneway: bool) -> std::ops::Range<u32> {
+        match (operations > 100, oneway) {
+            (false, false) => 100..200,
+            (false, true) => 200..300,
+            (true, false) => 1_000..2_000,
+            (true, true) => 2_000..3_000,
+        }
+    }
+
+    /// Whether such a message has neither number nor reply.
+    pub(crate) const fn is_oneway(kind: u32) -> bool {
+        matches!(kind, ONEWAY | SEND | 200..300 | 2_000..3_000)
+    }
 }
 
 /// An oneway header.

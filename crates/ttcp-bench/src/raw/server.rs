@@ -10,7 +10,7 @@ use socket2::{Domain, SockRef, Socket, Type};
 
 use super::conn::{CALL, Header, Incoming, call, kind, send, tune};
 use super::{RawServerArgs, series};
-use crate::peer;
+use crate::peer::{self, Tally};
 use crate::reference::ready;
 use crate::series::Notes;
 
@@ -27,7 +27,7 @@ pub fn server(args: &RawServerArgs) -> anyhow::Result<()> {
     let listener = listen(address, args.sockbuf).with_context(|| format!("cannot listen on {address}"))?;
     ready(listener.local_addr()?)?;
     // Called through pointers, as a skeleton's operations are.
-    let operations: Arc<Operations> = Arc::new(std::array::from_fn(|_| nothing as fn()));
+    let operations = Arc::new(operations());
     loop {
         let stream = match listener.accept() {
             Ok((stream, _)) => stream,
@@ -46,10 +46,26 @@ pub fn server(args: &RawServerArgs) -> anyhow::Result<()> {
     }
 }
 
-type Operations = [fn(); (kind::DEMUX_END - kind::DEMUX) as usize];
+/// By the kinds of their messages.
+type Operations = Vec<Option<fn(&mut Tally)>>;
 
-fn nothing() {
-    std::hint::black_box(());
+fn operations() -> Operations {
+    let mut all: Operations = Vec::new();
+    for (operations, oneway) in [(100, false), (100, true), (1_000, false), (1_000, true)] {
+        let kinds = kind::wide(operations, oneway);
+        all.resize(kinds.start as usize, None);
+        all.resize(kinds.end as usize - 1, Some(other));
+        all.push(Some(last));
+    }
+    all
+}
+
+fn last(tally: &mut Tally) {
+    tally.last += 1;
+}
+
+fn other(tally: &mut Tally) {
+    tally.others += 1;
 }
 
 fn listen(address: SocketAddrV4, sockbuf: Option<u64>) -> io::Result<TcpListener> {
@@ -65,8 +81,10 @@ fn listen(address: SocketAddrV4, sockbuf: Option<u64>) -> io::Result<TcpListener
 fn serve(stream: &TcpStream, operations: &Operations, batch: bool, check: bool) -> io::Result<()> {
     let mut incoming = Incoming::new(stream);
     let mut held = Vec::with_capacity(GATHERED);
-    let mut count = 0u64;
     let mut notes = Notes::default();
+    let (mut count, mut tally) = (0u64, Tally::default());
+    let operation = |kind: u32| operations.get(kind as usize).copied().flatten();
+    let none = |kind: u32| io::Error::new(io::ErrorKind::InvalidData, format!("message kind {kind}"));
     while let Some(header) = incoming.header()? {
         let len = header.len as usize;
         if header.kind == kind::ONEWAY {
@@ -79,6 +97,11 @@ fn serve(stream: &TcpStream, operations: &Operations, batch: bool, check: bool) 
         }
         if header.kind == kind::SEND {
             series::note(&mut notes, &incoming.fresh(len)?)?;
+            continue;
+        }
+        if kind::is_oneway(header.kind) {
+            incoming.fresh(len)?;
+            operation(header.kind).ok_or_else(|| none(header.kind))?(&mut tally);
             continue;
         }
         let id = incoming.id()?;
@@ -100,15 +123,15 @@ fn serve(stream: &TcpStream, operations: &Operations, batch: bool, check: bool) 
                 send(stream, &call(Header { len: reply.len() as u32, ..header }, id), &reply)?;
             }
             kind::PING | kind::ECHO => send(stream, &call(header, id), &payload)?,
-            number => match number.checked_sub(kind::DEMUX).and_then(|i| operations.get(i as usize)) {
-                Some(operation) => {
-                    operation();
-                    send(stream, &call(header, id), &payload)?;
-                }
-                None => {
-                    return Err(io::Error::new(io::ErrorKind::InvalidData, format!("message kind {number}")));
-                }
-            },
+            kind::TALLY => {
+                let Tally { last, others } = std::mem::take(&mut tally);
+                let counts = [last.to_ne_bytes(), others.to_ne_bytes()].concat();
+                send(stream, &call(Header { len: counts.len() as u32, ..header }, id), &counts)?;
+            }
+            number => {
+                operation(number).ok_or_else(|| none(number))?(&mut tally);
+                send(stream, &call(header, id), &payload)?;
+            }
         }
     }
     Ok(())

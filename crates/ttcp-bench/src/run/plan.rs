@@ -97,6 +97,8 @@ impl Cell {
                         ..Cell::calls(test, args)
                     },
                 )),
+                // Has an experiment of its own.
+                Test::Last => {}
                 Test::Pipeline => cells.extend([false, true].map(|batch| Cell {
                     depth: Some(args.depth),
                     batch,
@@ -202,7 +204,9 @@ impl Cell {
         match self.test {
             Test::Ttcp => Unit::GbitPerSecond,
             Test::Pipeline | Test::Clients => Unit::KilocallsPerSecond,
-            Test::Ping | Test::Echo | Test::Demux | Test::Objects | Test::Series => Unit::Microseconds,
+            Test::Ping | Test::Echo | Test::Demux | Test::Objects | Test::Series | Test::Last => {
+                Unit::Microseconds
+            }
         }
     }
 

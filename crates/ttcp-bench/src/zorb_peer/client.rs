@@ -8,7 +8,7 @@ use zorb::prelude::*;
 use zorb::wire::Version;
 
 use super::idl::{BinStruct, TtcpRef, WideRef, zero_copy};
-use super::{NAME, dii, many, series};
+use super::{NAME, dii, many, series, wide};
 use crate::cli::{ClientArgs, Element, Giop, Invocation, Test, Work};
 use crate::peer;
 use crate::reference::Object;
@@ -37,6 +37,9 @@ pub fn client(args: &ClientArgs) -> anyhow::Result<Report> {
         let report = match (orbs.as_slice(), args.invocation) {
             ([orb], Invocation::Sii) if args.work.test == Test::Series => {
                 series::run(orb, args.orb.runtime, &args.work, &url).await.map(Report::Series)
+            }
+            ([orb], Invocation::Sii) if args.work.test == Test::Last => {
+                wide::last(orb, &args.work, &args.ior).await
             }
             ([orb], Invocation::Sii) => run(orb, &args.work, &url).await,
             ([orb], Invocation::Dii) => dii::run(orb, &args.work, &url).await,
@@ -92,18 +95,18 @@ async fn share(orbs: &[Orb], work: &Work, url: &str) -> anyhow::Result<Report> {
 
 async fn run(orb: &Orb, work: &Work, url: &str) -> anyhow::Result<Report> {
     match work.object() {
-        Object::Ttcp => {}
+        Object::ZeroCopy => return zero_copy(&orb.resolve(url).await?, work).await,
         Object::Wide => {
             let wide: WideRef = orb.resolve(url).await?;
             return peer::latency(NAME, work, || wide.m099()).await;
         }
         Object::Series => anyhow::bail!("a series has its own calls"),
-        Object::ZeroCopy => return zero_copy(&orb.resolve(url).await?, work).await,
+        _ => {}
     }
     let ttcp: TtcpRef = orb.resolve(url).await?;
     match work.test {
         Test::Ttcp => flood(&ttcp, work).await,
-        Test::Ping | Test::Demux => peer::latency(NAME, work, || ttcp.ping()).await,
+        Test::Ping | Test::Demux | Test::Last => peer::latency(NAME, work, || ttcp.ping()).await,
         Test::Echo => echo(&ttcp, work).await,
         Test::Pipeline => peer::pipeline(NAME, work, || ttcp.ping()).await,
         Test::Series => anyhow::bail!("a series has one connection"),

@@ -42,6 +42,9 @@ pub(super) async fn run(orb: &Orb, work: &Work, url: &str) -> anyhow::Result<Rep
             let ping = call(if work.test == Test::Ping { "ping" } else { "m099" });
             peer::latency(NAME, work, || ping.invoke()).await
         }
+        Test::Last => {
+            anyhow::bail!("--invocation dii has no test 'last': demux calls the last of 100 operations")
+        }
         Test::Pipeline => {
             let ping = call("ping");
             peer::pipeline(NAME, work, || async { ping.invoke().await.map(drop) }).await

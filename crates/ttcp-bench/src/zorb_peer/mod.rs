@@ -8,9 +8,11 @@ mod many;
 mod published;
 mod series;
 mod server;
+mod wide;
 
 pub use client::client;
 pub use server::{Ttcp, server};
+pub use wide::HAS_THOUSAND;
 
 use std::future::Future;
 
@@ -21,6 +23,12 @@ use crate::cli::Runtime;
 pub mod idl {
     zorb::idl!("idl/bench.idl");
     zorb::idl!("idl/zero_copy.idl");
+
+    /// Interfaces of very many operations.
+    pub mod demux {
+        zorb::idl!("idl/demux.idl", include = ["idl"]);
+        zorb::idl!("idl/lookups.idl");
+    }
 
     /// The interfaces of the published experiments.
     pub mod published {

@@ -1,13 +1,14 @@
 //! The servants of the contract.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use ttcp_thousand::Calls;
 use zorb::prelude::*;
-
 use zorb::{Poa, Servant};
 
-use super::idl::{BinStruct, SeriesRef, TtcpRef, TtcpServant, WideRef, WideServant, zero_copy};
-use super::{dsi, integrity, many, published, series};
+use super::idl::{BinStruct, SeriesRef, TtcpRef, TtcpServant, zero_copy};
+use super::{dsi, integrity, many, published, series, wide};
 use crate::cli::{Runtime, ServerArgs, Skeleton};
 use crate::reference::{self, Object};
 
@@ -35,22 +36,26 @@ pub fn server(args: &ServerArgs) -> anyhow::Result<()> {
         let orb = builder.max_connections(CONNECTIONS, CONNECTIONS).build().await?;
         let lowest = lowest_poa(&orb, args.demux.poas)?;
         let lowest = lowest.as_ref();
+        let calls = Arc::new(Calls::default());
         for other in 0..args.demux.others {
-            activate(&orb, lowest, &format!("other {other}"), servant(Object::Wide, args.check))?;
+            activate(&orb, lowest, &format!("other {other}"), servant(Object::Wide, &args, &calls))?;
         }
-        let servant = match args.skeleton {
-            Skeleton::Ssi => servant,
-            Skeleton::Dsi => dsi::servant,
+        let publish = |object: Object| {
+            let dynamic = match args.skeleton {
+                Skeleton::Ssi => None,
+                Skeleton::Dsi => dsi::servant(object, args.check, &calls),
+            };
+            let servant = dynamic.unwrap_or_else(|| servant(object, &args, &calls));
+            activate(&orb, lowest, object.key(), servant)
         };
-        let publish = |object: Object| activate(&orb, lowest, object.key(), servant(object, args.check));
         let ttcp = publish(Object::Ttcp)?;
-        let others = [Object::Wide, Object::Series, Object::ZeroCopy];
-        let others = others.map(|object| Ok((object, publish(object)?)));
-        let others = others.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+        let others = wide::objects().chain([Object::Series, Object::ZeroCopy]);
+        let others =
+            others.map(|object| Ok((object, publish(object)?))).collect::<anyhow::Result<Vec<_>>>()?;
         for (key, servant) in published::servants() {
             activate(&orb, None, key, servant)?;
         }
-        many::activate(&orb, &args, || servant(Object::Ttcp, args.check))?;
+        many::activate(&orb, &args, || servant(Object::Ttcp, &args, &calls))?;
         reference::publish(&args.ior, &ttcp, &others)?;
         reference::ready(args.ior.display())?;
         std::future::pending().await
@@ -68,13 +73,13 @@ fn lowest_poa(orb: &Orb, poas: u32) -> anyhow::Result<Option<Poa>> {
 }
 
 /// A servant of the contract.
-fn servant(object: Object, check: bool) -> Servant {
-    let ttcp = || Ttcp { check, ..Ttcp::default() };
-    match object {
-        Object::Ttcp => Servant::of::<TtcpRef, _>(ttcp()),
-        Object::Wide => Servant::of::<WideRef, _>(Wide),
-        Object::Series => Servant::of::<SeriesRef, _>(series::Series::default()),
-        Object::ZeroCopy => Servant::of::<zero_copy::TtcpRef, _>(ttcp()),
+fn servant(object: Object, args: &ServerArgs, calls: &Arc<Calls>) -> Servant {
+    let ttcp = || Ttcp { check: args.check, ..Ttcp::default() };
+    match wide::servant(object, calls, args.demux.operations.into()) {
+        Some(servant) => servant,
+        None if object == Object::ZeroCopy => Servant::of::<zero_copy::TtcpRef, _>(ttcp()),
+        None if object == Object::Series => Servant::of::<SeriesRef, _>(series::Series::default()),
+        None => Servant::of::<TtcpRef, _>(ttcp()),
     }
 }
 
@@ -165,30 +170,4 @@ impl zero_copy::TtcpServant for Ttcp {
     ) -> Result<Seq<zero_copy::BinStruct>, SystemException> {
         Ok(s)
     }
-}
-
-/// A hundred operations that do nothing.
-struct Wide;
-
-macro_rules! do_nothing {
-    ($($operation:ident)*) => {
-        impl WideServant for Wide {
-            $(async fn $operation(&self) -> Result<(), SystemException> {
-                Ok(())
-            })*
-        }
-    };
-}
-
-do_nothing! {
-    m000 m001 m002 m003 m004 m005 m006 m007 m008 m009
-    m010 m011 m012 m013 m014 m015 m016 m017 m018 m019
-    m020 m021 m022 m023 m024 m025 m026 m027 m028 m029
-    m030 m031 m032 m033 m034 m035 m036 m037 m038 m039
-    m040 m041 m042 m043 m044 m045 m046 m047 m048 m049
-    m050 m051 m052 m053 m054 m055 m056 m057 m058 m059
-    m060 m061 m062 m063 m064 m065 m066 m067 m068 m069
-    m070 m071 m072 m073 m074 m075 m076 m077 m078 m079
-    m080 m081 m082 m083 m084 m085 m086 m087 m088 m089
-    m090 m091 m092 m093 m094 m095 m096 m097 m098 m099
 }

@@ -4,13 +4,16 @@ import java.io.PrintWriter;
 import java.nio.file.*;
 import java.util.Arrays;
 import java.util.Locale;
+import org.omg.CORBA.LongHolder;
 import org.omg.CORBA.ORB;
 
 /**
- * BenchClient ttcp|ping|echo|demux|pipeline|series|objects|clients --ior PATH|corbaloc:iiop:[V@]HOST:PORT
+ * BenchClient ttcp|ping|echo|demux|pipeline|series|last|objects|clients --ior PATH|corbaloc:iiop:[V@]HOST:PORT
  *        [--seconds S] [--type T] [--size BYTES] [--total BYTES] [--n N] [--depth D] [--sockbuf BYTES]
  *        [--samples FILE] [--kind KIND] [--mode call|oneway] [--units N] [--frame MICROSECONDS]
  * pipeline: D threads that share one connection. clients: D threads, each with an ORB and so a connection of its own.
+ *        [--operations 100|1000] [--oneway] [--iterations I]
+ * last: the last of so many operations, 100 times an iteration, which the server counts.
  */
 public final class BenchClient {
     static void json(String test, String format, Object... values) {
@@ -123,6 +126,50 @@ public final class BenchClient {
         return (System.nanoTime() - start) / 1e9;
     }
 
+    /**
+     * So many calls of an operation, and the seconds until they are counted. The server may answer
+     * before the last oneways are done, so it is asked until they are.
+     */
+    private static double[] count(Tally tally, int n, Runnable call) {
+        long start = System.nanoTime();
+        for (int i = 0; i < n; i++) call.run();
+        double secs = (System.nanoTime() - start) / 1e9;
+        long last = 0, others = 0;
+        while (others == 0 && last < n && (System.nanoTime() - start) / 1e9 < secs + 10) {
+            LongHolder l = new LongHolder(), o = new LongHolder();
+            tally.take(l, o);
+            last += l.value;
+            others += o.value;
+        }
+        double counted = (System.nanoTime() - start) / 1e9;
+        if (last != n || others != 0)
+            throw new IllegalStateException("the last operation was called " + n + " times: the server counted " + last
+                                            + " calls of it and " + others + " of others");
+        return new double[] { secs, counted };
+    }
+
+    private static org.omg.CORBA.Object find(ORB orb, String at, String key) throws IOException {
+        if (at.startsWith("corbaloc:")) return orb.string_to_object(at + "/" + key);
+        return orb.string_to_object(new String(Files.readAllBytes(Paths.get(at + "." + key))).trim());
+    }
+
+    private static void last(ORB orb, String at, int operations, boolean oneway, int iterations) throws IOException {
+        if ((operations != 100 && operations != 1000) || iterations < 1) throw new IllegalArgumentException("bad arguments");
+        Tally tally = TallyHelper.narrow(find(orb, at, "tally"));
+        org.omg.CORBA.Object obj = find(orb, at, (operations == 100 ? "wide" : "thousand") + (oneway ? "-oneway" : ""));
+        Runnable call;
+        if (operations == 100 && oneway) call = WideOnewayHelper.narrow(obj)::m099;
+        else if (operations == 100) call = WideHelper.narrow(obj)::m099;
+        else if (oneway) call = ThousandOnewayHelper.narrow(obj)::m999;
+        else call = ThousandHelper.narrow(obj)::m999;
+        int n = 100 * iterations;
+        tally.take(new LongHolder(), new LongHolder());
+        count(tally, n / 10, call);
+        double[] secs = count(tally, n, call);
+        json("last", "\"operations\":%d,\"oneway\":%b,\"iterations\":%d,\"counted\":%d,\"secs\":%.9f,\"counted_secs\":%.9f",
+             operations, oneway, iterations, n, secs[0], secs[1]);
+    }
+
     public static void main(String[] args) throws Exception {
         BenchOptions o = new BenchOptions(args);
         o.exitAfter("3600");
@@ -131,6 +178,12 @@ public final class BenchClient {
         int size = o.num("--size", 65536), depth = o.num("--depth", 16);
         int n = o.num("--n", test.equals("echo") ? 5000 : test.equals("clients") ? 50000 : test.equals("pipeline") ? 100000 : test.equals("series") ? 50 : 20000);
         long total = Long.parseLong(o.get("--total", "268435456"));
+        if (test.equals("last")) {
+            ORB orb = o.orb();
+            last(orb, ior, o.num("--operations", 100), Arrays.asList(args).contains("--oneway"), o.num("--iterations", 100));
+            orb.shutdown(true);
+            return;
+        }
         if (test.equals("objects")) {
             ORB orb = o.orb();
             BenchMany.objects(orb, ior, n);

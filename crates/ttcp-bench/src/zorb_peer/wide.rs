@@ -1,0 +1,176 @@
+//! The objects of a hundred and of a thousand operations, of which the last is called, and those that tell of them.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+use ttcp_thousand::Calls;
+#[cfg(all(feature = "thousand", not(debug_assertions)))]
+use ttcp_thousand::{ThousandOnewayRef, ThousandRef};
+use zorb::__private::v1::OpTable;
+use zorb::prelude::*;
+use zorb::{MinorCode, OperationDemux, Servant};
+
+use super::NAME;
+use super::idl::demux::{
+    LookupsRef, LookupsServant, TallyRef, TallyServant, WideOnewayRef, WideOnewayServant,
+};
+use super::idl::{WideRef, WideServant};
+use crate::cli::Work;
+use crate::peer;
+use crate::reference::{Address, Object};
+use crate::report::Report;
+
+/// Whether this build has the interfaces of a thousand operations.
+pub const HAS_THOUSAND: bool = cfg!(all(feature = "thousand", not(debug_assertions)));
+
+/// Those that a server has.
+pub(super) fn objects() -> impl Iterator<Item = Object> {
+    let large = [Object::Thousand, Object::ThousandOneway].into_iter().filter(|_| HAS_THOUSAND);
+    [Object::Wide, Object::WideOneway, Object::Tally, Object::Lookups].into_iter().chain(large)
+}
+
+/// The servant of one of [`objects`], which counts its calls there; `None` for others.
+pub(super) fn servant(object: Object, calls: &Arc<Calls>, way: OperationDemux) -> Option<Servant> {
+    let counted = Counted(calls.clone());
+    Some(match object {
+        Object::Wide => Servant::of::<WideRef, _>(counted),
+        Object::WideOneway => Servant::of::<WideOnewayRef, _>(counted),
+        #[cfg(all(feature = "thousand", not(debug_assertions)))]
+        Object::Thousand | Object::ThousandOneway => {
+            ttcp_thousand::servant(object == Object::ThousandOneway, calls)
+        }
+        Object::Tally => Servant::of::<TallyRef, _>(counted),
+        Object::Lookups => Servant::of::<LookupsRef, _>(Lookups(way)),
+        _ => return None,
+    })
+}
+
+/// Counts the calls of its operations, all of them.
+struct Counted(Arc<Calls>);
+
+macro_rules! count {
+    ($servant:ident $($other:ident)*; $last:ident) => {
+        impl $servant for Counted {
+            $(async fn $other(&self) -> Result<(), SystemException> {
+                self.0.count(false);
+                Ok(())
+            })*
+
+            async fn $last(&self) -> Result<(), SystemException> {
+                self.0.count(true);
+                Ok(())
+            }
+        }
+    };
+}
+
+macro_rules! hundred {
+    ($with:ident $($given:tt)*) => {
+        $with! { $($given)*
+            m000 m001 m002 m003 m004 m005 m006 m007 m008 m009
+            m010 m011 m012 m013 m014 m015 m016 m017 m018 m019
+            m020 m021 m022 m023 m024 m025 m026 m027 m028 m029
+            m030 m031 m032 m033 m034 m035 m036 m037 m038 m039
+            m040 m041 m042 m043 m044 m045 m046 m047 m048 m049
+            m050 m051 m052 m053 m054 m055 m056 m057 m058 m059
+            m060 m061 m062 m063 m064 m065 m066 m067 m068 m069
+            m070 m071 m072 m073 m074 m075 m076 m077 m078 m079
+            m080 m081 m082 m083 m084 m085 m086 m087 m088 m089
+            m090 m091 m092 m093 m094 m095 m096 m097 m098; m099
+        }
+    };
+}
+
+hundred!(count WideServant);
+hundred!(count WideOnewayServant);
+
+impl TallyServant for Counted {
+    async fn take(&self) -> Result<(u64, u64), SystemException> {
+        Ok(self.0.take())
+    }
+}
+
+/// Finds operations as the server does.
+struct Lookups(OperationDemux);
+
+macro_rules! table {
+    ($($other:ident)*; $last:ident) => {{
+        static TABLE: OpTable<100, 256> = OpTable::new([$(stringify!($other),)* stringify!($last)]);
+        &TABLE
+    }};
+}
+
+/// The number of the operation of that name among so many.
+fn find(operations: u32, way: OperationDemux, name: &[u8]) -> Option<usize> {
+    match operations {
+        100 => hundred!(table).find_by(way, name),
+        #[cfg(all(feature = "thousand", not(debug_assertions)))]
+        1_000 => ttcp_thousand::find(way, name),
+        _ => None,
+    }
+}
+
+impl LookupsServant for Lookups {
+    async fn operation(&self, operations: u32, times: u32) -> Result<f64, SystemException> {
+        let last = operations.saturating_sub(1);
+        let name = match self.0 {
+            OperationDemux::Numeric => last.to_string(),
+            _ => format!("m{last:03}"),
+        };
+        let find = || find(black_box(operations), black_box(self.0), black_box(name.as_bytes()));
+        // Makes what is made when it is first needed, too.
+        if find() != usize::try_from(last).ok() || times == 0 {
+            let kind = SystemExceptionKind::BadParam;
+            return Err(SystemException::new(kind, MinorCode::NONE, CompletionStatus::No));
+        }
+        let start = Instant::now();
+        for _ in 0..times {
+            black_box(find());
+        }
+        Ok(start.elapsed().as_nanos() as f64 / f64::from(times))
+    }
+}
+
+/// How often the server finds an operation for the mean.
+const TIMES: u32 = 10_000;
+
+/// Test `last`, against the server at that address.
+///
+/// # Errors
+/// The server cannot be reached, a call fails, or the server counted something else.
+pub(super) async fn last(orb: &Orb, work: &Work, at: &Address) -> anyhow::Result<Report> {
+    let tally: TallyRef = orb.resolve(&at.url(Object::Tally)?).await?;
+    let counts = || async {
+        let (last, others) = tally.take().await?;
+        Ok(peer::Tally { last, others })
+    };
+    let url = at.url(work.object())?;
+    macro_rules! call {
+        ($reference:ty, $operation:ident) => {{
+            let object: $reference = orb.resolve(&url).await?;
+            peer::last(NAME, work, || object.$operation(), counts).await?
+        }};
+    }
+    let mut report = match work.object() {
+        Object::WideOneway => call!(WideOnewayRef, m099),
+        #[cfg(all(feature = "thousand", not(debug_assertions)))]
+        Object::Thousand => call!(ThousandRef, m999),
+        #[cfg(all(feature = "thousand", not(debug_assertions)))]
+        Object::ThousandOneway => call!(ThousandOnewayRef, m999),
+        Object::Thousand | Object::ThousandOneway if !HAS_THOUSAND => {
+            anyhow::bail!(
+                "this build has no interface of 1,000 operations: use cargo run --release, with the feature thousand"
+            )
+        }
+        _ => call!(WideRef, m099),
+    };
+    // Servers of other ORBs have no such object.
+    if work.lookup
+        && let Report::Last(line) = &mut report
+    {
+        let lookups: LookupsRef = orb.resolve(&at.url(Object::Lookups)?).await?;
+        line.lookup_ns = Some(lookups.operation(work.operations, TIMES).await?);
+    }
+    Ok(report)
+}
