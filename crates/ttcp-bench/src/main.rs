@@ -6,7 +6,8 @@ use clap::{Parser, Subcommand};
 use ttcp_bench::experiments::compare::{CompareArgs, compare};
 use ttcp_bench::experiments::report::{ReportArgs, report};
 use ttcp_bench::experiments::{
-    self, DepositArgs, HoldArgs, LadderArgs, LatencyArgs, ScaleArgs, SeriesArgs, ThroughputArgs, WhiteboxArgs,
+    self, DemultiplexingArgs, DepositArgs, HoldArgs, LadderArgs, LatencyArgs, ScaleArgs, SeriesArgs,
+    ThroughputArgs, WhiteboxArgs,
 };
 use ttcp_bench::ladder::measurement::{LadderStepArgs, ladder_step};
 use ttcp_bench::priority::{PrioritiseArgs, load, prioritise};
@@ -32,6 +33,9 @@ enum Command {
     Throughput(ThroughputArgs),
     /// Profile floods: what both sides spend in which functions
     Whitebox(WhiteboxArgs),
+    /// Call the last of very many operations, however the server finds it
+    #[command(alias = "demux")]
+    Demultiplexing(DemultiplexingArgs),
     /// Time calls without parameters and with sequences
     Latency(LatencyArgs),
     /// Call with many objects, connections and clients
@@ -97,6 +101,7 @@ fn perform(command: Command) -> anyhow::Result<ExitCode> {
         Command::Scale(args) => return args.run(&built_in()),
         Command::Hold(args) => return experiments::hold(&args),
         Command::Whitebox(args) => return args.run(&built_in()),
+        Command::Demultiplexing(args) => return args.run(&built_in()),
         Command::Latency(args) => return args.run(&built_in()),
         Command::Series(args) => return args.run(&built_in()),
         Command::Prioritise(args) => prioritise(&args)?,

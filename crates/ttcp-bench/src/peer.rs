@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn the_last_operation_is_called_as_often_as_the_server_says() {
-        let (calls, waiting) = (Cell::new(0), Cell::new(0));
+        let (calls, waiting) = (Cell::new(0), Cell::new(0u64));
         let call = || {
             calls.set(calls.get() + 1);
             waiting.set(waiting.get() + 1);

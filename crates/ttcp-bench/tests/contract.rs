@@ -68,6 +68,8 @@ impl Pairing {
         };
         one("ping --n 100".to_owned());
         one("demux --n 100".to_owned());
+        one("last --iterations 1".to_owned());
+        one("last --iterations 2 --oneway".to_owned());
         one("pipeline --depth 4 --n 400".to_owned());
         one("clients --depth 3 --n 60".to_owned());
         if self.objects {
@@ -128,6 +130,15 @@ impl Pairing {
                     number("calls_s") > 0.0 && same("depth", option("--depth").unwrap_or_default())
                 }
                 "objects" => number("objects") == f64::from(OBJECTS.min(1000)) && number("p50_us") > 0.0,
+                "last" => {
+                    let iterations = option("--iterations").unwrap_or_default();
+                    same("iterations", iterations)
+                        && same("counted", &format!("{iterations}00"))
+                        && same("operations", "100")
+                        && same("oneway", if words.contains(&"--oneway") { "true" } else { "false" })
+                        && number("counted_secs") >= number("secs")
+                        && number("secs") > 0.0
+                }
                 _ => number("mean_us") > 0.0 && same("n", option("--n").unwrap_or_default()),
             };
         if right { Ok(()) } else { Err(format!("the report is wrong: {report}")) }

@@ -1,4 +1,4 @@
-//! The interfaces and their servants.
+//! The interfaces, private: what nobody can name, such as nearly all of their stubs, costs no code.
 
 use std::sync::Arc;
 
@@ -6,16 +6,15 @@ use zorb::__private::v1::OpTable;
 use zorb::prelude::*;
 use zorb::{OperationDemux, Servant};
 
-pub use idl::{ThousandOnewayRef, ThousandRef};
-use idl::{ThousandOnewayServant, ThousandServant};
+use idl::{ThousandOnewayRef, ThousandOnewayServant, ThousandRef, ThousandServant};
 
 use crate::Calls;
 
 include!(concat!(env!("OUT_DIR"), "/names.rs"));
 
 /// What `idl!` makes of the contract.
-#[allow(missing_docs)]
-pub mod idl {
+#[allow(unreachable_pub)]
+mod idl {
     zorb::idl!("../ttcp-bench/idl/thousand.idl", include = ["../ttcp-bench/idl"]);
 }
 
@@ -23,6 +22,42 @@ pub mod idl {
 pub fn servant(oneway: bool, calls: &Arc<Calls>) -> Servant {
     let counted = Counted(calls.clone());
     if oneway { Servant::of::<ThousandOnewayRef, _>(counted) } else { Servant::of::<ThousandRef, _>(counted) }
+}
+
+/// An object of a thousand operations.
+#[derive(Debug)]
+pub struct Last(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Twoway(ThousandRef),
+    Oneway(ThousandOnewayRef),
+}
+
+impl Last {
+    /// The object at that address: `Thousand`, or `ThousandOneway`.
+    ///
+    /// # Errors
+    /// As [`Orb::resolve`] has them.
+    pub async fn resolve(orb: &Orb, url: &str, oneway: bool) -> Result<Last, SystemException> {
+        Ok(Last(if oneway {
+            Kind::Oneway(orb.resolve(url).await?)
+        } else {
+            Kind::Twoway(orb.resolve(url).await?)
+        }))
+    }
+
+    /// Calls its last operation.
+    ///
+    /// # Errors
+    /// The call fails.
+    #[inline]
+    pub async fn call(&self) -> Result<(), SystemException> {
+        match &self.0 {
+            Kind::Twoway(object) => object.m999().await,
+            Kind::Oneway(object) => object.m999().await,
+        }
+    }
 }
 
 /// The number of the operation of that name, found in that way.

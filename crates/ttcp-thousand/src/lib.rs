@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 mod large;
 
 #[cfg(all(feature = "thousand", not(debug_assertions)))]
-pub use large::*;
+pub use large::{Last, find, servant};
 
 /// Calls that servants counted, since they were last taken.
 #[derive(Debug, Default)]

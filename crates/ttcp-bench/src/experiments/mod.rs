@@ -6,6 +6,7 @@
 mod calls;
 pub mod compare;
 mod contenders;
+mod demultiplexing;
 mod deposit;
 mod driver;
 mod integrity;
@@ -29,6 +30,7 @@ use crate::figures::Section;
 use crate::run::peers::{Failure, Site};
 use crate::run::{BuiltIn, Peer, RunArgs};
 
+pub use demultiplexing::DemultiplexingArgs;
 pub use deposit::DepositArgs;
 pub use ladder::LadderArgs;
 pub use latency::LatencyArgs;
@@ -87,6 +89,7 @@ pub(crate) struct Kind {
 pub(crate) const KINDS: &[Kind] = &[
     throughput::KIND,
     whitebox::KIND,
+    demultiplexing::KIND,
     latency::KIND,
     scale::KIND,
     series::KIND,
@@ -145,6 +148,7 @@ pub fn run_all(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode>
     let plans = [
         throughput::plan(&ThroughputArgs::of(common.clone()), &contenders),
         whitebox::plan(&WhiteboxArgs::of(common.clone()), &contenders),
+        demultiplexing::plan(&DemultiplexingArgs::of(common.clone()), &contenders),
         latency::plan(&LatencyArgs::of(common.clone()), &contenders),
         scale::plan(&ScaleArgs::of(common.clone()), &contenders),
         series::plan(&SeriesArgs::of(common.clone()), &contenders)?,
@@ -168,15 +172,7 @@ mod tests {
     use crate::literature::{Published, uncovered};
 
     /// Published tables that no section has.
-    const WITHOUT: &[&str] = &[
-        "sigcomm96.t4",
-        "sigcomm96.t5",
-        "sigcomm96.t6",
-        "sigcomm96.t7",
-        "sigcomm96.t8",
-        "sigcomm96.t9",
-        "sigcomm96.t10",
-    ];
+    const WITHOUT: &[&str] = &[];
 
     #[test]
     fn kinds_have_names_of_their_own_and_cover_what_there_is() {

@@ -5,8 +5,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ttcp_thousand::Calls;
-#[cfg(all(feature = "thousand", not(debug_assertions)))]
-use ttcp_thousand::{ThousandOnewayRef, ThousandRef};
 use zorb::__private::v1::OpTable;
 use zorb::prelude::*;
 use zorb::{MinorCode, OperationDemux, Servant};
@@ -155,10 +153,12 @@ pub(super) async fn last(orb: &Orb, work: &Work, at: &Address) -> anyhow::Result
     let mut report = match work.object() {
         Object::WideOneway => call!(WideOnewayRef, m099),
         #[cfg(all(feature = "thousand", not(debug_assertions)))]
-        Object::Thousand => call!(ThousandRef, m999),
-        #[cfg(all(feature = "thousand", not(debug_assertions)))]
-        Object::ThousandOneway => call!(ThousandOnewayRef, m999),
-        Object::Thousand | Object::ThousandOneway if !HAS_THOUSAND => {
+        Object::Thousand | Object::ThousandOneway => {
+            let object = ttcp_thousand::Last::resolve(orb, &url, work.oneway).await?;
+            peer::last(NAME, work, || object.call(), counts).await?
+        }
+        #[cfg(not(all(feature = "thousand", not(debug_assertions))))]
+        Object::Thousand | Object::ThousandOneway => {
             anyhow::bail!(
                 "this build has no interface of 1,000 operations: use cargo run --release, with the feature thousand"
             )

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod demultiplexing;
 mod integrity;
 mod ladder;
 mod page;
@@ -112,7 +113,8 @@ fn all_experiments_run_into_one_directory() {
     let all = samples(&dir.path().join("r"));
     let experiments: BTreeSet<&str> =
         all.iter().map(|sample| sample["experiment"].as_str().unwrap()).collect();
-    let wanted = ["deposit", "ladder", "latency", "scale", "series", "throughput", "whitebox"];
+    let wanted =
+        ["demultiplexing", "deposit", "ladder", "latency", "scale", "series", "throughput", "whitebox"];
     assert_eq!(experiments, wanted.into());
     assert!(text(&run(dir.path(), &["report", "r"]).stdout).contains("report.html"));
     let page = fs::read_to_string(dir.path().join("r/report.html")).unwrap();
