@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use nix::sys::resource::{UsageWho, getrusage};
+use nix::time::clock_getcpuclockid;
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
@@ -52,15 +53,11 @@ fn of_children() -> Option<Duration> {
     Some(micros(usage.user_time())? + micros(usage.system_time())?)
 }
 
-/// All threads of a process, to the nanosecond.
+/// All threads of a process, to the nanosecond, with those that have ended: a server with a thread for each connection has
+/// none of them left when its client is gone.
 fn of_process(pid: Pid) -> Option<Duration> {
-    let threads = std::fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())).ok()?;
-    let mut sum = Duration::ZERO;
-    for thread in threads.flatten() {
-        let told = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
-        sum += Duration::from_nanos(told.split_whitespace().next()?.parse().ok()?);
-    }
-    Some(sum)
+    let pid = nix::unistd::Pid::from_raw(pid.as_raw_nonzero().get());
+    Some(clock_getcpuclockid(pid).ok()?.now().ok()?.into())
 }
 
 #[cfg(test)]
@@ -83,5 +80,33 @@ mod tests {
         server.wait().unwrap();
         assert!(used.client > 0.0 && used.client <= took + 0.1, "{used:?} in {took}");
         assert!(used.server < used.client, "{used:?}");
+    }
+
+    #[test]
+    fn threads_that_have_ended_are_charged() {
+        let own = Pid::from_raw(i32::try_from(std::process::id()).unwrap()).unwrap();
+        let before = of_process(own).unwrap();
+        let took = std::thread::spawn(|| {
+            let begun = ThreadTime::now();
+            while begun.elapsed() < Duration::from_millis(20) {
+                std::hint::black_box(());
+            }
+            begun.elapsed()
+        });
+        let took = took.join().unwrap();
+        assert!(of_process(own).unwrap() - before >= took, "{took:?}");
+    }
+
+    /// Of this thread's processor time.
+    struct ThreadTime(Duration);
+
+    impl ThreadTime {
+        fn now() -> ThreadTime {
+            ThreadTime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID.now().unwrap().into())
+        }
+
+        fn elapsed(&self) -> Duration {
+            ThreadTime::now().0 - self.0
+        }
     }
 }
