@@ -1,5 +1,6 @@
 //! What it costs to find an operation: the last of very many is called, by every way of zorb to find it, and at its rivals.
 
+mod functions;
 mod section;
 
 use std::process::ExitCode;
@@ -147,7 +148,7 @@ pub(crate) fn plan(args: &DemultiplexingArgs, contenders: &[Contender]) -> Plan 
     let peers = peers(args.strategies.as_deref().unwrap_or(&Strategy::ALL), &contenders);
     let mut steps = Vec::new();
     for operations in operations.iter().copied() {
-        if operations > 100 && !HAS_THOUSAND && peers.iter().any(|one| one.strategy.is_some()) {
+        if peers.iter().any(|one| !one.has(operations)) {
             eprintln!(
                 "ttcp: {NAME}: zorb is left out with {operations} operations, which this build has not: \
                  use cargo run --release, with the feature thousand"
@@ -156,15 +157,13 @@ pub(crate) fn plan(args: &DemultiplexingArgs, contenders: &[Contender]) -> Plan 
         for (call, oneway) in CALLS {
             for iterations in iterations {
                 let cell = cell(operations, call, *iterations);
-                for one in &peers {
-                    if operations > 100 && !HAS_THOUSAND && one.strategy.is_some() {
-                        continue;
-                    }
+                for one in peers.iter().filter(|one| one.has(operations)) {
                     steps.push(one.step(cell.clone(), operations, oneway, *iterations));
                 }
             }
         }
     }
+    steps.extend(functions::steps(&peers, operations, quick));
     Plan { name: NAME, rounds: 5, checks: Vec::new(), steps }
 }
 
@@ -200,6 +199,11 @@ fn peers(strategies: &[Strategy], contenders: &[&Contender]) -> Vec<Measured> {
 }
 
 impl Measured {
+    /// Whether it has an interface of so many operations.
+    fn has(&self, operations: u32) -> bool {
+        operations <= 100 || HAS_THOUSAND || self.strategy.is_none()
+    }
+
     fn step(&self, cell: Cell, operations: u32, oneway: bool, iterations: u32) -> Step {
         let (operations, iterations) = (operations.to_string(), iterations.to_string());
         let words = ["last", "--operations", &operations, "--iterations", &iterations];

@@ -1,6 +1,7 @@
 //! What the report says of finding operations.
 
 use super::super::store::{Cell, Data, Outcome, Sample};
+use super::functions;
 use super::{CALLS, ITERATIONS, NAME, Strategy, cell};
 use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, published_table, shown};
 use crate::literature::Published;
@@ -36,6 +37,7 @@ pub(super) fn section(data: &Data) -> Section {
         }
     }
     server(&seen, &mut section);
+    functions::tables(data, &mut section);
     for (id, what) in [
         ("sigcomm96.t4", "Published: time in the dispatcher of an ORB that compares names one by one"),
         ("sigcomm96.t5", "Published: the same ORB, called by numbers"),
@@ -64,8 +66,13 @@ struct Seen<'d> {
 impl<'d> Seen<'d> {
     fn of(data: &'d Data) -> Seen<'d> {
         let all = |setting: &str| {
-            let mut all: Vec<u32> =
-                data.of(NAME).filter_map(|sample| sample.cell.number(setting)?.try_into().ok()).collect();
+            let mut all: Vec<u32> = data
+                .of(NAME)
+                .filter_map(|sample| {
+                    (!functions::is_here(&sample.cell))
+                        .then_some(sample.cell.number(setting)?.try_into().ok()?)
+                })
+                .collect();
             all.sort_unstable();
             all.dedup();
             all
