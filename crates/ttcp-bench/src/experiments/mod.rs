@@ -143,19 +143,22 @@ fn run(
 /// # Errors
 /// It cannot begin, or its results cannot be written.
 pub fn run_all(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
-    let common = &args.common;
-    let contenders = contenders::contenders(common, built_in)?;
-    let plans = [
-        throughput::plan(&ThroughputArgs::of(common.clone()), &contenders),
-        whitebox::plan(&WhiteboxArgs::of(common.clone()), &contenders),
-        demultiplexing::plan(&DemultiplexingArgs::of(common.clone()), &contenders),
-        latency::plan(&LatencyArgs::of(common.clone()), &contenders),
-        scale::plan(&ScaleArgs::of(common.clone()), &contenders),
-        series::plan(&SeriesArgs::of(common.clone()), &contenders)?,
-        deposit::plan(&DepositArgs::of(common.clone()), &contenders),
-        ladder::plan(&LadderArgs::of(common.clone()), &contenders),
-    ];
-    driver::run(common, &plans)
+    let contenders = contenders::contenders(&args.common, built_in)?;
+    driver::run(&args.common, &plans(&args.common, &contenders)?)
+}
+
+/// Those of all kinds, in the order of [`KINDS`].
+fn plans(common: &Common, contenders: &[Contender]) -> anyhow::Result<[Plan; KINDS.len()]> {
+    Ok([
+        throughput::plan(&ThroughputArgs::of(common.clone()), contenders),
+        whitebox::plan(&WhiteboxArgs::of(common.clone()), contenders),
+        demultiplexing::plan(&DemultiplexingArgs::of(common.clone()), contenders),
+        latency::plan(&LatencyArgs::of(common.clone()), contenders),
+        scale::plan(&ScaleArgs::of(common.clone()), contenders),
+        series::plan(&SeriesArgs::of(common.clone()), contenders)?,
+        deposit::plan(&DepositArgs::of(common.clone()), contenders),
+        ladder::plan(&LadderArgs::of(common.clone()), contenders),
+    ])
 }
 
 /// A figure of the client's line.
@@ -168,7 +171,10 @@ fn of_line(line: &Value, name: &str) -> Result<f64, String> {
 mod tests {
     use std::collections::BTreeSet;
 
+    use clap::Parser;
+
     use super::*;
+    use crate::cli::Element;
     use crate::literature::{Published, uncovered};
 
     /// Published tables that no section has.
@@ -182,5 +188,36 @@ mod tests {
             assert!(Published::of(id).is_some(), "{id}");
         }
         assert_eq!(uncovered(KINDS.iter().flat_map(|kind| kind.covers).copied()), WITHOUT);
+    }
+
+    #[test]
+    fn every_experiment_is_of_zorb_of_omniorb_and_of_sockets() {
+        #[derive(Parser)]
+        struct Line {
+            #[command(flatten)]
+            common: Common,
+        }
+        let all = ["raw", "zorb", "omniorb"].map(|name| Contender {
+            peer: format!("{name}=server {{check}}::client").parse().unwrap(),
+            structs: Element::Struct,
+            only_structs: false,
+            flat: name == "raw",
+        });
+        for quick in [&["x", "--quick"][..], &["x"]] {
+            let plans = plans(&Line::parse_from(quick).common, &all).unwrap();
+            assert!(plans.iter().map(|plan| plan.name).eq(KINDS.iter().map(|kind| kind.name)));
+            for plan in plans {
+                let steps = || plan.checks.iter().chain(&plan.steps);
+                for contender in &all {
+                    let name = contender.peer.name.as_str();
+                    let is_its = |step: &Step| match (plan.name, name) {
+                        // Its last step.
+                        ("ladder", "zorb") => step.peer.name == crate::ladder::Step::Compiled.title(),
+                        _ => step.peer.name.split('-').next() == Some(name),
+                    };
+                    assert!(steps().any(is_its), "{}: no cell of {name}", plan.name);
+                }
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Step 3: the receiver's part of the one large routine is split, and what is rare stands apart.
 //!
-//! A routine for each kind of what is constructed ([`decode`]) knows what it is about, fits into the cache, and asks nobody what
+//! A routine for each kind of what is constructed ([`mod@decode`]) knows what it is about, fits into the cache, and asks nobody what
 //! is to be done. Faults are made out of line ([`rare`]), so that the code that is run lies together. The sender, copying and
 //! freeing are left to the walk of step 2, which no longer reads values.
 
