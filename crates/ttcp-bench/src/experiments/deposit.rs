@@ -38,11 +38,12 @@ const SIZES: [u64; 13] = [
 const SIZES_QUICK: [u64; 2] = [1 << 12, 1 << 20];
 
 /// Who takes part, and what it stands for.
-const PARTS: [(&str, &str); 6] = [
+const PARTS: [(&str, &str); 7] = [
     ("raw", "TCP sockets, Rust"),
     ("c", "TCP sockets, C"),
     (ZERO_COPY, "zero-copy TCP sockets, C"),
-    ("zorb-copying", "ORB that copies"),
+    ("omniorb", "ORB that copies, omniORB"),
+    ("zorb-copying", "ORB that copies, zorb so set"),
     ("zorb", "zero-copy ORB"),
     (
         "zorb-uring",
