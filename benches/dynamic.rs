@@ -57,7 +57,8 @@ const SAMPLE: Duration = Duration::from_millis(1);
 const RATIOS: [(&str, &str, &str); 2] =
     [("engine / naive", "engine", "naive"), ("engine / compiled", "engine", "compiled")];
 
-const SIZES: [(&str, usize); 3] = [("1 KiB", 1 << 10), ("64 KiB", 64 << 10), ("1 MiB", 1 << 20)];
+const SIZES: [(&str, usize); 4] =
+    [("1 KiB", 1 << 10), ("64 KiB", 64 << 10), ("128 KiB", 128 << 10), ("1 MiB", 1 << 20)];
 
 const FOREIGN: ByteOrder = match ByteOrder::NATIVE {
     ByteOrder::Big => ByteOrder::Little,
