@@ -1,6 +1,6 @@
 //! Live interoperability with omniORB (C++) and JacORB (Java), in both roles, by IOR and by `corbaloc:`, over GIOP 1.0,
 //! 1.1 and 1.2. `README.md` beside this file says what servers must do, what clients check, and which defects of the
-//! peers are known; the bench contract is in `crates/ttcp-bench/tests/contract.rs`.
+//! peers are known; the bench contract is in `crates/ttcp-bench/tests/contract`.
 
 #![allow(unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
