@@ -82,12 +82,20 @@ enum Command {
 
 fn built_in() -> [BuiltIn; 2] {
     [
-        BuiltIn::new("raw", "raw-server --lifeline --port 0 {check}", "raw-client {args} --port {port}")
-            .with_batch()
-            .with_samples(),
-        BuiltIn::new("zorb", "server --lifeline --ior {dir}/zorb.ior {check}", "client {args} --ior {ready}")
-            .with_zero_copy()
-            .with_samples(),
+        BuiltIn::new(
+            "raw",
+            "raw-server --lifeline --host {host} --port 0 {check}",
+            "raw-client {args} --host {host} --port {port}",
+        )
+        .with_batch()
+        .with_samples(),
+        BuiltIn::new(
+            "zorb",
+            "server --lifeline --host {host} --ior {dir}/zorb.ior {check}",
+            "client {args} --ior {ready}",
+        )
+        .with_zero_copy()
+        .with_samples(),
     ]
 }
 

@@ -49,55 +49,55 @@ const RIVALS: &[Rival] = &[
         name: "c",
         folder: "c",
         about: "C, blocking sockets, the octets of this machine",
-        server: "--lifeline --port 0 --fresh {check}",
-        client: "{args} --port {port}",
+        server: "--lifeline --host {host} --port 0 --fresh {check}",
+        client: "{args} --host {host} --port {port}",
         batch: true,
     },
     Rival {
         name: ZERO_COPY,
         folder: "c",
         about: "the same with MSG_ZEROCOPY, where the kernel has it",
-        server: "--lifeline --port 0 --fresh {check}",
-        client: "{args} --port {port} --zerocopy",
+        server: "--lifeline --host {host} --port 0 --fresh {check}",
+        client: "{args} --host {host} --port {port} --zerocopy",
         batch: false,
     },
     Rival {
         name: "cxx",
         folder: "cxx",
         about: "C++, a thin wrapper of blocking sockets",
-        server: "--lifeline --port 0 {check}",
-        client: "{args} --port {port}",
+        server: "--lifeline --host {host} --port 0 {check}",
+        client: "{args} --host {host} --port {port}",
         batch: true,
     },
     Rival {
         name: "rpc",
         folder: "rpc",
         about: "ONC RPC with XDR as rpcgen makes it, libtirpc",
-        server: "--lifeline --port 0 {check}",
-        client: "{args} --port {port}",
+        server: "--lifeline --host {host} --port 0 {check}",
+        client: "{args} --host {host} --port {port}",
         batch: false,
     },
     Rival {
         name: OPAQUE,
         folder: "rpc",
         about: "the same with elements as opaque octets, as an optimiser writes it by hand",
-        server: "--lifeline --port 0 {check}",
-        client: "{args} --port {port} --opaque",
+        server: "--lifeline --host {host} --port 0 {check}",
+        client: "{args} --host {host} --port {port} --opaque",
         batch: false,
     },
     Rival {
         name: "tonic",
         folder: "tonic",
         about: "gRPC, Rust; takes minutes to build",
-        server: "--lifeline --port 0 {check}",
-        client: "{args} --port {port}",
+        server: "--lifeline --host {host} --port 0 {check}",
+        client: "{args} --host {host} --port {port}",
         batch: false,
     },
     Rival {
         name: "omniorb",
         folder: "omniorb",
         about: "omniORB 4, C++",
-        server: "--port 0 --ior {dir}/omniorb.ior {check}",
+        server: "--host {host} --port 0 --ior {dir}/omniorb.ior {check}",
         client: "{args} --ior {ready}",
         batch: false,
     },
@@ -105,7 +105,7 @@ const RIVALS: &[Rival] = &[
         name: "jacorb",
         folder: "jacorb",
         about: "JacORB 3.9, Java",
-        server: "--port 0 --ior {dir}/jacorb.ior {check}",
+        server: "--host {host} --port 0 --ior {dir}/jacorb.ior {check}",
         client: "{args} --ior {ready}",
         batch: false,
     },
@@ -338,7 +338,7 @@ mod tests {
         assert!(!RIVALS[0].is_built(&folder));
         assert_eq!(built("touch $1/bench-server $1/bench-client"), Built::Well);
         let peer = RIVALS[0].peer(&folder);
-        assert_eq!(peer.client[1..], ["{args}", "--port", "{port}"]);
+        assert_eq!(peer.client[1..], ["{args}", "--host", "{host}", "--port", "{port}"]);
         assert!(peer.server[0].ends_with("c/bench-server") && peer.samples);
     }
 }

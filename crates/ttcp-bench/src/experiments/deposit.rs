@@ -105,7 +105,7 @@ pub(crate) fn plan(args: &DepositArgs, contenders: &[Contender]) -> Plan {
             });
         }
     }
-    Plan { name: NAME, rounds: 7, checks, steps }
+    Plan { name: NAME, links: Vec::new(), rounds: 7, checks, steps }
 }
 
 /// The client's arguments for a flood.

@@ -10,13 +10,15 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::store::{Cell, Outcome, Sample, Store};
-use super::{Common, KINDS, Plan, Step, integrity};
-use crate::figures::{Document, markdown};
+use super::{Common, KINDS, LINK, Plan, Step, integrity};
+use crate::figures::{Column, Document, Table, markdown};
 use crate::run::INTERRUPTED;
 use crate::run::children::Children;
 use crate::run::environment::Environment;
+use crate::run::links::{Laid, Link};
 use crate::run::peers::{Failure, Performed, Site};
 use crate::run::pin::Pins;
+use crate::run::place::Place;
 use crate::run::progress::Progress;
 
 /// What a client left behind.
@@ -32,6 +34,10 @@ pub(crate) struct Said<'s> {
 /// # Errors
 /// The run cannot begin, or its results cannot be written.
 pub(crate) fn run(common: &Common, plans: &[Plan]) -> anyhow::Result<ExitCode> {
+    if common.dry_run {
+        writeln!(std::io::stdout().lock(), "{}", markdown::of_table(&amount(common, plans)))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let environment = Environment::of_now();
     if !environment.optimised {
         eprintln!("ttcp: this is a debug build, its figures mean nothing: use cargo run --release");
@@ -65,6 +71,38 @@ pub(crate) fn run(common: &Common, plans: &[Plan]) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// How much the plans want.
+fn amount(common: &Common, plans: &[Plan]) -> Table {
+    let row = |name: &str, [before, round, all]: [usize; 3], rounds: String| {
+        vec![name.to_owned(), before.to_string(), round.to_string(), rounds, all.to_string()]
+    };
+    let of = |plan: &Plan| {
+        let (before, round) = (plan.checks.len(), plan.steps.len());
+        [before, round, before + round * rounds(common, plan) as usize]
+    };
+    let mut sum = [0; 3];
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for plan in plans {
+        let counts = of(plan);
+        for (sum, count) in sum.iter_mut().zip(counts) {
+            *sum += count;
+        }
+        rows.push(row(plan.name, counts, rounds(common, plan).to_string()));
+    }
+    if plans.len() > 1 {
+        rows.push(row("all", sum, String::new()));
+    }
+    let titles = ["checks and counts before", "in a round", "rounds", "in all"];
+    let mut columns = vec![Column::words("measurements")];
+    columns.extend(titles.map(Column::figures));
+    Table { caption: String::new(), columns, rows }
+}
+
+/// Rounds of a plan.
+fn rounds(common: &Common, plan: &Plan) -> u32 {
+    common.repeat.unwrap_or(if common.quick { 1 } else { plan.rounds })
+}
+
 enum End {
     Whole,
     Interrupted,
@@ -81,7 +119,7 @@ fn fresh(plans: &[Plan]) -> PathBuf {
 }
 
 fn measure(common: &Common, plans: &[Plan], store: &mut Store) -> anyhow::Result<End> {
-    let rounds = |plan: &Plan| common.repeat.unwrap_or(if common.quick { 1 } else { plan.rounds });
+    let rounds = |plan: &Plan| rounds(common, plan);
     let pins = common.pin.then(Pins::choose).transpose()?;
     let mut children = Children::new();
     children.heed_signals().context("cannot take signals")?;
@@ -100,10 +138,12 @@ fn measure(common: &Common, plans: &[Plan], store: &mut Store) -> anyhow::Result
     let mut site = Site {
         children: &mut children,
         dir: dir.path(),
+        place: Place::loopback(),
         pins: pins.as_ref(),
         timeout: Duration::from_secs(common.timeout),
         deadline: None,
     };
+    let mut laid = Laid::default();
     for plan in plans {
         for peer in integrity::unchecked(plan) {
             eprintln!(
@@ -131,7 +171,7 @@ fn measure(common: &Common, plans: &[Plan], store: &mut Store) -> anyhow::Result
                 Some((_, _, why)) if !integrity::is_check(&step.cell) => {
                     Outcome::Failure { failure: why.clone() }
                 }
-                _ => match (step.perform)(step, &mut site) {
+                _ => match perform(plan, step, &mut laid, &mut site) {
                     Err(Failure::Interrupted) => {
                         progress.finish();
                         return Ok(End::Interrupted);
@@ -152,6 +192,14 @@ fn measure(common: &Common, plans: &[Plan], store: &mut Store) -> anyhow::Result
     }
     progress.finish();
     Ok(End::Whole)
+}
+
+/// Measures a step where its cell says.
+fn perform(plan: &Plan, step: &Step, laid: &mut Laid, site: &mut Site<'_>) -> Result<Outcome, Failure> {
+    let name = step.cell.word(LINK);
+    let link = plan.links.iter().find(|link| name == Some(&link.name())).unwrap_or(&Link::Loopback);
+    site.place = laid.place(link, site.children)?;
+    (step.perform)(step, site)
 }
 
 /// The steps of a round: another peer begins each cell than in the round before.

@@ -121,7 +121,7 @@ mod tests {
     fn who_can_not_check_is_named() {
         let steps = vec![step("a", octets()), step("b", octets()), step("b", Cell::default())];
         let before = vec![step("a", octets().with(PASS, INTEGRITY))];
-        let plan = Plan { name: "t", rounds: 1, checks: before, steps };
+        let plan = Plan { name: "t", links: Vec::new(), rounds: 1, checks: before, steps };
         assert_eq!(unchecked(&plan), ["b"]);
         assert!(unchecked(&Plan { checks: Vec::new(), ..plan }).is_empty(), "nothing is to be checked");
     }

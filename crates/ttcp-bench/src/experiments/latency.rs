@@ -96,7 +96,7 @@ pub(crate) fn plan(args: &LatencyArgs, contenders: &[Contender]) -> Plan {
             }
         }
     }
-    Plan { name: NAME, checks: Vec::new(), rounds: 5, steps }
+    Plan { name: NAME, checks: Vec::new(), links: Vec::new(), rounds: 5, steps }
 }
 
 /// From the time of each call where the client left it; else from its line.

@@ -27,6 +27,7 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::figures::Section;
+use crate::run::links::Link;
 use crate::run::peers::{Failure, Site};
 use crate::run::{BuiltIn, Peer, RunArgs};
 
@@ -51,6 +52,9 @@ pub struct Common {
     /// Less of everything: seconds in all, to see that it works
     #[arg(long)]
     pub quick: bool,
+    /// Only tell how many measurements there would be
+    #[arg(long)]
+    pub dry_run: bool,
     /// Directory of the results; what it has is not measured again (default: a new one in ttcp-results)
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -62,7 +66,8 @@ pub struct Common {
     pub peers: Option<Vec<String>>,
     /// A further peer: NAME=SERVER_CMD::CLIENT_CMD
     ///
-    /// Words are split at blanks. {dir} stands for a directory of this run's own; in the client's words {ready} for what
+    /// Words are split at blanks. {dir} stands for a directory of this run's own, {host} for the address that servers listen at (without it in its server's words a
+    /// peer is measured over loopback only); in the client's words {ready} for what
     /// the server said after READY, {port} for the digits at its end, {args} for the test and its options (else they
     /// come last). In the server's words {check} stands for --check where contents are to be checked, else for nothing.
     #[arg(long = "peer", value_name = "NAME=SERVER_CMD::CLIENT_CMD")]
@@ -74,6 +79,9 @@ pub struct Common {
     #[arg(long, value_name = "SECS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub timeout: u64,
 }
+
+/// The setting of a cell that says what is between client and server; without it: the loopback device.
+pub(crate) const LINK: &str = "link";
 
 /// A kind of experiment, as a report knows it.
 pub(crate) struct Kind {
@@ -122,6 +130,8 @@ pub(crate) struct Plan {
     pub(crate) name: &'static str,
     /// Rounds, where the user does not say.
     pub(crate) rounds: u32,
+    /// The links that cells name by [`LINK`], those beside the loopback device.
+    pub(crate) links: Vec<Link>,
     /// What comes before, once: see [`integrity::check`] and [`calls::count`].
     pub(crate) checks: Vec<Step>,
     /// The measurements of a round; those of one cell next to each other.

@@ -1,4 +1,4 @@
-//! How fast sequences flow one way: every type, every size of the sender's buffer, by socket queues.
+//! How fast sequences flow one way: every type, every size of the sender's buffer, by socket queues, over fast and slow links.
 
 use std::process::ExitCode;
 
@@ -7,11 +7,12 @@ use clap::Args;
 use super::contenders::Contender;
 use super::driver::Said;
 use super::store::{Cell, Data, Outcome, Sample};
-use super::{Common, Figures, Kind, Plan, Step, calls, integrity, of_line};
+use super::{Common, Figures, Kind, LINK, Plan, Step, calls, integrity, of_line};
 use crate::cli::{self, Element};
 use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, bytes, published_rows, shown};
 use crate::literature::Published;
 use crate::run::BuiltIn;
+use crate::run::links::{self, Link};
 use crate::statistics::{Summary, median};
 
 const NAME: &str = "throughput";
@@ -35,6 +36,13 @@ const QUEUES: [u64; 3] = [0, 8 << 10, 64 << 10];
 /// The size of which processor time is shown.
 const TYPICAL: u64 = 1 << 16;
 const AUTOMATIC: &str = "automatic";
+const LOOPBACK: &str = "loopback";
+/// Links, in Mbit/s and octets of a packet: those of the published experiments, which were ATM, and an Ethernet.
+const LINKS: [Link; 4] =
+    [Link::Loopback, Link::Shaped(155, 9_180), Link::Shaped(622, 9_180), Link::Shaped(1_000, 1_500)];
+const LINKS_QUICK: [Link; 2] = [Link::Loopback, Link::Shaped(622, 9_180)];
+/// On a slow link neighbours hardly differ.
+const SIZES_SLOW: [u64; 6] = [1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20];
 
 /// Options of `ttcp throughput`.
 #[derive(Debug, Clone, Args)]
@@ -45,15 +53,31 @@ pub struct ThroughputArgs {
     /// Element types (default: short, char, long, octet, double, struct; struct32 for sockets)
     #[arg(long, value_enum, value_delimiter = ',', value_name = "TYPES")]
     pub types: Option<Vec<Element>>,
-    /// Sizes of the sender's buffer (default: 1K, 2K, 4K and so on to 1M)
+    /// Sizes of the sender's buffer (default: 1K, 2K, 4K and so on to 1M; each second of them where a link is slow)
     #[arg(long, value_parser = cli::size, value_delimiter = ',', value_name = "SIZES")]
     pub sizes: Option<Vec<u64>>,
     /// Sizes of both socket queues of both sides; `auto`: as the kernel sees fit (default: auto,8K,64K)
     #[arg(long, value_parser = queue, value_delimiter = ',', value_name = "SIZES")]
     pub queues: Option<Vec<u64>>,
-    /// User bytes of each flood (default: 64M)
+    /// User bytes of each flood (default: 64M; what takes a quarter of a second where a link is slow)
     #[arg(long, value_parser = cli::bytes, value_name = "BYTES")]
     pub total: Option<u64>,
+    /// What is between client and server: `loopback`, and links of so many Mbit/s (default: loopback,155,622,1000; with
+    /// --host none of them)
+    ///
+    /// MBIT_S or MBIT_S:MTU. A slow link is a pair of virtual devices between two network namespaces, which are there only
+    /// while it is measured. That takes root, or user namespaces, and iproute2; without them such links are left out. Queues
+    /// are automatic there if --queues does not say.
+    #[arg(long, value_delimiter = ',', value_name = "LINKS")]
+    pub links: Option<Vec<Link>>,
+    /// Start servers on another machine, and measure over what is between: its IPv4 address, as it is reached from here
+    ///
+    /// This program and the peers are at the same paths there.
+    #[arg(long, value_name = "ADDRESS")]
+    pub host: Option<String>,
+    /// What runs a line of a shell on that machine, when it gets one more word (default: ssh ADDRESS)
+    #[arg(long, value_name = "COMMAND", requires = "host")]
+    pub shell: Option<String>,
 }
 
 impl ThroughputArgs {
@@ -67,7 +91,16 @@ impl ThroughputArgs {
 
     /// Everything.
     pub(crate) fn of(common: Common) -> ThroughputArgs {
-        ThroughputArgs { common, types: None, sizes: None, queues: None, total: None }
+        ThroughputArgs {
+            common,
+            types: None,
+            sizes: None,
+            queues: None,
+            total: None,
+            links: None,
+            host: None,
+            shell: None,
+        }
     }
 }
 
@@ -75,43 +108,85 @@ fn queue(text: &str) -> Result<u64, String> {
     if text == "auto" { Ok(0) } else { cli::size(text) }
 }
 
+impl ThroughputArgs {
+    /// What is measured over, without what cannot be made here.
+    fn links(&self) -> Vec<Link> {
+        let usual: &[Link] = match (&self.host, self.common.quick) {
+            (Some(_), _) => &[],
+            (None, true) => &LINKS_QUICK,
+            (None, false) => &LINKS,
+        };
+        let mut links = self.links.clone().unwrap_or_else(|| usual.to_vec());
+        let is_shaped = |link: &Link| matches!(link, Link::Shaped(..));
+        if links.iter().any(is_shaped)
+            && let Err(why) = links::available()
+        {
+            let names: Vec<String> = links.iter().filter(|link| is_shaped(link)).map(Link::name).collect();
+            eprintln!("ttcp: {NAME}: left out: {}: {why}", names.join("; "));
+            links.retain(|link| !is_shaped(link));
+        }
+        if let Some(host) = &self.host {
+            let shell = self.shell.clone().unwrap_or_else(|| format!("ssh {host}"));
+            links.push(Link::Away(host.clone(), shlex::split(&shell).unwrap_or_default()));
+        }
+        links
+    }
+}
+
 /// The measurements of a round.
 pub(crate) fn plan(args: &ThroughputArgs, contenders: &[Contender]) -> Plan {
     let quick = args.common.quick;
     let types = args.types.as_deref().unwrap_or(&TYPES);
     let sizes = args.sizes.as_deref().unwrap_or(if quick { &SIZES_QUICK } else { &SIZES });
-    let queues = args.queues.as_deref().unwrap_or(if quick { &QUEUES[..1] } else { &QUEUES });
-    let total = args.total.unwrap_or(if quick { 2 << 20 } else { 64 << 20 });
+    let slow_sizes = args.sizes.as_deref().unwrap_or(if quick { &SIZES_QUICK[1..] } else { &SIZES_SLOW });
+    let links = args.links();
     let mut steps = Vec::new();
-    for queue in queues {
-        for element in types {
-            for size in sizes {
-                let name = if *queue == 0 { AUTOMATIC.to_owned() } else { bytes(*queue) };
-                let cell = Cell::default()
-                    .with("type", element.to_string().as_str())
-                    .with("bytes", *size)
-                    .with("queue", name.as_str());
-                for contender in contenders {
-                    let Some(element) = contender.sends(*element) else { continue };
-                    let mut client = flood(element, *size, total);
-                    let queue = (*queue > 0).then(|| ["--sockbuf".to_owned(), queue.to_string()]);
-                    let server: Vec<String> = queue.into_iter().flatten().collect();
-                    client.extend(server.iter().cloned());
-                    steps.push(Step {
-                        cell: cell.clone(),
-                        peer: contender.peer.clone(),
-                        server,
-                        client,
-                        figures,
-                        perform: Step::once,
-                    });
+    for link in &links {
+        let is_loopback = *link == Link::Loopback;
+        let single = quick || !is_loopback;
+        let queues = args.queues.as_deref().unwrap_or(if single { &QUEUES[..1] } else { &QUEUES });
+        let usual = if quick { 2 << 20 } else { link.carries().unwrap_or(u64::MAX).min(64 << 20) };
+        let total = args.total.unwrap_or(usual);
+        let sizes = if is_loopback { sizes } else { slow_sizes };
+        for queue in queues {
+            for element in types {
+                for size in sizes {
+                    let cell = cell(link, element, *size, *queue);
+                    for contender in contenders {
+                        let Some(element) = contender.sends(*element) else { continue };
+                        if !(is_loopback || contender.peer.is_mobile()) {
+                            continue;
+                        }
+                        let mut client = flood(element, *size, total);
+                        let queue = (*queue > 0).then(|| ["--sockbuf".to_owned(), queue.to_string()]);
+                        let server: Vec<String> = queue.into_iter().flatten().collect();
+                        client.extend(server.iter().cloned());
+                        steps.push(Step {
+                            cell: cell.clone(),
+                            peer: contender.peer.clone(),
+                            server,
+                            client,
+                            figures,
+                            perform: Step::once,
+                        });
+                    }
                 }
             }
         }
     }
     let mut before = checks(contenders, types, sizes, quick);
     before.extend(counts(contenders, types, quick));
-    Plan { name: NAME, rounds: 10, checks: before, steps }
+    Plan { name: NAME, links, rounds: 10, checks: before, steps }
+}
+
+/// What is measured; over loopback it has no link.
+fn cell(link: &Link, element: &Element, size: u64, queue: u64) -> Cell {
+    let queue = if queue == 0 { AUTOMATIC.to_owned() } else { bytes(queue) };
+    let cell = Cell::default()
+        .with("type", element.to_string().as_str())
+        .with("bytes", size)
+        .with("queue", queue.as_str());
+    if *link == Link::Loopback { cell } else { cell.with(LINK, link.name().as_str()) }
 }
 
 /// A flood whose contents are compared for each peer, type and size; in a quick run only of the largest buffers.
@@ -177,40 +252,55 @@ struct Seen<'d> {
     peers: Vec<&'d str>,
     types: Vec<&'d str>,
     sizes: Vec<u64>,
-    queues: Vec<&'d str>,
+    /// Each link with its queues.
+    links: Vec<(&'d str, Vec<&'d str>)>,
+}
+
+/// A link and socket queues.
+#[derive(Clone, Copy)]
+struct Way<'d> {
+    link: &'d str,
+    queue: &'d str,
 }
 
 impl<'d> Seen<'d> {
     fn of(data: &'d Data) -> Seen<'d> {
-        let mut seen =
-            Seen { data, peers: data.peers(NAME), types: Vec::new(), sizes: Vec::new(), queues: Vec::new() };
+        let peers = data.peers(NAME);
+        let mut seen = Seen { data, peers, types: Vec::new(), sizes: Vec::new(), links: Vec::new() };
         for sample in data.of(NAME) {
-            let Some((element, queue, size)) = settings(&sample.cell) else { continue };
+            let Some((element, size, way)) = settings(&sample.cell) else { continue };
             if !seen.types.contains(&element) {
                 seen.types.push(element);
             }
-            if !seen.queues.contains(&queue) {
-                seen.queues.push(queue);
-            }
             seen.sizes.push(size);
+            match seen.links.iter_mut().find(|(link, _)| *link == way.link) {
+                Some((_, queues)) if queues.contains(&way.queue) => {}
+                Some((_, queues)) => queues.push(way.queue),
+                None => seen.links.push((way.link, vec![way.queue])),
+            }
         }
         seen.sizes.sort_unstable();
         seen.sizes.dedup();
         seen
     }
 
-    fn rate(&self, peer: &str, element: &str, size: u64, queue: &str) -> Option<Summary> {
-        let cell = Cell::default().with("type", element).with("bytes", size).with("queue", queue);
+    fn ways(&self) -> impl Iterator<Item = Way<'d>> {
+        self.links.iter().flat_map(|(link, queues)| queues.iter().map(|queue| Way { link, queue }))
+    }
+
+    fn rate(&self, peer: &str, element: &str, size: u64, way: Way<'_>) -> Option<Summary> {
+        let cell = Cell::default().with("type", element).with("bytes", size).with("queue", way.queue);
+        let cell = if way.link == LOOPBACK { cell } else { cell.with(LINK, way.link) };
         Summary::of(&self.data.figures(NAME, peer, &cell, "mbit_s"))
     }
 
     /// Medians of a peer over all sizes and queues of these types.
-    fn rates(&self, peer: &str, types: impl Fn(&str) -> bool) -> Vec<f64> {
+    fn rates(&self, peer: &str, link: &str, types: impl Fn(&str) -> bool) -> Vec<f64> {
         let mut rates = Vec::new();
         for element in self.types.iter().filter(|element| types(element)) {
             for size in &self.sizes {
-                for queue in &self.queues {
-                    rates.extend(self.rate(peer, element, *size, queue).map(|summary| summary.median));
+                for way in self.ways().filter(|way| way.link == link) {
+                    rates.extend(self.rate(peer, element, *size, way).map(|summary| summary.median));
                 }
             }
         }
@@ -218,8 +308,9 @@ impl<'d> Seen<'d> {
     }
 }
 
-fn settings(cell: &Cell) -> Option<(&str, &str, u64)> {
-    Some((cell.word("type")?, cell.word("queue")?, cell.number("bytes")?))
+fn settings(cell: &Cell) -> Option<(&str, u64, Way<'_>)> {
+    let way = Way { link: cell.word(LINK).unwrap_or(LOOPBACK), queue: cell.word("queue")? };
+    Some((cell.word("type")?, cell.number("bytes")?, way))
 }
 
 fn section(data: &Data) -> Section {
@@ -232,13 +323,21 @@ fn section(data: &Data) -> Section {
     );
     section.text(integrity::told(data, NAME));
     summary(&seen, &mut section);
-    shares(&seen, &mut section);
-    for queue in &seen.queues {
+    let on_loopback = seen.links.iter().any(|(link, _)| *link == LOOPBACK);
+    if on_loopback {
+        shares(&seen, &mut section);
+    }
+    for way in seen.ways() {
         for element in &seen.types {
-            of_type(&seen, &mut section, element, queue);
+            of_type(&seen, &mut section, element, way);
         }
     }
-    processor(&seen, &mut section);
+    if seen.links.iter().all(|(link, _)| *link == LOOPBACK) {
+        section.text("No slow link was measured: that takes root or user namespaces, and iproute2.");
+    }
+    if on_loopback {
+        processor(&seen, &mut section);
+    }
     calls::section(data, NAME, &mut section);
     section
 }
@@ -251,16 +350,19 @@ fn summary(seen: &Seen<'_>, section: &mut Section) {
     columns.extend(kinds.map(|kind| Column::published(format!("{kind}, Mbit/s"))));
     let none = || std::iter::repeat_n("-".to_owned(), kinds.len());
     let mut rows = Vec::new();
-    for peer in &seen.peers {
+    for (peer, (link, _)) in
+        seen.peers.iter().flat_map(|peer| seen.links.iter().map(move |link| (peer, link)))
+    {
         let ends = |rates: Vec<f64>| {
             let end = |of: fn(f64, f64) -> f64| rates.iter().copied().reduce(of);
             [end(f64::max), end(f64::min)]
         };
         let is_struct = |element: &str| element.contains("struct");
-        let scalars = ends(seen.rates(peer, |element| !is_struct(element)));
-        let structs = ends(seen.rates(peer, is_struct));
+        let scalars = ends(seen.rates(peer, link, |element| !is_struct(element)));
+        let structs = ends(seen.rates(peer, link, is_struct));
         let figures = scalars.into_iter().chain(structs).map(shown);
-        rows.push([(*peer).to_owned(), "loopback".into()].into_iter().chain(figures).chain(none()).collect());
+        let names = [(*peer).to_owned(), (*link).to_owned()];
+        rows.push(names.into_iter().chain(figures).chain(none()).collect());
     }
     if let Some(table) = Published::of("sigcomm96.t1") {
         for row in &table.rows {
@@ -284,7 +386,7 @@ fn shares(seen: &Seen<'_>, section: &mut Section) {
     let Some(socket) = ["c", "raw"].into_iter().find(|name| seen.peers.contains(name)) else { return };
     let is_struct = |element: &str| element.contains("struct");
     let peak = |peer: &str, of_structs: bool| {
-        seen.rates(peer, |element| is_struct(element) == of_structs).into_iter().reduce(f64::max)
+        seen.rates(peer, LOOPBACK, |element| is_struct(element) == of_structs).into_iter().reduce(f64::max)
     };
     let share =
         |peer: &str, of_structs: bool| Some(100.0 * peak(peer, of_structs)? / peak(socket, of_structs)?);
@@ -308,26 +410,36 @@ fn shares(seen: &Seen<'_>, section: &mut Section) {
     ));
 }
 
-fn of_type(seen: &Seen<'_>, section: &mut Section, element: &str, queue: &str) {
-    let rates = |peer: &str, size: u64| seen.rate(peer, element, size, queue);
+fn of_type(seen: &Seen<'_>, section: &mut Section, element: &str, way: Way<'_>) {
+    let rates = |peer: &str, size: u64| seen.rate(peer, element, size, way);
+    let peers: Vec<&str> = seen
+        .peers
+        .iter()
+        .copied()
+        .filter(|peer| seen.sizes.iter().any(|size| rates(peer, *size).is_some()))
+        .collect();
+    if peers.is_empty() {
+        return;
+    }
+    let what = format!("Sequences of {element}, socket queues {}, over {}", way.queue, way.link);
     let line = |peer: &&str| {
         let point = |size: &u64| Some((*size as f64, rates(peer, *size)?.median / 1e3));
         Series::measured(*peer, seen.sizes.iter().filter_map(point).collect())
     };
     section.chart(Chart {
-        caption: format!("Sequences of {element}, socket queues {queue}."),
+        caption: format!("{what}."),
         x: Axis::new("sender's buffer, bytes", Scale::Bytes),
         y: Axis::new("Gbit/s", Scale::Linear),
-        series: seen.peers.iter().map(line).collect(),
+        series: peers.iter().map(line).collect(),
     });
     let mut columns = vec![Column::figures("buffer")];
-    for peer in &seen.peers {
+    for peer in &peers {
         columns.push(Column::figures(format!("{peer}, Mbit/s")));
         columns.push(Column::figures("mean ± deviation"));
     }
     let row = |size: &u64| {
         let mut row = vec![bytes(*size)];
-        for peer in &seen.peers {
+        for peer in &peers {
             let summary = rates(peer, *size);
             row.push(shown(summary.map(|s| s.median)));
             row.push(summary.map_or_else(
@@ -338,9 +450,7 @@ fn of_type(seen: &Seen<'_>, section: &mut Section, element: &str, queue: &str) {
         row
     };
     let rows: Vec<Vec<String>> = seen.sizes.iter().map(row).collect();
-    let caption = format!(
-        "Sequences of {element}, socket queues {queue}: median, mean and standard deviation of the rounds."
-    );
+    let caption = format!("{what}: median, mean and standard deviation of the rounds.");
     section.table(Table { caption, columns, rows });
 }
 
@@ -364,8 +474,10 @@ fn processor(seen: &Seen<'_>, section: &mut Section) {
         for peer in &seen.peers {
             let side = |side: fn(crate::run::processor::Processor) -> f64| {
                 let same = |sample: &&Sample| {
-                    sample.peer == *peer
-                        && settings(&sample.cell).is_some_and(|it| it == (*element, AUTOMATIC, size))
+                    let is_same = |(of, bytes, way): (&str, u64, Way<'_>)| {
+                        (of, bytes, way.link, way.queue) == (*element, size, LOOPBACK, AUTOMATIC)
+                    };
+                    sample.peer == *peer && settings(&sample.cell).is_some_and(is_same)
                 };
                 median(&seen.data.of(NAME).filter(same).filter_map(|s| per_gb(s, side)).collect::<Vec<_>>())
             };
@@ -378,7 +490,7 @@ fn processor(seen: &Seen<'_>, section: &mut Section) {
     };
     let rows = seen.types.iter().map(row).collect();
     let caption = format!(
-        "Processor time, milliseconds a GB (10^9 bytes) of user data, medians, buffers of {}, queues automatic. The start of the client \
+        "Processor time, milliseconds a GB (10^9 bytes) of user data, medians, buffers of {}, queues automatic, loopback. The start of the client \
          and the work before the measured part are in it.",
         bytes(size)
     );

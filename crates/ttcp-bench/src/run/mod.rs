@@ -2,8 +2,10 @@
 
 pub(crate) mod children;
 pub(crate) mod environment;
+pub(crate) mod links;
 pub(crate) mod peers;
 pub(crate) mod pin;
+pub(crate) mod place;
 mod plan;
 pub(crate) mod processor;
 pub(crate) mod progress;
@@ -22,6 +24,7 @@ use children::Children;
 use environment::Environment;
 use peers::Site;
 use pin::Pins;
+use place::Place;
 use plan::Cell;
 use progress::Progress;
 use results::Results;
@@ -45,7 +48,7 @@ pub struct RunArgs {
     #[arg(long, conflicts_with_all = ["tests", "types", "sizes", "total", "n", "depth", "processor"])]
     pub all: bool,
     /// Options of every experiment. Of the table: five rounds, three with --quick, which takes under a minute in total; `--peers none`: only
-    /// those of --peer; --out is for --all.
+    /// those of --peer; --out and --dry-run are for --all.
     #[command(flatten)]
     pub common: Common,
     /// Only these tests
@@ -81,6 +84,7 @@ pub fn run(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
         args.common.out.is_none(),
         "--out is for the results of --all; --json FILE is for those of the table"
     );
+    ensure!(!args.common.dry_run, "--dry-run is for --all, and for the experiments");
     for test in args.tests.iter().flatten() {
         let experiment = match test {
             Test::Series => "series",
@@ -156,6 +160,7 @@ fn measure_all(args: &RunArgs, results: &mut Results) -> anyhow::Result<Vec<Stri
     let mut site = Site {
         children: &mut children,
         dir: dir.path(),
+        place: Place::loopback(),
         pins: pins.as_ref(),
         timeout: Duration::from_secs(args.common.timeout),
         deadline: args.common.quick.then(|| start + QUICK),

@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use super::children::{Children, Heard, Process, describe};
 use super::pin::Pins;
+use super::place::{HOST, Place};
 use super::plan::Cell;
 use super::processor::{Meter, Processor};
 
@@ -23,8 +24,8 @@ const END: Duration = Duration::from_secs(5);
 /// The word of a server's command in whose place it is asked to check contents.
 const CHECK: &str = "{check}";
 
-/// A peer by its commands. In the words of both, `{dir}` stands for a directory of this run's own; in the client's also
-/// `{ready}` for what the server said after READY, `{port}` for the digits at its end, `{pid}` for its process, and a word
+/// A peer by its commands. In the words of both, `{dir}` stands for a directory of this run's own and `{host}` for the address
+/// that servers listen at; in the client's also `{ready}` for what the server said after READY, `{port}` for the digits at its end, `{pid}` for its process, and a word
 /// `{args}` for the test and its options, which else come last. In the server's `{check}` stands for nothing, or for `--check`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Peer {
@@ -105,6 +106,22 @@ pub(crate) enum Failure {
         /// The line.
         line: String,
     },
+    /// The link between client and server could not be made.
+    #[error("no link of {link}: {reason}")]
+    Link {
+        /// Its name.
+        link: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// What a server on another machine wrote could not be had.
+    #[error("no references from {host}: {reason}")]
+    Fetch {
+        /// The machine.
+        host: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// The profiler did not tell what it should have.
     #[error("the profiler: {reason}")]
     Profiler {
@@ -155,6 +172,11 @@ impl Peer {
         Some(peer)
     }
 
+    /// Whether its server listens where it is told to, so that its client may be elsewhere.
+    pub(crate) fn is_mobile(&self) -> bool {
+        self.server.iter().any(|word| word.contains(HOST))
+    }
+
     /// Starts the server, runs the client against it until `deadline` at most, ends both.
     ///
     /// # Errors
@@ -179,17 +201,18 @@ impl Peer {
         client: Vec<String>,
         at: &mut Site<'_>,
     ) -> Result<Performed, Failure> {
-        let mut server_command = self.words(&self.server, at.dir, None);
+        let mut server_command = self.words(&self.server, at, None);
         server_command.extend_from_slice(server);
-        let mut server = start(at, "server", &server_command)?;
+        let mut server = start(at, "server", &at.place.of_server(server_command, at.dir)?)?;
         let ready = wait_ready(at, &mut server)?;
+        at.place.fetch(at.dir)?;
         let meter = Meter::start(server.pid());
         let pid = server.pid().to_string();
-        let client = self.client_command(client, at.dir, &ready);
-        let client: Vec<String> = client.iter().map(|word| word.replace("{pid}", &pid)).collect();
-        let mut client = start(at, "client", &client)?;
+        let client = self.client_command(client, at, &ready);
+        let client = client.iter().map(|word| word.replace("{pid}", &pid)).collect();
+        let mut client = start(at, "client", &at.place.of_client(client))?;
         let (line, ended) = wait_line(at, &mut client, Some(&mut server))?;
-        let processor = meter.read();
+        let processor = at.place.is_here().then(|| meter.read()).flatten();
         let bad = |reason: String| Failure::BadLine { reason, line: line.clone() };
         let line = serde_json::from_str(&line).map_err(|e| bad(format!("not JSON: {e}")))?;
         Ok(Performed { line, processor, ended })
@@ -200,7 +223,7 @@ impl Peer {
     /// # Errors
     /// See [`Failure`].
     pub(crate) fn alone(&self, client: Vec<String>, at: &mut Site<'_>) -> Result<Value, Failure> {
-        let mut client = start(at, "client", &self.client_command(client, at.dir, ""))?;
+        let mut client = start(at, "client", &self.client_command(client, at, ""))?;
         let (line, _) = wait_line(at, &mut client, None)?;
         let bad = |e| Failure::BadLine { reason: format!("not JSON: {e}"), line: line.clone() };
         serde_json::from_str(&line).map_err(bad)
@@ -213,8 +236,8 @@ impl Peer {
         (batch.into_iter().collect(), client)
     }
 
-    fn client_command(&self, arguments: Vec<String>, dir: &Path, ready: &str) -> Vec<String> {
-        let mut words = self.words(&self.client, dir, Some(ready));
+    fn client_command(&self, arguments: Vec<String>, at: &Site<'_>, ready: &str) -> Vec<String> {
+        let mut words = self.words(&self.client, at, Some(ready));
         let place = words.iter().position(|w| w == "{args}");
         match place {
             Some(i) => drop(words.splice(i..=i, arguments)),
@@ -223,15 +246,16 @@ impl Peer {
         words
     }
 
-    fn words(&self, template: &[String], dir: &Path, ready: Option<&str>) -> Vec<String> {
-        let dir = dir.to_string_lossy();
+    fn words(&self, template: &[String], at: &Site<'_>, ready: Option<&str>) -> Vec<String> {
+        let dir = at.dir.to_string_lossy();
         let port = ready
             .map(|r| r.get(r.trim_end_matches(|c: char| c.is_ascii_digit()).len()..).unwrap_or_default());
-        let fill = |word: &String| match (ready, port) {
-            (Some(ready), Some(port)) => {
-                word.replace("{dir}", &dir).replace("{ready}", ready).replace("{port}", port)
+        let fill = |word: &String| {
+            let word = word.replace("{dir}", &dir).replace(HOST, &at.place.host);
+            match (ready, port) {
+                (Some(ready), Some(port)) => word.replace("{ready}", ready).replace("{port}", port),
+                _ => word,
             }
-            _ => word.replace("{dir}", &dir),
         };
         template.iter().filter(|word| *word != CHECK).map(fill).collect()
     }
@@ -302,6 +326,8 @@ pub(crate) struct Site<'a> {
     pub(crate) children: &'a mut Children,
     /// A directory for files of the peers.
     pub(crate) dir: &'a Path,
+    /// Where the processes run.
+    pub(crate) place: Place,
     /// Cores for the processes.
     pub(crate) pins: Option<&'a Pins>,
     /// How long a client may take.
@@ -476,7 +502,11 @@ mod tests {
         };
         let (mut children, dir) = (Children::new(), Path::new("/none"));
         let timeout = Duration::from_millis(500);
-        peer.measure(&ping(), &mut Site { children: &mut children, dir, pins: None, timeout, deadline: None })
+        peer.measure(&ping(), &mut site(&mut children, dir, timeout))
+    }
+
+    fn site<'s>(children: &'s mut Children, dir: &'s Path, timeout: Duration) -> Site<'s> {
+        Site { children, dir, place: Place::loopback(), pins: None, timeout, deadline: None }
     }
 
     fn text(result: Result<Sample, Failure>) -> String {
@@ -508,13 +538,19 @@ mod tests {
 
     #[test]
     fn placeholders_and_arguments_find_their_place() {
+        let mut children = Children::new();
+        let at = &site(&mut children, Path::new("/d"), START);
         let peer: Peer = "a=srv --ior {dir}/x::cli {args} --ior {ready} --port {port}".parse().unwrap();
-        assert_eq!(peer.name, "a");
-        assert_eq!(peer.words(&peer.server, Path::new("/d"), None).join(" "), "srv --ior /d/x");
-        let client = peer.client_command(ping().arguments(), Path::new("/d"), "h:47");
+        assert_eq!((peer.name.as_str(), peer.is_mobile()), ("a", false));
+        assert_eq!(peer.words(&peer.server, at, None).join(" "), "srv --ior /d/x");
+        let client = peer.client_command(ping().arguments(), at, "h:47");
         assert_eq!(client.join(" "), "cli ping --n 5 --ior h:47 --port 47");
-        let peer: Peer = "b=srv::env IOR=corbaloc::h:1 cli".parse().unwrap();
-        let client = peer.client_command(ping().arguments(), Path::new("/d"), "");
+        let peer: Peer = "b=srv --at {host}::env IOR=corbaloc::h:1 cli".parse().unwrap();
+        assert_eq!(
+            (peer.words(&peer.server, at, None).join(" "), peer.is_mobile()),
+            ("srv --at 127.0.0.1".into(), true)
+        );
+        let client = peer.client_command(ping().arguments(), at, "");
         assert_eq!(client.join(" "), "env IOR=corbaloc::h:1 cli ping --n 5");
     }
 

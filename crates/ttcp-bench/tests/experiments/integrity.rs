@@ -158,7 +158,7 @@ fn cells_of_a_peer_whose_contents_differ_are_not_measured() {
     let wrong =
         format!("wrong={PROGRAM} raw-server --lifeline --port 0 {{check}}::sh client.sh {{port}} {{args}}");
     let mute = format!("mute={PROGRAM} raw-server --lifeline --port 0::{PROGRAM} raw-client --port {{port}}");
-    let line = "throughput --quick --types octet --sizes 16K,64K --total 128K --peers raw --out r --peer";
+    let line = "throughput --quick --types octet --sizes 16K,64K --total 128K --links loopback --peers raw --out r --peer";
     let mut arguments: Vec<&str> = line.split(' ').collect();
     arguments.extend([wrong.as_str(), "--peer", mute.as_str()]);
     let out = ttcp(dir.path(), &arguments).output().unwrap();

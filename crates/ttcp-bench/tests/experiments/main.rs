@@ -105,6 +105,10 @@ fn a_quick_run_has_every_cell_and_a_report_shows_it() {
     assert_eq!(stdout.matches("too few rounds").count(), 5 * 2, "{stdout}");
 }
 
+fn experiments_of_all() -> BTreeSet<&'static str> {
+    ["demultiplexing", "deposit", "ladder", "latency", "scale", "series", "throughput", "whitebox"].into()
+}
+
 #[test]
 fn all_experiments_run_into_one_directory() {
     let dir = tempfile::tempdir().unwrap();
@@ -113,9 +117,7 @@ fn all_experiments_run_into_one_directory() {
     let all = samples(&dir.path().join("r"));
     let experiments: BTreeSet<&str> =
         all.iter().map(|sample| sample["experiment"].as_str().unwrap()).collect();
-    let wanted =
-        ["demultiplexing", "deposit", "ladder", "latency", "scale", "series", "throughput", "whitebox"];
-    assert_eq!(experiments, wanted.into());
+    assert_eq!(experiments, experiments_of_all());
     assert!(text(&run(dir.path(), &["report", "r"]).stdout).contains("report.html"));
     let page = fs::read_to_string(dir.path().join("r/report.html")).unwrap();
     for experiment in experiments {
@@ -124,6 +126,16 @@ fn all_experiments_run_into_one_directory() {
     let out = run(dir.path(), &["run", "--all", "--types", "octet"]);
     assert!(text(&out.stderr).contains("cannot be used with"), "{}", text(&out.stderr));
     assert!(!run(dir.path(), &["run", "--out", "r"]).status.success(), "--out is for --all");
+    let out = run(dir.path(), &["run", "--dry-run"]);
+    assert!(
+        !out.status.success() && text(&out.stderr).contains("--dry-run is for --all"),
+        "{}",
+        text(&out.stderr)
+    );
+    let out = run(dir.path(), &["run", "--all", "--dry-run", "--peers", "raw", "--out", "d"]);
+    let stdout = text(&out.stdout);
+    assert!(out.status.success() && !fs::exists(dir.path().join("d")).unwrap(), "{}", text(&out.stderr));
+    assert_eq!(stdout.lines().count(), 2 + experiments_of_all().len() + 1, "{stdout}");
 }
 
 #[test]

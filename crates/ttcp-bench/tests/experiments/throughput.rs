@@ -1,15 +1,17 @@
 //! Floods of every type.
 
 use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{all_samples, is_left_out, run, samples, text};
+use super::{all_samples, is_left_out, run, samples, text, ttcp};
 
 #[test]
 fn floods_of_every_type_fill_the_tables() {
     let dir = tempfile::tempdir().unwrap();
-    let line = "throughput --quick --total 256K --peers raw,zorb,zorb-dynamic,zorb-copying,zorb-zero-copy --queues auto,64K --sizes 2K --out r";
+    let line = "throughput --quick --total 256K --peers raw,zorb,zorb-dynamic,zorb-copying,zorb-zero-copy --queues auto,64K --sizes 2K --links loopback --out r";
     let out = run(dir.path(), &line.split(' ').collect::<Vec<_>>());
     assert!(out.status.success(), "{}", text(&out.stderr));
     let all = samples(&dir.path().join("r"));
@@ -55,7 +57,7 @@ fn other_contenders_are_measured_like_them() {
             peers.extend(names);
         }
     }
-    let line = "throughput --quick --total 100K --sizes 2K --types char,double,struct,struct32 --repeat 2 --out r --peers";
+    let line = "throughput --quick --total 100K --sizes 2K --types char,double,struct,struct32 --links loopback --repeat 2 --out r --peers";
     let peers = peers.join(",");
     let arguments: Vec<&str> = line.split(' ').chain([peers.as_str()]).collect();
     let out = run(dir.path(), &arguments);
@@ -75,6 +77,114 @@ fn other_contenders_are_measured_like_them() {
     }
     let stdout = text(&out.stdout);
     assert!(stdout.contains("found no difference: zorb-unix (floods: 3, "), "{stdout}");
+}
+
+/// Whether slow links were left out for lack of a right; where everything has to be, that is wrong.
+fn has_no_links(stderr: &str) -> bool {
+    let left_out = stderr.contains("left out: ");
+    assert!(!left_out || std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{stderr}");
+    if left_out {
+        eprintln!("SKIPPED: {stderr}");
+    }
+    left_out
+}
+
+#[test]
+fn a_slow_link_limits_whoever_sends_over_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let line = "throughput --quick --total 1M --peers raw,zorb,zorb-unix --types octet,struct --sizes 64K --links loopback,100:1500 --out r";
+    let out = run(dir.path(), &line.split(' ').collect::<Vec<_>>());
+    let (stdout, stderr) = (text(&out.stdout), text(&out.stderr));
+    assert!(out.status.success(), "{stdout}{stderr}");
+    let all = samples(&dir.path().join("r"));
+    let over: Vec<&Value> =
+        all.iter().filter(|sample| sample["cell"]["link"] == "100 Mbit/s, MTU 1500").collect();
+    assert_eq!(all.len() - over.len(), 2 * 3, "over loopback by all");
+    if has_no_links(&stderr) {
+        assert!(over.is_empty() && stdout.contains("No slow link was measured"), "{stdout}");
+        return;
+    }
+    assert_eq!(over.len(), 2 * 2, "a socket that is a file goes beside the link");
+    for sample in &over {
+        // The queue may hand over 16 KiB at once, and the line tells bits of user data only.
+        assert!(sample["figures"]["mbit_s"].as_f64().unwrap() < 103.0, "{sample}");
+        assert!(sample["processor"]["server"].is_f64(), "processes of this machine: {sample}");
+    }
+    assert!(stdout.contains("| 100 Mbit/s, MTU 1500 |") && !stdout.contains("No slow link"), "{stdout}");
+    assert!(text(&run(dir.path(), &["report", "r"]).stdout).contains("report.html"));
+    let page = fs::read_to_string(dir.path().join("r/report.html")).unwrap();
+    assert_eq!(page.matches("<svg ").count(), 2 * 2, "a chart for each type and link");
+}
+
+/// What is killed cannot clean up: namespaces, and what runs in them, go with it all the same.
+#[test]
+fn a_killed_run_leaves_no_namespace() {
+    let dir = tempfile::tempdir().unwrap();
+    let line = "throughput --quick --peers raw --types octet --sizes 64K --total 64M --links 1:1500 --out r";
+    let mut child =
+        ttcp(dir.path(), &line.split(' ').collect::<Vec<_>>()).stderr(Stdio::piped()).spawn().unwrap();
+    let own = fs::read_link("/proc/self/ns/net").unwrap();
+    let apart = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/net")).is_ok_and(|space| space != own);
+    let parent = format!(" {} ", child.id());
+    let inside = || -> Vec<String> {
+        let processes =
+            fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let is_child = |pid: &String| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            stat.rsplit(") ")
+                .next()
+                .is_some_and(|rest| rest.get(1..).is_some_and(|rest| rest.starts_with(&parent)))
+        };
+        processes.filter(|pid| is_child(pid) && apart(pid)).collect()
+    };
+    // Two that hold the namespaces, a server and a client.
+    let mut seen = Vec::new();
+    let over = std::iter::repeat_with(|| std::thread::sleep(Duration::from_millis(20)));
+    for () in over.take(3000) {
+        seen = inside();
+        if seen.len() == 4 || child.try_wait().unwrap().is_some() {
+            break;
+        }
+    }
+    child.kill().unwrap();
+    let stderr = text(&child.wait_with_output().unwrap().stderr);
+    if has_no_links(&stderr) {
+        return;
+    }
+    assert_eq!(seen.len(), 4, "{stderr}");
+    for _ in 0..3000 {
+        if !seen.iter().any(|pid| apart(pid)) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("{seen:?} are left");
+}
+
+/// The other machine is this one, reached by a shell as by ssh.
+#[test]
+fn servers_on_another_machine_are_measured_from_here() {
+    let dir = tempfile::tempdir().unwrap();
+    let line = "throughput|--quick|--total|256K|--peers|raw,zorb,zorb-unix|--types|octet|--sizes|2K|--host|127.0.0.1|--shell|sh -c|--out|r";
+    let out = run(dir.path(), &line.split('|').collect::<Vec<_>>());
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let all = samples(&dir.path().join("r"));
+    assert_eq!(all.len(), 2, "{all:?}");
+    for sample in &all {
+        assert_eq!(sample["cell"]["link"], "127.0.0.1");
+        assert!(sample["processor"].is_null(), "nobody told: {sample}");
+    }
+    // A shell that fails is told.
+    let line =
+        "throughput|--quick|--peers|raw|--types|octet|--sizes|2K|--host|127.0.0.1|--shell|false|--out|b";
+    let out = run(dir.path(), &line.split('|').collect::<Vec<_>>());
+    assert!(
+        !out.status.success() && text(&out.stderr).contains("before it was ready"),
+        "{}",
+        text(&out.stderr)
+    );
+    let out = run(dir.path(), &["throughput", "--shell", "x"]);
+    assert!(text(&out.stderr).contains("--host"), "{}", text(&out.stderr));
 }
 
 /// Where strace works: each request leaves by at least a part of a write, and is read whole, with some octets of control.

@@ -164,7 +164,13 @@ pub(crate) fn plan(args: &DemultiplexingArgs, contenders: &[Contender]) -> Plan 
         }
     }
     // Counts of instructions hardly differ: they are made once, not in every round.
-    Plan { name: NAME, rounds: 5, checks: functions::steps(&peers, operations, quick), steps }
+    Plan {
+        name: NAME,
+        links: Vec::new(),
+        rounds: 5,
+        checks: functions::steps(&peers, operations, quick),
+        steps,
+    }
 }
 
 fn cell(operations: u32, call: &str, iterations: u32) -> Cell {

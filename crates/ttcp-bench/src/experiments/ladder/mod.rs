@@ -140,7 +140,7 @@ pub(crate) fn plan(args: &LadderArgs, contenders: &[Contender]) -> Plan {
             }
         }
     }
-    Plan { name: NAME, rounds: 7, checks: Vec::new(), steps }
+    Plan { name: NAME, links: Vec::new(), rounds: 7, checks: Vec::new(), steps }
 }
 
 fn cell(element: &str, side: &str, order: &str) -> Cell {

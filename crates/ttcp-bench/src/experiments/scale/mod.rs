@@ -174,7 +174,7 @@ pub(crate) fn plan(args: &ScaleArgs, contenders: &[Contender]) -> Plan {
         }
     }
     // Contents are compared by the measurements themselves.
-    Plan { name: NAME, rounds: 3, checks: Vec::new(), steps }
+    Plan { name: NAME, links: Vec::new(), rounds: 3, checks: Vec::new(), steps }
 }
 
 /// Who takes part, and what its server takes for it.

@@ -190,7 +190,7 @@ pub(crate) fn plan(args: &SeriesArgs, contenders: &[Contender]) -> anyhow::Resul
         }
     }
     // Each series looks at contents itself.
-    Ok(Plan { name: NAME, rounds: 1, checks: Vec::new(), steps })
+    Ok(Plan { name: NAME, links: Vec::new(), rounds: 1, checks: Vec::new(), steps })
 }
 
 /// The peer with a client above its server, and with a load beside that.

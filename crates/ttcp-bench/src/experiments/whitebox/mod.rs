@@ -177,7 +177,7 @@ pub(crate) fn plan(args: &WhiteboxArgs, contenders: &[Contender]) -> Plan {
             }
         }
     }
-    Plan { name: NAME, rounds: 1, checks, steps }
+    Plan { name: NAME, links: Vec::new(), rounds: 1, checks, steps }
 }
 
 /// The client's arguments for a flood; callgrind's have various totals, which come later.

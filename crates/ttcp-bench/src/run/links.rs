@@ -1,0 +1,287 @@
+//! Links that are slower than this machine's loopback device: a pair of virtual devices, each in a network namespace of its
+//! own, held at a rate. And machines beside this one.
+//!
+//! A namespace is there as long as a process is in it. Those here have one each, which ends when its stdin does: the kernel
+//! closes that with this program, however it ends, and removes the namespaces and the devices in them. They have no names.
+
+use std::fmt;
+use std::process::{Command, Stdio};
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use super::children::{Children, Heard, Process};
+use super::peers::Failure;
+use super::place::Place;
+
+/// The addresses of both ends, which are set aside for benchmarks (RFC 2544).
+const NEAR: &str = "198.18.0.1";
+const FAR: &str = "198.18.0.2";
+/// How long a namespace may take to be there.
+const START: Duration = Duration::from_secs(10);
+/// What a process of a namespace says when it is in it, and does then.
+const HELD: &str = "echo HELD; exec cat";
+/// Least and largest MTU of IPv4 over such devices.
+const MTU: std::ops::RangeInclusive<u32> = 576..=65_535;
+
+/// What is between client and server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Link {
+    /// The loopback device.
+    Loopback,
+    /// A pair of devices with this rate, in Mbit/s, and packets of at most so many octets.
+    Shaped(u32, u32),
+    /// Whatever is between this machine and that host; behind it what runs a line of a shell there.
+    Away(String, Vec<String>),
+}
+
+impl Link {
+    /// As cells have it.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Link::Loopback => "loopback".to_owned(),
+            Link::Shaped(rate, mtu) => format!("{rate} Mbit/s, MTU {mtu}"),
+            Link::Away(host, _) => host.clone(),
+        }
+    }
+
+    /// User bytes that it carries in about a quarter of a second, if that is known to be few.
+    pub(crate) fn carries(&self) -> Option<u64> {
+        match self {
+            Link::Shaped(rate, _) => Some(1 << (u64::from(*rate) * 1_000_000 / 32).ilog2()),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
+}
+
+impl FromStr for Link {
+    type Err = String;
+
+    /// `loopback`, a rate in Mbit/s, or rate and MTU with a colon between.
+    fn from_str(text: &str) -> Result<Link, String> {
+        if text == "loopback" {
+            return Ok(Link::Loopback);
+        }
+        let bad =
+            || format!("'{text}' is no link: write loopback, or MBIT_S or MBIT_S:MTU, such as 155:9180");
+        let (rate, mtu) = match text.split_once(':') {
+            Some((rate, mtu)) => (rate, mtu.parse().map_err(|_| bad())?),
+            // Those of the published experiments were ATM, which carries larger packets than an Ethernet.
+            None => (text, if ["155", "622"].contains(&text) { 9_180 } else { 1_500 }),
+        };
+        match rate.parse() {
+            Ok(rate @ 1..=100_000) if MTU.contains(&mtu) => Ok(Link::Shaped(rate, mtu)),
+            _ => Err(bad()),
+        }
+    }
+}
+
+/// The link that is there now.
+#[derive(Default)]
+pub(crate) struct Laid {
+    now: Option<(Link, Wire)>,
+}
+
+impl Laid {
+    /// Where processes run that are to have this link between them. It stays until there is another.
+    ///
+    /// # Errors
+    /// [`Failure::Link`], or the user wants to stop.
+    pub(crate) fn place(&mut self, link: &Link, children: &mut Children) -> Result<Place, Failure> {
+        match link {
+            Link::Loopback => Ok(Place::loopback()),
+            Link::Away(host, shell) => Ok(Place::away(host, shell.clone())),
+            Link::Shaped(rate, mtu) => {
+                if !self.now.as_ref().is_some_and(|(is, _)| is == link) {
+                    self.now = None;
+                    self.now = Some((link.clone(), Wire::lay(children, *rate, *mtu)?));
+                }
+                Ok(self.now.as_ref().map_or_else(Place::loopback, |(_, wire)| wire.place.clone()))
+            }
+        }
+    }
+}
+
+/// Whether shaped links can be made here.
+///
+/// # Errors
+/// Why not.
+pub(crate) fn available() -> Result<(), String> {
+    Right::find().map(drop)
+}
+
+/// How this user gets network namespaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Right {
+    /// As root.
+    Root,
+    /// As root of a user namespace.
+    User,
+}
+
+impl Right {
+    /// What works: making, in a new namespace, what a link takes.
+    fn find() -> Result<Right, String> {
+        let devices = "ip link add near type veth peer name far && tc qdisc replace dev near root tbf rate 1mbit burst 32kb latency 50ms";
+        let mut refused = String::new();
+        for right in [Right::Root, Right::User] {
+            let words = right.unshare().into_iter().chain(["sh", "-c", devices].map(String::from));
+            match run(words.collect()) {
+                Ok(()) => return Ok(right),
+                Err(why) => refused = why,
+            }
+        }
+        Err(format!(
+            "network namespaces with shaped devices cannot be made here ({refused}): that takes root, or user namespaces, and iproute2"
+        ))
+    }
+
+    fn unshare(self) -> Vec<String> {
+        let words: &[&str] = match self {
+            Right::Root => &["unshare", "--net"],
+            Right::User => &["unshare", "--user", "--map-root-user", "--net"],
+        };
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+}
+
+/// A pair of devices, and what keeps their namespaces.
+struct Wire {
+    place: Place,
+    _ends: [Process; 2],
+}
+
+impl Wire {
+    fn lay(children: &mut Children, rate: u32, mtu: u32) -> Result<Wire, Failure> {
+        let failed = |reason: String| Failure::Link { link: Link::Shaped(rate, mtu).name(), reason };
+        let right = Right::find().map_err(failed)?;
+        let near = hold(children, right.unshare(), failed)?;
+        let near_pid = near.pid().as_raw_nonzero();
+        // A user has no right in the namespaces of others: the second is made in the first one's.
+        let user: Vec<String> = match right {
+            Right::Root => vec!["nsenter".into()],
+            Right::User => {
+                vec![
+                    "nsenter".into(),
+                    format!("--user=/proc/{near_pid}/ns/user"),
+                    "--preserve-credentials".into(),
+                ]
+            }
+        };
+        let unshare = match right {
+            Right::Root => right.unshare(),
+            Right::User => [user.clone(), Right::Root.unshare()].concat(),
+        };
+        let far = hold(children, unshare, failed)?;
+        let far_pid = far.pid().as_raw_nonzero();
+        let enter = |pid| [user.clone(), vec![format!("--net=/proc/{pid}/ns/net")]].concat();
+        let (into_near, into_far) = (enter(near_pid), enter(far_pid));
+        let tool = |into: &[String], line: String| {
+            run(into.iter().cloned().chain(line.split(' ').map(String::from)).collect()).map_err(failed)
+        };
+        tool(&into_near, format!("ip link add near type veth peer name far netns {far_pid}"))?;
+        // The queue's burst is what may go at once, so a few packets; `latency` is how long one may wait in it.
+        let burst = (rate * 32).max(4 * mtu).max(16 << 10);
+        for (into, device, address) in [(&into_near, "near", NEAR), (&into_far, "far", FAR)] {
+            tool(into, format!("ip addr add {address}/30 dev {device}"))?;
+            tool(into, "ip link set lo up".into())?;
+            // Each segment is a packet of its own, as on a wire: such devices would hand over 64 KiB at a time.
+            tool(into, format!("ip link set {device} up mtu {mtu} gso_max_segs 1"))?;
+            tool(
+                into,
+                format!("tc qdisc replace dev {device} root tbf rate {rate}mbit burst {burst} latency 50ms"),
+            )?;
+        }
+        Ok(Wire { place: Place::apart(FAR, into_far, into_near), _ends: [near, far] })
+    }
+}
+
+/// A process in a namespace that these words make, once it is there.
+fn hold(
+    children: &mut Children,
+    unshare: Vec<String>,
+    failed: impl Fn(String) -> Failure,
+) -> Result<Process, Failure> {
+    let words: Vec<String> = unshare.into_iter().chain(["sh", "-c", HELD].map(String::from)).collect();
+    let mut process = children.start(&words, None).map_err(|error| failed(error.to_string()))?;
+    match children.listen(&process, None, Instant::now() + START) {
+        Heard::Line(line) if line == "HELD" => Ok(process),
+        Heard::Interrupted => Err(Failure::Interrupted),
+        heard => {
+            process.stop();
+            Err(failed(format!("a network namespace is not made ({heard:?}): {}", process.stderr())))
+        }
+    }
+}
+
+/// Runs a command of the system.
+fn run(words: Vec<String>) -> Result<(), String> {
+    let (program, arguments) = words.split_first().ok_or("no command")?;
+    let said = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+    let said = said.map_err(|error| format!("cannot run {program}: {error}"))?;
+    if said.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&said.stderr).into_owned();
+    Err(format!("{}: {}", words.join(" "), text.lines().next().unwrap_or("it fails")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_written_by_rate_and_mtu() {
+        let link = |text: &str| text.parse::<Link>();
+        assert_eq!(link("loopback"), Ok(Link::Loopback));
+        assert_eq!(link("155"), Ok(Link::Shaped(155, 9_180)));
+        assert_eq!(link("1000"), Ok(Link::Shaped(1_000, 1_500)));
+        assert_eq!(link("10:576"), Ok(Link::Shaped(10, 576)));
+        for bad in ["", "0", "atm", "155:", "155:20", ":1500", "1e3", "200000", "1:70000"] {
+            assert!(link(bad).unwrap_err().contains("write loopback, or MBIT_S"), "{bad}");
+        }
+        assert_eq!(link("622").unwrap().name(), "622 Mbit/s, MTU 9180");
+        assert_eq!(link("155").unwrap().carries(), Some(4 << 20));
+        assert_eq!(Link::Loopback.carries(), None);
+    }
+
+    /// What is held at 10 Mbit/s takes its time, whoever sends; and nothing is left behind.
+    #[test]
+    fn a_link_is_as_slow_as_it_says_and_goes_with_its_holders() {
+        if let Err(why) = available() {
+            assert!(std::env::var_os("CI").is_none(), "{why}");
+            eprintln!("SKIPPED: {why}");
+            return;
+        }
+        let mut children = Children::new();
+        let mut laid = Laid::default();
+        let place = laid.place(&Link::Shaped(10, 1_500), &mut children).unwrap();
+        assert_eq!(place.host, FAR);
+        let holders: Vec<String> = laid
+            .now
+            .iter()
+            .flat_map(|(_, wire)| &wire._ends)
+            .map(|end| end.pid().as_raw_nonzero().to_string())
+            .collect();
+        let shown = |command: &str| {
+            let words = place.of_client(command.split(' ').map(String::from).collect());
+            String::from_utf8(Command::new(&words[0]).args(&words[1..]).output().unwrap().stdout).unwrap()
+        };
+        let device = shown("ip -d link show dev near");
+        assert!(device.contains("mtu 1500") && device.contains("state UP"), "{device}");
+        let queue = shown("tc qdisc show dev near");
+        assert!(queue.contains("tbf") && queue.contains("rate 10Mbit"), "{queue}");
+        // The same link is not made twice, another replaces it.
+        let again = laid.place(&Link::Shaped(10, 1_500), &mut children).unwrap();
+        assert_eq!(again.of_client(vec![]), place.of_client(vec![]));
+        drop(laid);
+        for pid in holders {
+            assert!(!std::fs::exists(format!("/proc/{pid}/ns/net")).unwrap(), "{pid} is left");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Where servers and clients run: on this machine, with a slow link between them, or servers on another one.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::peers::Failure;
+
+/// The word in whose place servers are told where to listen, and clients where to connect.
+pub(crate) const HOST: &str = "{host}";
+
+/// Where the processes of a measurement run.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// The address that servers listen at.
+    pub(crate) host: String,
+    /// The words that go before a server's command.
+    server: Vec<String>,
+    /// Those that go before a client's.
+    client: Vec<String>,
+    /// What runs a line of a shell where servers are, if that is not here.
+    shell: Option<Vec<String>>,
+}
+
+impl Place {
+    /// Both on this machine, over its loopback device.
+    pub(crate) fn loopback() -> Place {
+        Place { host: "127.0.0.1".to_owned(), server: Vec::new(), client: Vec::new(), shell: None }
+    }
+
+    /// Servers at that address of this machine, where each side is entered by those words.
+    pub(crate) fn apart(host: &str, server: Vec<String>, client: Vec<String>) -> Place {
+        Place { host: host.to_owned(), server, client, shell: None }
+    }
+
+    /// Servers at that address of another machine, where `shell`, with a line as its last argument, runs that line.
+    pub(crate) fn away(host: &str, shell: Vec<String>) -> Place {
+        Place { host: host.to_owned(), server: Vec::new(), client: Vec::new(), shell: Some(shell) }
+    }
+
+    /// Whether servers are processes of this machine, so that the system tells what they used.
+    pub(crate) fn is_here(&self) -> bool {
+        self.shell.is_none()
+    }
+
+    /// A server's command as it is started here; `dir` is the run's own directory.
+    ///
+    /// # Errors
+    /// It cannot be said to a shell.
+    pub(crate) fn of_server(&self, command: Vec<String>, dir: &Path) -> Result<Vec<String>, Failure> {
+        let Some(shell) = &self.shell else { return Ok([self.server.clone(), command].concat()) };
+        Ok(shell.iter().cloned().chain([guarded(&command, dir)?]).collect())
+    }
+
+    /// A client's.
+    pub(crate) fn of_client(&self, command: Vec<String>) -> Vec<String> {
+        [self.client.clone(), command].concat()
+    }
+
+    /// Brings the files that a server wrote to its directory into the same one here, where clients look for references.
+    ///
+    /// # Errors
+    /// They cannot be had.
+    pub(crate) fn fetch(&self, dir: &Path) -> Result<(), Failure> {
+        let Some((program, words)) = self.shell.as_deref().and_then(|shell| shell.split_first()) else {
+            return Ok(());
+        };
+        let failed = |reason: String| Failure::Fetch { host: self.host.clone(), reason };
+        let line = format!("cd {} && tar -cf - --exclude=./pid .", quoted([&*dir.to_string_lossy()])?);
+        let said = Command::new(program)
+            .args(words)
+            .arg(line)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|e| failed(e.to_string()))?;
+        if !said.status.success() {
+            return Err(failed(String::from_utf8_lossy(&said.stderr).trim().to_owned()));
+        }
+        let unpack = || -> std::io::Result<bool> {
+            let mut tar =
+                Command::new("tar").arg("-xf").arg("-").arg("-C").arg(dir).stdin(Stdio::piped()).spawn()?;
+            if let Some(mut stdin) = tar.stdin.take() {
+                std::io::Write::write_all(&mut stdin, &said.stdout)?;
+            }
+            Ok(tar.wait()?.success())
+        };
+        match unpack() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(failed("tar does not unpack what came".to_owned())),
+            Err(error) => Err(failed(error.to_string())),
+        }
+    }
+}
+
+/// A line that runs a server in a directory that is made for it and removed behind it, and ends it where stdin ends: a shell
+/// on another machine may be gone without a signal.
+fn guarded(command: &[String], dir: &Path) -> Result<String, Failure> {
+    let (command, dir) = (quoted(command.iter().map(String::as_str))?, quoted([&*dir.to_string_lossy()])?);
+    Ok(format!(
+        "mkdir -p {dir} && exec 3<&0 && {{ (cat <&3; kill $(cat {dir}/pid); rm -rf {dir}) >/dev/null 2>&1 & }} && \
+         sh -c 'echo $$ > \"$0\"/pid; exec \"$@\"' {dir} {command} <&3; status=$?; kill $! 2>/dev/null; rm -rf {dir}; exit $status"
+    ))
+}
+
+fn quoted<'w>(words: impl IntoIterator<Item = &'w str>) -> Result<String, Failure> {
+    shlex::try_join(words).map_err(|error| Failure::Fetch {
+        host: "a shell".to_owned(),
+        reason: format!("it cannot be told such words: {error}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split(' ').map(String::from).collect()
+    }
+
+    #[test]
+    fn commands_are_entered_by_their_sides() {
+        let dir = Path::new("/d");
+        let place = Place::apart("198.18.0.2", words("in far"), words("in near"));
+        assert_eq!(place.of_server(words("srv -x"), dir).unwrap().join(" "), "in far srv -x");
+        assert_eq!(place.of_client(words("cli -y")).join(" "), "in near cli -y");
+        assert_eq!(Place::loopback().of_server(words("srv"), dir).unwrap(), ["srv"]);
+        assert!(place.is_here() && Place::loopback().is_here());
+    }
+
+    #[test]
+    fn a_server_elsewhere_has_a_directory_and_ends_with_stdin() {
+        let here = tempfile::tempdir().unwrap();
+        let dir = here.path().join("it's there");
+        let place = Place::away("127.0.0.1", words("sh -c"));
+        let script = "echo \"$1\" > \"$2/x.ior\"; echo READY; cat; sleep 60";
+        let server = ["sh", "-c", script, "srv", "IOR: a  b", &dir.to_string_lossy()].map(String::from);
+        let command = place.of_server(server.to_vec(), &dir).unwrap();
+        assert!(!place.is_here());
+        let mut child = Command::new(&command[0])
+            .args(&command[1..])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().unwrap()), &mut line)
+            .unwrap();
+        assert_eq!(line, "READY\n");
+        // What is fetched is what is there already, as both machines are this one.
+        place.fetch(&dir).unwrap();
+        assert_eq!(std::fs::read_to_string(dir.join("x.ior")).unwrap(), "IOR: a  b\n");
+        drop(child.stdin.take());
+        assert!(!child.wait().unwrap().success(), "it was killed");
+        for _ in 0..200 {
+            if !dir.exists() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        panic!("{} is left", dir.display());
+    }
+
+    #[test]
+    fn a_machine_that_is_not_reached_is_named() {
+        let place = Place::away("10.0.0.9", words("false"));
+        let error = place.fetch(Path::new("/nowhere")).unwrap_err().to_string();
+        assert!(error.contains("10.0.0.9"), "{error}");
+    }
+}
