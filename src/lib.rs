@@ -9,6 +9,7 @@
 //! None is on by default; each adds and changes nothing else.
 //!
 //! * `uring`: io_uring as a transport on Linux ([`Transport::IoUring`]).
+//! * `tls`: connections by TLS (SSLIOP), with certificates of both sides (`zorb::tls`, `OrbBuilder::tls`).
 //! * `encoding_rs`: further code sets for the text of peers that know no UTF-8 ([`OrbBuilder::char_sets`]).
 //! * `dynamic`: IDL that is read at run time (`dynamic::Idl`). Compiles the IDL compiler into the program.
 //! * `metrics`: counters and gauges of the `metrics` facade. Octets: `zorb_received_bytes_total`, `zorb_sent_bytes_total`,
@@ -69,6 +70,12 @@ pub mod poa {
 }
 
 pub use orb_runtime::poa::{Poa, PoaManager};
+
+/// TLS for connections (SSLIOP): who this ORB is, whom it trusts, and what it asks of its peers.
+#[cfg(feature = "tls")]
+pub mod tls {
+    pub use orb_runtime::tls::*;
+}
 
 /// What the wire carries: references, service contexts, versions.
 pub mod wire {

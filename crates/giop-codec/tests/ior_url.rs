@@ -11,7 +11,7 @@ use giop_codec::url::{Corbaloc, Corbaname, IiopAddress, ObjectUrl, UrlErrorKind}
 use proptest::prelude::*;
 
 fn address(version: Version, host: &str, port: u16) -> IiopAddress {
-    IiopAddress { version, host: host.into(), port }
+    IiopAddress { version, host: host.into(), port, tls: false }
 }
 
 fn iiop(addresses: &[IiopAddress], key: &[u8]) -> Corbaloc {
@@ -114,6 +114,29 @@ fn file_grammar() {
     }
 }
 
+// clause: ior.corbaloc.ssliop
+#[test]
+fn ssliop_is_a_profile_that_requires_tls() {
+    for (text, expected, version, host, port) in [
+        ("corbaloc:ssliop:h/K", "corbaloc:ssliop:1.2@h:684/K", Version::V1_2, "h", 684),
+        ("corbaloc:ssliop:1.0@h:7/K", "corbaloc:ssliop:1.1@h:7/K", Version::V1_1, "h", 7),
+        ("corbaloc:SSLIOP:1.1@[::1]:7/K", "corbaloc:ssliop:1.1@[::1]:7/K", Version::V1_1, "::1", 7),
+    ] {
+        let url: Corbaloc = text.parse().unwrap();
+        assert_eq!(url.to_string(), expected);
+        assert_eq!(expected.parse(), Ok(url.clone()));
+        let profile = url.to_ior().unwrap().iiop_profile().unwrap();
+        assert_eq!((profile.version, profile.host.as_str(), profile.port), (version, host, 0));
+        let ssl = profile.ssl().unwrap();
+        assert!(ssl.port == port && ssl.is_required() && profile.addresses().is_empty());
+    }
+    // One that is offered in plaintext too has a profile for each.
+    let url: Corbaloc = "corbaloc::1.2@a:1,ssliop:1.2@a:2/K".parse().unwrap();
+    let profiles: Vec<_> = url.to_ior().unwrap().iiop_profiles().collect();
+    assert_eq!((profiles.len(), profiles[0].addresses().len(), profiles[0].ssl()), (2, 1, None));
+    assert_eq!(profiles[1].ssl().unwrap().port, 2);
+}
+
 // clause: ior.corbaloc.bad_scheme, ior.corbaloc.bad_address, ior.corbaloc.bad_specific
 // clause: ior.corbaloc.missing_key, ior.corbaname.bad, exc.minor.bad_param.7, exc.minor.bad_param.8
 // clause: exc.minor.bad_param.9, exc.minor.bad_param.10
@@ -128,7 +151,7 @@ fn errors_name_the_character_and_the_minor_code() {
         ("corbaloc:", 10, 8, K::NoProtocol),
         ("corbaloc:host/Key", 10, 8, K::NoProtocol),
         ("corbaloc:/Key", 10, 8, K::NoProtocol),
-        ("corbaloc:ssliop:host/Key", 10, 8, K::UnknownProtocol("ssliop".into())),
+        ("corbaloc:htiop:host/Key", 10, 8, K::UnknownProtocol("htiop".into())),
         ("corbaloc::a,,:b/Key", 13, 8, K::NoProtocol),
         ("corbaloc::a,uiop:b/Key", 13, 8, K::UnknownProtocol("uiop".into())),
         ("corbaloc::1@h/Key", 11, 8, K::Version),

@@ -69,6 +69,15 @@ pub struct IoFailure {
     pub os_code: Option<i32>,
 }
 
+/// The peer accepts nothing of this side, and says so before anything else: it has executed nothing. Inside of an
+/// [`io::Error`] it is told from other failures of a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(
+    /// Why, in words.
+    pub &'static str,
+);
+
 /// Which timer a peer was too slow for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlowPeer {
@@ -92,6 +101,8 @@ pub enum CloseReason {
     Eof,
     /// Reading or writing failed.
     Io(IoFailure),
+    /// The peer accepted nothing.
+    Refused(Refused),
     /// This side closed.
     Local,
     /// Nothing happened for the idle timeout.
@@ -127,6 +138,8 @@ pub enum CallErrorKind {
     Closed,
     /// The connection was lost.
     Lost(IoFailure),
+    /// The peer accepted nothing, not even the connection.
+    Refused(Refused),
     /// The peer sent something that ended the connection.
     Protocol(ProtocolError),
     /// The header of the reply does not decode.
@@ -157,7 +170,9 @@ impl CallError {
     pub fn completed(&self) -> CompletionStatus {
         match (self.kind, self.sent) {
             (CallErrorKind::BadReply(_), _) => CompletionStatus::Yes,
-            (CallErrorKind::Closed, _) | (_, Sent::Nothing | Sent::Partly) => CompletionStatus::No,
+            (CallErrorKind::Closed | CallErrorKind::Refused(_), _) | (_, Sent::Nothing | Sent::Partly) => {
+                CompletionStatus::No
+            }
             (_, Sent::Whole) => CompletionStatus::Maybe,
         }
     }
@@ -165,7 +180,10 @@ impl CallError {
     /// Whether the same request may be sent again, on another connection, without a risk that it is executed twice.
     #[must_use]
     pub fn retryable(&self) -> bool {
-        let hopeless = matches!(self.kind, CallErrorKind::Timeout | CallErrorKind::TooManyCalls);
+        let hopeless = matches!(
+            self.kind,
+            CallErrorKind::Timeout | CallErrorKind::TooManyCalls | CallErrorKind::Refused(_)
+        );
         self.completed() == CompletionStatus::No && !hopeless
     }
 
@@ -173,13 +191,14 @@ impl CallError {
     #[cold]
     #[must_use]
     pub fn into_system_exception(self) -> SystemException {
-        use SystemExceptionKind::{CommFailure, ImpLimit, Marshal, Timeout, Transient};
+        use SystemExceptionKind::{CommFailure, ImpLimit, Marshal, NoPermission, Timeout, Transient};
         let (kind, minor) = match (self.kind, self.sent) {
             (CallErrorKind::Timeout, Sent::Whole) => (Timeout, minor::TIMEOUT_REPLY_END),
             (CallErrorKind::Timeout, _) => (Timeout, minor::TIMEOUT_REQUEST_END),
             (CallErrorKind::BadReply(_), _) => (Marshal, MinorCode::NONE),
             (CallErrorKind::TooManyCalls, _) => (Transient, minor::TRANSIENT_DISCARDED),
             (CallErrorKind::Protocol(ProtocolError::TooLarge { .. }), _) => (ImpLimit, MinorCode::NONE),
+            (CallErrorKind::Refused(_), _) => (NoPermission, MinorCode::NONE),
             (CallErrorKind::Closed, _) | (_, Sent::Nothing) => (Transient, MinorCode::NONE),
             (_, Sent::Partly | Sent::Whole) => (CommFailure, MinorCode::NONE),
         };
@@ -201,6 +220,7 @@ impl CloseReason {
             Self::PeerMessageError => CallErrorKind::PeerError,
             Self::Eof => CallErrorKind::Lost(io::ErrorKind::UnexpectedEof.into()),
             Self::Io(failure) => CallErrorKind::Lost(failure),
+            Self::Refused(refused) => CallErrorKind::Refused(refused),
             Self::SlowPeer(_) => CallErrorKind::Lost(io::ErrorKind::TimedOut.into()),
             Self::Local | Self::Idle | Self::Unread(_) | Self::Flood(_) => CallErrorKind::LocalClose,
             Self::Protocol(error) => CallErrorKind::Protocol(error),
@@ -236,6 +256,7 @@ impl fmt::Display for CloseReason {
             Self::PeerMessageError => f.write_str("the peer answered by MessageError"),
             Self::Eof => f.write_str("the peer closed the connection without CloseConnection"),
             Self::Io(failure) => write!(f, "the connection failed: {failure}"),
+            Self::Refused(refused) => write!(f, "the peer refused the connection: {refused}"),
             Self::Local => f.write_str("the connection was closed on this side"),
             Self::Idle => f.write_str("the connection was idle: `Limits::idle_timeout` keeps it longer"),
             Self::Protocol(error) => write!(f, "the peer broke the protocol: {error}"),
@@ -267,6 +288,7 @@ impl fmt::Display for CallError {
             CallErrorKind::Timeout => f.write_str("the deadline passed")?,
             CallErrorKind::Closed => f.write_str("the peer closed the connection in good order")?,
             CallErrorKind::Lost(failure) => write!(f, "the connection was lost: {failure}")?,
+            CallErrorKind::Refused(refused) => write!(f, "the peer refused the connection: {refused}")?,
             CallErrorKind::Protocol(error) => write!(f, "the peer broke the protocol: {error}")?,
             CallErrorKind::BadReply(error) => write!(f, "the reply's header does not decode: {error}")?,
             CallErrorKind::PeerError => f.write_str("the peer answered by MessageError")?,

@@ -20,7 +20,7 @@ mod stats;
 
 pub use calls::CallId;
 pub use connection::{Config, Connection, ReplyFlow, ReplyRoom};
-pub use error::{CallError, CallErrorKind, CloseReason, IoFailure, ProtocolError, Sent, SlowPeer};
+pub use error::{CallError, CallErrorKind, CloseReason, IoFailure, ProtocolError, Refused, Sent, SlowPeer};
 pub use event::Event;
 pub use limits::{Limits, Role};
 pub use message::{Arguments, IncomingLocate, IncomingRequest, RawBody, Reply};

@@ -18,6 +18,11 @@ mod reference;
 mod serve;
 mod source;
 pub mod testing;
+#[cfg(feature = "tls")]
+pub mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "tls/absent.rs"]
+mod tls;
 mod trace;
 mod transport;
 pub mod values;

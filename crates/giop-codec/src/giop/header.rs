@@ -160,6 +160,9 @@ pub enum HeaderError {
 impl fmt::Display for HeaderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Magic([0x16, 3, ..]) => f.write_str(
+                "the peer speaks TLS to a port of plain IIOP: give it a reference of this server, or listen on ssliop:// too",
+            ),
             Self::Magic(octets) => {
                 write!(f, "message starts with \"{}\" instead of \"GIOP\"", octets.escape_ascii())
             }

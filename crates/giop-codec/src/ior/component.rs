@@ -353,3 +353,21 @@ pub struct SslSecTrans {
     /// TCP port to open a TLS session on, at the host of the profile.
     pub port: u16,
 }
+
+impl SslSecTrans {
+    /// `NoProtection`: messages may come as they are.
+    pub const NO_PROTECTION: u16 = 1;
+    /// `Integrity` and `Confidentiality`.
+    pub const PROTECTED: u16 = 2 | 4;
+    /// `DetectReplay` and `DetectMisordering`.
+    pub const DETECTS: u16 = 8 | 16;
+    /// `EstablishTrustInTarget`: the server shows a certificate.
+    pub const TRUST_IN_TARGET: u16 = 32;
+    /// `EstablishTrustInClient`: the client shows one.
+    pub const TRUST_IN_CLIENT: u16 = 64;
+
+    /// Whether the server takes no calls but by TLS.
+    pub const fn is_required(&self) -> bool {
+        self.target_requires & !Self::NO_PROTECTION != 0
+    }
+}

@@ -7,26 +7,32 @@ use std::str::FromStr;
 use super::error::{UrlError, UrlErrorKind};
 use super::escape::{unescape, unescape_text, write_escaped};
 use crate::giop::ObjectKey;
-use crate::ior::{IiopProfile, Ior, MAX_PROFILES, TaggedComponent, UiopProfile};
+use crate::ior::{IiopProfile, Ior, MAX_PROFILES, SslSecTrans, TaggedComponent, UiopProfile};
 use crate::{EncodeError, Version};
 
 /// The initial reference and object key that `corbaname:` and `rir:` mean when they name none.
 const NAME_SERVICE: &str = "NameService";
 
-/// One `iiop:` address of a `corbaloc:` URL.
+/// One `iiop:` or `ssliop:` address of a `corbaloc:` URL.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IiopAddress {
-    /// Version to speak; 1.0 where the URL names none.
+    /// Version to speak. Where the URL names none it is 1.0, by TLS 1.2; by TLS it is 1.1 at least, since before that profiles
+    /// have no components to say the port.
     pub version: Version,
     /// DNS name, IPv4 or IPv6 address without brackets; empty means this host.
     pub host: String,
-    /// TCP port; 2809 where the URL names none.
+    /// TCP port; 2809 where the URL names none, 684 by TLS.
     pub port: u16,
+    /// Whether TLS is spoken there (`ssliop:`).
+    pub tls: bool,
 }
 
 impl IiopAddress {
     /// Port of an address that names none.
     pub const DEFAULT_PORT: u16 = 2809;
+
+    /// The same by TLS: the port that IANA knows as `corba-iiop-ssl`.
+    pub const DEFAULT_TLS_PORT: u16 = 684;
 
     /// The host to connect to: `localhost` where the address leaves it empty.
     pub fn host_or_local(&self) -> &str {
@@ -34,11 +40,12 @@ impl IiopAddress {
     }
 }
 
-/// `iiop:1.2@host:2809`, IPv6 addresses in brackets.
+/// `iiop:1.2@host:2809` or `ssliop:1.2@host:684`, IPv6 addresses in brackets.
 impl fmt::Display for IiopAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (open, close) = if self.host.contains(':') { ("[", "]") } else { ("", "") };
-        write!(f, "iiop:{}@{open}{}{close}:{}", self.version, self.host, self.port)
+        let protocol = if self.tls { "ssliop" } else { "iiop" };
+        write!(f, "{protocol}:{}@{open}{}{close}:{}", self.version, self.host, self.port)
     }
 }
 
@@ -82,7 +89,8 @@ impl Corbaloc {
     /// An object reference without a type id to the same object.
     ///
     /// Its version is the lowest of all addresses. In IIOP 1.2 the further addresses become alternate address
-    /// components of one profile; before that, which has none, profiles of their own. A Unix socket is a profile of TAO's.
+    /// components of one profile; before that, which has none, profiles of their own. An address by TLS is a profile of its own too,
+    /// which says port 0 and requires TLS by its component. A Unix socket is a profile of TAO's.
     ///
     /// # Errors
     /// [`UrlErrorKind::NoAddress`] for `rir:`. For what was built by hand also [`UrlErrorKind::HostCharacter`], a host
@@ -105,12 +113,23 @@ impl Corbaloc {
         }
         let version = addresses.iter().map(|a| a.version).min().unwrap_or(first.version);
         let profile = |address: &IiopAddress| {
-            IiopProfile::new(address.host_or_local(), address.port, key.clone()).with_version(version)
+            let port = if address.tls { 0 } else { address.port };
+            let profile = IiopProfile::new(address.host_or_local(), port, key.clone());
+            if !address.tls {
+                return profile.with_version(version);
+            }
+            let ssl = SslSecTrans {
+                target_supports: SslSecTrans::PROTECTED | SslSecTrans::TRUST_IN_TARGET,
+                target_requires: SslSecTrans::PROTECTED,
+                port: address.port,
+            };
+            let version = version.max(Version::V1_1);
+            profile.with_version(version).with_component(TaggedComponent::ssl_sec_trans(ssl))
         };
         let mut profiles = vec![profile(first)];
         for other in others {
             match profiles.first_mut() {
-                Some(main) if version >= Version::V1_2 => {
+                Some(main) if version >= Version::V1_2 && !first.tls && !other.tls => {
                     let component = TaggedComponent::alternate_address(other.host_or_local(), other.port);
                     main.components.push(component.map_err(bad_host)?);
                 }
@@ -307,13 +326,15 @@ fn parse_address(text: &str, at: usize, address: &str) -> Result<IiopAddress, Ur
     if protocol.eq_ignore_ascii_case("rir") {
         return fail(0, UrlErrorKind::RirNotAlone);
     }
-    if !protocol.is_empty() && !protocol.eq_ignore_ascii_case("iiop") {
+    let tls = protocol.eq_ignore_ascii_case("ssliop");
+    if !tls && !protocol.is_empty() && !protocol.eq_ignore_ascii_case("iiop") {
         return fail(0, UrlErrorKind::UnknownProtocol(protocol.to_owned()));
     }
     let mut offset = protocol.len() + 1;
-    let mut version = Version::V1_0;
+    let mut version = if tls { Version::V1_2 } else { Version::V1_0 };
     if let Some((number, behind)) = rest.split_once('@') {
         version = match parse_version(number) {
+            Some(version) if tls => version.max(Version::V1_1),
             Some(version) => version,
             None => return fail(offset, UrlErrorKind::Version),
         };
@@ -346,13 +367,14 @@ fn parse_address(text: &str, at: usize, address: &str) -> Result<IiopAddress, Ur
         (host, port)
     };
     let port = match port {
+        None if tls => IiopAddress::DEFAULT_TLS_PORT,
         None => IiopAddress::DEFAULT_PORT,
         Some(digits) => match parse_port(digits) {
             Some(port) => port,
             None => return fail(offset + 1, UrlErrorKind::Port),
         },
     };
-    Ok(IiopAddress { version, host: host.to_owned(), port })
+    Ok(IiopAddress { version, host: host.to_owned(), port, tls })
 }
 
 /// `1.N`; a minor number above 2 means 1.2, the highest that exists here.

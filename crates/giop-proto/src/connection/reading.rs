@@ -8,7 +8,7 @@ use giop_codec::giop::{MessageHeader, MessageType};
 
 use super::Connection;
 use super::closing::Phase;
-use crate::error::{CloseReason, IoFailure, ProtocolError};
+use crate::error::{CloseReason, IoFailure, ProtocolError, Refused};
 use crate::event::Event;
 use crate::fragments::Joined;
 use crate::message::{IncomingRequest, Reply, ReplyHead, RequestError, RequestHead};
@@ -93,7 +93,12 @@ impl Connection {
     /// Reading failed. What came before is still handed out; then the connection is closed.
     #[cold]
     pub fn handle_read_error(&mut self, error: &io::Error, now: Instant) {
-        self.read_ended(CloseReason::Io(IoFailure::from(error)), now);
+        let refused = error.get_ref().and_then(|source| source.downcast_ref::<Refused>());
+        let reason = refused.map_or_else(
+            || CloseReason::Io(IoFailure::from(error)),
+            |refused| CloseReason::Refused(*refused),
+        );
+        self.read_ended(reason, now);
     }
 
     /// Writing failed. The connection is read on for a moment: the peer may have closed in good order before.

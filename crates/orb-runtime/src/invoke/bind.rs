@@ -96,8 +96,9 @@ impl ObjectRef {
             return self.bind_itself(key, deadline, alone).await;
         }
         let mut profiles = self.profiles();
+        let forbidden = profiles.iter().find_map(|profile| self.orb().forbids(profile));
         profiles.retain(|profile| !self.orb().ways(profile).is_empty());
-        let mut last = None;
+        let mut last = forbidden.filter(|_| profiles.is_empty()).map(no_permission);
         for (tried, profile) in profiles.iter().enumerate() {
             let left = profiles.len() - tried;
             match self.bind_at(profile, dial::share(left, deadline), alone).await {
@@ -290,6 +291,13 @@ impl ObjectRef {
         };
         SystemException::new(kind, minor, CompletionStatus::No).because(text)
     }
+}
+
+/// There are addresses, and TLS or the lack of it forbids to call them.
+#[cold]
+fn no_permission(text: &'static str) -> SystemException {
+    let kind = SystemExceptionKind::NoPermission;
+    SystemException::new(kind, MinorCode::NONE, CompletionStatus::No).because(text)
 }
 
 /// A server does not take a request in the form in which it is there.

@@ -60,7 +60,7 @@ pub(crate) struct Driver {
 
 impl Driver {
     pub(crate) fn new(link: Arc<Link>, service: Service, number: u64) -> Self {
-        let template = Request::idle(Arc::clone(&service.orb), link.peer().clone());
+        let template = Request::idle(Arc::clone(&service.orb), link.peer().clone(), link.session().cloned());
         let home = link.thread().and_then(|_| service.orb.home().cloned());
         let running = Running::new(template, service.orb.config.deposit, Arc::clone(&link), home);
         Self {

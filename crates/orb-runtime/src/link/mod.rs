@@ -41,6 +41,7 @@ use headers::Headers;
 pub(crate) use headers::Plain;
 pub(crate) use payload::Fed;
 
+use crate::tls::TlsSession;
 use crate::transport::threads::IoThread;
 use crate::transport::{Peer, Progress, Socket};
 
@@ -207,6 +208,19 @@ impl Link {
     /// The other end.
     pub(crate) fn peer(&self) -> &Peer {
         &self.peer
+    }
+
+    /// What TLS found out about the other end.
+    pub(crate) fn session(&self) -> Option<&Arc<TlsSession>> {
+        self.socket.session()
+    }
+
+    /// Why it is closed, if the peer broke the protocol.
+    pub(crate) fn protocol_error(&self) -> Option<giop_proto::ProtocolError> {
+        match self.lock().machine.close_reason() {
+            Some(CloseReason::Protocol(error)) => Some(*error),
+            _ => None,
+        }
     }
 
     /// Whether the server answered a request at least once: then it has seen what the first requests say of code sets and more.

@@ -20,13 +20,15 @@ const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(super) enum Listener {
     Tcp(TcpListener),
+    /// The same with TLS.
+    Tls(TcpListener),
     Unix(unix::Listener),
 }
 
 impl Listener {
     async fn accept(&self) -> std::io::Result<(TcpStream, Peer)> {
         match self {
-            Self::Tcp(listener) => {
+            Self::Tcp(listener) | Self::Tls(listener) => {
                 listener.accept().await.map(|(stream, address)| (stream, Peer::Tcp(address)))
             }
             Self::Unix(listener) => {
@@ -54,6 +56,7 @@ impl OrbCore {
     pub(super) fn serve(self: &Arc<Self>, listener: Listener) {
         let core = Arc::clone(self);
         let guests = Arc::new(Guests::default());
+        let secure = matches!(listener, Listener::Tls(_));
         self.tasks.spawn(async move {
             let closed = core.closed.notified();
             tokio::pin!(closed);
@@ -64,7 +67,7 @@ impl OrbCore {
                     () = &mut closed => return,
                 };
                 match accepted {
-                    Ok((stream, peer)) => core.admit(stream, peer, &guests),
+                    Ok((stream, peer)) => core.admit(stream, peer, secure, &guests),
                     Err(error) => {
                         tracing::warn!(target: "zorb", %error, "cannot accept a connection now");
                         tokio::time::sleep(OUT_OF_DESCRIPTORS).await;
@@ -74,7 +77,7 @@ impl OrbCore {
         });
     }
 
-    fn admit(self: &Arc<Self>, stream: TcpStream, peer: Peer, guests: &Arc<Guests>) {
+    fn admit(self: &Arc<Self>, stream: TcpStream, peer: Peer, secure: bool, guests: &Arc<Guests>) {
         let (all, per_address) = (self.config.max_connections, self.config.max_connections_per_address);
         let address = match &peer {
             Peer::Tcp(address) => Some(address.ip()),
@@ -90,6 +93,9 @@ impl OrbCore {
         };
         let thread = self.sockets.threads().and_then(IoThreads::in_turn);
         let ready = if address.is_some() { self.prepare(&stream) } else { Ok(()) };
+        if secure && ready.is_ok() {
+            return self.admit_secure(stream, peer, seat);
+        }
         let socket = ready.and_then(|()| self.sockets.wrap(stream, &self.pool, thread));
         let socket = match socket {
             Ok(socket) => socket,

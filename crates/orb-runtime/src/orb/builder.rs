@@ -1,8 +1,6 @@
 //! Building an ORB.
 
 use std::collections::HashMap;
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -17,12 +15,13 @@ use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 use super::accept::Listener;
+use super::bind::{self, Bound};
 use super::publish::{self, Listening, Surroundings};
 use super::reverse::Rule;
 use super::{Config, Connections, Endpoint, Guard, Latency, Orb, OrbCore};
 use crate::serve::Demux;
 use crate::serve::adapter::Adapter;
-use crate::transport::unix::{self, SocketFile};
+use crate::transport::unix;
 use crate::transport::{Peer, Sockets, Transport};
 
 /// Receive buffers of all connections of an ORB.
@@ -62,7 +61,7 @@ pub(crate) struct Parts {
 pub enum BuildError {
     /// The text of `listen` is no endpoint.
     #[error(
-        "cannot listen on `{endpoint}`: {reason}; write it as iiop://HOST:PORT, such as iiop://127.0.0.1:0, or as uiop://PATH"
+        "cannot listen on `{endpoint}`: {reason}; write it as iiop://HOST:PORT, such as iiop://127.0.0.1:0, as ssliop://HOST:PORT or as uiop://PATH"
     )]
     Endpoint {
         /// The text.
@@ -119,6 +118,7 @@ impl OrbBuilder {
             offers_ways_back: false,
             demux: Demux::default(),
             values: Factories::default(),
+            tls: None,
         };
         Self {
             listen: Vec::new(),
@@ -129,8 +129,9 @@ impl OrbBuilder {
         }
     }
 
-    /// Listens on `iiop://HOST:PORT`; port 0 takes a free one, `[::1]` is IPv6. Or on a Unix socket, `uiop://PATH`. May be called
-    /// again for further addresses: references name all of them.
+    /// Listens on `iiop://HOST:PORT`; port 0 takes a free one, `[::1]` is IPv6. Or by TLS alone on `ssliop://HOST:PORT`, for which
+    /// `tls` (feature `tls`) must give a certificate. Or on a Unix socket, `uiop://PATH`. May be called again for further addresses:
+    /// references name all of them.
     ///
     /// The file of a Unix socket is made, and removed when the ORB closes. One that a dead server left behind is replaced. Processes on
     /// the same machine that know the socket take it before TCP: zorb's, omniORB's (`giop:unix`) and TAO's (UIOP).
@@ -390,6 +391,24 @@ impl OrbBuilder {
         self
     }
 
+    /// What connections by TLS are made with, in both directions: see [`tls`](crate::tls). References to servers that offer TLS are
+    /// called by it from then on, unless `TlsBuilder::outgoing` says otherwise.
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, tls: crate::tls::Tls) -> Self {
+        self.parts.config.tls = Some(tls);
+        self
+    }
+
+    fn check_tls(&self, endpoint: &str) -> Result<(), BuildError> {
+        let reason = match &self.parts.config.tls {
+            Some(tls) if tls.has_identity() => return Ok(()),
+            Some(_) => "TLS has no certificate to show (TlsBuilder::identity)",
+            None if cfg!(feature = "tls") => "there is no TLS for it (OrbBuilder::tls)",
+            None => "TLS is not compiled in (feature `tls`)",
+        };
+        Err(BuildError::Endpoint { endpoint: endpoint.to_owned(), reason: reason.to_owned() })
+    }
+
     /// Opens the listeners and starts to serve.
     ///
     /// # Errors
@@ -405,8 +424,23 @@ impl OrbBuilder {
         let buffer = self.parts.config.socket_buffer;
         for endpoint in &self.listen {
             listeners.push(match endpoint.strip_prefix("uiop://") {
-                Some(path) => bind_unix(endpoint, path, self.unix_mode, buffer)?,
-                None => bind(endpoint, buffer).map(|(host, listener)| Bound::Tcp(host, listener))?,
+                Some(path) => bind::unix(endpoint, path, self.unix_mode, buffer)?,
+                None => match bind::secure_address(endpoint) {
+                    Some(address) => {
+                        self.check_tls(endpoint)?;
+                        let (host, listener) = bind::tcp(endpoint, address, buffer)?;
+                        Bound::Tls(host, listener)
+                    }
+                    None => {
+                        let address = endpoint.strip_prefix("iiop://");
+                        let malformed = || BuildError::Endpoint {
+                            endpoint: endpoint.clone(),
+                            reason: "it starts with neither iiop:// nor ssliop:// nor uiop://".to_owned(),
+                        };
+                        let (host, listener) = bind::tcp(endpoint, address.ok_or_else(malformed)?, buffer)?;
+                        Bound::Tcp(host, listener)
+                    }
+                },
             });
         }
         for listener in self.listeners {
@@ -420,7 +454,7 @@ impl OrbBuilder {
             return Err(BuildError::NoRuntime);
         }
         let around = Surroundings::here();
-        let (mut tcp, mut endpoints, mut sockets) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut tcp, mut tls, mut endpoints, mut sockets) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for listener in listeners {
             match listener {
                 Bound::Tcp(host, listener) => {
@@ -434,6 +468,12 @@ impl OrbBuilder {
                     }
                     tcp.push(socket);
                 }
+                Bound::Tls(host, listener) => {
+                    let fail = |source| BuildError::Listen { endpoint: host.clone(), source };
+                    let local = listener.local_addr().map_err(fail)?;
+                    sockets.push(Listener::Tls(TcpListener::from_std(listener).map_err(fail)?));
+                    tls.push(Listening { host, local });
+                }
                 Bound::Unix(path, socket, file) => {
                     let fail = |source| BuildError::Listen { endpoint: path.clone(), source };
                     sockets.push(Listener::Unix(unix::Listener::new(socket, file).map_err(fail)?));
@@ -442,11 +482,22 @@ impl OrbBuilder {
             }
         }
         if !sockets.is_empty() {
-            let others = publish::published(&self.publish, &tcp, &around)
-                .map_err(|(template, reason)| BuildError::Publish { template, reason })?;
+            let published = |sockets: &[Listening]| {
+                publish::published(&self.publish, sockets, &around)
+                    .map_err(|(template, reason)| BuildError::Publish { template, reason })
+            };
+            let others = published(&tcp)?;
+            // Templates with a port of their own mean one without TLS.
+            let mut secure = published(&tls)?;
+            secure.retain(|address| !others.contains(address));
+            if secure.is_empty() {
+                secure = tls.iter().map(|socket| socket.published(&around)).collect();
+            }
+            endpoints.extend(secure.into_iter().map(|(host, port)| Endpoint::Ssl { host, port }));
             let others = others.into_iter().map(|(host, port)| Endpoint::Iiop { host, port });
             endpoints.splice(..0, others);
         }
+        tcp.append(&mut tls);
         for found in publish::unroutable(&endpoints, &tcp, !self.publish.is_empty()) {
             tracing::warn!(
                 target: "zorb",
@@ -460,71 +511,6 @@ impl OrbBuilder {
         }
         Ok(core.open())
     }
-}
-
-/// A socket that listens and is not served yet.
-enum Bound {
-    /// With the host as written.
-    Tcp(String, std::net::TcpListener),
-    /// With its path.
-    Unix(String, OwnedFd, SocketFile),
-}
-
-/// Binds `uiop://PATH`.
-fn bind_unix(
-    endpoint: &str,
-    path: &str,
-    mode: Option<u32>,
-    buffer: Option<usize>,
-) -> Result<Bound, BuildError> {
-    let malformed = |reason: &str| BuildError::Endpoint { endpoint: endpoint.into(), reason: reason.into() };
-    if path.is_empty() {
-        return Err(malformed("it has no path"));
-    }
-    if path.contains(['\0', '|', ',']) {
-        return Err(malformed("its path has a character that references can not say"));
-    }
-    let fail = |source| BuildError::Listen { endpoint: endpoint.into(), source };
-    let path = std::path::absolute(path).map_err(fail)?;
-    let (socket, file) = unix::bind(&path, mode, buffer).map_err(fail)?;
-    let path = path.into_os_string().into_string().map_err(|_| malformed("its directory is no UTF-8"))?;
-    Ok(Bound::Unix(path, socket, file))
-}
-
-/// Binds `iiop://HOST:PORT`; gives the host as written.
-fn bind(endpoint: &str, buffer: Option<usize>) -> Result<(String, std::net::TcpListener), BuildError> {
-    let malformed = |reason: &str| BuildError::Endpoint { endpoint: endpoint.into(), reason: reason.into() };
-    let rest = endpoint
-        .strip_prefix("iiop://")
-        .ok_or_else(|| malformed("it starts with neither iiop:// nor uiop://"))?;
-    let (host, port) = rest.rsplit_once(':').ok_or_else(|| malformed("it has no port"))?;
-    let port: u16 = port.parse().map_err(|_| malformed("its port is no number up to 65535"))?;
-    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    let fail = |source| BuildError::Listen { endpoint: endpoint.into(), source };
-    let bind_to = if bare.is_empty() { "0.0.0.0" } else { bare };
-    let addresses: Vec<SocketAddr> = (bind_to, port).to_socket_addrs().map_err(fail)?.collect();
-    let mut last = std::io::Error::from(std::io::ErrorKind::AddrNotAvailable);
-    for address in addresses {
-        match open(address, buffer) {
-            Ok(listener) => return Ok((bare.to_owned(), listener)),
-            Err(error) => last = error,
-        }
-    }
-    Err(fail(last))
-}
-
-fn open(address: SocketAddr, buffer: Option<usize>) -> std::io::Result<std::net::TcpListener> {
-    let domain = socket2::Domain::for_address(address);
-    let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
-    socket.set_reuse_address(true)?;
-    if let Some(octets) = buffer {
-        socket.set_recv_buffer_size(octets)?;
-        socket.set_send_buffer_size(octets)?;
-    }
-    socket.bind(&address.into())?;
-    socket.listen(1024)?;
-    socket.set_nonblocking(true)?;
-    Ok(socket.into())
 }
 
 /// Eight octets that no earlier run of any ORB used.
@@ -541,10 +527,17 @@ fn boot_stamp() -> [u8; 8] {
 impl Parts {
     pub(crate) fn core(self, mut endpoints: Vec<Endpoint>) -> Arc<OrbCore> {
         let boot = boot_stamp();
-        if self.config.offers_ways_back && !endpoints.iter().any(|at| matches!(at, Endpoint::Iiop { .. })) {
+        if self.config.offers_ways_back
+            && !endpoints.iter().any(|at| matches!(at, Endpoint::Iiop { .. } | Endpoint::Ssl { .. }))
+        {
             endpoints.push(Endpoint::nowhere(boot));
         }
         Arc::new(OrbCore {
+            #[cfg(feature = "tls")]
+            handshakes: {
+                let most = self.config.tls.as_ref().map_or(0, crate::tls::Tls::max_handshakes);
+                Arc::new(tokio::sync::Semaphore::new(most))
+            },
             sockets: Sockets::new(self.config.transport),
             adapter: Arc::new(Adapter::new(boot, self.blocking_threads, self.config.demux)),
             config: self.config,

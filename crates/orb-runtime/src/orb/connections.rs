@@ -200,6 +200,10 @@ impl OrbCore {
     ) -> std::io::Result<(Socket, Peer)> {
         match endpoint {
             Endpoint::Iiop { host, port } => self.dial_any(host, *port, thread, deadline).await,
+            Endpoint::Ssl { host, port } => {
+                let (stream, address) = self.dial_host(host, *port, deadline).await?;
+                Ok((self.secure(stream, host).await?, Peer::Tcp(address)))
+            }
             Endpoint::Unix { path } => {
                 let stream = unix::connect(Path::new(path), self.config.socket_buffer).await?;
                 Ok((self.sockets.wrap(stream, &self.pool, thread)?, Peer::Unix(path.into())))
@@ -225,6 +229,16 @@ impl OrbCore {
         if let Some(network) = &self.config.memory {
             return network.connect(host).map(|pipe| (Socket::Pipe(pipe), Peer::Memory));
         }
+        let (stream, address) = self.dial_host(host, port, deadline).await?;
+        Ok((self.sockets.wrap(stream, &self.pool, thread)?, Peer::Tcp(address)))
+    }
+
+    async fn dial_host(
+        &self,
+        host: &str,
+        port: u16,
+        deadline: Option<Instant>,
+    ) -> std::io::Result<(TcpStream, SocketAddr)> {
         let addresses = tokio::net::lookup_host((host, port)).await?;
         let addresses = dial::interleaved(addresses, Family::of_address);
         let delay = dial::delay(addresses.len(), deadline);
@@ -234,8 +248,7 @@ impl OrbCore {
                 Err(error) => Err((address, error)),
             }
         });
-        let (stream, address) = dialed.await.map_err(none_answered)?;
-        Ok((self.sockets.wrap(stream, &self.pool, thread)?, Peer::Tcp(address)))
+        dialed.await.map_err(none_answered)
     }
 
     async fn dial_one(&self, address: SocketAddr) -> std::io::Result<TcpStream> {
@@ -276,6 +289,9 @@ impl Connections {
 }
 
 fn unreachable(endpoint: &Endpoint, error: &std::io::Error) -> SystemException {
+    if let Some(exception) = crate::tls::exception_of(endpoint, error) {
+        return exception;
+    }
     transient(format!("cannot connect to {endpoint}: {error}"))
 }
 

@@ -18,6 +18,8 @@ use crate::serve::OperationDemux;
 pub(crate) enum Endpoint {
     /// A host name or address, without brackets, and a TCP port.
     Iiop { host: String, port: u16 },
+    /// The same with TLS.
+    Ssl { host: String, port: u16 },
     /// A socket in this machine's file system.
     Unix { path: String },
     /// This very ORB: by a pipe in memory.
@@ -29,6 +31,8 @@ impl fmt::Display for Endpoint {
         match self {
             Self::Iiop { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
             Self::Iiop { host, port } => write!(f, "{host}:{port}"),
+            Self::Ssl { host, port } if host.contains(':') => write!(f, "ssliop://[{host}]:{port}"),
+            Self::Ssl { host, port } => write!(f, "ssliop://{host}:{port}"),
             Self::Unix { path } => write!(f, "uiop://{path}"),
             Self::Itself => f.write_str("this ORB"),
         }
@@ -69,8 +73,9 @@ impl OrbCore {
     fn try_ior(&self, type_id: &str, key: &ObjectKey) -> Result<Option<Ior>, EncodeError> {
         let mut tcp = self.endpoints.iter().filter_map(|endpoint| match endpoint {
             Endpoint::Iiop { host, port } => Some((host.as_str(), *port)),
-            Endpoint::Unix { .. } | Endpoint::Itself => None,
+            Endpoint::Ssl { .. } | Endpoint::Unix { .. } | Endpoint::Itself => None,
         });
+        let mut tls: Vec<(&str, u16)> = self.endpoints.iter().filter_map(Endpoint::tls).collect();
         if self.endpoints.is_empty() {
             return Ok(None);
         }
@@ -84,9 +89,14 @@ impl OrbCore {
         if let Some(numbers) = self.numbers(key) {
             components.push(TaggedComponent::zorb_operations(&numbers)?);
         }
-        let (host, port) = tcp.next().unwrap_or(("", 0));
+        let first = tcp.next();
+        // A profile has one port for TLS, at its own host.
+        let (host, port) = first.or_else(|| tls.first().map(|(host, _)| (*host, 0))).unwrap_or(("", 0));
         let mut main = IiopProfile::new(host, port, key.clone());
         main.components.clone_from(&components);
+        if let Some(here) = tls.iter().position(|(name, _)| *name == host) {
+            main.components.extend(self.ssl_component(tls.remove(here).1, first.is_some()));
+        }
         for (host, port) in tcp {
             main.components.push(TaggedComponent::alternate_address(host, port)?);
         }
@@ -98,9 +108,21 @@ impl OrbCore {
             profile.components.clone_from(&components);
             others.push(profile.to_tagged()?);
         }
-        let mut ior = Ior::from_profiles(type_id, &[main])?;
+        let mut mains = vec![main];
+        for (host, port) in tls {
+            let mut profile = IiopProfile::new(host, 0, key.clone());
+            profile.components.clone_from(&components);
+            profile.components.extend(self.ssl_component(port, first.is_some()));
+            mains.push(profile);
+        }
+        let mut ior = Ior::from_profiles(type_id, &mains)?;
         ior.profiles.extend(others);
         Ok(Some(ior))
+    }
+
+    fn ssl_component(&self, port: u16, plaintext: bool) -> Option<TaggedComponent> {
+        let tls = self.config.tls.as_ref()?;
+        Some(TaggedComponent::ssl_sec_trans(tls.component(port, plaintext)))
     }
 
     /// The numbers of an object's operations, where clients are told of them: known once a servant is there.
@@ -116,18 +138,50 @@ impl OrbCore {
     pub(crate) fn is_own(&self, profile: &IiopProfile) -> bool {
         self.endpoints.iter().any(|endpoint| match endpoint {
             Endpoint::Iiop { host, port } => *port == profile.port && *host == profile.host,
+            Endpoint::Ssl { host, port } => {
+                *host == profile.host && profile.ssl().is_some_and(|ssl| ssl.port == *port)
+            }
             Endpoint::Unix { path } => unix_paths(profile).any(|own| own == *path),
             Endpoint::Itself => false,
         })
     }
 
     /// The addresses of a profile in the order in which they are tried: sockets of this machine, which answer at once or never,
-    /// then hosts, the families in turns.
+    /// then hosts, the families in turns: by TLS or in plaintext, as the server and the user want it.
     pub(crate) fn ways(&self, profile: &IiopProfile) -> Vec<Endpoint> {
         let unix = self.config.unix_sockets.then(|| unix_paths(profile)).into_iter().flatten();
-        let hosts = interleaved(profile.addresses(), |(host, _)| Family::of_host(host));
+        let ssl = profile.ssl().filter(|ssl| ssl.port != 0);
+        let addresses = match ssl.is_some_and(|ssl| ssl.is_required()) {
+            true => Vec::new(),
+            false => profile.addresses(),
+        };
+        let tls = self.config.tls.as_ref();
+        let (offers, plaintext) = (ssl.is_some(), !addresses.is_empty());
+        let secure = ssl.filter(|_| tls.is_some_and(|tls| tls.takes_tls(plaintext)));
+        let secure = secure.map(|ssl| Endpoint::Ssl { host: profile.host.clone(), port: ssl.port });
+        let addresses = match tls.is_none_or(|tls| tls.takes_plaintext(offers)) {
+            true => addresses,
+            false => Vec::new(),
+        };
+        let hosts = interleaved(addresses, |(host, _)| Family::of_host(host));
         let hosts = hosts.into_iter().map(|(host, port)| Endpoint::Iiop { host, port });
-        unix.map(|path| Endpoint::Unix { path }).chain(hosts).collect()
+        unix.map(|path| Endpoint::Unix { path }).chain(secure).chain(hosts).collect()
+    }
+
+    /// Why a profile that has addresses may not be called; `None`: it has none.
+    #[cold]
+    pub(crate) fn forbids(&self, profile: &IiopProfile) -> Option<&'static str> {
+        let ssl = profile.ssl().filter(|ssl| ssl.port != 0);
+        match (&self.config.tls, ssl) {
+            (None, Some(_)) if cfg!(feature = "tls") => {
+                Some("the server requires TLS, and this ORB has none: OrbBuilder::tls")
+            }
+            (None, Some(_)) => Some("the server requires TLS, which the feature `tls` brings"),
+            (Some(_), None) if !profile.addresses().is_empty() => {
+                Some("the server offers no TLS, which this ORB requires (TlsBuilder::outgoing)")
+            }
+            _ => None,
+        }
     }
 }
 
@@ -135,8 +189,16 @@ impl Endpoint {
     /// The path of a Unix socket.
     pub(crate) fn path(&self) -> Option<&str> {
         match self {
-            Self::Iiop { .. } | Self::Itself => None,
+            Self::Iiop { .. } | Self::Ssl { .. } | Self::Itself => None,
             Self::Unix { path } => Some(path),
+        }
+    }
+
+    /// Host and port of one with TLS.
+    fn tls(&self) -> Option<(&str, u16)> {
+        match self {
+            Self::Ssl { host, port } => Some((host, *port)),
+            Self::Iiop { .. } | Self::Unix { .. } | Self::Itself => None,
         }
     }
 }

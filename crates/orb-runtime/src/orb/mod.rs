@@ -4,6 +4,7 @@ mod accept;
 mod activation;
 mod alone;
 mod args;
+mod bind;
 mod builder;
 mod connections;
 pub(crate) mod dial;
@@ -24,11 +25,13 @@ use std::time::Duration;
 use giop_codec::cdr::{DecodeContext, TypeCodeCache};
 use giop_codec::code_set::CodeSetComponentInfo;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
-use giop_codec::giop::ObjectKey;
+use giop_codec::giop::{HeaderError, ObjectKey};
 use giop_codec::value::Factories;
 use giop_proto::pool::{BufferPool, PoolStats};
-use giop_proto::{Limits, Stats};
+use giop_proto::{Limits, ProtocolError, Stats};
 use tokio::sync::Notify;
+#[cfg(feature = "tls")]
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 pub use activation::{ActivateError, Activation};
@@ -44,6 +47,7 @@ use crate::link::Link;
 use crate::poa::core::Gate;
 use crate::serve::adapter::{Adapter, Located};
 use crate::serve::entry::Entry;
+use crate::tls::Tls;
 use crate::transport::{Sockets, Transport, TransportStats};
 
 /// An Object Request Broker: it makes references, calls objects and serves them.
@@ -68,6 +72,9 @@ pub(crate) struct OrbCore {
     adapter: Arc<Adapter>,
     pool: Arc<BufferPool>,
     sockets: Sockets,
+    /// Handshakes of clients that may begin.
+    #[cfg(feature = "tls")]
+    handshakes: Arc<Semaphore>,
     endpoints: Vec<Endpoint>,
     links: Mutex<HashMap<u64, Weak<Link>>>,
     next_number: AtomicU64,
@@ -125,6 +132,7 @@ pub(crate) struct Config {
     /// Whether servers are asked to call objects of this ORB back over its connections.
     pub(crate) offers_ways_back: bool,
     pub(crate) demux: crate::serve::Demux,
+    pub(crate) tls: Option<Tls>,
     pub(crate) transport: Transport,
     pub(crate) values: Factories,
     /// Hosts that are reached by in-memory pipes, in tests.
@@ -368,6 +376,11 @@ impl OrbCore {
 
     /// A connection is closed: what it counted stays.
     fn ended(&self, id: u64, link: &Link) {
+        if let Some(ProtocolError::Header(error @ HeaderError::Magic([0x16, 3, ..]))) = link.protocol_error()
+        {
+            self.sockets.tls.misdirected.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(target: "zorb", peer = %link.peer(), "connection closed: {error}");
+        }
         let mut links = self.links();
         if links.remove(&id).is_some() {
             *self.ended.lock().unwrap_or_else(PoisonError::into_inner) += link.stats();
@@ -393,6 +406,34 @@ impl OrbCore {
             None => self.tasks.spawn(driving),
             Some(thread) => self.tasks.spawn_on(thread.track(driving), thread.runtime()),
         };
+    }
+
+    /// What TLS counts.
+    #[cfg(feature = "tls")]
+    pub(crate) fn tls_counts(&self) -> &crate::transport::TlsCounts {
+        &self.sockets.tls
+    }
+
+    #[cfg(feature = "tls")]
+    pub(crate) fn handshakes(&self) -> &Arc<Semaphore> {
+        &self.handshakes
+    }
+
+    /// Runs a task that ends when the ORB closes.
+    #[cfg(feature = "tls")]
+    pub(crate) fn spawn_until_closed(self: &Arc<Self>, task: impl Future<Output = ()> + Send + 'static) {
+        let core = Arc::clone(self);
+        self.tasks.spawn(async move {
+            let closed = core.closed.notified();
+            tokio::pin!(closed);
+            closed.as_mut().enable();
+            if !core.is_closing() {
+                tokio::select! {
+                    () = task => {}
+                    () = closed => {}
+                }
+            }
+        });
     }
 
     /// The runtime for requests that are not served in place, where the connection's is not the user's.

@@ -195,7 +195,7 @@ pub(super) fn unroutable(
 ) -> Vec<Unroutable> {
     let hosts = || {
         published.iter().filter_map(|endpoint| match endpoint {
-            Endpoint::Iiop { host, .. } => Some(host),
+            Endpoint::Iiop { host, .. } | Endpoint::Ssl { host, .. } => Some(host),
             Endpoint::Unix { .. } | Endpoint::Itself => None,
         })
     };

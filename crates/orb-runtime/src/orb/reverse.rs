@@ -110,7 +110,9 @@ impl OrbCore {
     /// A host that has no encoding.
     pub(crate) fn offer(&self) -> Result<ServiceContext, EncodeError> {
         let points = self.endpoints.iter().filter_map(|endpoint| match endpoint {
-            Endpoint::Iiop { host, port } => Some(ListenPoint::new(host, *port)),
+            Endpoint::Iiop { host, port } | Endpoint::Ssl { host, port } => {
+                Some(ListenPoint::new(host, *port))
+            }
             Endpoint::Unix { .. } | Endpoint::Itself => None,
         });
         BiDirIiopServiceContext { listen_points: points.take(MAX_LISTEN_POINTS).collect() }
@@ -160,10 +162,13 @@ impl OrbCore {
         }
         let mut gone = None;
         for endpoint in self.ways(profile) {
-            let Endpoint::Iiop { host, port } = endpoint else { continue };
+            let secure = matches!(endpoint, Endpoint::Ssl { .. });
+            let (Endpoint::Iiop { host, port } | Endpoint::Ssl { host, port }) = endpoint else { continue };
             let point = ListenPoint { host, port };
             let Some((link, runtime)) = self.connections.ways_back.find(&point) else { continue };
             match link.filter(|link| link.is_usable()) {
+                // Objects that are called by TLS are called back by TLS.
+                Some(link) if secure && link.session().is_none() => {}
                 Some(link) if link.serves_callers_of(runtime) => return Ok(Some(link)),
                 Some(_) => {}
                 None => gone = Some(point),

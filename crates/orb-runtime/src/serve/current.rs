@@ -20,6 +20,7 @@ use super::turns::{Held, Turn};
 use crate::orb::{Orb, OrbCore};
 use crate::poa::{ForwardRequest, Poa};
 use crate::reference::{ObjectRef, Reference};
+use crate::tls::TlsSession;
 use crate::transport::Peer;
 
 thread_local! {
@@ -66,6 +67,7 @@ struct Info {
     orb: Arc<OrbCore>,
     target: Option<Target>,
     peer: Peer,
+    session: Option<Arc<TlsSession>>,
     deadline: Option<Instant>,
     /// The turns of its callers in this process.
     turns: Option<Arc<Held>>,
@@ -100,11 +102,12 @@ enum Source {
 }
 
 impl Request {
-    pub(crate) fn idle(orb: Arc<OrbCore>, peer: Peer) -> Self {
+    pub(crate) fn idle(orb: Arc<OrbCore>, peer: Peer, session: Option<Arc<TlsSession>>) -> Self {
         let info = Info {
             orb,
             target: None,
             peer,
+            session,
             deadline: None,
             turns: None,
             cancelled: AtomicBool::new(false),
@@ -119,7 +122,8 @@ impl Request {
 
     /// A description of no request yet, of the same connection.
     pub(crate) fn fresh(&self) -> Self {
-        Self::idle(Arc::clone(&self.info.orb), self.info.peer.clone())
+        let Info { orb, peer, session, .. } = &*self.info;
+        Self::idle(Arc::clone(orb), peer.clone(), session.clone())
     }
 
     /// Makes this the description of another request: in place unless somebody still holds it. Gives the arguments of a large
@@ -165,7 +169,7 @@ impl Request {
         operation: &'static str,
         deadline: Option<Instant>,
     ) -> Self {
-        let mut request = Self::idle(orb, Peer::Local);
+        let mut request = Self::idle(orb, Peer::Local, None);
         if let Some(info) = Arc::get_mut(&mut request.info) {
             info.target = Some(Target { entry, source: Source::Local(operation, key) });
             info.deadline = deadline;
@@ -363,6 +367,14 @@ impl Request {
     #[must_use]
     pub fn peer(&self) -> &Peer {
         &self.info.peer
+    }
+
+    /// The TLS session that the call came over, with what the caller proved to be. `None`: it came without TLS, or from this process.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    #[doc(alias = "SSLIOP::Current")]
+    pub fn tls(&self) -> Option<&Arc<TlsSession>> {
+        self.info.session.as_ref()
     }
 
     /// When the caller stops waiting, where that is known: for collocated calls.

@@ -7,6 +7,11 @@ mod low_water;
 pub(crate) mod pipe;
 mod tcp;
 pub(crate) mod threads;
+#[cfg(feature = "tls")]
+pub(crate) mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "tls_absent.rs"]
+pub(crate) mod tls;
 pub(crate) mod unix;
 #[cfg(all(feature = "uring", target_os = "linux"))]
 pub(crate) mod uring;
@@ -28,8 +33,11 @@ use giop_proto::outbox::Transmit;
 use giop_proto::pool::BufferPool;
 use giop_proto::receive::{PIECE_HEADER_LEN, ReadBuf};
 use threads::{IoThread, IoThreads};
+use tls::TlsSocket;
 use tokio::net::TcpStream;
 use uring::{RingHandle, UringSocket};
+
+use crate::tls::TlsSession;
 
 /// The other end of a connection.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -91,6 +99,26 @@ pub struct TransportStats {
     pub enters: u64,
     /// Threads of the ORB's own that run now: see [`Transport::IoUringThreads`].
     pub threads: usize,
+    /// TLS sessions that were made, in both directions.
+    pub tls_sessions: u64,
+    /// Handshakes that failed or took too long, in both directions.
+    pub tls_failures: u64,
+    /// Clients that were sent away because they spoke plain IIOP to a port for TLS.
+    pub tls_plaintext: u64,
+    /// Clients that were sent away because they spoke TLS to a port of plain IIOP.
+    pub tls_misdirected: u64,
+    /// Clients that were sent away because too many handshakes were under way.
+    pub tls_shed: u64,
+}
+
+/// What TLS counts: see [`TransportStats`].
+#[derive(Debug, Default)]
+pub(crate) struct TlsCounts {
+    pub(crate) sessions: AtomicU64,
+    pub(crate) failed: AtomicU64,
+    pub(crate) plaintext: AtomicU64,
+    pub(crate) misdirected: AtomicU64,
+    pub(crate) shed: AtomicU64,
 }
 
 /// Where the statistics are counted, and how sockets are made.
@@ -102,6 +130,7 @@ pub(crate) struct Sockets {
     submissions: Arc<AtomicU64>,
     /// The counts of all rings that were used.
     enters: Mutex<Vec<Arc<AtomicU64>>>,
+    pub(crate) tls: TlsCounts,
     /// Started by the first connection; `None`: they can not be had.
     threads: OnceLock<Option<IoThreads>>,
 }
@@ -129,6 +158,7 @@ impl Sockets {
             fallbacks: AtomicU64::new(0),
             submissions: Arc::default(),
             enters: Mutex::default(),
+            tls: TlsCounts::default(),
             threads: OnceLock::new(),
         }
     }
@@ -210,6 +240,11 @@ impl Sockets {
             submissions: self.submissions.load(Ordering::Relaxed),
             enters: enters.iter().map(|count| count.load(Ordering::Relaxed)).sum(),
             threads: self.started_threads().map_or(0, IoThreads::running),
+            tls_sessions: self.tls.sessions.load(Ordering::Relaxed),
+            tls_failures: self.tls.failed.load(Ordering::Relaxed),
+            tls_plaintext: self.tls.plaintext.load(Ordering::Relaxed),
+            tls_misdirected: self.tls.misdirected.load(Ordering::Relaxed),
+            tls_shed: self.tls.shed.load(Ordering::Relaxed),
         }
     }
 }
@@ -230,6 +265,8 @@ pub(crate) enum Socket {
     Tcp(TcpStream),
     Pipe(pipe::PipeEnd),
     Uring(UringSocket),
+    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "nobody has a session"))]
+    Tls(Box<TlsSocket>),
 }
 
 impl Socket {
@@ -239,6 +276,7 @@ impl Socket {
         match self {
             Self::Tcp(stream) => tcp::try_read(stream, buf),
             Self::Pipe(pipe) => pipe.try_read(buf),
+            Self::Tls(tls) => tls.try_read(buf),
             // It reads into what it is given.
             Self::Uring(_) => Ok(None),
         }
@@ -249,6 +287,7 @@ impl Socket {
         match self {
             Self::Tcp(stream) => tcp::spin_read(stream, buf, longest),
             Self::Pipe(pipe) => pipe.try_read(buf),
+            Self::Tls(tls) => tls.spin_read(buf, longest),
             Self::Uring(_) => Ok(None),
         }
     }
@@ -259,6 +298,7 @@ impl Socket {
         match self {
             Self::Tcp(stream) => tcp::try_write(stream, transmit),
             Self::Pipe(pipe) => pipe.try_write(transmit),
+            Self::Tls(tls) => tls.try_write(transmit),
             Self::Uring(_) => Ok(Progress::Blocked),
         }
     }
@@ -268,7 +308,7 @@ impl Socket {
     pub(crate) fn ring(&self) -> Option<&UringSocket> {
         match self {
             Self::Uring(ring) => Some(ring),
-            Self::Tcp(_) | Self::Pipe(_) => None,
+            Self::Tcp(_) | Self::Pipe(_) | Self::Tls(_) => None,
         }
     }
 
@@ -282,19 +322,21 @@ impl Socket {
         match self {
             Self::Tcp(stream) => tcp::write_now(stream, transmit),
             Self::Pipe(pipe) => pipe.try_write(transmit),
+            Self::Tls(tls) => tls.write_now(transmit),
             Self::Uring(_) => Ok(Progress::Blocked),
         }
     }
 
     /// Whether a thread can wait on it.
     pub(crate) fn can_wait(&self) -> bool {
-        matches!(self, Self::Tcp(_))
+        matches!(self, Self::Tcp(_) | Self::Tls(_))
     }
 
     /// Lets the thread sleep until the socket can be read or written, as asked for, or `longest` is over.
     pub(crate) fn wait(&self, read: bool, write: bool, longest: Duration) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => tcp::wait(stream, read, write, longest),
+            Self::Tls(tls) => tls.wait(read, write, longest),
             Self::Pipe(_) | Self::Uring(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
@@ -306,6 +348,7 @@ impl Socket {
             Self::Tcp(stream) => drop(socket2::SockRef::from(stream).shutdown(std::net::Shutdown::Write)),
             Self::Pipe(pipe) => pipe.shut_down_write(),
             Self::Uring(ring) => ring.shut_down_write(),
+            Self::Tls(tls) => tls.shut_down_write(),
         }
     }
 
@@ -315,6 +358,7 @@ impl Socket {
             Self::Tcp(stream) => stream.poll_read_ready(cx),
             Self::Pipe(pipe) => pipe.poll_read_ready(cx),
             Self::Uring(ring) => ring.poll_read_ready(cx),
+            Self::Tls(tls) => tls.poll_read_ready(cx),
         }
     }
 
@@ -324,7 +368,8 @@ impl Socket {
         match self {
             Self::Tcp(stream) => low_water::set(stream.as_fd(), octets),
             Self::Uring(ring) => ring.set_low_water(octets),
-            Self::Pipe(_) => Ok(()),
+            // Of what is missing, some may be here already, in a record that is not whole: nobody would be woken.
+            Self::Pipe(_) | Self::Tls(_) => Ok(()),
         }
     }
 
@@ -334,6 +379,15 @@ impl Socket {
             Self::Tcp(stream) => stream.poll_write_ready(cx),
             Self::Pipe(pipe) => pipe.poll_write_ready(cx),
             Self::Uring(_) => Poll::Ready(Ok(())),
+            Self::Tls(tls) => tls.poll_write_ready(cx),
+        }
+    }
+
+    /// What TLS found out about the peer.
+    pub(crate) fn session(&self) -> Option<&Arc<TlsSession>> {
+        match self {
+            Self::Tls(tls) => Some(tls.session()),
+            Self::Tcp(_) | Self::Pipe(_) | Self::Uring(_) => None,
         }
     }
 }

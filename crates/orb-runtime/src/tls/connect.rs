@@ -1,0 +1,125 @@
+//! Handshakes of both sides.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use giop_codec::exception::SystemException;
+use giop_proto::Role;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, Connection, ServerConnection};
+use tokio::net::TcpStream;
+
+use super::Tls;
+use super::failure::Failure;
+use crate::link::Link;
+use crate::orb::{Endpoint, OrbCore};
+use crate::transport::tls::{TlsSocket, shut_down};
+use crate::transport::{Peer, Socket};
+
+/// How long what a client still sends is thrown away, so that the reason for the end gets there: a socket that is closed with octets
+/// unread takes back what was sent.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// How much of it.
+const LEFTOVERS: usize = 64 * 1024;
+
+impl OrbCore {
+    /// Serves a client once its handshake is over. `guest` is kept until the connection ends.
+    pub(crate) fn admit_secure(self: &Arc<Self>, stream: TcpStream, peer: Peer, guest: impl Send + 'static) {
+        let Some(tls) = self.config.tls.clone() else { return };
+        let counts = self.tls_counts();
+        let Ok(permit) = Arc::clone(self.handshakes()).try_acquire_owned() else {
+            counts.shed.fetch_add(1, Ordering::Relaxed);
+            let limit = tls.rules().max_handshakes;
+            tracing::warn!(
+                target: "zorb",
+                %peer,
+                "connection refused: {limit} handshakes are under way (TlsBuilder::max_handshakes)"
+            );
+            return;
+        };
+        let core = Arc::clone(self);
+        self.spawn_until_closed(async move {
+            let outcome = tokio::time::timeout(tls.rules().handshake_timeout, serve(&tls, stream)).await;
+            drop(permit);
+            let counts = core.tls_counts();
+            let (stream, failure) = match outcome {
+                Ok(Ok(socket)) => {
+                    counts.sessions.fetch_add(1, Ordering::Relaxed);
+                    let config = core.link_config(Role::Server);
+                    let link = Link::new(Socket::Tls(Box::new(socket)), peer, config, &core.config);
+                    return core.drive(&link, guest);
+                }
+                Ok(Err((stream, failure))) => (Some(stream), failure),
+                Err(_) => (None, Failure::Slow),
+            };
+            let count =
+                if matches!(failure, Failure::Plaintext) { &counts.plaintext } else { &counts.failed };
+            count.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(target: "zorb", %peer, "no TLS session with a client: {failure}");
+            if let Some(stream) = stream {
+                shut_down(&stream);
+                let _ = tokio::time::timeout(LINGER, discard(&stream)).await;
+            }
+        });
+    }
+
+    /// Makes a session with the server at which a stream ended.
+    ///
+    /// # Errors
+    /// A [`Failure`], inside of the error.
+    pub(crate) async fn secure(&self, stream: TcpStream, host: &str) -> io::Result<Socket> {
+        let made = async {
+            let tls = self.config.tls.as_ref().and_then(Tls::client).ok_or(Failure::NotConfigured(
+                "no CA is trusted to vouch for servers: TlsBuilder::trust or ::pin names one",
+            ));
+            let name = ServerName::try_from(host.to_owned())
+                .map_err(|_| Failure::NotConfigured("the host is neither a DNS name nor an IP address"));
+            let connection = ClientConnection::new(tls?, name?)?;
+            let handshake = TlsSocket::handshake(stream, Connection::from(connection));
+            handshake.await.map_err(|(_, failure)| failure)
+        };
+        let counts = self.tls_counts();
+        match made.await {
+            Ok(socket) => {
+                counts.sessions.fetch_add(1, Ordering::Relaxed);
+                Ok(Socket::Tls(Box::new(socket)))
+            }
+            Err(failure) => {
+                counts.failed.fetch_add(1, Ordering::Relaxed);
+                Err(io::Error::other(failure))
+            }
+        }
+    }
+}
+
+/// What the caller is told, where an error is one of TLS.
+pub(crate) fn exception_of(endpoint: &Endpoint, error: &io::Error) -> Option<SystemException> {
+    error.get_ref()?.downcast_ref::<Failure>().map(|failure| failure.to_exception(endpoint))
+}
+
+async fn serve(tls: &Tls, stream: TcpStream) -> Result<TlsSocket, (TcpStream, Failure)> {
+    let connection = match tls.server() {
+        None => Err(Failure::NotConfigured("this server has no certificate")),
+        Some(server) => ServerConnection::new(server).map_err(Failure::from),
+    };
+    match connection {
+        Ok(connection) => TlsSocket::handshake(stream, Connection::from(connection)).await,
+        Err(failure) => Err((stream, failure)),
+    }
+}
+
+/// Reads until the peer closes, too.
+async fn discard(stream: &TcpStream) {
+    let (mut octets, mut left) = ([0; 4096], LEFTOVERS);
+    while left > 0 && stream.readable().await.is_ok() {
+        match stream.try_read(&mut octets) {
+            Ok(0) => return,
+            Ok(n) => left = left.saturating_sub(n),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return,
+        }
+    }
+}

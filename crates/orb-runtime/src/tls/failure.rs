@@ -1,0 +1,105 @@
+//! Why there is no session, and what callers are told.
+
+use std::fmt;
+use std::io;
+
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_proto::Refused;
+use rustls::{AlertDescription, Error, InvalidMessage};
+
+/// A handshake that failed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The socket, or the peer, ended in the middle.
+    Io(io::Error),
+    /// What came is a GIOP message.
+    Plaintext,
+    /// It took too long.
+    Slow,
+    /// What came breaks the rules of TLS, or those of this side.
+    Tls(Error),
+    /// This side can not call servers by TLS.
+    NotConfigured(&'static str),
+}
+
+impl Failure {
+    /// Whether somebody does not trust somebody.
+    fn is_refusal(&self) -> bool {
+        match self {
+            Self::Tls(Error::InvalidCertificate(_) | Error::NoCertificatesPresented) => true,
+            Self::Tls(Error::AlertReceived(alert)) => refusal(*alert).is_some(),
+            Self::NotConfigured(_) => true,
+            _ => false,
+        }
+    }
+
+    /// For the caller of a server that could not be called: nothing was sent.
+    pub(crate) fn to_exception(&self, endpoint: &dyn fmt::Display) -> SystemException {
+        let (kind, minor) = match self {
+            _ if self.is_refusal() => (SystemExceptionKind::NoPermission, MinorCode::NONE),
+            Self::Io(_) | Self::Slow => (SystemExceptionKind::Transient, minor::TRANSIENT_NO_USABLE_PROFILE),
+            _ => (SystemExceptionKind::CommFailure, MinorCode::NONE),
+        };
+        SystemException::new(kind, minor, CompletionStatus::No)
+            .because(format!("no TLS session with {endpoint}: {self}"))
+    }
+}
+
+/// What an alert says that refuses a certificate, or the lack of one.
+pub(crate) fn refusal(alert: AlertDescription) -> Option<Refused> {
+    Some(Refused(match alert {
+        AlertDescription::CertificateRequired => "the peer requires a certificate (TlsBuilder::identity)",
+        AlertDescription::BadCertificate => "the peer finds the certificate of this side bad",
+        AlertDescription::UnsupportedCertificate => "the peer can not use a certificate of this side's kind",
+        AlertDescription::CertificateRevoked => "the certificate of this side is revoked",
+        AlertDescription::CertificateExpired => "the certificate of this side has expired",
+        AlertDescription::CertificateUnknown => "the peer does not accept the certificate of this side",
+        AlertDescription::UnknownCA => "the peer does not know the CA of this side's certificate",
+        AlertDescription::AccessDenied => "the peer denies access to the owner of this side's certificate",
+        AlertDescription::DecryptError => "the peer could not check a signature of this side",
+        _ => return None,
+    }))
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                f.write_str("the peer closed the connection during the handshake")
+            }
+            Self::Io(error) => error.fmt(f),
+            Self::Plaintext => f.write_str(
+                "the client speaks plain IIOP to a port for TLS: give it a reference of this server, or listen on iiop:// too",
+            ),
+            Self::Slow => f.write_str("the handshake took too long (TlsBuilder::handshake_timeout)"),
+            Self::Tls(Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
+                f.write_str("what the peer sends is not TLS: is it a port of plain IIOP?")
+            }
+            Self::Tls(Error::AlertReceived(alert)) => match refusal(*alert) {
+                Some(Refused(text)) => f.write_str(text),
+                None => write!(f, "the peer ended the handshake: {alert:?}"),
+            },
+            Self::Tls(Error::NoCertificatesPresented) => f.write_str("the peer shows no certificate"),
+            Self::Tls(Error::InvalidCertificate(reason)) => write!(
+                f,
+                "the peer's certificate is not accepted: {reason} (TlsBuilder::trust, ::server_names and ::pin decide)"
+            ),
+            Self::Tls(error) => error.fmt(f),
+            Self::NotConfigured(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Tls(error)
+    }
+}

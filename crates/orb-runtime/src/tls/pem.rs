@@ -1,0 +1,178 @@
+//! Certificates and keys from PEM, by files or in memory.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::RootCertStore;
+use rustls::client::ResolvesClientCert;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::{Error, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::{SignatureScheme, sign::SigningKey};
+
+use super::TlsError;
+
+/// A certificate with its key. Nothing is read before [`TlsBuilder::build`](super::TlsBuilder::build), which says what is wrong.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    chain: Source,
+    key: Source,
+}
+
+/// Certificates of those who are trusted. Read as an [`Identity`] is.
+#[derive(Debug, Clone)]
+pub struct Trust(Source);
+
+#[derive(Clone)]
+enum Source {
+    File(PathBuf),
+    /// With what it is.
+    Text(&'static str, Arc<[u8]>),
+}
+
+impl Identity {
+    /// The files of the certificate, with those of the CAs between it and one that is trusted behind it, and of the private key: PKCS#8,
+    /// PKCS#1 (RSA) or SEC1 (EC), not encrypted. They may be the same file.
+    pub fn files(chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        Self { chain: Source::File(chain.into()), key: Source::File(key.into()) }
+    }
+
+    /// The same in memory.
+    pub fn pem(chain: impl AsRef<[u8]>, key: impl AsRef<[u8]>) -> Self {
+        Self {
+            chain: Source::Text("the PEM text of the certificate", chain.as_ref().into()),
+            key: Source::Text("the PEM text of the private key", key.as_ref().into()),
+        }
+    }
+
+    pub(super) fn load(&self, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, TlsError> {
+        let chain = self.chain.certificates()?;
+        let key = self.key.read()?;
+        let key = PrivateKeyDer::from_pem_slice(&key).map_err(|error| match error {
+            Error::NoItemsFound if contains(&key, b"BEGIN ENCRYPTED PRIVATE KEY") => {
+                self.key.wrong("the private key is encrypted; write it without a password")
+            }
+            Error::NoItemsFound => self.key.wrong("there is no private key in it (BEGIN PRIVATE KEY)"),
+            error => self.key.wrong(text(&error)),
+        })?;
+        let key: Arc<dyn SigningKey> = provider
+            .key_provider
+            .load_private_key(key)
+            .map_err(|error| self.key.wrong(format!("the private key is of no use: {error}")))?;
+        let certified = CertifiedKey::new(chain, key);
+        match certified.keys_match() {
+            // Keys that can not tell are used as they are.
+            Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {
+                Ok(Arc::new(certified))
+            }
+            Err(rustls::Error::InconsistentKeys(_)) => Err(self
+                .key
+                .wrong(format!("the private key is not that of the certificate in {}", self.chain))),
+            Err(error) => Err(self.chain.wrong(format!("the certificate is of no use: {error}"))),
+        }
+    }
+}
+
+impl Trust {
+    /// A file with the certificates of one CA or more.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        Self(Source::File(path.into()))
+    }
+
+    /// The same in memory.
+    pub fn pem(certificates: impl AsRef<[u8]>) -> Self {
+        Self(Source::Text("the PEM text of the trusted certificates", certificates.as_ref().into()))
+    }
+
+    pub(super) fn load(&self) -> Result<RootCertStore, TlsError> {
+        let mut roots = RootCertStore::empty();
+        for (number, certificate) in self.0.certificates()?.into_iter().enumerate() {
+            roots.add(certificate).map_err(|error| {
+                self.0.wrong(format!("certificate {} can not be trusted: {error}", number + 1))
+            })?;
+        }
+        Ok(roots)
+    }
+}
+
+impl Source {
+    fn read(&self) -> Result<Arc<[u8]>, TlsError> {
+        match self {
+            Self::Text(_, octets) => Ok(Arc::clone(octets)),
+            Self::File(path) => match fs::read(path) {
+                Ok(octets) => Ok(octets.into()),
+                Err(source) => Err(TlsError::Read { path: Path::to_owned(path), source }),
+            },
+        }
+    }
+
+    fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+        let octets = self.read()?;
+        let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&octets).collect();
+        match all {
+            Ok(all) if all.is_empty() => Err(self.wrong("there is no certificate in it (BEGIN CERTIFICATE)")),
+            Ok(all) => Ok(all),
+            Err(error) => Err(self.wrong(text(&error))),
+        }
+    }
+
+    fn wrong(&self, reason: impl Into<String>) -> TlsError {
+        TlsError::Content { origin: self.to_string(), reason: reason.into() }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Text(name, _) => f.write_str(name),
+        }
+    }
+}
+
+/// Keys are not shown.
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Source({self})")
+    }
+}
+
+/// What is wrong with a PEM text, for people: markers are text.
+fn text(error: &Error) -> String {
+    match error {
+        Error::MissingSectionEnd { end_marker } => {
+            format!("the line `-----END {}-----` is missing", end_marker.escape_ascii())
+        }
+        Error::IllegalSectionStart { line } => format!("`{}` begins no section", line.escape_ascii()),
+        error => format!("it is no PEM: {error}"),
+    }
+}
+
+fn contains(octets: &[u8], part: &[u8]) -> bool {
+    octets.windows(part.len()).any(|window| window == part)
+}
+
+/// One certificate for everybody who asks.
+#[derive(Debug)]
+pub(super) struct Only(pub(super) Arc<CertifiedKey>);
+
+impl ResolvesServerCert for Only {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.0))
+    }
+}
+
+impl ResolvesClientCert for Only {
+    /// Whatever CAs the server names: it says itself why it does not take what it got.
+    fn resolve(&self, _: &[&[u8]], schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.0.key.choose_scheme(schemes).map(|_| Arc::clone(&self.0))
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,91 @@
+//! What a handshake found out about the peer.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use rustls::pki_types::CertificateDer;
+use x509_cert::Certificate;
+use x509_cert::der::Decode;
+
+use super::TlsVersion;
+use super::verify::fingerprint;
+
+/// The TLS session of a connection: whom the peer proved to be. Servants have it from `Request::tls`.
+pub struct TlsSession {
+    version: TlsVersion,
+    cipher_suite: &'static str,
+    chain: Vec<CertificateDer<'static>>,
+    subject: OnceLock<Option<String>>,
+}
+
+impl TlsSession {
+    pub(crate) fn new(connection: &rustls::CommonState) -> Self {
+        Self {
+            version: match connection.protocol_version() {
+                Some(rustls::ProtocolVersion::TLSv1_2) => TlsVersion::V1_2,
+                _ => TlsVersion::V1_3,
+            },
+            cipher_suite: connection
+                .negotiated_cipher_suite()
+                .and_then(|suite| suite.suite().as_str())
+                .unwrap_or("unknown"),
+            chain: connection
+                .peer_certificates()
+                .unwrap_or_default()
+                .iter()
+                .map(|certificate| certificate.clone().into_owned())
+                .collect(),
+            subject: OnceLock::new(),
+        }
+    }
+
+    /// The version that both sides speak.
+    #[must_use]
+    pub fn version(&self) -> TlsVersion {
+        self.version
+    }
+
+    /// The IANA name of the cipher suite, such as `TLS13_AES_256_GCM_SHA384`.
+    #[must_use]
+    pub fn cipher_suite(&self) -> &str {
+        self.cipher_suite
+    }
+
+    /// The peer's certificates in DER: its own first, then those of CAs that it sent along. Empty: it showed none.
+    pub fn certificates(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.chain.iter().map(|certificate| certificate.as_ref())
+    }
+
+    /// Whether the peer showed a certificate, which was checked.
+    #[must_use]
+    pub fn is_authenticated(&self) -> bool {
+        !self.chain.is_empty()
+    }
+
+    /// The subject of the peer's certificate as RFC 4514 writes it, such as `CN=billing,O=Example`. `None`: it showed none, or
+    /// one whose subject can not be read.
+    #[must_use]
+    pub fn subject(&self) -> Option<&str> {
+        let read = || {
+            let certificate = Certificate::from_der(self.chain.first()?).ok()?;
+            Some(certificate.tbs_certificate.subject.to_string())
+        };
+        self.subject.get_or_init(read).as_deref()
+    }
+
+    /// The SHA-256 digest of the peer's certificate: what `TlsBuilder::pin` takes.
+    #[must_use]
+    pub fn fingerprint(&self) -> Option<[u8; 32]> {
+        self.chain.first().map(|certificate| fingerprint(certificate))
+    }
+}
+
+impl fmt::Debug for TlsSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsSession")
+            .field("version", &self.version)
+            .field("cipher_suite", &self.cipher_suite)
+            .field("subject", &self.subject())
+            .finish()
+    }
+}

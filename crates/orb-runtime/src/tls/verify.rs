@@ -1,0 +1,102 @@
+//! Which servers are trusted.
+
+use std::sync::Arc;
+
+use ring::digest::{SHA256, digest};
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
+};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+
+use super::{ServerNames, TlsError};
+
+/// The SHA-256 digest of a certificate.
+pub(super) fn fingerprint(certificate: &[u8]) -> [u8; 32] {
+    let mut octets = [0; 32];
+    octets.copy_from_slice(digest(&SHA256, certificate).as_ref());
+    octets
+}
+
+/// Checks by chain and name, by chain alone, or by digest.
+#[derive(Debug)]
+pub(super) struct Servers {
+    by_chain: Option<Arc<WebPkiServerVerifier>>,
+    names: ServerNames,
+    fingerprints: Vec<[u8; 32]>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl Servers {
+    pub(super) fn new(
+        roots: Option<Arc<RootCertStore>>,
+        names: ServerNames,
+        fingerprints: Vec<[u8; 32]>,
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Self, TlsError> {
+        let by_chain = roots.map(|roots| {
+            WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(provider)).build().map_err(
+                |error| TlsError::Content {
+                    origin: "the trusted certificates".to_owned(),
+                    reason: error.to_string(),
+                },
+            )
+        });
+        Ok(Self {
+            by_chain: by_chain.transpose()?,
+            names,
+            fingerprints,
+            algorithms: provider.signature_verification_algorithms,
+        })
+    }
+}
+
+impl ServerCertVerifier for Servers {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if !self.fingerprints.is_empty() {
+            return match self.fingerprints.contains(&fingerprint(certificate)) {
+                true => Ok(ServerCertVerified::assertion()),
+                false => Err(CertificateError::ApplicationVerificationFailure.into()),
+            };
+        }
+        let Some(by_chain) = &self.by_chain else { return Err(CertificateError::UnknownIssuer.into()) };
+        match by_chain.verify_server_cert(certificate, intermediates, name, ocsp, now) {
+            // The name is looked at last, when all else is right.
+            Err(Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) if self.names == ServerNames::Unchecked => Ok(ServerCertVerified::assertion()),
+            verdict => verdict,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,450 @@
+//! TLS over a TCP socket: rustls between the socket and the machine's buffers.
+//!
+//! * **Reading.** One `read` of up to 64 KiB takes what is there into a staging buffer of the thread's; rustls takes a record from there,
+//!   decrypts it where it lies, and the plaintext is copied to where the machine wants it. Staging stays with the connection
+//!   only while something is left in it, so connections that are quiet hold none.
+//! * **Writing.** Up to 256 KiB are gathered into records, encrypted there, and leave by one `writev`. Nothing else is encrypted before
+//!   they are gone. Until then their last octet counts as not written: the machine then goes on asking for
+//!   room and keeping time, and the peer, which has not got the last record whole, has not seen the end of the last message either.
+
+use std::cell::RefCell;
+use std::io::{self, IoSlice, Write};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use giop_proto::outbox::{MAX_SLICES, Transmit};
+use giop_proto::receive::ReadBuf;
+use rustix::io::Errno;
+use rustls::{Connection, Error};
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+
+use super::{Progress, tcp};
+use crate::tls::TlsSession;
+use crate::tls::failure::{Failure, refusal};
+
+/// Octets that are read at a time.
+const STAGING: usize = 64 * 1024;
+
+/// Staging buffers that a thread keeps.
+const SPARE: usize = 2;
+
+/// Octets that are encrypted at a time: 16 records, which one `writev` takes.
+const BATCH: usize = 256 * 1024;
+
+thread_local! {
+    static SPARES: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A socket with a session.
+#[derive(Debug)]
+pub(crate) struct TlsSocket {
+    stream: TcpStream,
+    session: Arc<TlsSession>,
+    state: Mutex<State>,
+    /// There may be more to read without asking the socket.
+    pending: AtomicBool,
+}
+
+#[derive(Debug)]
+struct State {
+    tls: Connection,
+    staging: Option<Staging>,
+    /// The last octet of what was encrypted is not told to be written yet.
+    held: bool,
+    /// Plaintext came: the peer has accepted this side.
+    accepted: bool,
+    /// What the next read says.
+    failed: Option<io::Error>,
+    closed: bool,
+}
+
+#[derive(Debug)]
+struct Staging {
+    octets: Box<[u8]>,
+    at: usize,
+    end: usize,
+}
+
+/// What one look at the socket brings: how many octets, and how many there was room for. `None`: nothing is there.
+type Got = io::Result<Option<usize>>;
+
+impl TlsSocket {
+    /// Goes through the handshake. The stream comes back where it fails.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the connection.
+    pub(crate) async fn handshake(stream: TcpStream, tls: Connection) -> Result<Self, (TcpStream, Failure)> {
+        let mut state =
+            State { tls, staging: None, held: false, accepted: false, failed: None, closed: false };
+        state.tls.set_buffer_limit(Some(BATCH));
+        if let Err(failure) = state.shake_hands(&stream).await {
+            return Err((stream, failure));
+        }
+        let session = Arc::new(TlsSession::new(&state.tls));
+        // Messages may have come with the end of the handshake.
+        Ok(Self { stream, session, state: Mutex::new(state), pending: AtomicBool::new(true) })
+    }
+
+    pub(crate) fn session(&self) -> &Arc<TlsSession> {
+        &self.session
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn try_read(&self, buf: &mut ReadBuf) -> Got {
+        self.read_by(buf, |into| {
+            let mut got = None;
+            let outcome = self.stream.try_io(Interest::READABLE, || {
+                let n = read(&self.stream, into)?;
+                got = Some(n);
+                // A short read has emptied the socket.
+                if n < into.len() && n > 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+            });
+            match (got, outcome) {
+                (None, Err(error)) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+                (got, _) => Ok(got),
+            }
+        })
+    }
+
+    pub(super) fn spin_read(&self, buf: &mut ReadBuf, longest: Duration) -> Got {
+        let begun = Instant::now();
+        self.read_by(buf, |into| {
+            loop {
+                match read(&self.stream, into) {
+                    Ok(n) => return Ok(Some(n)),
+                    Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+                    Err(_) if begun.elapsed() < longest => std::hint::spin_loop(),
+                    Err(_) => return Ok(None),
+                }
+            }
+        })
+    }
+
+    /// Gives plaintext that is there, else asks the socket once and gives what that brought.
+    fn read_by(&self, buf: &mut ReadBuf, look: impl FnOnce(&mut [u8]) -> Got) -> Got {
+        let mut slices = buf.io_slices();
+        let room: usize = slices.iter().map(|slice| slice.len()).sum();
+        if room == 0 {
+            return Ok(None);
+        }
+        let mut state = self.lock();
+        let (mut got, mut look) = (0, Some(look));
+        let outcome = loop {
+            got += state.take_plaintext(&mut slices, got);
+            if got == room || state.failed.is_some() || state.closed {
+                break Ok(());
+            }
+            if state.staging.is_some() {
+                state.decrypt(&self.stream);
+                continue;
+            }
+            let Some(look) = look.take().filter(|_| got == 0) else { break Ok(()) };
+            match state.stage(look) {
+                Ok(true) => {}
+                Ok(false) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        let left = got == room || state.staging.is_some() || state.failed.is_some() || state.closed;
+        self.pending.store(left, Ordering::Release);
+        match outcome {
+            _ if got > 0 => {
+                state.accepted = true;
+                state.failed = outcome.err().or(state.failed.take());
+                Ok(Some(got))
+            }
+            Err(error) => Err(error),
+            Ok(()) => match state.failed.take() {
+                Some(error) => Err(error),
+                None if state.closed => Ok(Some(0)),
+                None => Ok(None),
+            },
+        }
+    }
+
+    pub(super) fn try_write(&self, transmit: &mut Transmit) -> io::Result<Progress> {
+        self.write_by(transmit, |records| {
+            let outcome = self.stream.try_io(Interest::WRITABLE, || records.leave(&self.stream));
+            match outcome {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Progress::Blocked),
+                outcome => outcome.map(|()| Progress::Done),
+            }
+        })
+    }
+
+    /// As [`try_write`](Self::try_write), whatever tokio thinks of the socket.
+    pub(super) fn write_now(&self, transmit: &mut Transmit) -> io::Result<Progress> {
+        self.write_by(transmit, |records| match records.leave(&self.stream) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Progress::Blocked),
+            outcome => outcome.map(|()| Progress::Done),
+        })
+    }
+
+    fn write_by(
+        &self,
+        transmit: &mut Transmit,
+        write: impl Fn(&mut State) -> io::Result<Progress>,
+    ) -> io::Result<Progress> {
+        let mut state = self.lock();
+        loop {
+            if state.tls.wants_write() && write(&mut state)? == Progress::Blocked {
+                return Ok(Progress::Blocked);
+            }
+            if std::mem::take(&mut state.held) {
+                transmit.advance(1);
+            }
+            if transmit.is_empty() {
+                return Ok(Progress::Done);
+            }
+            let taken = state.encrypt(transmit)?;
+            if write(&mut state)? == Progress::Done {
+                transmit.advance(taken);
+            } else {
+                transmit.advance(taken.saturating_sub(1));
+                state.held = taken > 0;
+                return Ok(Progress::Blocked);
+            }
+        }
+    }
+
+    /// Lets the thread sleep, unless there is something to read already.
+    pub(super) fn wait(&self, read: bool, write: bool, longest: Duration) -> io::Result<()> {
+        if read && self.pending.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        tcp::wait(&self.stream, read, write, longest)
+    }
+
+    pub(super) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.pending.load(Ordering::Acquire) {
+            return Poll::Ready(Ok(()));
+        }
+        self.stream.poll_read_ready(cx)
+    }
+
+    pub(super) fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream.poll_write_ready(cx)
+    }
+
+    pub(super) fn shut_down_write(&self) {
+        let mut state = self.lock();
+        state.tls.send_close_notify();
+        // Whether or not there is room for it: that the stream ends says the same, since GIOP has a CloseConnection of its own.
+        let _ = state.leave(&self.stream);
+        shut_down(&self.stream);
+    }
+}
+
+impl State {
+    async fn shake_hands(&mut self, stream: &TcpStream) -> Result<(), Failure> {
+        let mut first = matches!(self.tls, Connection::Server(_));
+        loop {
+            while self.tls.wants_write() {
+                match self.leave(stream) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => stream.writable().await?,
+                    outcome => outcome?,
+                }
+            }
+            if !self.tls.is_handshaking() {
+                return Ok(());
+            }
+            if self.staging.is_none() {
+                stream.readable().await?;
+                let outcome =
+                    self.stage(|into| match stream.try_io(Interest::READABLE, || read(stream, into)) {
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+                        outcome => outcome.map(Some),
+                    });
+                if !outcome? {
+                    if self.closed {
+                        return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+                    }
+                    continue;
+                }
+            }
+            let begins = self.staging.as_ref().and_then(|staging| staging.octets.get(staging.at));
+            if std::mem::take(&mut first) && begins == Some(&b'G') {
+                return Err(Failure::Plaintext);
+            }
+            if let Err(error) = self.feed() {
+                // The peer is told why.
+                let _ = self.leave(stream);
+                return Err(error.into());
+            }
+        }
+    }
+
+    /// Takes what `look` finds; says whether that is something.
+    fn stage(&mut self, look: impl FnOnce(&mut [u8]) -> Got) -> io::Result<bool> {
+        let spare = SPARES.with_borrow_mut(Vec::pop);
+        let mut octets = spare.unwrap_or_else(|| vec![0; STAGING].into_boxed_slice());
+        let got = look(&mut octets);
+        match got {
+            Ok(Some(end)) if end > 0 => {
+                self.staging = Some(Staging { octets, at: 0, end });
+                return Ok(true);
+            }
+            // The stream ended, with or without a word from TLS. That nothing of it was cut off is for GIOP to know.
+            Ok(Some(_)) => self.closed = true,
+            Ok(None) | Err(_) => {}
+        }
+        keep(octets);
+        got.map(|_| false)
+    }
+
+    /// Lets rustls take a piece of what is staged.
+    fn feed(&mut self) -> Result<(), Error> {
+        let Some(staging) = &mut self.staging else { return Ok(()) };
+        let mut rest = staging.octets.get(staging.at..staging.end).unwrap_or_default();
+        let taken = self.tls.read_tls(&mut rest).map_err(|error| Error::General(error.to_string()))?;
+        staging.at += taken;
+        // Nothing is taken behind a close_notify.
+        if (staging.at >= staging.end || taken == 0)
+            && let Some(staging) = self.staging.take()
+        {
+            keep(staging.octets);
+        }
+        self.tls.process_new_packets().map(drop)
+    }
+
+    /// The same; what goes wrong is said by the next read, and to the peer.
+    fn decrypt(&mut self, stream: &TcpStream) {
+        if let Err(error) = self.feed() {
+            self.failed = Some(match error {
+                Error::AlertReceived(alert) if !self.accepted => match refusal(alert) {
+                    Some(refused) => io::Error::new(io::ErrorKind::PermissionDenied, refused),
+                    None => io::Error::new(io::ErrorKind::ConnectionAborted, error),
+                },
+                error => io::Error::new(io::ErrorKind::InvalidData, error),
+            });
+            if let Some(staging) = self.staging.take() {
+                keep(staging.octets);
+            }
+        }
+        if self.tls.wants_write() {
+            // A key update or an alert. What finds no room leaves with what is written next.
+            let _ = self.leave(stream);
+        }
+    }
+
+    /// Copies plaintext behind the first `at` octets of the slices; says how much.
+    fn take_plaintext(&mut self, slices: &mut [io::IoSliceMut<'_>], at: usize) -> usize {
+        let (mut skip, mut got) = (at, 0);
+        let mut reader = self.tls.reader();
+        for slice in slices {
+            let mut from = skip.min(slice.len());
+            skip -= from;
+            while let Some(into) = slice.get_mut(from..).filter(|into| !into.is_empty()) {
+                match io::Read::read(&mut reader, into) {
+                    Ok(0) => {
+                        self.closed = true;
+                        return got;
+                    }
+                    Ok(n) => (from, got) = (from + n, got + n),
+                    Err(_) => return got,
+                }
+            }
+        }
+        got
+    }
+
+    /// Makes records of what is to be written first, and says how many octets of it. Nothing waits before.
+    ///
+    /// A batch that is too large is cut between slices, or inside one that is too large by itself, which is payload: so a message's
+    /// first octet is never the last one of a batch.
+    fn encrypt(&mut self, transmit: &Transmit) -> io::Result<usize> {
+        let mut slices = [IoSlice::new(&[]); MAX_SLICES];
+        let used = transmit.io_slices(&mut slices);
+        let mut sum = 0;
+        let fitting = slices.iter().take(used).take_while(|slice| {
+            sum += slice.len();
+            sum <= BATCH
+        });
+        let fitting = fitting.count();
+        match slices.get(..fitting.max(1)).unwrap_or_default() {
+            [one] => self.tls.writer().write(one.get(..BATCH).unwrap_or(one)),
+            some => self.tls.writer().write_vectored(some),
+        }
+    }
+
+    /// Writes records until all are gone. `WouldBlock`: there is no more room.
+    fn leave(&mut self, stream: &TcpStream) -> io::Result<()> {
+        let mut out = Out { stream, full: false };
+        while self.tls.wants_write() {
+            match self.tls.write_tls(&mut out) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        if let Some(staging) = self.staging.take() {
+            keep(staging.octets);
+        }
+    }
+}
+
+/// The socket as rustls writes to it.
+struct Out<'a> {
+    stream: &'a TcpStream,
+    /// It took less than it was given: the next write would fail.
+    full: bool,
+}
+
+impl Write for Out<'_> {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(octets)])
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        if self.full {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let n = rustix::io::writev(self.stream.as_fd(), slices)?;
+        self.full = n < slices.iter().map(|slice| slice.len()).sum();
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// One `read`.
+fn read(stream: &TcpStream, into: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match rustix::io::read(stream.as_fd(), &mut *into) {
+            Err(Errno::INTR) => {}
+            outcome => return Ok(outcome?),
+        }
+    }
+}
+
+fn keep(octets: Box<[u8]>) {
+    // A thread that ends keeps nothing.
+    let _ = SPARES.try_with(|spares| {
+        let mut spares = spares.borrow_mut();
+        if spares.len() < SPARE {
+            spares.push(octets);
+        }
+    });
+}
+
+/// Says that nothing follows.
+pub(crate) fn shut_down(stream: &TcpStream) {
+    // A socket that is gone already needs no telling.
+    drop(socket2::SockRef::from(stream).shutdown(std::net::Shutdown::Write));
+}

@@ -1,0 +1,95 @@
+//! Calls by TLS: who trusts whom, what is refused and how, and that everything else is as without.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod calls;
+mod certificates;
+mod refusals;
+
+use std::sync::Arc;
+
+use zorb::prelude::*;
+use zorb::tls::{Identity, Tls, TlsSession, Trust};
+
+use crate::certificates::Authority;
+
+zorb::idl! {
+    module Safe {
+        typedef sequence<octet> Octets;
+        interface Bell {
+            long ring(in long number);
+        };
+        interface Vault {
+            long add(in long a, in long b);
+            Octets echo(in Octets octets);
+            string caller();
+            long back(in Bell bell, in long number);
+            oneway void push(in Octets octets);
+            long pushed();
+        };
+    };
+}
+
+use safe::{BellRef, VaultRef, VaultServant};
+
+#[derive(Default)]
+pub(crate) struct Vault {
+    pushed: std::sync::atomic::AtomicI32,
+}
+
+/// Whom a request came from, for people.
+pub(crate) fn shown(session: Option<&Arc<TlsSession>>) -> String {
+    let Some(session) = session else { return "plaintext".to_owned() };
+    let subject = session.subject().unwrap_or("nobody");
+    format!("{:?} {subject} {}", session.version(), session.certificates().len())
+}
+
+impl VaultServant for Vault {
+    async fn add(&self, a: i32, b: i32) -> Result<i32, SystemException> {
+        Ok(a + b)
+    }
+    async fn echo(&self, octets: Bytes) -> Result<Bytes, SystemException> {
+        Ok(octets)
+    }
+    async fn caller(&self) -> Result<String, SystemException> {
+        Ok(shown(zorb::request().tls()))
+    }
+    async fn back(&self, bell: Option<BellRef>, number: i32) -> Result<i32, SystemException> {
+        bell.unwrap().ring(number).await
+    }
+    async fn push(&self, _: Bytes) -> Result<(), SystemException> {
+        self.pushed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Ok(())
+    }
+    async fn pushed(&self) -> Result<i32, SystemException> {
+        Ok(self.pushed.load(std::sync::atomic::Ordering::Relaxed))
+    }
+}
+
+pub(crate) fn octets(len: usize) -> Bytes {
+    (0..len).map(|i| (i * 31 + i / 251) as u8).collect::<Vec<u8>>().into()
+}
+
+/// The identity that the CA makes out to `name` for 127.0.0.1.
+pub(crate) fn identity(authority: &Authority, name: &str) -> Identity {
+    let (certificate, key) = authority.issue(name);
+    Identity::pem(certificate, key)
+}
+
+/// TLS of somebody whom the CA knows, and who trusts it.
+pub(crate) fn tls(authority: &Authority, name: &str) -> zorb::tls::TlsBuilder {
+    Tls::builder().identity(identity(authority, name)).trust(Trust::pem(authority.pem()))
+}
+
+/// A server by TLS, and the text of its reference.
+pub(crate) async fn server(tls: Tls) -> (Orb, String) {
+    let orb = Orb::builder().tls(tls).listen("ssliop://127.0.0.1:0").build().await.unwrap();
+    let vault: VaultRef = orb.activate(Vault::default()).unwrap();
+    (orb.clone(), vault.to_string())
+}
+
+/// The server's object, called by another ORB.
+pub(crate) async fn client(tls: Tls, reference: &str) -> (Orb, VaultRef) {
+    let orb = Orb::builder().tls(tls).build().await.unwrap();
+    let vault = orb.resolve_unchecked(reference).await.unwrap();
+    (orb, vault)
+}
