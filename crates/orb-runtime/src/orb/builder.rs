@@ -163,7 +163,7 @@ impl OrbBuilder {
     /// An address that references carry in place of those listened on (NAT, containers). May be called again: references name all of
     /// them, the first one first.
     ///
-    /// `HOST`, `HOST:PORT` or `iiop://HOST:PORT`, IPv6 addresses in brackets before a port. Without a port, or with `{port}`, it is that
+    /// `HOST`, `HOST:PORT`, `iiop://HOST:PORT` or, for what is listened on by TLS, `ssliop://HOST:PORT`; IPv6 addresses in brackets before a port. Without a port, or with `{port}`, it is that
     /// of each listening socket. In braces may stand: `{hostname}`, the name of this machine; `{ip}`, `{ipv4}`, `{ipv6}`, the address
     /// by which it calls others; `{env:NAME}` and `{env:NAME|DEFAULT}`, a variable of the environment, which [`build`](Self::build)
     /// reads.
@@ -482,14 +482,21 @@ impl OrbBuilder {
             }
         }
         if !sockets.is_empty() {
-            let published = |sockets: &[Listening]| {
-                publish::published(&self.publish, sockets, &around)
+            let published = |templates: &[String], sockets: &[Listening]| {
+                publish::published(templates, sockets, &around)
                     .map_err(|(template, reason)| BuildError::Publish { template, reason })
             };
-            let others = published(&tcp)?;
-            // Templates with a port of their own mean one without TLS.
-            let mut secure = published(&tls)?;
-            secure.retain(|address| !others.contains(address));
+            let (for_tls, templates): (Vec<String>, Vec<String>) =
+                self.publish.iter().cloned().partition(|text| text.starts_with("ssliop:"));
+            let for_tls: Vec<String> =
+                for_tls.iter().filter_map(|text| bind::secure_address(text)).map(str::to_owned).collect();
+            let others = published(&templates, &tcp)?;
+            let mut secure = published(&for_tls, &tls)?;
+            if for_tls.is_empty() {
+                // Templates with a port of their own mean one without TLS.
+                secure = published(&templates, &tls)?;
+                secure.retain(|address| !others.contains(address));
+            }
             if secure.is_empty() {
                 secure = tls.iter().map(|socket| socket.published(&around)).collect();
             }
