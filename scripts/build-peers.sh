@@ -51,7 +51,7 @@ newer() {
 omniorb() {
   local dir=$out/omniorb unit
   local flags=(-std=c++17 -O2 -Wall -Wno-switch-bool -I"$dir/gen" -I"$src/omniorb")
-  local libs=(-lomniDynamic4 -lomniORB4 -lomnithread -lomniCodeSets4 -pthread)
+  local libs=(-lomniDynamic4 -lomnisslTP4 -lomniORB4 -lomnithread -lomniCodeSets4 -lssl -lcrypto -pthread)
   mkdir -p "$dir/gen" "$dir/obj"
   for unit in types extras anys values idl4 ties; do
     local any=()

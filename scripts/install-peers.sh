@@ -23,6 +23,7 @@ want omniidl omniidl
 want omniNames omniorb-nameserver
 want catior omniorb
 need /usr/include/omniORB4/CORBA.h libomniorb4-dev
+need /usr/include/openssl/ssl.h libssl-dev # omniORB by TLS
 need /usr/share/idl/omniORB omniorb-idl
 want javac default-jdk-headless
 want mvn maven

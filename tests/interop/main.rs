@@ -14,6 +14,8 @@ mod sources;
 mod support;
 mod tango;
 mod ties;
+#[cfg(feature = "tls")]
+mod tls;
 #[path = "../transport/mod.rs"]
 mod transport;
 mod unix;

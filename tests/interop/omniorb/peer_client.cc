@@ -12,6 +12,8 @@
 #include "checks.h"
 #include "options.h"
 #include "reference.h"
+// Links the transport by TLS: -ORBendPoint giop:ssl:HOST:PORT, -ORBsslCAFile and others.
+#include <omniORB4/sslContext.h>
 
 // In GIOP 1.0 omniORB refuses wide text before it sends anything.
 static const char* const wide_checks[] = {"echo_wchar", "echo_wstring", "echo_wide_code", "echo_wchar_seq",

@@ -10,6 +10,8 @@
 #include <unistd.h>
 #include "options.h"
 #include "peer.h"
+// Links the transport by TLS: -ORBendPoint giop:ssl:HOST:PORT, -ORBsslCAFile and others.
+#include <omniORB4/sslContext.h>
 
 // Every request to it is answered by LOCATION_FORWARD to the object given, or by LOCATION_FORWARD_PERM.
 class ForwardServant : public PortableServer::ServantBase {
