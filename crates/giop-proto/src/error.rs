@@ -5,9 +5,11 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
-use giop_codec::DecodeError;
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{HeaderError, MessageType};
+use giop_codec::{DecodeError, DecodeErrorKind};
+
+use crate::hits::Limit;
 
 /// Something a peer sent that GIOP or a limit forbids. It is answered by MessageError, and the connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,6 +60,22 @@ pub enum ProtocolError {
         /// The limit in force.
         limit: usize,
     },
+}
+
+impl ProtocolError {
+    /// The limit that was hit, if it is one.
+    #[must_use]
+    pub fn limit(&self) -> Option<Limit> {
+        match self {
+            Self::TooLarge { .. } => Some(Limit::MessageSize),
+            Self::TooManyFragmented { .. } => Some(Limit::Fragmented),
+            Self::FragmentMemory { .. } => Some(Limit::FragmentMemory),
+            Self::Malformed { error, .. } if error.kind == DecodeErrorKind::LimitExceeded => {
+                Some(Limit::Count)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// An error of the operating system, small enough to be copied to every call that it fails.

@@ -36,6 +36,8 @@ pub(crate) struct Fragments {
     open: Vec<Open>,
     /// Octets of all of them.
     octets: usize,
+    /// Those of them that are in memory of their own, as the pool counts them.
+    outside: usize,
     /// The size of the last large message: the next one is expected to be like it.
     expect: usize,
     copied: u64,
@@ -136,7 +138,7 @@ impl Joined {
 impl Fragments {
     /// Nothing yet; the pieces of large messages are gathered in buffers of the pool.
     pub(crate) fn new(pool: Arc<BufferPool>) -> Self {
-        Self { pool, open: Vec::new(), octets: 0, expect: 0, copied: 0 }
+        Self { pool, open: Vec::new(), octets: 0, outside: 0, expect: 0, copied: 0 }
     }
 
     /// Whether nothing is open.
@@ -195,6 +197,7 @@ impl Fragments {
             request: None,
             thrown: None,
         });
+        self.settle();
         Ok(())
     }
 
@@ -254,6 +257,7 @@ impl Fragments {
         }
         open.pieces.push(u32::try_from(data.len()).unwrap_or(u32::MAX));
         self.copied += data.push(payload, &self.pool, self.expect);
+        self.settle();
         self.charge(payload.len(), limits)?;
         if header.more_fragments {
             return Ok(Added::Kept);
@@ -292,6 +296,7 @@ impl Fragments {
             }
             Data::Lent(_) | Data::Streamed => return Ok(None),
         };
+        self.settle();
         Ok(Some((buffer, len)))
     }
 
@@ -359,9 +364,25 @@ impl Fragments {
 
     fn drop_data(&mut self, data: Data) {
         self.octets -= data.len();
+        self.settle();
         if let Data::Pooled(buffer, _) = data {
             self.pool.give_back(buffer);
         }
+    }
+
+    /// Tells the pool what is in memory of its own now.
+    fn settle(&mut self) {
+        let small = |open: &Open| match &open.data {
+            Some(Data::Small(data)) => data.capacity(),
+            _ => 0,
+        };
+        let outside = self.open.iter().map(small).sum();
+        if outside > self.outside {
+            self.pool.charge_outside(outside - self.outside);
+        } else {
+            self.pool.discharge_outside(self.outside - outside);
+        }
+        self.outside = outside;
     }
 
     fn charge(&mut self, octets: usize, limits: &Limits) -> Result<(), ProtocolError> {
@@ -403,6 +424,7 @@ impl Fragments {
         let Some(data) = data else { return Added::Kept };
         let total = data.len();
         self.octets -= total;
+        self.settle();
         self.expect = if total > SMALL { total } else { 0 };
         let size = u32::try_from(total - HEADER_LEN.min(total)).unwrap_or(u32::MAX);
         let header = MessageHeader { more_fragments: false, size, ..header };

@@ -37,6 +37,12 @@ pub struct Limits {
     /// Beyond it the connection is not read; where it must be, because this side waits for replies, further
     /// requests are answered by `TRANSIENT`.
     pub max_requests: usize,
+    /// Requests handed out and not finished, on all connections of an ORB together, but for the first of each. Default 16,384.
+    ///
+    /// Beyond it a connection has one request at a time: further ones are answered at once by `TRANSIENT` with minor
+    /// [`TRANSIENT_OVERLOADED`](giop_codec::exception::minor::TRANSIENT_OVERLOADED), `COMPLETED_NO`; oneways, whose senders can not be told,
+    /// wait unread.
+    pub max_total_requests: usize,
     /// Requests that one POA manager keeps while it holds, of all connections. Default 1,024. Beyond it, and beyond half of
     /// [`max_requests`](Self::max_requests) of one connection, `TRANSIENT` with minor OMG 1.
     pub max_held_requests: usize,
@@ -62,6 +68,9 @@ pub struct Limits {
     pub min_message_rate: usize,
     /// How long the peer may take nothing of what is queued for it. Default 30 s. Then the connection is closed.
     pub write_timeout: Duration,
+    /// Octets per second that a peer which opened the connection must take while something is queued for it, besides the time of
+    /// [`write_timeout`](Self::write_timeout). Default 8 KiB. Who takes an octet now and then is closed as one that takes nothing.
+    pub min_write_rate: usize,
     /// How long a connection without calls and requests stays open. `None`: 120 s where this side opened it,
     /// 180 s where the peer did. Then it is closed in good order.
     pub idle_timeout: Option<Duration>,
@@ -96,6 +105,7 @@ impl Default for Limits {
             max_fragmented: 8,
             max_fragment_memory: 16 << 20,
             max_requests: 256,
+            max_total_requests: 16 << 10,
             max_held_requests: 1024,
             max_held_octets: 16 << 20,
             max_backlog: 1 << 20,
@@ -106,6 +116,7 @@ impl Default for Limits {
             message_timeout: Duration::from_secs(30),
             min_message_rate: 64 << 10,
             write_timeout: Duration::from_secs(30),
+            min_write_rate: 8 << 10,
             idle_timeout: None,
             linger_timeout: Duration::from_secs(1),
         }

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use bytes::{Bytes, BytesMut};
 
@@ -34,6 +34,10 @@ pub struct BufferPool {
     classes: Vec<Mutex<Class>>,
     cap: usize,
     held: AtomicUsize,
+    /// Octets that received messages take elsewhere.
+    outside: AtomicUsize,
+    /// Somebody takes memory past the cap.
+    overdrawn: AtomicBool,
     keepers: AtomicUsize,
     misses: AtomicU64,
 }
@@ -49,6 +53,9 @@ struct Class {
 pub struct PoolStats {
     /// Octets of all pooled buffers, free ones and ones that views still pin.
     pub held: usize,
+    /// Octets that received messages take beside these: values decoded from requests that are being served, and pieces of messages
+    /// that are not whole. They count against the cap.
+    pub outside: usize,
     /// The most octets that the pool may hold.
     pub cap: usize,
     /// Buffers that were taken from the pool's lists.
@@ -83,6 +90,8 @@ impl BufferPool {
             classes: (0..CLASSES).map(|_| Mutex::default()).collect(),
             cap,
             held: AtomicUsize::new(0),
+            outside: AtomicUsize::new(0),
+            overdrawn: AtomicBool::new(false),
             keepers: AtomicUsize::new(0),
             misses: AtomicU64::new(0),
         }
@@ -151,6 +160,7 @@ impl BufferPool {
     pub fn stats(&self) -> PoolStats {
         PoolStats {
             held: self.held.load(Ordering::Relaxed),
+            outside: self.outside.load(Ordering::Relaxed),
             cap: self.cap,
             hits: self.classes.iter().map(|class| lock(class).hits).sum(),
             misses: self.misses.load(Ordering::Relaxed),
@@ -220,6 +230,46 @@ impl BufferPool {
         }
     }
 
+    /// Counts octets that something received takes outside of the pool's buffers, until [`discharge_outside`](Self::discharge_outside).
+    /// They may exceed the cap: then connections are not read.
+    pub fn charge_outside(&self, octets: usize) {
+        self.outside.fetch_add(octets, Ordering::Relaxed);
+    }
+
+    /// Ends what [`charge_outside`](Self::charge_outside) began.
+    pub fn discharge_outside(&self, octets: usize) {
+        self.outside.fetch_sub(octets, Ordering::Relaxed);
+    }
+
+    /// Whether what was received takes more than the cap, although no free buffer is kept.
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.outside.load(Ordering::Relaxed) > 0 && self.is_over_outside()
+    }
+
+    #[cold]
+    fn is_over_outside(&self) -> bool {
+        let over = || self.held.load(Ordering::Relaxed) + self.outside.load(Ordering::Relaxed) > self.cap;
+        while over() {
+            if !self.free_one() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether nobody takes memory past the cap so far: then the caller may, until [`end_overdraft`](Self::end_overdraft).
+    #[cold]
+    pub(crate) fn start_overdraft(&self) -> bool {
+        !self.overdrawn.swap(true, Ordering::Relaxed)
+    }
+
+    /// Ends what [`start_overdraft`](Self::start_overdraft) began.
+    #[cold]
+    pub(crate) fn end_overdraft(&self) {
+        self.overdrawn.store(false, Ordering::Relaxed);
+    }
+
     /// Whether one more connection may keep its window.
     pub(crate) fn start_keeping(&self) -> bool {
         let room = |keepers| (keepers < KEEPERS).then_some(keepers + 1);
@@ -233,7 +283,8 @@ impl BufferPool {
 
     #[cold]
     fn charge(&self, octets: usize) -> bool {
-        let room = |held: usize| held.checked_add(octets).filter(|sum| *sum <= self.cap);
+        let cap = self.cap.saturating_sub(self.outside.load(Ordering::Relaxed));
+        let room = |held: usize| held.checked_add(octets).filter(|sum| *sum <= cap);
         loop {
             if self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_ok() {
                 return true;

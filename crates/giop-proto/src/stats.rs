@@ -2,6 +2,8 @@
 
 use std::ops::AddAssign;
 
+use crate::hits::LimitHits;
+
 /// Counters of one connection, from its start, or of several together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -38,6 +40,8 @@ pub struct Stats {
     pub dropped: u64,
     /// Octets of oversized messages, and of fragments that nobody wants, that were read and thrown away.
     pub skipped: u64,
+    /// How often each limit was hit.
+    pub limits: LimitHits,
 }
 
 impl AddAssign for Stats {
@@ -58,6 +62,7 @@ impl AddAssign for Stats {
             refused,
             dropped,
             skipped,
+            limits,
         } = other;
         self.messages_in += messages_in;
         self.messages_out += messages_out;
@@ -74,5 +79,6 @@ impl AddAssign for Stats {
         self.refused += refused;
         self.dropped += dropped;
         self.skipped += skipped;
+        self.limits += limits;
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use giop_codec::Version;
 use giop_codec::exception::CompletionStatus;
 use giop_codec::giop::ResponseFlags;
-use giop_proto::{CallErrorKind, CloseReason, Limits, Sent, SlowPeer};
+use giop_proto::{CallErrorKind, CloseReason, Limit, Limits, Sent, SlowPeer};
 use util::messages::{Ask, fragmented};
 use util::{Cut, Pair};
 
@@ -253,4 +253,81 @@ fn what_was_queued_long_after_the_last_sign_of_life_is_not_stalled() {
     pair.server.awake = false;
     pair.wait(Limits::default().write_timeout);
     assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::SlowPeer(SlowPeer::Write)));
+}
+
+#[test]
+fn a_first_message_that_takes_long_has_said_its_header() {
+    let mut pair = Pair::new(Cut::Whole);
+    let octets = Ask { body: vec![1; 1 << 20], ..Ask::default() }.octets();
+    let mut sent = 0;
+    // 64 KiB a second: as slow as may be.
+    while sent < octets.len() {
+        let to = octets.len().min(sent + (64 << 10));
+        pair.server.inject(&octets[sent..to]);
+        pair.drive();
+        pair.wait(SECOND);
+        assert!(!pair.server.closed, "{sent}");
+        sent = to;
+    }
+    assert!(pair.request().message() == &octets);
+}
+
+#[test]
+fn an_octet_now_and_then_gains_no_time() {
+    let octets = Ask { body: vec![1; 1 << 20], ..Ask::default() }.octets();
+    // Behind nothing, part of a header, a header, and the start of a large message; and behind a whole message.
+    for (first, start, reason, limit) in [
+        (0, 1, SlowPeer::FirstHeader, Limit::FirstHeader),
+        (0, 10, SlowPeer::Message, Limit::MessageTime),
+        (0, 12, SlowPeer::Message, Limit::MessageTime),
+        (0, 70_000, SlowPeer::Message, Limit::MessageTime),
+        (1, 1, SlowPeer::Message, Limit::MessageTime),
+    ] {
+        let mut pair = Pair::with_limits(Cut::Whole, Limits::default(), quiet(30));
+        for _ in 0..first {
+            pair.server.inject(&Ask::default().octets());
+        }
+        pair.server.inject(&octets[..start]);
+        pair.drive();
+        for second in 0.. {
+            pair.wait(SECOND);
+            if pair.server.closed {
+                break;
+            }
+            assert!(second <= 30 + 16, "{start}");
+            pair.server.inject(&octets[start + second..=start + second]);
+            pair.drive();
+        }
+        assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::SlowPeer(reason)), "{start}");
+        assert_eq!(pair.server.conn.stats().limits.of(limit), 1);
+    }
+}
+
+#[test]
+fn a_client_that_takes_an_octet_now_and_then_is_given_up() {
+    let mut limits = Limits::default();
+    (limits.write_timeout, limits.min_write_rate) = (10 * SECOND, 1000);
+    // How much it takes a second, and whether that is enough.
+    for (octets, enough) in [(1, false), (900, false), (1000, true), (5000, true)] {
+        let mut pair = Pair::with_limits(Cut::Whole, Limits::default(), limits.clone());
+        pair.call(&Ask::default());
+        pair.drive();
+        let request = pair.request();
+        pair.answer(&request, &[7; 400_000]);
+        pair.server.awake = false;
+        let mut seconds = 0;
+        while seconds < 200 && !pair.server.conn.is_closed() {
+            if let Some(mut transmit) = pair.server.conn.take_transmit() {
+                transmit.advance(octets);
+                pair.server.conn.handle_written(transmit, pair.now);
+            }
+            pair.wait(SECOND);
+            seconds += 1;
+        }
+        assert_eq!(pair.server.conn.is_closed(), !enough, "{octets}");
+        if !enough {
+            assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::SlowPeer(SlowPeer::Write)));
+            assert_eq!(pair.server.conn.stats().limits.of(Limit::WriteTime), 1);
+        }
+    }
 }

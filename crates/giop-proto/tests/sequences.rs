@@ -503,3 +503,10 @@ fn two_sides_that_close_at_the_same_time_do_not_wait_for_each_other() {
         );
     }
 }
+#[test]
+fn what_waited_is_cut_before_more_is_read() {
+    let call = |len| Step::Call { side: 1, len, version: Version::V1_2, within: None };
+    let oneway = Step::Oneway { side: 1, len: 0 };
+    // The last one has its start in a window with requests that had to wait.
+    run([None, None], &[call(70_358), call(0), call(0), call(0), oneway, call(0), call(70_111)]);
+}

@@ -21,6 +21,8 @@ impl MinorCode {
     pub const TAO: u32 = 0x5441_0000;
     /// VMCID of JacORB.
     pub const JACORB: u32 = 0x4a43_0000;
+    /// VMCID of zorb.
+    pub const ZORB: u32 = 0x5a4f_0000;
     /// VMCID of the Sun and glassfish ORBs.
     pub const SUN: u32 = 0x5355_0000;
 
@@ -48,6 +50,7 @@ impl MinorCode {
             Self::OMNIORB => Some("omniORB"),
             Self::TAO => Some("TAO"),
             Self::JACORB => Some("JacORB"),
+            Self::ZORB => Some("zorb"),
             Self::SUN => Some("Sun"),
             _ => None,
         }
@@ -55,12 +58,13 @@ impl MinorCode {
 
     /// What the code means with an exception of that kind, in a few words; `None` when it is not known.
     ///
-    /// Knows the OMG's table and omniORB's codes (the same for every kind).
+    /// Knows the tables of the OMG and zorb, and omniORB's codes (the same for every kind).
     #[cold]
     pub fn describe(self, kind: SystemExceptionKind) -> Option<&'static str> {
         let code = self.code();
         match self.vmcid() {
             Self::OMG => OMG_TABLE.iter().find(|row| row.0 == kind && row.1 == code).map(|row| row.2),
+            Self::ZORB => ZORB_TABLE.iter().find(|row| row.0 == kind && row.1 == code).map(|row| row.2),
             Self::OMNIORB => OMNIORB_TABLE.iter().find(|row| row.0 == code).map(|row| row.1),
             _ => None,
         }
@@ -100,6 +104,10 @@ macro_rules! omg_minors {
                 #[doc = concat!("OMG minor ", stringify!($n), " of `", stringify!($kind), "`: ", $text, ".")]
                 pub const $name: MinorCode = MinorCode::omg($n);
             )+)+
+
+            /// zorb minor 1 of `TRANSIENT`: the server has more requests in flight than it may, and has not looked at this one.
+            /// Another server, or the same one later, may take it.
+            pub const TRANSIENT_OVERLOADED: MinorCode = MinorCode(MinorCode::ZORB | 1);
         }
 
         /// Kind, code, meaning.
@@ -292,6 +300,9 @@ omg_minors! {
 }
 
 /// omniORB's own codes that a user is likely to meet, whatever the exception.
+const ZORB_TABLE: &[(SystemExceptionKind, u32, &str)] =
+    &[(SystemExceptionKind::Transient, 1, "server is overloaded and has shed the request")];
+
 const OMNIORB_TABLE: &[(u32, &str)] = &[
     (2, "connect failed"),
     (3, "connection lost while sending arguments"),

@@ -9,6 +9,7 @@ use super::Connection;
 use crate::calls::{CallId, Place};
 use crate::error::{CallError, CallErrorKind, Sent};
 use crate::event::Notice;
+use crate::hits::Limit;
 use crate::message::Reply;
 
 impl Connection {
@@ -177,6 +178,7 @@ impl Connection {
         // From the last queued to the first: only the end of the queue can be taken back.
         expired.sort_unstable_by_key(|(_, place)| std::cmp::Reverse(place.end));
         for (call, place) in expired {
+            self.stats.limits.hit(Limit::CallTime);
             let id = self.calls.request_id(call);
             // What stays in the queue leaves it all the same, and may be executed before its CancelRequest comes.
             let sent = self.withdraw(id, place);

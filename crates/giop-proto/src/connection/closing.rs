@@ -8,6 +8,7 @@ use giop_codec::giop::MessageType;
 use super::Connection;
 use crate::error::{CloseReason, ProtocolError};
 use crate::event::Notice;
+use crate::hits::Limit;
 use crate::limits::Role;
 
 /// How far the end has come.
@@ -38,6 +39,9 @@ impl Connection {
     pub(super) fn close_because(&mut self, reason: CloseReason, now: Instant) {
         self.clock.saw(now);
         if matches!(self.phase, Phase::Open) {
+            if reason == CloseReason::Idle {
+                self.stats.limits.hit(Limit::Idle);
+            }
             self.phase = Phase::Draining { reason };
             self.proceed_closing();
         }
@@ -116,6 +120,9 @@ impl Connection {
     #[cold]
     pub(super) fn protocol_error(&mut self, error: ProtocolError) {
         let reason = CloseReason::Protocol(error);
+        if let Some(limit) = error.limit() {
+            self.stats.limits.hit(limit);
+        }
         self.fail_calls(reason.call_error());
         self.finish(reason, Some((MessageType::MessageError, self.max_version)));
     }

@@ -6,6 +6,8 @@ mod closing;
 mod flow;
 mod fragmenting;
 mod growing;
+mod load;
+mod memory;
 mod payload;
 mod reading;
 mod serving;
@@ -28,6 +30,7 @@ use crate::error::{CallError, CloseReason};
 use crate::event::{Event, Notice};
 use crate::fragments::Fragments;
 use crate::limits::{Limits, Role};
+use crate::load::{Load, Share};
 use crate::message::{LastHead, Reply, Terms};
 use crate::outbox::Outbox;
 use crate::pool::BufferPool;
@@ -52,6 +55,8 @@ pub struct Config {
     pub limits: Arc<Limits>,
     /// Where receive buffers come from.
     pub pool: Arc<BufferPool>,
+    /// What is in flight on all connections that have the same. Default: one of its own, for `Limits::max_total_requests`.
+    pub load: Arc<Load>,
     /// The highest version that this side speaks: what MessageError names, and what messages of the machine's own are
     /// sent in until the peer's version is known. Default 1.2.
     pub max_version: Version,
@@ -77,6 +82,7 @@ impl Config {
     pub fn new(role: Role, limits: Arc<Limits>, pool: Arc<BufferPool>) -> Self {
         Self {
             role,
+            load: Arc::new(Load::new(limits.max_total_requests)),
             limits,
             pool,
             max_version: Version::V1_2,
@@ -126,6 +132,17 @@ pub struct Connection {
     fragmenting: Fragmenting,
     calls: Calls<Result<Reply, CallError>>,
     serving: Serving,
+    /// How many requests may be in flight now: it is given more where it needs them.
+    granted: usize,
+    share: Share,
+    /// The endpoint has no more to give: requests beyond what is granted are refused, not left unread.
+    shedding: bool,
+    /// Messages that came were left to be looked at later, before anything more is read.
+    uncut: bool,
+    /// How many messages had come when requests last had to wait.
+    waited_at: Option<u64>,
+    /// For how many looks at the pool nothing came, and after how many messages.
+    starved: (u64, u32),
     /// The request whose payload is under way.
     streamed: Option<Streamed>,
     /// The request of this side that is not queued whole.
@@ -152,8 +169,17 @@ impl Connection {
     /// A connection that was opened at `now`.
     #[must_use]
     pub fn new(config: Config, now: Instant) -> Self {
-        let Config { role, limits, pool, max_version, accept_requests, deposit, fragment_size, streams } =
-            config;
+        let Config {
+            role,
+            limits,
+            pool,
+            load,
+            max_version,
+            accept_requests,
+            deposit,
+            fragment_size,
+            streams,
+        } = config;
         let mut rx = Receiver::new(Arc::clone(&pool), limits.max_message_size, deposit);
         if let Some(streams) = streams {
             rx.set_streams(streams, limits.max_stream_size);
@@ -171,6 +197,12 @@ impl Connection {
             fragmenting: Fragmenting::new(fragment_size),
             calls: Calls::new(role == Role::Client),
             serving: Serving::default(),
+            granted: 1.min(limits.max_requests),
+            share: Share::new(load),
+            shedding: false,
+            uncut: false,
+            waited_at: None,
+            starved: (0, 0),
             streamed: None,
             unfinished: None,
             last_head: LastHead::default(),

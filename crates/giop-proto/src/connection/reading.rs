@@ -23,6 +23,7 @@ impl Connection {
         match self.phase {
             Phase::Open | Phase::Draining { .. } => {
                 self.clock.read_end.is_none()
+                    && !self.uncut
                     && !self.is_held()
                     && !self.rx.is_starved()
                     && !self.rx.awaits_taker()
@@ -138,7 +139,7 @@ impl Connection {
     pub(super) fn is_held(&self) -> bool {
         // What is served may wait for the rest of its payload, which stands between other requests.
         let feeds = self.rx.has_stream() && !self.rx.awaits_taker();
-        self.is_over_budget() && self.calls.waiting() == 0 && !feeds
+        self.is_over_budget() && !self.shedding && self.calls.waiting() == 0 && !feeds
     }
 
     /// Whether the payload that was under way ended and its taker does not know yet: until then nothing else is handed out.
@@ -149,7 +150,7 @@ impl Connection {
 
     #[inline]
     pub(super) fn is_over_budget(&self) -> bool {
-        self.serving.len() >= self.limits.max_requests || self.backlog() > self.limits.max_backlog
+        self.serving.len() >= self.granted || self.backlog() > self.limits.max_backlog
     }
 
     /// Whether a whole message may stand behind the event that was polled last. If not, the request that came is best served
@@ -171,15 +172,20 @@ impl Connection {
     #[inline]
     pub(super) fn poll_message(&mut self) -> Option<Event> {
         while self.is_taking() {
-            if self.is_held() {
-                self.clock.hold();
-                return None;
+            if self.is_over_budget() {
+                self.ask_for_more();
+                if self.is_held() {
+                    self.uncut = true;
+                    self.clock.hold();
+                    return None;
+                }
             }
             self.rx.set_urgent(self.calls.waiting() > 0);
             // A streamed request has the connection for itself until its payload is taken.
             let held = self.streamed.is_some() && self.rx.holds_messages();
             match if held { Ok(None) } else { self.rx.peek() } {
                 Ok(Some(_)) if self.awaits_end() => break,
+                Ok(Some(header)) if self.shedding && self.must_wait(&header) => return None,
                 Ok(Some(header)) => {
                     self.clock.header();
                     self.stats.messages_in += 1;
@@ -232,6 +238,11 @@ impl Connection {
         if self.streamed.is_some() && self.rx.awaits_taker() {
             return self.clock.pause();
         }
+        if self.clock.awaits_header() && self.rx.has_header() {
+            self.clock.header();
+        }
+        self.uncut = false;
+        self.mind_memory();
         // The pieces of a stream are timed together.
         let count = match &self.streamed {
             Some(streamed) if self.rx.has_stream() => streamed.count(),

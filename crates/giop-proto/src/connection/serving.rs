@@ -62,6 +62,9 @@ impl Connection {
             self.drop_untaken(token);
         }
         self.clock.touch();
+        if self.share.is_ample(self.serving.len()) {
+            self.give_back();
+        }
         if !self.takes_requests() {
             self.proceed_closing();
         }

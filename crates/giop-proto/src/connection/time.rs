@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::Connection;
 use super::closing::Phase;
 use crate::error::{CloseReason, SlowPeer};
+use crate::hits::Limit;
 use crate::limits::{Limits, Role};
 
 /// How long a quiet connection keeps its empty read window and its empty batches.
@@ -26,10 +27,12 @@ pub(super) struct Clock {
     idle: Duration,
     /// When the first message header must be there.
     first_header: Option<Instant>,
-    /// Since when the socket takes nothing of what is queued.
+    /// Since when the socket takes nothing of what is queued, or too little.
     stalled: Option<Instant>,
     /// That time was guessed, too early, as nobody told it.
     stall_guessed: bool,
+    /// How many octets a second the peer must take; `None`: any.
+    write_rate: Option<usize>,
     /// Why nothing more can be read.
     pub(super) read_end: Option<CloseReason>,
     /// Why nothing more can be written, and until when the peer's last words are waited for.
@@ -54,6 +57,7 @@ impl Clock {
             first_header: (role == Role::Server).then(|| now + limits.first_header_timeout),
             stalled: None,
             stall_guessed: false,
+            write_rate: (role == Role::Server).then(|| limits.min_write_rate.max(1)),
             read_end: None,
             write_end: None,
             message: None,
@@ -104,16 +108,38 @@ impl Clock {
 
     /// A writer came back.
     #[inline]
-    pub(super) fn wrote(&mut self, now: Instant, progress: bool, backlog: bool) {
+    pub(super) fn wrote(&mut self, now: Instant, octets: u64, backlog: bool) {
         self.now = now;
         self.active = now;
         self.touched = false;
         if !backlog {
             self.stalled = None;
-        } else if progress || self.stall_guessed {
+        } else if self.stall_guessed {
             self.stalled = Some(now);
+        } else if octets > 0 {
+            self.stalled = self.stalled.map(|since| self.took(since, octets, now));
         }
         self.stall_guessed = false;
+    }
+
+    /// Since when the peer takes too little, which took so many octets now. What it took makes up for the time that these may take, no more: who
+    /// takes an octet now and then gains nothing.
+    #[cold]
+    fn took(&self, since: Instant, octets: u64, now: Instant) -> Instant {
+        match self.write_rate {
+            Some(rate) => {
+                let worth = u128::from(octets) * 1_000_000_000 / rate as u128;
+                let worth = Duration::from_nanos(u64::try_from(worth).unwrap_or(u64::MAX));
+                since.checked_add(worth).map_or(now, |since| since.min(now))
+            }
+            None => now,
+        }
+    }
+
+    /// Whether the first message header is awaited.
+    #[inline]
+    pub(super) fn awaits_header(&self) -> bool {
+        self.first_header.is_some()
     }
 
     /// A message header came.
@@ -220,6 +246,7 @@ impl Connection {
         }
         if let Phase::Lingering { reason, until } = self.phase {
             if until <= now {
+                self.stats.limits.hit(Limit::Linger);
                 self.end(reason);
             }
             return;
@@ -228,11 +255,13 @@ impl Connection {
             self.clock.message = self.clock.message.map(|(count, _)| (count, now));
         }
         if self.rx.is_starved() {
-            self.rx.retry();
-            self.clock.hold();
+            self.look_for_memory();
         } else if self.keeps_memory() && self.clock.active + KEEP_MEMORY <= now {
             self.rx.release();
             self.tx.release();
+            if self.keeps_requests() {
+                self.give_back();
+            }
         }
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         if due(self.clock.stalled.map(|since| since + self.limits.write_timeout)) {
@@ -264,6 +293,11 @@ impl Connection {
                 Phase::Finishing { reason, .. } => reason,
                 _ => CloseReason::SlowPeer(which),
             };
+            self.stats.limits.hit(match which {
+                SlowPeer::FirstHeader => Limit::FirstHeader,
+                SlowPeer::Message => Limit::MessageTime,
+                SlowPeer::Write => Limit::WriteTime,
+            });
             self.end(reason);
         }
     }
@@ -278,7 +312,7 @@ impl Connection {
     }
 
     fn keeps_memory(&self) -> bool {
-        self.rx.is_keeping() || self.tx.holds_memory()
+        self.rx.is_keeping() || self.tx.holds_memory() || self.keeps_requests()
     }
 
     fn message_due(&self) -> Option<Instant> {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use giop_codec::code_set::CodeSetContext;
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
 use giop_codec::giop::{BlockList, ContextId, MessageHeader, MessageType, RequestId, ResponseFlags};
 use giop_codec::{DecodeError, DecodeErrorKind, Version};
 
@@ -10,6 +10,7 @@ use super::Connection;
 use crate::error::{CallError, CallErrorKind, CloseReason, ProtocolError, Sent};
 use crate::event::Event;
 use crate::fragments::{Added, First, Joined};
+use crate::hits::Limit;
 use crate::message::{self, IncomingLocate, RequestError, RequestHead, word};
 use crate::receive::{Frame, HEADER_LEN};
 
@@ -69,12 +70,7 @@ impl Connection {
         }
         match decoded {
             Ok(head) => {
-                let exception = SystemException::new(
-                    SystemExceptionKind::Transient,
-                    minor::TRANSIENT_DISCARDED,
-                    CompletionStatus::No,
-                )
-                .because("too many requests on this connection: raise it by `Limits::max_requests`");
+                let exception = self.overload();
                 self.refuse_if_awaited(head.id, head.response, header.version, &exception);
             }
             Err(error) => self.bad_request(header, &octets, error),
@@ -115,6 +111,7 @@ impl Connection {
     fn refuse_oversized(&mut self, header: &MessageHeader, octets: &[u8], size: usize) {
         if let Some((id, response)) = early_id(header, octets) {
             let limit = self.limits.max_message_size;
+            self.stats.limits.hit(Limit::MessageSize);
             let exception =
                 SystemException::new(SystemExceptionKind::ImpLimit, MinorCode::NONE, CompletionStatus::No)
                     .with_source(ProtocolError::TooLarge { size, limit });
@@ -141,6 +138,7 @@ impl Connection {
     /// Ends the connection if its peer reads none of what it is refused.
     pub(super) fn bound_refusals(&mut self) {
         if self.own_backlog > self.limits.max_backlog {
+            self.stats.limits.hit(Limit::Backlog);
             self.end(CloseReason::Unread(self.limits.max_backlog));
         }
     }
@@ -405,6 +403,7 @@ impl Connection {
     fn is_flooded(&mut self) -> bool {
         let flooded = self.clock.control(self.limits.max_control_rate);
         if flooded {
+            self.stats.limits.hit(Limit::ControlRate);
             self.end(CloseReason::Flood(self.limits.max_control_rate));
         }
         flooded

@@ -35,7 +35,7 @@ impl Connection {
         if !self.fragmenting.is_empty() {
             self.feed();
         }
-        self.clock.wrote(now, self.tx.written() > before, self.tx.backlog() > 0);
+        self.clock.wrote(now, self.tx.written() - before, self.tx.backlog() > 0);
         if !matches!(self.phase, Phase::Open) {
             self.wrote_while_closing(now);
         }

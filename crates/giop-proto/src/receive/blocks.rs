@@ -371,7 +371,7 @@ impl Receiver {
     fn grow_part(&self, parted: &Parted, part: Part, buf: &mut Lent) -> bool {
         let base = buf.deposit.map_or(0, |deposit| deposit.total - part.len);
         let allowed = parted.granted(part.start, buf.from - base, self.largest);
-        grow(&self.pool, buf, base.saturating_add(allowed), self.urgent)
+        grow(&self.pool, buf, base.saturating_add(allowed), self.is_urgent())
     }
 
     /// Tries again to get memory for the part at hand.

@@ -175,7 +175,7 @@ impl Receiver {
         }
         buf.from = filled;
         if filled == buf.to {
-            self.starved = !grow(&self.pool, &mut buf, grant(filled, self.largest), self.urgent);
+            self.starved = !grow(&self.pool, &mut buf, grant(filled, self.largest), self.is_urgent());
         }
         self.state = State::Partial(buf);
     }
@@ -190,7 +190,8 @@ impl Receiver {
         if let State::Partial(buf) = &mut self.state
             && buf.from == buf.to
         {
-            self.starved = !grow(&self.pool, buf, grant(buf.from, self.largest), self.urgent);
+            let urgent = self.urgent || self.overdraws;
+            self.starved = !grow(&self.pool, buf, grant(buf.from, self.largest), urgent);
         }
     }
 

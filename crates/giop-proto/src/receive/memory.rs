@@ -23,9 +23,47 @@ impl Receiver {
         }
     }
 
+    /// Whether memory must be found, past the cap if need be.
+    pub(super) fn is_urgent(&self) -> bool {
+        self.urgent || self.overdraws
+    }
+
+    /// Whether what was received and decoded takes more than the pool may hold.
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.pool.is_over()
+    }
+
+    /// Has reading wait until it is [tried again](Self::retry).
+    #[cold]
+    pub(crate) fn starve(&mut self) {
+        self.starved = true;
+    }
+
+    /// Whether it may take memory past the cap.
+    #[inline]
+    pub(crate) fn overdraws(&self) -> bool {
+        self.overdraws
+    }
+
+    /// Takes memory past the cap from now on, if no other receiver does.
+    #[cold]
+    pub(crate) fn overdraw(&mut self) {
+        self.overdraws = self.overdraws || self.pool.start_overdraft();
+    }
+
+    /// Ends that.
+    #[cold]
+    pub(crate) fn end_overdraft(&mut self) {
+        if std::mem::take(&mut self.overdraws) {
+            self.pool.end_overdraft();
+        }
+    }
+
     /// Forgets everything that was received, and gives all memory back.
     pub fn clear(&mut self) {
         self.release();
+        self.end_overdraft();
         self.end_stream();
         self.segments = None;
         if let Some(parted) = self.parted.take() {
@@ -139,7 +177,7 @@ impl Receiver {
         };
         let mut buffer = match self.pool.try_take(room.max(size).max(least)) {
             Some(buffer) => buffer,
-            None if self.urgent => self.pool.take_unpooled(WINDOW.max(least)),
+            None if self.is_urgent() => self.pool.take_unpooled(WINDOW.max(least)),
             None => {
                 self.starved = true;
                 self.pool.take_unpooled(STARVED_WINDOW.max(least))
@@ -182,7 +220,7 @@ impl Receiver {
         match pooled {
             Some(buffer) => Some((buffer, granted)),
             // Waiting would be forbidden, or for ever.
-            None if self.urgent || !self.pool.could_hold(size) => {
+            None if self.is_urgent() || !self.pool.could_hold(size) => {
                 Some((self.pool.take_unpooled(size), usize::MAX))
             }
             None => {
@@ -231,7 +269,7 @@ impl Receiver {
         let to = total.min(buffer.granted()).max(filled);
         let ReadBuf(mut buf) = self.lend(buffer, filled, to, Some(Deposit { header, total }));
         if filled == to && to < total {
-            self.starved = !grow(&self.pool, &mut buf, grant(filled, self.largest), self.urgent);
+            self.starved = !grow(&self.pool, &mut buf, grant(filled, self.largest), self.is_urgent());
         }
         self.state = State::Partial(buf);
     }

@@ -148,6 +148,8 @@ pub struct Receiver {
     starved: bool,
     /// Memory must be found: this side waits for replies.
     urgent: bool,
+    /// It is the one that may take memory past the cap.
+    overdraws: bool,
     /// Empty boxes. There are two at the most: one with a window, one with a deposit.
     idle: [Option<Box<Lent>>; 2],
     copied: u64,
@@ -209,6 +211,7 @@ impl Receiver {
             lent: (false, 0),
             starved: false,
             urgent: false,
+            overdraws: false,
             idle: [None, None],
             copied: 0,
             skipped: 0,
@@ -255,6 +258,17 @@ impl Receiver {
             State::Lent => self.lent.0,
             State::Partial(_) => true,
             State::Early { next, .. } => next.len > 0 || self.skip > 0 || self.is_mid_stream(),
+        }
+    }
+
+    /// Whether the header of a message is there whose rest is awaited.
+    #[cold]
+    pub(crate) fn has_header(&self) -> bool {
+        match &self.state {
+            State::Window => self.to - self.from >= HEADER_LEN || self.skip > 0 || self.is_mid_stream(),
+            State::Partial(buf) => buf.deposit.is_some() || buf.from >= HEADER_LEN,
+            State::Early { next, .. } => next.len >= HEADER_LEN,
+            State::Lent | State::Whole { .. } | State::Piece { .. } => false,
         }
     }
 

@@ -1,0 +1,117 @@
+//! Limits by name, and how often each was hit.
+
+use std::ops::AddAssign;
+
+macro_rules! limits {
+    ($($variant:ident $name:literal $option:literal $text:literal;)+) => {
+        /// A limit of an endpoint: what metrics call it, and which option sets it.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Limit {
+            $(#[doc = $text] $variant,)+
+        }
+
+        impl Limit {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// Its name in metrics.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)+ }
+            }
+
+            /// The option by which it is raised; empty where it is fixed.
+            #[must_use]
+            pub const fn option(self) -> &'static str {
+                match self { $(Self::$variant => $option,)+ }
+            }
+        }
+
+        const COUNT: usize = [$(Limit::$variant,)+].len();
+    };
+}
+
+limits! {
+    MessageSize "max_message_size" "Limits::max_message_size" "Octets of a message.";
+    StreamSize "max_stream_size" "Limits::max_stream_size" "Octets of a payload that is taken as a stream.";
+    Fragmented "max_fragmented" "Limits::max_fragmented" "Messages of which fragments are missing.";
+    FragmentMemory "max_fragment_memory" "Limits::max_fragment_memory" "Octets of these.";
+    Requests "max_requests" "Limits::max_requests" "Requests in flight on a connection: it was not read, or one was refused.";
+    TotalRequests "max_total_requests" "Limits::max_total_requests" "Requests in flight on all connections: one was shed, or a oneway waited.";
+    HeldRequests "max_held_requests" "Limits::max_held_requests" "Requests, or octets of them, that a POA manager keeps.";
+    Backlog "max_backlog" "Limits::max_backlog" "Octets queued for a peer that does not read: its requests waited, or it was cut off.";
+    Depth "max_depth" "Limits::max_depth" "Nesting of values.";
+    Decoded "max_decoded" "Limits::max_decoded" "Octets that the values of a message take.";
+    Count "count" "" "Octets of names and keys, and numbers of profiles, components and contexts, which are fixed.";
+    ControlRate "max_control_rate" "Limits::max_control_rate" "CancelRequests, LocateRequests and stray messages in a second.";
+    FirstHeader "first_header_timeout" "Limits::first_header_timeout" "Time to the first message header.";
+    MessageTime "message_timeout" "Limits::message_timeout" "Time for a message.";
+    WriteTime "write_timeout" "Limits::write_timeout" "Time in which a peer took too little of what was queued.";
+    Idle "idle_timeout" "Limits::idle_timeout" "Time without calls and requests.";
+    Linger "linger_timeout" "Limits::linger_timeout" "Time for the peer to close its side.";
+    Pool "pool_cap" "OrbBuilder::pool_cap" "Octets of receive buffers and decoded values: reading waited.";
+    Connections "max_connections" "OrbBuilder::max_connections" "Connections of an endpoint: one was refused.";
+    ConnectionsPerAddress "max_connections_per_address" "OrbBuilder::max_connections" "Connections from one address: one was refused.";
+    CallTime "timeout" "OrbBuilder::timeout" "Deadlines of calls.";
+    ConnectTime "connect_timeout" "OrbBuilder::connect_timeout" "Time to connect.";
+}
+
+/// How often each limit was hit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LimitHits([u32; COUNT]);
+
+impl LimitHits {
+    /// How often that one was.
+    #[must_use]
+    pub fn of(&self, limit: Limit) -> u32 {
+        self.0.get(limit as usize).copied().unwrap_or_default()
+    }
+
+    /// Counts one.
+    #[cold]
+    pub fn hit(&mut self, limit: Limit) {
+        self.add(limit, 1);
+    }
+
+    /// Counts so many.
+    pub fn add(&mut self, limit: Limit, times: u32) {
+        if let Some(count) = self.0.get_mut(limit as usize) {
+            *count = count.saturating_add(times);
+        }
+    }
+}
+
+impl Default for LimitHits {
+    fn default() -> Self {
+        Self([0; COUNT])
+    }
+}
+
+impl AddAssign for LimitHits {
+    fn add_assign(&mut self, other: Self) {
+        for (limit, times) in Limit::ALL.iter().zip(other.0) {
+            self.add(*limit, times);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_limit_is_counted_by_itself() {
+        let mut hits = LimitHits::default();
+        for (i, limit) in Limit::ALL.iter().enumerate() {
+            assert_eq!(*limit as usize, i);
+            hits.add(*limit, i as u32);
+        }
+        let before = hits;
+        hits += before;
+        hits.hit(Limit::Requests);
+        for (i, limit) in Limit::ALL.iter().enumerate() {
+            assert_eq!(hits.of(*limit), 2 * i as u32 + u32::from(*limit == Limit::Requests));
+        }
+    }
+}
