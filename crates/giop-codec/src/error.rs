@@ -190,8 +190,10 @@ impl DecodeErrorKind {
         match self {
             DecodeErrorKind::EndOfData => "data ends inside a value",
             DecodeErrorKind::LengthBeyondData => "length is greater than the data left",
-            DecodeErrorKind::AllocLimit => "decoded values exceed the limit of memory they may allocate",
-            DecodeErrorKind::DepthLimit => "values are nested deeper than the limit",
+            DecodeErrorKind::AllocLimit => {
+                "decoded values exceed the memory they may allocate: raise it by `Limits::max_decoded`"
+            }
+            DecodeErrorKind::DepthLimit => "values are nested too deep: raise it by `Limits::max_depth`",
             DecodeErrorKind::StringNotTerminated => "string does not end with NUL",
             DecodeErrorKind::EmbeddedNul => "string contains a NUL character",
             DecodeErrorKind::InvalidText => "text is not valid in its code set",

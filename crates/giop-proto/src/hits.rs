@@ -54,6 +54,8 @@ limits! {
     Connections "max_connections" "OrbBuilder::max_connections" "Connections of an endpoint: one was refused.";
     ConnectionsPerAddress "max_connections_per_address" "OrbBuilder::max_connections" "Connections from one address: one was refused.";
     CallTime "timeout" "OrbBuilder::timeout" "Deadlines of calls.";
+    HandshakeTime "handshake_timeout" "TlsBuilder::handshake_timeout" "Time for a TLS handshake.";
+    Handshakes "max_handshakes" "TlsBuilder::max_handshakes" "TLS handshakes under way: a connection was refused.";
     ConnectTime "connect_timeout" "OrbBuilder::connect_timeout" "Time to connect.";
 }
 

@@ -21,7 +21,7 @@ impl MinorCode {
     pub const TAO: u32 = 0x5441_0000;
     /// VMCID of JacORB.
     pub const JACORB: u32 = 0x4a43_0000;
-    /// VMCID of zorb.
+    /// VMCID of zorb, which is not registered with the OMG.
     pub const ZORB: u32 = 0x5a4f_0000;
     /// VMCID of the Sun and glassfish ORBs.
     pub const SUN: u32 = 0x5355_0000;
@@ -299,10 +299,11 @@ omg_minors! {
     ActivityRequired { 1 ACTIVITY_REQUIRED_1 "activity service, code 1"; }
 }
 
-/// omniORB's own codes that a user is likely to meet, whatever the exception.
+/// zorb's own codes.
 const ZORB_TABLE: &[(SystemExceptionKind, u32, &str)] =
     &[(SystemExceptionKind::Transient, 1, "server is overloaded and has shed the request")];
 
+/// omniORB's own codes that a user is likely to meet, whatever the exception.
 const OMNIORB_TABLE: &[(u32, &str)] = &[
     (2, "connect failed"),
     (3, "connection lost while sending arguments"),

@@ -150,9 +150,10 @@ fn results<R, E: From<SystemException>>(
 ) -> Result<R, E> {
     let orb = target.orb();
     if reply.status() == ReplyStatus::NoException {
-        return reply
-            .decode(orb.pool(), |body| decode(&mut body.with_context(orb)))
-            .map_err(|error| bad_reply(error, operation).into());
+        return reply.decode(orb.pool(), |body| decode(&mut body.with_context(orb))).map_err(|error| {
+            orb.hit_by(&error);
+            bad_reply(error, operation).into()
+        });
     }
     Err(user_exception(&mut reply.body().with_context(orb), operation, raised))
 }

@@ -5,7 +5,7 @@ use std::task::Context;
 
 use giop_codec::exception::SystemException;
 use giop_codec::giop::ResponseFlags;
-use giop_proto::{IncomingRequest, ServeToken};
+use giop_proto::{IncomingRequest, Limit, ServeToken};
 
 use super::Link;
 use super::driver::Driver;
@@ -143,7 +143,12 @@ impl Driver {
         let limits = &self.orb.config.limits;
         let waiting = self.waiting.as_ref().map_or(0, |waiting| waiting.len());
         // What waits for one manager does not take all requests of a connection.
-        Held::new(poa, incoming.message().len(), limits).filter(|_| waiting < limits.max_requests / 2)
+        let held =
+            Held::new(poa, incoming.message().len(), limits).filter(|_| waiting < limits.max_requests / 2);
+        if held.is_none() {
+            self.orb.hit(Limit::HeldRequests);
+        }
+        held
     }
 
     /// Answers a request that does not get to a servant.

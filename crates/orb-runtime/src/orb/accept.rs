@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use giop_proto::{Config, Role, Streams};
+use giop_proto::{Config, Limit, Role, Streams};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::OrbCore;
@@ -15,6 +15,9 @@ use crate::transport::{Peer, unix};
 
 /// How long to wait when the system has no descriptor for another connection.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
+
+/// How often the log says that connections were refused.
+const TELLING: Duration = Duration::from_secs(1);
 
 /// What an ORB accepts connections on.
 #[derive(Debug)]
@@ -41,8 +44,16 @@ impl Listener {
 /// The connections of one endpoint, counted by address.
 #[derive(Debug, Default)]
 struct Guests {
+    seated: Mutex<Seated>,
+}
+
+#[derive(Debug, Default)]
+struct Seated {
+    all: usize,
     /// Those of a Unix socket are all of this machine, and have none.
-    by_address: Mutex<HashMap<Option<IpAddr>, usize>>,
+    by_address: HashMap<Option<IpAddr>, usize>,
+    /// How many were refused since that was last told, and when it was.
+    refused: (u64, Option<Instant>),
 }
 
 /// A place among the guests, given up on drop.
@@ -83,13 +94,20 @@ impl OrbCore {
             Peer::Tcp(address) => Some(address.ip()),
             _ => None,
         };
-        let Some(seat) = Guests::enter(guests, address, all, per_address) else {
-            tracing::warn!(
-                target: "zorb",
-                %peer,
-                "connection refused: over the limit of {all} connections, {per_address} from one address (OrbBuilder::max_connections)"
-            );
-            return;
+        let seat = match Guests::enter(guests, address, all, per_address) {
+            Ok(seat) => seat,
+            Err(limit) => {
+                self.hit(limit);
+                if let Some(refused) = guests.tell() {
+                    tracing::warn!(
+                        target: "zorb",
+                        %peer,
+                        refused,
+                        "connections refused: over the limit of {all} connections, {per_address} from one address (OrbBuilder::max_connections)"
+                    );
+                }
+                return;
+            }
         };
         let thread = self.sockets.threads().and_then(IoThreads::in_turn);
         let ready = if address.is_some() { self.prepare(&stream) } else { Ok(()) };
@@ -117,6 +135,7 @@ impl OrbCore {
     /// The machine's configuration for connections of this ORB.
     pub(crate) fn link_config(&self, role: Role) -> Config {
         let mut config = Config::new(role, Arc::clone(&self.config.limits), Arc::clone(&self.pool));
+        config.load = Arc::clone(&self.load);
         config.deposit = self.config.deposit;
         config.fragment_size = self.config.fragment_size;
         config.streams = Some(Arc::clone(&self.adapter) as Arc<dyn Streams>);
@@ -125,27 +144,50 @@ impl OrbCore {
 }
 
 impl Guests {
-    fn enter(this: &Arc<Self>, address: Option<IpAddr>, all: usize, per_address: usize) -> Option<Seat> {
-        let mut by_address = this.by_address.lock().unwrap_or_else(PoisonError::into_inner);
-        if by_address.values().sum::<usize>() >= all {
+    fn enter(
+        this: &Arc<Self>,
+        address: Option<IpAddr>,
+        all: usize,
+        per_address: usize,
+    ) -> Result<Seat, Limit> {
+        let mut seated = this.lock();
+        if seated.all >= all {
+            return Err(Limit::Connections);
+        }
+        if address.is_some() && seated.by_address.get(&address).is_some_and(|count| *count >= per_address) {
+            return Err(Limit::ConnectionsPerAddress);
+        }
+        seated.all += 1;
+        *seated.by_address.entry(address).or_default() += 1;
+        Ok(Seat { guests: Arc::clone(this), address })
+    }
+
+    /// Counts one that was refused; says how many were, where it is time to tell: a flood of connections is none of the log.
+    fn tell(&self) -> Option<u64> {
+        let now = crate::link::now();
+        let mut seated = self.lock();
+        let (refused, told) = &mut seated.refused;
+        *refused += 1;
+        if told.is_some_and(|told| now.saturating_duration_since(told) < TELLING) {
             return None;
         }
-        let count = by_address.entry(address).or_default();
-        if address.is_some() && *count >= per_address {
-            return None;
-        }
-        *count += 1;
-        Some(Seat { guests: Arc::clone(this), address })
+        *told = Some(now);
+        Some(std::mem::take(refused))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Seated> {
+        self.seated.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let mut by_address = self.guests.by_address.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = by_address.get_mut(&self.address) {
+        let mut seated = self.guests.lock();
+        seated.all -= 1;
+        if let Some(count) = seated.by_address.get_mut(&self.address) {
             *count -= 1;
             if *count == 0 {
-                by_address.remove(&self.address);
+                seated.by_address.remove(&self.address);
             }
         }
     }

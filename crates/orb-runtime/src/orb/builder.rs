@@ -8,8 +8,8 @@ use std::time::Duration;
 use giop_codec::Version;
 use giop_codec::code_set::{CodeSetComponent, CodeSetComponentInfo, CodeSetId};
 use giop_codec::value::{Factories, ValueType};
-use giop_proto::Limits;
 use giop_proto::pool::BufferPool;
+use giop_proto::{Limits, Load};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
@@ -220,7 +220,11 @@ impl OrbBuilder {
         self
     }
 
-    /// Octets of receive buffers that the ORB keeps (default 256 MiB).
+    /// Octets of memory for what connections receive, all together (default 256 MiB): buffers that are kept for the next messages, those
+    /// that messages and views of them pin, pieces of messages that are not whole, and arguments of requests that are being served.
+    ///
+    /// Beyond it requests are left unread until memory comes back; replies to this ORB's own calls never wait. Where all memory is held by
+    /// messages that wait for more, one at a time goes past it.
     pub fn pool_cap(mut self, octets: usize) -> Self {
         self.parts.pool = octets;
         self
@@ -547,8 +551,10 @@ impl Parts {
             },
             sockets: Sockets::new(self.config.transport),
             adapter: Arc::new(Adapter::new(boot, self.blocking_threads, self.config.demux)),
-            config: self.config,
             connections: Connections::default(),
+            load: Arc::new(Load::new(self.config.limits.max_total_requests)),
+            hits: Default::default(),
+            config: self.config,
             pool: Arc::new(BufferPool::new(self.pool)),
             endpoints,
             links: Mutex::default(),

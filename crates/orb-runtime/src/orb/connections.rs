@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use giop_codec::Version;
 use giop_codec::cdr::CodeSets;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
-use giop_proto::Role;
+use giop_proto::{Limit, Role};
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 
@@ -185,10 +185,13 @@ impl OrbCore {
                 CompletionStatus::No,
             )
             .because(format!("no connection to {endpoint} before the call's deadline"))),
-            Err(_) => Err(transient(format!(
-                "no connection to {endpoint} within {} (OrbBuilder::connect_timeout)",
-                seconds(limit)
-            ))),
+            Err(_) => {
+                self.hit(Limit::ConnectTime);
+                Err(transient(format!(
+                    "no connection to {endpoint} within {} (OrbBuilder::connect_timeout)",
+                    seconds(limit)
+                )))
+            }
         }
     }
 

@@ -5,6 +5,9 @@
 //! | `zorb_connections` | gauge | open connections, both directions |
 //! | `zorb_pool_cap_bytes` | gauge | the most that the pool of receive buffers may hold |
 //! | `zorb_pool_held_bytes` | gauge | what it holds: free buffers, and those that views still pin |
+//! | `zorb_pool_outside_bytes` | gauge | what received messages take beside the pool: decoded arguments, pieces of messages |
+//! | `zorb_limit_hits_total` | counter | limits that were hit; its label `limit` is the limit's name ([`Limit::name`]) |
+//! | `zorb_refused_requests_total` | counter | requests that connections answered themselves, by a system exception |
 //! | `zorb_pool_hits_total` | counter | buffers taken from the pool's lists |
 //! | `zorb_pool_misses_total` | counter | buffers that had to be allocated |
 //! | `zorb_messages_received_total`, `zorb_messages_sent_total` | counter | GIOP messages; each fragment is one |
@@ -14,15 +17,15 @@
 //! | `zorb_copied_sent_bytes_total` | counter | octets that were moved before they were sent (`Stats::copied_out`) |
 //! | `zorb_skipped_bytes_total` | counter | octets of messages that were too large or unwanted (`Stats::skipped`) |
 //!
-//! They have no labels; several ORBs of a process add up. Each is brought up to date once a second while connections are
+//! The others have no labels; several ORBs of a process add up. Each is brought up to date once a second while connections are
 //! open, and by [`Orb::record_metrics`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use giop_proto::Stats;
 use giop_proto::pool::PoolStats;
+use giop_proto::{Limit, Stats};
 use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
 
 use super::{Orb, OrbCore};
@@ -44,6 +47,7 @@ struct Told {
     hits: u64,
     misses: u64,
     held: usize,
+    outside: usize,
     cap: usize,
     connections: usize,
 }
@@ -110,9 +114,17 @@ impl Told {
         count("zorb_copied_received_bytes_total", stats.copied, was.copied);
         count("zorb_copied_sent_bytes_total", stats.copied_out, was.copied_out);
         count("zorb_skipped_bytes_total", stats.skipped, was.skipped);
+        count("zorb_refused_requests_total", stats.refused, was.refused);
+        for limit in Limit::ALL {
+            let (now, before) = (stats.limits.of(*limit), was.limits.of(*limit));
+            if now > before {
+                counter!("zorb_limit_hits_total", "limit" => limit.name()).increment(u64::from(now - before));
+            }
+        }
         count("zorb_pool_hits_total", pool.hits, before.hits);
         count("zorb_pool_misses_total", pool.misses, before.misses);
         move_gauge("zorb_pool_held_bytes", pool.held, before.held);
+        move_gauge("zorb_pool_outside_bytes", pool.outside, before.outside);
         move_gauge("zorb_pool_cap_bytes", pool.cap, before.cap);
         move_gauge("zorb_connections", connections, before.connections);
         *self = Self {
@@ -121,6 +133,7 @@ impl Told {
             hits: pool.hits,
             misses: pool.misses,
             held: pool.held,
+            outside: pool.outside,
             cap: pool.cap,
             connections,
         };
@@ -132,6 +145,7 @@ impl Drop for Metrics {
     fn drop(&mut self) {
         let told = *self.told.get_mut().unwrap_or_else(PoisonError::into_inner);
         move_gauge("zorb_pool_held_bytes", 0, told.held);
+        move_gauge("zorb_pool_outside_bytes", 0, told.outside);
         move_gauge("zorb_pool_cap_bytes", 0, told.cap);
         move_gauge("zorb_connections", 0, told.connections);
     }
@@ -159,6 +173,17 @@ fn describe() {
         "zorb_pool_held_bytes",
         Unit::Bytes,
         "receive buffers, free ones and those that views pin"
+    );
+    describe_gauge!(
+        "zorb_pool_outside_bytes",
+        Unit::Bytes,
+        "decoded arguments of requests, and pieces of messages, beside the pool's buffers"
+    );
+    describe_counter!("zorb_limit_hits_total", Unit::Count, "limits that were hit, by their names");
+    describe_counter!(
+        "zorb_refused_requests_total",
+        Unit::Count,
+        "requests answered by a system exception unseen"
     );
     describe_counter!("zorb_pool_hits_total", Unit::Count, "buffers taken from the pool's lists");
     describe_counter!("zorb_pool_misses_total", Unit::Count, "buffers that had to be allocated");

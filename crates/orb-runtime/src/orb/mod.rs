@@ -9,6 +9,7 @@ mod builder;
 mod connections;
 pub(crate) mod dial;
 pub(crate) mod endpoint;
+mod hits;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod publish;
@@ -28,7 +29,7 @@ use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKi
 use giop_codec::giop::{HeaderError, ObjectKey};
 use giop_codec::value::Factories;
 use giop_proto::pool::{BufferPool, PoolStats};
-use giop_proto::{Limits, ProtocolError, Stats};
+use giop_proto::{Limits, Load, ProtocolError, Stats};
 use tokio::sync::Notify;
 #[cfg(feature = "tls")]
 use tokio::sync::Semaphore;
@@ -71,6 +72,9 @@ pub(crate) struct OrbCore {
     pub(crate) connections: Connections,
     adapter: Arc<Adapter>,
     pool: Arc<BufferPool>,
+    /// Requests in flight on all its connections.
+    load: Arc<Load>,
+    hits: hits::Hits,
     sockets: Sockets,
     /// Handshakes of clients that may begin.
     #[cfg(feature = "tls")]
@@ -368,6 +372,7 @@ impl OrbCore {
     fn stats(&self) -> Stats {
         let links = self.links();
         let mut sum = *self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        sum.limits += self.hits.read();
         for link in links.values().filter_map(Weak::upgrade) {
             sum += link.stats();
         }

@@ -102,6 +102,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> Steps<K> {
             return Ok(there.shared());
         }
         if locked.map.len() >= orb.config.limits.max_held_requests {
+            orb.hit(giop_proto::Limit::HeldRequests);
             return Err(Gate::Holding.refusal());
         }
         let runtime = runtime(orb)?;

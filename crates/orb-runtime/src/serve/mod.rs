@@ -5,6 +5,7 @@ pub(crate) mod adapter;
 mod atomic {
     pub(super) use std::sync::atomic::{AtomicU32, Ordering};
 }
+mod charge;
 pub(crate) mod count;
 mod current;
 pub(crate) mod demux;

@@ -1,5 +1,6 @@
 //! A request as generated code and servants see it.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use giop_codec::any::Any;
@@ -13,6 +14,7 @@ use giop_codec::ior::Ior;
 use giop_codec::{DecodeError, EncodeError, Version};
 use giop_proto::{Arguments, IncomingRequest, RawBody, ServeToken};
 
+use super::charge::Charge;
 use super::current::{Extras, Request};
 use super::reply::ReplyBuffer;
 use super::skeleton::UserException;
@@ -30,6 +32,8 @@ pub struct ServerRequest {
     pub(crate) arguments: Option<Arguments>,
     /// Where the rest of the payload comes from, if it does.
     pub(crate) link: Option<Arc<Link>>,
+    /// What its decoded arguments take.
+    pub(crate) charge: Charge,
 }
 
 /// What a dispatched request leaves: the encoded reply, or that there is none.
@@ -73,10 +77,23 @@ impl ServerRequest {
         f: impl Fn(&mut Decoder<'_>) -> Result<R, DecodeError>,
     ) -> Result<R, DecodeError> {
         let core = self.current.core();
-        match self.arguments.take() {
-            None => f(&mut self.current.arguments().with_context(core)),
-            Some(arguments) => arguments.decode(core.pool(), |d| f(&mut d.with_context(core))),
+        let used = Cell::new(0);
+        let f = |mut d: Decoder<'_>| {
+            let before = d.limits().alloc;
+            let decoded = f(&mut d);
+            used.set(before.saturating_sub(d.limits().alloc));
+            decoded
+        };
+        let decoded = match self.arguments.take() {
+            None => f(self.current.arguments().with_context(core)),
+            Some(arguments) => arguments.decode(core.pool(), |d| f(d.with_context(core))),
+        };
+        match &decoded {
+            Ok(_) if Charge::is_worth(used.get()) => self.charge = Charge::new(core.pool(), used.get()),
+            Ok(_) => {}
+            Err(error) => core.hit_by(error),
         }
+        decoded
     }
 
     /// The arguments as they came; `None` of a call that has none, because it is not marshalled.

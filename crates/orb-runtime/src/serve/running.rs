@@ -16,6 +16,7 @@ use giop_codec::cdr::CodeSets;
 use giop_proto::{IncomingRequest, ServeToken};
 use tokio::runtime::Handle;
 
+use super::charge::Charge;
 use super::current::Request;
 use super::entry::{Entry, InFlight};
 use super::reply::ReplyBuffer;
@@ -159,7 +160,14 @@ impl Running {
         let link = (incoming.coming() > 0).then(|| Arc::clone(&self.link));
         let current = seat.current.get_or_insert_with(|| self.template.fresh());
         let arguments = current.renew(entry, incoming, self.number);
-        let request = ServerRequest { to, encoder, current: current.clone(), arguments, link };
+        let request = ServerRequest {
+            to,
+            encoder,
+            current: current.clone(),
+            arguments,
+            link,
+            charge: Charge::default(),
+        };
         let mode = entry.mode;
         let skeleton = Arc::clone(&entry.skeleton);
         if !mode.is_plain() {

@@ -281,6 +281,7 @@ impl ServerRequest {
         if let Some(link) = self.link.as_ref().filter(|_| octets > stream.first.len() as u64) {
             let limit = link.max_stream_size();
             if stream.left > limit {
+                self.current.core().hit(giop_proto::Limit::StreamSize);
                 let exception = SystemException::new(
                     SystemExceptionKind::ImpLimit,
                     MinorCode::NONE,

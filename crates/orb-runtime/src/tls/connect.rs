@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use giop_codec::exception::SystemException;
-use giop_proto::Role;
+use giop_proto::{Limit, Role};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, Connection, ServerConnection};
 use tokio::net::TcpStream;
@@ -32,6 +32,7 @@ impl OrbCore {
         let counts = self.tls_counts();
         let Ok(permit) = Arc::clone(self.handshakes()).try_acquire_owned() else {
             counts.shed.fetch_add(1, Ordering::Relaxed);
+            self.hit(Limit::Handshakes);
             let limit = tls.rules().max_handshakes;
             tracing::warn!(
                 target: "zorb",
@@ -53,7 +54,10 @@ impl OrbCore {
                     return core.drive(&link, guest);
                 }
                 Ok(Err((stream, failure))) => (Some(stream), failure),
-                Err(_) => (None, Failure::Slow),
+                Err(_) => {
+                    core.hit(Limit::HandshakeTime);
+                    (None, Failure::Slow)
+                }
             };
             let count =
                 if matches!(failure, Failure::Plaintext) { &counts.plaintext } else { &counts.failed };

@@ -1,0 +1,130 @@
+//! Floods: connections, cancels, questions and lengths, and a client that is served all the same.
+
+use giop_codec::giop::{MessageHeader, MessageType};
+use giop_codec::{ByteOrder, Version};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::*;
+use crate::transport;
+
+struct Endpoint {
+    orb: Orb,
+    address: String,
+    desk: DeskRef,
+    client: Orb,
+}
+
+async fn endpoint(limits: Limits, connections: (usize, usize)) -> Endpoint {
+    let (all, per_address) = connections;
+    let orb =
+        transport::builder().listen("iiop://127.0.0.1:0").limits(limits).max_connections(all, per_address);
+    let orb = orb.build().await.unwrap();
+    let published: DeskRef = orb.activate_named("desk", Servant::default()).unwrap();
+    let client = transport::builder().build().await.unwrap();
+    let desk: DeskRef = client.resolve(&published.to_string()).await.unwrap();
+    let address = orb.endpoints()[0].clone();
+    Endpoint { orb, address, desk, client }
+}
+
+/// Waits until the condition holds; the test fails where it never does.
+async fn until(condition: impl Fn() -> bool) {
+    for _ in 0..2000 {
+        if condition() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it never came to that");
+}
+
+fn message(kind: MessageType, body: &[u8]) -> Vec<u8> {
+    let header = MessageHeader::new(Version::V1_2, ByteOrder::Big, kind);
+    [&MessageHeader { size: body.len() as u32, ..header }.encode()[..], body].concat()
+}
+
+/// Sends octets again and again until the peer closes.
+async fn flood(address: &str, octets: &[u8]) {
+    let stream = TcpStream::connect(address).await.unwrap();
+    let (mut from, mut to) = stream.into_split();
+    let reading = tokio::spawn(async move {
+        let mut octets = [0; 4096];
+        while let Ok(1..) = from.read(&mut octets).await {}
+    });
+    let many = octets.repeat(200);
+    while to.write_all(&many).await.is_ok() {
+        if reading.is_finished() {
+            break;
+        }
+    }
+    let _ = reading.await;
+}
+
+#[tokio::test]
+async fn floods_of_cancels_and_questions_are_cut_and_counted() {
+    let flooded = endpoint(limits(|limits| limits.max_control_rate = 500), (100, 100)).await;
+    let cancel = message(MessageType::CancelRequest, &[0, 0, 0, 9]);
+    // The id, a key of four octets.
+    let locate = message(MessageType::LocateRequest, &[0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 4, 1, 2, 3, 4]);
+    let stray = message(MessageType::Fragment, &[0, 0, 0, 9, 0, 0, 0, 0]);
+    for (octets, times) in [(&cancel, 1), (&locate, 2), (&stray, 3)] {
+        let (flooding, calls) = (flood(&flooded.address, octets), async {
+            for i in 0..50 {
+                assert_eq!(flooded.desk.add(i, 1).await.unwrap(), i + 1);
+            }
+        });
+        tokio::join!(flooding, calls);
+        until(|| hits(&flooded.orb, Limit::ControlRate) == times).await;
+    }
+    assert_eq!(flooded.desk.add(1, 2).await.unwrap(), 3);
+    flooded.client.shutdown().await;
+    flooded.orb.shutdown().await;
+}
+
+#[tokio::test]
+async fn connections_over_the_limits_are_closed_at_once_and_counted() {
+    for (limits_of, limit) in
+        [((20, 5), Limit::ConnectionsPerAddress), ((5, 20), Limit::Connections), ((5, 5), Limit::Connections)]
+    {
+        let flooded = endpoint(Limits::default(), limits_of).await;
+        assert_eq!(flooded.desk.add(1, 2).await.unwrap(), 3);
+        let mut held = Vec::new();
+        for _ in 0..30 {
+            held.push(TcpStream::connect(&flooded.address).await.unwrap());
+        }
+        until(|| hits(&flooded.orb, limit) == 26).await;
+        assert_eq!(flooded.orb.open_connections(), 5);
+        // Who is turned away reads the end of the stream.
+        let mut last = held.pop().unwrap();
+        assert!(matches!(last.read(&mut [0; 1]).await, Ok(0) | Err(_)));
+        assert_eq!(flooded.desk.add(2, 2).await.unwrap(), 4, "who was there is served");
+        drop(held);
+        until(|| flooded.orb.open_connections() == 1).await;
+        flooded.client.shutdown().await;
+        flooded.orb.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn lengths_without_octets_take_no_memory_and_hinder_nobody() {
+    let flooded = endpoint(Limits::default(), (200, 200)).await;
+    assert_eq!(flooded.desk.add(1, 2).await.unwrap(), 3);
+    let before = flooded.orb.pool_stats().held;
+    let mut bombs = Vec::new();
+    for _ in 0..100 {
+        let mut bomb = TcpStream::connect(&flooded.address).await.unwrap();
+        let mut octets = message(MessageType::Request, &[0; 40]);
+        octets[8..12].copy_from_slice(&(15u32 << 20).to_be_bytes());
+        bomb.write_all(&octets).await.unwrap();
+        bombs.push(bomb);
+    }
+    until(|| flooded.orb.open_connections() == 101).await;
+    for i in 0..100 {
+        assert_eq!(flooded.desk.add(i, 1).await.unwrap(), i + 1);
+    }
+    let held = flooded.orb.pool_stats().held - before;
+    assert!(held <= 101 * (130 << 10), "{held} octets for 100 messages of 15 MiB of which 52 octets came");
+    drop(bombs);
+    flooded.client.shutdown().await;
+    flooded.orb.shutdown().await;
+}

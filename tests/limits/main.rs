@@ -1,0 +1,120 @@
+//! What an endpoint promises a peer that it takes at the most, and what docs/RELIABILITY.md says of it.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod document;
+mod floods;
+mod memory;
+mod shedding;
+mod slow;
+#[path = "../transport/mod.rs"]
+mod transport;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::Semaphore;
+use zorb::prelude::*;
+use zorb::{Limit, Limits};
+
+zorb::idl! {
+    typedef sequence<string> Words;
+    typedef sequence<octet> Octets;
+    typedef sequence<any> Anys;
+    interface Desk {
+        long add(in long a, in long b);
+        Octets large(in unsigned long octets);
+        // Both wait until the test lets them go on.
+        long hold(in long a);
+        oneway void note(in long a);
+        unsigned long keep(in Words words);
+        // Values of four octets that take more than eight times as many.
+        unsigned long take(in Anys anys);
+        Anys anys(in unsigned long count);
+    };
+}
+
+/// A servant whose requests wait until they are let go.
+struct Servant {
+    begun: AtomicUsize,
+    gate: Semaphore,
+}
+
+impl Default for Servant {
+    fn default() -> Self {
+        Self { begun: AtomicUsize::new(0), gate: Semaphore::new(0) }
+    }
+}
+
+impl Servant {
+    fn begun(&self) -> usize {
+        self.begun.load(Ordering::Relaxed)
+    }
+
+    async fn wait(&self) {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        self.gate.acquire().await.unwrap().forget();
+    }
+
+    fn let_go(&self, requests: usize) {
+        self.gate.add_permits(requests);
+    }
+}
+
+impl DeskServant for Servant {
+    async fn add(&self, a: i32, b: i32) -> Result<i32, SystemException> {
+        Ok(a + b)
+    }
+
+    async fn large(&self, octets: u32) -> Result<Bytes, SystemException> {
+        Ok(vec![7; octets as usize].into())
+    }
+
+    async fn hold(&self, a: i32) -> Result<i32, SystemException> {
+        self.wait().await;
+        Ok(a)
+    }
+
+    async fn note(&self, _: i32) -> Result<(), SystemException> {
+        self.wait().await;
+        Ok(())
+    }
+
+    async fn take(&self, anys: &[Any]) -> Result<u32, SystemException> {
+        Ok(anys.len() as u32)
+    }
+
+    async fn anys(&self, count: u32) -> Result<Vec<Any>, SystemException> {
+        Ok(vec![Any::default(); count as usize])
+    }
+
+    async fn keep(&self, words: &[String]) -> Result<u32, SystemException> {
+        self.wait().await;
+        Ok(words.len() as u32)
+    }
+}
+
+/// Two ORBs joined by pipes, whose server has those options, and a reference to its servant.
+async fn desk(server: zorb::OrbBuilder) -> (zorb::testing::Pair, Arc<Servant>, DeskRef) {
+    let pair = zorb::testing::pair_of(Orb::builder(), server);
+    let servant = Arc::new(Servant::default());
+    let published: DeskRef = pair.server.activate_named("desk", Arc::clone(&servant)).unwrap();
+    let desk = pair.client.resolve(&published.to_string()).await.unwrap();
+    (pair, servant, desk)
+}
+
+fn hits(orb: &Orb, limit: Limit) -> u32 {
+    orb.stats().limits.of(limit)
+}
+
+/// Lets all other tasks come to rest: tokio's clock stands still meanwhile.
+async fn rest() {
+    for _ in 0..200 {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
+    let mut limits = Limits::default();
+    change(&mut limits);
+    limits
+}
