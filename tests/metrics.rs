@@ -54,8 +54,10 @@ impl Recorder for Kept {
     }
     fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
     fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        let labels = key.labels().map(|label| format!("{{{}={}}}", label.key(), label.value()));
+        let name = key.name().to_owned() + &labels.collect::<String>();
         let mut counters = self.counters.lock().unwrap();
-        Counter::from_arc(Arc::clone(counters.entry(key.name().into()).or_default()))
+        Counter::from_arc(Arc::clone(counters.entry(name).or_default()))
     }
     fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
         let mut gauges = self.gauges.lock().unwrap();
@@ -114,6 +116,31 @@ fn figures_of_pool_and_copies_reach_the_facade() {
             tokio::time::sleep(Duration::from_secs(3)).await;
             assert_eq!(kept.gauge("zorb_pool_cap_bytes"), 0.0, "an ORB that is gone holds nothing");
             assert_eq!(kept.gauge("zorb_pool_held_bytes"), 0.0);
+        });
+    });
+}
+
+#[test]
+fn limits_that_were_hit_are_told_by_their_names() {
+    let kept = Kept::default();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    metrics::with_local_recorder(&kept, || {
+        runtime.block_on(async {
+            let mut limits = zorb::Limits::default();
+            limits.max_message_size = 10_000;
+            let pair = zorb::testing::pair_of(Orb::builder(), Orb::builder().limits(limits));
+            let published: bulk::SinkRef = pair.server.activate_named("sink", Sink).unwrap();
+            let sink: bulk::SinkRef = pair.client.resolve(&published.to_string()).await.unwrap();
+            for _ in 0..3 {
+                assert!(sink.echo(Bytes::from(vec![1; 100_000])).await.is_err());
+            }
+            for _ in 0..2 {
+                pair.server.record_metrics();
+                assert_eq!(kept.counter("zorb_limit_hits_total{limit=max_message_size}"), 3);
+                assert_eq!(kept.counter("zorb_refused_requests_total"), 3);
+            }
+            assert_eq!(kept.units.lock().unwrap()["zorb_limit_hits_total"], Unit::Count);
         });
     });
 }
