@@ -17,6 +17,7 @@ need() { [ -e "$1" ] || missing+=("${@:2}"); }
 
 want c++ g++
 want strace strace
+want ip iproute2
 want rpcgen rpcsvc-proto
 need /usr/include/tirpc/rpc/rpc.h libtirpc-dev
 want omniidl omniidl

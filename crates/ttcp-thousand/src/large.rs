@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use zorb::__private::v1::OpTable;
 use zorb::prelude::*;
-use zorb::{OperationDemux, Servant};
+use zorb::{OperationDemux, ResolveError, Servant};
 
 use idl::{ThousandOnewayRef, ThousandOnewayServant, ThousandRef, ThousandServant};
 
@@ -39,7 +39,7 @@ impl Last {
     ///
     /// # Errors
     /// As [`Orb::resolve`] has them.
-    pub async fn resolve(orb: &Orb, url: &str, oneway: bool) -> Result<Last, SystemException> {
+    pub async fn resolve(orb: &Orb, url: &str, oneway: bool) -> Result<Last, ResolveError> {
         Ok(Last(if oneway {
             Kind::Oneway(orb.resolve(url).await?)
         } else {
@@ -58,6 +58,13 @@ impl Last {
             Kind::Oneway(object) => object.m999().await,
         }
     }
+}
+
+macro_rules! table {
+    ($($other:ident)*; $last:ident) => {{
+        static TABLE: OpTable<1000, 2048> = OpTable::new([$(stringify!($other),)* stringify!($last)]);
+        &TABLE
+    }};
 }
 
 /// The number of the operation of that name, found in that way.
@@ -82,15 +89,5 @@ macro_rules! count {
         }
     };
 }
-use count;
-
 thousand!(count ThousandServant);
 thousand!(count ThousandOnewayServant);
-
-macro_rules! table {
-    ($($other:ident)*; $last:ident) => {{
-        static TABLE: OpTable<1000, 2048> = OpTable::new([$(stringify!($other),)* stringify!($last)]);
-        &TABLE
-    }};
-}
-use table;

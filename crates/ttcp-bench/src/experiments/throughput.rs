@@ -360,9 +360,13 @@ fn summary(seen: &Seen<'_>, section: &mut Section) {
         let is_struct = |element: &str| element.contains("struct");
         let scalars = ends(seen.rates(peer, link, |element| !is_struct(element)));
         let structs = ends(seen.rates(peer, link, is_struct));
-        let figures = scalars.into_iter().chain(structs).map(shown);
-        let names = [(*peer).to_owned(), (*link).to_owned()];
-        rows.push(names.into_iter().chain(figures).chain(none()).collect());
+        let figures: Vec<Option<f64>> = scalars.into_iter().chain(structs).collect();
+        // Some do not go over every link.
+        if figures.iter().any(Option::is_some) {
+            let words =
+                [(*peer).to_owned(), (*link).to_owned()].into_iter().chain(figures.into_iter().map(shown));
+            rows.push(words.chain(none()).collect());
+        }
     }
     if let Some(table) = Published::of("sigcomm96.t1") {
         for row in &table.rows {
