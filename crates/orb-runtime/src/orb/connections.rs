@@ -2,17 +2,20 @@
 //! sets, and those that calls have for themselves.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt as _;
+use futures_util::future::Shared;
 use giop_codec::Version;
 use giop_codec::cdr::CodeSets;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use giop_proto::{Limit, Role};
 use tokio::net::TcpStream;
-use tokio::sync::OnceCell;
 
 use super::OrbCore;
 use super::alone::Alone;
@@ -33,7 +36,22 @@ pub(crate) struct Target {
 }
 
 pub(super) type Key = (tokio::runtime::Id, Target);
-type Cell = OnceCell<Arc<Link>>;
+type Made = Result<Arc<Link>, SystemException>;
+
+/// A connection that is there, or that is being made.
+///
+/// Whoever waits for it goes on with it: nobody can stall the others, as by holding a deferred call that is not polled.
+#[derive(Default)]
+struct Cell {
+    link: OnceLock<Arc<Link>>,
+    dialing: OnceLock<Shared<Pin<Box<dyn Future<Output = Made> + Send>>>>,
+}
+
+impl fmt::Debug for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cell").field("made", &self.link.get().is_some()).finish_non_exhaustive()
+    }
+}
 
 /// A connection's entry among those that are shared, until its driver ends.
 struct Entered {
@@ -46,7 +64,7 @@ impl Drop for Entered {
     fn drop(&mut self) {
         // Who gave up dialling leaves the entry to others who wait for it.
         if let (Some(core), Some(cell)) = (self.core.upgrade(), self.cell.upgrade())
-            && cell.get().is_some()
+            && cell.link.get().is_some()
         {
             core.connections.forget(&self.key, &cell);
         }
@@ -66,7 +84,7 @@ impl Drop for Interest<'_> {
         let Some(cell) = self.cell.take() else { return };
         // The entry's own, and this one: both are counted under the lock.
         let is_entered = || open.get(self.key).is_some_and(|entered| Arc::ptr_eq(entered, &cell));
-        if cell.get().is_none() && Arc::strong_count(&cell) == 2 && is_entered() {
+        if cell.link.get().is_none() && Arc::strong_count(&cell) == 2 && is_entered() {
             open.remove(self.key);
         }
         drop(cell);
@@ -89,18 +107,26 @@ impl OrbCore {
         target: &Target,
         deadline: Option<Instant>,
     ) -> Result<Arc<Link>, SystemException> {
-        if self.is_closing() {
-            return Err(closed());
-        }
         let (key, thread) = self.place(target)?;
         loop {
+            if self.is_closing() {
+                return Err(closed());
+            }
             // Made first, so that it ends last: it counts who else has the cell.
             let mut interest = Interest { connections: &self.connections, key: &key, cell: None };
             let cell = Arc::clone(self.connections.lock().entry(key.clone()).or_default());
             interest.cell = Some(Arc::clone(&cell));
-            let link = cell.get_or_try_init(|| self.dial_shared(&key, &cell, thread, deadline)).await;
-            match link {
-                Ok(link) if link.is_usable() => return Ok(Arc::clone(link)),
+            let made = match cell.link.get() {
+                Some(link) => Ok(Arc::clone(link)),
+                None => {
+                    let dialing =
+                        cell.dialing.get_or_init(|| self.dial_shared(&key, &cell, thread, deadline));
+                    // Who has no more time leaves it to others who wait for it.
+                    self.in_time(&target.endpoint, deadline, dialing.clone()).await?
+                }
+            };
+            match made {
+                Ok(link) if link.is_usable() => return Ok(link),
                 Ok(_) => self.connections.forget(&key, &cell),
                 Err(error) => {
                     self.connections.forget(&key, &cell);
@@ -130,16 +156,26 @@ impl OrbCore {
         dial::race(targets, delay, |target| self.connect(target, deadline)).await.map_err(none_of)
     }
 
-    async fn dial_shared(
+    /// Makes the connection of the cell.
+    fn dial_shared(
         self: &Arc<Self>,
         key: &Key,
         cell: &Arc<Cell>,
         thread: Option<&Arc<IoThread>>,
         deadline: Option<Instant>,
-    ) -> Result<Arc<Link>, SystemException> {
-        let (core, key) = (Arc::downgrade(self), key.clone());
-        let target = key.1.clone();
-        self.dial(&target, thread, Entered { core, key, cell: Arc::downgrade(cell) }, true, deadline).await
+    ) -> Shared<Pin<Box<dyn Future<Output = Made> + Send>>> {
+        let (core, thread) = (Arc::clone(self), thread.cloned());
+        let entered = Entered { core: Arc::downgrade(self), key: key.clone(), cell: Arc::downgrade(cell) };
+        let (target, cell) = (key.1.clone(), Arc::downgrade(cell));
+        let dialing = async move {
+            let link = core.make(&target, thread.as_ref(), entered, true, deadline).await?;
+            if let Some(cell) = cell.upgrade() {
+                let _ = cell.link.set(Arc::clone(&link));
+            }
+            Ok(link)
+        };
+        let dialing: Pin<Box<dyn Future<Output = Made> + Send>> = Box::pin(dialing);
+        dialing.shared()
     }
 
     /// Where a connection for the caller is driven, and what is shared by all callers for whom that is so.
@@ -159,26 +195,47 @@ impl OrbCore {
         shared: bool,
         deadline: Option<Instant>,
     ) -> Result<Arc<Link>, SystemException> {
+        let making = self.make(target, thread, guest, shared, deadline);
+        self.in_time(&target.endpoint, deadline, making).await?
+    }
+
+    /// The same without a limit to its time. `deadline`: by when all addresses shall have been tried.
+    async fn make(
+        self: &Arc<Self>,
+        target: &Target,
+        thread: Option<&Arc<IoThread>>,
+        guest: impl Send + 'static,
+        shared: bool,
+        deadline: Option<Instant>,
+    ) -> Made {
         let Target { endpoint, .. } = target;
+        let dialed = self.dial_endpoint(endpoint, thread, deadline).await;
+        let (socket, peer) = dialed.map_err(|error| unreachable(endpoint, &error))?;
+        let mut config = self.link_config(Role::Client);
+        config.max_version = target.version;
+        config.accept_requests = shared && self.offers_ways_back(target.version);
+        let called_back = config.accept_requests;
+        let link = Link::new(socket, peer, config, &self.config);
+        if called_back {
+            self.keep_quiet(&link);
+        }
+        link.set_code_sets(target.code_sets);
+        self.drive(&link, guest);
+        Ok(link)
+    }
+
+    /// Waits for a connection until the deadline of the call, and no longer than connecting may take.
+    async fn in_time(
+        &self,
+        endpoint: &Endpoint,
+        deadline: Option<Instant>,
+        making: impl Future<Output = Made>,
+    ) -> Result<Made, SystemException> {
         let limit = self.config.connect_timeout;
         let left = deadline.map(|at| at.saturating_duration_since(crate::link::now()));
-        let dialing = self.dial_endpoint(endpoint, thread, deadline);
         let within = left.map_or(limit, |left| left.min(limit));
-        match tokio::time::timeout(within, dialing).await {
-            Ok(Ok((socket, peer))) => {
-                let mut config = self.link_config(Role::Client);
-                config.max_version = target.version;
-                config.accept_requests = shared && self.offers_ways_back(target.version);
-                let called_back = config.accept_requests;
-                let link = Link::new(socket, peer, config, &self.config);
-                if called_back {
-                    self.keep_quiet(&link);
-                }
-                link.set_code_sets(target.code_sets);
-                self.drive(&link, guest);
-                Ok(link)
-            }
-            Ok(Err(error)) => Err(unreachable(endpoint, &error)),
+        match tokio::time::timeout(within, making).await {
+            Ok(made) => Ok(made),
             Err(_) if left.is_some_and(|left| left <= limit) => Err(SystemException::new(
                 SystemExceptionKind::Timeout,
                 minor::TIMEOUT_REQUEST_END,
@@ -280,7 +337,7 @@ impl Connections {
     /// The connection that is there, if it can be used.
     fn usable(&self, key: &Key) -> Option<Arc<Link>> {
         let open = self.lock();
-        open.get(key).and_then(|cell| cell.get()).filter(|link| link.is_usable()).cloned()
+        open.get(key).and_then(|cell| cell.link.get()).filter(|link| link.is_usable()).cloned()
     }
 
     fn forget(&self, key: &Key, cell: &Arc<Cell>) {
@@ -371,23 +428,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_that_nobody_waits_for_any_more_is_forgotten() {
-        let directory = std::env::temp_dir().join(format!("zorb-interest-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
-        let path = directory.join("socket");
-        let listener = UnixListener::bind(&path).unwrap();
-        rustix::net::listen(&listener, 0).unwrap();
-        // Until nobody gets in: from then on they wait.
-        let mut inside = Vec::new();
-        while let Some(stream) = unix::connect(&path, None).now_or_never() {
-            inside.push(stream.unwrap());
-            assert!(inside.len() < 64);
-        }
-        let core = Orb::builder().parts.core(Vec::new());
-        let target = Target {
-            endpoint: Endpoint::Unix { path: path.to_str().unwrap().to_owned() },
-            version: Version::V1_2,
-            code_sets: CodeSets::default_for(Version::V1_2),
-        };
+        let crowd = Crowd::new("interest");
+        let (core, target) = (Orb::builder().parts.core(Vec::new()), crowd.target());
         let entries = || core.connections.lock().len();
         let mut one = Box::pin(core.connect(&target, None));
         let mut other = Box::pin(core.connect(&target, None));
@@ -397,6 +439,80 @@ mod tests {
         assert_eq!(entries(), 1, "the other waits for it");
         drop(other);
         assert_eq!(entries(), 0);
-        std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[tokio::test]
+    async fn who_begins_a_connection_and_does_not_go_on_stalls_nobody() {
+        let mut crowd = Crowd::new("stalls");
+        let (core, target) = (Orb::builder().parts.core(Vec::new()), crowd.target());
+        let mut held = Box::pin(core.connect(&target, None));
+        assert!(held.as_mut().now_or_never().is_none());
+        // Its deadline fires though somebody else began the connection.
+        let soon = Instant::now() + Duration::from_millis(20);
+        let error = core.connect(&target, Some(soon)).await.unwrap_err();
+        assert_eq!((error.kind, error.completed), (SystemExceptionKind::Timeout, CompletionStatus::No));
+        crowd.let_in();
+        let link = core.connect(&target, None).await.unwrap();
+        assert!(Arc::ptr_eq(&held.await.unwrap(), &link), "both have the same one");
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_is_made_while_the_orb_ends_is_closed() {
+        let mut crowd = Crowd::new("ends");
+        let (core, target) = (Orb::builder().parts.core(Vec::new()), crowd.target());
+        let mut late = Box::pin(core.connect(&target, None));
+        assert!(late.as_mut().now_or_never().is_none());
+        Orb::from_core(&core).shutdown().await;
+        crowd.let_in();
+        let error = late.await.unwrap_err();
+        assert_eq!((error.kind, error.completed), (SystemExceptionKind::BadInvOrder, CompletionStatus::No));
+        let ended = tokio::time::timeout(Duration::from_secs(20), core.tasks.wait()).await;
+        assert!(ended.is_ok(), "its task goes on");
+        assert_eq!(core.links().len(), 0);
+    }
+
+    /// A server where as many wait to be let in as may.
+    struct Crowd {
+        directory: std::path::PathBuf,
+        listener: UnixListener,
+        inside: Vec<TcpStream>,
+    }
+
+    impl Crowd {
+        fn new(name: &str) -> Crowd {
+            let directory = std::env::temp_dir().join(format!("zorb-{name}-{}", std::process::id()));
+            std::fs::create_dir_all(&directory).unwrap();
+            let path = directory.join("socket");
+            let listener = UnixListener::bind(&path).unwrap();
+            rustix::net::listen(&listener, 0).unwrap();
+            // Until nobody gets in: from then on they wait.
+            let mut inside = Vec::new();
+            while let Some(stream) = unix::connect(&path, None).now_or_never() {
+                inside.push(stream.unwrap());
+                assert!(inside.len() < 64);
+            }
+            Crowd { directory, listener, inside }
+        }
+
+        fn target(&self) -> Target {
+            Target {
+                endpoint: Endpoint::Unix { path: self.directory.join("socket").to_str().unwrap().to_owned() },
+                version: Version::V1_2,
+                code_sets: CodeSets::default_for(Version::V1_2),
+            }
+        }
+
+        /// Takes those that wait, so that one more gets in.
+        fn let_in(&mut self) {
+            for _ in 0..self.inside.len() {
+                self.listener.accept().unwrap();
+            }
+        }
+    }
+
+    impl Drop for Crowd {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.directory);
+        }
     }
 }

@@ -401,6 +401,7 @@ impl OrbCore {
         let service = crate::link::Service { orb: Arc::clone(self) };
         let driver = crate::link::Driver::new(Arc::clone(link), service, id);
         let thread = link.thread().cloned();
+        let made = link;
         let (core, link) = (Arc::clone(self), Arc::clone(link));
         let driving = async move {
             driver.await;
@@ -411,6 +412,10 @@ impl OrbCore {
             None => self.tasks.spawn(driving),
             Some(thread) => self.tasks.spawn_on(thread.track(driving), thread.runtime()),
         };
+        // One that was made while the end began is not among those that were told of it.
+        if self.is_closing() {
+            made.close();
+        }
     }
 
     /// What TLS counts.
