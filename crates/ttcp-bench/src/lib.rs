@@ -17,6 +17,7 @@
 //! | [`run`] | `ttcp run`: processes, rounds, table, record |
 //! | [`rivals`] | `ttcp peers`: other middleware, built where its tools are installed |
 //! | [`experiments`] | `ttcp latency`, `ttcp report`, `ttcp compare`: experiments with results that are kept, and their report |
+//! | [`soak`] | `ttcp soak`: everything at once, with faults, and the proof that nothing is lost |
 //! | [`ladder`] | the steps from an interpreter of type codes to compiled stubs |
 //! | [`literature`] | published figures to stand beside those measured |
 //! | [`statistics`] | what is said of samples |
@@ -42,5 +43,6 @@ pub mod report;
 pub mod rivals;
 pub mod run;
 pub mod series;
+pub mod soak;
 pub mod statistics;
 pub mod zorb_peer;

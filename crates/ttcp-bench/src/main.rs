@@ -13,6 +13,7 @@ use ttcp_bench::ladder::measurement::{LadderStepArgs, ladder_step};
 use ttcp_bench::priority::{PrioritiseArgs, load, prioritise};
 use ttcp_bench::rivals::{PeersCommand, peers};
 use ttcp_bench::run::{self, BuiltIn};
+use ttcp_bench::soak::{self, SoakArgs, SoakClientArgs, SoakServerArgs};
 use ttcp_bench::{cli, raw, zorb_peer};
 
 /// Performance experiments: floods servers, times calls, and compares with plain sockets.
@@ -49,6 +50,8 @@ enum Command {
     Series(SeriesArgs),
     /// Marshal by every step from an interpreter of type codes to compiled stubs
     Ladder(LadderArgs),
+    /// Call in every way while processes are killed, stopped and restarted, and prove that nothing is lost, hung or leaked
+    Soak(SoakArgs),
     /// Build or list other middleware to compare with
     #[command(subcommand)]
     Peers(PeersCommand),
@@ -75,6 +78,12 @@ enum Command {
     /// The socket baseline's client
     #[command(hide = true)]
     RawClient(raw::RawClientArgs),
+    /// The server of a soak
+    #[command(hide = true)]
+    SoakServer(SoakServerArgs),
+    /// A client of a soak
+    #[command(hide = true)]
+    SoakClient(SoakClientArgs),
     /// A client beside many connections
     #[command(hide = true)]
     Hold(HoldArgs),
@@ -112,6 +121,9 @@ fn perform(command: Command) -> anyhow::Result<ExitCode> {
         Command::Demultiplexing(args) => return args.run(&built_in()),
         Command::Latency(args) => return args.run(&built_in()),
         Command::Series(args) => return args.run(&built_in()),
+        Command::Soak(args) => return soak::soak(&args),
+        Command::SoakServer(args) => soak::soak_server(&args)?,
+        Command::SoakClient(args) => soak::soak_client(&args)?,
         Command::Prioritise(args) => prioritise(&args)?,
         Command::Load => load()?,
         Command::Peers(command) => return peers(&command),

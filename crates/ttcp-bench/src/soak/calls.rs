@@ -1,0 +1,527 @@
+//! What a client does: calls of every kind, each with a check of what comes back.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use fastrand::Rng;
+use tokio::sync::oneshot;
+use zorb::dynamic::{self, DynamicException};
+use zorb::prelude::*;
+use zorb::{ByteSource, TypeCode};
+
+use super::client::{Crew, LINES, Line};
+use super::contract::{
+    AmiSlimHandler, Choice, DYNAMIC, MOVED, OBJECTS, Record as Item, SLIM, Shade, SlimRef, TARGET, TargetRef,
+    checksum, octets, target,
+};
+use super::records::{Id, Outcome, Record};
+
+/// How much longer than it may take a call is waited for, before it counts as hung.
+const HUNG: Duration = Duration::from_secs(20);
+/// Between a call that failed and the next one.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// A task that calls.
+pub(super) struct Caller {
+    /// What it shares.
+    pub(super) crew: Arc<Crew>,
+    /// What it does next.
+    pub(super) rng: Rng,
+}
+
+/// The kinds of calls: their names, and how often of all together they are drawn.
+pub(super) const KINDS: [(&str, u32); 19] = [
+    ("ping", 12),
+    ("octets", 10),
+    ("typed", 14),
+    ("bulk", 4),
+    ("flood", 4),
+    ("consume", 4),
+    ("deposit", 4),
+    ("produce", 5),
+    ("user exception", 5),
+    ("system exception", 4),
+    ("nap", 5),
+    ("collocated", 4),
+    ("deferred", 5),
+    ("handler", 5),
+    ("by name", 5),
+    ("served by name", 5),
+    ("made object", 3),
+    ("stream of items", 3),
+    ("new connection", 1),
+];
+
+/// How long a caller waits.
+#[derive(Debug, Clone, Copy)]
+enum Waits {
+    /// As long as the server may take.
+    Long,
+    /// Until a deadline that fires now and then.
+    Until(Duration),
+    /// The caller drops the call.
+    Drops(Duration),
+}
+
+/// What a call needs.
+struct Way {
+    line: Arc<Line>,
+    waits: Waits,
+    kind: u8,
+}
+
+/// Why there is no result.
+enum Failure {
+    System(SystemException),
+    /// An exception of the operation.
+    User,
+}
+
+impl From<SystemException> for Failure {
+    fn from(exception: SystemException) -> Failure {
+        Failure::System(exception)
+    }
+}
+
+impl From<DynamicException> for Failure {
+    fn from(exception: DynamicException) -> Failure {
+        match exception {
+            DynamicException::System(exception) => Failure::System(exception),
+            _ => Failure::User,
+        }
+    }
+}
+
+/// Calls until the client is told to be quiet.
+pub(super) async fn call_until_the_end(mut caller: Caller) {
+    while !caller.crew.is_ending() {
+        if caller.call().await.is_none() {
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+impl Caller {
+    /// A call, or several that belong together; `None` if one failed.
+    async fn call(&mut self) -> Option<()> {
+        let kind = self.kind();
+        let waits = match self.rng.u32(..20) {
+            0 => Waits::Until(Duration::from_micros(self.rng.u64(50..5_000))),
+            1 | 2 => Waits::Drops(Duration::from_micros(self.rng.u64(..3_000))),
+            _ => Waits::Long,
+        };
+        let place = self.rng.usize(..LINES);
+        let line = self.crew.line(place)?;
+        let way = Way { line, waits, kind: kind as u8 };
+        let (name, _) = KINDS.get(kind)?;
+        match *name {
+            "ping" => self.ping(&way).await,
+            "octets" => self.octets(&way, 16).await,
+            "bulk" => self.octets(&way, 21).await,
+            "typed" => self.typed(&way).await,
+            "flood" => self.flood(&way).await,
+            "consume" | "deposit" | "stream of items" => self.stream(&way, name).await,
+            "produce" => self.produce(&way).await,
+            "user exception" => self.refuse(&way).await,
+            "system exception" => self.fail(&way).await,
+            "nap" => self.nap(&way).await,
+            "collocated" => self.inward(&way).await,
+            "deferred" => self.deferred(&way).await,
+            "handler" => self.handler(&way).await,
+            "by name" => self.by_name(&way).await,
+            "served by name" => self.served_by_name(&way).await,
+            "made object" => self.made(&way).await,
+            _ => self.renew(place).await,
+        }
+    }
+
+    fn kind(&mut self) -> usize {
+        let kinds = self.crew.kinds();
+        let mut left = self.rng.u32(..kinds.iter().sum::<u32>().max(1));
+        for (kind, often) in kinds.iter().enumerate() {
+            match left.checked_sub(*often) {
+                Some(rest) => left = rest,
+                None => return kind,
+            }
+        }
+        0
+    }
+
+    /// A length, short ones more often than long ones.
+    fn len(&mut self, log: u32) -> usize {
+        let bits = self.rng.u32(..=log);
+        self.rng.usize(..1 << bits)
+    }
+
+    /// One of the objects, by one of the ways to it.
+    async fn target(&mut self, way: &Way) -> Option<TargetRef> {
+        let number = self.rng.usize(..OBJECTS);
+        let name = match self.rng.u32(..20) {
+            0..10 => TARGET.to_owned(),
+            10..13 => MOVED.to_owned(),
+            13..16 => format!("coming {number}"),
+            16..19 => format!("incarnated {number}"),
+            _ => "passing".to_owned(),
+        };
+        self.named(way, &name).await
+    }
+
+    async fn named<R: Reference>(&self, way: &Way, name: &str) -> Option<R> {
+        let text = self.crew.reference(name)?;
+        self.resolved(way, text).await
+    }
+
+    async fn resolved<R: Reference>(&self, way: &Way, text: &str) -> Option<R> {
+        let orb = way.line.orb()?;
+        let reference: R = match orb.resolve_unchecked(text).await {
+            Ok(reference) => reference,
+            Err(error) => {
+                self.crew.violation(format!("{text} is no reference: {error}"));
+                return None;
+            }
+        };
+        Some(match way.waits {
+            Waits::Until(deadline) => reference.with_timeout(deadline),
+            Waits::Long | Waits::Drops(_) => reference,
+        })
+    }
+
+    fn note(&self, way: &Way, id: Id, outcome: Outcome, exception: Option<&SystemException>) {
+        let owed = matches!(way.waits, Waits::Long) && !way.line.is_given_up();
+        let kinds = zorb::SystemExceptionKind::ALL;
+        let exception = exception
+            .and_then(|exception| kinds.iter().position(|kind| *kind == exception.kind))
+            .map_or(0, |place| place as u8 + 1);
+        let record = Record { id, outcome, kind: way.kind, owed, exception };
+        if let Err(error) = self.crew.notes().note(record) {
+            self.crew.violation(format!("the soak can not note what happens: {error}"));
+        }
+    }
+
+    /// Makes the call, bounded in time, and notes what became of it.
+    async fn judge<T, E: Into<Failure>>(
+        &self,
+        way: &Way,
+        id: Id,
+        call: impl Future<Output = Result<T, E>>,
+    ) -> Option<T> {
+        self.note(way, id, Outcome::Begun, None);
+        let (limit, drops) = match way.waits {
+            Waits::Drops(after) => (after, true),
+            Waits::Long | Waits::Until(_) => (self.crew.patience() + HUNG, false),
+        };
+        let (outcome, exception, result) = match tokio::time::timeout(limit, call).await {
+            Ok(Ok(result)) => (Outcome::Answered, None, Some(result)),
+            Ok(Err(failure)) => match failure.into() {
+                Failure::User => (Outcome::Answered, None, None),
+                Failure::System(exception) => {
+                    let outcome = match exception.completed {
+                        CompletionStatus::Yes => Outcome::Yes,
+                        CompletionStatus::No => Outcome::No,
+                        CompletionStatus::Maybe => Outcome::Maybe,
+                    };
+                    (outcome, Some(exception), None)
+                }
+            },
+            Err(_) if drops => (Outcome::Unknown, None, None),
+            Err(_) => (Outcome::Hung, None, None),
+        };
+        self.note(way, id, outcome, exception.as_ref());
+        result
+    }
+
+    /// Tells if what came back is something else.
+    fn compare<T: PartialEq>(&self, what: &str, id: Id, came: &T, sent: &T) -> Option<()> {
+        if came != sent {
+            self.crew
+                .violation(format!("call {:x}: {what}: what came back differs from what was sent", id.0));
+        }
+        Some(())
+    }
+
+    async fn ping(&mut self, way: &Way) -> Option<()> {
+        let (target, id) = (self.target(way).await?, self.crew.id());
+        self.judge(way, id, target.ping(id.0)).await
+    }
+
+    async fn octets(&mut self, way: &Way, log: u32) -> Option<()> {
+        let (target, id) = (self.target(way).await?, self.crew.id());
+        let sent = octets(id.0, self.len(log));
+        let came = self.judge(way, id, target.echo_octets(id.0, sent.clone())).await?;
+        self.compare("octets", id, &came, &sent)
+    }
+
+    async fn typed(&mut self, way: &Way) -> Option<()> {
+        let (target, id) = (self.target(way).await?, self.crew.id());
+        let len = self.len(10);
+        let seed = id.0 as i32;
+        macro_rules! echo {
+            ($what:literal, $call:ident, $sent:expr, $lent:expr) => {{
+                let sent = $sent;
+                let came = self.judge(way, id, target.$call(id.0, $lent(&sent))).await?;
+                self.compare($what, id, &came, &sent)
+            }};
+        }
+        let text = |place: usize| format!("{seed} \u{e4} {place}");
+        match self.rng.u32(..7) {
+            0 => echo!(
+                "longs",
+                echo_longs,
+                (0..len as i32).map(|i| i.wrapping_mul(seed)).collect::<Seq<_>>(),
+                Seq::clone
+            ),
+            1 => echo!(
+                "doubles",
+                echo_doubles,
+                (0..len).map(|i| i as f64 * 0.5).collect::<Seq<_>>(),
+                Seq::clone
+            ),
+            2 => echo!("texts", echo_texts, (0..len / 8).map(ascii).collect::<Vec<_>>(), Vec::as_slice),
+            3 => {
+                let item = |place: usize| Item {
+                    name: ascii(place),
+                    shade: Shade::Grey,
+                    number: i64::from(seed) << 20,
+                    share: place as f64,
+                    flag: place.is_multiple_of(3),
+                };
+                echo!("records", echo_records, (0..len / 8).map(item).collect::<Vec<_>>(), Vec::as_slice)
+            }
+            4 => {
+                let choice =
+                    if len.is_multiple_of(2) { Choice::Number(seed) } else { Choice::Text(ascii(len)) };
+                echo!("union", echo_choice, choice, std::convert::identity)
+            }
+            5 => {
+                let any = Any::new((0..len as i32).collect::<Vec<i32>>()).ok()?;
+                echo!("any", echo_any, any, std::convert::identity)
+            }
+            // GIOP 1.0 has no wide text: there it is refused before it is sent.
+            _ => echo!("wide text", echo_wide, WString::from(text(len)), WString::as_str),
+        }
+    }
+
+    /// Oneways, and a call that tells how many came: all of them, if it came by the same connection.
+    async fn flood(&mut self, way: &Way) -> Option<()> {
+        // Only their caller waits, so there is nothing to be dropped.
+        let way = Way { line: Arc::clone(&way.line), waits: Waits::Long, kind: way.kind };
+        let target: TargetRef = self.named(&way, TARGET).await?;
+        let flood = self.crew.id();
+        let before = target.connection().await.ok()?;
+        let mut ids = Vec::new();
+        for _ in 0..self.rng.usize(1..200) {
+            let id = self.crew.id();
+            self.note(&way, id, Outcome::Begun, None);
+            ids.push(id);
+            if let Err(exception) = target.hint(id.0, flood.0).await {
+                let told =
+                    if exception.completed == CompletionStatus::No { Outcome::No } else { Outcome::Maybe };
+                self.note(&way, id, told, Some(&exception));
+                ids.pop();
+                break;
+            }
+        }
+        let sent = ids.len();
+        let hinted = target.hinted(flood.0).await;
+        let after = target.connection().await;
+        let same = after.is_ok_and(|after| after == before) && hinted.is_ok();
+        let outcome = if same { Outcome::Answered } else { Outcome::Unknown };
+        for id in ids {
+            self.note(&way, id, outcome, None);
+        }
+        match hinted {
+            Ok(hinted) if same && hinted as usize != sent => {
+                self.crew.violation(format!("{hinted} of {sent} oneways came by a connection that is whole"));
+                None
+            }
+            hinted => hinted.ok().map(drop),
+        }
+    }
+
+    async fn stream(&mut self, way: &Way, name: &str) -> Option<()> {
+        let (target, id) = (self.target(way).await?, self.crew.id());
+        let sent = octets(id.0, self.len(20));
+        let expected = checksum(0, &sent);
+        let sum = match name {
+            "consume" => self.judge(way, id, target.consume(id.0, sent)).await?,
+            "deposit" => self.judge(way, id, target.deposit(id.0, sent)).await?,
+            _ => {
+                let (len, item) = (sent.len(), self.rng.usize(1..40_000));
+                let items = (0..len)
+                    .step_by(item)
+                    .map(move |start| Ok::<_, SystemException>(sent.slice(start..len.min(start + item))));
+                let source = ByteSource::stream(len as u64, futures_util::stream::iter(items));
+                self.judge(way, id, target.consume(id.0, source)).await?
+            }
+        };
+        self.compare("the sum of a stream", id, &sum, &expected)
+    }
+
+    async fn produce(&mut self, way: &Way) -> Option<()> {
+        let (target, id) = (self.target(way).await?, self.crew.id());
+        let len = self.len(20);
+        let came = self.judge(way, id, target.produce(id.0, len as u32)).await?;
+        self.compare("a streamed result", id, &came, &octets(id.0, len))
+    }
+
+    async fn refuse(&mut self, way: &Way) -> Option<()> {
+        let (target, id) = (self.target(way).await?, self.crew.id());
+        let call = async {
+            match target.refuse(id.0).await {
+                Ok(()) => Ok(None),
+                Err(target::RefuseError::Refused(refused)) => Ok(Some(refused.id)),
+                Err(target::RefuseError::System(exception)) => Err(exception),
+            }
+        };
+        let came = self.judge(way, id, call).await?;
+        self.compare("the user exception", id, &came, &Some(id.0))
+    }
+
+    async fn fail(&mut self, way: &Way) -> Option<()> {
+        let (target, id) = (self.target(way).await?, self.crew.id());
+        // A panic leaves it open how far the call came.
+        let how = self.rng.u8(..3);
+        let waits =
+            if matches!(way.waits, Waits::Long) { Waits::Until(self.crew.patience()) } else { way.waits };
+        let way = Way { line: Arc::clone(&way.line), waits, kind: way.kind };
+        let answered = self.judge(&way, id, target.fail(id.0, how)).await;
+        if answered.is_some() {
+            self.crew.violation(format!("call {:x} was to fail and did not", id.0));
+        }
+        Some(())
+    }
+
+    async fn nap(&mut self, way: &Way) -> Option<()> {
+        let (target, id) = (self.target(way).await?, self.crew.id());
+        let long = self.rng.u32(..20);
+        self.judge(way, id, target.nap(id.0, long)).await
+    }
+
+    async fn inward(&mut self, way: &Way) -> Option<()> {
+        let (target, id, inner) = (self.target(way).await?, self.crew.id(), self.crew.id());
+        self.note(way, inner, Outcome::Begun, None);
+        let answered = self.judge(way, id, target.inward(id.0, inner.0)).await;
+        let outcome = if answered.is_some() { Outcome::Answered } else { Outcome::Unknown };
+        self.note(way, inner, outcome, None);
+        answered
+    }
+
+    /// Several calls sent before the first is awaited.
+    async fn deferred(&mut self, way: &Way) -> Option<()> {
+        let target = self.target(way).await?;
+        let ids: Vec<Id> = (0..self.rng.usize(1..6)).map(|_| self.crew.id()).collect();
+        let calls: Vec<_> = ids
+            .iter()
+            .map(|id| {
+                self.note(way, *id, Outcome::Begun, None);
+                (*id, target.ping(id.0).deferred())
+            })
+            .collect();
+        let mut all = Some(());
+        // The last first.
+        for (id, call) in calls.into_iter().rev() {
+            all = self.judge(way, id, call).await.and(all);
+        }
+        all
+    }
+
+    async fn handler(&mut self, way: &Way) -> Option<()> {
+        // A handler's call is nobody's to drop.
+        let waits = if matches!(way.waits, Waits::Drops(_)) { Waits::Long } else { way.waits };
+        let way = Way { line: Arc::clone(&way.line), waits, kind: way.kind };
+        let slim: SlimRef = self.named(&way, SLIM).await?;
+        let id = self.crew.id();
+        let (handler, answer) = Handler::new();
+        let call = async {
+            slim.sendc_bump(&handler, id.0)?;
+            drop(handler);
+            // It says COMPLETED_MAYBE, which is told as a call that was not answered.
+            let gone = || {
+                let maybe = CompletionStatus::Maybe;
+                SystemException::new(SystemExceptionKind::Internal, zorb::MinorCode::NONE, maybe)
+                    .because("a handler was dropped")
+            };
+            answer.await.unwrap_or_else(|_| Err(gone()))
+        };
+        let came = self.judge(&way, id, call).await?;
+        self.compare("the reply of a handler", id, &came, &id.0.wrapping_add(1))
+    }
+
+    async fn by_name(&mut self, way: &Way) -> Option<()> {
+        let (target, id) = (self.target(way).await?, self.crew.id());
+        let longs = TypeCode::sequence(&TypeCode::LONG, 0);
+        let sent: Vec<i32> = (0..self.len(8) as i32).collect();
+        let request = dynamic::Request::new(&target, "echo_longs")
+            .input("id", id.0)
+            .and_then(|request| request.input("value", sent.clone()))
+            .ok()?
+            .returns(longs);
+        let answered = self.judge(way, id, request.invoke()).await?;
+        self.compare("a call by name", id, &answered.get::<Vec<i32>>().ok(), &Some(sent))
+    }
+
+    async fn served_by_name(&mut self, way: &Way) -> Option<()> {
+        let slim: SlimRef = self.named(way, DYNAMIC).await?;
+        let id = self.crew.id();
+        let came = self.judge(way, id, slim.bump(id.0)).await?;
+        self.compare("an object served by name", id, &came, &id.0.wrapping_add(1))
+    }
+
+    /// An object that is made, called, ended, and called again.
+    async fn made(&mut self, way: &Way) -> Option<()> {
+        let (target, id) = (self.target(way).await?, self.crew.id());
+        let text = self.judge(way, id, target.make(id.0)).await?;
+        let made: TargetRef = self.resolved(way, &text).await?;
+        let id = self.crew.id();
+        self.judge(way, id, made.ping(id.0)).await?;
+        let id = self.crew.id();
+        self.judge(way, id, made.unmake(id.0)).await?;
+        let id = self.crew.id();
+        if self.judge(way, id, made.ping(id.0)).await.is_some() {
+            self.crew.violation(format!("call {:x} was answered by an object that had ended", id.0));
+        }
+        Some(())
+    }
+
+    async fn renew(&mut self, place: usize) -> Option<()> {
+        match self.crew.renew(place).await {
+            Ok(Some(line)) => self.crew.give_up(&line, self.rng.bool()).await,
+            Ok(None) => {}
+            Err(error) => self.crew.violation(format!("an ORB can not be built: {error}")),
+        }
+        Some(())
+    }
+}
+
+fn ascii(place: usize) -> String {
+    format!("text {place}")
+}
+
+type Bumped = Result<u64, SystemException>;
+
+/// Gets the outcome of one call.
+struct Handler(Mutex<Option<oneshot::Sender<Bumped>>>);
+
+impl Handler {
+    fn new() -> (Arc<Handler>, oneshot::Receiver<Bumped>) {
+        let (sender, receiver) = oneshot::channel();
+        (Arc::new(Handler(Mutex::new(Some(sender)))), receiver)
+    }
+
+    fn tell(&self, outcome: Bumped) {
+        let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(sender) = sender {
+            let _ = sender.send(outcome);
+        }
+    }
+}
+
+impl AmiSlimHandler for Handler {
+    async fn bump(&self, result: u64) {
+        self.tell(Ok(result));
+    }
+
+    async fn bump_excep(&self, exception: SystemException) {
+        self.tell(Err(exception));
+    }
+}

@@ -1,0 +1,274 @@
+//! `ttcp soak-client`: the process that calls, and is killed and stopped as well.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use fastrand::Rng;
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use zorb::wire::Version;
+use zorb::{Limits, Orb};
+
+use super::calls::{self, Caller};
+use super::records::{Id, Notes};
+use super::state::State;
+use super::{Order, orders, say};
+use crate::cli::Transport;
+
+/// Tasks that call at once.
+const CALLERS: u64 = 12;
+/// The most violations that are told of one round.
+const TOLD: usize = 20;
+
+/// Options of `ttcp soak-client`.
+#[derive(Debug, Clone, Args)]
+pub struct SoakClientArgs {
+    /// Which client it is
+    #[arg(long)]
+    pub number: u16,
+    /// How connections are read and written
+    #[arg(long, value_enum)]
+    pub transport: Transport,
+    /// What it does
+    #[arg(long)]
+    pub seed: u64,
+    /// Seconds that the server may take for a call
+    #[arg(long)]
+    pub patience: u64,
+    /// Where calls and their outcomes are noted
+    #[arg(long)]
+    pub notes: PathBuf,
+    /// Kinds of calls; none: all
+    #[arg(long)]
+    pub only: Vec<String>,
+    /// What the server said after READY
+    #[arg(long)]
+    pub references: String,
+}
+
+/// What a client says when it is quiet.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Told {
+    /// What it got that it should not have.
+    pub(super) violations: Vec<String>,
+    /// Connections that it began with an ORB of their own.
+    pub(super) orbs: u64,
+    /// Replies, cancels and fragments that belonged to nothing.
+    pub(super) strays: u64,
+    /// CancelRequests sent.
+    pub(super) cancels: u64,
+}
+
+/// Calls as long as it is told to, until its orders end.
+///
+/// # Errors
+/// There are no notes, or the references are none.
+pub fn soak_client(args: &SoakClientArgs) -> anyhow::Result<()> {
+    let orders = orders()?;
+    super::runtime(args.transport)?.block_on(async { tokio::spawn(serve(args.clone(), orders)).await? })
+}
+
+async fn serve(args: SoakClientArgs, mut orders: mpsc::UnboundedReceiver<Order>) -> anyhow::Result<()> {
+    let references: Vec<(String, String)> =
+        serde_json::from_str(&args.references).context("these are no references")?;
+    let crew = Arc::new(Crew {
+        number: args.number,
+        next: AtomicU32::new(0),
+        notes: Notes::open(&args.notes)?,
+        patience: Duration::from_secs(args.patience),
+        kinds: calls::KINDS.map(|(kind, often)| if is_wanted(&args.only, kind) { often } else { 0 }),
+        references: references.into_iter().collect(),
+        transport: args.transport,
+        lines: std::array::from_fn(|_| Mutex::default()),
+        told: Mutex::default(),
+        ending: AtomicBool::new(false),
+        fallbacks: AtomicU64::new(0),
+    });
+    let mut seeds = Rng::with_seed(args.seed);
+    let mut callers = JoinSet::new();
+    while let Some(order) = orders.recv().await {
+        match order {
+            Order::Go => {
+                crew.ending.store(false, Ordering::Relaxed);
+                for kind in 0..LINES {
+                    crew.renew(kind).await?;
+                }
+                for _ in 0..CALLERS {
+                    let caller = Caller { crew: Arc::clone(&crew), rng: Rng::with_seed(seeds.u64(..)) };
+                    callers.spawn(calls::call_until_the_end(caller));
+                }
+            }
+            Order::Quiet => {
+                crew.ending.store(true, Ordering::Relaxed);
+                while let Some(ended) = callers.join_next().await {
+                    if let Err(error) = ended {
+                        crew.violation(format!("a caller ended: {error}"));
+                    }
+                }
+                for kind in 0..LINES {
+                    crew.end(kind).await;
+                }
+                say("QUIET", &std::mem::take(&mut *crew.told()))?;
+            }
+            Order::State => {
+                let mut state = State::of_this_process()?;
+                state.fallbacks = crew.fallbacks.load(Ordering::Relaxed);
+                say("STATE", &state)?;
+            }
+            Order::End => break,
+            Order::Sweep => {}
+        }
+    }
+    Ok(())
+}
+
+fn is_wanted(only: &[String], kind: &str) -> bool {
+    only.is_empty() || only.iter().any(|wanted| wanted == kind)
+}
+
+/// Kinds of ORBs of a client.
+pub(super) const LINES: usize = 4;
+
+/// What the callers of a process share.
+pub(super) struct Crew {
+    number: u16,
+    next: AtomicU32,
+    notes: Notes,
+    patience: Duration,
+    kinds: [u32; calls::KINDS.len()],
+    references: BTreeMap<String, String>,
+    transport: Transport,
+    lines: [Mutex<Option<Arc<Line>>>; LINES],
+    told: Mutex<Told>,
+    ending: AtomicBool,
+    fallbacks: AtomicU64,
+}
+
+/// An ORB, and so a connection.
+pub(super) struct Line {
+    /// `None` once it was given up.
+    orb: Mutex<Option<Orb>>,
+    given_up: AtomicBool,
+}
+
+impl Line {
+    /// The ORB, if it was not given up.
+    pub(super) fn orb(&self) -> Option<Orb> {
+        self.orb.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether its client gave it up: calls need not be answered any more.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::SeqCst)
+    }
+
+    /// Gives it up; the ORB, the first time.
+    fn take(&self) -> Option<Orb> {
+        self.given_up.store(true, Ordering::SeqCst);
+        self.orb.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Crew {
+    /// The number of a new call.
+    pub(super) fn id(&self) -> Id {
+        Id::new(self.number, self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Where it is noted.
+    pub(super) fn notes(&self) -> &Notes {
+        &self.notes
+    }
+
+    /// How long the server may take for a call.
+    pub(super) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// How often each kind of call is drawn.
+    pub(super) fn kinds(&self) -> &[u32] {
+        &self.kinds
+    }
+
+    /// Whether callers shall end.
+    pub(super) fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Relaxed)
+    }
+
+    /// The reference of that name.
+    pub(super) fn reference(&self, name: &str) -> Option<&str> {
+        self.references.get(name).map(String::as_str)
+    }
+
+    /// Tells of something that should not have been.
+    pub(super) fn violation(&self, text: String) {
+        let mut told = self.told();
+        if told.violations.len() < TOLD {
+            told.violations.push(text);
+        }
+    }
+
+    /// One of the ORBs.
+    pub(super) fn line(&self, kind: usize) -> Option<Arc<Line>> {
+        self.slot(kind)?.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Puts a new ORB in the place of one, which is given back.
+    ///
+    /// # Errors
+    /// It can not be built.
+    pub(super) async fn renew(&self, kind: usize) -> anyhow::Result<Option<Arc<Line>>> {
+        let mut limits = Limits::default();
+        limits.linger_timeout = Duration::from_secs(10);
+        let builder = Orb::builder().transport(self.transport.into()).limits(limits).timeout(self.patience);
+        let builder = match kind {
+            0 => builder.max_giop(Version::V1_0),
+            1 => builder.max_giop(Version::V1_1),
+            2 => builder.fragment_size(1 << 10),
+            _ => builder,
+        };
+        let orb = builder.build().await?;
+        self.told().orbs += 1;
+        let line = Arc::new(Line { orb: Mutex::new(Some(orb)), given_up: AtomicBool::new(false) });
+        let slot = self.slot(kind).context("there is no such line")?;
+        Ok(slot.lock().unwrap_or_else(PoisonError::into_inner).replace(line))
+    }
+
+    /// Gives a line up: in peace, or by cutting it in the middle of its calls.
+    pub(super) async fn give_up(&self, line: &Line, in_peace: bool) {
+        let Some(orb) = line.take() else { return };
+        let stats = orb.stats();
+        self.fallbacks.fetch_add(orb.transport_stats().fallbacks, Ordering::Relaxed);
+        {
+            let mut told = self.told();
+            told.strays += stats.strays;
+            told.cancels += stats.cancels_out;
+        }
+        if in_peace {
+            orb.shutdown().await;
+        }
+    }
+
+    /// Ends a line for now, in peace.
+    async fn end(&self, kind: usize) {
+        let line =
+            self.slot(kind).and_then(|slot| slot.lock().unwrap_or_else(PoisonError::into_inner).take());
+        if let Some(line) = line {
+            self.give_up(&line, true).await;
+        }
+    }
+
+    fn slot(&self, kind: usize) -> Option<&Mutex<Option<Arc<Line>>>> {
+        self.lines.get(kind)
+    }
+
+    fn told(&self) -> std::sync::MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,113 @@
+//! What a soak found.
+
+use std::collections::BTreeMap;
+
+use comfy_table::{CellAlignment, Table, presets};
+use serde::Serialize;
+
+use super::check::Counts;
+use super::state::State;
+
+/// The result, as `--json` writes it.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Report {
+    /// How connections were read and written.
+    pub(super) transport: String,
+    /// What drew everything.
+    pub(super) seed: u64,
+    /// Client processes at a time.
+    pub(super) clients: u16,
+    /// How long it took.
+    pub(super) seconds: f64,
+    /// Rounds, each with checks at its end.
+    pub(super) rounds: u64,
+    /// Whether the user ended it.
+    pub(super) interrupted: bool,
+    /// Connections that used epoll where io_uring was asked for.
+    pub(super) fallbacks: u64,
+    /// All calls.
+    pub(super) total: Counts,
+    /// The same by kind.
+    pub(super) kinds: BTreeMap<&'static str, Counts>,
+    /// What was done to whom, how often.
+    pub(super) faults: BTreeMap<String, u64>,
+    /// ORBs, and so connections, of clients.
+    pub(super) orbs: u64,
+    /// CancelRequests sent.
+    pub(super) cancels: u64,
+    /// Replies and cancels that came for calls that were over.
+    pub(super) strays: u64,
+    /// What the server held after the first calls, quiet.
+    pub(super) server_start: State,
+    /// What it held at the end of the last round.
+    pub(super) server_end: State,
+    /// What a client held, so.
+    pub(super) client_start: State,
+    /// What it held at the end of the last round.
+    pub(super) client_end: State,
+    /// The most memory that any process had when it was quiet, octets.
+    pub(super) most_memory: u64,
+    /// What should not have been.
+    pub(super) violations: Vec<String>,
+}
+
+impl Report {
+    /// The tables, and what is wrong.
+    pub(super) fn text(&self) -> String {
+        let mut table = Table::new();
+        table.load_style(presets::ASCII_MARKDOWN);
+        let heads = ["calls", "begun", "answered", "COMPLETED_NO", "MAYBE", "unknown", "executed"];
+        table.set_header(heads);
+        let rows = self.kinds.iter().map(|(kind, counts)| (*kind, counts));
+        for (kind, counts) in rows.chain([("all", &self.total)]) {
+            let Counts { calls, answered, not_executed, maybe, unknown, executions } = counts;
+            let numbers = [calls, answered, not_executed, maybe, unknown, executions].map(u64::to_string);
+            table.add_row(std::iter::once(kind.to_owned()).chain(numbers));
+        }
+        right(&mut table, heads.len());
+        let mut held = Table::new();
+        held.load_style(presets::ASCII_MARKDOWN);
+        let heads = ["quiet", "MiB", "pooled MiB", "descriptors", "tasks", "threads", "connections"];
+        held.set_header(heads);
+        for (who, state) in [
+            ("server, at first", &self.server_start),
+            ("server, in the end", &self.server_end),
+            ("client, at first", &self.client_start),
+            ("client, in the end", &self.client_end),
+        ] {
+            let State { memory, pooled, files, tasks, threads, connections, .. } = state;
+            let numbers = [memory >> 20, pooled >> 20, *files, *tasks, *threads, *connections];
+            held.add_row(std::iter::once(who.to_owned()).chain(numbers.map(|n| n.to_string())));
+        }
+        right(&mut held, heads.len());
+        let faults: Vec<_> = self.faults.iter().map(|(what, times)| format!("{what} {times}")).collect();
+        let mut text = format!(
+            "{table}\n\nfaults: {}\nORBs of clients {}, CancelRequests {}, strays {}\n\n{held}\n\n",
+            faults.join(", "),
+            self.orbs,
+            self.cancels,
+            self.strays
+        );
+        let Report { transport, seed, rounds, seconds, .. } = self;
+        text += &format!("{transport}, seed {seed}: {rounds} rounds in {seconds:.0} s");
+        if self.interrupted {
+            text += ", interrupted";
+        }
+        if self.fallbacks > 0 {
+            text += ", over epoll: there is no io_uring";
+        }
+        text += &format!(", {} violations\n", self.violations.len());
+        for violation in &self.violations {
+            text += &format!("VIOLATION: {violation}\n");
+        }
+        text
+    }
+}
+
+fn right(table: &mut Table, columns: usize) {
+    for column in 1..columns {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+}

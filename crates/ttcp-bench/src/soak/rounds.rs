@@ -1,0 +1,570 @@
+//! The rounds of a soak: traffic with faults, quiet, checks.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+use fastrand::Rng;
+
+use super::calls;
+use super::check::{self, Round};
+use super::children::Child;
+use super::client::Told;
+use super::faults::RawPeers;
+use super::records::{Notes, Record};
+use super::report::Report;
+use super::servant::Sabotage;
+use super::state::State;
+use crate::cli::Transport;
+
+/// The longest round.
+const ROUND: Duration = Duration::from_secs(10);
+/// The traffic after which a process counts as warm.
+const WARM: Duration = Duration::from_millis(700);
+/// How long a process may take to begin, to say something, or to let go of what it had.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How much longer a client may take to end its calls than a call may take.
+const LAST_CALLS: Duration = Duration::from_secs(40);
+/// Memory that a process may have more than when it was warm and quiet, beside what its pool holds: what the allocator keeps.
+const SLACK: u64 = 128 << 20;
+
+/// Options of `ttcp soak`.
+#[derive(Debug, Clone, Args)]
+pub struct SoakArgs {
+    /// Minutes of it
+    #[arg(long, value_name = "N", conflicts_with = "seconds", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub minutes: u64,
+    /// Seconds of it, instead
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub seconds: Option<u64>,
+    /// How both sides read and write connections
+    #[arg(long, value_enum, default_value_t = Transport::Epoll)]
+    pub transport: Transport,
+    /// Client processes at a time
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub clients: u16,
+    /// What draws calls and faults (default: another one each time)
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Seconds that a call may take, and a process to let go of what it had
+    #[arg(long, value_name = "N", default_value_t = 20, hide = true, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub patience: u64,
+    /// Only calls of these kinds (names of the result's table, with commas)
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(calls::KINDS.map(|(kind, _)| kind)))]
+    pub only: Vec<String>,
+    /// End with the first round in which something is wrong
+    #[arg(long)]
+    pub first: bool,
+    /// Make the server err, to see that it is found
+    #[arg(long, value_enum, hide = true)]
+    pub sabotage: Option<Sabotage>,
+    /// Write the result to FILE
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// Soaks, prints what was found, and fails if that is anything.
+///
+/// # Errors
+/// It can not begin, or the result can not be written.
+pub fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
+    }
+    let begun = Instant::now();
+    let time = Duration::from_secs(args.seconds.unwrap_or(args.minutes * 60));
+    let length = (time / Kind::ALL.len() as u32).min(ROUND);
+    let mut soak = Soak::begin(args, interrupted)?;
+    soak.round(Kind::Warm, WARM)?;
+    let end = Instant::now() + time;
+    for kind in Kind::ALL.into_iter().cycle() {
+        let left = end.saturating_duration_since(Instant::now());
+        // Each kind at least once, however long the first ones took.
+        let all = soak.report.rounds > Kind::ALL.len() as u64;
+        let found = args.first && !soak.report.violations.is_empty();
+        if soak.is_over() || found || all && left < length / 4 {
+            break;
+        }
+        soak.round(kind, if all { length.min(left) } else { length })?;
+        eprintln!(
+            "ttcp: {:>5.0} s, round {}, {}: {} calls, {} violations",
+            begun.elapsed().as_secs_f64(),
+            soak.report.rounds,
+            kind.name(),
+            soak.report.total.calls,
+            soak.report.violations.len()
+        );
+    }
+    let mut report = soak.end();
+    report.seconds = begun.elapsed().as_secs_f64();
+    print!("{}", report.text());
+    if let Some(path) = &args.json {
+        let text = serde_json::to_string_pretty(&report)?;
+        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(if report.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What is done in a round beside the calls, and the peers that are no ORBs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Nothing. What processes hold at its end is the start.
+    Warm,
+    /// Nothing.
+    Calm,
+    /// The server and clients are stopped for a while.
+    Stops,
+    /// The server ends in order, and is started again.
+    Restarts,
+    /// The server and clients are killed, and started again.
+    Kills,
+}
+
+impl Kind {
+    const ALL: [Kind; 4] = [Kind::Calm, Kind::Stops, Kind::Restarts, Kind::Kills];
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Warm => "warming up",
+            Kind::Calm => "calm",
+            Kind::Stops => "stops",
+            Kind::Restarts => "restarts",
+            Kind::Kills => "kills",
+        }
+    }
+
+    /// Whether the server owes an answer to each call that its caller waits for.
+    fn is_calm(self) -> bool {
+        matches!(self, Kind::Warm | Kind::Calm | Kind::Restarts)
+    }
+}
+
+/// A client process.
+struct Client {
+    number: u16,
+    child: Child,
+    notes: Notes,
+}
+
+/// A soak under way.
+struct Soak {
+    args: SoakArgs,
+    rng: Rng,
+    interrupted: Arc<AtomicBool>,
+    address: SocketAddr,
+    server_notes: Notes,
+    server: Child,
+    references: String,
+    clients: Vec<Client>,
+    started: u16,
+    strikes: u64,
+    killed: BTreeSet<u16>,
+    /// What clients noted that were killed in this round.
+    left: Vec<Record>,
+    raw: RawPeers,
+    start: Option<(State, State)>,
+    report: Report,
+}
+
+impl Soak {
+    fn begin(args: &SoakArgs, interrupted: Arc<AtomicBool>) -> anyhow::Result<Soak> {
+        let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
+        let mut rng = Rng::with_seed(seed);
+        let port = port(&mut rng)?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let server_notes = Notes::new()?;
+        let (server, references) = start_server(args, port, &server_notes)?;
+        let report = Report {
+            transport: args.transport.to_string(),
+            seed,
+            clients: args.clients,
+            ..Report::default()
+        };
+        let mut soak = Soak {
+            args: args.clone(),
+            raw: RawPeers::start(address, rng.u64(..))?,
+            rng,
+            interrupted,
+            address,
+            server_notes,
+            server,
+            references,
+            clients: Vec::new(),
+            started: 0,
+            strikes: 0,
+            killed: BTreeSet::new(),
+            left: Vec::new(),
+            start: None,
+            report,
+        };
+        for _ in 0..args.clients {
+            let client = soak.start_client()?;
+            soak.clients.push(client);
+        }
+        Ok(soak)
+    }
+
+    fn start_client(&mut self) -> anyhow::Result<Client> {
+        let notes = Notes::new()?;
+        let number = self.started;
+        self.started += 1;
+        let arguments = [
+            ("--number", number.to_string()),
+            ("--transport", self.args.transport.to_string()),
+            ("--seed", self.rng.u64(..).to_string()),
+            ("--patience", self.args.patience.to_string()),
+            ("--notes", notes.path().display().to_string()),
+            ("--references", self.references.clone()),
+        ];
+        let only = self.args.only.iter().map(|kind| ("--only", kind.clone()));
+        let arguments = arguments.into_iter().chain(only).flat_map(|(name, value)| [name.to_owned(), value]);
+        let arguments: Vec<String> = std::iter::once("soak-client".to_owned()).chain(arguments).collect();
+        Ok(Client { number, child: Child::start(&arguments)?, notes })
+    }
+
+    fn is_over(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    fn wrong(&mut self, text: String) {
+        eprintln!("ttcp: VIOLATION: {text}");
+        self.report.violations.push(text);
+    }
+
+    fn fault(&mut self, what: &str) {
+        *self.report.faults.entry(what.to_owned()).or_default() += 1;
+    }
+
+    /// Traffic for that long, then quiet, then the checks.
+    fn round(&mut self, kind: Kind, length: Duration) -> anyhow::Result<()> {
+        self.strikes = 0;
+        for client in &mut self.clients {
+            client.child.order("go");
+        }
+        let end = Instant::now() + length;
+        while !self.is_over() && Instant::now() < end {
+            let pause = (length / 6).min(Duration::from_millis(self.rng.u64(150..2_500)));
+            self.sleep(end.min(Instant::now() + pause))?;
+            if Instant::now() < end && !self.is_over() {
+                self.strike(kind)?;
+            }
+        }
+        self.quiet(kind)
+    }
+
+    /// Sleeps, and looks whether all are there.
+    fn sleep(&mut self, until: Instant) -> anyhow::Result<()> {
+        while !self.is_over() && Instant::now() < until {
+            let left = until.saturating_duration_since(Instant::now());
+            std::thread::sleep(left.min(Duration::from_millis(50)));
+            if let Some(status) = self.server.ended() {
+                self.wrong(format!("the server ended by itself: {status}"));
+                self.restart()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One fault of the round: the server's and a client's in turn.
+    fn strike(&mut self, kind: Kind) -> anyhow::Result<()> {
+        self.strikes += 1;
+        let client = self.strikes.is_multiple_of(2).then(|| self.rng.usize(..self.clients.len()));
+        match kind {
+            Kind::Warm | Kind::Calm => {}
+            Kind::Stops => {
+                let stopped = Duration::from_millis(self.rng.u64(20..1_000));
+                let whom = client.and_then(|place| self.clients.get(place));
+                let child = whom.map_or(&self.server, |client| &client.child);
+                child.stop();
+                std::thread::sleep(stopped);
+                child.go_on();
+                self.fault(if client.is_some() { "client stopped" } else { "server stopped" });
+            }
+            Kind::Restarts => self.end_in_order()?,
+            Kind::Kills => {
+                if let Some(whom) = client
+                    && let Some(client) = self.clients.get_mut(whom)
+                {
+                    client.child.kill();
+                    self.killed.insert(client.number);
+                    self.gather(whom)?;
+                    let mut client = self.start_client()?;
+                    client.child.order("go");
+                    if let Some(place) = self.clients.get_mut(whom) {
+                        *place = client;
+                    }
+                    self.fault("client killed");
+                } else {
+                    self.server.kill();
+                    self.fault("server killed");
+                    // Callers find nobody for a while.
+                    std::thread::sleep(Duration::from_millis(self.rng.u64(..300)));
+                    self.restart()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps what a client that was killed noted until the round is checked.
+    fn gather(&mut self, whom: usize) -> anyhow::Result<()> {
+        let Some(client) = self.clients.get_mut(whom) else { return Ok(()) };
+        self.left.extend(client.notes.take_records()?);
+        Ok(())
+    }
+
+    fn end_in_order(&mut self) -> anyhow::Result<()> {
+        // Replies that nobody takes keep a connection, and so the server.
+        let gate = self.raw.gate();
+        let paused = RawPeers::pause(&gate);
+        self.server.order("end");
+        let ended = self.server.hear::<(usize, usize)>("ENDED", PATIENCE * 2);
+        match ended {
+            Ok((_, 0)) => {}
+            Ok((of, cut)) => self.wrong(format!("the server cut {cut} of {of} connections at its end")),
+            Err(error) => self.wrong(format!("the server did not end in order: {error:#}")),
+        }
+        if let Err(error) = self.server.wait(PATIENCE) {
+            self.wrong(format!("the server did not end: {error:#}"));
+            self.server.kill();
+        }
+        self.fault("server ended in order");
+        self.restart()?;
+        drop(paused);
+        Ok(())
+    }
+
+    fn restart(&mut self) -> anyhow::Result<()> {
+        let (server, references) = start_server(&self.args, self.address.port(), &self.server_notes)?;
+        (self.server, self.references) = (server, references);
+        Ok(())
+    }
+
+    /// Ends all calls and sees what is left.
+    fn quiet(&mut self, kind: Kind) -> anyhow::Result<()> {
+        let gate = self.raw.gate();
+        let paused = RawPeers::pause(&gate);
+        let patience = Duration::from_secs(self.args.patience);
+        let time = patience + LAST_CALLS;
+        for client in &mut self.clients {
+            client.child.order("quiet");
+        }
+        let mut hanging = Vec::new();
+        for place in 0..self.clients.len() {
+            let Some(client) = self.clients.get_mut(place) else { continue };
+            let number = client.number;
+            match client.child.hear::<Told>("QUIET", time) {
+                Ok(told) => {
+                    self.report.orbs += told.orbs;
+                    self.report.strays += told.strays;
+                    self.report.cancels += told.cancels;
+                    for violation in told.violations {
+                        self.wrong(violation);
+                    }
+                }
+                Err(error) => {
+                    self.wrong(format!("client {number} does not end its calls: {error:#}"));
+                    hanging.push(place);
+                }
+            }
+        }
+        self.server.order("sweep");
+        let server = settle(&mut self.server, self.start.map(|(server, _)| server), patience);
+        let server = self.settled("the server", server);
+        let mut last = None;
+        for place in 0..self.clients.len() {
+            let Some(client) = self.clients.get_mut(place) else { continue };
+            if hanging.contains(&place) {
+                continue;
+            }
+            let who = format!("client {}", client.number);
+            let state = settle(&mut client.child, self.start.map(|(_, client)| client), patience);
+            last = self.settled(&who, state).or(last);
+        }
+        if let (Some(server), Some(client)) = (server, last) {
+            self.keep(server, client);
+        }
+        self.compare(kind)?;
+        for place in hanging {
+            let client = self.start_client()?;
+            if let Some(hangs) = self.clients.get_mut(place) {
+                *hangs = client;
+            }
+        }
+        drop(paused);
+        Ok(())
+    }
+
+    fn settled(&mut self, who: &str, state: anyhow::Result<(State, Vec<String>)>) -> Option<State> {
+        match state {
+            Ok((state, wrong)) => {
+                for what in wrong {
+                    self.wrong(format!("{who} is quiet and {what}"));
+                }
+                Some(state)
+            }
+            Err(error) => {
+                self.wrong(format!("{who} does not say what it holds: {error:#}"));
+                None
+            }
+        }
+    }
+
+    fn keep(&mut self, server: State, client: State) {
+        let report = &mut self.report;
+        report.fallbacks += server.fallbacks + client.fallbacks;
+        report.most_memory = report.most_memory.max(server.memory).max(client.memory);
+        (report.server_end, report.client_end) = (server, client);
+        if self.start.is_none() {
+            self.start = Some((server, client));
+            (report.server_start, report.client_start) = (server, client);
+        }
+    }
+
+    /// Sets calls and executions beside each other.
+    fn compare(&mut self, kind: Kind) -> anyhow::Result<()> {
+        let mut records = std::mem::take(&mut self.left);
+        for client in &mut self.clients {
+            records.extend(client.notes.take_records()?);
+        }
+        let executions = self.server_notes.take_executions()?;
+        let killed = std::mem::take(&mut self.killed);
+        let round =
+            Round { records: &records, executions: &executions, killed: &killed, is_calm: kind.is_calm() };
+        let (total, kinds, wrong) = check::check(&round);
+        self.report.total.add(&total);
+        for (kind, counts) in kinds {
+            self.report.kinds.entry(kind).or_default().add(&counts);
+        }
+        for violation in wrong {
+            self.wrong(format!("{} round: {violation}", kind.name()));
+        }
+        self.report.rounds += 1;
+        Ok(())
+    }
+
+    /// Ends everything.
+    fn end(mut self) -> Report {
+        self.report.interrupted = self.is_over();
+        for client in &mut self.clients {
+            client.child.order("end");
+            if let Err(error) = client.child.wait(PATIENCE) {
+                let text = format!("client {} did not end: {error:#}", client.number);
+                self.report.violations.push(text);
+            }
+        }
+        self.server.order("end");
+        if let Err(error) = self.server.wait(PATIENCE * 2) {
+            self.report.violations.push(format!("the server did not end: {error:#}"));
+        }
+        for (deed, times) in self.raw.counts() {
+            self.report.faults.insert(deed.to_owned(), times);
+        }
+        self.report
+    }
+}
+
+/// Waits until a child holds no more than at its start; what it holds, and what is too much.
+///
+/// # Errors
+/// It does not say.
+fn settle(child: &mut Child, start: Option<State>, time: Duration) -> anyhow::Result<(State, Vec<String>)> {
+    let end = Instant::now() + time;
+    let mut before = None;
+    loop {
+        child.order("state");
+        let state: State = child.hear("STATE", PATIENCE)?;
+        let wrong = surplus(&state, start.as_ref());
+        // At the start there is nothing to compare with but what it was a moment ago.
+        let steady = start.is_some() || before.is_some_and(|before| same(&before, &state));
+        if (wrong.is_empty() && steady) || Instant::now() > end {
+            return Ok((state, wrong));
+        }
+        before = Some(state);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn same(one: &State, other: &State) -> bool {
+    (one.files, one.tasks, one.connections) == (other.files, other.tasks, other.connections)
+}
+
+/// What is more than it was at the start, or than it may ever be.
+fn surplus(state: &State, start: Option<&State>) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut most = |what: &str, now: u64, most: u64| {
+        if now > most {
+            wrong.push(format!("holds {now} {what}, {most} at the most are right"));
+        }
+    };
+    most("connections", state.connections, 0);
+    most("calls", state.busy, 0);
+    most("octets in its pool", state.pooled, state.pool_cap);
+    if let Some(start) = start {
+        most("descriptors", state.files, start.files);
+        most("tasks", state.tasks, start.tasks);
+        let other = |state: &State| state.memory.saturating_sub(state.pooled);
+        most("octets of memory beside its pool", other(state), other(start) + SLACK);
+    }
+    wrong
+}
+
+/// A server at the port, and its references.
+fn start_server(args: &SoakArgs, port: u16, notes: &Notes) -> anyhow::Result<(Child, String)> {
+    let mut arguments = vec!["soak-server".to_owned(), "--port".to_owned(), port.to_string()];
+    arguments.extend(["--transport".to_owned(), args.transport.to_string()]);
+    arguments.extend(["--notes".to_owned(), notes.path().display().to_string()]);
+    if let Some(sabotage) = args.sabotage {
+        use clap::ValueEnum;
+        let name = sabotage.to_possible_value().context("a sabotage without a name")?;
+        arguments.extend(["--sabotage".to_owned(), name.get_name().to_owned()]);
+    }
+    let mut child = Child::start(&arguments)?;
+    let references: serde_json::Value = child.hear("READY", PATIENCE).context("the server does not start")?;
+    Ok((child, references.to_string()))
+}
+
+/// A port that no client gets by chance while the server is away: one below those that the system gives out.
+fn port(rng: &mut Rng) -> anyhow::Result<u16> {
+    let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let lowest = range.split_whitespace().next().and_then(|lowest| lowest.parse().ok()).unwrap_or(32_768);
+    for _ in 0..100 {
+        let port = rng.u16(2_000..lowest.max(2_001));
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no port is free")?;
+    Ok(listener.local_addr()?.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_more_than_at_the_start_is_told() {
+        let start = State { memory: 50 << 20, files: 9, tasks: 3, pool_cap: 1 << 20, ..State::default() };
+        assert!(surplus(&start, Some(&start)).is_empty());
+        let told = |change: fn(&mut State)| {
+            let mut state = start;
+            change(&mut state);
+            surplus(&state, Some(&start)).len()
+        };
+        assert_eq!(told(|state| state.files += 1), 1);
+        assert_eq!(told(|state| state.tasks += 1), 1);
+        assert_eq!(told(|state| state.connections += 1), 1);
+        assert_eq!(told(|state| state.busy += 1), 1);
+        assert_eq!(told(|state| state.pooled = 2 << 20), 1);
+        assert_eq!(told(|state| state.memory += SLACK), 0);
+        assert_eq!(told(|state| state.memory += SLACK + 1), 1);
+    }
+}
