@@ -12,8 +12,7 @@ use serde::de::DeserializeOwned;
 
 /// A child. It ends when its stdin does, which the kernel closes whoever dies; dropping it kills and reaps it.
 ///
-/// It is in a process group of its own, so Ctrl-C is not for it. Where it is stopped while this program is killed the kernel lets it go on:
-/// groups without a parent are not left stopped.
+/// It is in a process group of its own, so Ctrl-C is not for it.
 pub(super) struct Child {
     process: std::process::Child,
     stdin: Option<ChildStdin>,

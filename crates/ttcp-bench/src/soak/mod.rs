@@ -67,10 +67,13 @@ impl Order {
 }
 
 /// The orders that come on stdin. When that ends, so does the process: the kernel closes it even when who gives them is killed.
+/// One that is stopped at that time hears of no end; where the kernel can, it kills it then.
 ///
 /// # Errors
 /// The thread can not be started.
 fn orders() -> std::io::Result<mpsc::UnboundedReceiver<Order>> {
+    #[cfg(target_os = "linux")]
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     let (sender, orders) = mpsc::unbounded_channel();
     std::thread::Builder::new().name("orders".into()).spawn(move || {
         for line in std::io::stdin().lock().lines() {
