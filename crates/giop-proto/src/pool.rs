@@ -56,6 +56,9 @@ pub struct PoolStats {
     /// Octets that received messages take beside these: values decoded from requests that are being served, and pieces of messages
     /// that are not whole. They count against the cap.
     pub outside: usize,
+    /// Those of them that are free: nobody reads into them, and nobody has a view of them. Of an ORB without connections, whose
+    /// servants and callers keep nothing of what they received, all that is held is free.
+    pub free: usize,
     /// The most octets that the pool may hold.
     pub cap: usize,
     /// Buffers that were taken from the pool's lists.
@@ -158,9 +161,15 @@ impl BufferPool {
     /// What was counted so far.
     #[must_use]
     pub fn stats(&self) -> PoolStats {
+        let free = |master: &&Bytes| master.is_unique();
         PoolStats {
             held: self.held.load(Ordering::Relaxed),
             outside: self.outside.load(Ordering::Relaxed),
+            free: self
+                .classes
+                .iter()
+                .map(|class| lock(class).masters.iter().filter(free).map(Bytes::len).sum::<usize>())
+                .sum(),
             cap: self.cap,
             hits: self.classes.iter().map(|class| lock(class).hits).sum(),
             misses: self.misses.load(Ordering::Relaxed),
