@@ -67,6 +67,9 @@ pub struct Limits {
     /// Octets per second by which a message must grow. Default 64 KiB.
     pub min_message_rate: usize,
     /// How long the peer may take nothing of what is queued for it. Default 30 s. Then the connection is closed.
+    ///
+    /// Over TCP on Linux the same holds for what the system has taken: a peer whose system acknowledges nothing for so long, because
+    /// it is gone or can not be reached, is given up (`TCP_USER_TIMEOUT`).
     pub write_timeout: Duration,
     /// Octets per second that a peer which opened the connection must take while something is queued for it, besides the time of
     /// [`write_timeout`](Self::write_timeout). Default 8 KiB. Who takes an octet now and then is closed as one that takes nothing.

@@ -79,6 +79,11 @@ impl OrbCore {
                 };
                 match accepted {
                     Ok((stream, peer)) => core.admit(stream, peer, secure, &guests),
+                    Err(error) if concerns_one(&error) => {
+                        tracing::debug!(target: "zorb", %error, "a connection was gone before it was accepted");
+                        // Somebody who goes away again and again does not keep others waiting for long.
+                        tokio::task::yield_now().await;
+                    }
                     Err(error) => {
                         tracing::warn!(target: "zorb", %error, "cannot accept a connection now");
                         tokio::time::sleep(OUT_OF_DESCRIPTORS).await;
@@ -129,6 +134,7 @@ impl OrbCore {
     /// Sets the options of an accepted socket.
     fn prepare(&self, stream: &TcpStream) -> std::io::Result<()> {
         stream.set_nodelay(true)?;
+        self.notice_silence(stream);
         if self.takes_ways_back() { self.keep_alive(stream) } else { Ok(()) }
     }
 
@@ -141,6 +147,26 @@ impl OrbCore {
         config.streams = Some(Arc::clone(&self.adapter) as Arc<dyn Streams>);
         config
     }
+}
+
+/// Whether the listener is well, and only the connection that it would have given is not: accept(2) tells errors of the network
+/// that came before. What remains, such as a lack of descriptors or memory, would be the same the next moment.
+fn concerns_one(error: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    let of_the_connection = [
+        Errno::CONNABORTED,
+        Errno::CONNRESET,
+        Errno::INTR,
+        Errno::PERM,
+        Errno::PROTO,
+        Errno::NOPROTOOPT,
+        Errno::HOSTDOWN,
+        Errno::HOSTUNREACH,
+        Errno::NETDOWN,
+        Errno::NETUNREACH,
+        Errno::OPNOTSUPP,
+    ];
+    Errno::from_io_error(error).is_some_and(|errno| of_the_connection.contains(&errno))
 }
 
 impl Guests {
@@ -190,5 +216,25 @@ impl Drop for Seat {
                 seated.by_address.remove(&self.address);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::concerns_one;
+
+    #[test]
+    fn only_a_lack_of_something_stops_the_listener_for_a_while() {
+        let concerns = |errno: rustix::io::Errno| concerns_one(&errno.into());
+        use rustix::io::Errno;
+        assert!(
+            [Errno::CONNABORTED, Errno::HOSTUNREACH, Errno::PROTO, Errno::INTR].into_iter().all(concerns)
+        );
+        assert!(
+            ![Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS, Errno::INVAL]
+                .into_iter()
+                .any(concerns)
+        );
+        assert!(!concerns_one(&std::io::Error::other("no error of the system")));
     }
 }

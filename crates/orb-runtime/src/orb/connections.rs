@@ -322,6 +322,7 @@ impl OrbCore {
             socket.set_send_buffer_size(octets)?;
         }
         socket.set_nodelay(true)?;
+        self.notice_silence(&socket);
         if self.offers_ways_back(self.config.max_version) {
             self.keep_alive(&socket)?;
         }

@@ -132,6 +132,21 @@ impl OrbCore {
         SockRef::from(stream).set_tcp_keepalive(&probes)
     }
 
+    /// Lets the system end the connection when the peer's system acknowledges nothing, or takes nothing, for `Limits::write_timeout`. Else a
+    /// host that is gone without a word would be written to for a quarter of an hour, and each call over that connection would
+    /// run into its deadline.
+    pub(super) fn notice_silence(&self, stream: &impl AsFd) {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        {
+            let limit = self.config.limits.write_timeout.as_millis();
+            // A system that does not have it waits longer: that is all. 0 would be the system's own time.
+            let limit = u32::try_from(limit).unwrap_or(0).max(1);
+            let _ = rustix::net::sockopt::set_tcp_user_timeout(stream, limit);
+        }
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        let _ = stream;
+    }
+
     /// Whether clients may be called back over their connections.
     pub(super) fn takes_ways_back(&self) -> bool {
         self.config.ways_back.0.is_some()
