@@ -2,24 +2,47 @@
 //! them, over which everything is marshalled as over TCP.
 //!
 //! Time is tokio's: under `#[tokio::test(start_paused = true)]` deadlines and timers pass at once and always in the same
-//! order. Faults are set on the [`Pair`]'s network and befall the connections made afterwards.
+//! order. Faults are set on the [`Pair`]'s network and befall the connections made afterwards: the same ones for each
+//! ([`Pair::set_faults`]), or what a seed decides ([`Pair::inject`]). [`Pair::cut`] breaks those that are there.
+//!
+//! A test of how a client takes it when its server is killed in the middle of a reply:
+//!
+//! ```
+//! # mod zorb { pub use orb_runtime::*; }
+//! use zorb::testing::{Cut, PipeFaults, pair};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap().block_on(async {
+//! let orbs = pair();
+//! let mut replies = PipeFaults::default();
+//! (replies.cut_after, replies.cut) = (Some(30), Cut::Reset);
+//! orbs.set_faults(PipeFaults::default(), replies);
+//! // A call fails now with COMM_FAILURE, completed: MAYBE. The next ones find a server that was started again:
+//! orbs.set_faults(PipeFaults::default(), PipeFaults::default());
+//! # });
+//! ```
+
+pub(crate) mod faults;
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use giop_proto::Role;
 
 use crate::link::Link;
 use crate::orb::{Endpoint, Orb, OrbBuilder, OrbCore};
 use crate::serve::Serves;
-use crate::transport::pipe::{PipeEnd, pipe};
+use crate::transport::pipe::{Breaker, PipeEnd, pipe};
 use crate::transport::{Peer, Socket};
 
-pub use crate::transport::pipe::PipeFaults;
+pub use crate::transport::pipe::{Cut, PipeFaults};
+pub use faults::{Faults, dropped_after, seeds};
 
 /// The host name of the serving ORB of a [`Pair`].
 const SERVER: &str = "server.memory";
 const CLIENT: &str = "client.memory";
+
+/// Connections of which a failed test is told.
+const TOLD: usize = 32;
 
 /// A reference to a servant in this process, of the same type as any other: calls go straight to it.
 ///
@@ -45,6 +68,8 @@ pub struct Pair {
     /// Has the servants.
     pub server: Orb,
     network: Arc<Network>,
+    #[expect(dead_code, reason = "it speaks when it is dropped")]
+    witness: Arc<Witness>,
 }
 
 /// Two ORBs with default options: `let pair = zorb::testing::pair();`. Call it inside a tokio runtime.
@@ -64,19 +89,32 @@ pub fn pair_of(client: OrbBuilder, server: OrbBuilder) -> Pair {
         network.hosts().push((host.to_owned(), Arc::downgrade(&core)));
         core.open()
     };
-    Pair { client: open(client, CLIENT), server: open(server, SERVER), network }
+    let witness = Arc::new(Witness(Arc::clone(&network)));
+    Pair { client: open(client, CLIENT), server: open(server, SERVER), network, witness }
 }
 
 impl Pair {
     /// What befalls the connections made from now on: `requests` the octets that go to the server, `replies` those that
     /// come back.
     pub fn set_faults(&self, requests: PipeFaults, replies: PipeFaults) {
-        *self.network.faults.lock().unwrap_or_else(PoisonError::into_inner) = (requests, replies);
+        self.network.state().faults = Script::Same(requests, replies);
+    }
+
+    /// What befalls the connections made from now on is what the script says; they are counted from 0.
+    pub fn inject(&self, faults: Faults) {
+        self.network.state().faults = Script::Seeded { faults, next: 0 };
+    }
+
+    /// Breaks all connections that are there, in both directions. Says how many there were.
+    pub fn cut(&self, how: Cut) -> usize {
+        // Whoever is woken may look at the network.
+        let open = std::mem::take(&mut self.network.state().open);
+        open.iter().filter(|pipe| pipe.cut(how)).count()
     }
 
     /// Refuses further connections, or accepts them again.
     pub fn set_refusing(&self, refusing: bool) {
-        *self.network.refusing.lock().unwrap_or_else(PoisonError::into_inner) = refusing;
+        self.network.state().refusing = refusing;
     }
 }
 
@@ -84,27 +122,88 @@ impl Pair {
 #[derive(Debug, Default)]
 pub(crate) struct Network {
     hosts: Mutex<Vec<(String, Weak<OrbCore>)>>,
-    faults: Mutex<(PipeFaults, PipeFaults)>,
-    refusing: Mutex<bool>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    faults: Script,
+    refusing: bool,
+    /// The pipes that may be in use.
+    open: Vec<Breaker>,
+    /// What befell the connections of a seed's script.
+    told: Vec<String>,
+}
+
+#[derive(Debug)]
+enum Script {
+    Same(PipeFaults, PipeFaults),
+    Seeded { faults: Faults, next: u64 },
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self::Same(PipeFaults::default(), PipeFaults::default())
+    }
+}
+
+/// Says how to have the faults again, where a test failed.
+#[derive(Debug)]
+struct Witness(Arc<Network>);
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for line in &self.0.state().told {
+                eprintln!("zorb::testing: {line}");
+            }
+        }
+    }
 }
 
 impl Network {
     /// Connects to the ORB of that name.
     pub(crate) fn connect(&self, host: &str) -> io::Result<PipeEnd> {
-        if *self.refusing.lock().unwrap_or_else(PoisonError::into_inner) {
+        if self.state().refusing {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
         let core = self.hosts().iter().find(|(name, _)| name == host).and_then(|(_, core)| core.upgrade());
         let core = core.filter(|core| !core.is_closing());
         let core = core.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionRefused))?;
-        let (requests, replies) = *self.faults.lock().unwrap_or_else(PoisonError::into_inner);
-        let (near, far) = pipe(requests, replies);
+        let (near, far) = self.state().make_pipe();
         let link = Link::new(Socket::Pipe(far), Peer::Memory, core.link_config(Role::Server), &core.config);
         core.drive(&link, ());
         Ok(near)
     }
 
-    fn hosts(&self) -> std::sync::MutexGuard<'_, Vec<(String, Weak<OrbCore>)>> {
+    fn hosts(&self) -> MutexGuard<'_, Vec<(String, Weak<OrbCore>)>> {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The pipe of the next connection.
+    fn make_pipe(&mut self) -> (PipeEnd, PipeEnd) {
+        let (requests, replies) = match &mut self.faults {
+            Script::Same(requests, replies) => (*requests, *replies),
+            Script::Seeded { faults, next } => {
+                let (requests, replies) = faults.of(*next);
+                if self.told.len() < TOLD {
+                    self.told.push(format!(
+                        "{faults}: connection {next}: to the server {requests:?}, back {replies:?}"
+                    ));
+                }
+                *next += 1;
+                (requests, replies)
+            }
+        };
+        let (near, far) = pipe(requests, replies);
+        self.open.retain(Breaker::is_open);
+        self.open.push(near.breaker());
+        (near, far)
     }
 }

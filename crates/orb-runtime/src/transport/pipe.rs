@@ -1,33 +1,74 @@
 //! An in-memory stream with the faults of a real one.
 
 use std::collections::VecDeque;
+use std::future::Future as _;
 use std::io::{self, IoSlice};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use giop_proto::outbox::{MAX_SLICES, Transmit};
 use giop_proto::receive::ReadBuf;
+use tokio::time::{Instant, Sleep};
 
 use super::Progress;
+use crate::testing::faults::Random;
 
 /// What an in-memory pipe does to the octets of one direction.
-#[derive(Debug, Clone, Copy)]
+///
+/// The default is a sound pipe: reads and writes of any size, 256 KiB of room, nothing lost and nothing late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PipeFaults {
     /// The most octets that one read takes (1: a byte at a time).
     pub read_max: usize,
     /// The most octets that one write takes.
     pub write_max: usize,
-    /// Octets that wait in the pipe before writes block.
+    /// Octets that wait in the pipe before writes block; those that are under way count. A slow reader is a small one.
     pub capacity: usize,
-    /// The connection breaks after this many octets: the reader sees what came before, then the end of the stream.
+    /// The connection breaks after this many octets, in the way of [`cut`](Self::cut).
     pub cut_after: Option<u64>,
+    /// How it breaks there.
+    pub cut: Cut,
+    /// A bit that comes as its opposite: number `n` is bit `n % 8`, the lowest first, of octet `n / 8`.
+    pub flip: Option<u64>,
+    /// How long octets are under way, in tokio's time. They never overtake each other.
+    pub delay: Duration,
+    /// A seed: reads and writes take anything from one octet to their most, writes block although there is room, and
+    /// octets are under way for anything from nothing to `delay`.
+    pub ragged: Option<u64>,
 }
 
 impl Default for PipeFaults {
     fn default() -> Self {
-        Self { read_max: usize::MAX, write_max: usize::MAX, capacity: 256 * 1024, cut_after: None }
+        Self {
+            read_max: usize::MAX,
+            write_max: usize::MAX,
+            capacity: 256 * 1024,
+            cut_after: None,
+            cut: Cut::End,
+            flip: None,
+            delay: Duration::ZERO,
+            ragged: None,
+        }
     }
+}
+
+/// How a connection breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Cut {
+    /// The reader sees what came before, then the end of the stream; who writes on is told that the pipe is broken. A process
+    /// that ended, or closed its socket.
+    #[default]
+    End,
+    /// Both sides are told that the connection was reset, at once and in both directions: what was under way is lost. A process
+    /// that was killed while octets waited for it, or a host that came back and knows nothing.
+    Reset,
+    /// Nothing more arrives, and nobody is told, not even of the end: a half-open connection, whose peer is gone or can not be
+    /// reached. Writes go on until the pipe is full.
+    Silence,
 }
 
 /// One end of a pipe.
@@ -37,36 +78,63 @@ pub(crate) struct PipeEnd {
     outgoing: Arc<Direction>,
 }
 
+/// A pipe for whoever breaks it.
+#[derive(Debug)]
+pub(crate) struct Breaker(Weak<Direction>, Weak<Direction>);
+
 #[derive(Debug)]
 struct Direction {
     faults: PipeFaults,
     lane: Mutex<Lane>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Lane {
     octets: VecDeque<u8>,
+    /// When octets arrive, and how many of them; none where nothing is late.
+    arrivals: VecDeque<(Instant, usize)>,
+    timer: Option<Pin<Box<Sleep>>>,
     passed: u64,
-    closed: bool,
+    /// Octets that were lost behind a silent cut: they take room, as those of which a kernel hears nothing do.
+    lost: usize,
+    state: Line,
+    random: Option<Random>,
     reader: Option<Waker>,
     writer: Option<Waker>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    Open,
+    Ended,
+    Reset,
+    Silent,
+}
+
 /// Two connected ends; `there` is what befalls the octets that the first end writes.
 pub(crate) fn pipe(there: PipeFaults, back: PipeFaults) -> (PipeEnd, PipeEnd) {
-    let direction = |faults| Arc::new(Direction { faults, lane: Mutex::new(Lane::default()) });
+    let direction = |faults| Arc::new(Direction { faults, lane: Mutex::new(Lane::new(&faults)) });
     let (there, back) = (direction(there), direction(back));
     let first = PipeEnd { incoming: Arc::clone(&back), outgoing: Arc::clone(&there) };
     (first, PipeEnd { incoming: there, outgoing: back })
 }
 
 impl PipeEnd {
+    /// For breaking it later.
+    pub(crate) fn breaker(&self) -> Breaker {
+        Breaker(Arc::downgrade(&self.outgoing), Arc::downgrade(&self.incoming))
+    }
+
     pub(super) fn try_read(&self, buf: &mut ReadBuf) -> io::Result<Option<usize>> {
         let mut lane = self.incoming.lock();
-        let mut left = self.incoming.faults.read_max.min(lane.octets.len());
-        if left == 0 {
-            return Ok(if lane.closed { Some(0) } else { None });
+        if lane.state == Line::Reset {
+            return Err(io::ErrorKind::ConnectionReset.into());
         }
+        let there = lane.arrived();
+        if there == 0 {
+            return Ok(if lane.is_over() { Some(0) } else { None });
+        }
+        let mut left = lane.some_of(self.incoming.faults.read_max.min(there));
         let mut got = 0;
         for slice in &mut buf.io_slices() {
             let n = slice.len().min(left);
@@ -76,6 +144,7 @@ impl PipeEnd {
             left -= n;
             got += n;
         }
+        lane.took(got);
         wake(&mut lane.writer);
         // There may have been no place for it: see `ReadBuf::io_slices`.
         Ok((got > 0).then_some(got))
@@ -85,45 +154,60 @@ impl PipeEnd {
         let faults = self.outgoing.faults;
         while !transmit.is_empty() {
             let mut lane = self.outgoing.lock();
-            if lane.closed {
-                return Err(io::ErrorKind::BrokenPipe.into());
+            match lane.state {
+                Line::Ended => return Err(io::ErrorKind::BrokenPipe.into()),
+                Line::Reset => return Err(io::ErrorKind::ConnectionReset.into()),
+                Line::Open | Line::Silent => {}
             }
-            let room = faults.capacity.saturating_sub(lane.octets.len()).min(faults.write_max);
+            let room = faults.capacity.saturating_sub(lane.queued()).min(faults.write_max);
             if room == 0 {
                 return Ok(Progress::Blocked);
             }
+            let room = lane.some_of(room);
             let mut slices = [IoSlice::new(&[]); MAX_SLICES];
             let used = transmit.io_slices(&mut slices);
-            let mut wrote = 0;
+            let (mut wrote, before) = (0, lane.octets.len());
             for slice in slices.iter().take(used) {
                 let n = slice.len().min(room - wrote);
-                for octet in slice.iter().take(n) {
-                    if faults.cut_after.is_none_or(|cut| lane.passed < cut) {
-                        lane.octets.push_back(*octet);
-                        lane.passed += 1;
-                    } else {
-                        lane.closed = true;
-                    }
-                }
+                lane.put(slice.get(..n).unwrap_or_default(), &faults);
                 wrote += n;
             }
+            let reset = lane.state == Line::Reset;
+            // A reset has emptied it.
+            let put = lane.octets.len().saturating_sub(before);
+            lane.sent(put, faults.delay);
             wake(&mut lane.reader);
+            let stops = lane.random.as_mut().is_some_and(|random| random.below(4) == 0);
             drop(lane);
             transmit.advance(wrote);
+            if reset {
+                self.incoming.lock().enter(Line::Reset);
+            }
+            if stops {
+                // The driver goes on as soon as it looks.
+                return Ok(if transmit.is_empty() { Progress::Done } else { Progress::Blocked });
+            }
         }
         Ok(Progress::Done)
     }
 
     pub(super) fn shut_down_write(&self) {
-        let mut lane = self.outgoing.lock();
-        lane.closed = true;
-        wake(&mut lane.reader);
+        self.outgoing.lock().enter(Line::Ended);
     }
 
     pub(super) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut lane = self.incoming.lock();
-        if !lane.octets.is_empty() || lane.closed {
+        if lane.arrived() > 0 || lane.is_over() {
             return Poll::Ready(Ok(()));
+        }
+        if let Some((at, _)) = lane.arrivals.front().copied() {
+            let timer = lane.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+            if timer.deadline() != at {
+                timer.as_mut().reset(at);
+            }
+            if timer.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Ok(()));
+            }
         }
         lane.reader = Some(cx.waker().clone());
         Poll::Pending
@@ -131,7 +215,7 @@ impl PipeEnd {
 
     pub(super) fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut lane = self.outgoing.lock();
-        if lane.closed || lane.octets.len() < self.outgoing.faults.capacity {
+        if lane.is_closed() || lane.queued() < self.outgoing.faults.capacity {
             return Poll::Ready(Ok(()));
         }
         lane.writer = Some(cx.waker().clone());
@@ -142,17 +226,168 @@ impl PipeEnd {
 impl Drop for PipeEnd {
     fn drop(&mut self) {
         for direction in [&self.incoming, &self.outgoing] {
-            let mut lane = direction.lock();
-            lane.closed = true;
-            wake(&mut lane.reader);
-            wake(&mut lane.writer);
+            direction.lock().enter(Line::Ended);
         }
+    }
+}
+
+impl Breaker {
+    /// Whether anybody has an end of it.
+    pub(crate) fn is_open(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+
+    /// Breaks both directions now. Says whether there was still something to break.
+    pub(crate) fn cut(&self, how: Cut) -> bool {
+        let directions = [self.0.upgrade(), self.1.upgrade()];
+        for direction in directions.iter().flatten() {
+            direction.lock().enter(how.line());
+        }
+        directions.iter().any(Option::is_some)
     }
 }
 
 impl Direction {
     fn lock(&self) -> MutexGuard<'_, Lane> {
         self.lane.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lane {
+    fn new(faults: &PipeFaults) -> Self {
+        Self {
+            octets: VecDeque::new(),
+            arrivals: VecDeque::new(),
+            timer: None,
+            passed: 0,
+            lost: 0,
+            state: Line::Open,
+            random: faults.ragged.map(Random::new),
+            reader: None,
+            writer: None,
+        }
+    }
+
+    /// Takes octets in, or breaks in their middle.
+    fn put(&mut self, octets: &[u8], faults: &PipeFaults) {
+        let cut = faults.cut_after.filter(|_| self.state == Line::Open);
+        let sound = cut.map_or(u64::MAX, |cut| cut.saturating_sub(self.passed));
+        let (sound, rest) = octets.split_at(octets.len().min(usize::try_from(sound).unwrap_or(usize::MAX)));
+        if self.state == Line::Open {
+            let start = self.octets.len();
+            self.octets.extend(sound);
+            let flip = faults.flip.and_then(|bit| Some((bit % 8, (bit / 8).checked_sub(self.passed)?)));
+            if let Some((bit, at)) = flip.filter(|(_, at)| *at < sound.len() as u64)
+                && let Some(octet) = self.octets.get_mut(start + at as usize)
+            {
+                *octet ^= 1 << bit;
+            }
+            self.passed += sound.len() as u64;
+        } else if self.state == Line::Silent {
+            self.lost += sound.len();
+        }
+        if !rest.is_empty() {
+            self.enter(faults.cut.line());
+            if self.state == Line::Silent {
+                self.lost += rest.len();
+            }
+            // Otherwise lost, as what a system took and could not deliver.
+        }
+    }
+
+    /// So many octets were put: says when they arrive.
+    fn sent(&mut self, octets: usize, delay: Duration) {
+        if octets == 0 || delay.is_zero() {
+            return;
+        }
+        let delay = match &mut self.random {
+            Some(random) => delay.mul_f64(random.share()),
+            None => delay,
+        };
+        let at = Instant::now() + delay;
+        let at = self.arrivals.back().map_or(at, |(last, _)| at.max(*last));
+        self.arrivals.push_back((at, octets));
+    }
+
+    /// Octets that can be read.
+    fn arrived(&self) -> usize {
+        if self.arrivals.is_empty() {
+            return self.octets.len();
+        }
+        let now = Instant::now();
+        self.arrivals.iter().take_while(|(at, _)| *at <= now).map(|(_, octets)| octets).sum()
+    }
+
+    /// So many octets were read.
+    fn took(&mut self, mut octets: usize) {
+        while let Some((_, first)) = self.arrivals.front_mut() {
+            if *first > octets {
+                *first -= octets;
+                return;
+            }
+            octets -= *first;
+            self.arrivals.pop_front();
+        }
+    }
+
+    /// The state it is in from now on. What is broken stays broken as it is, but for a reset.
+    fn enter(&mut self, state: Line) {
+        if self.state == Line::Open || state == Line::Reset && self.state != Line::Silent {
+            self.state = state;
+        }
+        match self.state {
+            Line::Reset => {
+                self.octets.clear();
+                self.arrivals.clear();
+            }
+            Line::Silent => {
+                // What is under way does not arrive either.
+                let late = self.octets.len() - self.arrived();
+                self.octets.truncate(self.octets.len() - late);
+                self.lost += late;
+                let now = Instant::now();
+                self.arrivals.retain(|(at, _)| *at <= now);
+            }
+            Line::Open | Line::Ended => {}
+        }
+        wake(&mut self.reader);
+        wake(&mut self.writer);
+    }
+
+    fn is_closed(&self) -> bool {
+        matches!(self.state, Line::Ended | Line::Reset)
+    }
+
+    /// The reader is to hear of the end.
+    fn is_over(&self) -> bool {
+        self.state == Line::Reset || self.state == Line::Ended && self.octets.is_empty()
+    }
+
+    fn queued(&self) -> usize {
+        self.octets.len() + self.lost
+    }
+
+    /// At least one of so many octets, if there are any.
+    fn some_of(&mut self, octets: usize) -> usize {
+        match &mut self.random {
+            // Single octets, few octets and many are equally likely.
+            Some(random) => match random.below(3) {
+                0 => octets.min(1),
+                1 => octets.min(1 + random.below(16) as usize),
+                _ => octets.min(1 + random.below(octets as u64) as usize),
+            },
+            None => octets,
+        }
+    }
+}
+
+impl Cut {
+    fn line(self) -> Line {
+        match self {
+            Self::End => Line::Ended,
+            Self::Reset => Line::Reset,
+            Self::Silence => Line::Silent,
+        }
     }
 }
 
