@@ -1,0 +1,150 @@
+//! The end of a server under load, and its return: every request that it accepted is answered, or its caller is told that it was not
+//! executed; each exactly once.
+
+use std::sync::Arc;
+
+use zorb::prelude::*;
+use zorb::testing::{Faults, pair, seeds};
+use zorb::{Limits, Retry};
+
+use crate::target::{Target, TargetRef, leaves_nothing, octets, over};
+
+/// Callers that call until they are refused: the numbers that were answered, and those that were said to be not executed.
+fn callers(target: &TargetRef, count: u64) -> Vec<tokio::task::JoinHandle<(Vec<u64>, u64)>> {
+    let caller = |caller: u64| {
+        let target = target.with_retry(Retry::Never);
+        tokio::spawn(async move {
+            let mut answered = Vec::new();
+            for number in (caller << 32).. {
+                let (milliseconds, len) = ((number % 4) as u32, (number % 5) as usize * 3000);
+                match target.once(number, milliseconds, octets(len)).await {
+                    Ok((same, back)) => {
+                        assert!(same == number && back.len() == len);
+                        answered.push(number);
+                    }
+                    Err(error) => {
+                        assert_eq!(error.completed, CompletionStatus::No, "{number}: {error}");
+                        return (answered, number);
+                    }
+                }
+            }
+            unreachable!()
+        })
+    };
+    (0..count).map(caller).collect()
+}
+
+// clause: giop.connection.close_resend
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_under_load_answers_each_request_once_or_says_that_it_was_not_executed() {
+    let mut refused_late = 0;
+    for seed in seeds(60) {
+        let orbs = pair();
+        let (servant, target) = over(&orbs).await;
+        let faults = Faults::seeded(seed);
+        orbs.inject(faults.clone());
+        let calls = callers(&target, 12);
+        tokio::time::sleep(Duration::from_millis(3 + seed * 5 % 170)).await;
+        let report = orbs.server.shutdown().await;
+        assert_eq!(report.cut, 0, "{faults}");
+        let mut all = 0;
+        for call in calls {
+            let (answered, refused) = call.await.unwrap();
+            for number in &answered {
+                assert_eq!(servant.times(*number), 1, "{faults}");
+            }
+            assert_eq!(servant.times(refused), 0, "{faults}: what was refused was executed");
+            all += answered.len();
+            refused_late += usize::from(!answered.is_empty());
+        }
+        assert_eq!(servant.executed() as usize, all, "{faults}: an executed request was not answered");
+        drop(target);
+        leaves_nothing(orbs, servant, &faults.to_string()).await;
+    }
+    assert!(refused_late > 100, "{refused_late}: shutdowns came before the load");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_shuts_down_under_load_ends_each_of_its_calls_once() {
+    for seed in seeds(30) {
+        let orbs = pair();
+        let (servant, target) = over(&orbs).await;
+        let faults = Faults::seeded(seed);
+        orbs.inject(faults.clone());
+        let calls = callers(&target, 8);
+        tokio::time::sleep(Duration::from_millis(3 + seed * 7 % 170)).await;
+        orbs.client.shutdown().await;
+        let mut all = 0;
+        for call in calls {
+            let (answered, refused) = call.await.unwrap();
+            assert_eq!(servant.times(refused), 0, "{faults}");
+            all += answered.len();
+        }
+        assert_eq!(servant.executed() as usize, all, "{faults}");
+        drop(target);
+        leaves_nothing(orbs, servant, &faults.to_string()).await;
+    }
+}
+
+async fn serve(listener: std::net::TcpListener, servant: &Arc<Target>) -> (Orb, TargetRef) {
+    // Both sides close in peace, however busy the machine is: who does not read in time loses what was said last.
+    let mut limits = Limits::default();
+    limits.linger_timeout = Duration::from_secs(20);
+    let server = crate::transport::builder().limits(limits).listener(listener).build().await.unwrap();
+    let here: TargetRef = server.activate_named("Target", Arc::clone(servant)).unwrap();
+    (server, here)
+}
+
+// clause: exc.when.retry
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_server_that_restarts_under_load_loses_no_call_and_executes_none_twice() {
+    let servant = Arc::new(Target::default());
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (mut server, here) = serve(listener.try_clone().unwrap(), &servant).await;
+    let client = crate::transport::builder().build().await.unwrap();
+    let target: TargetRef = client.resolve_unchecked(&here.to_string()).await.unwrap();
+    let done = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let callers: Vec<_> = (0..8u64)
+        .map(|caller| {
+            let (target, done) = (target.clone(), Arc::clone(&done));
+            tokio::spawn(async move {
+                let mut answered = Vec::new();
+                let mut number = caller << 32;
+                while !done.load(std::sync::atomic::Ordering::SeqCst) {
+                    number += 1;
+                    // What was surely not executed is sent again by whoever called: the ORB itself does that once.
+                    loop {
+                        match target.once(number, 0, octets(2000)).await {
+                            Ok((same, _)) => break answered.push(same),
+                            Err(error) => assert_eq!(error.completed, CompletionStatus::No, "{error}"),
+                        }
+                        tokio::time::sleep(Duration::from_millis(2)).await;
+                    }
+                }
+                answered
+            })
+        })
+        .collect();
+    for _ in 0..5 {
+        let before = servant.executed();
+        while servant.executed() < before + 200 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        // Its socket stays open: who comes in between waits.
+        assert_eq!(server.shutdown().await.cut, 0);
+        (server, _) = serve(listener.try_clone().unwrap(), &servant).await;
+    }
+    done.store(true, std::sync::atomic::Ordering::SeqCst);
+    let mut all = 0;
+    for caller in callers {
+        let answered =
+            tokio::time::timeout(Duration::from_secs(60), caller).await.expect("a call hangs").unwrap();
+        for number in &answered {
+            assert_eq!(servant.times(*number), 1);
+        }
+        all += answered.len();
+    }
+    assert_eq!(servant.executed() as usize, all);
+    client.shutdown().await;
+    server.shutdown().await;
+}
