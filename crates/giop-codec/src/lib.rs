@@ -5,6 +5,7 @@
 pub mod any;
 pub mod cdr;
 pub mod code_set;
+pub mod csi;
 pub mod dynamic;
 mod error;
 pub mod exception;

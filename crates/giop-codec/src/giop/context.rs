@@ -47,7 +47,7 @@ impl ContextId {
     pub const FT_REQUEST: Self = Self(13);
     /// `ExceptionDetailMessage`: a text for a system exception.
     pub const EXCEPTION_DETAIL_MESSAGE: Self = Self(14);
-    /// `SecurityAttributeService`.
+    /// `SecurityAttributeService`: who calls, see [`SasContext`](crate::csi::SasContext).
     pub const SECURITY_ATTRIBUTE_SERVICE: Self = Self(15);
     /// `ActivityService`.
     pub const ACTIVITY_SERVICE: Self = Self(16);

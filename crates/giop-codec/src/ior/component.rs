@@ -10,6 +10,7 @@ use super::operations::OperationNumbers;
 use super::policies::{InvocationPolicy, OtsPolicy, Policies};
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::code_set::CodeSetComponentInfo;
+use crate::csi::CompoundSecMechList;
 use crate::giop::BlockList;
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
@@ -48,7 +49,7 @@ impl ComponentTag {
     pub const OTS_POLICY: Self = Self(31);
     /// `TAG_INV_POLICY`: how the object may be called inside of transactions, see [`InvocationPolicy`].
     pub const INV_POLICY: Self = Self(32);
-    /// `TAG_CSI_SEC_MECH_LIST`: security mechanisms.
+    /// `TAG_CSI_SEC_MECH_LIST`: security mechanisms, see [`CompoundSecMechList`].
     pub const CSI_SEC_MECH_LIST: Self = Self(33);
     /// `TAG_NULL_TAG`: nothing.
     pub const NULL_TAG: Self = Self(34);
@@ -160,6 +161,14 @@ impl TaggedComponent {
         })
     }
 
+    /// `TAG_CSI_SEC_MECH_LIST`: what the server wants to know of its clients.
+    ///
+    /// # Errors
+    /// A host name that has no encoding (it contains a NUL), or a list that is longer than a ulong counts.
+    pub fn csi_mechanisms(list: &CompoundSecMechList) -> Result<Self, EncodeError> {
+        Ok(Self { tag: ComponentTag::CSI_SEC_MECH_LIST, data: encapsulation(|e| list.encode(e))? })
+    }
+
     /// `TAG_POLICIES`: quality of service that the server publishes.
     ///
     /// # Errors
@@ -266,6 +275,11 @@ impl TaggedComponent {
             let (target_supports, target_requires) = (associations(d)?, associations(d)?);
             Ok(SslSecTrans { target_supports, target_requires, port: d.read_u16()? })
         })
+    }
+
+    /// What the server wants to know of its clients.
+    pub fn as_csi_mechanisms(&self) -> Option<CompoundSecMechList> {
+        self.read(ComponentTag::CSI_SEC_MECH_LIST, CompoundSecMechList::decode)
     }
 
     fn build(tag: ComponentTag, f: impl FnOnce(&mut Encoder)) -> Self {

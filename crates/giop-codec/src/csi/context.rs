@@ -1,0 +1,203 @@
+//! What travels in the service context of requests and replies.
+
+use bytes::Bytes;
+
+use super::identity::IdentityToken;
+use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
+use crate::giop::{ContextId, ServiceContext, ServiceContextRef};
+use crate::{DecodeError, DecodeErrorKind, EncodeError};
+
+/// Most elements of authorization that a context may have; more is `MARSHAL`.
+pub const MAX_AUTHORIZATION_ELEMENTS: usize = 64;
+/// Longest token in octets; a longer one is `MARSHAL`.
+const MAX_TOKEN: usize = 64 << 10;
+
+/// What client and server say about who calls: a client [establishes](Self::Establish) a context with a request, or names
+/// [one that is there](Self::InContext); the server's reply says whether it [holds](Self::Complete) or [why not](Self::Error).
+///
+/// Source clause: "Common Secure Interoperability / The Security Attribute Service Context Element Protocol"
+/// (`CSI::SASContextBody`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SasContext {
+    /// With a request: who calls.
+    Establish(EstablishContext),
+    /// With a reply: what the client sent was taken.
+    Complete {
+        /// The client's number of it.
+        client_context_id: u64,
+        /// Whether the server keeps it, so that the client may name it.
+        stateful: bool,
+        /// What the mechanism of authentication ends with; GSSUP has nothing.
+        final_token: Bytes,
+    },
+    /// With a reply, which is `NO_PERMISSION`: it was not.
+    Error {
+        /// The client's number of it.
+        client_context_id: u64,
+        /// Why not.
+        failure: ContextFailure,
+        /// What the mechanism says, such as a [`LoginError`](super::gssup::LoginError).
+        error_token: Bytes,
+    },
+    /// With a request: the context of that number.
+    InContext {
+        /// The client's number of it.
+        client_context_id: u64,
+        /// Whether the server may forget it.
+        discard: bool,
+    },
+}
+
+/// Who calls (`CSI::EstablishContext`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EstablishContext {
+    /// The client's number of the context, which it keeps for a stateful server; else 0.
+    pub client_context_id: u64,
+    /// Rights that somebody confirms.
+    pub authorization: Vec<AuthorizationElement>,
+    /// For whom the client speaks.
+    pub identity: IdentityToken,
+    /// Who the client is: a token of the mechanism that the reference names, or nothing.
+    pub authentication: Bytes,
+}
+
+/// A confirmed right (`CSI::AuthorizationElement`).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AuthorizationElement {
+    /// The kind of its contents; `0x4f4d0001` is an X.509 attribute certificate with its chain.
+    pub kind: u32,
+    /// The contents.
+    pub contents: Bytes,
+}
+
+/// Why a context does not hold: major and minor status.
+///
+/// Source clause: "Common Secure Interoperability / ContextError Values and Exceptions".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ContextFailure {
+    /// The class.
+    pub major: i32,
+    /// The case.
+    pub minor: i32,
+}
+
+impl ContextFailure {
+    /// The evidence does not convince: user or password, certificate, right to speak for others.
+    pub const INVALID_EVIDENCE: Self = Self { major: 1, minor: 1 };
+    /// A mechanism or form that the server does not take.
+    pub const INVALID_MECHANISM: Self = Self { major: 2, minor: 1 };
+    /// What is asked for contradicts the server's rules.
+    pub const POLICY_CONFLICT: Self = Self { major: 3, minor: 1 };
+    /// There is no context of that number.
+    pub const NO_CONTEXT: Self = Self { major: 4, minor: 1 };
+}
+
+impl SasContext {
+    /// The service context to send.
+    ///
+    /// # Errors
+    /// A part has no encoding, see [`EncodeError`].
+    pub fn to_service_context(&self) -> Result<ServiceContext, EncodeError> {
+        ServiceContext::encapsulate(ContextId::SECURITY_ATTRIBUTE_SERVICE, self)
+    }
+
+    /// Reads a received service context; `None` where it is another one.
+    ///
+    /// # Errors
+    /// The data does not decode, or is beyond its limits.
+    pub fn from_service_context(context: &ServiceContextRef<'_>) -> Result<Option<Self>, DecodeError> {
+        (context.id == ContextId::SECURITY_ATTRIBUTE_SERVICE).then(|| context.value()).transpose()
+    }
+}
+
+impl CdrEncode for SasContext {
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        match self {
+            Self::Establish(context) => {
+                e.put_i16(0);
+                e.put_u64(context.client_context_id);
+                e.put_len(context.authorization.len())?;
+                for element in &context.authorization {
+                    e.put_u32(element.kind);
+                    put(e, &element.contents)?;
+                }
+                context.identity.encode(e)?;
+                put(e, &context.authentication)
+            }
+            Self::Complete { client_context_id, stateful, final_token } => {
+                e.put_i16(1);
+                e.put_u64(*client_context_id);
+                e.put_bool(*stateful);
+                put(e, final_token)
+            }
+            Self::Error { client_context_id, failure, error_token } => {
+                e.put_i16(4);
+                e.put_u64(*client_context_id);
+                e.put_i32(failure.major);
+                e.put_i32(failure.minor);
+                put(e, error_token)
+            }
+            Self::InContext { client_context_id, discard } => {
+                e.put_i16(5);
+                e.put_u64(*client_context_id);
+                e.put_bool(*discard);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl CdrDecode for SasContext {
+    /// The kind, the number and a boolean.
+    const MIN_SIZE: usize = 11;
+
+    fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let kind = d.read_i16()?;
+        if ![0, 1, 4, 5].contains(&kind) {
+            return Err(d.error(DecodeErrorKind::Malformed));
+        }
+        let client_context_id = d.read_u64()?;
+        Ok(match kind {
+            0 => {
+                let at = d.position();
+                let count = d.read_len(8)?;
+                if count > MAX_AUTHORIZATION_ELEMENTS {
+                    return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
+                }
+                let element =
+                    |d: &mut Decoder<'_>| Ok(AuthorizationElement { kind: d.read_u32()?, contents: get(d)? });
+                let authorization = (0..count).map(|_| element(d)).collect::<Result<_, DecodeError>>()?;
+                let identity = IdentityToken::decode(d)?;
+                let authentication = get(d)?;
+                Self::Establish(EstablishContext {
+                    client_context_id,
+                    authorization,
+                    identity,
+                    authentication,
+                })
+            }
+            1 => Self::Complete { client_context_id, stateful: d.read_bool()?, final_token: get(d)? },
+            4 => {
+                let failure = ContextFailure { major: d.read_i32()?, minor: d.read_i32()? };
+                Self::Error { client_context_id, failure, error_token: get(d)? }
+            }
+            _ => Self::InContext { client_context_id, discard: d.read_bool()? },
+        })
+    }
+}
+
+fn put(e: &mut Encoder, octets: &[u8]) -> Result<(), EncodeError> {
+    e.put_len(octets.len())?;
+    e.put_raw(octets);
+    Ok(())
+}
+
+/// A copy: what is kept of a caller must not pin the message it came in.
+fn get(d: &mut Decoder<'_>) -> Result<Bytes, DecodeError> {
+    let at = d.position();
+    let length = d.read_len(1)?;
+    if length > MAX_TOKEN {
+        return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
+    }
+    d.take(length).map(Bytes::copy_from_slice)
+}

@@ -1,0 +1,162 @@
+//! GSSUP: a user name with a password, as the token of a mechanism that needs no further exchange.
+//!
+//! The password travels as it is: only over TLS is it a secret.
+//! Source clause: "Common Secure Interoperability / GSSUP" (module `GSSUP`).
+
+use std::fmt;
+
+use bytes::Bytes;
+
+use super::oid::Oid;
+use crate::cdr::{Decoder, Encoder};
+use crate::ior::{encapsulation, open_encapsulation_slice};
+use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
+
+/// Longest user name, password or target name; one that is longer is `MARSHAL`.
+pub const MAX_NAME: usize = 4096;
+
+/// Who logs in, and where (`GSSUP::InitialContextToken`).
+#[derive(Clone, PartialEq, Eq)]
+pub struct Login {
+    /// User name in UTF-8: `user`, or `user@realm`.
+    pub user: Bytes,
+    /// Password in UTF-8.
+    pub password: Bytes,
+    /// The server's realm, as its references name it: an [`ExportedName`](super::ExportedName), or nothing.
+    pub target: Bytes,
+}
+
+/// Without the password.
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+impl Login {
+    /// As the token of a client's authentication: the frame of RFC 2743, section 3.1, around an encapsulation.
+    ///
+    /// # Errors
+    /// A field is longer than [`MAX_NAME`].
+    pub fn to_token(&self) -> Result<Bytes, EncodeError> {
+        let inner = encapsulation(|e| {
+            for field in [&self.user, &self.password, &self.target] {
+                put(e, field)?;
+            }
+            Ok(())
+        })?;
+        let oid = Oid::GSSUP;
+        let mut token = vec![0x60];
+        push_length(&mut token, oid.as_der().len() + inner.len());
+        token.extend(oid.as_der());
+        token.extend(&inner[..]);
+        Ok(token.into())
+    }
+
+    /// Reads such a token.
+    ///
+    /// # Errors
+    /// It is of another mechanism or another form (`Malformed`), its data ends too soon, or a field is longer than [`MAX_NAME`].
+    pub fn from_token(token: &[u8]) -> Result<Self, DecodeError> {
+        let malformed = DecodeError::new(DecodeErrorKind::Malformed, 0);
+        let rest = token.strip_prefix(&[0x60]).ok_or(malformed)?;
+        let (length, rest) = split_length(rest).ok_or(malformed)?;
+        let inner = rest.strip_prefix(Oid::GSSUP.as_der()).ok_or(malformed)?;
+        if length != rest.len() {
+            return Err(malformed);
+        }
+        let mut d = open_encapsulation_slice(inner)?;
+        Ok(Self { user: get(&mut d)?, password: get(&mut d)?, target: get(&mut d)? })
+    }
+}
+
+/// Why a login failed (`GSSUP::ErrorToken`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LoginError {
+    /// For a reason that is not told.
+    Unspecified,
+    /// The user is not known.
+    NoUser,
+    /// The password is another.
+    BadPassword,
+    /// The server is not the one that was meant.
+    BadTarget,
+    /// A number that the specification does not have.
+    Other(u32),
+}
+
+impl LoginError {
+    /// As a token of a context's error.
+    ///
+    /// # Errors
+    /// None.
+    pub fn to_token(self) -> Result<Bytes, EncodeError> {
+        encapsulation(|e| {
+            e.put_u32(match self {
+                Self::Unspecified => 1,
+                Self::NoUser => 2,
+                Self::BadPassword => 3,
+                Self::BadTarget => 4,
+                Self::Other(number) => number,
+            });
+            Ok(())
+        })
+    }
+
+    /// Reads such a token.
+    ///
+    /// # Errors
+    /// It ends too soon.
+    pub fn from_token(token: &[u8]) -> Result<Self, DecodeError> {
+        Ok(match open_encapsulation_slice(token)?.read_u32()? {
+            1 => Self::Unspecified,
+            2 => Self::NoUser,
+            3 => Self::BadPassword,
+            4 => Self::BadTarget,
+            number => Self::Other(number),
+        })
+    }
+}
+
+fn put(e: &mut Encoder, field: &[u8]) -> Result<(), EncodeError> {
+    if field.len() > MAX_NAME {
+        return Err(EncodeError::new(EncodeErrorKind::BoundExceeded));
+    }
+    e.put_len(field.len())?;
+    e.put_raw(field);
+    Ok(())
+}
+
+fn get(d: &mut Decoder<'_>) -> Result<Bytes, DecodeError> {
+    let at = d.position();
+    let length = d.read_len(1)?;
+    if length > MAX_NAME {
+        return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
+    }
+    Ok(Bytes::copy_from_slice(d.take(length)?))
+}
+
+/// A length in DER.
+fn push_length(token: &mut Vec<u8>, length: usize) {
+    let octets = length.to_be_bytes();
+    let significant = octets.iter().position(|octet| *octet != 0).unwrap_or(octets.len() - 1);
+    let significant = octets.get(significant..).unwrap_or_default();
+    if length >= 0x80 {
+        token.push(0x80 | significant.len() as u8);
+    }
+    token.extend(significant);
+}
+
+/// A length in DER, and what is behind it.
+fn split_length(token: &[u8]) -> Option<(usize, &[u8])> {
+    let (first, rest) = token.split_first()?;
+    if first & 0x80 == 0 {
+        return Some((usize::from(*first), rest));
+    }
+    let (octets, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
+    if octets.is_empty() || octets.len() > 4 {
+        return None;
+    }
+    Some((octets.iter().fold(0, |length, octet| length << 8 | usize::from(*octet)), rest))
+}

@@ -1,0 +1,316 @@
+//! What references say of the security that their server wants.
+
+use bytes::Bytes;
+
+use super::identity::IdentityTypes;
+use super::oid::Oid;
+use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
+use crate::ior::{ComponentTag, TaggedComponent, encapsulation, open_encapsulation};
+use crate::{DecodeError, DecodeErrorKind, EncodeError};
+
+/// Most mechanisms that a list may have, and most entries of the lists in them; more is `MARSHAL`.
+pub const MAX_MECHANISMS: usize = 64;
+/// Most addresses that a mechanism may have; more is `MARSHAL`.
+pub const MAX_ADDRESSES: usize = 64;
+
+/// What a server can do or insists on, as bits.
+///
+/// Source clause: "Common Secure Interoperability / Association Options" (`CSIIOP::AssociationOptions`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct AssociationOptions(pub u16);
+
+impl AssociationOptions {
+    /// Nothing.
+    pub const NONE: Self = Self(0);
+    /// Messages may come as they are.
+    pub const NO_PROTECTION: Self = Self(1);
+    /// Messages can not be changed on their way.
+    pub const INTEGRITY: Self = Self(2);
+    /// Messages can not be read on their way.
+    pub const CONFIDENTIALITY: Self = Self(4);
+    /// Messages that come twice are noticed.
+    pub const DETECT_REPLAY: Self = Self(8);
+    /// Messages that come in another order are noticed.
+    pub const DETECT_MISORDERING: Self = Self(16);
+    /// The server says who it is, so that the client can believe it.
+    pub const ESTABLISH_TRUST_IN_TARGET: Self = Self(32);
+    /// The client does.
+    pub const ESTABLISH_TRUST_IN_CLIENT: Self = Self(64);
+    /// Credentials are not passed on.
+    pub const NO_DELEGATION: Self = Self(128);
+    /// Credentials may be passed on.
+    pub const SIMPLE_DELEGATION: Self = Self(256);
+    /// Those of all who pass them on are.
+    pub const COMPOSITE_DELEGATION: Self = Self(512);
+    /// The client speaks for others.
+    pub const IDENTITY_ASSERTION: Self = Self(1024);
+    /// The client shows that it may.
+    pub const DELEGATION_BY_CLIENT: Self = Self(2048);
+
+    /// Those of both.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all of `other` are among these.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// What `TAG_CSI_SEC_MECH_LIST` holds: mechanisms, of which a client takes the first that it can do.
+///
+/// Source clause: "Common Secure Interoperability / TAG_CSI_SEC_MECH_LIST" (`CSIIOP::CompoundSecMechList`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CompoundSecMechList {
+    /// Whether the server keeps contexts, so that later requests may name them.
+    pub stateful: bool,
+    /// At most [`MAX_MECHANISMS`].
+    pub mechanisms: Vec<CompoundSecMech>,
+}
+
+/// Three layers: what is under the messages, who the client is, for whom it speaks (`CSIIOP::CompoundSecMech`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompoundSecMech {
+    /// What all layers together have to bring.
+    pub target_requires: AssociationOptions,
+    /// What is under the messages.
+    pub transport: TransportMechanism,
+    /// Who the client is.
+    pub authentication: AsContextSec,
+    /// For whom it speaks.
+    pub attributes: SasContextSec,
+}
+
+/// What is under the messages (`CSIIOP::CompoundSecMech::transport_mech`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TransportMechanism {
+    /// Nothing: the profile's own address.
+    None,
+    /// TLS at these addresses.
+    Tls(TlsSecTrans),
+    /// Something else, or what does not decode: a client can not do it.
+    Other(TaggedComponent),
+}
+
+/// TLS and where it is spoken (`CSIIOP::TLS_SEC_TRANS`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsSecTrans {
+    /// What the server can do.
+    pub supports: AssociationOptions,
+    /// What it insists on.
+    pub requires: AssociationOptions,
+    /// At most [`MAX_ADDRESSES`]; in place of the profile's.
+    pub addresses: Vec<TransportAddress>,
+}
+
+/// Host and port (`CSIIOP::TransportAddress`).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TransportAddress {
+    /// A name or an IP address; empty: the profile's.
+    pub host: String,
+    /// A TCP port.
+    pub port: u16,
+}
+
+/// How a client says who it is, beside TLS (`CSIIOP::AS_ContextSec`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AsContextSec {
+    /// What the server takes: [`ESTABLISH_TRUST_IN_CLIENT`](AssociationOptions::ESTABLISH_TRUST_IN_CLIENT), or nothing.
+    pub supports: AssociationOptions,
+    /// What it insists on.
+    pub requires: AssociationOptions,
+    /// The mechanism, such as [`Oid::GSSUP`]; empty where nothing is supported.
+    pub mechanism: Oid,
+    /// The realm, in the form of an [`ExportedName`](super::ExportedName); may be empty.
+    pub target_name: Bytes,
+}
+
+/// For whom a client may speak, and what confirms it (`CSIIOP::SAS_ContextSec`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SasContextSec {
+    /// What the server takes: [`IDENTITY_ASSERTION`](AssociationOptions::IDENTITY_ASSERTION) and
+    /// [`DELEGATION_BY_CLIENT`](AssociationOptions::DELEGATION_BY_CLIENT).
+    pub supports: AssociationOptions,
+    /// What it insists on.
+    pub requires: AssociationOptions,
+    /// Who confirms rights.
+    pub authorities: Vec<ServiceConfiguration>,
+    /// Whose names it takes.
+    pub naming_mechanisms: Vec<Oid>,
+    /// The forms of identity that it takes.
+    pub identity_types: IdentityTypes,
+}
+
+/// Somebody who confirms rights (`CSIIOP::ServiceConfiguration`).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ServiceConfiguration {
+    /// The kind of the name.
+    pub syntax: u32,
+    /// The name.
+    pub name: Bytes,
+}
+
+/// Nothing is asked of a client.
+impl Default for AsContextSec {
+    fn default() -> Self {
+        Self {
+            supports: AssociationOptions::NONE,
+            requires: AssociationOptions::NONE,
+            mechanism: Oid::new(Bytes::new()),
+            target_name: Bytes::new(),
+        }
+    }
+}
+
+/// Nothing is asked of anybody.
+impl Default for CompoundSecMech {
+    fn default() -> Self {
+        Self {
+            target_requires: AssociationOptions::NONE,
+            transport: TransportMechanism::None,
+            authentication: AsContextSec::default(),
+            attributes: SasContextSec::default(),
+        }
+    }
+}
+
+impl TransportMechanism {
+    fn of(component: TaggedComponent) -> Self {
+        match component.tag {
+            ComponentTag::NULL_TAG => Self::None,
+            ComponentTag::TLS_SEC_TRANS => {
+                let tls = open_encapsulation(&component.data).and_then(|mut d| TlsSecTrans::decode(&mut d));
+                tls.map_or(Self::Other(component), Self::Tls)
+            }
+            _ => Self::Other(component),
+        }
+    }
+
+    fn component(&self) -> Result<TaggedComponent, EncodeError> {
+        Ok(match self {
+            Self::None => TaggedComponent { tag: ComponentTag::NULL_TAG, data: Bytes::new() },
+            Self::Tls(tls) => {
+                TaggedComponent { tag: ComponentTag::TLS_SEC_TRANS, data: encapsulation(|e| tls.encode(e))? }
+            }
+            Self::Other(component) => component.clone(),
+        })
+    }
+}
+
+impl CdrEncode for CompoundSecMechList {
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        e.put_bool(self.stateful);
+        e.put_len(self.mechanisms.len())?;
+        for mechanism in &self.mechanisms {
+            e.put_u16(mechanism.target_requires.0);
+            mechanism.transport.component()?.encode(e)?;
+            let AsContextSec { supports, requires, mechanism: oid, target_name } = &mechanism.authentication;
+            e.put_u16(supports.0);
+            e.put_u16(requires.0);
+            put(e, oid.as_der())?;
+            put(e, target_name)?;
+            let SasContextSec { supports, requires, authorities, naming_mechanisms, identity_types } =
+                &mechanism.attributes;
+            e.put_u16(supports.0);
+            e.put_u16(requires.0);
+            e.put_len(authorities.len())?;
+            for authority in authorities {
+                e.put_u32(authority.syntax);
+                put(e, &authority.name)?;
+            }
+            e.put_len(naming_mechanisms.len())?;
+            for oid in naming_mechanisms {
+                put(e, oid.as_der())?;
+            }
+            e.put_u32(identity_types.0);
+        }
+        Ok(())
+    }
+}
+
+impl CdrDecode for CompoundSecMechList {
+    /// A boolean and a count.
+    const MIN_SIZE: usize = 5;
+
+    fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let stateful = d.read_bool()?;
+        let mechanisms = list(d, 38, MAX_MECHANISMS, |d| {
+            let target_requires = AssociationOptions(d.read_u16()?);
+            let transport = TransportMechanism::of(TaggedComponent::decode(d)?);
+            let authentication = AsContextSec {
+                supports: AssociationOptions(d.read_u16()?),
+                requires: AssociationOptions(d.read_u16()?),
+                mechanism: Oid::new(get(d)?),
+                target_name: get(d)?,
+            };
+            let attributes = SasContextSec {
+                supports: AssociationOptions(d.read_u16()?),
+                requires: AssociationOptions(d.read_u16()?),
+                authorities: list(d, 8, MAX_MECHANISMS, |d| {
+                    Ok(ServiceConfiguration { syntax: d.read_u32()?, name: get(d)? })
+                })?,
+                naming_mechanisms: list(d, 4, MAX_MECHANISMS, |d| get(d).map(Oid::new))?,
+                identity_types: IdentityTypes(d.read_u32()?),
+            };
+            Ok(CompoundSecMech { target_requires, transport, authentication, attributes })
+        })?;
+        Ok(Self { stateful, mechanisms })
+    }
+}
+
+impl CdrEncode for TlsSecTrans {
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        e.put_u16(self.supports.0);
+        e.put_u16(self.requires.0);
+        e.put_len(self.addresses.len())?;
+        for address in &self.addresses {
+            e.put_ascii(&address.host)?;
+            e.put_u16(address.port);
+        }
+        Ok(())
+    }
+}
+
+impl CdrDecode for TlsSecTrans {
+    /// Two ushorts and a count.
+    const MIN_SIZE: usize = 8;
+
+    fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let supports = AssociationOptions(d.read_u16()?);
+        let requires = AssociationOptions(d.read_u16()?);
+        let addresses = list(d, 6, MAX_ADDRESSES, |d| {
+            Ok(TransportAddress { host: String::from(d.read_str_ascii()?), port: d.read_u16()? })
+        })?;
+        Ok(Self { supports, requires, addresses })
+    }
+}
+
+/// A sequence of at most so many elements, each of so many octets at least.
+fn list<T>(
+    d: &mut Decoder<'_>,
+    least: usize,
+    most: usize,
+    element: impl Fn(&mut Decoder<'_>) -> Result<T, DecodeError>,
+) -> Result<Vec<T>, DecodeError> {
+    let at = d.position();
+    let count = d.read_len(least)?;
+    if count > most {
+        return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
+    }
+    (0..count).map(|_| element(d)).collect()
+}
+
+fn put(e: &mut Encoder, octets: &[u8]) -> Result<(), EncodeError> {
+    e.put_len(octets.len())?;
+    e.put_raw(octets);
+    Ok(())
+}
+
+/// A view: a reference keeps its component anyway.
+fn get(d: &mut Decoder<'_>) -> Result<Bytes, DecodeError> {
+    let length = d.read_len(1)?;
+    d.take_shared(length)
+}

@@ -1,0 +1,114 @@
+//! Object identifiers of mechanisms, and names as mechanisms export them.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+/// An object identifier in DER, tag and length included, as the fields of type `CSI::OID` carry it.
+///
+/// Source clause: "Common Secure Interoperability / Types and Constants" (`CSI::OID`).
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Oid(Bytes);
+
+impl Oid {
+    /// GSSUP, a user name with a password: 2.23.130.1.1.1.
+    pub const GSSUP: Self = Self(Bytes::from_static(&[0x06, 0x06, 0x67, 0x81, 0x02, 0x01, 0x01, 0x01]));
+
+    /// Whatever octets a peer sent: two are equal if their octets are.
+    pub const fn new(der: Bytes) -> Self {
+        Self(der)
+    }
+
+    /// In DER.
+    pub fn as_der(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// `2.23.130.1.1.1`, or in hexadecimal digits what is no object identifier.
+impl fmt::Debug for Oid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(arcs) = arcs(&self.0) else {
+            return self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"));
+        };
+        for (number, arc) in arcs.iter().enumerate() {
+            let dot = if number == 0 { "" } else { "." };
+            write!(f, "{dot}{arc}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The numbers of an object identifier that is whole.
+fn arcs(der: &[u8]) -> Option<Vec<u64>> {
+    let [0x06, length, content @ ..] = der else { return None };
+    if usize::from(*length) != content.len() || *length >= 0x80 || content.last()? & 0x80 != 0 {
+        return None;
+    }
+    let mut arcs = Vec::new();
+    let mut arc = 0_u64;
+    for octet in content {
+        arc = arc.checked_mul(128)?.checked_add(u64::from(octet & 0x7f))?;
+        if octet & 0x80 == 0 {
+            if arcs.is_empty() {
+                let first = (arc / 40).min(2);
+                arcs.push(first);
+                arc -= first * 40;
+            }
+            arcs.push(arc);
+            arc = 0;
+        }
+    }
+    Some(arcs)
+}
+
+/// A name with the mechanism that knows what it means: a user of GSSUP, a realm.
+///
+/// The form of RFC 2743, section 3.2: 04 01, two octets with the length of the object identifier, that, four octets with the length
+/// of the name, the name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ExportedName {
+    /// The mechanism.
+    pub mechanism: Oid,
+    /// The name: of GSSUP, UTF-8.
+    pub name: Bytes,
+}
+
+impl ExportedName {
+    /// A name of GSSUP: a user, `user@realm`, or the realm of a server, `@realm`.
+    pub fn gssup(name: &str) -> Self {
+        Self { mechanism: Oid::GSSUP, name: Bytes::copy_from_slice(name.as_bytes()) }
+    }
+
+    /// The octets; `None` if a part is too long for the form.
+    pub fn to_octets(&self) -> Option<Bytes> {
+        let (oid, name) = (self.mechanism.as_der(), &self.name);
+        let mut octets = Vec::with_capacity(8 + oid.len() + name.len());
+        octets.extend([0x04, 0x01]);
+        octets.extend(u16::try_from(oid.len()).ok()?.to_be_bytes());
+        octets.extend(oid);
+        octets.extend(u32::try_from(name.len()).ok()?.to_be_bytes());
+        octets.extend(&name[..]);
+        Some(octets.into())
+    }
+
+    /// What the octets are; `None` where they are in no such form, or more than that.
+    pub fn from_octets(octets: &[u8]) -> Option<Self> {
+        let rest = octets.strip_prefix(&[0x04, 0x01])?;
+        let (length, rest) = rest.split_first_chunk::<2>()?;
+        let (oid, rest) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
+        let (length, name) = rest.split_first_chunk::<4>()?;
+        if usize::try_from(u32::from_be_bytes(*length)).ok()? != name.len() {
+            return None;
+        }
+        Some(Self { mechanism: Oid::new(Bytes::copy_from_slice(oid)), name: Bytes::copy_from_slice(name) })
+    }
+
+    /// The name, if it is one of GSSUP in UTF-8.
+    pub fn as_gssup(&self) -> Option<&str> {
+        if self.mechanism != Oid::GSSUP {
+            return None;
+        }
+        std::str::from_utf8(&self.name).ok()
+    }
+}
