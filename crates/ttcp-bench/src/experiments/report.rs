@@ -10,6 +10,7 @@ use super::store::{Data, Outcome};
 use super::{KINDS, Kind};
 use crate::figures::{Document, Section, markdown, page};
 use crate::literature::Published;
+use crate::run::environment::Environment;
 
 /// Options of `ttcp report`.
 #[derive(Debug, Clone, Args)]
@@ -72,12 +73,28 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
 fn document(data: &Data, title: &str) -> Document {
     let measured = |name: &str| data.of(name).any(|s| matches!(s.outcome, Outcome::Figures { .. }));
     let sections = KINDS.iter().filter(|kind| measured(kind.name)).map(|kind| section(kind, data)).collect();
-    let summary =
-        data.environments.iter().zip(1..).map(|(environment, number)| match data.environments.len() {
-            1 => environment.summary(),
-            _ => format!("Run {number}: {}", environment.summary()),
-        });
-    Document { title: title.to_owned(), summary: summary.collect(), caveats: caveats(data), sections }
+    Document { title: title.to_owned(), summary: summary(data), caveats: caveats(data), sections }
+}
+
+/// Each machine, and each run on it that has samples here.
+fn summary(data: &Data) -> Vec<String> {
+    let has_samples = |number: usize| data.samples.iter().any(|sample| sample.run == number);
+    let runs: Vec<(usize, &Environment)> =
+        data.environments.iter().enumerate().filter(|(number, _)| has_samples(*number)).collect();
+    if let [(_, environment)] = runs[..] {
+        return vec![environment.summary()];
+    }
+    let mut summary: Vec<String> = Vec::new();
+    let mut last = String::new();
+    for (number, environment) in runs {
+        let machine = environment.machine();
+        if machine != last {
+            summary.push(machine.clone());
+            last = machine;
+        }
+        summary.push(format!("Run {}: {}", number + 1, environment.run()));
+    }
+    summary
 }
 
 fn section(kind: &Kind, data: &Data) -> Section {

@@ -60,6 +60,11 @@ impl Environment {
 
     /// A few lines for people.
     pub(crate) fn summary(&self) -> String {
+        format!("{}\n{}", self.machine(), self.run())
+    }
+
+    /// What does not differ between runs of one program on one machine.
+    pub(crate) fn machine(&self) -> String {
         let unknown = || "unknown".to_owned();
         let commit = match (&self.commit, self.modified) {
             (Some(commit), Some(true)) => format!("{commit} with changes"),
@@ -67,16 +72,20 @@ impl Environment {
             (None, _) => unknown(),
         };
         format!(
-            "machine: {}, {} cores, {}\ntcp: {}; load: {}\nttcp {} ({}), commit {commit}\ncommand: {}",
+            "machine: {}, {} cores, {}\ntcp: {}\nttcp {} ({}), commit {commit}",
             self.cpu.clone().unwrap_or_else(unknown),
             self.cores,
             self.kernel,
             self.congestion_control.clone().unwrap_or_else(unknown),
-            self.load.clone().unwrap_or_else(unknown),
             self.version,
             self.rustc,
-            self.command.join(" "),
         )
+    }
+
+    /// What does.
+    pub(crate) fn run(&self) -> String {
+        let load = self.load.clone().unwrap_or_else(|| "unknown".to_owned());
+        format!("load: {load}; command: {}", self.command.join(" "))
     }
 }
 

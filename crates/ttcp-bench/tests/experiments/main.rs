@@ -6,6 +6,7 @@ mod demultiplexing;
 mod integrity;
 mod ladder;
 mod page;
+mod record;
 mod scale;
 mod series;
 mod throughput;
