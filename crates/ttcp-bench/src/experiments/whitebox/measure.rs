@@ -42,25 +42,33 @@ pub(super) struct Function {
     pub(super) calls: f64,
 }
 
+/// How often a flood is sampled until there is a sample of it. The time of a flood is known by when its line was read, which on a
+/// busy machine may be later than a short flood takes.
+const ATTEMPTS: u32 = 5;
+
 /// Samples a side with perf: milliseconds on a processor while the flood was timed.
 pub(super) fn by_perf(step: &Step, at: &mut Site<'_>) -> Result<Outcome, Failure> {
     let perf = Found::of_here().perf.as_ref().map_err(|e| Failure::Profiler { reason: e.clone() })?;
     let file = at.dir.join(FILE);
     let around = perf.around(&file.to_string_lossy());
-    let performed = around_side(step, at, &around, &[])?;
-    let bad = |reason: String| Failure::BadLine { reason, line: performed.line.to_string() };
-    let flood =
-        Duration::try_from_secs_f64(of_line(&performed.line, "secs").map_err(bad)?).unwrap_or_default();
-    let within = performed.ended.saturating_sub(flood)..performed.ended;
-    let read = perf.read(&file, &within).and_then(|(profile, samples)| match samples {
-        0 => Err("it has no sample of the time of the flood".to_owned()),
-        samples => Ok((profile, samples)),
-    });
-    let (profile, samples) = read.map_err(|reason| Failure::Profiler { reason })?;
-    let scale = cell_bytes(step, "total") / sent(step, flooded(step));
-    let all: f64 = profile.values().map(|cost| cost.own).sum::<f64>() * scale;
-    let figures = [("all_ms".to_owned(), all), ("samples".to_owned(), samples as f64)].into();
-    Ok(outcome(figures, performed, functions(&profile, scale, true), None))
+    for _ in 0..ATTEMPTS {
+        let performed = around_side(step, at, &around, &[])?;
+        let bad = |reason: String| Failure::BadLine { reason, line: performed.line.to_string() };
+        let flood =
+            Duration::try_from_secs_f64(of_line(&performed.line, "secs").map_err(bad)?).unwrap_or_default();
+        let within = performed.ended.saturating_sub(flood)..performed.ended;
+        let (profile, samples) = perf.read(&file, &within).map_err(|reason| Failure::Profiler { reason })?;
+        if samples == 0 {
+            continue;
+        }
+        let scale = cell_bytes(step, "total") / sent(step, flooded(step));
+        let all: f64 = profile.values().map(|cost| cost.own).sum::<f64>() * scale;
+        let figures = [("all_ms".to_owned(), all), ("samples".to_owned(), samples as f64)].into();
+        return Ok(outcome(figures, performed, functions(&profile, scale, true), None));
+    }
+    Err(Failure::Profiler {
+        reason: format!("of {ATTEMPTS} floods it has no sample: they are too short (--sampled)"),
+    })
 }
 
 /// Executes a side by callgrind twice, for a few messages and for many. The difference is what messages cost: neither start
