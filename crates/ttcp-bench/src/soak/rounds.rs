@@ -59,6 +59,9 @@ pub struct SoakArgs {
     /// Only calls of these kinds (names of the result's table, with commas)
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(calls::KINDS.map(|(kind, _)| kind)))]
     pub only: Vec<String>,
+    /// Only rounds of these kinds
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(Kind::ALL.map(Kind::name)))]
+    pub rounds: Vec<String>,
     /// End with the first round in which something is wrong
     #[arg(long)]
     pub first: bool,
@@ -68,6 +71,13 @@ pub struct SoakArgs {
     /// Write the result to FILE
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+}
+
+impl SoakArgs {
+    /// Whether there are rounds of that kind.
+    fn has(&self, kind: Kind) -> bool {
+        self.rounds.is_empty() || self.rounds.iter().any(|name| name == kind.name())
+    }
 }
 
 /// Soaks, prints what was found, and fails if that is anything.
@@ -81,14 +91,15 @@ pub fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
     }
     let begun = Instant::now();
     let time = Duration::from_secs(args.seconds.unwrap_or(args.minutes * 60));
-    let length = (time / Kind::ALL.len() as u32).min(ROUND);
+    let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| args.has(*kind)).collect();
+    let length = (time / kinds.len() as u32).min(ROUND);
     let mut soak = Soak::begin(args, interrupted)?;
     soak.round(Kind::Warm, WARM)?;
     let end = Instant::now() + time;
-    for kind in Kind::ALL.into_iter().cycle() {
+    for kind in kinds.iter().copied().cycle() {
         let left = end.saturating_duration_since(Instant::now());
         // Each kind at least once, however long the first ones took.
-        let all = soak.report.rounds > Kind::ALL.len() as u64;
+        let all = soak.report.rounds > kinds.len() as u64;
         let found = args.first && !soak.report.violations.is_empty();
         if soak.is_over() || found || all && left < length / 4 {
             break;
