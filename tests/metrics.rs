@@ -1,6 +1,10 @@
 //! The metrics of the `metrics` facade: names, units and values.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[cfg(feature = "tls")]
+#[allow(dead_code, reason = "others need more of it")]
+#[path = "tls/certificates.rs"]
+mod certificates;
 mod transport;
 
 use std::collections::HashMap;
@@ -180,6 +184,85 @@ fn what_goes_over_sockets_is_counted_on_every_transport() {
             client.record_metrics();
             server.record_metrics();
             assert_eq!(kept.gauge("zorb_connections"), 0.0);
+        });
+    });
+}
+
+/// Octets until the server closes the connection.
+#[cfg(feature = "tls")]
+async fn sent_away(address: &str, octets: &[u8]) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    // It may be closed before that.
+    let _ = stream.write_all(octets).await;
+    let _ = stream.read_to_end(&mut Vec::new()).await;
+}
+
+#[cfg(feature = "tls")]
+#[test]
+fn handshakes_are_counted_by_what_came_of_them() {
+    use tokio::io::AsyncWriteExt;
+    use zorb::tls::{Identity, Tls, Trust};
+
+    let kept = Kept::default();
+    let ca = certificates::Authority::new("ca");
+    let (certificate, key) = ca.issue("server");
+    let serving = Tls::builder().identity(Identity::pem(certificate, key)).max_handshakes(1).build().unwrap();
+    let calling = Tls::builder().trust(Trust::pem(ca.pem())).build().unwrap();
+    let other = certificates::Authority::new("other");
+    let mistaken = Tls::builder().trust(Trust::pem(other.pem())).build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    metrics::with_local_recorder(&kept, || {
+        runtime.block_on(async {
+            let builder = transport::builder().tls(serving);
+            let server = builder.listen("iiop://127.0.0.1:0").listen("ssliop://127.0.0.1:0").build();
+            let server = server.await.unwrap();
+            let published: bulk::SinkRef = server.activate_named("sink", Sink).unwrap();
+            let (plain, secure) = (server.endpoints().remove(0), server.endpoints().remove(1));
+            let secure = secure.strip_prefix("ssliop://").unwrap();
+
+            // One is slow and has the only place; it gives up when the next one was sent away.
+            let mut slow = tokio::net::TcpStream::connect(secure).await.unwrap();
+            slow.write_all(&[0x16, 3, 1]).await.unwrap();
+            sent_away(secure, b"").await;
+            drop(slow);
+            while server.transport_stats().tls_failures == 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            // Nobody asks, and no connection was ever open: it happens by itself.
+            while kept.counter("zorb_tls_shed_total") == 0 || kept.counter("zorb_tls_failures_total") == 0 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            sent_away(secure, b"GIOP\x01\x02\0\x05\0\0\0\0").await;
+            sent_away(&plain, &[0x16, 3, 1, 0, 200, 1, 0, 0, 196, 3, 3, 0]).await;
+            let client = transport::builder().tls(calling).build().await.unwrap();
+            let sink: bulk::SinkRef = client.resolve(&published.to_string()).await.unwrap();
+            sink.echo(Bytes::from_static(b"octets")).await.unwrap();
+            let stranger = transport::builder().tls(mistaken).build().await.unwrap();
+            let refused: bulk::SinkRef = stranger.resolve_unchecked(&published.to_string()).await.unwrap();
+            refused.echo(Bytes::new()).await.unwrap_err();
+            let counted = || {
+                let stats = [&client, &server, &stranger].map(|orb| orb.transport_stats());
+                [
+                    ("sessions", 2, stats.iter().map(|stats| stats.tls_sessions).sum::<u64>()),
+                    ("failures", 3, stats.iter().map(|stats| stats.tls_failures).sum()),
+                    ("plaintext", 1, stats.iter().map(|stats| stats.tls_plaintext).sum()),
+                    ("misdirected", 1, stats.iter().map(|stats| stats.tls_misdirected).sum()),
+                    ("shed", 1, stats.iter().map(|stats| stats.tls_shed).sum()),
+                ]
+            };
+            // The server's side of each is counted when it learns of its end.
+            while counted().iter().any(|(_, expected, counted)| counted < expected) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            for orb in [&client, &server, &stranger] {
+                orb.record_metrics();
+            }
+            for (what, expected, counted) in counted() {
+                let name = format!("zorb_tls_{what}_total");
+                assert_eq!((kept.counter(&name), counted), (expected, expected), "{name}");
+                assert_eq!(kept.units.lock().unwrap()[&name], Unit::Count);
+            }
         });
     });
 }

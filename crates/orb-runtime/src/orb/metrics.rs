@@ -16,9 +16,14 @@
 //! | `zorb_copied_received_bytes_total` | counter | received octets that were moved in user space (`Stats::copied`) |
 //! | `zorb_copied_sent_bytes_total` | counter | octets that were moved before they were sent (`Stats::copied_out`) |
 //! | `zorb_skipped_bytes_total` | counter | octets of messages that were too large or unwanted (`Stats::skipped`) |
+//! | `zorb_tls_sessions_total` | counter | TLS sessions that were made, in both directions (`TransportStats::tls_sessions`) |
+//! | `zorb_tls_failures_total` | counter | handshakes that failed, took too long or were given up, in both directions (`TransportStats::tls_failures`) |
+//! | `zorb_tls_plaintext_total` | counter | clients with plain IIOP at a port for TLS (`TransportStats::tls_plaintext`) |
+//! | `zorb_tls_misdirected_total` | counter | clients with TLS at a port of plain IIOP (`TransportStats::tls_misdirected`) |
+//! | `zorb_tls_shed_total` | counter | clients that came while too many handshakes were under way (`TransportStats::tls_shed`) |
 //!
 //! The others have no labels; several ORBs of a process add up. Each is brought up to date once a second while connections are
-//! open, and by [`Orb::record_metrics`].
+//! open, a second after a handshake failed, and by [`Orb::record_metrics`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,6 +34,7 @@ use giop_proto::{Limit, Stats};
 use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
 
 use super::{Orb, OrbCore};
+use crate::transport::TransportStats;
 
 const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -44,6 +50,7 @@ pub(crate) struct Metrics {
 struct Told {
     described: bool,
     stats: Stats,
+    transport: TransportStats,
     hits: u64,
     misses: u64,
     held: usize,
@@ -64,25 +71,30 @@ impl Orb {
 
 impl OrbCore {
     fn record_metrics(&self) {
-        let (stats, pool, connections) = (self.stats(), self.pool.stats(), self.links().len());
+        // Under the lock, so that nobody tells older figures behind newer ones.
         let mut told = self.metrics.told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.tell(stats, pool, connections);
+        let (stats, pool, connections) = (self.stats(), self.pool.stats(), self.links().len());
+        let transport = self.sockets.stats();
+        told.tell(stats, transport, pool, connections);
     }
 
     /// Tells what is counted once a second, until no connection is open.
-    pub(super) fn report_metrics(self: &Arc<Self>) {
+    pub(crate) fn report_metrics(self: &Arc<Self>) {
+        // A handshake may be given up where there is none.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         if self.metrics.reporting.swap(true, Ordering::AcqRel) {
             return;
         }
         let reporting = Reporting(Arc::downgrade(self));
-        tokio::spawn(async move {
+        runtime.spawn(async move {
             loop {
                 tokio::time::sleep(INTERVAL).await;
                 let Some(core) = reporting.0.upgrade() else { return };
                 core.record_metrics();
                 if core.links().is_empty() {
                     drop(reporting);
-                    // One may have come that still saw this task.
+                    // Something may have been counted, and a connection come, that still saw this task.
+                    core.record_metrics();
                     if !core.links().is_empty() {
                         core.report_metrics();
                     }
@@ -94,7 +106,7 @@ impl OrbCore {
 }
 
 impl Told {
-    fn tell(&mut self, stats: Stats, pool: PoolStats, connections: usize) {
+    fn tell(&mut self, stats: Stats, transport: TransportStats, pool: PoolStats, connections: usize) {
         if !std::mem::replace(&mut self.described, true) {
             describe();
         }
@@ -121,6 +133,12 @@ impl Told {
                 counter!("zorb_limit_hits_total", "limit" => limit.name()).increment(u64::from(now - before));
             }
         }
+        let was = before.transport;
+        count("zorb_tls_sessions_total", transport.tls_sessions, was.tls_sessions);
+        count("zorb_tls_failures_total", transport.tls_failures, was.tls_failures);
+        count("zorb_tls_plaintext_total", transport.tls_plaintext, was.tls_plaintext);
+        count("zorb_tls_misdirected_total", transport.tls_misdirected, was.tls_misdirected);
+        count("zorb_tls_shed_total", transport.tls_shed, was.tls_shed);
         count("zorb_pool_hits_total", pool.hits, before.hits);
         count("zorb_pool_misses_total", pool.misses, before.misses);
         move_gauge("zorb_pool_held_bytes", pool.held, before.held);
@@ -130,6 +148,7 @@ impl Told {
         *self = Self {
             described: true,
             stats,
+            transport,
             hits: pool.hits,
             misses: pool.misses,
             held: pool.held,
@@ -196,4 +215,9 @@ fn describe() {
     describe_counter!("zorb_copied_received_bytes_total", Unit::Bytes, "received octets moved in user space");
     describe_counter!("zorb_copied_sent_bytes_total", Unit::Bytes, "octets moved before they were sent");
     describe_counter!("zorb_skipped_bytes_total", Unit::Bytes, "octets of too large or unwanted messages");
+    describe_counter!("zorb_tls_sessions_total", Unit::Count, "TLS sessions made, in both directions");
+    describe_counter!("zorb_tls_failures_total", Unit::Count, "TLS handshakes that failed or took too long");
+    describe_counter!("zorb_tls_plaintext_total", Unit::Count, "clients with plain IIOP at a port for TLS");
+    describe_counter!("zorb_tls_misdirected_total", Unit::Count, "clients with TLS at a port of plain IIOP");
+    describe_counter!("zorb_tls_shed_total", Unit::Count, "clients beyond the limit of handshakes under way");
 }

@@ -396,8 +396,7 @@ impl OrbCore {
     pub(crate) fn drive(self: &Arc<Self>, link: &Arc<Link>, guest: impl Send + 'static) {
         let id = self.number();
         self.links().insert(id, Arc::downgrade(link));
-        #[cfg(feature = "metrics")]
-        self.report_metrics();
+        self.has_counted();
         let service = crate::link::Service { orb: Arc::clone(self) };
         let driver = crate::link::Driver::new(Arc::clone(link), service, id);
         let thread = link.thread().cloned();
@@ -416,6 +415,12 @@ impl OrbCore {
         if self.is_closing() {
             made.close();
         }
+    }
+
+    /// There is something to tell the `metrics` facade, now or soon.
+    pub(crate) fn has_counted(self: &Arc<Self>) {
+        #[cfg(feature = "metrics")]
+        self.report_metrics();
     }
 
     /// What TLS counts.

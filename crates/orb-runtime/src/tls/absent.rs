@@ -42,7 +42,7 @@ impl OrbCore {
     }
 
     /// There is no such way to a server.
-    pub(crate) async fn secure(&self, _: TcpStream, _: &str) -> std::io::Result<Socket> {
+    pub(crate) async fn secure(self: &Arc<Self>, _: TcpStream, _: &str) -> std::io::Result<Socket> {
         Err(std::io::ErrorKind::Unsupported.into())
     }
 }

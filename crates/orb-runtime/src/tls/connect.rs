@@ -32,6 +32,7 @@ impl OrbCore {
         let counts = self.tls_counts();
         let Ok(permit) = Arc::clone(self.handshakes()).try_acquire_owned() else {
             counts.shed.fetch_add(1, Ordering::Relaxed);
+            self.has_counted();
             self.hit(Limit::Handshakes);
             let limit = tls.rules().max_handshakes;
             tracing::warn!(
@@ -62,6 +63,7 @@ impl OrbCore {
             let count =
                 if matches!(failure, Failure::Plaintext) { &counts.plaintext } else { &counts.failed };
             count.fetch_add(1, Ordering::Relaxed);
+            core.has_counted();
             tracing::warn!(target: "zorb", %peer, "no TLS session with a client: {failure}");
             if let Some(stream) = stream {
                 shut_down(&stream);
@@ -74,7 +76,8 @@ impl OrbCore {
     ///
     /// # Errors
     /// A [`Failure`], inside of the error.
-    pub(crate) async fn secure(&self, stream: TcpStream, host: &str) -> io::Result<Socket> {
+    pub(crate) async fn secure(self: &Arc<Self>, stream: TcpStream, host: &str) -> io::Result<Socket> {
+        let attempt = Attempt { core: self, made: false };
         let made = async {
             let tls = self.config.tls.as_ref().and_then(Tls::client).ok_or(Failure::NotConfigured(
                 "no CA is trusted to vouch for servers: TlsBuilder::trust or ::pin names one",
@@ -85,16 +88,35 @@ impl OrbCore {
             let handshake = TlsSocket::handshake(stream, Connection::from(connection));
             handshake.await.map_err(|(_, failure)| failure)
         };
-        let counts = self.tls_counts();
         match made.await {
             Ok(socket) => {
-                counts.sessions.fetch_add(1, Ordering::Relaxed);
+                attempt.succeeded();
                 Ok(Socket::Tls(Box::new(socket)))
             }
-            Err(failure) => {
-                counts.failed.fetch_add(1, Ordering::Relaxed);
-                Err(io::Error::other(failure))
-            }
+            Err(failure) => Err(io::Error::other(failure)),
+        }
+    }
+}
+
+/// A client's handshake. One that is dropped was given up: nobody waits for it any more.
+struct Attempt<'a> {
+    core: &'a Arc<OrbCore>,
+    made: bool,
+}
+
+impl Attempt<'_> {
+    fn succeeded(mut self) {
+        self.made = true;
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        let counts = self.core.tls_counts();
+        let count = if self.made { &counts.sessions } else { &counts.failed };
+        count.fetch_add(1, Ordering::Relaxed);
+        if !self.made {
+            self.core.has_counted();
         }
     }
 }

@@ -85,7 +85,7 @@ pub enum Transport {
 }
 
 /// What the transport of an ORB counted. See `Orb::transport_stats`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TransportStats {
     /// Connections that went to an io_uring.
@@ -101,7 +101,7 @@ pub struct TransportStats {
     pub threads: usize,
     /// TLS sessions that were made, in both directions.
     pub tls_sessions: u64,
-    /// Handshakes that failed or took too long, in both directions.
+    /// Handshakes that failed, took too long or were given up, in both directions.
     pub tls_failures: u64,
     /// Clients that were sent away because they spoke plain IIOP to a port for TLS.
     pub tls_plaintext: u64,
