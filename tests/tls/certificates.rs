@@ -3,8 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    SanType, date_time_ymd,
+    BasicConstraints, CertificateParams, CertificateRevocationList, CertificateRevocationListParams,
+    CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyIdMethod, KeyPair, RevokedCertParams, SanType,
+    SerialNumber, date_time_ymd,
 };
 
 /// A CA.
@@ -14,10 +15,16 @@ pub(crate) struct Authority {
 
 impl Authority {
     pub(crate) fn new(name: &str) -> Self {
-        let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Self { issuer: CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap() }
+        let key = KeyPair::generate().unwrap();
+        Self { issuer: CertifiedIssuer::self_signed(authority(name), key).unwrap() }
+    }
+
+    /// One whose certificate is made out by this one.
+    pub(crate) fn below(&self, name: &str, serial: u64) -> Self {
+        let mut params = authority(name);
+        params.serial_number = Some(SerialNumber::from(serial));
+        let key = KeyPair::generate().unwrap();
+        Self { issuer: CertifiedIssuer::signed_by(params, key, &self.issuer).unwrap() }
     }
 
     /// Its certificate.
@@ -38,6 +45,35 @@ impl Authority {
         })
     }
 
+    /// One with a serial number.
+    pub(crate) fn issue_numbered(&self, name: &str, serial: u64) -> (String, String) {
+        self.issue_with(name, |params| params.serial_number = Some(SerialNumber::from(serial)))
+    }
+
+    /// The list of certificates that it took back, which holds until the year begins.
+    pub(crate) fn revocation_list(&self, serials: &[u64], until: i32) -> String {
+        self.revoke(serials, until).pem().unwrap()
+    }
+
+    /// The same, in DER as well.
+    pub(crate) fn revoke(&self, serials: &[u64], until: i32) -> CertificateRevocationList {
+        let revoked = |serial: &u64| RevokedCertParams {
+            serial_number: SerialNumber::from(*serial),
+            revocation_time: date_time_ymd(2020, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        };
+        let list = CertificateRevocationListParams {
+            this_update: date_time_ymd(2020, 1, 1),
+            next_update: date_time_ymd(until, 1, 1),
+            crl_number: SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: serials.iter().map(revoked).collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        list.signed_by(&self.issuer).unwrap()
+    }
+
     pub(crate) fn issue_with(
         &self,
         name: &str,
@@ -52,4 +88,11 @@ impl Authority {
         change(&mut params);
         (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
     }
+}
+
+fn authority(name: &str) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params
 }

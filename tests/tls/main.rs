@@ -4,6 +4,7 @@
 mod calls;
 mod certificates;
 mod refusals;
+mod revocation;
 mod wire;
 
 use std::sync::Arc;

@@ -16,7 +16,7 @@ fn text(exception: &SystemException) -> String {
     format!("{exception} {}", source.unwrap_or_default())
 }
 
-async fn refused(tls: Tls, reference: &str, kind: SystemExceptionKind, words: &str) {
+pub(crate) async fn refused(tls: Tls, reference: &str, kind: SystemExceptionKind, words: &str) {
     let (_client, vault) = client(tls, reference).await;
     let exception = vault.add(1, 2).await.unwrap_err();
     assert_eq!((exception.kind, exception.completed), (kind, CompletionStatus::No), "{exception}");

@@ -5,7 +5,7 @@ use std::io;
 
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use giop_proto::Refused;
-use rustls::{AlertDescription, Error, InvalidMessage};
+use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 
 /// A handshake that failed.
 #[derive(Debug)]
@@ -26,7 +26,11 @@ impl Failure {
     /// Whether somebody does not trust somebody.
     fn is_refusal(&self) -> bool {
         match self {
-            Self::Tls(Error::InvalidCertificate(_) | Error::NoCertificatesPresented) => true,
+            Self::Tls(
+                Error::InvalidCertificate(_)
+                | Error::NoCertificatesPresented
+                | Error::InvalidCertRevocationList(_),
+            ) => true,
             Self::Tls(Error::AlertReceived(alert)) => refusal(*alert).is_some(),
             Self::NotConfigured(_) => true,
             _ => false,
@@ -54,7 +58,9 @@ pub(crate) fn refusal(alert: AlertDescription) -> Option<Refused> {
         AlertDescription::CertificateRevoked => "the certificate of this side is revoked",
         AlertDescription::CertificateExpired => "the certificate of this side has expired",
         AlertDescription::CertificateUnknown => "the peer does not accept the certificate of this side",
-        AlertDescription::UnknownCA => "the peer does not know the CA of this side's certificate",
+        AlertDescription::UnknownCA => {
+            "the peer does not know the CA of this side's certificate, or not whether it took the certificate back"
+        }
         AlertDescription::AccessDenied => "the peer denies access to the owner of this side's certificate",
         AlertDescription::DecryptError => "the peer could not check a signature of this side",
         _ => return None,
@@ -80,6 +86,25 @@ impl fmt::Display for Failure {
                 None => write!(f, "the peer ended the handshake: {alert:?}"),
             },
             Self::Tls(Error::NoCertificatesPresented) => f.write_str("the peer shows no certificate"),
+            Self::Tls(Error::InvalidCertificate(CertificateError::Revoked)) => {
+                f.write_str("the peer's certificate, or that of a CA of its, is revoked")
+            }
+            Self::Tls(Error::InvalidCertificate(CertificateError::UnknownRevocationStatus)) => f.write_str(
+                "no revocation list is of the CA of the peer's certificate, or of a CA between it and the trusted one \
+                 (TlsBuilder::revocation_list gives one, ::revocation_check does without)",
+            ),
+            Self::Tls(Error::InvalidCertificate(
+                reason @ (CertificateError::ExpiredRevocationList
+                | CertificateError::ExpiredRevocationListContext { .. }),
+            )) => write!(
+                f,
+                "the revocation list for the peer's certificate is out of date: {reason} (Tls::reload reads a new one, \
+                 TlsBuilder::revocation_check takes the old one)"
+            ),
+            Self::Tls(Error::InvalidCertRevocationList(reason)) => write!(
+                f,
+                "the revocation list for the peer's certificate is of no use: {reason:?} (TlsBuilder::revocation_list)"
+            ),
             Self::Tls(Error::InvalidCertificate(reason)) => write!(
                 f,
                 "the peer's certificate is not accepted: {reason} (TlsBuilder::trust, ::server_names and ::pin decide)"

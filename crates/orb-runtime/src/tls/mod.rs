@@ -25,12 +25,13 @@
 mod connect;
 pub(crate) mod failure;
 mod pem;
+mod revocation;
 mod session;
 mod verify;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -41,6 +42,8 @@ use rustls::{ClientConfig, ServerConfig, SupportedProtocolVersion};
 
 pub(crate) use connect::exception_of;
 pub use pem::{Identity, Trust};
+use revocation::Revocations;
+pub use revocation::{RevocationCheck, RevocationList};
 pub use session::TlsSession;
 
 /// A version of TLS.
@@ -127,6 +130,7 @@ pub struct Tls {
 struct Shared {
     rules: Rules,
     current: ArcSwap<Current>,
+    replacing: Mutex<()>,
 }
 
 #[derive(Debug, Clone)]
@@ -134,16 +138,24 @@ pub(crate) struct Rules {
     client_certificates: ClientCertificates,
     server_names: ServerNames,
     fingerprints: Vec<[u8; 32]>,
+    revocation_check: RevocationCheck,
     versions: Vec<TlsVersion>,
     pub(crate) outgoing: Outgoing,
     pub(crate) handshake_timeout: Duration,
     pub(crate) max_handshakes: usize,
 }
 
-/// What new handshakes use.
-struct Current {
+/// What is read, and read again by a reload.
+#[derive(Debug, Clone, Default)]
+struct Sources {
     identity: Option<Identity>,
     trust: Option<Trust>,
+    revocation_lists: Vec<RevocationList>,
+}
+
+/// What new handshakes use.
+struct Current {
+    sources: Sources,
     server: Option<Arc<ServerConfig>>,
     /// `None`: there is nothing by which a server could be trusted.
     client: Option<Arc<ClientConfig>>,
@@ -153,8 +165,7 @@ struct Current {
 #[derive(Debug)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct TlsBuilder {
-    identity: Option<Identity>,
-    trust: Option<Trust>,
+    sources: Sources,
     rules: Rules,
 }
 
@@ -165,12 +176,13 @@ impl Tls {
             client_certificates: ClientCertificates::default(),
             server_names: ServerNames::default(),
             fingerprints: Vec::new(),
+            revocation_check: RevocationCheck::default(),
             versions: vec![TlsVersion::V1_2, TlsVersion::V1_3],
             outgoing: Outgoing::default(),
             handshake_timeout: Duration::from_secs(10),
             max_handshakes: 256,
         };
-        TlsBuilder { identity: None, trust: None, rules }
+        TlsBuilder { sources: Sources::default(), rules }
     }
 
     /// Reads the files again. New handshakes use what they hold now; connections that are open go on, and sessions of before are not
@@ -179,8 +191,7 @@ impl Tls {
     /// # Errors
     /// [`TlsError`]: then everything stays as it was.
     pub fn reload(&self) -> Result<(), TlsError> {
-        let current = self.shared.current.load();
-        self.replace(current.identity.clone(), current.trust.clone())
+        self.replace(|_| {})
     }
 
     /// Takes another identity, as [`reload`](Self::reload) does.
@@ -188,8 +199,7 @@ impl Tls {
     /// # Errors
     /// As [`reload`](Self::reload).
     pub fn set_identity(&self, identity: Identity) -> Result<(), TlsError> {
-        let trust = self.shared.current.load().trust.clone();
-        self.replace(Some(identity), trust)
+        self.replace(|sources| sources.identity = Some(identity))
     }
 
     /// Trusts others than before, as [`reload`](Self::reload) does.
@@ -197,12 +207,27 @@ impl Tls {
     /// # Errors
     /// As [`reload`](Self::reload).
     pub fn set_trust(&self, trust: Trust) -> Result<(), TlsError> {
-        let identity = self.shared.current.load().identity.clone();
-        self.replace(identity, Some(trust))
+        self.replace(|sources| sources.trust = Some(trust))
     }
 
-    fn replace(&self, identity: Option<Identity>, trust: Option<Trust>) -> Result<(), TlsError> {
-        self.shared.current.store(Arc::new(Current::load(identity, trust, &self.shared.rules)?));
+    /// Takes other revocation lists in place of those there were, as [`reload`](Self::reload) does.
+    ///
+    /// # Errors
+    /// As [`reload`](Self::reload).
+    pub fn set_revocation_lists(
+        &self,
+        lists: impl IntoIterator<Item = RevocationList>,
+    ) -> Result<(), TlsError> {
+        let lists = lists.into_iter().collect();
+        self.replace(|sources| sources.revocation_lists = lists)
+    }
+
+    fn replace(&self, change: impl FnOnce(&mut Sources)) -> Result<(), TlsError> {
+        // One at a time: what another one changed is not lost.
+        let _one = self.shared.replacing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sources = self.shared.current.load().sources.clone();
+        change(&mut sources);
+        self.shared.current.store(Arc::new(Current::load(sources, &self.shared.rules)?));
         Ok(())
     }
 
@@ -275,13 +300,31 @@ impl fmt::Debug for Tls {
 impl TlsBuilder {
     /// Who this ORB is. Servers need it; clients show it to servers that ask.
     pub fn identity(mut self, identity: Identity) -> Self {
-        self.identity = Some(identity);
+        self.sources.identity = Some(identity);
         self
     }
 
     /// Who is trusted to make out the certificates of servers, and of clients where these are asked for.
     pub fn trust(mut self, trust: Trust) -> Self {
-        self.trust = Some(trust);
+        self.sources.trust = Some(trust);
+        self
+    }
+
+    /// A list of certificates that are refused although somebody trusted made them out: those of servers, and of clients where these are
+    /// asked for. May be called again for the lists of other CAs.
+    ///
+    /// With a list every certificate below a trusted one is looked up, as [`revocation_check`](Self::revocation_check) says.
+    /// Lists are read by [`build`](Self::build) and by [`Tls::reload`]; nobody fetches them. A new list is for new handshakes:
+    /// connections that are open go on.
+    pub fn revocation_list(mut self, list: RevocationList) -> Self {
+        self.sources.revocation_lists.push(list);
+        self
+    }
+
+    /// What becomes of certificates for which there is no revocation list, or an old one (default: they are refused). Without
+    /// [`revocation_list`](Self::revocation_list) nothing is asked.
+    pub fn revocation_check(mut self, check: RevocationCheck) -> Self {
+        self.rules.revocation_check = check;
         self
     }
 
@@ -298,7 +341,7 @@ impl TlsBuilder {
     }
 
     /// Takes servers that show this very certificate, by its SHA-256 digest, and no others; may be called again for further ones. Who made
-    /// it out, for whom and until when is not looked at then: whoever gave you the digest did.
+    /// it out, for whom and until when, and whether it is revoked, is not looked at then: whoever gave you the digest did.
     pub fn pin(mut self, fingerprint: [u8; 32]) -> Self {
         self.rules.fingerprints.push(fingerprint);
         self
@@ -334,13 +377,13 @@ impl TlsBuilder {
     /// # Errors
     /// [`TlsError`] names the file and what is wrong with it.
     pub fn build(self) -> Result<Tls, TlsError> {
-        let current = Current::load(self.identity, self.trust, &self.rules)?;
-        Ok(Tls { shared: Arc::new(Shared { rules: self.rules, current: ArcSwap::from_pointee(current) }) })
+        let current = ArcSwap::from_pointee(Current::load(self.sources, &self.rules)?);
+        Ok(Tls { shared: Arc::new(Shared { rules: self.rules, current, replacing: Mutex::default() }) })
     }
 }
 
 impl Current {
-    fn load(identity: Option<Identity>, trust: Option<Trust>, rules: &Rules) -> Result<Self, TlsError> {
+    fn load(sources: Sources, rules: &Rules) -> Result<Self, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let versions: Vec<&'static SupportedProtocolVersion> =
             [(TlsVersion::V1_2, &TLS12), (TlsVersion::V1_3, &TLS13)]
@@ -351,8 +394,10 @@ impl Current {
         if versions.is_empty() {
             return Err(TlsError::NoVersion);
         }
-        let certified = identity.as_ref().map(|identity| identity.load(&provider)).transpose()?;
-        let roots = trust.as_ref().map(Trust::load).transpose()?.map(Arc::new);
+        let certified = sources.identity.as_ref().map(|identity| identity.load(&provider)).transpose()?;
+        let roots = sources.trust.as_ref().map(Trust::load).transpose()?.map(Arc::new);
+        let (lists, check) = (&sources.revocation_lists, rules.revocation_check);
+        let revocations = Revocations::load(lists, check, roots.as_ref(), &provider)?;
 
         let server = match &certified {
             None => None,
@@ -367,6 +412,7 @@ impl Current {
                             Arc::clone(roots),
                             Arc::clone(&provider),
                         );
+                        let clients = revocations.of_clients(clients);
                         let clients = match asked {
                             ClientCertificates::Required => clients,
                             _ => clients.allow_unauthenticated(),
@@ -385,8 +431,9 @@ impl Current {
         let client = if roots.is_none() && rules.fingerprints.is_empty() {
             None
         } else {
+            let fingerprints = rules.fingerprints.clone();
             let servers =
-                verify::Servers::new(roots, rules.server_names, rules.fingerprints.clone(), &provider)?;
+                verify::Servers::new(roots, rules.server_names, fingerprints, &revocations, &provider)?;
             let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(&versions)?;
             let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(servers));
             Some(Arc::new(match certified {
@@ -394,6 +441,6 @@ impl Current {
                 Some(certified) => builder.with_client_cert_resolver(Arc::new(pem::Only(certified))),
             }))
         };
-        Ok(Self { identity, trust, server, client })
+        Ok(Self { sources, server, client })
     }
 }

@@ -9,7 +9,7 @@ use rustls::RootCertStore;
 use rustls::client::ResolvesClientCert;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{Error, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{SignatureScheme, sign::SigningKey};
@@ -28,7 +28,7 @@ pub struct Identity {
 pub struct Trust(Source);
 
 #[derive(Clone)]
-enum Source {
+pub(super) enum Source {
     File(PathBuf),
     /// With what it is.
     Text(&'static str, Arc<[u8]>),
@@ -120,7 +120,23 @@ impl Source {
         }
     }
 
-    fn wrong(&self, reason: impl Into<String>) -> TlsError {
+    pub(super) fn revocation_lists(&self) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
+        let octets = self.read()?;
+        // A sequence of ASN.1: CAs publish their lists in DER. Text has a line that begins a section.
+        if octets.starts_with(&[0x30]) && !contains(&octets, b"-----BEGIN ") {
+            return Ok(vec![octets.to_vec().into()]);
+        }
+        let all: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(&octets).collect();
+        match all {
+            Ok(all) if all.is_empty() => {
+                Err(self.wrong("there is no revocation list in it (BEGIN X509 CRL)"))
+            }
+            Ok(all) => Ok(all),
+            Err(error) => Err(self.wrong(text(&error))),
+        }
+    }
+
+    pub(super) fn wrong(&self, reason: impl Into<String>) -> TlsError {
         TlsError::Content { origin: self.to_string(), reason: reason.into() }
     }
 }

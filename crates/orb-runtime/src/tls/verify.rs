@@ -11,6 +11,7 @@ use rustls::crypto::{
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
+use super::revocation::Revocations;
 use super::{ServerNames, TlsError};
 
 /// The SHA-256 digest of a certificate.
@@ -34,15 +35,15 @@ impl Servers {
         roots: Option<Arc<RootCertStore>>,
         names: ServerNames,
         fingerprints: Vec<[u8; 32]>,
+        revocations: &Revocations,
         provider: &Arc<CryptoProvider>,
     ) -> Result<Self, TlsError> {
         let by_chain = roots.map(|roots| {
-            WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(provider)).build().map_err(
-                |error| TlsError::Content {
-                    origin: "the trusted certificates".to_owned(),
-                    reason: error.to_string(),
-                },
-            )
+            let builder = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(provider));
+            revocations.of_servers(builder).build().map_err(|error| TlsError::Content {
+                origin: "the trusted certificates".to_owned(),
+                reason: error.to_string(),
+            })
         });
         Ok(Self {
             by_chain: by_chain.transpose()?,
