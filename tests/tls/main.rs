@@ -5,6 +5,7 @@ mod calls;
 mod certificates;
 mod refusals;
 mod revocation;
+mod ways;
 mod wire;
 
 use std::sync::Arc;

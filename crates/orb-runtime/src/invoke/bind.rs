@@ -12,7 +12,7 @@ use giop_codec::ior::{ComponentTag, IiopProfile, RebindMode, TaggedComponent};
 
 use crate::link::Link;
 use crate::orb::dial;
-use crate::orb::{Endpoint, Lease, Target};
+use crate::orb::{Endpoint, Lease, Route, Target};
 use crate::reference::{AskedFor, Binding, Demand, ObjectRef};
 
 /// A binding with a connection that nobody else uses.
@@ -95,13 +95,13 @@ impl ObjectRef {
         if let Some(key) = self.called_here() {
             return self.bind_itself(key, deadline, alone).await;
         }
-        let mut profiles = self.profiles();
+        let profiles = self.profiles();
         let forbidden = profiles.iter().find_map(|profile| self.orb().forbids(profile));
-        profiles.retain(|profile| !self.orb().ways(profile).is_empty());
-        let mut last = forbidden.filter(|_| profiles.is_empty()).map(no_permission);
-        for (tried, profile) in profiles.iter().enumerate() {
-            let left = profiles.len() - tried;
-            match self.bind_at(profile, dial::share(left, deadline), alone).await {
+        let routes = self.orb().routes(profiles);
+        let mut last = forbidden.filter(|_| routes.is_empty()).map(no_permission);
+        for (tried, route) in routes.iter().enumerate() {
+            let left = routes.len() - tried;
+            match self.bind_at(route, dial::share(left, deadline), alone).await {
                 Ok(found) => return Ok(found),
                 Err(error) if left == 1 && error.kind == SystemExceptionKind::Timeout => return Err(error),
                 Err(error) => last = Some(error),
@@ -120,11 +120,12 @@ impl ObjectRef {
 
     async fn bind_at(
         &self,
-        profile: &IiopProfile,
+        route: &Route,
         deadline: Option<Instant>,
         alone: bool,
     ) -> Result<(Arc<Binding>, Found), SystemException> {
-        if !alone && let Some(link) = self.orb().way_back(profile)? {
+        let Route { profile, ways } = route;
+        if !alone && let Some(link) = self.orb().way_back(route)? {
             self.check_form(Version::V1_2, link.code_sets())?;
             return Ok(self.bind_back(profile, link));
         }
@@ -145,7 +146,7 @@ impl ObjectRef {
             announce.push(BlockList::empty_context());
         }
         let target = |endpoint| Target { endpoint, version, code_sets };
-        let targets: Vec<Target> = self.orb().ways(profile).into_iter().map(target).collect();
+        let targets: Vec<Target> = ways.iter().cloned().map(target).collect();
         let found = match alone {
             true => Found::Alone(self.orb().connect_any_alone(&targets, deadline).await?),
             false => Found::Shared(self.orb().connect_any(&targets, deadline).await?),

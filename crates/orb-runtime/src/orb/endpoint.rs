@@ -26,6 +26,13 @@ pub(crate) enum Endpoint {
     Itself,
 }
 
+/// A profile of a reference that may be called, and where: at one address at least.
+#[derive(Debug)]
+pub(crate) struct Route {
+    pub(crate) profile: IiopProfile,
+    pub(crate) ways: Vec<Endpoint>,
+}
+
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -146,9 +153,25 @@ impl OrbCore {
         })
     }
 
+    /// The profiles of a reference that may be called, in the order in which they are tried.
+    ///
+    /// TLS in one of them decides about all: otherwise a failure, which whoever is in the way can bring about, would lead from TLS to
+    /// plaintext.
+    pub(crate) fn routes(&self, profiles: Vec<IiopProfile>) -> Vec<Route> {
+        let tls = profiles.iter().any(|profile| profile.ssl().is_some_and(|ssl| ssl.port != 0));
+        let routes = profiles.into_iter().map(|profile| Route { ways: self.ways(&profile, tls), profile });
+        let mut routes: Vec<Route> = routes.filter(|route| !route.ways.is_empty()).collect();
+        if self.config.tls.as_ref().is_some_and(|own| own.takes_plaintext(tls)) {
+            // Plaintext that is wanted comes first, never after a handshake that failed.
+            routes.sort_by_key(|route| route.ways.iter().any(|way| way.tls().is_some()));
+        }
+        routes
+    }
+
     /// The addresses of a profile in the order in which they are tried: sockets of this machine, which answer at once or never,
-    /// then hosts, the families in turns: by TLS or in plaintext, as the server and the user want it.
-    pub(crate) fn ways(&self, profile: &IiopProfile) -> Vec<Endpoint> {
+    /// then hosts, the families in turns: by TLS or in plaintext, as the server and the user want it. `offers`: the reference has TLS, here
+    /// or in another profile.
+    fn ways(&self, profile: &IiopProfile, offers: bool) -> Vec<Endpoint> {
         let unix = self.config.unix_sockets.then(|| unix_paths(profile)).into_iter().flatten();
         let ssl = profile.ssl().filter(|ssl| ssl.port != 0);
         let addresses = match ssl.is_some_and(|ssl| ssl.is_required()) {
@@ -156,7 +179,7 @@ impl OrbCore {
             false => profile.addresses(),
         };
         let tls = self.config.tls.as_ref();
-        let (offers, plaintext) = (ssl.is_some(), !addresses.is_empty());
+        let plaintext = !addresses.is_empty();
         let secure = ssl.filter(|_| tls.is_some_and(|tls| tls.takes_tls(plaintext)));
         let secure = secure.map(|ssl| Endpoint::Ssl { host: profile.host.clone(), port: ssl.port });
         let addresses = match tls.is_none_or(|tls| tls.takes_plaintext(offers)) {
@@ -244,7 +267,7 @@ mod tests {
         let server = core(&endpoints);
         let ior = server.ior("IDL:X:1.0", b"key").unwrap();
         let all: Vec<IiopProfile> = profiles(&ior).collect();
-        let ways = |profile| core(&[]).ways(profile);
+        let ways = |profile| core(&[]).ways(profile, false);
         assert_eq!(ways(&all[0]), [unix("/a"), unix("/b"), tcp("h", 1), tcp("::1", 2)]);
         assert_eq!((ways(&all[1]), ways(&all[2]), all.len()), (vec![unix("/a")], vec![unix("/b")], 3));
         for profile in &all {
@@ -259,7 +282,7 @@ mod tests {
         let ior = core(&[unix("/a")]).ior("", b"key").unwrap();
         let main = ior.iiop_profile().unwrap();
         assert_eq!((main.host.as_str(), main.port), ("", 0));
-        assert_eq!(core(&[]).ways(&main), [unix("/a")]);
+        assert_eq!(core(&[]).ways(&main, false), [unix("/a")]);
         assert!(core(&[]).ior("", b"key").is_none());
     }
 
@@ -269,7 +292,7 @@ mod tests {
         let address = OmniUnixAddress { host: "elsewhere".to_owned(), path: "/a".to_owned() };
         let profile = IiopProfile::new("h", 1, b"key".as_slice().into())
             .with_component(TaggedComponent::omni_unix(&address).unwrap());
-        assert_eq!(core(&[]).ways(&profile), [tcp("h", 1)]);
+        assert_eq!(core(&[]).ways(&profile, false), [tcp("h", 1)]);
         assert!(!core(&[unix("/a")]).is_own(&profile));
     }
 
@@ -277,7 +300,7 @@ mod tests {
     fn unix_sockets_of_references_can_be_left_alone() {
         let ior = core(&[unix("/a"), tcp("h", 1)]).ior("", b"key").unwrap();
         let careful = Orb::builder().unix_sockets(false).parts.core(Vec::new());
-        assert_eq!(careful.ways(&ior.iiop_profile().unwrap()), [tcp("h", 1)]);
-        assert!(profiles(&ior).skip(1).all(|profile| careful.ways(&profile).is_empty()));
+        assert_eq!(careful.ways(&ior.iiop_profile().unwrap(), false), [tcp("h", 1)]);
+        assert!(careful.routes(profiles(&ior).skip(1).collect()).is_empty());
     }
 }

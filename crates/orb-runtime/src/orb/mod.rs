@@ -40,7 +40,7 @@ pub(crate) use alone::Lease;
 pub use args::ArgsError;
 pub use builder::{BuildError, OrbBuilder};
 pub(crate) use connections::{Connections, Target, closed, no_runtime};
-pub(crate) use endpoint::Endpoint;
+pub(crate) use endpoint::{Endpoint, Route};
 pub use shutdown::ShutdownReport;
 
 use crate::dynamic::source::Known;

@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
 use giop_codec::giop::{BiDirIiopServiceContext, ListenPoint, MAX_LISTEN_POINTS, ServiceContext};
-use giop_codec::ior::IiopProfile;
 use giop_codec::{EncodeError, Version};
 use socket2::{SockRef, TcpKeepalive};
 
-use super::{Endpoint, OrbCore};
+use super::{Endpoint, OrbCore, Route};
 use crate::link::Link;
 use crate::transport::Peer;
 
@@ -166,20 +165,21 @@ impl OrbCore {
         }
     }
 
-    /// The connection that a client opened and over which the objects of the profile are called; `None`: there never was one, so that
-    /// their address is to be dialled.
+    /// The connection that a client opened and over which objects of that profile, at those addresses, are called; `None`: there never
+    /// was one, so that they are to be dialled.
     ///
     /// # Errors
     /// TRANSIENT: there was one, and it is gone.
-    pub(crate) fn way_back(&self, profile: &IiopProfile) -> Result<Option<Arc<Link>>, SystemException> {
+    pub(crate) fn way_back(&self, route: &Route) -> Result<Option<Arc<Link>>, SystemException> {
+        let Route { profile, ways } = route;
         if self.config.ways_back.0.is_none() || profile.version.min(self.config.max_version) < Version::V1_2 {
             return Ok(None);
         }
         let mut gone = None;
-        for endpoint in self.ways(profile) {
+        for endpoint in ways {
             let secure = matches!(endpoint, Endpoint::Ssl { .. });
             let (Endpoint::Iiop { host, port } | Endpoint::Ssl { host, port }) = endpoint else { continue };
-            let point = ListenPoint { host, port };
+            let point = ListenPoint { host: host.clone(), port: *port };
             let Some((link, runtime)) = self.connections.ways_back.find(&point) else { continue };
             match link.filter(|link| link.is_usable()) {
                 // Objects that are called by TLS are called back by TLS.

@@ -78,15 +78,18 @@ pub enum ServerNames {
     Unchecked,
 }
 
-/// Which way calls go where a reference offers plaintext and TLS.
+/// Which way calls go where a reference offers plaintext and TLS, in the same profile or in several.
+///
+/// No choice leads from TLS to plaintext: whoever can block a port, or break a handshake, would make it. What fails by TLS fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Outgoing {
-    /// TLS, and plaintext only where a reference offers nothing else.
+    /// TLS alone where a reference offers it, also where its server can not be reached so; plaintext where it offers nothing else.
+    /// Whoever hands out references decides, so these must come by a way that can be trusted.
     #[default]
     Preferred,
     /// TLS alone: a reference without it is `NO_PERMISSION`, `COMPLETED_NO`. Sockets of this machine are called all the same.
     Required,
-    /// Plaintext, and TLS only where the server requires it.
+    /// Plaintext, and TLS for profiles that offer nothing else, after those that do.
     WhereRequired,
 }
 
