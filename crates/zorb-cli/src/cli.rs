@@ -1,0 +1,117 @@
+//! The command line.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::call::CallArgs;
+use crate::ior::IorCommand;
+use crate::ping::PingArgs;
+
+/// Tools for CORBA: looks at object references, asks objects whether they are there, calls them.
+#[derive(Debug, Parser)]
+#[command(name = "zorb", version, about, max_term_width = 110)]
+pub(crate) struct Args {
+    /// Write JSON instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// When text is coloured; `auto` respects NO_COLOR and asks whether a terminal reads it
+    #[arg(long = "color", alias = "colour", value_name = "WHEN", default_value = "auto", global = true)]
+    pub(crate) colour: Colour,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Reads, makes and tests object references
+    Ior {
+        #[command(subcommand)]
+        command: IorCommand,
+    },
+    /// Asks an object whether it is there and what it is, and measures how long it takes to answer
+    Ping(PingArgs),
+    /// Calls an operation of any object, with arguments and results as JSON
+    Call(CallArgs),
+    /// Prints what a shell needs to complete this program's words
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Writes a manual page for each command
+    Man {
+        /// Where to: a folder that is there
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Colour {
+    Auto,
+    Always,
+    Never,
+}
+
+impl Colour {
+    /// For all that is written from here on.
+    pub(crate) fn apply(self) {
+        match self {
+            Self::Auto => anstream::ColorChoice::Auto,
+            Self::Always => anstream::ColorChoice::Always,
+            Self::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+    }
+}
+
+/// Prints the completions for a shell.
+pub(crate) fn complete(shell: Shell) {
+    clap_complete::generate(shell, &mut Args::command(), "zorb", &mut io::stdout());
+}
+
+/// Writes the manual pages.
+///
+/// # Errors
+/// The folder does not take them.
+pub(crate) fn manual(folder: &Path) -> anyhow::Result<()> {
+    clap_mangen::generate_to(Args::command(), folder)
+        .with_context(|| format!("cannot write manual pages into {}", folder.display()))
+}
+
+/// A time such as `500ms`, `2s`, `1.5` (seconds).
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let (digits, scale) = match text.strip_suffix("ms") {
+        Some(digits) => (digits, 1e-3),
+        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
+    };
+    let seconds = digits.trim().parse::<f64>().ok().map(|number| number * scale);
+    seconds
+        .filter(|seconds| *seconds > 0.0)
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| "a time above zero is expected, such as 500ms, 2s or 1.5".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_contradicts_itself_nowhere() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn times_are_seconds_or_milliseconds() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("2s"), Ok(Duration::from_secs(2)));
+        assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
+        for wrong in ["", "0", "-1", "1h", "NaN", "inf", "1e300"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

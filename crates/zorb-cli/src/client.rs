@@ -1,0 +1,78 @@
+//! The ORB that a command asks with.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use zorb::prelude::*;
+use zorb::tls::{Identity, ServerNames, Tls, Trust};
+
+use crate::cli;
+
+/// Options of all commands that talk to objects.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Connecting")]
+pub(crate) struct Client {
+    /// How long a call may take, and how long a connection may take to be made
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = cli::duration)]
+    pub(crate) timeout: Duration,
+    /// An initial reference, for corbaname:rir: and corbaloc:rir:
+    #[arg(long, value_name = "NAME=URL", value_parser = init_ref)]
+    init_ref: Vec<(String, String)>,
+    /// Trust servers whose certificates these CAs made out, a PEM file: calls go by TLS where a reference offers it
+    #[arg(long, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+    /// Show servers this certificate, a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// Its private key, a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Take certificates that are made out to another host than the reference names, as is the habit of CORBA
+    #[arg(long, requires = "tls_ca")]
+    tls_any_name: bool,
+}
+
+fn init_ref(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, url)) if !name.is_empty() && !url.is_empty() => Ok((name.to_owned(), url.to_owned())),
+        _ => {
+            Err("NAME=URL is expected, such as NameService=corbaloc::1.2@example.org/NameService".to_owned())
+        }
+    }
+}
+
+impl Client {
+    /// An ORB that does not listen.
+    ///
+    /// # Errors
+    /// A file for TLS is not there or not what it should be.
+    pub(crate) async fn orb(&self) -> anyhow::Result<Orb> {
+        let mut builder = Orb::builder().timeout(self.timeout).connect_timeout(self.timeout);
+        for (name, url) in &self.init_ref {
+            builder = builder.init_ref(name, url);
+        }
+        if let Some(ca) = &self.tls_ca {
+            let mut tls = Tls::builder().trust(Trust::file(ca));
+            if let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) {
+                tls = tls.identity(Identity::files(certificate, key));
+            }
+            if self.tls_any_name {
+                tls = tls.server_names(ServerNames::Unchecked);
+            }
+            builder = builder.tls(tls.build()?);
+        }
+        Ok(builder.build().await?)
+    }
+}
+
+/// Runs what a command does until it is done or interrupted.
+///
+/// # Errors
+/// What it brings; no threads for it.
+pub(crate) fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("cannot start")?.block_on(work)
+}

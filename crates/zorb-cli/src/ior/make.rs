@@ -1,0 +1,202 @@
+//! `zorb ior make`: a reference to an object at an address.
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use giop_codec::Version;
+use giop_codec::code_set::CodeSetComponentInfo;
+use giop_codec::giop::ObjectKey;
+use giop_codec::ior::{IiopProfile, Ior, SslSecTrans, TaggedComponent};
+use giop_codec::url::ObjectUrl;
+
+use super::dump::Dump;
+use crate::Verdict;
+use crate::output::{Node, Output};
+
+const EXAMPLES: &str = "\
+Examples:
+  zorb ior make --type IDL:Bank/Account:1.0 --at example.org:4711 --key Account
+  zorb ior make --at '[::1]:4711' --at example.org:4711 --key-hex 00ff01
+  zorb ior make corbaloc::1.2@example.org:2809/NameService --type IDL:omg.org/CosNaming/NamingContext:1.0";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct MakeArgs {
+    /// A corbaloc: URL that says address and key, in place of --at and --key
+    #[arg(value_name = "URL", conflicts_with_all = ["at", "key", "key_hex"], required_unless_present = "at")]
+    url: Option<String>,
+    /// The repository id of the interface, IDL:Module/Interface:1.0; without it clients ask the object
+    #[arg(long = "type", value_name = "ID", default_value = "")]
+    type_id: String,
+    /// Where the server listens; further ones are alternate addresses
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
+    at: Vec<(String, u16)>,
+    /// The object key, as text
+    #[arg(long, value_name = "TEXT", conflicts_with = "key_hex", required_unless_present_any = ["key_hex", "url"])]
+    key: Option<String>,
+    /// The object key, in hexadecimal digits
+    #[arg(long, value_name = "HEX", value_parser = octets)]
+    key_hex: Option<Octets>,
+    /// The version of IIOP
+    #[arg(long = "iiop", value_name = "VERSION", default_value = "1.2")]
+    version: IiopVersion,
+    /// Say that the server knows UTF-8 and UTF-16, as zorb does; without code sets text is in ISO 8859-1
+    #[arg(long)]
+    code_sets: bool,
+    /// A port for TLS beside it; with port 0 in --at TLS is required
+    #[arg(long, value_name = "PORT")]
+    ssl_port: Option<u16>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum IiopVersion {
+    #[value(name = "1.0")]
+    V1_0,
+    #[value(name = "1.1")]
+    V1_1,
+    #[value(name = "1.2")]
+    V1_2,
+}
+
+impl IiopVersion {
+    fn name(self) -> &'static str {
+        match self {
+            Self::V1_0 => "1.0",
+            Self::V1_1 => "1.1",
+            Self::V1_2 => "1.2",
+        }
+    }
+
+    fn of(self) -> Version {
+        match self {
+            Self::V1_0 => Version::V1_0,
+            Self::V1_1 => Version::V1_1,
+            Self::V1_2 => Version::V1_2,
+        }
+    }
+}
+
+/// Of a key.
+#[derive(Debug, Clone)]
+struct Octets(Vec<u8>);
+
+fn host_and_port(text: &str) -> Result<(String, u16), String> {
+    let wrong = || "HOST:PORT is expected, such as example.org:4711 or [::1]:4711".to_owned();
+    let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+    let port = port.parse().map_err(|_| format!("{port:?} is no port: 0 to 65535 are"))?;
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    match bare {
+        None if host.contains([':', '[', ']']) => {
+            Err("an IPv6 address stands in brackets: [::1]:4711".to_owned())
+        }
+        _ if bare.unwrap_or(host).is_empty() || host.contains('\0') => Err(wrong()),
+        _ => Ok((bare.unwrap_or(host).to_owned(), port)),
+    }
+}
+
+fn octets(text: &str) -> Result<Octets, String> {
+    let digits: Vec<u32> = text
+        .chars()
+        .map(|c| c.to_digit(16).ok_or_else(|| format!("{c:?} is no hexadecimal digit")))
+        .collect::<Result<_, _>>()?;
+    if !digits.len().is_multiple_of(2) {
+        return Err("the last octet has only one digit".to_owned());
+    }
+    Ok(Octets(
+        digits
+            .chunks_exact(2)
+            .map(|pair| pair.iter().fold(0, |octet, digit| octet << 4 | *digit as u8))
+            .collect(),
+    ))
+}
+
+/// Makes it and prints it.
+///
+/// # Errors
+/// The URL is none, or options contradict each other; output fails.
+pub(super) fn run(args: &MakeArgs, output: &Output) -> anyhow::Result<Verdict> {
+    let ior = made(args)?;
+    let dump = Dump::of(&ObjectUrl::Ior(ior.clone()))?;
+    output.show(&dump, |_| vec![Node::new(ior.to_string(), "")])?;
+    Ok(Verdict::Good)
+}
+
+fn made(args: &MakeArgs) -> anyhow::Result<Ior> {
+    let version = args.version.of();
+    let mut profiles: Vec<IiopProfile> = match &args.url {
+        Some(url) => {
+            let ior = match url.parse()? {
+                ObjectUrl::Corbaloc(url) => url.to_ior()?,
+                ObjectUrl::Ior(ior) => ior,
+                _ => bail!("{url}: only corbaloc: and IOR: say themselves where an object is"),
+            };
+            ior.iiop_profiles().collect()
+        }
+        None => {
+            let key = match (&args.key, &args.key_hex) {
+                (Some(text), _) => text.clone().into_bytes(),
+                (None, Some(Octets(octets))) => octets.clone(),
+                (None, None) => Vec::new(),
+            };
+            let ((host, port), others) = args.at.split_first().context("no address: --at HOST:PORT")?;
+            let mut profile = IiopProfile::new(host, *port, ObjectKey::from(key)).with_version(version);
+            if !others.is_empty() && version != Version::V1_2 {
+                bail!(
+                    "IIOP {} has no alternate addresses: give one --at, or --iiop 1.2",
+                    args.version.name()
+                );
+            }
+            for (host, port) in others {
+                profile = profile.with_component(TaggedComponent::alternate_address(host, *port)?);
+            }
+            vec![profile]
+        }
+    };
+    if profiles.iter().any(|profile| profile.version == Version::V1_0)
+        && (args.code_sets || args.ssl_port.is_some())
+    {
+        bail!(
+            "IIOP 1.0 has no components: --code-sets and --ssl-port take 1.1 or 1.2 (in a URL: corbaloc::1.2@HOST)"
+        );
+    }
+    for profile in &mut profiles {
+        if args.code_sets {
+            profile.components.push(TaggedComponent::code_sets(&CodeSetComponentInfo::zorb())?);
+        }
+        if let Some(port) = args.ssl_port {
+            let required =
+                if profile.port == 0 { SslSecTrans::PROTECTED } else { SslSecTrans::NO_PROTECTION };
+            let supports = SslSecTrans::PROTECTED
+                | SslSecTrans::DETECTS
+                | SslSecTrans::TRUST_IN_TARGET
+                | SslSecTrans::TRUST_IN_CLIENT
+                | required;
+            profile.components.push(TaggedComponent::ssl_sec_trans(SslSecTrans {
+                target_supports: supports,
+                target_requires: required,
+                port,
+            }));
+        }
+    }
+    Ok(Ior::from_profiles(&args.type_id, &profiles)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_hosts_and_ports() {
+        assert_eq!(host_and_port("h:1"), Ok(("h".into(), 1)));
+        assert_eq!(host_and_port("[::1]:2809"), Ok(("::1".into(), 2809)));
+        for wrong in ["", "h", ":1", "h:", "h:65536", "::1:1", "[::1:1", "[]:1"] {
+            assert!(host_and_port(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn keys_are_digits_in_pairs() {
+        assert_eq!(octets("00fF").unwrap().0, [0, 255]);
+        assert!(octets("0").unwrap_err().contains("one digit"));
+        assert!(octets("0g").unwrap_err().contains("'g'"));
+    }
+}

@@ -1,0 +1,52 @@
+//! `zorb`: looks at object references, asks objects, calls them.
+//!
+//! Exit codes: 0 all is well, 1 the answer is bad (no address is reachable, no such object, an exception), 2 the command line is
+//! wrong, 3 input or output failed.
+
+mod call;
+mod cli;
+mod client;
+mod ior;
+mod output;
+mod ping;
+mod target;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::{Args, Command};
+use output::Output;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    args.colour.apply();
+    let output = Output::new(args.json);
+    let done = match &args.command {
+        Command::Ior { command } => ior::run(command, &output),
+        Command::Ping(args) => ping::run(args, &output),
+        Command::Call(args) => call::run(args, &output),
+        Command::Completions { shell } => {
+            cli::complete(*shell);
+            Ok(Verdict::Good)
+        }
+        Command::Man { folder } => cli::manual(folder).map(|()| Verdict::Good),
+    };
+    match done {
+        Ok(Verdict::Good) => ExitCode::SUCCESS,
+        Ok(Verdict::Bad) => ExitCode::from(1),
+        Err(error) => {
+            output.failure(&error);
+            ExitCode::from(3)
+        }
+    }
+}
+
+/// What a command found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    /// All is well.
+    Good,
+    /// What was asked about is not.
+    Bad,
+}

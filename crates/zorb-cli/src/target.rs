@@ -1,0 +1,91 @@
+//! What the user names an object by: a stringified reference, a URL, a file that holds one, or standard input.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use giop_codec::url::ObjectUrl;
+
+/// No reference is longer in text: 64 profiles of what an ORB takes for one message.
+const LONGEST: u64 = 1 << 20;
+
+/// Reads what `text` names as far as that takes no network.
+///
+/// # Errors
+/// A file that can not be read, or what is neither a reference nor a URL; the text says at which character.
+pub(crate) fn read(text: &str) -> anyhow::Result<ObjectUrl> {
+    if text == "-" {
+        return parse(&all(io::stdin().lock(), "standard input")?, "standard input");
+    }
+    match text.parse() {
+        Ok(ObjectUrl::File(path)) => of_file(&path),
+        Ok(url) => Ok(url),
+        // People name the file that a server wrote, too.
+        Err(_) if Path::new(text).is_file() => of_file(Path::new(text)),
+        Err(error) => {
+            let what = "an object is named by IOR:, corbaloc:, corbaname: or file:, by a file that holds one of them, or by - for \
+                        standard input";
+            Err(error).context(what)
+        }
+    }
+}
+
+fn of_file(path: &Path) -> anyhow::Result<ObjectUrl> {
+    let name = path.display().to_string();
+    let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
+    parse(&all(file, &name)?, &name)
+}
+
+fn all(from: impl Read, name: &str) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let most = LONGEST + 1;
+    from.take(most).read_to_string(&mut text).with_context(|| format!("cannot read {name}"))?;
+    if text.len() as u64 == most {
+        bail!("{name} has more than {LONGEST} octets: that is no reference");
+    }
+    Ok(text)
+}
+
+fn parse(text: &str, name: &str) -> anyhow::Result<ObjectUrl> {
+    match text.parse().with_context(|| format!("{name} holds no reference"))? {
+        ObjectUrl::File(path) => bail!("{name} names another file, {}: read that", path.display()),
+        url => Ok(url),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const URL: &str = "corbaloc:iiop:1.2@host:1/key";
+
+    #[test]
+    fn references_are_read_from_files_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("one.url");
+        std::fs::write(&path, format!("{URL}\n")).unwrap();
+        let path = path.to_str().unwrap();
+        for text in [path, &format!("file://{path}"), URL] {
+            assert_eq!(read(text).unwrap().to_string(), URL, "{text}");
+        }
+        assert!(
+            matches!(read("IOR:00000000000000010000000000000000"), Ok(ObjectUrl::Ior(nil)) if nil.is_nil())
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("wrong");
+        let text = |content: &str| {
+            std::fs::write(&path, content).unwrap();
+            format!("{:#}", read(path.to_str().unwrap()).unwrap_err())
+        };
+        assert!(text("IOR:0").contains("holds no reference"), "{}", text("IOR:0"));
+        assert!(text("file:/elsewhere").contains("names another file"));
+        assert!(text(&"x".repeat(2 << 20)).contains("more than"));
+        assert!(format!("{:#}", read("nonsense").unwrap_err()).contains("corbaloc:"));
+        assert!(format!("{:#}", read("file:/does/not/exist").unwrap_err()).contains("cannot read"));
+    }
+}
