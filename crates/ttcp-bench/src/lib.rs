@@ -18,6 +18,7 @@
 //! | [`rivals`] | `ttcp peers`: other middleware, built where its tools are installed |
 //! | [`experiments`] | `ttcp latency`, `ttcp report`, `ttcp compare`: experiments with results that are kept, and their report |
 //! | [`soak`] | `ttcp soak`: everything at once, with faults, and the proof that nothing is lost |
+//! | [`assault`] | `ttcp assault`: what a client that behaves gets from a server that others attack |
 //! | [`ladder`] | the steps from an interpreter of type codes to compiled stubs |
 //! | [`literature`] | published figures to stand beside those measured |
 //! | [`statistics`] | what is said of samples |
@@ -27,9 +28,11 @@
 //! Unix only: children run in process groups of their own.
 #![allow(clippy::duplicate_mod, reason = "steps of the ladder have the same files, see there")]
 
+pub mod assault;
 pub mod cli;
 pub mod experiments;
 pub mod figures;
+mod giop;
 pub mod ladder;
 pub mod lifeline;
 pub mod literature;
@@ -45,4 +48,5 @@ pub mod run;
 pub mod series;
 pub mod soak;
 pub mod statistics;
+mod system;
 pub mod zorb_peer;

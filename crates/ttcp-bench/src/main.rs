@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use ttcp_bench::assault::{self, AssaultArgs, AssaultAttackersArgs, AssaultClientArgs, AssaultServerArgs};
 use ttcp_bench::experiments::compare::{CompareArgs, compare};
 use ttcp_bench::experiments::report::{ReportArgs, report};
 use ttcp_bench::experiments::{
@@ -52,6 +53,8 @@ enum Command {
     Ladder(LadderArgs),
     /// Call in every way while processes are killed, stopped and restarted, and prove that nothing is lost, hung or leaked
     Soak(SoakArgs),
+    /// Attack a server in every way, and see what a client that behaves gets from it meanwhile
+    Assault(AssaultArgs),
     /// Build or list other middleware to compare with
     #[command(subcommand)]
     Peers(PeersCommand),
@@ -84,6 +87,15 @@ enum Command {
     /// A client of a soak
     #[command(hide = true)]
     SoakClient(SoakClientArgs),
+    /// The server of an assault
+    #[command(hide = true)]
+    AssaultServer(AssaultServerArgs),
+    /// The client of an assault that behaves
+    #[command(hide = true)]
+    AssaultClient(AssaultClientArgs),
+    /// Those who attack
+    #[command(hide = true)]
+    AssaultAttackers(AssaultAttackersArgs),
     /// A client beside many connections
     #[command(hide = true)]
     Hold(HoldArgs),
@@ -124,6 +136,10 @@ fn perform(command: Command) -> anyhow::Result<ExitCode> {
         Command::Soak(args) => return soak::soak(&args),
         Command::SoakServer(args) => soak::soak_server(&args)?,
         Command::SoakClient(args) => soak::soak_client(&args)?,
+        Command::Assault(args) => return assault::assault(&args),
+        Command::AssaultServer(args) => assault::assault_server(&args)?,
+        Command::AssaultClient(args) => assault::assault_client(&args)?,
+        Command::AssaultAttackers(args) => assault::assault_attackers(&args)?,
         Command::Prioritise(args) => prioritise(&args)?,
         Command::Load => load()?,
         Command::Peers(command) => return peers(&command),

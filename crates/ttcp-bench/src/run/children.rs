@@ -1,7 +1,7 @@
 //! Processes: started in groups of their own, bounded in time, always killed and reaped.
 
 use std::collections::VecDeque;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -26,6 +26,7 @@ pub(crate) struct Children {
     sender: SyncSender<Event>,
     started: u64,
     grace: Duration,
+    passing: bool,
 }
 
 enum Event {
@@ -64,7 +65,12 @@ impl Children {
     pub(crate) fn new() -> Children {
         // Bounded: a child that writes without end waits for the reader instead of filling the memory.
         let (sender, events) = sync_channel(64);
-        Children { events, sender, started: 0, grace: GRACE }
+        Children { events, sender, started: 0, grace: GRACE, passing: false }
+    }
+
+    /// Lets those that are started from now on write to this program's stderr: nothing of it is kept.
+    pub(crate) fn pass_stderr(&mut self) {
+        self.passing = true;
     }
 
     /// How long those that are started from now on may take to end when asked to; `None`: as usual.
@@ -90,7 +96,7 @@ impl Children {
         Ok(())
     }
 
-    /// Starts `command` with both outputs captured. Its stdin stays open until the process is dropped, and the kernel
+    /// Starts `command` with both outputs captured, unless stderr is passed on. Its stdin stays open until the process is dropped, and the kernel
     /// closes it if this program dies before. It runs on `cores` only, if any are given.
     ///
     /// # Errors
@@ -102,7 +108,7 @@ impl Children {
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(if self.passing { Stdio::inherit() } else { Stdio::piped() })
             .process_group(0);
         let mut child = confined(cores, || command.spawn())?;
         self.started += 1;
@@ -150,6 +156,27 @@ impl Process {
     /// Its number.
     pub(crate) fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
+    }
+
+    /// Writes a line to its stdin. One that is gone does not read it: who waits for its answer learns that.
+    pub(crate) fn tell(&mut self, line: &str) {
+        if let Some(stdin) = &mut self.child.stdin {
+            let _ = stdin.write_all(format!("{line}\n").as_bytes());
+        }
+    }
+
+    /// Sends a signal to its whole group, unless it was reaped: then its number may be another's.
+    pub(crate) fn send(&self, signal: Signal) {
+        if self.ended.is_none() {
+            self.signal(signal);
+        }
+    }
+
+    /// Kills it and its whole group: they can do nothing about it.
+    pub(crate) fn kill(&mut self) {
+        if self.ended.is_none() {
+            self.reap();
+        }
     }
 
     /// Waits up to `time` for the process to end by itself, then reaps it; `None` if it still runs.

@@ -1,5 +1,6 @@
 //! `ttcp run`: every peer in turn, in rounds, and a table.
 
+pub(crate) mod child;
 pub(crate) mod children;
 pub(crate) mod environment;
 pub(crate) mod links;

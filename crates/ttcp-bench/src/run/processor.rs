@@ -55,7 +55,7 @@ fn of_children() -> Option<Duration> {
 
 /// All threads of a process, to the nanosecond, with those that have ended: a server with a thread for each connection has
 /// none of them left when its client is gone.
-fn of_process(pid: Pid) -> Option<Duration> {
+pub(crate) fn of_process(pid: Pid) -> Option<Duration> {
     let pid = nix::unistd::Pid::from_raw(pid.as_raw_nonzero().get());
     Some(clock_getcpuclockid(pid).ok()?.now().ok()?.into())
 }

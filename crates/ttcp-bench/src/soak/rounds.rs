@@ -15,7 +15,6 @@ use fastrand::Rng;
 
 use super::calls;
 use super::check::{self, Round};
-use super::children::Child;
 use super::client::Told;
 use super::faults::RawPeers;
 use super::records::{Notes, Record};
@@ -23,6 +22,7 @@ use super::report::Report;
 use super::servant::Sabotage;
 use super::state::State;
 use crate::cli::Transport;
+use crate::run::child::Child;
 
 /// The longest round.
 const ROUND: Duration = Duration::from_secs(10);

@@ -13,11 +13,11 @@ use clap::Args;
 use serde_json::Value;
 use zorb::wire::{Ior, ObjectKey};
 
-use super::giop;
-use super::system;
+use crate::giop;
 use crate::lifeline::LifelineArgs;
 use crate::raw;
 use crate::reference::{Address, Object};
+use crate::system;
 
 /// How long a server may take for a connection, or for a call.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -162,7 +162,7 @@ impl Service {
         let octets = number.to_be_bytes();
         let back = match &self.key {
             Some(key) => {
-                stream.write_all(&giop::echo_request(key.as_slice(), &octets))?;
+                stream.write_all(&giop::request(key.as_slice(), giop::ECHO, &octets))?;
                 giop::echo_reply(stream)?
             }
             None => raw::echo(stream, &octets)?,

@@ -1,9 +1,7 @@
 //! What many objects, many connections and many clients cost.
 
-mod giop;
 mod hold;
 mod section;
-mod system;
 
 use std::process::ExitCode;
 
@@ -14,6 +12,7 @@ use super::driver::Said;
 use super::store::Cell;
 use super::{Common, Figures, Kind, Plan, Step, of_line};
 use crate::run::{BuiltIn, Peer};
+use crate::system;
 
 pub use hold::{HoldArgs, hold};
 

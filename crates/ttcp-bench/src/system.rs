@@ -10,23 +10,39 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 ///
 /// # Errors
 /// There is no such process, or no `/proc`.
-pub(super) fn memory(process: u32) -> anyhow::Result<u64> {
+pub(crate) fn memory(process: u32) -> anyhow::Result<u64> {
     if let Ok(text) = fs::read_to_string(format!("/proc/{process}/smaps_rollup"))
         && let Some(kib) = field(&text, "Pss:")
     {
         return Ok(kib << 10);
     }
+    resident(process)
+}
+
+/// Bytes of a process that are resident. Costs it nothing, unlike [`memory`], which walks all its pages.
+///
+/// # Errors
+/// There is no such process, or no `/proc`.
+pub(crate) fn resident(process: u32) -> anyhow::Result<u64> {
     let path = format!("/proc/{process}/status");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-    let kib = field(&text, "VmRSS:").with_context(|| format!("{path} has no VmRSS"))?;
-    Ok(kib << 10)
+    Ok(field(&text, "VmRSS:").with_context(|| format!("{path} has no VmRSS"))? << 10)
+}
+
+/// Open descriptors of a process.
+///
+/// # Errors
+/// There is no such process, or no `/proc`, or it is another user's.
+pub(crate) fn files(process: u32) -> anyhow::Result<u64> {
+    let path = format!("/proc/{process}/fd");
+    Ok(fs::read_dir(&path).with_context(|| format!("cannot read {path}"))?.count() as u64)
 }
 
 /// Threads of a process.
 ///
 /// # Errors
 /// There is no such process, or no `/proc`.
-pub(super) fn threads(process: u32) -> anyhow::Result<u64> {
+pub(crate) fn threads(process: u32) -> anyhow::Result<u64> {
     let path = format!("/proc/{process}/status");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
     field(&text, "Threads:").with_context(|| format!("{path} has no Threads"))
@@ -39,7 +55,7 @@ fn field(text: &str, name: &str) -> Option<u64> {
 }
 
 /// Lets this process, and those that it starts, open as many files as the hard limit allows; how many these are.
-pub(super) fn raise_files() -> u64 {
+pub(crate) fn raise_files() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     let limit = if setrlimit(Resource::Nofile, raised).is_ok() { raised } else { limit };
@@ -58,6 +74,7 @@ mod tests {
         let after = memory(own).unwrap();
         assert!(after > before + (32 << 20), "{before} {after}");
         drop(block);
+        assert!(resident(own).unwrap() >= 1 << 20 && files(own).unwrap() >= 3);
         assert!(threads(own).unwrap() >= 1);
         assert!(memory(u32::MAX).is_err() && threads(u32::MAX).is_err());
     }

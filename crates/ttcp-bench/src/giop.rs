@@ -1,4 +1,4 @@
-//! As much of GIOP 1.0 as it takes to call `echoOctets` over a connection that costs its client next to nothing.
+//! As much of GIOP 1.0 as it takes to have octets echoed over a connection that costs its client next to nothing.
 //!
 //! What is held open while something else is measured must not be a whole ORB for each connection, and must be the same for every
 //! server. All ORBs speak 1.0.
@@ -14,8 +14,11 @@ const LONGEST: usize = 1 << 16;
 const REQUEST: u8 = 0;
 const REPLY: u8 = 1;
 
-/// A whole request for an echo of these octets.
-pub(super) fn echo_request(key: &[u8], octets: &[u8]) -> Vec<u8> {
+/// The operation of the bench contract that echoes octets, with the end that it has in a message.
+pub(crate) const ECHO: &[u8] = b"echoOctets\0";
+
+/// A whole request of an operation that takes these octets.
+pub(crate) fn request(key: &[u8], operation: &[u8], octets: &[u8]) -> Vec<u8> {
     let mut message = b"GIOP\x01\x00\x01".to_vec();
     message.push(REQUEST);
     // The length goes here, then no service context.
@@ -23,7 +26,7 @@ pub(super) fn echo_request(key: &[u8], octets: &[u8]) -> Vec<u8> {
     // Request id, and that a reply is wanted.
     message.extend([1, 0, 0, 0, 1, 0, 0, 0]);
     put(&mut message, key);
-    put(&mut message, b"echoOctets\0");
+    put(&mut message, operation);
     // No principal.
     put(&mut message, b"");
     put(&mut message, octets);
@@ -45,7 +48,7 @@ fn put(message: &mut Vec<u8>, octets: &[u8]) {
 ///
 /// # Errors
 /// The connection fails or ends, or what comes is no such reply: an exception, for one.
-pub(super) fn echo_reply(mut from: impl Read) -> io::Result<Vec<u8>> {
+pub(crate) fn echo_reply(mut from: impl Read) -> io::Result<Vec<u8>> {
     let mut header = [0; HEADER];
     from.read_exact(&mut header)?;
     let [b'G', b'I', b'O', b'P', _, _, flags, REPLY, size @ ..] = header else {
@@ -110,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_request_has_its_parts_where_they_belong() {
-        let request = echo_request(b"ttcp!", &[7, 8]);
+        let request = request(b"ttcp!", ECHO, &[7, 8]);
         let parts: Vec<u8> = [
             &b"GIOP\x01\x00\x01\x00\x32\x00\x00\x00"[..],
             b"\x00\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00",

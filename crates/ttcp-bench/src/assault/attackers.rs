@@ -1,0 +1,267 @@
+//! `ttcp assault-attackers`: the process of those who want to keep a server from serving others.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, sleep_until, timeout};
+
+use super::attacks;
+use crate::run::child::{orders, say};
+
+/// How long a connection may take to come about.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two attempts that the own system refuses, and two of whoever was closed at once.
+const PAUSE: Duration = Duration::from_millis(10);
+/// How much of its time a pace that was held up makes good.
+const MADE_GOOD: Duration = Duration::from_millis(20);
+
+/// Options of `ttcp assault-attackers`.
+#[derive(Debug, Clone, Args)]
+pub struct AssaultAttackersArgs {
+    /// Whom they attack
+    #[arg(long)]
+    pub server: SocketAddr,
+    /// From how many addresses
+    #[arg(long)]
+    pub addresses: u8,
+    /// Slow peers
+    #[arg(long)]
+    pub peers: u32,
+    /// What each attack does a second; 0: as much as it can
+    #[arg(long)]
+    pub rate: u32,
+}
+
+/// An attack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Attack {
+    /// Headers and messages that come octet by octet, for ever.
+    Slowloris,
+    /// Messages that promise much.
+    Bombs,
+    /// CancelRequests and LocateRequests of nothing.
+    Cancels,
+    /// Connections that nobody uses.
+    Connects,
+}
+
+impl Attack {
+    pub(super) const ALL: [Attack; 4] = [Attack::Slowloris, Attack::Bombs, Attack::Cancels, Attack::Connects];
+
+    /// Its name in results.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Attack::Slowloris => "slowloris",
+            Attack::Bombs => "length bombs",
+            Attack::Cancels => "cancel flood",
+            Attack::Connects => "connect flood",
+        }
+    }
+}
+
+/// What attackers did and met.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Met {
+    /// Connections that they opened.
+    pub(super) opened: u64,
+    /// Connections that they could not open.
+    pub(super) refused: u64,
+    /// Of those opened, those that the server closed.
+    pub(super) cut: u64,
+    /// Messages that they sent, or began.
+    pub(super) messages: u64,
+    /// Octets that they sent.
+    pub(super) octets: u64,
+}
+
+/// The same while it is counted.
+#[derive(Debug, Default)]
+pub(super) struct Meeting {
+    opened: AtomicU64,
+    refused: AtomicU64,
+    cut: AtomicU64,
+    messages: AtomicU64,
+    octets: AtomicU64,
+}
+
+impl Meeting {
+    /// Counts what was sent.
+    pub(super) fn sent(&self, messages: usize, octets: usize) {
+        self.messages.fetch_add(messages as u64, Ordering::Relaxed);
+        self.octets.fetch_add(octets as u64, Ordering::Relaxed);
+    }
+
+    fn read(&self) -> Met {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Met {
+            opened: of(&self.opened),
+            refused: of(&self.refused),
+            cut: of(&self.cut),
+            messages: of(&self.messages),
+            octets: of(&self.octets),
+        }
+    }
+}
+
+/// So many turns a second for all peers of an attack together.
+#[derive(Debug)]
+pub(super) struct Pace {
+    between: Duration,
+    next: Mutex<Instant>,
+}
+
+impl Pace {
+    /// 0: as many as there are takers for.
+    fn new(rate: u32) -> Pace {
+        let between = Duration::from_secs(1).checked_div(rate).unwrap_or_default();
+        Pace { between, next: Mutex::new(Instant::now()) }
+    }
+
+    /// Waits for a turn.
+    pub(super) async fn turn(&self) {
+        if self.between.is_zero() {
+            return tokio::task::yield_now().await;
+        }
+        sleep_until(self.take(Instant::now()).into()).await;
+    }
+
+    /// When the next turn is.
+    fn take(&self, now: Instant) -> Instant {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = (*next).max(now.checked_sub(MADE_GOOD).unwrap_or(now));
+        *next = turn + self.between;
+        turn
+    }
+}
+
+/// What the peers of an attack have in common.
+pub(super) struct Front {
+    pub(super) pace: Pace,
+    pub(super) meeting: Meeting,
+    server: SocketAddr,
+    addresses: u8,
+}
+
+impl Front {
+    /// A connection of that peer. It is reset when it is dropped: nothing of it stays behind.
+    async fn open(&self, number: u32) -> Option<TcpStream> {
+        let host = 2 + (number % u32::from(self.addresses.max(1))) as u8;
+        let connect = async {
+            let socket = TcpSocket::new_v4()?;
+            socket.set_reuseaddr(true)?;
+            socket.bind((Ipv4Addr::new(127, 0, 0, host), 0).into())?;
+            let stream = socket.connect(self.server).await?;
+            stream.set_nodelay(true)?;
+            socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
+            std::io::Result::Ok(stream)
+        };
+        let stream = timeout(PATIENCE, connect).await.ok().and_then(Result::ok);
+        let count = if stream.is_some() { &self.meeting.opened } else { &self.meeting.refused };
+        count.fetch_add(1, Ordering::Relaxed);
+        stream
+    }
+}
+
+/// Attacks as it is told to, until its orders end.
+///
+/// # Errors
+/// Its threads can not be started.
+pub fn assault_attackers(args: &AssaultAttackersArgs) -> anyhow::Result<()> {
+    crate::system::raise_files();
+    let orders = orders(|line| match line.split_once(' ') {
+        Some(("attack", which)) => serde_json::from_str(which).ok().map(Order::Attack),
+        _ => (line == "rest").then_some(Order::Rest),
+    })?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(serve(args, orders))
+}
+
+enum Order {
+    Attack(Vec<Attack>),
+    Rest,
+}
+
+async fn serve(
+    args: &AssaultAttackersArgs,
+    mut orders: mpsc::UnboundedReceiver<Order>,
+) -> anyhow::Result<()> {
+    say("READY", &())?;
+    let mut fronts: BTreeMap<Attack, Arc<Front>> = BTreeMap::new();
+    let mut peers = JoinSet::new();
+    while let Some(order) = orders.recv().await {
+        match order {
+            Order::Attack(attacks) => {
+                for attack in attacks {
+                    let front = Arc::new(Front {
+                        pace: Pace::new(args.rate),
+                        meeting: Meeting::default(),
+                        server: args.server,
+                        addresses: args.addresses,
+                    });
+                    for number in 0..attacks::peers(attack, args.peers) {
+                        peers.spawn(attack_for_ever(attack, number, Arc::clone(&front)));
+                    }
+                    fronts.insert(attack, front);
+                }
+            }
+            Order::Rest => {
+                peers.shutdown().await;
+                let met: BTreeMap<Attack, Met> =
+                    fronts.iter().map(|(attack, front)| (*attack, front.meeting.read())).collect();
+                fronts.clear();
+                say("MET", &met)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn attack_for_ever(attack: Attack, number: u32, front: Arc<Front>) {
+    // So that one peer does not do the same with each of its connections.
+    for turn in number.. {
+        front.pace.turn().await;
+        let Some(mut stream) = front.open(number).await else {
+            sleep(PAUSE).await;
+            continue;
+        };
+        let begun = Instant::now();
+        if attacks::once(attack, number, turn, &mut stream, &front).await.is_err() {
+            front.meeting.cut.fetch_add(1, Ordering::Relaxed);
+            // Whoever is not let in does not knock without a pause.
+            if begun.elapsed() < PAUSE && !front.pace.between.is_zero() {
+                sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pace_gives_its_turns_and_makes_good_little() {
+        let pace = Pace::new(100);
+        let start = Instant::now() + Duration::from_secs(1);
+        let turns: Vec<Instant> = (0..4).map(|_| pace.take(start)).collect();
+        assert_eq!(turns[0], start - MADE_GOOD);
+        assert_eq!(turns[3] - turns[0], Duration::from_millis(30));
+        let late = start + Duration::from_secs(60);
+        assert_eq!(pace.take(late), late - MADE_GOOD);
+    }
+
+    #[test]
+    fn orders_name_attacks_as_they_are_written() {
+        let text = serde_json::to_string(&Attack::ALL).unwrap();
+        assert_eq!(text, r#"["slowloris","bombs","cancels","connects"]"#);
+    }
+}

@@ -1,0 +1,200 @@
+//! `ttcp assault-client`: the client that behaves. It calls at a fixed rate, whatever becomes of the calls before.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use zorb::Orb;
+use zorb::prelude::*;
+
+use super::contract::{TARGET, TargetRef};
+use crate::cli::Transport;
+use crate::run::child::{orders, say};
+
+/// Octets of an argument: no two calls have the same.
+const OCTETS: usize = 32;
+/// How long a call may take: far longer than anything that counts as well.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Between two clients that come anew: seldom enough to leave no mark on the 99th percentile of the calls.
+const NEWCOMERS: Duration = Duration::from_millis(500);
+/// How many different failures are told.
+const TOLD: usize = 5;
+
+/// Options of `ttcp assault-client`.
+#[derive(Debug, Clone, Args)]
+pub struct AssaultClientArgs {
+    /// How connections are read and written
+    #[arg(long, value_enum)]
+    pub transport: Transport,
+    /// Whom it calls
+    #[arg(long)]
+    pub server: SocketAddr,
+    /// Calls a second
+    #[arg(long)]
+    pub calls: u32,
+}
+
+/// What came of the calls of some time. Times are microseconds from the moment at which the call was to be made, whether it was made
+/// then or not: a client that waits for a slow server before it calls again would not see how slow it is.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Measured {
+    /// Calls that were to be made, all of which were.
+    pub(super) calls: u64,
+    /// Those that were answered, with what was sent.
+    pub(super) answered: u64,
+    /// Those that failed, or were answered by something else.
+    pub(super) failed: u64,
+    /// Half of the calls took no longer.
+    pub(super) p50_us: f64,
+    /// 99 of 100 took no longer.
+    pub(super) p99_us: f64,
+    /// 999 of 1,000 took no longer.
+    pub(super) p999_us: f64,
+    /// The longest.
+    pub(super) max_us: f64,
+    /// Clients that came anew meanwhile, connected, called once and went.
+    pub(super) newcomers: u64,
+    /// Those of them that were not answered.
+    pub(super) turned_away: u64,
+    /// How calls failed, some of them.
+    pub(super) failures: Vec<String>,
+}
+
+/// Calls as it is told to, until its orders end.
+///
+/// # Errors
+/// The server is not to be had at the start.
+pub fn assault_client(args: &AssaultClientArgs) -> anyhow::Result<()> {
+    let orders = orders(|line| {
+        let (word, time) = line.split_once(' ')?;
+        (word == "measure").then_some(())?;
+        time.parse().ok().map(Duration::from_millis)
+    })?;
+    let args = args.clone();
+    // One thread: there are few cores, and who calls has none for himself.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async { tokio::spawn(serve(args, orders)).await? })
+}
+
+async fn serve(args: AssaultClientArgs, mut orders: mpsc::UnboundedReceiver<Duration>) -> anyhow::Result<()> {
+    let orb = orb(&args).await?;
+    let target = target(&orb, &args).await?;
+    target.echo(Bytes::from_static(b"first")).await.context("the first call")?;
+    say("READY", &())?;
+    while let Some(time) = orders.recv().await {
+        let newcomers = tokio::spawn(newcomers(args.clone(), time));
+        let mut measured = measure(&target, args.calls, time).await?;
+        let (came, mut failures) = newcomers.await?;
+        (measured.newcomers, measured.turned_away) = (came, failures.len() as u64);
+        failures.truncate(1);
+        measured.failures.append(&mut failures);
+        say("MEASURED", &measured)?;
+    }
+    Ok(())
+}
+
+async fn orb(args: &AssaultClientArgs) -> anyhow::Result<Orb> {
+    Ok(Orb::builder().transport(args.transport.into()).timeout(PATIENCE).build().await?)
+}
+
+async fn target(orb: &Orb, args: &AssaultClientArgs) -> anyhow::Result<TargetRef> {
+    Ok(orb.resolve(&format!("corbaloc::{}/{TARGET}", args.server)).await?)
+}
+
+/// Makes all calls of that time, each at its moment, and waits for their ends.
+async fn measure(target: &TargetRef, rate: u32, time: Duration) -> anyhow::Result<Measured> {
+    let mut moments = moments(rate, time)?;
+    let mut times = Histogram::<u64>::new_with_bounds(1_000, 100_000_000_000, 3)?;
+    let mut measured = Measured::default();
+    let mut calls = JoinSet::new();
+    let mut over = false;
+    while !over || !calls.is_empty() {
+        tokio::select! {
+            moment = moments.recv(), if !over => match moment {
+                Some((number, moment)) => {
+                    measured.calls += 1;
+                    let target = target.clone();
+                    calls.spawn(async move {
+                        let octets: Bytes = number.to_le_bytes().into_iter().cycle().take(OCTETS).collect();
+                        let answer = target.echo(octets.clone()).await;
+                        (moment.elapsed(), answer.map(|back| back == octets))
+                    });
+                }
+                None => over = true,
+            },
+            Some(ended) = calls.join_next() => {
+                let failure = match ended {
+                    Ok((took, Ok(true))) => {
+                        measured.answered += 1;
+                        times.saturating_record(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+                        continue;
+                    }
+                    Ok((_, Ok(false))) => "what came back differs from what was sent".to_owned(),
+                    Ok((took, Err(exception))) => format!("after {} ms: {exception}", took.as_millis()),
+                    Err(error) => error.to_string(),
+                };
+                measured.failed += 1;
+                if measured.failures.len() < TOLD {
+                    measured.failures.push(failure);
+                }
+            }
+        }
+    }
+    let us = |quantile: f64| times.value_at_quantile(quantile) as f64 / 1e3;
+    (measured.p50_us, measured.p99_us, measured.p999_us) = (us(0.5), us(0.99), us(0.999));
+    measured.max_us = times.max() as f64 / 1e3;
+    Ok(measured)
+}
+
+/// The moments at which calls are to be made, each when it has come. A thread of its own keeps them: timers of a runtime are good to a
+/// millisecond.
+fn moments(rate: u32, time: Duration) -> std::io::Result<mpsc::UnboundedReceiver<(u64, Instant)>> {
+    let (sender, moments) = mpsc::unbounded_channel();
+    let between = Duration::from_secs(1) / rate.max(1);
+    let count = (time.as_secs_f64() * f64::from(rate)).round() as u64;
+    std::thread::Builder::new().name("moments".into()).spawn(move || {
+        let mut moment = Instant::now();
+        for number in 0..count {
+            moment += between;
+            std::thread::sleep(moment.saturating_duration_since(Instant::now()));
+            if sender.send((number, moment)).is_err() {
+                break;
+            }
+        }
+    })?;
+    Ok(moments)
+}
+
+/// Clients that come one after the other; how many did, and how those failed that did.
+async fn newcomers(args: AssaultClientArgs, time: Duration) -> (u64, Vec<String>) {
+    let end = Instant::now() + time;
+    let (mut came, mut failures) = (0, Vec::new());
+    let mut pace = tokio::time::interval(NEWCOMERS);
+    pace.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    pace.tick().await;
+    while Instant::now() + NEWCOMERS < end {
+        pace.tick().await;
+        came += 1;
+        if let Err(error) = newcomer(&args).await {
+            failures.push(format!("who came anew: {error:#}"));
+        }
+    }
+    (came, failures)
+}
+
+async fn newcomer(args: &AssaultClientArgs) -> anyhow::Result<()> {
+    let orb = orb(args).await?;
+    let called = async {
+        let target = target(&orb, args).await?;
+        target.echo(Bytes::from_static(b"new")).await?;
+        anyhow::Ok(())
+    };
+    let called = called.await;
+    orb.shutdown().await;
+    called
+}

@@ -1,0 +1,11 @@
+//! What `idl!` makes of the interface that is called.
+
+#[allow(missing_docs)]
+mod idl {
+    zorb::idl!("idl/assault.idl");
+}
+
+pub(super) use idl::assault::{TargetRef, TargetServant};
+
+/// The name of the object as a plain key.
+pub(super) const TARGET: &str = "target";

@@ -1,0 +1,80 @@
+//! `ttcp assault`: what a client that behaves gets from a server that others attack.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `phases` | the phases: before, each attack, all at once, after; and what is right |
+//! | `report` | what was found |
+//! | `server`, `contract` | the process that is attacked |
+//! | `client` | the process that behaves |
+//! | `attackers`, `attacks` | the process that does not |
+//!
+//! Server, client and attackers are processes of their own, at the same priority: on a machine with few cores an attacker takes
+//! processor time from the others without any help of the server. So attacks have a pace, which is told, unless none is wanted.
+
+mod attackers;
+mod attacks;
+mod client;
+mod contract;
+mod phases;
+mod report;
+mod server;
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+pub use attackers::{AssaultAttackersArgs, assault_attackers};
+pub use client::{AssaultClientArgs, assault_client};
+pub use phases::assault;
+pub use server::{AssaultServerArgs, Sabotage, assault_server};
+
+use crate::cli::Transport;
+
+/// Options of `ttcp assault`.
+#[derive(Debug, Clone, Args)]
+pub struct AssaultArgs {
+    /// Seconds of each phase (default: 20; --quick: 1)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    pub seconds: Option<u64>,
+    /// Less of everything, to see that it works
+    #[arg(long)]
+    pub quick: bool,
+    /// Slow peers (default: 1000; --quick: 100)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub peers: Option<u32>,
+    /// What each attack does a second, all its peers together: octets of slow peers, bombs, connections, and bursts of 100 CancelRequests and
+    /// LocateRequests (default: 1000; --quick: 200)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub rate: Option<u32>,
+    /// Attack without a pace: as much as the attackers get of the processors, which they take from the others
+    #[arg(long, conflicts_with = "rate")]
+    pub unpaced: bool,
+    /// Addresses that the attackers come from: 127.0.0.2 and on; the client has 127.0.0.1 for itself
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u8).range(1..=200))]
+    pub addresses: u8,
+    /// Calls a second of the client that behaves, at fixed moments, over one connection (default: 500; --quick: 100)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub calls: Option<u32>,
+    /// How much the 99th percentile of its calls may grow
+    #[arg(long, value_name = "TIMES", default_value_t = 3.0)]
+    pub most: f64,
+    /// How server and client read and write connections
+    #[arg(long, value_enum, default_value_t = Transport::Epoll)]
+    pub transport: Transport,
+    /// End with the first phase in which something is wrong
+    #[arg(long)]
+    pub first: bool,
+    /// Make the server err, to see that it is found
+    #[arg(long, value_enum, hide = true)]
+    pub sabotage: Option<Sabotage>,
+    /// Write the result to FILE
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+impl AssaultArgs {
+    /// What was asked for, or how much it is without.
+    fn or<T>(&self, wanted: Option<T>, full: T, quick: T) -> T {
+        wanted.unwrap_or(if self.quick { quick } else { full })
+    }
+}

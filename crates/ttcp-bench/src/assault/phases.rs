@@ -1,0 +1,272 @@
+//! The phases of an assault, and what is right.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::ValueEnum;
+
+use super::AssaultArgs;
+use super::attackers::{Attack, Met};
+use super::client::Measured;
+use super::report::{Held, Phase, Report};
+use super::server::{CONNECTIONS, Counted};
+use crate::run::INTERRUPTED;
+use crate::run::child::Child;
+use crate::run::environment::Environment;
+use crate::run::processor::of_process;
+use crate::run::progress::Progress;
+use crate::system;
+
+/// How long a process may take to begin, to say something, or to let go of what it had.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How often the server is looked at: seldom enough to leave no mark on the 99th percentile of the calls.
+const LOOK: Duration = Duration::from_secs(1);
+/// Calls before the first phase, milliseconds: connection and buffers are there when it counts.
+const WARM: u64 = 500;
+/// Memory that attackers may cost, octets: the pool of receive buffers, and something for each of their connections.
+const MEMORY: u64 = 384 << 20;
+/// Connections that a quiet server has: those of the client that behaves, and of one that comes anew.
+const QUIET: u64 = 2;
+
+/// The phases, in order.
+const PHASES: [(&str, &[Attack]); 7] = [
+    ("before", &[]),
+    ("slowloris", &[Attack::Slowloris]),
+    ("length bombs", &[Attack::Bombs]),
+    ("cancel flood", &[Attack::Cancels]),
+    ("connect flood", &[Attack::Connects]),
+    ("all at once", &Attack::ALL),
+    ("after", &[]),
+];
+
+/// Attacks a server, prints what its client got, and fails if that is not what it should be.
+///
+/// # Errors
+/// It can not begin, a process ends, or the result can not be written.
+pub fn assault(args: &AssaultArgs) -> anyhow::Result<ExitCode> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
+    }
+    let environment = Environment::of_now();
+    if !environment.optimised {
+        eprintln!("ttcp: this is a debug build, its figures mean nothing: use cargo run --release");
+    }
+    let report = Report {
+        environment,
+        transport: args.transport.to_string(),
+        peers: args.or(args.peers, 1_000, 100),
+        addresses: args.addresses,
+        rate: if args.unpaced { 0 } else { args.or(args.rate, 1_000, 200) },
+        calls_s: args.or(args.calls, 500, 100),
+        connections: CONNECTIONS,
+        most: args.most,
+        phases: Vec::new(),
+        interrupted: false,
+        violations: Vec::new(),
+    };
+    let mut assault = Assault::begin(args, interrupted, report)?;
+    let mut progress = Progress::new(PHASES.len() as u64);
+    for (name, attacks) in PHASES {
+        progress.begin(name);
+        let Some(outcome) = assault.phase(name, attacks)? else { break };
+        progress.end(name, &outcome);
+        if args.first && !assault.report.violations.is_empty() {
+            break;
+        }
+    }
+    progress.finish();
+    let report = assault.end();
+    print!("{}", report.text());
+    if let Some(path) = &args.json {
+        let text = serde_json::to_string_pretty(&report)?;
+        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(match (report.interrupted, report.holds()) {
+        (true, _) => ExitCode::from(INTERRUPTED),
+        (false, true) => ExitCode::SUCCESS,
+        (false, false) => ExitCode::FAILURE,
+    })
+}
+
+/// An assault under way.
+struct Assault {
+    seconds: u64,
+    interrupted: Arc<AtomicBool>,
+    server: Child,
+    client: Child,
+    attackers: Child,
+    /// What the server held before all.
+    start: Held,
+    report: Report,
+}
+
+impl Assault {
+    fn begin(args: &AssaultArgs, interrupted: Arc<AtomicBool>, report: Report) -> anyhow::Result<Assault> {
+        let transport = ["--transport".to_owned(), report.transport.clone()];
+        let mut words = vec!["assault-server".to_owned()];
+        words.extend(transport.clone());
+        if let Some(sabotage) = args.sabotage {
+            let name = sabotage.to_possible_value().context("a sabotage without a name")?;
+            words.extend(["--sabotage".to_owned(), name.get_name().to_owned()]);
+        }
+        let mut server = Child::start(&words)?;
+        let address: String = server.hear("READY", PATIENCE).context("the server does not start")?;
+        let start = |command: &str, options: &[(&str, String)], more: &[String]| {
+            let mut words = vec![command.to_owned(), "--server".to_owned(), address.clone()];
+            words.extend(options.iter().flat_map(|(name, value)| [(*name).to_owned(), value.clone()]));
+            words.extend_from_slice(more);
+            let mut child = Child::start(&words)?;
+            child.hear::<()>("READY", PATIENCE).with_context(|| format!("{command} does not start"))?;
+            anyhow::Ok(child)
+        };
+        let calls = [("--calls", report.calls_s.to_string())];
+        let mut client = start("assault-client", &calls, &transport)?;
+        let attackers = [
+            ("--addresses", report.addresses.to_string()),
+            ("--peers", report.peers.to_string()),
+            ("--rate", report.rate.to_string()),
+        ];
+        let attackers = start("assault-attackers", &attackers, &[])?;
+        client.order(&format!("measure {WARM}"));
+        client.hear::<Measured>("MEASURED", PATIENCE).context("the first calls")?;
+        let mut assault = Assault {
+            seconds: args.or(args.seconds, 20, 1),
+            interrupted,
+            server,
+            client,
+            attackers,
+            start: Held::default(),
+            report,
+        };
+        let counted = assault.counted()?;
+        assault.start = assault.held(&counted)?;
+        if counted.fallbacks > 0 {
+            eprintln!("ttcp: no io_uring (feature `uring`, Linux): epoll is used");
+        }
+        Ok(assault)
+    }
+
+    fn is_over(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// What came of the phase, in a few words; `None` where the user has ended it.
+    fn phase(&mut self, name: &'static str, attacks: &[Attack]) -> anyhow::Result<Option<String>> {
+        let before = self.counted()?;
+        let (server_s, attackers_s) = (of_process(self.server.pid()), of_process(self.attackers.pid()));
+        let begun = Instant::now();
+        self.attackers.order(&format!("attack {}", serde_json::to_string(attacks)?));
+        self.client.order(&format!("measure {}", self.seconds * 1_000));
+        let mut most = Held::default();
+        let deadline = begun + Duration::from_secs(self.seconds) + PATIENCE;
+        let client: Measured = loop {
+            let time = LOOK.min(Duration::from_millis(self.seconds * 250));
+            // In short pieces: the user may end it.
+            if let Some(measured) = self.client.try_hear("MEASURED", time).context("the client")? {
+                break measured;
+            }
+            if self.is_over() {
+                return Ok(None);
+            }
+            anyhow::ensure!(Instant::now() < deadline, "the client does not end its calls");
+            let counted = self.counted()?;
+            most = most.or_more(self.held(&counted)?);
+        };
+        let seconds = begun.elapsed().as_secs_f64();
+        let counted = self.counted()?;
+        most = most.or_more(self.held(&counted)?);
+        let used = |pid, before: Option<Duration>| Some((of_process(pid)? - before?).as_secs_f64());
+        let (server_s, attackers_s) =
+            (used(self.server.pid(), server_s), used(self.attackers.pid(), attackers_s));
+        self.attackers.order("rest");
+        let attackers: BTreeMap<Attack, Met> =
+            self.attackers.hear("MET", PATIENCE).context("the attackers")?;
+        let p99 = |phase: &Phase| phase.client.p99_us;
+        let ratio = client.p99_us / self.report.phases.first().map_or(client.p99_us, p99).max(0.001);
+        let phase = Phase {
+            name,
+            seconds,
+            client,
+            ratio,
+            server: counted.since(&before),
+            most,
+            server_s,
+            attackers_s,
+            attackers,
+        };
+        self.judge(&phase);
+        let outcome = format!(
+            "{} of {} calls answered, p99 {:.0} us, {ratio:.2} x before",
+            phase.client.answered, phase.client.calls, phase.client.p99_us
+        );
+        self.report.phases.push(phase);
+        self.calm_down(name)?;
+        Ok(Some(outcome))
+    }
+
+    fn judge(&mut self, phase: &Phase) {
+        let Phase { name, client, ratio, most, .. } = phase;
+        let violations = &mut self.report.violations;
+        if client.answered < client.calls || client.calls == 0 {
+            violations.push(format!("{name}: {} of {} calls were answered", client.answered, client.calls));
+        }
+        if *ratio > self.report.most {
+            violations.push(format!("{name}: p99 was {ratio:.2} times that before"));
+        }
+        let memory = most.memory.saturating_sub(self.start.memory);
+        if memory > MEMORY {
+            violations.push(format!("{name}: the server took {} MiB more than at first", memory >> 20));
+        }
+    }
+
+    /// Waits until the server has let go of all that attackers had.
+    fn calm_down(&mut self, name: &str) -> anyhow::Result<()> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let connections = self.counted()?.connections;
+            if connections <= QUIET || self.is_over() {
+                return Ok(());
+            }
+            if Instant::now() > end {
+                let text = format!("{name}: the server kept {connections} connections");
+                self.report.violations.push(text);
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn counted(&mut self) -> anyhow::Result<Counted> {
+        self.server.order("state");
+        self.server.hear("STATE", PATIENCE).context("the server")
+    }
+
+    fn held(&self, counted: &Counted) -> anyhow::Result<Held> {
+        let pid = u32::try_from(self.server.pid().as_raw_nonzero().get())?;
+        Ok(Held {
+            connections: counted.connections,
+            memory: system::resident(pid)?,
+            files: system::files(pid)?,
+        })
+    }
+
+    /// Ends the server in order, and the others with it.
+    fn end(mut self) -> Report {
+        self.report.interrupted = self.is_over();
+        if !self.report.interrupted {
+            drop(self.attackers);
+            drop(self.client);
+            self.server.order("end");
+            if let Err(error) = self.server.wait(PATIENCE) {
+                self.report.violations.push(format!("the server did not end: {error:#}"));
+            }
+        }
+        self.report
+    }
+}

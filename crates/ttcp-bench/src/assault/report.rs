@@ -1,0 +1,222 @@
+//! What an assault found.
+
+use std::collections::BTreeMap;
+
+use comfy_table::{CellAlignment, Table, presets};
+use serde::Serialize;
+
+use super::attackers::{Attack, Met};
+use super::client::Measured;
+use super::server::Counted;
+use crate::run::environment::Environment;
+
+/// The result, as `--json` writes it.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    /// Where and how.
+    pub(super) environment: Environment,
+    /// How connections were read and written.
+    pub(super) transport: String,
+    /// Slow peers.
+    pub(super) peers: u32,
+    /// Addresses that attackers came from.
+    pub(super) addresses: u8,
+    /// What each attack did a second; 0: as much as it could.
+    pub(super) rate: u32,
+    /// Calls a second of the client that behaves.
+    pub(super) calls_s: u32,
+    /// Connections that the server takes, and how many from one address.
+    pub(super) connections: (usize, usize),
+    /// How much the 99th percentile might grow.
+    pub(super) most: f64,
+    /// The phases, in order.
+    pub(super) phases: Vec<Phase>,
+    /// Whether the user ended it.
+    pub(super) interrupted: bool,
+    /// What is not right.
+    pub(super) violations: Vec<String>,
+}
+
+/// Some time with attacks, or without.
+#[derive(Debug, Serialize)]
+pub(super) struct Phase {
+    /// Which.
+    pub(super) name: &'static str,
+    /// How long the client called.
+    pub(super) seconds: f64,
+    /// What the client that behaves got.
+    pub(super) client: Measured,
+    /// The 99th percentile, as a multiple of that before all attacks.
+    pub(super) ratio: f64,
+    /// What the server counted meanwhile.
+    pub(super) server: Counted,
+    /// The most that it held at a time, where it was looked at.
+    pub(super) most: Held,
+    /// Processor time of the server, seconds, where the system tells.
+    pub(super) server_s: Option<f64>,
+    /// Processor time of the attackers.
+    pub(super) attackers_s: Option<f64>,
+    /// What the attackers did and met.
+    pub(super) attackers: BTreeMap<Attack, Met>,
+}
+
+/// What a server holds.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub(super) struct Held {
+    /// Connections.
+    pub(super) connections: u64,
+    /// Octets that are resident.
+    pub(super) memory: u64,
+    /// Descriptors.
+    pub(super) files: u64,
+}
+
+impl Held {
+    /// The greater of each.
+    pub(super) fn or_more(self, other: Held) -> Held {
+        Held {
+            connections: self.connections.max(other.connections),
+            memory: self.memory.max(other.memory),
+            files: self.files.max(other.files),
+        }
+    }
+}
+
+impl Report {
+    /// The tables, and the verdict.
+    pub(super) fn text(&self) -> String {
+        let mut client = table(&[
+            "phase",
+            "calls",
+            "answered",
+            "failed",
+            "p50 us",
+            "p99 us",
+            "p99.9 us",
+            "max us",
+            "p99 x before",
+            "newcomers",
+            "turned away",
+        ]);
+        let mut server = table(&[
+            "server",
+            "most connections",
+            "MiB",
+            "descriptors",
+            "processor s",
+            "messages",
+            "MiB in",
+            "limits hit",
+        ]);
+        let mut attackers = table(&[
+            "attackers",
+            "processor s",
+            "opened",
+            "refused",
+            "closed by the server",
+            "messages",
+            "KiB sent",
+        ]);
+        for phase in &self.phases {
+            let Measured { calls, answered, failed, newcomers, turned_away, .. } = &phase.client;
+            let Measured { p50_us, p99_us, p999_us, max_us, .. } = &phase.client;
+            let us = |time: &f64| format!("{time:.0}");
+            let seconds =
+                |time: Option<f64>| time.map_or_else(|| "-".to_owned(), |time| format!("{time:.2}"));
+            client.add_row([
+                phase.name.to_owned(),
+                calls.to_string(),
+                answered.to_string(),
+                failed.to_string(),
+                us(p50_us),
+                us(p99_us),
+                us(p999_us),
+                us(max_us),
+                format!("{:.2}", phase.ratio),
+                newcomers.to_string(),
+                turned_away.to_string(),
+            ]);
+            let hits = phase.server.limits.iter().map(|(limit, times)| format!("{limit} {times}"));
+            server.add_row([
+                phase.name.to_owned(),
+                phase.most.connections.to_string(),
+                (phase.most.memory >> 20).to_string(),
+                phase.most.files.to_string(),
+                seconds(phase.server_s),
+                phase.server.messages.to_string(),
+                (phase.server.octets >> 20).to_string(),
+                hits.collect::<Vec<_>>().join(", "),
+            ]);
+            for (attack, met) in &phase.attackers {
+                let Met { opened, refused, cut, messages, octets } = met;
+                let name = if phase.attackers.len() == 1 {
+                    phase.name.to_owned()
+                } else {
+                    format!("{}: {}", phase.name, attack.name())
+                };
+                attackers.add_row([
+                    name,
+                    seconds(phase.attackers_s),
+                    opened.to_string(),
+                    refused.to_string(),
+                    cut.to_string(),
+                    messages.to_string(),
+                    (octets >> 10).to_string(),
+                ]);
+            }
+        }
+        for table in [&mut client, &mut server, &mut attackers] {
+            right(table);
+        }
+        let Report { transport, peers, addresses, rate, calls_s, connections: (all, each), .. } = self;
+        let pace =
+            if *rate == 0 { "as much as they can".to_owned() } else { format!("{rate} a second each") };
+        let mut text = format!(
+            "{}\n\n{transport}: {calls_s} calls a second; attackers from {addresses} address(es), {peers} of them slow, {pace}; \
+             the server takes {all} connections, {each} from one address; all share {} cores\n\n\
+             {client}\n\n{server}\n\n{attackers}\n\n",
+            self.environment.summary(),
+            self.environment.cores,
+        );
+        if self.interrupted {
+            text += "interrupted: this is not all of it\n";
+        }
+        for phase in &self.phases {
+            for failure in &phase.client.failures {
+                text += &format!("{}: {failure}\n", phase.name);
+            }
+        }
+        for violation in &self.violations {
+            text += &format!("VIOLATION: {violation}\n");
+        }
+        let worst = self.phases.iter().map(|phase| phase.ratio).fold(0.0, f64::max);
+        text += &match self.holds() {
+            true => {
+                format!("HELD: all calls were answered, p99 was {worst:.2} times that before at the most\n")
+            }
+            false => {
+                format!("NOT HELD: p99 was {worst:.2} times that before at the most ({} may be)\n", self.most)
+            }
+        };
+        text
+    }
+
+    /// Whether the server did what it is to do, from the first phase to the last.
+    pub(super) fn holds(&self) -> bool {
+        self.violations.is_empty() && !self.interrupted
+    }
+}
+
+fn table(heads: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN);
+    table.set_header(heads.to_vec());
+    table
+}
+
+/// Figures stand on the right.
+fn right(table: &mut Table) {
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+}

@@ -1,0 +1,165 @@
+//! `ttcp assault-server`: the process that is attacked, and what it counts meanwhile.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+use zorb::prelude::*;
+use zorb::{Limit, MinorCode, Orb, SystemExceptionKind};
+
+use super::contract::{TARGET, TargetRef, TargetServant};
+use crate::cli::Transport;
+use crate::run::child::{orders, say};
+
+/// Connections that it takes, and how many from one address: the ORB's defaults.
+pub(super) const CONNECTIONS: (usize, usize) = (1_024, 64);
+/// Connections with which a server that is made to err still does well.
+const FEW: usize = 10;
+/// How long one that is slow looks at each of the others.
+const LOOK: Duration = Duration::from_micros(250);
+
+/// How a server is made to err, to see that it is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Sabotage {
+    /// Looks at each of many connections in turn before it answers
+    Slow,
+    /// Refuses calls while there are many connections
+    Refuse,
+}
+
+/// Options of `ttcp assault-server`.
+#[derive(Debug, Clone, Args)]
+pub struct AssaultServerArgs {
+    /// How connections are read and written
+    #[arg(long, value_enum)]
+    pub transport: Transport,
+    /// How it errs
+    #[arg(long, value_enum)]
+    pub sabotage: Option<Sabotage>,
+}
+
+/// What a server holds now, and what it counted so far.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Counted {
+    /// Open connections.
+    pub(super) connections: u64,
+    /// Octets that the pool of receive buffers holds.
+    pub(super) pooled: u64,
+    /// How often each limit was hit, by the names of metrics.
+    pub(super) limits: BTreeMap<String, u64>,
+    /// Messages received.
+    pub(super) messages: u64,
+    /// Octets received.
+    pub(super) octets: u64,
+    /// Connections that use epoll where io_uring was asked for.
+    pub(super) fallbacks: u64,
+}
+
+impl Counted {
+    fn of(orb: &Orb) -> Counted {
+        let (stats, pool) = (orb.stats(), orb.pool_stats());
+        let hits =
+            Limit::ALL.iter().map(|limit| (limit.name().to_owned(), u64::from(stats.limits.of(*limit))));
+        Counted {
+            connections: orb.open_connections() as u64,
+            pooled: pool.held as u64,
+            limits: hits.filter(|(_, times)| *times > 0).collect(),
+            messages: stats.messages_in,
+            octets: stats.octets_in,
+            fallbacks: orb.transport_stats().fallbacks,
+        }
+    }
+
+    /// What was counted since then. What is held stays what it is.
+    pub(super) fn since(mut self, before: &Counted) -> Counted {
+        for (limit, times) in &mut self.limits {
+            *times -= before.limits.get(limit).copied().unwrap_or_default().min(*times);
+        }
+        self.limits.retain(|_, times| *times > 0);
+        self.messages = self.messages.saturating_sub(before.messages);
+        self.octets = self.octets.saturating_sub(before.octets);
+        self
+    }
+}
+
+/// Serves until its orders end.
+///
+/// # Errors
+/// It can not listen.
+pub fn assault_server(args: &AssaultServerArgs) -> anyhow::Result<()> {
+    crate::system::raise_files();
+    let orders =
+        orders(|line| Order::ALL.into_iter().find(|(word, _)| *word == line).map(|(_, order)| order))?;
+    let args = args.clone();
+    // A task of the runtime, not its root: as servers are.
+    crate::soak::runtime(args.transport)?.block_on(async { tokio::spawn(serve(args, orders)).await? })
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Order {
+    State,
+    End,
+}
+
+impl Order {
+    const ALL: [(&'static str, Order); 2] = [("state", Order::State), ("end", Order::End)];
+}
+
+async fn serve(args: AssaultServerArgs, mut orders: mpsc::UnboundedReceiver<Order>) -> anyhow::Result<()> {
+    let (all, each) = CONNECTIONS;
+    let builder = Orb::builder().transport(args.transport.into()).listen("iiop://127.0.0.1:0");
+    let orb = builder.max_connections(all, each).build().await?;
+    let target = Target { orb: orb.clone(), sabotage: args.sabotage };
+    orb.activate_named::<TargetRef, _>(TARGET, target)?;
+    let address = orb.endpoints().into_iter().next().context("it listens nowhere")?.to_string();
+    say("READY", &address)?;
+    while let Some(order) = orders.recv().await {
+        match order {
+            Order::State => say("STATE", &Counted::of(&orb))?,
+            Order::End => break,
+        }
+    }
+    orb.shutdown().await;
+    Ok(())
+}
+
+struct Target {
+    orb: Orb,
+    sabotage: Option<Sabotage>,
+}
+
+impl TargetServant for Target {
+    async fn echo(&self, value: Bytes) -> Result<Bytes, SystemException> {
+        let many = self.orb.open_connections().saturating_sub(FEW);
+        match self.sabotage {
+            Some(Sabotage::Slow) => std::thread::sleep(LOOK * many as u32),
+            Some(Sabotage::Refuse) if many > 0 => {
+                let kind = SystemExceptionKind::NoResources;
+                return Err(SystemException::new(kind, MinorCode::NONE, CompletionStatus::No));
+            }
+            _ => {}
+        }
+        Ok(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_counted_before_is_not_counted_again() {
+        let counted = |limits: &[(&str, u64)], messages| Counted {
+            connections: 5,
+            limits: limits.iter().map(|(name, times)| ((*name).to_owned(), *times)).collect(),
+            messages,
+            ..Counted::default()
+        };
+        let since = counted(&[("a", 3), ("b", 2), ("c", 1)], 9).since(&counted(&[("a", 1), ("b", 2)], 4));
+        assert_eq!((since.connections, since.messages), (5, 5));
+        assert_eq!(since.limits, BTreeMap::from([("a".to_owned(), 2), ("c".to_owned(), 1)]));
+    }
+}

@@ -1,0 +1,133 @@
+//! `ttcp assault` as a user sees it: a second of each attack, servers that err, and nothing left behind. Times are nobody's business here.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+fn ttcp(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ttcp"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn assault(arguments: &[&str]) -> (Output, Value) {
+    let dir = tempfile::tempdir().unwrap();
+    let json = dir.path().join("result.json");
+    let out =
+        ttcp(&["assault", "--quick", "--json", json.to_str().unwrap()]).args(arguments).output().unwrap();
+    let text = fs::read_to_string(&json).unwrap_or_else(|e| panic!("{e}: {}", said(&out)));
+    (out, serde_json::from_str(&text).unwrap())
+}
+
+fn said(out: &Output) -> String {
+    String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr)
+}
+
+fn phase<'r>(result: &'r Value, name: &str) -> &'r Value {
+    let phases = result["phases"].as_array().unwrap();
+    phases.iter().find(|phase| phase["name"] == name).unwrap_or_else(|| panic!("{name}: {result}"))
+}
+
+fn number(value: &Value, names: &[&str]) -> u64 {
+    let found = names.iter().fold(value, |value, name| &value[name]);
+    found.as_u64().unwrap_or_else(|| panic!("{names:?}: {value}"))
+}
+
+#[test]
+fn a_client_is_answered_whatever_others_do() {
+    let (out, result) = assault(&["--most", "1000000"]);
+    assert!(out.status.success() && said(&out).contains("\nHELD: "), "{}", said(&out));
+    let names: Vec<_> = result["phases"].as_array().unwrap().iter().map(|phase| &phase["name"]).collect();
+    let all =
+        ["before", "slowloris", "length bombs", "cancel flood", "connect flood", "all at once", "after"];
+    assert_eq!(names, all);
+    for name in all {
+        let client = &phase(&result, name)["client"];
+        let [calls, answered, failed] = ["calls", "answered", "failed"].map(|it| number(client, &[it]));
+        assert_eq!((calls, answered, failed), (100, 100, 0), "{name}: {client}");
+        assert!(client["p50_us"].as_f64() <= client["p99_us"].as_f64(), "{client}");
+        assert!(client["p99_us"].as_f64() <= client["p999_us"].as_f64(), "{client}");
+        assert_eq!(
+            phase(&result, name)["attackers"].as_object().unwrap().len(),
+            match name {
+                "before" | "after" => 0,
+                "all at once" => 4,
+                _ => 1,
+            }
+        );
+    }
+    let slow = phase(&result, "slowloris");
+    assert!(number(slow, &["most", "connections"]) > 64, "they are many, of many addresses: {slow}");
+    for (name, attack) in [
+        ("slowloris", "slowloris"),
+        ("length bombs", "bombs"),
+        ("cancel flood", "cancels"),
+        ("connect flood", "connects"),
+    ] {
+        for name in [name, "all at once"] {
+            let met = &phase(&result, name)["attackers"][attack];
+            assert!(number(met, &["opened"]) > 0 && number(met, &["octets"]) > 0, "{name}: {met}");
+        }
+    }
+    let bombs = phase(&result, "length bombs");
+    assert!(number(bombs, &["server", "limits", "max_message_size"]) > 0, "{bombs}");
+    assert!(number(bombs, &["attackers", "bombs", "cut"]) > 0, "{bombs}");
+    let messages = number(phase(&result, "cancel flood"), &["server", "messages"]);
+    assert!(messages > 100 + 1_000, "it took what they sent: {messages}");
+}
+
+#[test]
+fn attackers_of_one_address_get_as_many_connections_as_one_may_have() {
+    let arguments =
+        ["--addresses", "1", "--peers", "200", "--most", "1000000", "--transport", "uring-threads"];
+    let (out, result) = assault(&arguments);
+    assert!(out.status.success(), "{}", said(&out));
+    let slow = phase(&result, "slowloris");
+    assert!(number(slow, &["server", "limits", "max_connections_per_address"]) > 0, "{slow}");
+    // Those of the client that behaves, and of one that comes anew, are of another address.
+    let connections = number(slow, &["most", "connections"]);
+    assert!((64..=66).contains(&connections), "{connections}: {slow}");
+    assert_eq!(result["connections"], serde_json::json!([1024, 64]));
+}
+
+#[test]
+fn a_server_that_errs_is_found() {
+    for (sabotage, told) in [("refuse", " calls were answered"), ("slow", " times that before")] {
+        let (out, result) = assault(&["--first", "--sabotage", sabotage]);
+        assert_eq!(out.status.code(), Some(1), "{sabotage}: {}", said(&out));
+        assert!(said(&out).contains("\nNOT HELD: "), "{sabotage}: {}", said(&out));
+        let violations = result["violations"].as_array().unwrap();
+        let is_told = |text: &&Value| {
+            let text = text.as_str().unwrap();
+            text.starts_with("slowloris: ") && text.contains(told)
+        };
+        assert_eq!(violations.iter().filter(is_told).count(), 1, "{sabotage}: {violations:?}");
+        let slow = phase(&result, "slowloris");
+        assert_eq!(number(slow, &["client", "failed"]) > 0, sabotage == "refuse", "{slow}");
+    }
+}
+
+#[test]
+fn an_interrupted_assault_tells_what_it_found_so_far_and_leaves_nothing() {
+    let mut assault = ttcp(&["assault", "--quick", "--seconds", "2"]);
+    let mut assault = assault.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut progress = BufReader::new(assault.stderr.take().unwrap()).lines();
+    let first = progress.by_ref().map(Result::unwrap).find(|line| line.starts_with("[1/7 ")).unwrap();
+    assert!(first.contains("before: 200 of 200 calls answered"), "{first}");
+    let own = Pid::from_child(&assault);
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", own.as_raw_nonzero())).unwrap();
+    assert_eq!(children.split_whitespace().count(), 3, "{children}");
+    kill_process(own, Signal::INT).unwrap();
+    let out = assault.wait_with_output().unwrap();
+    assert_eq!(out.status.code(), Some(130), "{}", said(&out));
+    assert!(said(&out).contains("interrupted: this is not all of it"), "{}", said(&out));
+    for pid in children.split_whitespace() {
+        // They were waited for before it ended.
+        assert!(!fs::exists(format!("/proc/{pid}")).unwrap(), "{pid}");
+    }
+}
