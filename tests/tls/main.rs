@@ -3,11 +3,13 @@
 
 mod calls;
 mod certificates;
+mod options;
 mod refusals;
 mod revocation;
 mod ways;
 mod wire;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use zorb::prelude::*;
@@ -81,6 +83,34 @@ pub(crate) fn identity(authority: &Authority, name: &str) -> Identity {
 /// TLS of somebody whom the CA knows, and who trusts it.
 pub(crate) fn tls(authority: &Authority, name: &str) -> zorb::tls::TlsBuilder {
     Tls::builder().identity(identity(authority, name)).trust(Trust::pem(authority.pem()))
+}
+
+/// A directory for the files of a test.
+pub(crate) struct Directory(PathBuf);
+
+impl Directory {
+    pub(crate) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("zorb-tls-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// The path of a file in it, which holds that now.
+    pub(crate) fn file(&self, name: &str, octets: impl AsRef<[u8]>) -> PathBuf {
+        std::fs::write(self.0.join(name), octets).unwrap();
+        self.0.join(name)
+    }
+
+    /// The same as text.
+    pub(crate) fn path(&self, name: &str, octets: impl AsRef<[u8]>) -> String {
+        self.file(name, octets).into_os_string().into_string().unwrap()
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 /// A server by TLS, and the text of its reference.

@@ -1,5 +1,6 @@
 //! What is refused, and with which words.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -8,7 +9,7 @@ use zorb::tls::{ClientCertificates, Identity, Outgoing, ServerNames, Tls, TlsVer
 use zorb::{CompletionStatus, Orb, SystemException, SystemExceptionKind};
 
 use crate::certificates::Authority;
-use crate::{Vault, VaultRef, client, server, tls};
+use crate::{Directory, Vault, VaultRef, client, server, tls};
 
 /// What the exception says, with its source.
 fn text(exception: &SystemException) -> String {
@@ -146,15 +147,11 @@ fn what_is_wrong_with_files_is_said() {
     let ca = Authority::new("ca");
     let (certificate, key) = ca.issue("server");
     let (_, other) = ca.issue("other");
-    let directory = std::env::temp_dir().join(format!("zorb-tls-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).unwrap();
-    let file = |name: &str, text: &str| {
-        std::fs::write(directory.join(name), text).unwrap();
-        directory.join(name)
-    };
+    let directory = Directory::new("files");
+    let file = |name: &str, text: &str| directory.file(name, text);
     let cut = &certificate[..certificate.len() / 2];
     for (chain, key, words) in [
-        (directory.join("missing.pem"), file("k", &key), vec!["missing.pem", "cannot read"]),
+        (PathBuf::from("/nowhere/missing.pem"), file("k", &key), vec!["missing.pem", "cannot read"]),
         (file("empty", ""), file("k", &key), vec!["empty", "no certificate"]),
         (file("cut", cut), file("k", &key), vec!["cut", "END CERTIFICATE"]),
         (file("c", &certificate), file("nokey", &certificate), vec!["nokey", "no private key"]),
@@ -173,7 +170,6 @@ fn what_is_wrong_with_files_is_said() {
     let asking = Tls::builder().identity(Identity::pem(&certificate, &key));
     let asking = asking.client_certificates(ClientCertificates::Required).build();
     assert!(asking.unwrap_err().to_string().contains("no CA is trusted"));
-    std::fs::remove_dir_all(directory).unwrap();
 }
 
 #[tokio::test]

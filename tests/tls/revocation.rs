@@ -1,7 +1,5 @@
 //! Certificates that their CA took back.
 
-use std::path::PathBuf;
-
 use zorb::SystemExceptionKind::NoPermission;
 use zorb::tls::{
     ClientCertificates, Identity, RevocationCheck, RevocationList, Tls, TlsBuilder, TlsVersion, Trust,
@@ -9,7 +7,7 @@ use zorb::tls::{
 
 use crate::certificates::Authority;
 use crate::refusals::refused;
-use crate::{client, server};
+use crate::{Directory, client, server};
 
 const GOOD: u64 = 100;
 const REVOKED: u64 = 200;
@@ -130,7 +128,7 @@ async fn cas_between_are_looked_up_too() {
 async fn a_new_list_holds_from_the_next_reload_on() {
     let ca = Authority::new("ca");
     let directory = Directory::new("list");
-    let path = directory.file("ca.crl", ca.revocation_list(&[], LATER).as_bytes());
+    let path = directory.file("ca.crl", ca.revocation_list(&[], LATER));
     let serving = numbered(&ca, GOOD).client_certificates(ClientCertificates::Required);
     let serving = serving.revocation_list(RevocationList::file(&path)).build().unwrap();
     let (_server, reference) = server(serving.clone()).await;
@@ -168,26 +166,4 @@ fn a_list_without_a_ca_is_an_error() {
     let list = RevocationList::pem(Authority::new("ca").revocation_list(&[], LATER));
     let error = Tls::builder().revocation_list(list).build().unwrap_err().to_string();
     assert!(error.contains("no CA is trusted"), "{error}");
-}
-
-/// A directory for the files of a test.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("zorb-tls-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn file(&self, name: &str, octets: &[u8]) -> PathBuf {
-        std::fs::write(self.0.join(name), octets).unwrap();
-        self.0.join(name)
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

@@ -24,8 +24,9 @@ pub enum ArgsError {
     /// No such argument.
     #[error(
         "{0} is no argument of zorb's; it knows -ORBInitRef, -ORBDefaultInitRef, -ORBListenEndpoints, -ORBendPoint, \
-         -ORBendPointPublish, -ORBclientCallTimeOutPeriod, -ORBclientConnectTimeOutPeriod, -ORBMaxMessageSize, -ORBConfigFile, -ORBtraceLevel, -ORBid and \
-         -ORBServerId"
+         -ORBendPointPublish, -ORBclientCallTimeOutPeriod, -ORBclientConnectTimeOutPeriod, -ORBMaxMessageSize, -ORBConfigFile, -ORBtraceLevel, -ORBid, \
+         -ORBServerId and, for TLS, -ORBsslCAFile, -ORBsslKeyFile, -ORBsslCertificateFile, -ORBsslKeyPassword, -ORBsslVerifyMode, -ORBsslCRLFile, \
+         -ORBsslRevocationCheck, -ORBsslServerNames and -ORBsslOutgoing"
     )]
     Unknown(String),
     /// The configuration file cannot be read.
@@ -36,6 +37,15 @@ pub enum ArgsError {
         /// What the system says, or what is wrong with a line.
         reason: String,
     },
+    /// TLS can not be had as the `-ORBssl` arguments say: the file, and what is wrong with it.
+    #[error("TLS: {0}")]
+    Tls(String),
+}
+
+impl ArgsError {
+    pub(super) fn value(name: &str, value: &str, reason: impl Into<String>) -> Self {
+        Self::Value { name: format!("-ORB{name}"), value: value.to_owned(), reason: reason.into() }
+    }
 }
 
 impl Orb {
@@ -47,11 +57,28 @@ impl Orb {
     /// and by further arguments on the command line.
     ///
     /// Addresses are taken as [`OrbBuilder::listen`] and [`OrbBuilder::publish`] take them, and in the forms of others:
-    /// `-ORBendPoint giop:tcp:HOST:PORT`, `giop:unix:PATH`; `-ORBListenEndpoints iiop://HOST:PORT/hostname_in_ior=NAME`;
-    /// `-ORBendPointPublish` with `giop:tcp:HOST:PORT`, `hostname`, `name`, `addr`, `ipv4` and `ipv6`, several with commas.
+    /// `-ORBendPoint giop:tcp:HOST:PORT`, `giop:ssl:HOST:PORT`, `giop:unix:PATH`; `-ORBListenEndpoints iiop://HOST:PORT/hostname_in_ior=NAME`;
+    /// `-ORBendPointPublish` with `giop:tcp:HOST:PORT`, `giop:ssl:HOST:PORT`, `hostname`, `name`, `addr`, `ipv4` and `ipv6`, several with commas.
+    ///
+    /// With the feature `tls`, arguments for [`OrbBuilder::tls`], the first of which have omniORB's names; `Orb::tls` gives what was made
+    /// of them, such as to reload the files:
+    ///
+    /// | argument | value | variable |
+    /// |---|---|---|
+    /// | `-ORBsslCAFile` | the certificates of trusted CAs | `ZORB_SSL_CA_FILE` |
+    /// | `-ORBsslKeyFile` | the private key, and the certificate unless that is in a file of its own | `ZORB_SSL_KEY_FILE` |
+    /// | `-ORBsslKeyPassword` | nothing: keys are not encrypted | |
+    /// | `-ORBsslVerifyMode` | what clients are asked for: `none` (default), `peer` (a certificate, which they may leave out), or `peer,fail` | |
+    /// | `-ORBsslCertificateFile` | the certificate | `ZORB_SSL_CERTIFICATE_FILE` |
+    /// | `-ORBsslCRLFile` | a revocation list; may be given again | `ZORB_SSL_CRL_FILE` |
+    /// | `-ORBsslRevocationCheck` | `strict` (default) or `listed` | |
+    /// | `-ORBsslServerNames` | `checked` (default) or `unchecked` | |
+    /// | `-ORBsslOutgoing` | `preferred` (default), `required` or `where-required` | |
+    ///
+    /// They listen by `-ORBListenEndpoints ssliop://HOST:PORT` or `-ORBendPoint giop:ssl:HOST:PORT`.
     ///
     /// # Errors
-    /// [`ArgsError`] for an unknown `-ORB` argument or a malformed value.
+    /// [`ArgsError`] for an unknown `-ORB` argument or a malformed value, and for files of TLS that are missing or wrong.
     pub fn from_args<I, S>(args: I) -> Result<(OrbBuilder, Vec<String>), ArgsError>
     where
         I: IntoIterator<Item = S>,
@@ -88,6 +115,10 @@ fn from_args(
         ("ZORB_PUBLISH", "endPointPublish"),
         ("ZORB_TIMEOUT_MS", "clientCallTimeOutPeriod"),
         ("ZORB_CONNECT_TIMEOUT_MS", "clientConnectTimeOutPeriod"),
+        ("ZORB_SSL_CA_FILE", "sslCAFile"),
+        ("ZORB_SSL_KEY_FILE", "sslKeyFile"),
+        ("ZORB_SSL_CERTIFICATE_FILE", "sslCertificateFile"),
+        ("ZORB_SSL_CRL_FILE", "sslCRLFile"),
     ] {
         let values = variable(name).unwrap_or_default();
         let values: Vec<&str> = values.split(';').map(str::trim).filter(|value| !value.is_empty()).collect();
@@ -98,25 +129,23 @@ fn from_args(
     }
     settings.retain(|(other, _)| !options.iter().any(|(name, _)| replaces(name, other)));
     settings.extend(options);
+    let (of_tls, settings): (Vec<_>, Vec<_>) =
+        settings.into_iter().partition(|(name, _)| name.starts_with("ssl"));
     let mut builder = Orb::builder();
     for (name, value) in settings {
         builder = apply(builder, &name, &value)?;
     }
-    Ok((builder, rest))
+    Ok((super::args_tls::apply(builder, &of_tls)?, rest))
 }
 
 /// Whether one option takes the place of the other, rather than standing beside it.
 fn replaces(name: &str, other: &str) -> bool {
     let listen = |name| matches!(name, "ListenEndpoints" | "endPoint");
-    listen(name) && listen(other) || name == "endPointPublish" && other == name
+    listen(name) && listen(other) || matches!(name, "endPointPublish" | "sslCRLFile") && other == name
 }
 
 fn apply(builder: OrbBuilder, name: &str, value: &str) -> Result<OrbBuilder, ArgsError> {
-    let wrong = |reason: &str| ArgsError::Value {
-        name: format!("-ORB{name}"),
-        value: value.to_owned(),
-        reason: reason.to_owned(),
-    };
+    let wrong = |reason: &str| ArgsError::value(name, value, reason);
     let milliseconds = || {
         value.parse().map(Duration::from_millis).map_err(|_| wrong("a number of milliseconds is expected"))
     };
@@ -131,18 +160,20 @@ fn apply(builder: OrbBuilder, name: &str, value: &str) -> Result<OrbBuilder, Arg
             Some((endpoint, host)) => builder.listen(endpoint).publish(host),
             None => builder.listen(value),
         },
-        // omniORB's forms: giop:tcp:HOST:PORT and giop:unix:PATH.
+        // omniORB's forms: giop:tcp:HOST:PORT, giop:ssl:HOST:PORT and giop:unix:PATH.
         "endPoint" if value.strip_prefix("giop:unix:").is_some_and(|path| !path.is_empty()) => {
             builder.listen(value.replacen("giop:unix:", "uiop://", 1))
         }
         "endPoint" => {
-            let address = value
-                .strip_prefix("giop:tcp:")
-                .ok_or_else(|| wrong("giop:tcp:HOST:PORT or giop:unix:PATH is expected"))?;
-            builder.listen(format!(
-                "iiop://{}",
-                if address.ends_with(':') { format!("{address}0") } else { address.into() }
-            ))
+            let (protocol, address) = match value.strip_prefix("giop:ssl:") {
+                Some(address) => ("ssliop", address),
+                None => ("iiop", value.strip_prefix("giop:tcp:").unwrap_or_default()),
+            };
+            if address.is_empty() {
+                return Err(wrong("giop:tcp:HOST:PORT, giop:ssl:HOST:PORT or giop:unix:PATH is expected"));
+            }
+            let port = if address.ends_with(':') { "0" } else { "" };
+            builder.listen(format!("{protocol}://{address}{port}"))
         }
         "endPointPublish" => {
             value.split(',').fold(builder, |builder, rule| builder.publish(publish_rule(rule)))
@@ -167,14 +198,18 @@ fn apply(builder: OrbBuilder, name: &str, value: &str) -> Result<OrbBuilder, Arg
     })
 }
 
-/// A rule of omniORB's as a template: `hostname`, `addr`, `ipv4`, `ipv6` and `giop:tcp:HOST:PORT`; what else there is, as it is.
+/// A rule of omniORB's as a template: `hostname`, `addr`, `ipv4`, `ipv6`, `giop:tcp:HOST:PORT` and `giop:ssl:HOST:PORT`; what else
+/// there is, as it is.
 fn publish_rule(rule: &str) -> String {
     match rule.trim() {
         "hostname" | "name" => "{hostname}".to_owned(),
         "addr" => "{ip}".to_owned(),
         "ipv4" => "{ipv4}".to_owned(),
         "ipv6" => "{ipv6}".to_owned(),
-        rule => rule.strip_prefix("giop:tcp:").unwrap_or(rule).to_owned(),
+        rule => match rule.strip_prefix("giop:ssl:") {
+            Some(address) => format!("ssliop://{address}"),
+            None => rule.strip_prefix("giop:tcp:").unwrap_or(rule).to_owned(),
+        },
     }
 }
 
@@ -256,5 +291,32 @@ mod tests {
         assert!(parse(&["-ORBMaxMessageSize", "many"], &[]).unwrap_err().to_string().contains("octets"));
         let (builder, _) = parse(&["-ORBMaxMessageSize", "65536"], &[]).unwrap();
         assert_eq!(builder.parts.config.fragment_size, Some(65536));
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[test]
+    fn options_of_tls_need_the_feature() {
+        let error = parse(&["-ORBsslCAFile", "ca.pem"], &[]).unwrap_err().to_string();
+        assert!(error.contains("-ORBsslCAFile ca.pem") && error.contains("feature `tls`"), "{error}");
+    }
+
+    #[cfg(feature = "tls")]
+    fn said(args: &[&str], env: &[(&str, &str)]) -> String {
+        parse(args, env).unwrap_err().to_string()
+    }
+
+    #[cfg(feature = "tls")]
+    #[test]
+    fn files_of_tls_come_from_the_environment_too() {
+        let env = [("ZORB_SSL_CA_FILE", "/nowhere/a"), ("ZORB_SSL_CRL_FILE", "/nowhere/b; /nowhere/c")];
+        assert!(said(&[], &env).contains("/nowhere/a"));
+        assert!(said(&["-ORBsslCAFile", "/nowhere/d"], &env).contains("/nowhere/d"));
+        assert!(said(&[], &env[1..]).contains("/nowhere/b"));
+        // In place of both lists, not beside them.
+        assert!(said(&["-ORBsslCRLFile", "/nowhere/e"], &env[1..]).contains("/nowhere/e"));
+        let (key, certificate) =
+            (("ZORB_SSL_KEY_FILE", "/nowhere/k"), ("ZORB_SSL_CERTIFICATE_FILE", "/nowhere/c"));
+        assert!(said(&[], &[key]).contains("/nowhere/k"));
+        assert!(said(&[], &[key, certificate]).contains("/nowhere/c"));
     }
 }

@@ -4,6 +4,11 @@ mod accept;
 mod activation;
 mod alone;
 mod args;
+#[cfg(feature = "tls")]
+mod args_tls;
+#[cfg(not(feature = "tls"))]
+#[path = "args_tls_absent.rs"]
+mod args_tls;
 mod bind;
 mod builder;
 mod connections;
@@ -199,6 +204,13 @@ impl Orb {
             .filter(|endpoint| !endpoint.is_nowhere())
             .map(ToString::to_string)
             .collect()
+    }
+
+    /// What its connections by TLS are made with: that of `OrbBuilder::tls`, or what the command line said ([`from_args`](Self::from_args)).
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls(&self) -> Option<&crate::tls::Tls> {
+        self.core.config.tls.as_ref()
     }
 
     /// How many objects are active.
