@@ -6,10 +6,11 @@ mod util;
 use std::io::ErrorKind;
 
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
-use giop_codec::giop::{HeaderError, MessageType};
+use giop_codec::giop::{HeaderError, MessageType, ReplyStatus};
 use giop_codec::{DecodeError, DecodeErrorKind, Version};
 use giop_proto::{CallError, CallErrorKind, CloseReason, ProtocolError, Sent, SlowPeer};
-use util::messages::{Ask, bare};
+use util::cutting::{read, write_all};
+use util::messages::{Ask, bare, reply};
 use util::{Cut, Pair};
 
 // clause: exc.completed.nothing_sent, exc.completed.no_reply, exc.completed.reply, exc.when.lost
@@ -113,9 +114,34 @@ fn what_had_left_when_the_connection_ended_is_told() {
                 pair.client.conn.handle_read(buf, octets.len(), now);
             }
             pair.client.poll();
+            // MessageError goes behind what is begun, so the rest of that leaves as well.
+            let leaves = matches!(kind, CallErrorKind::Protocol(_)) && sent == Sent::Partly;
+            let sent = if leaves { Sent::Whole } else { sent };
             assert_eq!(pair.client.outcome(call).unwrap_err(), CallError { kind, sent });
         }
     }
+}
+
+/// The peer breaks the protocol while requests are queued: those that can be taken back do not leave, and a request that leaves all the same
+/// is not said to be not executed.
+#[test]
+fn what_leaves_before_an_orderly_end_is_not_said_to_be_unsent() {
+    let mut pair = Pair::new(Cut::Whole);
+    pair.client.conn.set_accept_requests(true);
+    let first = pair.call(&Ask::default());
+    // An answer of the client stands between its requests.
+    read(&mut pair.client, &Ask { id: 1, ..Ask::default() }.octets(), pair.now);
+    let request = pair.client.requests.pop_front().unwrap();
+    let mut answer = reply(request.version(), request.id(), ReplyStatus::NoException, b"");
+    pair.client.conn.send_reply(request.token(), &mut answer);
+    let last = pair.call(&Ask::default());
+    read(&mut pair.client, b"GIOP\x01\x02\0\x08\0\0\0\0", pair.now);
+    let sent = [first, last].map(|call| pair.client.outcome(call).unwrap_err().sent);
+    assert_eq!(sent, [Sent::Whole, Sent::Nothing]);
+    let written = write_all(&mut pair.client, pair.now);
+    let kinds: Vec<_> = written.iter().map(|message| message[7]).collect();
+    let [request, reply, error] = [MessageType::Request, MessageType::Reply, MessageType::MessageError];
+    assert_eq!(kinds, [request as u8, reply as u8, error as u8], "what is said to be unsent is not sent");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use giop_proto::receive::{CHUNK, STREAM_START};
 use giop_proto::{
     BufferPool, Chunk, CloseReason, Config, IncomingRequest, Limits, Role, ServeToken, SlowPeer,
 };
-use util::messages::Ask;
+use util::messages::{Ask, fragmented};
 use util::streamed::{Table, body, pair, pair_of};
 use util::{Cut, Pair};
 
@@ -255,6 +255,30 @@ fn one_over_the_budget_is_refused_and_skipped() {
     pair.server.inject(&Ask { id: 6, ..Ask::default() }.octets());
     pair.drive();
     assert_eq!(pair.request().id(), RequestId(6));
+}
+
+/// Of a request in fragments that is handed out before they are all there nothing stays charged to the pool, however it ends.
+#[test]
+fn a_streamed_request_in_fragments_leaves_no_charge() {
+    let octets = ask(b"streamed", 2, 150_000).octets();
+    let pieces = fragmented(&octets, 4096, 4096);
+    for come in [5, 6, 7, 20, pieces.len()] {
+        let mut pair = pair(Cut::Whole);
+        for piece in &pieces[..come] {
+            pair.server.inject(piece);
+            pair.drive();
+        }
+        let request = pair.request();
+        assert_eq!(pair.pool.stats().outside, 0, "{come} pieces");
+        if come == pieces.len() {
+            pair.server.conn.open_stream(request.token(), u64::MAX);
+            assert_eq!(take_all(&mut pair, request.token()).1, Chunk::End);
+        }
+        let pool = Arc::clone(&pair.pool);
+        drop((request, pair));
+        let stats = pool.stats();
+        assert_eq!((stats.outside, stats.held), (0, stats.free), "{come} pieces");
+    }
 }
 
 #[test]

@@ -165,6 +165,28 @@ impl Connection {
         });
     }
 
+    /// Fails every call that waits, where what is queued leaves all the same before the connection ends: requests are taken back where that
+    /// is possible, and the others may be executed.
+    #[cold]
+    pub(super) fn fail_queued_calls(&mut self, kind: CallErrorKind) {
+        let mut failed = Vec::new();
+        let Self { calls, notices, .. } = self;
+        calls.fail_due(None, |call, place| {
+            notices.push_back(Notice::Reply(call));
+            failed.push((call, place));
+            Err(CallError { kind, sent: Sent::Whole })
+        });
+        // Only the end of the queue can be taken back.
+        failed.sort_unstable_by_key(|(_, place)| std::cmp::Reverse(place.end));
+        for (call, place) in failed {
+            let taken = !place.apart && self.tx.unqueue(place.start, place.end);
+            self.stats.unqueued += u64::from(taken);
+            let sent = if taken { Sent::Nothing } else { sent_at(self.tx.queued(), place) };
+            self.calls.amend(call, Err(CallError { kind, sent }));
+        }
+        self.clock.unqueued(self.tx.backlog() > 0);
+    }
+
     /// Fails every call whose deadline has passed.
     #[cold]
     pub(super) fn expire_calls(&mut self, now: Instant) {

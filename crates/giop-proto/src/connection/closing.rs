@@ -123,7 +123,6 @@ impl Connection {
         if let Some(limit) = error.limit() {
             self.stats.limits.hit(limit);
         }
-        self.fail_calls(reason.call_error());
         self.finish(reason, Some((MessageType::MessageError, self.max_version)));
     }
 
@@ -145,7 +144,6 @@ impl Connection {
     /// Nothing can follow what is queued: that is written, then the stream ends.
     #[cold]
     pub(super) fn break_off(&mut self, reason: CloseReason) {
-        self.fail_calls(reason.call_error());
         self.finish(reason, None);
     }
 
@@ -154,6 +152,8 @@ impl Connection {
         if self.clock.write_end.is_some() || self.unfinished.is_some() {
             return self.end(reason); // nothing can be said, or not in the middle of a request
         }
+        // What is queued is written, so a call that waits is not said to be unsent because nothing of it was written yet.
+        self.fail_queued_calls(reason.call_error());
         self.phase = Phase::Finishing { reason, eof: false };
         self.fragmenting.clear();
         self.rx.clear();

@@ -34,10 +34,13 @@ impl Fragments {
         if !more.is_empty() {
             open.pieces.push(u32::try_from(data.len()).unwrap_or(u32::MAX));
         }
+        let (first, pieces) = (open.header, std::mem::take(&mut open.pieces));
         self.copied += data.push(more, &self.pool, 0);
+        // What is handed out is charged no more, whatever becomes of the pieces that follow.
+        self.settle();
         let size = u32::try_from(data.len() - HEADER_LEN.min(data.len())).unwrap_or(u32::MAX);
-        let header = MessageHeader { more_fragments: false, size, ..open.header };
-        let pieces = told(&header, std::mem::take(&mut open.pieces));
+        let header = MessageHeader { more_fragments: false, size, ..first };
+        let pieces = told(&header, pieces);
         Some((header, Joined { octets: data.join(&header, &self.pool), pieces }))
     }
 
