@@ -1,0 +1,264 @@
+//! One machine with its socket, and a model of what it must know.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use giop_codec::cdr::Encoder;
+use giop_codec::giop::{RequestId, ResponseFlags};
+use giop_codec::{ByteOrder, Version};
+use giop_proto::outbox::MAX_SLICES;
+use giop_proto::{
+    BufferPool, CallId, Config, Connection, IncomingRequest, Limits, Load, ReadBuf, Role, ServeToken,
+    Streams, Transmit,
+};
+
+use crate::messages::Tag;
+use crate::streams::Payload;
+use crate::wire::Wire;
+
+/// The key of the object whose requests are handed out before their payload is there.
+pub const STREAMED: &[u8] = b"streamed";
+
+/// One end of a connection.
+pub struct End {
+    pub conn: Connection,
+    /// Octets on their way here, and whether they are followed by an end.
+    pub wire: VecDeque<u8>,
+    pub eof: bool,
+    /// Lent to a reader, and to a writer.
+    pub reader: Option<ReadBuf>,
+    pub writer: Option<Transmit>,
+    /// What it wrote and read so far.
+    pub out: Wire,
+    pub read: u64,
+    pub calls: Vec<Call>,
+    /// Calls that were given up: their ends may have been on their way already.
+    pub given_up: Vec<CallId>,
+    pub served: Vec<Served>,
+    pub locates: Vec<(RequestId, Version, ByteOrder)>,
+    pub payloads: Vec<Payload>,
+    /// The rest of a request that is begun, and of one that leaves while it is encoded.
+    pub part: Option<Bytes>,
+    pub flow: Option<(u64, Bytes)>,
+    /// Messages of a stranger in pieces.
+    pub pieces: Vec<VecDeque<Vec<u8>>>,
+    /// Requests that somebody keeps: they pin the memory that they came in.
+    pub kept: Vec<IncomingRequest>,
+    pub closed: bool,
+    /// Its side of the socket is shut down.
+    pub shut: bool,
+    pub ended: bool,
+}
+
+/// A call that waits.
+pub struct Call {
+    pub id: CallId,
+    pub request: RequestId,
+    pub tag: Tag,
+    /// It may end by itself.
+    pub timed: bool,
+    pub streamed: bool,
+}
+
+/// A request that is being served.
+pub struct Served {
+    pub token: ServeToken,
+    pub id: RequestId,
+    pub version: Version,
+    pub order: ByteOrder,
+    pub response: ResponseFlags,
+    pub tag: Option<Tag>,
+    pub cancelled: bool,
+    pub answer: Answer,
+}
+
+/// How far its reply is.
+pub enum Answer {
+    Open,
+    /// It is sent: the request is to be finished.
+    Sent,
+    /// It leaves before it is whole.
+    Growing(Encoder, Bytes),
+    /// It leaves while it is encoded.
+    Flowing(u64, Bytes),
+}
+
+/// One operation of one object is streamed.
+#[derive(Debug)]
+struct Table;
+
+impl Streams for Table {
+    fn any(&self) -> bool {
+        true
+    }
+
+    fn streams(&self, key: &[u8], operation: &[u8]) -> bool {
+        key == STREAMED && operation == b"ping"
+    }
+}
+
+/// What both ends share, and what they are set up with.
+pub struct Setup {
+    pub limits: Arc<Limits>,
+    pub pool: Arc<BufferPool>,
+    pub load: Arc<Load>,
+    pub both_serve: bool,
+    pub deposit: bool,
+    pub streams: bool,
+}
+
+impl End {
+    pub fn new(role: Role, setup: &Setup, fragment_size: Option<usize>, now: Instant) -> Self {
+        let mut config = Config::new(role, Arc::clone(&setup.limits), Arc::clone(&setup.pool));
+        config.load = Arc::clone(&setup.load);
+        config.accept_requests |= setup.both_serve;
+        config.deposit = setup.deposit;
+        config.fragment_size = fragment_size;
+        config.streams = setup.streams.then(|| Arc::new(Table) as Arc<dyn Streams>);
+        Self {
+            conn: Connection::new(config, now),
+            wire: VecDeque::new(),
+            eof: false,
+            reader: None,
+            writer: None,
+            out: Wire::default(),
+            read: 0,
+            calls: Vec::new(),
+            given_up: Vec::new(),
+            served: Vec::new(),
+            locates: Vec::new(),
+            payloads: Vec::new(),
+            part: None,
+            flow: None,
+            pieces: Vec::new(),
+            kept: Vec::new(),
+            closed: false,
+            shut: false,
+            ended: false,
+        }
+    }
+
+    /// Whether nothing may be sent: a request is not queued whole.
+    pub fn is_blocked(&self) -> bool {
+        self.conn.wants_part()
+    }
+
+    /// Reads once, and says whether anything moved. `hold`: the reader comes back later.
+    pub fn read(&mut self, most: usize, hold: bool, now: Instant) -> bool {
+        let mut buf = match self.reader.take() {
+            Some(buf) => buf,
+            None if !self.conn.wants_read() || self.ended => return false,
+            None if self.wire.is_empty() && !hold => {
+                if !std::mem::take(&mut self.eof) {
+                    return false;
+                }
+                self.ended = true;
+                self.conn.handle_eof(now);
+                return true;
+            }
+            None => {
+                let mut buf = self.conn.take_read_buf();
+                let room: usize = buf.io_slices().iter().map(|slice| slice.len()).sum();
+                assert_eq!(room, buf.capacity());
+                assert!(room > 0, "a lent buffer takes something");
+                if hold {
+                    self.reader = Some(buf);
+                    return false;
+                }
+                buf
+            }
+        };
+        let mut n = 0;
+        for mut slice in buf.io_slices() {
+            let len = slice.len().min(self.wire.len()).min(most - n);
+            for (to, from) in slice.iter_mut().zip(self.wire.drain(..len)) {
+                *to = from;
+            }
+            n += len;
+        }
+        self.read += n as u64;
+        self.conn.handle_read(buf, n, now);
+        true
+    }
+
+    /// Takes octets that came without a buffer.
+    pub fn read_early(&mut self, most: usize, now: Instant) {
+        if self.reader.is_none() && self.conn.wants_read() && !self.ended {
+            let len = self.wire.len().min(most).min(64);
+            let octets: Vec<u8> = self.wire.drain(..len).collect();
+            if self.conn.handle_early(&octets, now) {
+                self.read += octets.len() as u64;
+            } else {
+                // The stream is lost: a driver gives the connection up.
+                self.conn.abort(giop_proto::CloseReason::Local);
+            }
+        }
+    }
+
+    /// Writes some of what is queued, and gives what the socket took. `hold`: the writer comes back later.
+    pub fn write(&mut self, most: usize, hold: bool, now: Instant) -> Option<Vec<u8>> {
+        let fresh = self.writer.is_none();
+        let mut transmit = self.writer.take().or_else(|| self.conn.take_transmit())?;
+        if fresh && hold {
+            self.writer = Some(transmit);
+            return None;
+        }
+        let mut slices = [IoSlice::new(&[]); MAX_SLICES];
+        let used = transmit.io_slices(&mut slices);
+        let mut octets: Vec<u8> = slices[..used].iter().flat_map(|slice| slice.iter().copied()).collect();
+        octets.truncate(most);
+        if !self.shut {
+            self.out.wrote(&octets);
+        }
+        transmit.advance(octets.len());
+        self.conn.handle_written(transmit, now);
+        Some(octets)
+    }
+
+    /// Lets time do its work. It must not be asked for it again and again.
+    pub fn tick(&mut self, now: Instant) {
+        for _ in 0..4 {
+            match self.conn.poll_timeout() {
+                Some(at) if at <= now => self.conn.handle_timeout(now),
+                _ => return,
+            }
+            // A call's end is not late, but the first look may come too early.
+        }
+        let at = self.conn.poll_timeout();
+        assert!(at.is_none_or(|at| at > now), "its time is over, and over again: {at:?} at {now:?}");
+    }
+
+    /// What must hold whatever happened, once all events are taken.
+    pub fn check(&self) {
+        let conn = &self.conn;
+        let stats = conn.stats();
+        assert_eq!(conn.serving(), self.served.len(), "what is served");
+        assert!(self.served.len() <= conn.limits().max_requests.max(1), "more than may be in flight");
+        assert_eq!(conn.calls_waiting(), self.calls.len(), "what waits");
+        assert_eq!(conn.is_closed(), self.closed, "it says so");
+        assert_eq!(conn.close_reason().is_some(), conn.is_closing(), "there is a reason for it");
+        assert_eq!(stats.octets_in, self.read);
+        if self.closed {
+            assert!(!conn.wants_read() && !conn.wants_part() && !conn.has_output());
+            assert_eq!(conn.poll_timeout(), None);
+            assert!(self.calls.is_empty());
+            assert!(conn.backlog() == 0 || self.writer.is_some());
+            return;
+        }
+        assert_eq!(stats.octets_out, self.out.written);
+        assert!(
+            conn.wants_read()
+                || self.ended
+                || self.reader.is_some()
+                || self.writer.is_some()
+                || conn.has_output()
+                || !self.served.is_empty()
+                || !self.payloads.is_empty()
+                || conn.poll_timeout().is_some(),
+            "it waits for nothing: {conn:?}"
+        );
+    }
+}

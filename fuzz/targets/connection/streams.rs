@@ -1,0 +1,129 @@
+//! Payloads that are taken while they come: in chunks, or into memory that is lent.
+
+use giop_proto::{Chunk, Loan, Returned, ServeToken};
+
+use crate::end::End;
+use crate::messages::tag_of;
+use crate::tape::Tape;
+use crate::world::World;
+
+/// The payload of a request that was handed out before it was there.
+pub struct Payload {
+    token: ServeToken,
+    octets: Vec<u8>,
+    /// Somebody takes it, also after the reply.
+    opened: bool,
+    lent: bool,
+    /// Whether its octets are those that a machine sends.
+    known: bool,
+}
+
+impl Payload {
+    pub fn new(token: ServeToken, first: &[u8], known: bool) -> Self {
+        Self { token, octets: first.to_vec(), opened: false, lent: false, known }
+    }
+}
+
+impl World {
+    pub fn payload(&mut self, side: usize, tape: &mut Tape<'_>) {
+        let (now, how) = (self.now, tape.octet());
+        let end = &mut self.ends[side];
+        let Some(which) = tape.pick(end.payloads.len()) else { return };
+        end.open(which);
+        let token = end.payloads[which].token;
+        match how % 8 {
+            0 => end.conn.align_stream(token, usize::from(how >> 3)),
+            1 => {
+                let loan = end.conn.abandon_stream(token);
+                drop(loan);
+                drop(end.conn.take_dead());
+                assert_eq!(end.conn.take_ready_chunk(token), Chunk::Lost);
+                end.payloads.swap_remove(which);
+            }
+            2 | 3 => end.lend(which, tape.length().max(1), now),
+            4 => end.take(which, false, now),
+            _ => end.take(which, true, now),
+        }
+    }
+}
+
+impl End {
+    /// A request is over: if nobody has said that its payload will be taken, it is thrown away.
+    pub fn unopened(&mut self, token: ServeToken) {
+        self.payloads.retain(|payload| payload.opened || payload.token != token);
+    }
+
+    fn open(&mut self, which: usize) {
+        let payload = &mut self.payloads[which];
+        if !payload.opened {
+            payload.opened = true;
+            self.conn.open_stream(payload.token, u64::MAX);
+        }
+    }
+
+    fn lend(&mut self, which: usize, len: usize, now: std::time::Instant) {
+        let payload = &mut self.payloads[which];
+        if !payload.lent {
+            let loan = Loan::new(Box::new(vec![0u8; len]), 0, len as u64);
+            let loan = loan.unwrap_or_else(|(_, error)| panic!("{error}"));
+            payload.lent = self.conn.lend(payload.token, loan, now).is_ok();
+        }
+    }
+
+    /// Takes what is there. `asks`: more is to be read for it.
+    pub fn take(&mut self, which: usize, asks: bool, now: std::time::Instant) {
+        self.open(which);
+        let payload = &mut self.payloads[which];
+        if payload.lent {
+            match self.conn.take_loan() {
+                Returned::Pending => return,
+                Returned::Nothing => {}
+                Returned::Loan(loan) => {
+                    let Some((octets, filled, failed)) = loan.end::<Vec<u8>>() else {
+                        panic!("another one than was lent")
+                    };
+                    assert!(failed.is_none(), "{failed:?}");
+                    payload.octets.extend_from_slice(&octets[..filled]);
+                }
+            }
+            payload.lent = false;
+        }
+        let chunk = match asks {
+            true => self.conn.take_chunk(payload.token, now),
+            false => self.conn.take_ready_chunk(payload.token),
+        };
+        match chunk {
+            Chunk::Octets(octets) => {
+                assert!(!octets.is_empty());
+                payload.octets.extend_from_slice(&octets);
+            }
+            Chunk::Pending => {}
+            Chunk::Lost => drop(self.payloads.swap_remove(which)),
+            Chunk::End => {
+                let payload = self.payloads.swap_remove(which);
+                assert!(!payload.known || tag_of(&payload.octets).is_some(), "not the payload that was sent");
+            }
+        }
+    }
+
+    /// Takes all that is there, and says whether anything was.
+    pub fn take_all(&mut self, now: std::time::Instant) -> bool {
+        let mut moved = false;
+        for which in (0..self.payloads.len()).rev() {
+            for _ in 0..10_000 {
+                let before = self.payloads[which].octets.len();
+                let count = self.payloads.len();
+                self.take(which, true, now);
+                if self.payloads.len() < count {
+                    moved = true;
+                    break;
+                }
+                if self.payloads[which].octets.len() == before {
+                    break;
+                }
+                moved = true;
+            }
+        }
+        moved
+    }
+}

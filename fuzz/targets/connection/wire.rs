@@ -1,0 +1,73 @@
+//! What a machine writes must be GIOP: whole messages, each of which decodes, and pieces that belong together.
+
+use std::collections::BTreeSet;
+
+use giop_codec::Version;
+use giop_codec::cdr::Decoder;
+use giop_codec::giop::{Message, MessageHeader, MessageType, RequestId};
+
+/// What one machine wrote, but for the messages that were seen whole.
+#[derive(Default)]
+pub struct Wire {
+    tail: Vec<u8>,
+    /// Messages of which pieces are missing.
+    open: BTreeSet<RequestId>,
+    /// Octets in all.
+    pub written: u64,
+}
+
+impl Wire {
+    pub fn wrote(&mut self, octets: &[u8]) {
+        self.written += octets.len() as u64;
+        self.tail.extend_from_slice(octets);
+        let mut at = 0;
+        while let Some(start) = self.tail[at..].first_chunk() {
+            let header = MessageHeader::decode(start).expect("what it writes is GIOP");
+            let Some(message) = self.tail.get(at..at + MessageHeader::LEN + header.size as usize) else {
+                break;
+            };
+            check(&mut self.open, header, message);
+            at += message.len();
+        }
+        self.tail.drain(..at);
+    }
+
+    /// Whether everything that was begun was ended.
+    pub fn is_whole(&self) -> bool {
+        self.tail.is_empty() && self.open.is_empty()
+    }
+}
+
+fn check(open: &mut BTreeSet<RequestId>, header: MessageHeader, octets: &[u8]) {
+    let mut d = Decoder::new(octets, header.order, header.version).at(MessageHeader::LEN);
+    let message = Message::decode(header.kind, &mut d);
+    let message = message.unwrap_or_else(|error| panic!("{:?} that it writes: {error}", header.kind));
+    assert_eq!(message.kind(), header.kind);
+    let id = match &message {
+        Message::Fragment(fragment) => {
+            assert_eq!(header.version, Version::V1_2, "others are not cut");
+            let id = fragment.request_id.expect("GIOP 1.2 has one");
+            assert!(open.contains(&id), "a piece of nothing");
+            id
+        }
+        Message::Request(request) => request.request_id,
+        Message::Reply(reply) => reply.request_id,
+        Message::CancelRequest(cancel) => {
+            // The rest of a request that is given up does not come.
+            open.remove(&cancel.request_id);
+            return;
+        }
+        _ => {
+            assert!(!header.more_fragments, "{:?} in pieces", header.kind);
+            return;
+        }
+    };
+    if header.kind != MessageType::Fragment {
+        assert!(!open.contains(&id), "{id} begins again before it ends");
+    }
+    if header.more_fragments {
+        open.insert(id);
+    } else {
+        open.remove(&id);
+    }
+}
