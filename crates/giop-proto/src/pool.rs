@@ -53,12 +53,12 @@ struct Class {
 pub struct PoolStats {
     /// Octets of all pooled buffers, free ones and ones that views still pin.
     pub held: usize,
-    /// Octets that received messages take beside these: values decoded from requests that are being served, and pieces of messages
-    /// that are not whole. They count against the cap.
-    pub outside: usize,
     /// Those of them that are free: nobody reads into them, and nobody has a view of them. Of an ORB without connections, whose
     /// servants and callers keep nothing of what they received, all that is held is free.
     pub free: usize,
+    /// Octets that received messages take beside these: values decoded from requests that are being served, and pieces of messages
+    /// that are not whole. They count against the cap.
+    pub outside: usize,
     /// The most octets that the pool may hold.
     pub cap: usize,
     /// Buffers that were taken from the pool's lists.

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::identity::IdentityToken;
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::giop::{ContextId, ServiceContext, ServiceContextRef};
+use crate::ior::{put_octets, read_octets_within};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
 /// Most elements of authorization that a context may have; more is `MARSHAL`.
@@ -119,23 +120,23 @@ impl CdrEncode for SasContext {
                 e.put_len(context.authorization.len())?;
                 for element in &context.authorization {
                     e.put_u32(element.kind);
-                    put(e, &element.contents)?;
+                    put_octets(e, &element.contents)?;
                 }
                 context.identity.encode(e)?;
-                put(e, &context.authentication)
+                put_octets(e, &context.authentication)
             }
             Self::Complete { client_context_id, stateful, final_token } => {
                 e.put_i16(1);
                 e.put_u64(*client_context_id);
                 e.put_bool(*stateful);
-                put(e, final_token)
+                put_octets(e, final_token)
             }
             Self::Error { client_context_id, failure, error_token } => {
                 e.put_i16(4);
                 e.put_u64(*client_context_id);
                 e.put_i32(failure.major);
                 e.put_i32(failure.minor);
-                put(e, error_token)
+                put_octets(e, error_token)
             }
             Self::InContext { client_context_id, discard } => {
                 e.put_i16(5);
@@ -164,11 +165,15 @@ impl CdrDecode for SasContext {
                 if count > MAX_AUTHORIZATION_ELEMENTS {
                     return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
                 }
-                let element =
-                    |d: &mut Decoder<'_>| Ok(AuthorizationElement { kind: d.read_u32()?, contents: get(d)? });
+                let element = |d: &mut Decoder<'_>| {
+                    Ok(AuthorizationElement {
+                        kind: d.read_u32()?,
+                        contents: read_octets_within(d, MAX_TOKEN)?,
+                    })
+                };
                 let authorization = (0..count).map(|_| element(d)).collect::<Result<_, DecodeError>>()?;
                 let identity = IdentityToken::decode(d)?;
-                let authentication = get(d)?;
+                let authentication = read_octets_within(d, MAX_TOKEN)?;
                 Self::Establish(EstablishContext {
                     client_context_id,
                     authorization,
@@ -176,28 +181,16 @@ impl CdrDecode for SasContext {
                     authentication,
                 })
             }
-            1 => Self::Complete { client_context_id, stateful: d.read_bool()?, final_token: get(d)? },
+            1 => Self::Complete {
+                client_context_id,
+                stateful: d.read_bool()?,
+                final_token: read_octets_within(d, MAX_TOKEN)?,
+            },
             4 => {
                 let failure = ContextFailure { major: d.read_i32()?, minor: d.read_i32()? };
-                Self::Error { client_context_id, failure, error_token: get(d)? }
+                Self::Error { client_context_id, failure, error_token: read_octets_within(d, MAX_TOKEN)? }
             }
             _ => Self::InContext { client_context_id, discard: d.read_bool()? },
         })
     }
-}
-
-fn put(e: &mut Encoder, octets: &[u8]) -> Result<(), EncodeError> {
-    e.put_len(octets.len())?;
-    e.put_raw(octets);
-    Ok(())
-}
-
-/// A copy: what is kept of a caller must not pin the message it came in.
-fn get(d: &mut Decoder<'_>) -> Result<Bytes, DecodeError> {
-    let at = d.position();
-    let length = d.read_len(1)?;
-    if length > MAX_TOKEN {
-        return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
-    }
-    d.take(length).map(Bytes::copy_from_slice)
 }

@@ -8,8 +8,8 @@ use std::fmt;
 use bytes::Bytes;
 
 use super::oid::Oid;
-use crate::cdr::{Decoder, Encoder};
-use crate::ior::{encapsulation, open_encapsulation_slice};
+use crate::cdr::Encoder;
+use crate::ior::{encapsulation, open_encapsulation_slice, put_octets, read_octets_within};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
 /// Longest user name, password or target name; one that is longer is `MARSHAL`.
@@ -66,7 +66,8 @@ impl Login {
             return Err(malformed);
         }
         let mut d = open_encapsulation_slice(inner)?;
-        Ok(Self { user: get(&mut d)?, password: get(&mut d)?, target: get(&mut d)? })
+        let mut field = || read_octets_within(&mut d, MAX_NAME);
+        Ok(Self { user: field()?, password: field()?, target: field()? })
     }
 }
 
@@ -123,18 +124,7 @@ fn put(e: &mut Encoder, field: &[u8]) -> Result<(), EncodeError> {
     if field.len() > MAX_NAME {
         return Err(EncodeError::new(EncodeErrorKind::BoundExceeded));
     }
-    e.put_len(field.len())?;
-    e.put_raw(field);
-    Ok(())
-}
-
-fn get(d: &mut Decoder<'_>) -> Result<Bytes, DecodeError> {
-    let at = d.position();
-    let length = d.read_len(1)?;
-    if length > MAX_NAME {
-        return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
-    }
-    Ok(Bytes::copy_from_slice(d.take(length)?))
+    put_octets(e, field)
 }
 
 /// A length in DER.

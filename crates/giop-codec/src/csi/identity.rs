@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::oid::ExportedName;
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
-use crate::ior::{encapsulation, open_encapsulation_slice};
+use crate::ior::{encapsulation, open_encapsulation_slice, put_octets, read_octets_within};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
 /// Longest identity in octets; a longer one is `MARSHAL`.
@@ -76,33 +76,17 @@ impl IdentityToken {
 
 /// Octets with an encapsulation of octets in them, as names, chains and distinguished names travel.
 fn put_wrapped(e: &mut Encoder, octets: &[u8]) -> Result<(), EncodeError> {
-    let inner = encapsulation(|e| put(e, octets))?;
-    put(e, &inner)
-}
-
-fn put(e: &mut Encoder, octets: &[u8]) -> Result<(), EncodeError> {
-    e.put_len(octets.len())?;
-    e.put_raw(octets);
-    Ok(())
-}
-
-fn get<'d>(d: &mut Decoder<'d>) -> Result<&'d [u8], DecodeError> {
-    let at = d.position();
-    let length = d.read_len(1)?;
-    if length > MAX_IDENTITY {
-        return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
-    }
-    d.take(length)
+    let inner = encapsulation(|e| put_octets(e, octets))?;
+    put_octets(e, &inner)
 }
 
 /// What [`put_wrapped`] wrote. Some ORBs leave the encapsulation out: ASN.1 and exported names begin otherwise.
 fn get_wrapped(d: &mut Decoder<'_>, begins: u8) -> Result<Bytes, DecodeError> {
-    let octets = get(d)?;
+    let octets = read_octets_within(d, MAX_IDENTITY)?;
     if octets.first() == Some(&begins) {
-        return Ok(Bytes::copy_from_slice(octets));
+        return Ok(octets);
     }
-    let mut d = open_encapsulation_slice(octets)?;
-    get(&mut d).map(Bytes::copy_from_slice)
+    read_octets_within(&mut open_encapsulation_slice(&octets)?, MAX_IDENTITY)
 }
 
 impl CdrEncode for IdentityToken {
@@ -118,7 +102,7 @@ impl CdrEncode for IdentityToken {
                 put_wrapped(e, &octets)
             }
             Self::X509CertChain(der) | Self::DistinguishedName(der) => put_wrapped(e, der),
-            Self::Other(_, octets) => put(e, octets),
+            Self::Other(_, octets) => put_octets(e, octets),
         }
     }
 }
@@ -148,7 +132,7 @@ impl CdrDecode for IdentityToken {
             }
             4 => Self::X509CertChain(get_wrapped(d, SEQUENCE)?),
             8 => Self::DistinguishedName(get_wrapped(d, SEQUENCE)?),
-            number => Self::Other(number, Bytes::copy_from_slice(get(d)?)),
+            number => Self::Other(number, read_octets_within(d, MAX_IDENTITY)?),
         })
     }
 }

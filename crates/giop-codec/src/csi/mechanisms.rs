@@ -5,7 +5,9 @@ use bytes::Bytes;
 use super::identity::IdentityTypes;
 use super::oid::Oid;
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
-use crate::ior::{ComponentTag, TaggedComponent, encapsulation, open_encapsulation};
+use crate::ior::{
+    ComponentTag, TaggedComponent, encapsulation, open_encapsulation, put_octets, read_octets_shared,
+};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
 /// Most mechanisms that a list may have, and most entries of the lists in them; more is `MARSHAL`.
@@ -210,8 +212,8 @@ impl CdrEncode for CompoundSecMechList {
             let AsContextSec { supports, requires, mechanism: oid, target_name } = &mechanism.authentication;
             e.put_u16(supports.0);
             e.put_u16(requires.0);
-            put(e, oid.as_der())?;
-            put(e, target_name)?;
+            put_octets(e, oid.as_der())?;
+            put_octets(e, target_name)?;
             let SasContextSec { supports, requires, authorities, naming_mechanisms, identity_types } =
                 &mechanism.attributes;
             e.put_u16(supports.0);
@@ -219,11 +221,11 @@ impl CdrEncode for CompoundSecMechList {
             e.put_len(authorities.len())?;
             for authority in authorities {
                 e.put_u32(authority.syntax);
-                put(e, &authority.name)?;
+                put_octets(e, &authority.name)?;
             }
             e.put_len(naming_mechanisms.len())?;
             for oid in naming_mechanisms {
-                put(e, oid.as_der())?;
+                put_octets(e, oid.as_der())?;
             }
             e.put_u32(identity_types.0);
         }
@@ -243,16 +245,16 @@ impl CdrDecode for CompoundSecMechList {
             let authentication = AsContextSec {
                 supports: AssociationOptions(d.read_u16()?),
                 requires: AssociationOptions(d.read_u16()?),
-                mechanism: Oid::new(get(d)?),
-                target_name: get(d)?,
+                mechanism: Oid::new(read_octets_shared(d)?),
+                target_name: read_octets_shared(d)?,
             };
             let attributes = SasContextSec {
                 supports: AssociationOptions(d.read_u16()?),
                 requires: AssociationOptions(d.read_u16()?),
                 authorities: list(d, 8, MAX_MECHANISMS, |d| {
-                    Ok(ServiceConfiguration { syntax: d.read_u32()?, name: get(d)? })
+                    Ok(ServiceConfiguration { syntax: d.read_u32()?, name: read_octets_shared(d)? })
                 })?,
-                naming_mechanisms: list(d, 4, MAX_MECHANISMS, |d| get(d).map(Oid::new))?,
+                naming_mechanisms: list(d, 4, MAX_MECHANISMS, |d| read_octets_shared(d).map(Oid::new))?,
                 identity_types: IdentityTypes(d.read_u32()?),
             };
             Ok(CompoundSecMech { target_requires, transport, authentication, attributes })
@@ -301,16 +303,4 @@ fn list<T>(
         return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
     }
     (0..count).map(|_| element(d)).collect()
-}
-
-fn put(e: &mut Encoder, octets: &[u8]) -> Result<(), EncodeError> {
-    e.put_len(octets.len())?;
-    e.put_raw(octets);
-    Ok(())
-}
-
-/// A view: a reference keeps its component anyway.
-fn get(d: &mut Decoder<'_>) -> Result<Bytes, DecodeError> {
-    let length = d.read_len(1)?;
-    d.take_shared(length)
 }

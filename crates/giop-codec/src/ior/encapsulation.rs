@@ -42,19 +42,29 @@ fn order_of(octets: &[u8]) -> Result<ByteOrder, DecodeError> {
 }
 
 /// Reads a `sequence<octet>` and copies it: references outlive the message they came in and must not pin its buffer.
-pub(super) fn read_octets_owned(d: &mut Decoder<'_>) -> Result<Bytes, DecodeError> {
+pub(crate) fn read_octets_owned(d: &mut Decoder<'_>) -> Result<Bytes, DecodeError> {
     let len = d.read_len(1)?;
     Ok(Bytes::copy_from_slice(d.take(len)?))
 }
 
+/// As [`read_octets_owned`], where more than so many octets are `LimitExceeded`.
+pub(crate) fn read_octets_within(d: &mut Decoder<'_>, most: usize) -> Result<Bytes, DecodeError> {
+    let at = d.position();
+    let len = d.read_len(1)?;
+    if len > most {
+        return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
+    }
+    Ok(Bytes::copy_from_slice(d.take(len)?))
+}
+
 /// Reads a `sequence<octet>` as a view of the decoder's owner.
-pub(super) fn read_octets_shared(d: &mut Decoder<'_>) -> Result<Bytes, DecodeError> {
+pub(crate) fn read_octets_shared(d: &mut Decoder<'_>) -> Result<Bytes, DecodeError> {
     let len = d.read_len(1)?;
     d.take_shared(len)
 }
 
 /// Writes a `sequence<octet>`.
-pub(super) fn put_octets(e: &mut Encoder, octets: &[u8]) -> Result<(), EncodeError> {
+pub(crate) fn put_octets(e: &mut Encoder, octets: &[u8]) -> Result<(), EncodeError> {
     e.put_len(octets.len())?;
     e.put_raw(octets);
     Ok(())

@@ -10,8 +10,10 @@ mod text;
 mod uiop;
 
 pub use component::{ComponentTag, OmniUnixAddress, OrbType, SslSecTrans, TaggedComponent};
-pub(crate) use encapsulation::open_encapsulation_slice;
 pub use encapsulation::{encapsulation, open_encapsulation};
+pub(crate) use encapsulation::{
+    open_encapsulation_slice, put_octets, read_octets_shared, read_octets_within,
+};
 pub use operations::{InterfaceNumbers, MAX_NUMBERED_INTERFACES, OperationNumbers};
 pub use policies::{
     InvocationPolicy, MAX_POLICIES, OtsPolicy, Policies, Policy, PolicyType, RangeOf, RebindMode,

@@ -34,6 +34,11 @@ const SIZES: [u64; 11] =
 const SIZES_QUICK: [u64; 2] = [1 << 10, 1 << 16];
 /// Socket queues, bytes; 0: as the kernel sees fit.
 const QUEUES: [u64; 3] = [0, 8 << 10, 64 << 10];
+/// What is sent through queues that are so small that some peers stand still between the segments of a message, until a timer of
+/// the kernel goes off: they would take minutes for all that others send in a second.
+const TOTAL: u64 = 64 << 20;
+const SMALL_QUEUE: u64 = 16 << 10;
+const TOTAL_SMALL_QUEUE: u64 = 8 << 20;
 /// The size of which processor time is shown.
 const TYPICAL: u64 = 1 << 16;
 const AUTOMATIC: &str = "automatic";
@@ -60,7 +65,7 @@ pub struct ThroughputArgs {
     /// Sizes of both socket queues of both sides; `auto`: as the kernel sees fit (default: auto,8K,64K)
     #[arg(long, value_parser = queue, value_delimiter = ',', value_name = "SIZES")]
     pub queues: Option<Vec<u64>>,
-    /// User bytes of each flood (default: 64M; what takes a quarter of a second where a link is slow)
+    /// User bytes of each flood (default: 64M; 8M through queues under 16 KiB; what takes a quarter of a second where a link is slow)
     #[arg(long, value_parser = cli::bytes, value_name = "BYTES")]
     pub total: Option<u64>,
     /// What is between client and server: `loopback`, and links of so many Mbit/s (default: loopback,155,622,1000; with
@@ -146,10 +151,11 @@ pub(crate) fn plan(args: &ThroughputArgs, contenders: &[Contender]) -> Plan {
         let is_loopback = *link == Link::Loopback;
         let single = quick || !is_loopback;
         let queues = args.queues.as_deref().unwrap_or(if single { &QUEUES[..1] } else { &QUEUES });
-        let usual = if quick { 2 << 20 } else { link.carries().unwrap_or(u64::MAX).min(64 << 20) };
-        let total = args.total.unwrap_or(usual);
+        let usual = if quick { 2 << 20 } else { link.carries().unwrap_or(u64::MAX).min(TOTAL) };
         let sizes = if is_loopback { sizes } else { slow_sizes };
         for queue in queues {
+            let is_small = (1..SMALL_QUEUE).contains(queue);
+            let total = args.total.unwrap_or(if is_small { usual.min(TOTAL_SMALL_QUEUE) } else { usual });
             for element in types {
                 for size in sizes {
                     let cell = cell(link, element, *size, *queue);

@@ -4,7 +4,6 @@
 //! A namespace is there as long as a process is in it. Those here have one each, which ends when its stdin does: the kernel
 //! closes that with this program, however it ends, and removes the namespaces and the devices in them. They have no names.
 
-use std::fmt;
 use std::process::{Command, Stdio};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -50,12 +49,6 @@ impl Link {
             Link::Shaped(rate, _) => Some(1 << (u64::from(*rate) * 1_000_000 / 32).ilog2()),
             _ => None,
         }
-    }
-}
-
-impl fmt::Display for Link {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name())
     }
 }
 
