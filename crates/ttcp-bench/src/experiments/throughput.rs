@@ -334,6 +334,12 @@ fn section(data: &Data) -> Section {
          its language. A tenth of the work goes before. Sockets send octets whatever the type: they are the limit, not an ORB.",
     );
     section.text(integrity::told(data, NAME));
+    if seen.peers.contains(&"zorb-dynamic") {
+        section.text(
+            "zorb-dynamic sends an any, which keeps its value encoded: its client marshals once, not for each message. Its server \
+             makes values of all elements, as the compiled one does.",
+        );
+    }
     summary(&seen, &mut section);
     let on_loopback = seen.links.iter().any(|(link, _)| *link == LOOPBACK);
     if on_loopback {
