@@ -129,6 +129,12 @@ impl IiopProfile {
         self.component(ComponentTag::SSL_SEC_TRANS)?.as_ssl_sec_trans()
     }
 
+    /// Host and port by TLS; `None` where there is no such port. The host has no brackets, as with [`addresses`](Self::addresses).
+    pub fn secure_address(&self) -> Option<(String, u16)> {
+        let port = self.ssl()?.port;
+        (port != 0).then(|| (without_brackets(self.host.clone()), port))
+    }
+
     /// Quality of service that the server published; `None` where it published none, or nothing readable.
     pub fn policies(&self) -> Option<Policies> {
         self.component(ComponentTag::POLICIES)?.as_policies()

@@ -158,7 +158,7 @@ impl OrbCore {
     /// TLS in one of them decides about all: otherwise a failure, which whoever is in the way can bring about, would lead from TLS to
     /// plaintext.
     pub(crate) fn routes(&self, profiles: Vec<IiopProfile>) -> Vec<Route> {
-        let tls = profiles.iter().any(|profile| profile.ssl().is_some_and(|ssl| ssl.port != 0));
+        let tls = profiles.iter().any(|profile| profile.secure_address().is_some());
         let routes = profiles.into_iter().map(|profile| Route { ways: self.ways(&profile, tls), profile });
         let mut routes: Vec<Route> = routes.filter(|route| !route.ways.is_empty()).collect();
         if self.config.tls.as_ref().is_some_and(|own| own.takes_plaintext(tls)) {
@@ -173,15 +173,13 @@ impl OrbCore {
     /// or in another profile.
     fn ways(&self, profile: &IiopProfile, offers: bool) -> Vec<Endpoint> {
         let unix = self.config.unix_sockets.then(|| unix_paths(profile)).into_iter().flatten();
-        let ssl = profile.ssl().filter(|ssl| ssl.port != 0);
-        let addresses = match ssl.is_some_and(|ssl| ssl.is_required()) {
-            true => Vec::new(),
-            false => profile.addresses(),
-        };
+        let secure = profile.secure_address();
+        let required = secure.is_some() && profile.ssl().is_some_and(|ssl| ssl.is_required());
+        let addresses = if required { Vec::new() } else { profile.addresses() };
         let tls = self.config.tls.as_ref();
         let plaintext = !addresses.is_empty();
-        let secure = ssl.filter(|_| tls.is_some_and(|tls| tls.takes_tls(plaintext)));
-        let secure = secure.map(|ssl| Endpoint::Ssl { host: profile.host.clone(), port: ssl.port });
+        let secure = secure.filter(|_| tls.is_some_and(|tls| tls.takes_tls(plaintext)));
+        let secure = secure.map(|(host, port)| Endpoint::Ssl { host, port });
         let addresses = match tls.is_none_or(|tls| tls.takes_plaintext(offers)) {
             true => addresses,
             false => Vec::new(),
@@ -194,8 +192,7 @@ impl OrbCore {
     /// Why a profile that has addresses may not be called; `None`: it has none.
     #[cold]
     pub(crate) fn forbids(&self, profile: &IiopProfile) -> Option<&'static str> {
-        let ssl = profile.ssl().filter(|ssl| ssl.port != 0);
-        match (&self.config.tls, ssl) {
+        match (&self.config.tls, profile.secure_address()) {
             (None, Some(_)) if cfg!(feature = "tls") => {
                 Some("the server requires TLS, and this ORB has none: OrbBuilder::tls")
             }
@@ -294,6 +291,19 @@ mod tests {
             .with_component(TaggedComponent::omni_unix(&address).unwrap());
         assert_eq!(core(&[]).ways(&profile, false), [tcp("h", 1)]);
         assert!(!core(&[unix("/a")]).is_own(&profile));
+    }
+
+    #[cfg(feature = "tls")]
+    #[test]
+    fn hosts_with_brackets_are_called_by_tls_too() {
+        use giop_codec::ior::SslSecTrans;
+        let tls = crate::tls::Tls::builder().build().unwrap();
+        let core = Orb::builder().tls(tls).parts.core(Vec::new());
+        let ssl = SslSecTrans { target_supports: 6, target_requires: 6, port: 1 };
+        let profile = IiopProfile::new("[::1]", 0, b"key".as_slice().into())
+            .with_component(TaggedComponent::ssl_sec_trans(ssl));
+        let routes = core.routes(vec![profile]);
+        assert_eq!(routes[0].ways, [Endpoint::Ssl { host: "::1".to_owned(), port: 1 }]);
     }
 
     #[test]

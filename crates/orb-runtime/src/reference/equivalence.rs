@@ -50,7 +50,7 @@ impl ObjectRef {
 /// Where a server listens.
 #[derive(PartialEq, Eq, Hash)]
 enum Place {
-    /// Names of hosts have no case.
+    /// With TLS or without: nobody else listens there. Names of hosts have no case.
     Tcp {
         host: String,
         port: u16,
@@ -62,7 +62,7 @@ enum Place {
 }
 
 fn places(profile: &IiopProfile) -> impl Iterator<Item = Place> + '_ {
-    let tcp = profile.addresses().into_iter();
+    let tcp = profile.addresses().into_iter().chain(profile.secure_address());
     let tcp = tcp.map(|(host, port)| Place::Tcp { host: host.to_ascii_lowercase(), port });
     let unix = profile.omni_unix_addresses();
     tcp.chain(unix.map(|address| Place::Unix { host: address.host, path: address.path }))
@@ -71,7 +71,7 @@ fn places(profile: &IiopProfile) -> impl Iterator<Item = Place> + '_ {
 #[cfg(test)]
 mod tests {
     use giop_codec::giop::ObjectKey;
-    use giop_codec::ior::{Ior, OmniUnixAddress, TaggedComponent, UiopProfile};
+    use giop_codec::ior::{Ior, OmniUnixAddress, SslSecTrans, TaggedComponent, UiopProfile};
     use proptest::prelude::*;
 
     use super::*;
@@ -117,6 +117,28 @@ mod tests {
             if expected {
                 assert_eq!(a.equivalence_hash(u32::MAX), b.equivalence_hash(u32::MAX), "{profiles:?}");
             }
+        }
+    }
+
+    // clause: ior.object.is_equivalent
+    #[test]
+    fn ports_for_tls_are_places_too() {
+        let orb = orb();
+        let tls = |host, plaintext, port| {
+            let ssl = SslSecTrans { target_supports: 6, target_requires: 6, port };
+            let profile = profile(host, plaintext, b"k");
+            reference(&orb, &[profile.with_component(TaggedComponent::ssl_sec_trans(ssl))])
+        };
+        let table = [
+            (tls("a", 0, 1), tls("A", 0, 1), true),
+            (tls("::1", 0, 1), tls("[::1]", 0, 1), true),
+            (tls("a", 0, 1), tls("a", 7, 1), true),
+            (tls("a", 0, 1), tls("a", 0, 2), false),
+            (tls("a", 0, 1), tls("b", 0, 1), false),
+            (tls("a", 0, 0), tls("a", 0, 0), false),
+        ];
+        for (a, b, expected) in table {
+            assert_eq!((a.is_equivalent(&b), b.is_equivalent(&a)), (expected, expected), "{a:?} {b:?}");
         }
     }
 

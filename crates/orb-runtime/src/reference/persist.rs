@@ -13,10 +13,9 @@ impl ObjectRef {
         let of_key = || profiles.iter().filter(|profile| profile.object_key == first.object_key);
         let addresses = of_key().flat_map(|profile| {
             let at = |tls| move |(host, port)| IiopAddress { version: profile.version, host, port, tls };
-            let ssl = profile.ssl().filter(|ssl| ssl.port != 0);
-            let plaintext =
-                if ssl.is_some_and(|ssl| ssl.is_required()) { Vec::new() } else { profile.addresses() };
-            let secure = ssl.map(|ssl| (profile.host.clone(), ssl.port));
+            let secure = profile.secure_address();
+            let required = secure.is_some() && profile.ssl().is_some_and(|ssl| ssl.is_required());
+            let plaintext = if required { Vec::new() } else { profile.addresses() };
             plaintext.into_iter().map(at(false)).chain(secure.map(at(true)))
         });
         let key = first.object_key.clone();
