@@ -26,6 +26,7 @@ want catior omniorb
 need /usr/include/omniORB4/CORBA.h libomniorb4-dev
 need /usr/include/openssl/ssl.h libssl-dev # omniORB by TLS
 need /usr/share/idl/omniORB omniorb-idl
+want openssl openssl # a key store for JacORB
 want javac default-jdk-headless
 want mvn maven
 want tshark tshark

@@ -21,13 +21,13 @@ awk -F'\t' -v ci="${CI:-}" '
   function width(name) { return length(name) > 5 ? length(name) : 5 }
   BEGIN {
     all = "ior,corbaloc,types,text,wide text,references,exceptions,oneways,large,forward,forward perm"
-    n = split(all ",locate forward,bidirectional,restart,fragments,code sets,ucs-4,unix,anys,dynamic,repository,values,idl 4", first, ",")
+    n = split(all ",locate forward,bidirectional,restart,fragments,code sets,ucs-4,unix,tls,anys,dynamic,repository,values,idl 4", first, ",")
     for (i = 1; i <= n; i++) column(first[i])
     for (i = 1; i <= split("omniORB JacORB", peers, " "); i++) {
       expect(peers[i], "server", "1.0,1.1,1.2", all ",restart")
       expect(peers[i], "client", "1.0,1.1,1.2", all ",restart,locate forward")
-      expect(peers[i], "server", "1.2", "bidirectional,fragments,anys,dynamic,values")
-      expect(peers[i], "client", "1.2", "bidirectional,fragments,anys,dynamic,repository,values")
+      expect(peers[i], "server", "1.2", "bidirectional,fragments,tls,anys,dynamic,values")
+      expect(peers[i], "client", "1.2", "bidirectional,fragments,tls,anys,dynamic,repository,values")
     }
     expect("omniORB", "server", "1.2", "unix,idl 4,code sets,ucs-4")
     expect("omniORB", "client", "1.2", "unix,idl 4,code sets,ucs-4")

@@ -22,6 +22,7 @@ mod unix;
 mod values;
 mod zorb;
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -120,24 +121,54 @@ async fn passed(command: Command, scratch: Scratch, server: &Orb) -> Vec<String>
     passed.into_iter().map(str::to_owned).collect()
 }
 
+/// A client of theirs that is to run all checks by the IOR in the file but one, which makes a `corbaloc:` of the reference's host and
+/// port: where there is no such port.
+fn without_a_port(program: &Path, path: &Path) -> Command {
+    let all = Command::new(program).arg("--list").output().expect("the client lists its checks");
+    let all = String::from_utf8_lossy(&all.stdout).into_owned();
+    let checks: Vec<&str> = all.lines().filter(|name| *name != "unknown_object").collect();
+    let mut command = Command::new(program);
+    command.arg("--ior").arg(path).args(["--seconds", &CHECKS.as_secs().to_string()]);
+    command.args(["--check", &checks.join(",")]);
+    command
+}
+
+/// A server of theirs that is ready; it ends with this value.
+struct Theirs {
+    /// The file with its reference.
+    path: PathBuf,
+    /// The reference.
+    ior: String,
+    _process: Process,
+}
+
+impl Theirs {
+    /// Starts it with what `prepare` adds.
+    async fn start(program: PathBuf, scratch: &Scratch, prepare: impl FnOnce(&mut Command)) -> Self {
+        let path = scratch.path("interop.ior");
+        let mut command = Command::new(program);
+        command.arg("--ior").arg(&path).args(["--seconds", &(START + CHECKS).as_secs().to_string()]);
+        prepare(&mut command);
+        let mut process = Process::start(command, scratch);
+        let process = tokio::task::spawn_blocking(move || {
+            process.ready(START);
+            process
+        });
+        let process = process.await.expect("the server is ready");
+        let text = std::fs::read_to_string(&path).expect("the server wrote its IOR");
+        Self { path, ior: text.trim().to_owned(), _process: process }
+    }
+}
+
 /// zorb's client drives a server of theirs. Gives how many messages that sent; `None`: the server is missing.
 async fn their_server(orb: Foreign, by: By, version: Version, builder: fn() -> OrbBuilder) -> Option<u64> {
     let program = orb.program("peer-server")?;
     let scratch = Scratch::new();
-    let path = scratch.path("interop.ior");
-    let mut command = Command::new(program);
-    command.arg("--ior").arg(&path).args(["--seconds", &(START + CHECKS).as_secs().to_string()]);
-    let mut server = Process::start(command, &scratch);
-    let server = tokio::task::spawn_blocking(move || {
-        server.ready(START);
-        server
-    });
-    let _server = server.await.expect("the server is ready");
+    let server = Theirs::start(program, &scratch, |_| {}).await;
     let way = match by {
-        By::Ior => Way::Ior(path, version),
+        By::Ior => Way::Ior(server.path.clone(), version),
         By::Corbaloc => {
-            let text = std::fs::read_to_string(&path).expect("the server wrote its IOR");
-            let ior: Ior = text.trim().parse().expect("an IOR");
+            let ior: Ior = server.ior.parse().expect("an IOR");
             let profile = ior.iiop_profile().expect("an IIOP profile");
             Way::Corbaloc(format!("{}:{}", profile.host, profile.port), version)
         }

@@ -1,4 +1,4 @@
-//! omniORB by TLS (SSLIOP), in both roles and with certificates of both sides.
+//! omniORB and JacORB by TLS (SSLIOP), in both roles and with certificates of both sides.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,113 +7,155 @@ use ::zorb::tls::{ClientCertificates, Identity, Outgoing, Tls, Trust};
 use ::zorb::wire::{Ior, Version};
 
 use super::support::matrix::Role;
-use super::support::{Foreign, Process, Scratch};
-use super::zorb::checks::{Way, client as checks_client, drive};
+use super::support::{Foreign, Scratch};
+use super::zorb::checks::{Way, client_at, drive};
 use super::zorb::types::interop::PeerRef;
-use super::{CHECKS, START, report, zorb};
+use super::{Theirs, report, without_a_port, zorb};
 use certificates::Authority;
 
 #[allow(dead_code, reason = "others need more of it")]
 #[path = "../tls/certificates.rs"]
 mod certificates;
 
-/// A CA, what it made out to the two, and the files of omniORB's side.
+/// A CA, what it made out to the two, and the files of the other ORB.
 struct Papers {
     ca: PathBuf,
-    omniorb: PathBuf,
+    theirs: PathBuf,
     authority: Authority,
 }
 
 impl Papers {
     fn new(scratch: &Scratch) -> Self {
         let authority = Authority::new("interop");
-        let (ca, omniorb) = (scratch.path("ca.pem"), scratch.path("omniorb.pem"));
-        let (certificate, key) = authority.issue("omniorb");
+        let (ca, theirs) = (scratch.path("ca.pem"), scratch.path("theirs.pem"));
+        let (certificate, key) = authority.issue("theirs");
         std::fs::write(&ca, authority.pem()).expect("the test's directory can be written");
-        std::fs::write(&omniorb, key + &certificate).expect("the test's directory can be written");
-        Self { ca, omniorb, authority }
+        std::fs::write(&theirs, key + &certificate).expect("the test's directory can be written");
+        Self { ca, theirs, authority }
     }
 
-    fn zorb(&self, outgoing: Outgoing) -> Tls {
+    /// zorb's.
+    fn ours(&self) -> Tls {
         let (certificate, key) = self.authority.issue("zorb");
         Tls::builder()
             .identity(Identity::pem(certificate, key))
             .trust(Trust::file(&self.ca))
             .client_certificates(ClientCertificates::Required)
-            .outgoing(outgoing)
+            .outgoing(Outgoing::Required)
             .build()
             .expect("good certificates")
     }
 
-    fn give(&self, command: &mut Command) {
-        command.arg("-ORBsslCAFile").arg(&self.ca).arg("-ORBsslKeyFile").arg(&self.omniorb);
-        command.args(["-ORBsslKeyPassword", "", "-ORBsslVerifyMode", "peer,fail"]);
+    /// Makes the other ORB speak TLS alone, as a server and for its own objects.
+    fn give(&self, orb: Foreign, command: &mut Command, scratch: &Scratch) {
+        match orb {
+            Foreign::JacOrb => {
+                command.env("JAVA_OPTS", self.jacorb(scratch));
+            }
+            _ => {
+                command.args(["-ORBendPoint", "giop:ssl:127.0.0.1:"]);
+                command.arg("-ORBsslCAFile").arg(&self.ca).arg("-ORBsslKeyFile").arg(&self.theirs);
+                command.args(["-ORBsslKeyPassword", "", "-ORBsslVerifyMode", "peer,fail"]);
+            }
+        }
+    }
+
+    /// JacORB's properties, with a key store that has its key and the CA. It takes one only as of Java's default type, which must not be
+    /// named, and with SunX509, which must. Its options are hexadecimal numbers: EstablishTrustInTarget, and
+    /// EstablishTrustInClient beside it.
+    fn jacorb(&self, scratch: &Scratch) -> String {
+        let store = scratch.path("jacorb.p12");
+        let mut export = Command::new("openssl");
+        export.args(["pkcs12", "-export", "-passout", "pass:secret", "-name", "jacorb", "-in"]);
+        export.arg(&self.theirs).arg("-out").arg(&store);
+        assert!(export.status().expect("openssl runs").success());
+        let mut import = Command::new("keytool");
+        import.args(["-importcert", "-noprompt", "-alias", "ca", "-storetype", "PKCS12"]);
+        import.args(["-storepass", "secret", "-file"]).arg(&self.ca).arg("-keystore").arg(&store);
+        assert!(import.output().expect("keytool runs").status.success());
+        let store = store.display();
+        [
+            "security.support_ssl=on",
+            "ssl.socket_factory=org.jacorb.security.ssl.sun_jsse.SSLSocketFactory",
+            "ssl.server_socket_factory=org.jacorb.security.ssl.sun_jsse.SSLServerSocketFactory",
+            &format!("security.keystore={store}"),
+            "security.keystore_password=secret",
+            "security.jsse.server.key_manager_algorithm=SunX509",
+            "security.jsse.server.trust_manager_algorithm=SunX509",
+            "security.jsse.client.key_manager_algorithm=SunX509",
+            "security.jsse.client.trust_manager_algorithm=SunX509",
+            "security.jsse.trustees_from_ks=on",
+            "security.ssl.server.supported_options=60",
+            "security.ssl.server.required_options=60",
+            "security.ssl.client.supported_options=60",
+            "security.ssl.client.required_options=20",
+        ]
+        .map(|option| format!("-Djacorb.{option}"))
+        .join(" ")
     }
 }
 
-// clause: ior.component.ssl
-#[tokio::test(flavor = "multi_thread")]
-async fn zorb_calls_omniorb() {
-    let Some(program) = Foreign::OmniOrb.program("peer-server") else { return };
+/// zorb's client drives a server of theirs, and is called back by TLS.
+async fn their_server(orb: Foreign) {
+    let Some(program) = orb.program("peer-server") else { return };
     let scratch = Scratch::new();
     let papers = Papers::new(&scratch);
-    let path = scratch.path("interop.ior");
-    let mut command = Command::new(program);
-    command.arg("--ior").arg(&path).args(["--seconds", &(START + CHECKS).as_secs().to_string()]);
-    command.args(["-ORBendPoint", "giop:ssl:127.0.0.1:"]);
-    papers.give(&mut command);
-    let mut server = Process::start(command, &scratch);
-    let server = tokio::task::spawn_blocking(move || {
-        server.ready(START);
-        server
-    });
-    let _server = server.await.expect("the server is ready");
-    let text = std::fs::read_to_string(&path).expect("the server wrote its IOR");
-    let ior: Ior = text.trim().parse().expect("an IOR");
-    let port = ior.iiop_profiles().find_map(|profile| profile.ssl()).expect("a port for TLS").port;
-    assert_ne!(port, 0);
+    let server = Theirs::start(program, &scratch, |command| papers.give(orb, command, &scratch)).await;
+    let ior: Ior = server.ior.parse().expect("an IOR");
+    assert!(ior.iiop_profiles().any(|profile| profile.secure_address().is_some()), "a port for TLS");
 
     // Without a certificate there is no answer.
     let anonymous = Tls::builder().trust(Trust::file(&papers.ca)).outgoing(Outgoing::Required);
     let anonymous = anonymous.build().expect("a good CA");
     let stranger = super::transport::builder().tls(anonymous).build().await.expect("a client");
-    let peer: PeerRef = stranger.resolve_unchecked(text.trim()).await.expect("a reference");
-    peer.server_name().await.expect_err("omniORB wants a certificate");
+    let peer: PeerRef = stranger.resolve_unchecked(&server.ior).await.expect("a reference");
+    peer.server_name().await.expect_err("a certificate is wanted");
 
-    let strict = super::transport::builder().tls(papers.zorb(Outgoing::Required));
-    let strict = strict.build().await.expect("a client");
-    let peer: PeerRef = strict.resolve(text.trim()).await.expect("omniORB takes TLS");
-    assert_eq!(peer.server_name().await.expect("an answer"), "omniORB");
+    let way = Way::Ior(server.path.clone(), Version::V1_2);
+    let builder = super::transport::builder().tls(papers.ours()).listen("ssliop://127.0.0.1:0");
+    let ours = client_at(&way, builder).await;
+    let peer: PeerRef = ours.resolve(&server.ior).await.expect("it takes TLS");
+    assert_eq!(peer.server_name().await.expect("an answer"), orb.name());
+    let lines = drive(&way, &ours).await;
+    report(orb.name(), Role::Client, "tls", Version::V1_2, &lines);
+}
 
-    // One check makes a `corbaloc:` without TLS; all others go by it, since the references offer it.
-    let way = Way::Ior(path, Version::V1_2);
-    let builder = super::transport::builder().tls(papers.zorb(Outgoing::Preferred));
-    let lines = drive(&way, &checks_client(&way, builder).await).await;
-    report("omniORB", Role::Client, "tls", Version::V1_2, &lines);
+/// A client of theirs drives zorb's server, and is called back by TLS.
+async fn their_client(orb: Foreign) {
+    let Some(program) = orb.program("peer-client") else { return };
+    let scratch = Scratch::new();
+    let papers = Papers::new(&scratch);
+    let path = scratch.path("interop.ior");
+    let builder = super::transport::builder().tls(papers.ours()).listen("ssliop://127.0.0.1:0");
+    let (server, address) = zorb::servant::serve_at(&path, builder).await.expect("a server by TLS");
+    assert_eq!(address, "127.0.0.1:0");
+    let mut command = without_a_port(&program, &path);
+    papers.give(orb, &mut command, &scratch);
+    let passed = super::passed(command, scratch, &server).await;
+    assert!(server.transport_stats().tls_sessions > 0);
+    report(orb.name(), Role::Server, "tls", Version::V1_2, &passed);
+}
+
+// clause: ior.component.ssl
+#[tokio::test(flavor = "multi_thread")]
+async fn zorb_calls_omniorb() {
+    their_server(Foreign::OmniOrb).await;
 }
 
 // clause: ior.component.ssl
 #[tokio::test(flavor = "multi_thread")]
 async fn omniorb_calls_zorb() {
-    let Some(program) = Foreign::OmniOrb.program("peer-client") else { return };
-    let scratch = Scratch::new();
-    let papers = Papers::new(&scratch);
-    let path = scratch.path("interop.ior");
-    let builder =
-        super::transport::builder().tls(papers.zorb(Outgoing::Required)).listen("ssliop://127.0.0.1:0");
-    let (server, address) = zorb::servant::serve_at(&path, builder).await.expect("a server by TLS");
-    assert_eq!(address, "127.0.0.1:0");
-    // One check makes a `corbaloc:` of the reference's host and port.
-    let all = Command::new(&program).arg("--list").output().expect("the client lists its checks");
-    let all = String::from_utf8_lossy(&all.stdout).into_owned();
-    let checks: Vec<&str> = all.lines().filter(|name| *name != "unknown_object").collect();
-    let mut command = Command::new(program);
-    command.arg("--ior").arg(&path).args(["--seconds", &CHECKS.as_secs().to_string()]);
-    command.args(["--check", &checks.join(",")]);
-    // Its own objects are called back by TLS, too.
-    command.args(["-ORBendPoint", "giop:ssl:127.0.0.1:"]);
-    papers.give(&mut command);
-    let passed = super::passed(command, scratch, &server).await;
-    assert!(server.transport_stats().tls_sessions > 0);
-    report("omniORB", Role::Server, "tls", Version::V1_2, &passed);
+    their_client(Foreign::OmniOrb).await;
+}
+
+// clause: ior.component.ssl
+#[tokio::test(flavor = "multi_thread")]
+async fn zorb_calls_jacorb() {
+    their_server(Foreign::JacOrb).await;
+}
+
+// clause: ior.component.ssl
+#[tokio::test(flavor = "multi_thread")]
+async fn jacorb_calls_zorb() {
+    their_client(Foreign::JacOrb).await;
 }

@@ -1,17 +1,16 @@
 //! omniORB over Unix sockets (`giop:unix`), in both roles: calls that TCP could not carry, because there is none.
 
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ::zorb::prelude::*;
 use ::zorb::wire::{Ior, Version};
 
 use super::support::matrix::Role;
-use super::support::{Foreign, Process, Scratch};
+use super::support::{Foreign, Scratch};
 use super::zorb::checks::{Way, client as checks_client, drive};
 use super::zorb::types::interop::PeerRef;
-use super::{CHECKS, START, report, zorb};
+use super::{Theirs, report, without_a_port, zorb};
 
 /// A path for a socket: at most 107 octets, so not in the directory of the tests.
 struct Socket(PathBuf);
@@ -47,18 +46,11 @@ fn without_tcp(ior: &Ior) -> Ior {
 async fn zorb_calls_omniorb() {
     let Some(program) = Foreign::OmniOrb.program("peer-server") else { return };
     let (scratch, socket) = (Scratch::new(), Socket::new());
-    let path = scratch.path("interop.ior");
-    let mut command = Command::new(program);
-    command.arg("--ior").arg(&path).args(["--seconds", &(START + CHECKS).as_secs().to_string()]);
-    command.arg("-ORBendPoint").arg(format!("giop:unix:{}", socket.0.display()));
-    let mut server = Process::start(command, &scratch);
-    let server = tokio::task::spawn_blocking(move || {
-        server.ready(START);
-        server
+    let server = Theirs::start(program, &scratch, |command| {
+        command.arg("-ORBendPoint").arg(format!("giop:unix:{}", socket.0.display()));
     });
-    let _server = server.await.expect("the server is ready");
-    let text = std::fs::read_to_string(&path).expect("the server wrote its IOR");
-    let ior: Ior = text.trim().parse().expect("an IOR");
+    let server = server.await;
+    let ior: Ior = server.ior.parse().expect("an IOR");
 
     let client = super::transport::builder().build().await.expect("a client");
     let peer: PeerRef = client.resolve(&without_tcp(&ior).to_string()).await.expect("it is on this machine");
@@ -69,7 +61,7 @@ async fn zorb_calls_omniorb() {
     assert_eq!(error.kind, SystemExceptionKind::Transient);
 
     // With both, the socket comes first.
-    let way = Way::Ior(path, Version::V1_2);
+    let way = Way::Ior(server.path.clone(), Version::V1_2);
     let lines = drive(&way, &checks_client(&way, super::transport::builder()).await).await;
     report("omniORB", Role::Client, "unix", Version::V1_2, &lines);
 }
@@ -85,13 +77,7 @@ async fn omniorb_calls_zorb() {
         .await
         .expect("a server without TCP");
     assert_eq!(address, ":0");
-    // One check makes a `corbaloc:` of the reference's host and port.
-    let all = Command::new(&program).arg("--list").output().expect("the client lists its checks");
-    let all = String::from_utf8_lossy(&all.stdout).into_owned();
-    let checks: Vec<&str> = all.lines().filter(|name| *name != "unknown_object").collect();
-    let mut command = Command::new(program);
-    command.arg("--ior").arg(&path).args(["--seconds", &CHECKS.as_secs().to_string()]);
-    command.args(["--check", &checks.join(",")]);
+    let command = without_a_port(&program, &path);
     let passed = super::passed(command, scratch, &server).await;
     report("omniORB", Role::Server, "unix", Version::V1_2, &passed);
 }

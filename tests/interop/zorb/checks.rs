@@ -68,8 +68,6 @@ pub struct Context {
     pub version: Version,
     /// The reference names code sets.
     pub code_sets: bool,
-    /// `host:port` of the server.
-    pub address: String,
 }
 
 /// Why a check did not pass.
@@ -222,9 +220,14 @@ async fn run(check: &Check, x: &Context) -> Outcome {
     }
 }
 
-/// A client's ORB that goes that way.
+/// A client's ORB that goes that way, and is called back by TCP.
 pub async fn client(way: &Way, builder: OrbBuilder) -> Orb {
-    let builder = builder.listen("iiop://127.0.0.1:0").max_giop(way.version());
+    client_at(way, builder.listen("iiop://127.0.0.1:0")).await
+}
+
+/// The same where the builder says.
+pub async fn client_at(way: &Way, builder: OrbBuilder) -> Orb {
+    let builder = builder.max_giop(way.version());
     builder.timeout(Duration::from_secs(30)).build().await.expect("a client on a free port")
 }
 
@@ -260,7 +263,6 @@ async fn connect(way: &Way, orb: Orb) -> Result<Context, Box<dyn std::error::Err
     let peer: PeerRef = orb.resolve(&url).await?;
     let profile = peer.ior().iiop_profile().ok_or("the IOR has no IIOP profile")?;
     let code_sets = profile.code_sets().is_some() && version > Version::V1_0;
-    let address = format!("{}:{}", profile.host, profile.port);
     let server = peer.server_name().await?;
     Ok(Context {
         extras: companion(&orb, way, "extras").await?,
@@ -272,7 +274,6 @@ async fn connect(way: &Way, orb: Orb) -> Result<Context, Box<dyn std::error::Err
         server,
         version,
         code_sets,
-        address,
     })
 }
 

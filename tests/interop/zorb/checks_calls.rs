@@ -334,7 +334,9 @@ async fn unknown_operation(x: Context) -> Outcome {
 
 // clause: giop.locate.request, giop.locate.unknown_object, ior.object.locate
 async fn unknown_object(x: Context) -> Outcome {
-    let url = format!("corbaloc:iiop:1.{}@{}/no-such-object", x.version.minor(), x.address);
+    let url = x.peer.to_corbaloc().ok_or_else(|| Failure::Wrong("the peer has no address".to_owned()))?;
+    let (addresses, _) = url.split_once('/').ok_or_else(|| Failure::Wrong(format!("{url} has no key")))?;
+    let url = format!("{addresses}/no-such-object");
     let nowhere: PeerRef =
         x.orb.resolve_unchecked(&url).await.map_err(|error| Failure::Wrong(error.to_string()))?;
     let got = raised(nowhere.ping()).await;
