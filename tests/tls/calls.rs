@@ -1,10 +1,9 @@
 //! What works.
 
-use zorb::Orb;
 use zorb::tls::{ClientCertificates, TlsVersion, Trust};
 
 use crate::certificates::Authority;
-use crate::{Vault, VaultRef, client, identity, octets, server, tls};
+use crate::{Vault, VaultRef, client, identity, octets, server, tls, transport};
 
 #[tokio::test]
 async fn calls_go_by_both_versions_and_servants_know_them() {
@@ -44,7 +43,7 @@ async fn large_messages_go_both_ways_whole_and_in_fragments() {
     let ca = Authority::new("ca");
     let (_server, reference) = server(tls(&ca, "server").build().unwrap()).await;
     for fragment_size in [None, Some(16 * 1024)] {
-        let mut builder = Orb::builder().tls(tls(&ca, "client").build().unwrap());
+        let mut builder = transport::builder().tls(tls(&ca, "client").build().unwrap());
         if let Some(size) = fragment_size {
             builder = builder.fragment_size(size);
         }
@@ -124,7 +123,7 @@ async fn plain_threads_call_too() {
 async fn an_orb_offers_both_and_clients_choose() {
     use zorb::tls::Outgoing;
     let ca = Authority::new("ca");
-    let orb = Orb::builder()
+    let orb = transport::builder()
         .tls(tls(&ca, "server").build().unwrap())
         .listen("iiop://127.0.0.1:0")
         .listen("ssliop:127.0.0.1:0")
@@ -142,7 +141,10 @@ async fn an_orb_offers_both_and_clients_choose() {
             client(tls(&ca, "client").outgoing(outgoing).build().unwrap(), &reference).await;
         assert_eq!(vault.caller().await.unwrap(), expected, "{outgoing:?}");
     }
-    let plain = Orb::builder().build().await.unwrap();
+    let plain = transport::builder().build().await.unwrap();
     let vault: VaultRef = plain.resolve_unchecked(&reference).await.unwrap();
     assert_eq!(vault.caller().await.unwrap(), "plaintext");
+    // Connections without TLS go the way that was asked for, also where those with TLS can not.
+    transport::assert_used(&plain);
+    transport::assert_used(&orb);
 }

@@ -6,6 +6,8 @@ mod certificates;
 mod options;
 mod refusals;
 mod revocation;
+#[path = "../transport/mod.rs"]
+mod transport;
 mod ways;
 mod wire;
 
@@ -115,14 +117,14 @@ impl Drop for Directory {
 
 /// A server by TLS, and the text of its reference.
 pub(crate) async fn server(tls: Tls) -> (Orb, String) {
-    let orb = Orb::builder().tls(tls).listen("ssliop://127.0.0.1:0").build().await.unwrap();
+    let orb = transport::builder().tls(tls).listen("ssliop://127.0.0.1:0").build().await.unwrap();
     let vault: VaultRef = orb.activate(Vault::default()).unwrap();
     (orb.clone(), vault.to_string())
 }
 
 /// The server's object, called by another ORB.
 pub(crate) async fn client(tls: Tls, reference: &str) -> (Orb, VaultRef) {
-    let orb = Orb::builder().tls(tls).build().await.unwrap();
+    let orb = transport::builder().tls(tls).build().await.unwrap();
     let vault = orb.resolve_unchecked(reference).await.unwrap();
     (orb, vault)
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use zorb::tls::{ClientCertificates, Identity, Outgoing, ServerNames, Tls, TlsVersion, Trust};
-use zorb::{CompletionStatus, Orb, SystemException, SystemExceptionKind};
+use zorb::{CompletionStatus, SystemException, SystemExceptionKind};
 
 use crate::certificates::Authority;
-use crate::{Directory, Vault, VaultRef, client, server, tls};
+use crate::{Directory, Vault, VaultRef, client, server, tls, transport};
 
 /// What the exception says, with its source.
 fn text(exception: &SystemException) -> String {
@@ -81,7 +81,7 @@ async fn plaintext_at_a_port_for_tls_and_the_reverse_are_sent_away() {
     let ca = Authority::new("ca");
     let (orb, _) = server(tls(&ca, "server").build().unwrap()).await;
     let port: u16 = orb.endpoints()[0].rsplit(':').next().unwrap().parse().unwrap();
-    let plain = Orb::builder().build().await.unwrap();
+    let plain = transport::builder().build().await.unwrap();
     let vault: VaultRef =
         plain.resolve_unchecked(&format!("corbaloc::1.2@127.0.0.1:{port}/x")).await.unwrap();
     let exception = vault.add(1, 2).await.unwrap_err();
@@ -89,7 +89,7 @@ async fn plaintext_at_a_port_for_tls_and_the_reverse_are_sent_away() {
     let stats = orb.transport_stats();
     assert!(stats.tls_plaintext >= 1 && stats.tls_failures == 0, "{stats:?}");
 
-    let orb = Orb::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+    let orb = transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
     let _vault: VaultRef = orb.activate(Vault::default()).unwrap();
     let address = orb.endpoints()[0].clone();
     let reference = format!("corbaloc:ssliop:1.2@{address}/x");
@@ -103,13 +103,13 @@ async fn plaintext_at_a_port_for_tls_and_the_reverse_are_sent_away() {
 #[tokio::test]
 async fn references_without_the_way_that_is_allowed_are_not_called() {
     let ca = Authority::new("ca");
-    let orb = Orb::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+    let orb = transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
     let vault: VaultRef = orb.activate(Vault::default()).unwrap();
     let strict = tls(&ca, "client").outgoing(Outgoing::Required).build().unwrap();
     refused(strict, &vault.to_string(), SystemExceptionKind::NoPermission, "offers no TLS").await;
 
     let (_server, reference) = server(tls(&ca, "server").build().unwrap()).await;
-    let plain = Orb::builder().build().await.unwrap();
+    let plain = transport::builder().build().await.unwrap();
     let vault: VaultRef = plain.resolve_unchecked(&reference).await.unwrap();
     let exception = vault.add(1, 2).await.unwrap_err();
     assert_eq!(exception.kind, SystemExceptionKind::NoPermission);
@@ -175,8 +175,8 @@ fn what_is_wrong_with_files_is_said() {
 #[tokio::test]
 async fn listening_by_tls_needs_a_certificate() {
     for (builder, words) in [
-        (Orb::builder(), "OrbBuilder::tls"),
-        (Orb::builder().tls(Tls::builder().build().unwrap()), "TlsBuilder::identity"),
+        (transport::builder(), "OrbBuilder::tls"),
+        (transport::builder().tls(Tls::builder().build().unwrap()), "TlsBuilder::identity"),
     ] {
         let error = builder.listen("ssliop://127.0.0.1:0").build().await.unwrap_err();
         assert!(error.to_string().contains(words), "{error}");

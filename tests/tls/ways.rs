@@ -7,11 +7,11 @@ use zorb::{Orb, SystemExceptionKind};
 
 use crate::certificates::Authority;
 use crate::refusals::refused;
-use crate::{Vault, VaultRef, client, tls};
+use crate::{Vault, VaultRef, client, tls, transport};
 
 /// A server at two ports, one with TLS. Gives both.
 async fn both(tls: Tls) -> (Orb, String, String) {
-    let builder = Orb::builder().tls(tls).listen("iiop://127.0.0.1:0").listen("ssliop://127.0.0.1:0");
+    let builder = transport::builder().tls(tls).listen("iiop://127.0.0.1:0").listen("ssliop://127.0.0.1:0");
     let orb = builder.build().await.unwrap();
     let _: VaultRef = orb.activate_named("vault", Vault::default()).unwrap();
     let [plain, secure] = orb.endpoints().try_into().unwrap();

@@ -8,12 +8,12 @@ use giop_codec::url::{Corbaloc, IiopAddress};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
+use zorb::Peer;
 use zorb::prelude::*;
-use zorb::{Orb, Peer};
 
 use crate::certificates::Authority;
 use crate::safe::{BellRef, BellServant};
-use crate::{Vault, VaultRef, octets, server, tls};
+use crate::{Vault, VaultRef, octets, server, tls, transport};
 
 /// A reference to the same object by way of a relay that passes on `piece` octets at a time, and at most `most` of the server's.
 async fn relayed(reference: &str, piece: usize, most: usize) -> String {
@@ -50,7 +50,7 @@ async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, piece: usize, mut
 async fn octets_come_one_at_a_time() {
     let ca = Authority::new("ca");
     let (_server, reference) = server(tls(&ca, "server").build().unwrap()).await;
-    let orb = Orb::builder().tls(tls(&ca, "client").build().unwrap()).build().await.unwrap();
+    let orb = transport::builder().tls(tls(&ca, "client").build().unwrap()).build().await.unwrap();
     let vault: VaultRef = orb.resolve_unchecked(&relayed(&reference, 1, usize::MAX).await).await.unwrap();
     for len in [0, 1, 3000] {
         assert!(vault.echo(octets(len)).await.unwrap() == octets(len));
@@ -63,7 +63,7 @@ async fn connections_end_anywhere() {
     let ca = Authority::new("ca");
     let (_server, reference) = server(tls(&ca, "server").build().unwrap()).await;
     for most in [0, 1, 5, 100, 700, 1200, 1500, 2000] {
-        let orb = Orb::builder().tls(tls(&ca, "client").build().unwrap()).build().await.unwrap();
+        let orb = transport::builder().tls(tls(&ca, "client").build().unwrap()).build().await.unwrap();
         let vault: VaultRef = orb.resolve_unchecked(&relayed(&reference, 512, most).await).await.unwrap();
         let outcome = tokio::time::timeout(Duration::from_secs(20), vault.echo(octets(4000))).await;
         let kind = outcome.unwrap().unwrap_err().kind;
@@ -75,7 +75,7 @@ async fn connections_end_anywhere() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sockets_that_take_little_at_a_time_get_everything_in_order() {
     let ca = Authority::new("ca");
-    let small = |name: &str| Orb::builder().tls(tls(&ca, name).build().unwrap()).socket_buffer(4096);
+    let small = |name: &str| transport::builder().tls(tls(&ca, name).build().unwrap()).socket_buffer(4096);
     let server = small("server").listen("ssliop://127.0.0.1:0").build().await.unwrap();
     let vault: VaultRef = server.activate(Vault::default()).unwrap();
     let orb = small("client").build().await.unwrap();
@@ -107,7 +107,7 @@ impl BellServant for Bell {
 #[tokio::test]
 async fn servers_call_back_over_the_session() {
     let ca = Authority::new("ca");
-    let server = Orb::builder()
+    let server = transport::builder()
         .tls(tls(&ca, "server").build().unwrap())
         .listen("ssliop://127.0.0.1:0")
         .call_back_over(|_: &Peer, _: &str, _: u16| true)
@@ -117,7 +117,7 @@ async fn servers_call_back_over_the_session() {
     let vault: VaultRef = server.activate(Vault::default()).unwrap();
     // One that does not listen, and one that listens by TLS alone.
     for listens in [false, true] {
-        let mut builder = Orb::builder().tls(tls(&ca, "client").build().unwrap()).offer_call_backs();
+        let mut builder = transport::builder().tls(tls(&ca, "client").build().unwrap()).offer_call_backs();
         if listens {
             builder = builder.listen("ssliop://127.0.0.1:0");
         }
@@ -132,7 +132,7 @@ async fn servers_call_back_over_the_session() {
 #[tokio::test]
 async fn references_say_the_port_for_tls_and_other_hosts() {
     let ca = Authority::new("ca");
-    let orb = Orb::builder()
+    let orb = transport::builder()
         .tls(tls(&ca, "server").build().unwrap())
         .listen("ssliop://127.0.0.1:0")
         .listen("iiop://127.0.0.1:0")
