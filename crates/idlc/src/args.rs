@@ -15,32 +15,41 @@ Examples:
   idlc rust --extern ::CosNaming=::zorb::cos_naming -I idl naming_client.idl
   idlc model --json bank.idl | jq '.definitions[].repository_id'
   idlc deps --make --target bank.rs bank.idl >bank.d
+  idlc fmt *.idl                             indents and spaces them; --check only says which are not so
 
-Exit codes: 0 all is well, 1 the IDL has errors, 2 the options have, 3 input or output failed.";
+Exit codes: 0 all is well, 1 the IDL has errors (fmt --check: is not laid out), 2 the options have, 3 input or output failed.";
 
 /// An OMG IDL compiler: checks IDL, shows its Rust, its model and what it includes.
 #[derive(Debug, Parser)]
 #[command(version, about, after_help = EXAMPLES, max_term_width = 110)]
-pub(crate) struct Args {
+pub struct Args {
     /// When messages are coloured; `auto` respects NO_COLOR and asks whether a terminal reads them.
     #[arg(long = "color", alias = "colour", value_name = "WHEN", default_value = "auto", global = true)]
-    pub(crate) colour: Colour,
+    pub colour: Colour,
     /// How messages are written to standard error
     #[arg(long, value_name = "FORM", default_value = "human", global = true)]
-    pub(crate) message_format: MessageFormat,
+    pub message_format: MessageFormat,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Colour {
+/// When something is coloured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Colour {
+    /// Where a terminal reads it and `NO_COLOR` is not set.
+    #[value(help = None::<&str>)]
     Auto,
+    /// Always.
+    #[value(help = None::<&str>)]
     Always,
+    /// Never.
+    #[value(help = None::<&str>)]
     Never,
 }
 
+/// The form of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MessageFormat {
+pub enum MessageFormat {
     /// With excerpts of the source
     Human,
     /// One line each: file, line, column, kind, what is wrong
@@ -79,6 +88,16 @@ pub(crate) enum Command {
         /// Write to this file
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
+    },
+    /// Indents and spaces IDL, which keeps its lines, comments and directives
+    #[command(after_help = EXAMPLES)]
+    Fmt {
+        /// IDL files, which are written anew; `-` is standard input, which goes to standard output
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Write nothing, and name the files that would change
+        #[arg(long)]
+        check: bool,
     },
     /// Prints every file that is read, one a line
     #[command(after_help = EXAMPLES)]

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
+use idlc::Colour;
 
 use crate::call::CallArgs;
 use crate::ior::IorCommand;
@@ -37,6 +38,8 @@ pub(crate) enum Command {
     Ping(PingArgs),
     /// Calls an operation of any object, with arguments and results as JSON
     Call(CallArgs),
+    /// Checks IDL, lays it out, and shows what becomes of it
+    Idl(idlc::Args),
     /// Prints what a shell needs to complete this program's words
     Completions {
         /// The shell
@@ -50,23 +53,14 @@ pub(crate) enum Command {
     },
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Colour {
-    Auto,
-    Always,
-    Never,
-}
-
-impl Colour {
-    /// For all that is written from here on.
-    pub(crate) fn apply(self) {
-        match self {
-            Self::Auto => anstream::ColorChoice::Auto,
-            Self::Always => anstream::ColorChoice::Always,
-            Self::Never => anstream::ColorChoice::Never,
-        }
-        .write_global();
+/// Colours all that is written from here on, or nothing.
+pub(crate) fn colour(when: Colour) {
+    match when {
+        Colour::Auto => anstream::ColorChoice::Auto,
+        Colour::Always => anstream::ColorChoice::Always,
+        Colour::Never => anstream::ColorChoice::Never,
     }
+    .write_global();
 }
 
 /// Prints the completions for a shell.

@@ -19,10 +19,16 @@ use cli::{Args, Command};
 use output::Output;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    args.colour.apply();
+    let mut args = Args::parse();
+    cli::colour(args.colour);
     let output = Output::new(args.json);
-    let done = match &args.command {
+    let done = match &mut args.command {
+        Command::Idl(idl) => {
+            if args.json {
+                idl.message_format = idlc::MessageFormat::Json;
+            }
+            return idlc::run(idl);
+        }
         Command::Ior { command } => ior::run(command, &output),
         Command::Ping(args) => ping::run(args, &output),
         Command::Call(args) => call::run(args, &output),

@@ -311,6 +311,22 @@ fn interfaces_come_from_a_repository_too() {
 }
 
 #[test]
+fn idl_is_checked_and_laid_out() {
+    let file = bank();
+    let path = file.path().to_str().unwrap();
+    assert_eq!(zorb(&["idl", "check", path], "").code, 0);
+    assert_eq!(zorb(&["idl", "fmt", "--check", path], "").code, 0);
+    std::fs::write(file.path(), BANK.replace("    ", "\t").replace("in double", "in  double")).unwrap();
+    let check = zorb(&["idl", "fmt", "--check", path], "");
+    assert_eq!((check.code, check.out.trim()), (1, path));
+    assert_eq!(zorb(&["idl", "fmt", path], "").code, 0);
+    assert_eq!(std::fs::read_to_string(file.path()).unwrap(), BANK);
+    let wrong = zorb(&["--json", "--color", "never", "idl", "check", "-"], "struct S { Nope x; };");
+    assert_eq!(wrong.code, 1);
+    assert!(wrong.err.starts_with('{'), "{}", wrong.err);
+}
+
+#[test]
 fn shells_and_readers_are_served() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let run = zorb(&["completions", shell], "");
