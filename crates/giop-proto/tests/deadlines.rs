@@ -9,7 +9,7 @@ use giop_codec::Version;
 use giop_codec::exception::CompletionStatus;
 use giop_codec::giop::ResponseFlags;
 use giop_proto::{CallErrorKind, CloseReason, Limit, Limits, Sent, SlowPeer};
-use util::messages::{Ask, fragmented};
+use util::messages::{Ask, fragmented, start_of_put};
 use util::{Cut, Pair};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -82,6 +82,28 @@ fn a_request_of_an_expired_call_is_not_sent() {
     let mut encoder = Ask::default().encoder();
     pair.client.conn.send_request(call, &mut encoder);
     assert!(encoder.is_empty() && !pair.client.conn.has_output());
+}
+
+#[test]
+fn nothing_is_sent_of_a_call_that_expires_before_its_request_begins() {
+    for flows in [false, true] {
+        let mut pair = Pair::new(Cut::Whole);
+        let now = pair.now;
+        let client = &mut pair.client.conn;
+        let call = client.start_call(Some(now + SECOND), now).unwrap();
+        let id = client.request_id(call);
+        let mut start = start_of_put(id, Version::V1_2, true, 4, |e| e.put_u32(4));
+        client.handle_timeout(now + SECOND);
+        let begun = match flows {
+            false => client.begin_request(Some(call), &mut start, 4),
+            true => client.begin_flow(Some(call), &mut start, 4).map(drop),
+        };
+        assert_eq!(begun.unwrap_err().completed(), CompletionStatus::No);
+        assert!(start.is_empty() && !client.has_output() && client.owes() == 0);
+        // What its caller is told is the truth then.
+        let error = client.take_outcome(call).unwrap().unwrap_err();
+        assert_eq!((error.kind, error.completed()), (CallErrorKind::Timeout, CompletionStatus::No));
+    }
 }
 
 #[test]

@@ -28,18 +28,15 @@ impl Connection {
     /// `None`: another request does so already, or this one would leave in fragments; the encoder is left as it is.
     ///
     /// # Errors
-    /// The connection is closed or closing, or the call waits no more; the message is dropped.
+    /// The call waits no more, and its outcome is there; or there is none, and the connection is closed or closing. The message is
+    /// dropped.
     pub fn begin_flow(
         &mut self,
         call: Option<CallId>,
         message: &mut Encoder,
         coming: u64,
     ) -> Result<Option<u64>, CallError> {
-        let open = match call {
-            Some(call) if self.calls.is_waiting(call) => Ok(()),
-            _ => self.check_open(),
-        };
-        if let Err(error) = open {
+        if let Err(error) = self.check_begin(call) {
             message.reset(message.order(), message.version());
             return Err(error);
         }

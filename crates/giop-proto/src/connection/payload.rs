@@ -23,18 +23,15 @@ impl Connection {
     /// reply; `None`: a oneway. The encoder is left empty.
     ///
     /// # Errors
-    /// The connection is closed or closing, or the call waits no more; the message is dropped.
+    /// The call waits no more, and its outcome is there; or there is none, and the connection is closed or closing. The message is
+    /// dropped.
     pub fn begin_request(
         &mut self,
         call: Option<CallId>,
         message: &mut Encoder,
         coming: u64,
     ) -> Result<(), CallError> {
-        let open = match call {
-            Some(call) if self.calls.is_waiting(call) => Ok(()),
-            _ => self.check_open(),
-        };
-        if let Err(error) = open {
+        if let Err(error) = self.check_begin(call) {
             message.reset(message.order(), message.version());
             return Err(error);
         }
@@ -44,6 +41,15 @@ impl Connection {
         }
         self.unfinished = (coming > 0).then_some(Unfinished { call, start: place.start, left: coming });
         Ok(())
+    }
+
+    /// Whether the start of a request may be queued: a call that is over has told its caller that nothing of it was sent.
+    pub(super) fn check_begin(&self, call: Option<CallId>) -> Result<(), CallError> {
+        match call {
+            Some(call) if self.calls.is_waiting(call) => Ok(()),
+            Some(_) => Err(self.closed_error()),
+            None => self.check_open(),
+        }
     }
 
     /// Whether the next octets of the request begun last can be queued. `false`: it has all of them, or the connection takes no

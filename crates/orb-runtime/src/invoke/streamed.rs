@@ -89,7 +89,8 @@ pub(super) async fn transact(
                     Fed::Whole | Fed::Answered | Fed::Lost => pending.reply().await,
                 }
             }
-            Err(error) => Err(error),
+            // The call is over: its deadline passed, or the connection failed, before anything of it was queued.
+            Err(_) => pending.reply().await,
         };
         let reply = match outcome {
             Ok(reply) => reply,
