@@ -16,6 +16,7 @@
 mod breaks;
 mod crowd;
 mod drops;
+mod endings;
 mod messages;
 mod network;
 mod processes;

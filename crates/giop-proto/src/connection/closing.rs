@@ -64,6 +64,12 @@ impl Connection {
         !self.is_open()
     }
 
+    /// Whether this side closes in good order and has not said so yet, because calls wait or requests are being served.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        matches!(self.phase, Phase::Draining { .. })
+    }
+
     /// Why the connection is closing or closed.
     #[must_use]
     pub fn close_reason(&self) -> Option<&CloseReason> {

@@ -89,7 +89,7 @@ impl ObjectRef {
         deadline: Option<Instant>,
         alone: bool,
     ) -> Result<(Arc<Binding>, Found), SystemException> {
-        if self.orb().is_closing() {
+        if self.orb().refuses_calls() {
             return Err(crate::orb::closed());
         }
         if let Some(key) = self.called_here() {

@@ -64,7 +64,7 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
         f: impl FnOnce(&'a L) -> LocalFuture<'a, Result<T, E>> + Send,
     ) -> Result<T, E> {
         let orb = target.orb();
-        if orb.is_closing() {
+        if orb.refuses_calls() {
             return Err(crate::orb::closed().into());
         }
         let deadline = super::deadline(target, crate::link::now());
@@ -128,7 +128,11 @@ async fn in_time<T>(
 
 /// Enters an object of this ORB as soon as requests may start.
 async fn admit<'e>(orb: &OrbCore, entry: &'e Entry) -> Result<InFlight<&'e Entry>, SystemException> {
-    orb.accepting().await;
+    tokio::select! {
+        biased;
+        () = orb.accepting() => {}
+        () = orb.closing() => return Err(crate::orb::closed()),
+    }
     loop {
         let Some(entered) = entry.enter() else {
             return Err(orb.no_such_object(entry.key()));
@@ -141,8 +145,13 @@ async fn admit<'e>(orb: &OrbCore, entry: &'e Entry) -> Result<InFlight<&'e Entry
         let gate = poll_fn(|cx| match held.poll_gate(cx) {
             Gate::Holding => Poll::Pending,
             gate => Poll::Ready(gate),
-        })
-        .await;
+        });
+        // An ORB that closes waits for whoever calls, not for whom the manager keeps.
+        let gate = tokio::select! {
+            biased;
+            gate = gate => gate,
+            () = orb.closing() => return Err(crate::orb::closed()),
+        };
         if gate != Gate::Active {
             return Err(gate.refusal());
         }
@@ -159,7 +168,7 @@ pub(crate) async fn is_there(
     operation: &str,
 ) -> Result<bool, SystemException> {
     let orb = target.orb();
-    if orb.is_closing() {
+    if orb.refuses_calls() {
         return Err(crate::orb::closed());
     }
     let deadline = super::deadline(target, crate::link::now());

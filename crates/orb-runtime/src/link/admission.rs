@@ -212,6 +212,21 @@ impl Driver {
         self.serve_first(first.into_iter());
     }
 
+    /// The ORB closes: requests that somebody keeps from starting do not start any more. Where the connection is closed in good order
+    /// that tells their callers so.
+    #[cold]
+    pub(super) fn give_up_kept(&mut self, told: bool) {
+        let kept = self.waiting.as_mut().map(|waiting| waiting.give_up()).unwrap_or_default();
+        for incoming in kept {
+            if told {
+                self.finished.push(incoming.token());
+            } else {
+                let outcome = self.refuse(&incoming, crate::orb::closed());
+                self.outcomes.push(outcome);
+            }
+        }
+    }
+
     pub(super) fn serve_first(&mut self, requests: impl DoubleEndedIterator<Item = IncomingRequest>) {
         requests.rev().for_each(|incoming| self.together.push_front(incoming));
     }

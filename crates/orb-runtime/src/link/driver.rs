@@ -55,7 +55,7 @@ pub(crate) struct Driver {
     /// Requests that are to be served together, and what came of them. Empty but for their memory.
     pub(super) together: VecDeque<IncomingRequest>,
     pub(super) outcomes: Vec<Outcome>,
-    finished: Vec<ServeToken>,
+    pub(super) finished: Vec<ServeToken>,
 }
 
 impl Driver {
@@ -374,6 +374,13 @@ impl Driver {
                 link.socket.shut_down_write();
             }
             if self.keep_time(&mut state, cx) {
+                continue;
+            }
+            if self.waiting.as_ref().is_some_and(|waiting| waiting.keeps()) && self.orb.is_closing() {
+                let told = state.machine.is_draining();
+                drop(state);
+                self.give_up_kept(told);
+                state = self.answer_all(&link, link.lock());
                 continue;
             }
             state.driver_awake = false;

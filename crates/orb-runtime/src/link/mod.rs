@@ -200,6 +200,16 @@ impl Link {
         self.lock().machine.accepts_requests()
     }
 
+    /// Whether the peer calls objects of this ORB over it, and is not the ORB itself.
+    pub(crate) fn serves_others(&self) -> bool {
+        self.takes_calls() && !matches!(self.peer, Peer::Local)
+    }
+
+    /// Has the driver look at what it has.
+    pub(crate) fn rouse(&self) {
+        self.lock().wake_driver();
+    }
+
     /// Lets the connection be idle for so long.
     pub(crate) fn set_idle_timeout(&self, timeout: Duration) {
         self.lock().machine.set_idle_timeout(timeout);

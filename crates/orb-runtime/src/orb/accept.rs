@@ -16,6 +16,9 @@ use crate::transport::{Peer, unix};
 /// How long to wait when the system has no descriptor for another connection.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
 
+/// Who is turned away when the ORB closes: more than wait at a listener, but not who comes for ever.
+const MOST_TURNED_AWAY: usize = 8192;
+
 /// How often the log says that connections were refused.
 const TELLING: Duration = Duration::from_secs(1);
 
@@ -41,6 +44,24 @@ impl Listener {
     }
 }
 
+impl Listener {
+    /// Accepts who waits. Unlike [`accept`](Self::accept) it asks the system, whatever the runtime knows of the socket.
+    fn accept_now(&self) -> std::io::Result<(TcpStream, Peer)> {
+        let (socket, address) = match self {
+            Self::Tcp(listener) | Self::Tls(listener) => socket2::SockRef::from(listener).accept(),
+            Self::Unix(listener) => socket2::SockRef::from(listener).accept(),
+        }?;
+        socket.set_nonblocking(true)?;
+        let stream = TcpStream::from_std(std::os::fd::OwnedFd::from(socket).into())?;
+        let peer = match (self, address.as_socket()) {
+            (Self::Unix(listener), _) => Peer::Unix(listener.path().to_owned()),
+            (_, Some(address)) => Peer::Tcp(address),
+            (_, None) => return Err(std::io::ErrorKind::ConnectionAborted.into()),
+        };
+        Ok((stream, peer))
+    }
+}
+
 /// The connections of one endpoint, counted by address.
 #[derive(Debug, Default)]
 struct Guests {
@@ -63,19 +84,19 @@ struct Seat {
 }
 
 impl OrbCore {
-    /// Accepts on the listener until the ORB closes.
+    /// Accepts on the listener until the ORB closes, and then turns away who waits there.
     pub(super) fn serve(self: &Arc<Self>, listener: Listener) {
         let core = Arc::clone(self);
         let guests = Arc::new(Guests::default());
         let secure = matches!(listener, Listener::Tls(_));
-        self.tasks.spawn(async move {
+        self.listening.spawn(async move {
             let closed = core.closed.notified();
             tokio::pin!(closed);
             closed.as_mut().enable();
             while !core.is_closing() {
                 let accepted = tokio::select! {
                     accepted = listener.accept() => accepted,
-                    () = &mut closed => return,
+                    () = &mut closed => break,
                 };
                 match accepted {
                     Ok((stream, peer)) => core.admit(stream, peer, secure, &guests),
@@ -86,11 +107,28 @@ impl OrbCore {
                     }
                     Err(error) => {
                         tracing::warn!(target: "zorb", %error, "cannot accept a connection now");
-                        tokio::time::sleep(OUT_OF_DESCRIPTORS).await;
+                        tokio::select! {
+                            () = tokio::time::sleep(OUT_OF_DESCRIPTORS) => {}
+                            () = &mut closed => break,
+                        }
                     }
                 }
             }
+            core.turn_away(&listener, secure, &guests);
         });
+    }
+
+    /// Takes in who is connected and waits to be accepted. Their connections are closed in good order, as all that are made from now on:
+    /// with the listener they would be reset, and nobody there could tell whether a request that was sent already was executed.
+    fn turn_away(self: &Arc<Self>, listener: &Listener, secure: bool, guests: &Arc<Guests>) {
+        for _ in 0..MOST_TURNED_AWAY {
+            match listener.accept_now() {
+                Ok((stream, peer)) => self.admit(stream, peer, secure, guests),
+                Err(error) if concerns_one(&error) => {}
+                // There is nobody more, or the system lets nobody in.
+                Err(_) => break,
+            }
+        }
     }
 
     fn admit(self: &Arc<Self>, stream: TcpStream, peer: Peer, secure: bool, guests: &Arc<Guests>) {

@@ -41,7 +41,7 @@ impl OrbCore {
         target: &Target,
         deadline: Option<Instant>,
     ) -> Result<Lease, SystemException> {
-        if self.is_closing() {
+        if self.refuses_calls() {
             return Err(closed());
         }
         let (key, thread) = self.place(target)?;

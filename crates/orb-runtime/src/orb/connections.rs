@@ -109,7 +109,7 @@ impl OrbCore {
     ) -> Result<Arc<Link>, SystemException> {
         let (key, thread) = self.place(target)?;
         loop {
-            if self.is_closing() {
+            if self.refuses_calls() {
                 return Err(closed());
             }
             // Made first, so that it ends last: it counts who else has the cell.
@@ -213,7 +213,8 @@ impl OrbCore {
         let (socket, peer) = dialed.map_err(|error| unreachable(endpoint, &error))?;
         let mut config = self.link_config(Role::Client);
         config.max_version = target.version;
-        config.accept_requests = shared && self.offers_ways_back(target.version);
+        // An ORB that closes serves nobody new.
+        config.accept_requests = shared && self.offers_ways_back(target.version) && !self.is_closing();
         let called_back = config.accept_requests;
         let link = Link::new(socket, peer, config, &self.config);
         if called_back {
@@ -470,6 +471,22 @@ mod tests {
         let ended = tokio::time::timeout(Duration::from_secs(20), core.tasks.wait()).await;
         assert!(ended.is_ok(), "its task goes on");
         assert_eq!(core.links().len(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_is_made_when_the_last_orb_was_dropped_is_closed() {
+        let mut crowd = Crowd::new("dropped");
+        let (core, target) = (Orb::builder().parts.core(Vec::new()), crowd.target());
+        let orb = Arc::clone(&core).open();
+        let mut late = Box::pin(core.connect(&target, None));
+        assert!(late.as_mut().now_or_never().is_none());
+        drop(orb);
+        crowd.let_in();
+        let error = late.await.unwrap_err();
+        assert_eq!((error.kind, error.completed), (SystemExceptionKind::BadInvOrder, CompletionStatus::No));
+        core.tasks.close();
+        let ended = tokio::time::timeout(Duration::from_secs(20), core.tasks.wait()).await;
+        assert!(ended.is_ok(), "its task goes on");
     }
 
     /// A server where as many wait to be let in as may.

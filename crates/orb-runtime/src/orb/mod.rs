@@ -90,12 +90,18 @@ pub(crate) struct OrbCore {
     /// What the connections counted that are closed. Locked behind `links`.
     ended: Mutex<Stats>,
     tasks: TaskTracker,
+    /// Those of connections by which others call objects.
+    serving: TaskTracker,
+    /// Those that accept connections.
+    listening: TaskTracker,
     /// The runtime in which the ORB was built.
     home: Option<tokio::runtime::Handle>,
     holding: AtomicBool,
     /// Who waits for that to end, by the number of the connection or call.
     held: Mutex<HashMap<u64, Waker>>,
     closing: AtomicBool,
+    /// No request of others is served any more.
+    ending: AtomicBool,
     closed: Notify,
     failed_oneways: AtomicU64,
     /// What is known of types and interfaces at run time.
@@ -267,6 +273,33 @@ impl OrbCore {
         self.closing.load(Ordering::Acquire)
     }
 
+    /// Whether calls made here and now are refused. Servants that are at work when the ORB closes go on with what they do.
+    #[inline]
+    pub(crate) fn refuses_calls(&self) -> bool {
+        self.is_closing() && !self.lets_servants_call()
+    }
+
+    #[cold]
+    fn lets_servants_call(&self) -> bool {
+        !self.ending.load(Ordering::Acquire)
+            && crate::serve::try_request().is_some_and(|request| std::ptr::eq(&**request.core(), self))
+    }
+
+    /// Whether connections of that kind are closed now.
+    fn closes(&self, link: &Link) -> bool {
+        self.is_closing() && (self.ending.load(Ordering::Acquire) || link.serves_others())
+    }
+
+    /// Waits until the ORB closes.
+    pub(crate) async fn closing(&self) {
+        let closed = self.closed.notified();
+        tokio::pin!(closed);
+        closed.as_mut().enable();
+        if !self.is_closing() {
+            closed.await;
+        }
+    }
+
     /// Whether requests are held back. If so, the task is woken by `Orb::accept`.
     pub(crate) fn is_holding(&self, cx: &mut Context<'_>, number: u64) -> bool {
         if !self.holding.load(Ordering::Acquire) {
@@ -419,12 +452,13 @@ impl OrbCore {
             core.ended(id, &link);
             drop(guest);
         };
+        let tasks = if made.serves_others() { &self.serving } else { &self.tasks };
         match thread {
-            None => self.tasks.spawn(driving),
-            Some(thread) => self.tasks.spawn_on(thread.track(driving), thread.runtime()),
+            None => tasks.spawn(driving),
+            Some(thread) => tasks.spawn_on(thread.track(driving), thread.runtime()),
         };
         // One that was made while the end began is not among those that were told of it.
-        if self.is_closing() {
+        if self.closes(made) {
             made.close();
         }
     }

@@ -50,7 +50,8 @@ impl Orb {
     }
 
     /// Stops accepting, lets requests under way finish (`OrbBuilder::drain_timeout`), answers no further ones, and closes
-    /// all connections in order: peers know that what was not answered was not executed. Threads of
+    /// all connections in order: peers know that what was not answered was not executed. So do those whose requests are kept by
+    /// [`OrbBuilder::hold`] or a POA manager. Servants may make calls until they are done; other calls get `BAD_INV_ORDER`. Threads of
     /// `Transport::IoUringThreads` have ended then, but for those that a servant blocks: they are waited for 2 s.
     ///
     /// # Cancel safety
@@ -63,12 +64,23 @@ impl Orb {
 impl OrbCore {
     async fn shutdown(self: &Arc<Self>) -> ShutdownReport {
         self.begin_closing();
+        let until = tokio::time::Instant::now() + self.config.drain_timeout;
+        // Before anything is closed: whoever is sent away and comes again finds that nobody listens.
+        self.listening.close();
+        let _ = tokio::time::timeout_at(until, self.listening.wait()).await;
         let links = self.open_links();
         for link in &links {
+            if link.serves_others() { link.close() } else { link.rouse() }
+        }
+        // Servants that are at work may call others until they are done.
+        self.serving.close();
+        let served = tokio::time::timeout_at(until, self.serving.wait()).await.is_ok();
+        self.ending.store(true, Ordering::Release);
+        for link in self.open_links() {
             link.close();
         }
         self.tasks.close();
-        let drained = tokio::time::timeout(self.config.drain_timeout, self.tasks.wait()).await.is_ok();
+        let drained = served && tokio::time::timeout_at(until, self.tasks.wait()).await.is_ok();
         let left = if drained { Vec::new() } else { self.open_links() };
         for link in &left {
             link.abort(CloseReason::Local);
@@ -76,7 +88,8 @@ impl OrbCore {
         if !left.is_empty() {
             let cut = left.len();
             tracing::warn!(target: "zorb", cut, "requests were not done in time (OrbBuilder::drain_timeout)");
-            let _ = tokio::time::timeout(LAST_WORDS, self.tasks.wait()).await;
+            let ended = async { tokio::join!(self.serving.wait(), self.tasks.wait()) };
+            let _ = tokio::time::timeout(LAST_WORDS, ended).await;
         }
         let ended = self.adapter().root().destroy(self, true);
         // A servant that shuts its own ORB down does not wait for its own request.
@@ -109,6 +122,8 @@ impl OrbCore {
 impl Drop for Guard {
     fn drop(&mut self) {
         let Some(core) = self.0.upgrade() else { return };
+        // Nothing is waited for: a connection that is made yet is closed at once, whoever makes it.
+        core.ending.store(true, Ordering::Release);
         if core.begin_closing() {
             let links = core.open_links();
             if !links.is_empty() {

@@ -68,6 +68,18 @@ impl Waiting {
         at.is_some_and(|at| self.requests.remove(at).is_some())
     }
 
+    /// Whether some wait until somebody lets them start.
+    pub(crate) fn keeps(&self) -> bool {
+        self.requests.iter().any(Waits::is_kept)
+    }
+
+    /// Gives these up.
+    pub(crate) fn give_up(&mut self) -> Vec<IncomingRequest> {
+        let (kept, left): (VecDeque<_>, _) = self.requests.drain(..).partition(Waits::is_kept);
+        self.requests = left;
+        kept.into_iter().map(|waits| waits.incoming).collect()
+    }
+
     /// The requests that need not wait any more, in order, those with what they get that are not served; `number` is the
     /// connection's.
     pub(crate) fn poll(
@@ -92,6 +104,10 @@ impl Waiting {
 }
 
 impl Waits {
+    fn is_kept(&self) -> bool {
+        matches!(self.until, Until::Accepting | Until::Open(_))
+    }
+
     fn is_for_object(&self, poa: &Arc<PoaCore>, key: &[u8]) -> bool {
         match &self.until {
             Until::Made(held, _) | Until::Turn(held) => {

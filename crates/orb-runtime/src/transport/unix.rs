@@ -4,7 +4,7 @@
 
 use std::fs::{self, File, Metadata, Permissions};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -57,6 +57,12 @@ impl Listener {
     /// Serves what was [bound](bind), in the current runtime.
     pub(crate) fn new(socket: OwnedFd, file: SocketFile) -> io::Result<Self> {
         Ok(Self { socket: UnixListener::from_std(socket.into())?, file })
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 
