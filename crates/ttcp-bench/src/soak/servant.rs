@@ -234,7 +234,8 @@ impl TargetServant for Target {
     async fn inward(&self, id: u64, inner: u64) -> Result<(), SystemException> {
         let _busy = self.0.begin(id).await?;
         let own: TargetRef = zorb::request().target();
-        own.ping(inner).await
+        // Whatever becomes of the inner call, this one was executed.
+        own.ping(inner).await.map_err(|exception| exception.completed(CompletionStatus::Yes))
     }
 
     async fn connection(&self) -> Result<String, SystemException> {

@@ -20,6 +20,8 @@ use crate::cli::Transport;
 
 /// Connections that are accepted at a time, all from one address.
 const CONNECTIONS: usize = 4096;
+/// How long a connection may be idle.
+const IDLE: Duration = Duration::from_secs(2);
 /// How long each of the objects that come and go is there.
 const CHANGE: Duration = Duration::from_millis(20);
 
@@ -68,6 +70,9 @@ fn quiet_panics() {
 async fn serve(args: SoakServerArgs, mut orders: mpsc::UnboundedReceiver<Order>) -> anyhow::Result<()> {
     let mut limits = Limits::default();
     limits.linger_timeout = Duration::from_secs(10);
+    // A servant whose object has ended meanwhile calls it by messages to its own ORB: over a connection that a quiet server would keep
+    // for minutes.
+    limits.idle_timeout = Some(IDLE);
     let orb = Orb::builder()
         .transport(args.transport.into())
         .listen(format!("iiop://127.0.0.1:{}", args.port))
