@@ -54,19 +54,16 @@ fn some_seconds_over(transport: &str) {
 }
 
 #[test]
-#[ignore = "finds defects that are open: docs/RELIABILITY.md"]
 fn nothing_is_lost_hung_or_leaked_over_epoll() {
     some_seconds_over("epoll");
 }
 
 #[test]
-#[ignore = "finds defects that are open: docs/RELIABILITY.md"]
 fn nothing_is_lost_hung_or_leaked_over_io_uring() {
     some_seconds_over("uring");
 }
 
 #[test]
-#[ignore = "finds defects that are open: docs/RELIABILITY.md"]
 fn nothing_is_lost_hung_or_leaked_over_io_uring_on_threads() {
     some_seconds_over("uring-threads");
 }
