@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use zorb::poa::{Refusal, ServantActivator};
 use zorb::prelude::*;
 use zorb::testing::{Pair, pair, pair_of};
-use zorb::{ObjectId, Poa, Servant};
+use zorb::{ObjectId, Peer, Poa, Servant};
 
 use crate::target::{TargetRef, over};
 
@@ -100,17 +100,41 @@ async fn servants_at_work_may_call_others_while_the_orb_closes() {
     // It is made when it is called, which an ORB does by messages to itself.
     let poa = orbs.server.root_poa().child("made").user_ids().servant_activator(Maker).create().unwrap();
     let made: AdderRef = poa.create_reference_with_id("one").unwrap();
-    let nested = Arc::new(Nested { others: vec![near.clone(), far, made], ..Nested::default() });
+    let nested = Arc::new(Nested { others: vec![near.clone(), far.clone(), made], ..Nested::default() });
     let here: NestedRef = orbs.server.activate(Arc::clone(&nested)).unwrap();
     let outer = seen_by_client(&orbs, &here).await;
+    assert_eq!(far.add(1, 2).await.unwrap(), 3, "a connection is there");
     let call = tokio::spawn(async move { outer.sum(39).await });
     nested.here.notified().await;
     let server = orbs.server.clone();
     let ends = tokio::spawn(async move { server.shutdown().await });
     tokio::time::sleep(Duration::from_millis(5)).await;
     // Nobody else begins anything.
-    let error = near.add(1, 2).await.unwrap_err();
-    assert_eq!((error.kind, error.completed), (SystemExceptionKind::BadInvOrder, CompletionStatus::No));
+    for other in [&near, &far] {
+        let error = other.add(1, 2).await.unwrap_err();
+        assert_eq!((error.kind, error.completed), (SystemExceptionKind::BadInvOrder, CompletionStatus::No));
+    }
+    nested.go.notify_one();
+    assert_eq!(call.await.unwrap().unwrap(), 42);
+    assert_eq!(ends.await.unwrap().cut, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn servants_at_work_may_call_their_clients_back_while_the_orb_closes() {
+    let everywhere = Orb::builder().call_back_over(|_: &Peer, _: &str, _: u16| true);
+    let orbs = pair_of(Orb::builder().offer_call_backs(), everywhere);
+    let far: AdderRef = orbs.client.activate(Adder).unwrap();
+    let far: AdderRef = orbs.server.resolve_unchecked(&far.to_string()).await.unwrap();
+    let nested = Arc::new(Nested { others: vec![far.clone(), far], ..Nested::default() });
+    let here: NestedRef = orbs.server.activate(Arc::clone(&nested)).unwrap();
+    let outer = seen_by_client(&orbs, &here).await;
+    let call = tokio::spawn(async move { outer.sum(40).await });
+    nested.here.notified().await;
+    // There is no other way to the client than the connection that is being closed.
+    orbs.set_refusing(true);
+    let server = orbs.server.clone();
+    let ends = tokio::spawn(async move { server.shutdown().await });
+    tokio::time::sleep(Duration::from_millis(5)).await;
     nested.go.notify_one();
     assert_eq!(call.await.unwrap().unwrap(), 42);
     assert_eq!(ends.await.unwrap().cut, 0);

@@ -17,7 +17,8 @@ impl Connection {
     /// [`send_locate`](Self::send_locate); its outcome is announced by `Event::Reply`.
     ///
     /// # Errors
-    /// The connection is closed or closing, the deadline has passed, or 65,535 calls wait. Nothing is sent.
+    /// The connection is closed, or closing and serves no request any more; the deadline has passed, or 65,535 calls wait. Nothing
+    /// is sent.
     #[inline]
     pub fn start_call(&mut self, deadline: Option<Instant>, now: Instant) -> Result<CallId, CallError> {
         self.check_open()?;
@@ -208,9 +209,16 @@ impl Connection {
         }
     }
 
+    /// Whether calls can be made. Who closes and still serves requests may call their senders back, which have not been told yet.
+    #[inline]
+    #[must_use]
+    pub fn takes_calls(&self) -> bool {
+        self.is_open() || self.is_draining() && self.serving.len() > 0 && self.clock.ended().is_none()
+    }
+
     #[inline]
     pub(super) fn check_open(&self) -> Result<(), CallError> {
-        if self.is_open() { Ok(()) } else { Err(self.closed_error()) }
+        if self.takes_calls() { Ok(()) } else { Err(self.closed_error()) }
     }
 
     #[cold]

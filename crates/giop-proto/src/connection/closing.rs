@@ -28,7 +28,7 @@ pub(super) enum Phase {
 }
 
 impl Connection {
-    /// Closes in good order. New calls and requests are refused; once the calls that wait are over and the requests being
+    /// Closes in good order. New requests are refused, and new calls as soon as no request is being served; once the calls that wait are over and the requests being
     /// served are answered, CloseConnection is sent where the version allows it, and the connection is closed.
     ///
     /// What was received and not handed out yet is not executed: CloseConnection tells the peer so.

@@ -55,6 +55,7 @@ impl ObjectRef {
         if let Some(binding) = self.binding()
             && let Some(link) = binding.link.upgrade()
             && tokio::runtime::Handle::try_current().is_ok_and(|runtime| runtime.id() == binding.runtime)
+            && !self.orb().refuses_calls()
         {
             return Ok(Bound { binding, link });
         }

@@ -272,6 +272,11 @@ impl Link {
         !state.machine.is_closed() && !state.machine.is_closing()
     }
 
+    /// Whether calls can be made still, by what serves requests of this connection while it closes.
+    pub(crate) fn lets_call(&self) -> bool {
+        self.lock().machine.takes_calls()
+    }
+
     /// Closes in good order: requests under way are finished, new ones refused.
     pub(crate) fn close(&self) {
         let mut state = self.lock();

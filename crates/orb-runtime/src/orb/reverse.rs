@@ -181,7 +181,7 @@ impl OrbCore {
             let (Endpoint::Iiop { host, port } | Endpoint::Ssl { host, port }) = endpoint else { continue };
             let point = ListenPoint { host: host.clone(), port: *port };
             let Some((link, runtime)) = self.connections.ways_back.find(&point) else { continue };
-            match link.filter(|link| link.is_usable()) {
+            match link.filter(|link| link.lets_call()) {
                 // Objects that are called by TLS are called back by TLS.
                 Some(link) if secure && link.session().is_none() => {}
                 Some(link) if link.serves_callers_of(runtime) => return Ok(Some(link)),
