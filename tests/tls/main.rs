@@ -5,6 +5,7 @@ mod calls;
 mod certificates;
 mod options;
 mod refusals;
+mod resumption;
 mod revocation;
 #[path = "../transport/mod.rs"]
 mod transport;

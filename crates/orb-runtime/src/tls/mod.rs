@@ -20,7 +20,8 @@
 //! ```
 //!
 //! Certificates are checked by rustls, keys are used by ring. TLS 1.2 and 1.3 are spoken, with forward secrecy and authenticated
-//! ciphers only: older versions and the anonymous ciphers that the specification of SSLIOP names are not there.
+//! ciphers only: older versions and the anonymous ciphers that the specification of SSLIOP names are not there. Sessions are never
+//! resumed: each connection begins with a handshake in which the certificates are checked.
 
 mod connect;
 pub(crate) mod failure;
@@ -36,7 +37,8 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use giop_codec::ior::SslSecTrans;
-use rustls::server::WebPkiClientVerifier;
+use rustls::client::Resumption;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ServerConfig, SupportedProtocolVersion};
 
@@ -188,8 +190,7 @@ impl Tls {
         TlsBuilder { sources: Sources::default(), rules }
     }
 
-    /// Reads the files again. New handshakes use what they hold now; connections that are open go on, and sessions of before are not
-    /// resumed.
+    /// Reads the files again. New handshakes use what they hold now; connections that are open go on.
     ///
     /// # Errors
     /// [`TlsError`]: then everything stays as it was.
@@ -427,7 +428,12 @@ impl Current {
                         })?)
                     }
                 };
-                Some(Arc::new(builder.with_cert_resolver(Arc::new(pem::Only(Arc::clone(certified))))))
+                let mut server = builder.with_cert_resolver(Arc::new(pem::Only(Arc::clone(certified))));
+                // A session that is taken up again skips the certificates: they would hold beyond their time, and that of the lists.
+                // Connections of ORBs are few and long, so little is lost.
+                server.session_storage = Arc::new(NoServerSessionStorage {});
+                server.send_tls13_tickets = 0;
+                Some(Arc::new(server))
             }
         };
 
@@ -439,10 +445,12 @@ impl Current {
                 verify::Servers::new(roots, rules.server_names, fingerprints, &revocations, &provider)?;
             let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(&versions)?;
             let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(servers));
-            Some(Arc::new(match certified {
+            let mut client = match certified {
                 None => builder.with_no_client_auth(),
                 Some(certified) => builder.with_client_cert_resolver(Arc::new(pem::Only(certified))),
-            }))
+            };
+            client.resumption = Resumption::disabled();
+            Some(Arc::new(client))
         };
         Ok(Self { sources, server, client })
     }
