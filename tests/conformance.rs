@@ -3,6 +3,9 @@
 //! Every row has a test that cites it, or a reason. `BLESS=1` writes `docs/CONFORMANCE.md`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "conformance/fuzzing.rs"]
+mod fuzzing;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;

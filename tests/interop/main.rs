@@ -5,6 +5,7 @@
 #![allow(unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod code_sets;
+mod differential;
 mod dynamic;
 #[allow(dead_code, reason = "captures are written elsewhere")]
 #[path = "../dissect/relay.rs"]

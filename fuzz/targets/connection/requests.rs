@@ -149,6 +149,8 @@ impl World {
         let end = &mut self.ends[side];
         let Some(which) = tape.pick(end.calls.len()) else { return };
         let call = end.calls.swap_remove(which);
+        // Nothing can follow half a request.
+        self.disturbed |= end.is_blocked();
         end.conn.cancel_call(call.id);
         end.given_up.push(call.id);
         assert!(end.conn.take_outcome(call.id).is_none(), "it has none any more");

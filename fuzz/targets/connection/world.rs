@@ -290,6 +290,8 @@ impl World {
     fn pass(&mut self, time: Duration) {
         self.now += time;
         for side in 0..self.ends.len() {
+            // A call that ends in the middle of its request ends the connection.
+            self.disturbed |= self.ends[side].is_blocked();
             self.ends[side].tick(self.now);
             self.poll(side);
         }
