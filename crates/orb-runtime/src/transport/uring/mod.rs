@@ -411,10 +411,13 @@ impl Future for Reaper {
 impl Drop for Reaper {
     /// Waits, for a moment, until the kernel has let go of all buffers.
     fn drop(&mut self) {
-        self.shared.lock().ring.release_all();
         let mut queues = self.shared.queues();
         for _ in 0..LAST_TURNS {
-            let over = self.shared.lock().ring.in_flight() == 0;
+            let mut state = self.shared.lock();
+            // Those too that other threads bring meanwhile.
+            state.ring.release_all();
+            let over = state.ring.in_flight() == 0;
+            drop(state);
             if over || queues.turn(&self.shared.state, 1, LAST_TURN).is_err() {
                 break;
             }

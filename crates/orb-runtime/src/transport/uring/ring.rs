@@ -466,9 +466,15 @@ impl Ring {
         }
     }
 
-    /// The kernel is not asked any more: every operation fails from now on, and those under way keep their memory for good.
+    /// The kernel is not asked any more: operations fail from now on, and those that it has keep their memory for good.
     pub(super) fn end(&mut self) {
         self.ended = true;
+        for Waiting { entry, .. } in mem::take(&mut self.waiting) {
+            // A chain of writes is over once.
+            if entry.get_user_data() & ((1 << KIND_BITS) - 1) <= WRITE {
+                self.complete(entry.get_user_data(), -libc::ECANCELED, 0);
+            }
+        }
         self.wakers.extend(self.conns.iter().flatten().filter_map(|conn| conn.waker.clone()));
     }
 
@@ -510,8 +516,9 @@ impl Ring {
 
     /// Ends a read that was not started.
     fn finish_read(&mut self, index: Index, error: io::Error) {
-        let Some(conn) = self.conn(index) else { return };
-        if let Read::Lent(buf) = mem::replace(&mut conn.read, Read::Idle) {
+        if let Some(conn) = self.conn(index)
+            && let Read::Lent(buf) = mem::replace(&mut conn.read, Read::Idle)
+        {
             conn.read = Read::Done(buf, Err(error));
             let waker = conn.waker.clone();
             self.wakers.extend(waker);

@@ -482,6 +482,26 @@ fn the_end_of_a_runtime_ends_its_operations() {
 }
 
 #[test]
+fn what_the_kernel_was_never_asked_for_keeps_no_connection() {
+    let (end, mut other) = UnixStream::pair().unwrap();
+    other.set_nonblocking(true).unwrap();
+    let pool = Arc::new(BufferPool::new(64 << 20));
+    let mut ring = super::ring::Ring::default();
+    let index = ring.insert(end.into(), Arc::clone(&pool), Arc::default());
+    let mut outbox = Outbox::default();
+    for _ in 0..2 * conn::VECTORS {
+        outbox.push_chunk(bytes::Bytes::from(vec![7; 8192]));
+    }
+    ring.start_header(index);
+    ring.start_write(index, outbox.take());
+    assert_eq!(ring.in_flight(), 2);
+    ring.end();
+    assert_eq!(ring.in_flight(), 0);
+    drop(ring);
+    assert_eq!(other.read(&mut [0; 8]).unwrap(), 0, "its socket is closed");
+}
+
+#[test]
 fn a_runtime_may_move_to_another_thread() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let first = std::thread::scope(|scope| {
