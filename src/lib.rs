@@ -21,6 +21,10 @@
 //!   same figures are always there by [`Orb::stats`], [`Orb::pool_stats`] and [`Orb::transport_stats`].
 #![forbid(unsafe_code)]
 
+// Generated code names the crate so, here too.
+extern crate self as zorb;
+
+pub mod cos_naming;
 pub mod dynamic;
 
 pub use idl_macros::idl;
@@ -87,6 +91,7 @@ pub mod wire {
 pub mod prelude {
     pub use std::time::Duration;
 
+    pub use crate::cos_naming::OrbNaming;
     pub use crate::{
         AbstractReference, Any, Bounded, Bytes, Char, CompletionStatus, Defer, Fixed, LocalReference,
         LongDouble, ObjectRef, Orb, Reference, ResultExt, Seq, SystemException, SystemExceptionKind,

@@ -66,7 +66,7 @@ pub mod wire {
     pub use giop_codec::code_set::CodeSetId;
     pub use giop_codec::giop::{ContextId, ObjectKey, ServiceContext, ServiceContexts};
     pub use giop_codec::ior::{IiopProfile, Ior, RebindMode, TaggedComponent, TaggedProfile};
-    pub use giop_codec::url::ObjectUrl;
+    pub use giop_codec::url::{Corbaname, NameText, NameTextError, ObjectUrl};
     pub use giop_codec::{ByteOrder, Version};
 
     pub use crate::quirks::{QUIRKS, Quirk, REPLIES_IN_NATIVE_SET, Recognised};

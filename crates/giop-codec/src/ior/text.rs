@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::encapsulation::{encapsulation, open_encapsulation};
 use super::{Ior, TaggedProfile};
-use crate::DecodeErrorKind;
+use crate::{DecodeError, DecodeErrorKind};
 use crate::cdr::{CdrDecode, CdrEncode};
 use crate::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 
@@ -28,6 +28,15 @@ impl Ior {
                 })
             })
             .unwrap_or_default()
+    }
+
+    /// The reference whose octets these are, of either byte order.
+    ///
+    /// # Errors
+    /// They are cut off, or are no reference.
+    pub fn from_encapsulation(octets: &Bytes) -> Result<Self, DecodeError> {
+        let mut d = open_encapsulation(octets)?;
+        Self::decode(&mut d)
     }
 }
 

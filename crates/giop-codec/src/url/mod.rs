@@ -3,6 +3,7 @@
 mod corbaloc;
 mod error;
 mod escape;
+mod name;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use std::str::FromStr;
 
 pub use corbaloc::{Corbaloc, Corbaname, IiopAddress};
 pub use error::{UrlError, UrlErrorKind};
+pub use name::{NameText, NameTextError, NameTextErrorKind};
 
 use crate::ior::Ior;
 

@@ -108,6 +108,11 @@ impl Orb {
         Ok(R::from_object(resolve_text(self.core(), text.to_owned(), 0).await?))
     }
 
+    /// The object that an interoperable reference names; `None` for a nil one. Nobody is asked anything.
+    pub fn object(&self, ior: Ior) -> Option<ObjectRef> {
+        (!ior.is_nil()).then(|| ObjectRef::new(self.core(), ior))
+    }
+
     /// An initial reference: what `init_ref` or `-ORBInitRef` named so, else the name behind `-ORBDefaultInitRef`.
     ///
     /// # Errors

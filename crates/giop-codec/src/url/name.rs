@@ -1,0 +1,256 @@
+//! Stringified names of the naming service: `a.kind/b`.
+
+use std::error::Error;
+use std::fmt;
+use std::str::FromStr;
+
+use super::escape::is_unescaped;
+
+/// A name as `CosNaming` stringifies it: at least one component.
+///
+/// `/` separates components, a dot the id from the kind, and a backslash escapes both and itself. A component of which both parts are
+/// empty is a single dot; no other one ends in a dot.
+/// Source clause: "Naming Service / Stringified Names".
+///
+/// ```
+/// use giop_codec::url::NameText;
+///
+/// let name: NameText = r"a\.b.kind/c".parse()?;
+/// assert_eq!(name.components, [("a.b".to_owned(), "kind".to_owned()), ("c".to_owned(), String::new())]);
+/// assert_eq!(name.to_string(), r"a\.b.kind/c");
+/// # Ok::<(), giop_codec::url::NameTextError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct NameText {
+    /// Id and kind of each component.
+    pub components: Vec<(String, String)>,
+}
+
+impl NameText {
+    /// Writes components that are held in whatever form; of none nothing is written.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write<'a>(
+        out: &mut impl fmt::Write,
+        components: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> fmt::Result {
+        for (i, (id, kind)) in components.into_iter().enumerate() {
+            if i > 0 {
+                out.write_char('/')?;
+            }
+            write_part(out, id)?;
+            // Without an id the dot shows that what follows is the kind, or that nothing is meant.
+            if !kind.is_empty() || id.is_empty() {
+                out.write_char('.')?;
+            }
+            write_part(out, kind)?;
+        }
+        Ok(())
+    }
+
+    /// A stringified name as it stands in a `corbaname:` URL: everything that a URL can not hold as `%HH`, of its UTF-8.
+    ///
+    /// Source clause: "Naming Service / corbaname URLs" (the escapes of RFC 2396).
+    pub fn escape(name: &str) -> String {
+        let mut escaped = String::with_capacity(name.len());
+        for octet in name.bytes() {
+            if is_unescaped(octet) {
+                escaped.push(char::from(octet));
+            } else {
+                let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or('0').to_ascii_uppercase();
+                escaped.extend(['%', digit(octet >> 4), digit(octet & 15)]);
+            }
+        }
+        escaped
+    }
+}
+
+fn write_part(out: &mut impl fmt::Write, part: &str) -> fmt::Result {
+    part.chars().try_for_each(|c| {
+        if matches!(c, '/' | '.' | '\\') {
+            out.write_char('\\')?;
+        }
+        out.write_char(c)
+    })
+}
+
+impl fmt::Display for NameText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Self::write(f, self.components.iter().map(|(id, kind)| (id.as_str(), kind.as_str())))
+    }
+}
+
+impl FromStr for NameText {
+    type Err = NameTextError;
+
+    fn from_str(text: &str) -> Result<Self, NameTextError> {
+        let mut components = Vec::new();
+        let mut part = Part::default();
+        let mut position = 0;
+        let mut chars = text.chars();
+        while let Some(c) = chars.next() {
+            position += 1;
+            match c {
+                '/' => components.push(std::mem::take(&mut part).end(position)?),
+                '.' if part.kind.is_some() => {
+                    return Err(NameTextError { position, kind: NameTextErrorKind::SecondDot });
+                }
+                '.' => part.kind = Some(String::new()),
+                '\\' => {
+                    let escaped = chars.next().filter(|c| matches!(c, '/' | '.' | '\\'));
+                    let kind = NameTextErrorKind::Escape;
+                    part.push(escaped.ok_or(NameTextError { position, kind })?);
+                    position += 1;
+                }
+                other => part.push(other),
+            }
+        }
+        components.push(part.end(position + 1)?);
+        Ok(Self { components })
+    }
+}
+
+/// A component that is being read.
+#[derive(Default)]
+struct Part {
+    id: String,
+    /// `None` before the dot.
+    kind: Option<String>,
+}
+
+impl Part {
+    fn push(&mut self, c: char) {
+        self.kind.as_mut().unwrap_or(&mut self.id).push(c);
+    }
+
+    /// The component; `position` is that of the character behind it.
+    fn end(self, position: usize) -> Result<(String, String), NameTextError> {
+        let fail = |kind| Err(NameTextError { position, kind });
+        match self.kind {
+            None if self.id.is_empty() => fail(NameTextErrorKind::Empty),
+            None => Ok((self.id, String::new())),
+            Some(kind) if kind.is_empty() && !self.id.is_empty() => fail(NameTextErrorKind::TrailingDot),
+            Some(kind) => Ok((self.id, kind)),
+        }
+    }
+}
+
+/// Why a text is no stringified name (`CosNaming::NamingContext::InvalidName`), with the character at which it goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NameTextError {
+    position: usize,
+    kind: NameTextErrorKind,
+}
+
+impl NameTextError {
+    /// Which character is wrong; the first is number 1.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    /// What is wrong.
+    pub fn kind(&self) -> NameTextErrorKind {
+        self.kind
+    }
+}
+
+/// What is wrong with a stringified name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NameTextErrorKind {
+    /// A component has no character.
+    Empty,
+    /// A component has two dots that are not escaped.
+    SecondDot,
+    /// A component has an id and a dot, and nothing behind it.
+    TrailingDot,
+    /// A backslash stands before something that needs none.
+    Escape,
+}
+
+impl fmt::Display for NameTextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self.kind {
+            NameTextErrorKind::Empty => "a component is empty: one without id and kind is a single dot",
+            NameTextErrorKind::SecondDot => r"a component has one dot: escape others as `\.`",
+            NameTextErrorKind::TrailingDot => "behind the dot stands a kind: leave out the dot where there is none",
+            NameTextErrorKind::Escape => r"a backslash stands before `/`, `.` or a backslash",
+        };
+        write!(f, "name, character {}: {text}", self.position)
+    }
+}
+
+impl Error for NameTextError {}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pairs(list: &[(&str, &str)]) -> NameText {
+        let owned = |(id, kind): &(&str, &str)| ((*id).to_owned(), (*kind).to_owned());
+        NameText { components: list.iter().map(owned).collect() }
+    }
+
+    // clause: poa.naming.string_names, ior.corbaname.bad
+    #[test]
+    fn names_fall_into_components() {
+        let good: [(&str, &[(&str, &str)]); 6] = [
+            ("a/b.c", &[("a", ""), ("b", "c")]),
+            (r"a\.b/c\/d.e\\f", &[("a.b", ""), ("c/d", r"e\f")]),
+            (".k", &[("", "k")]),
+            (".", &[("", "")]),
+            ("./.", &[("", ""), ("", "")]),
+            (r"\\", &[(r"\", "")]),
+        ];
+        for (text, components) in good {
+            assert_eq!(text.parse::<NameText>().unwrap(), pairs(components), "{text}");
+            assert_eq!(pairs(components).to_string(), text);
+        }
+    }
+
+    // clause: poa.naming.string_names, ior.corbaname.bad
+    #[test]
+    fn malformed_names_are_refused_at_their_character() {
+        use NameTextErrorKind::{Empty, Escape, SecondDot, TrailingDot};
+        let bad = [
+            ("", 1, Empty),
+            ("a//b", 3, Empty),
+            ("/a", 1, Empty),
+            ("a/", 3, Empty),
+            ("a.b.c", 4, SecondDot),
+            ("a..b", 3, SecondDot),
+            ("a.", 3, TrailingDot),
+            ("a./b", 3, TrailingDot),
+            (r"a\x", 2, Escape),
+            (r"a\", 2, Escape),
+        ];
+        for (text, position, kind) in bad {
+            assert_eq!(text.parse::<NameText>(), Err(NameTextError { position, kind }), "{text}");
+        }
+    }
+
+    // clause: poa.naming.to_url
+    #[test]
+    fn what_a_url_can_not_hold_is_escaped() {
+        assert_eq!(NameText::escape(r#"a\.b c%<>"#), "a%5C.b%20c%25%3C%3E");
+        assert_eq!(NameText::escape("\"#ö;/:?@&=+$,-_.!~*'()"), "%22%23%C3%B6;/:?@&=+$,-_.!~*'()");
+    }
+
+    proptest! {
+        #[test]
+        fn every_name_comes_back(components in prop::collection::vec((any::<String>(), any::<String>()), 1..5)) {
+            let name = NameText { components };
+            prop_assert_eq!(name.to_string().parse::<NameText>(), Ok(name));
+        }
+
+        #[test]
+        fn every_text_that_is_a_name_has_one_form(text in r"[ab./\\]{0,12}") {
+            if let Ok(name) = text.parse::<NameText>() {
+                prop_assert_eq!(name.to_string(), text);
+            }
+        }
+    }
+}
