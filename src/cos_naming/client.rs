@@ -75,7 +75,9 @@ pub enum NamingError {
         rest: String,
     },
     /// The service gave up on the way, mostly because another service does not answer.
-    #[error("the naming service got no further than `{rest}` of `{name}`: go on in the context that it names, or look whether that is there")]
+    #[error(
+        "the naming service got no further than `{rest}` of `{name}`: go on in the context that it names, or look whether that is there"
+    )]
     CannotProceed {
         /// The whole name.
         name: String,
@@ -106,7 +108,9 @@ pub enum NamingError {
 fn not_found(name: &str, why: NotFoundReason, rest: &str) -> String {
     match why {
         NotFoundReason::MissingNode => format!("`{name}`: nothing is bound to `{rest}`"),
-        NotFoundReason::NotContext => format!("`{name}`: the first part of `{rest}` is bound to an object, which has no names"),
+        NotFoundReason::NotContext => {
+            format!("`{name}`: the first part of `{rest}` is bound to an object, which has no names")
+        }
         NotFoundReason::NotObject => format!("`{name}`: `{rest}` is bound to a context, not to an object"),
     }
 }

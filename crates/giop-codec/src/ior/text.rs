@@ -8,9 +8,9 @@ use bytes::Bytes;
 
 use super::encapsulation::{encapsulation, open_encapsulation};
 use super::{Ior, TaggedProfile};
-use crate::{DecodeError, DecodeErrorKind};
 use crate::cdr::{CdrDecode, CdrEncode};
 use crate::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use crate::{DecodeError, DecodeErrorKind};
 
 const PREFIX: &str = "IOR:";
 

@@ -58,7 +58,8 @@ impl NameText {
             if is_unescaped(octet) {
                 escaped.push(char::from(octet));
             } else {
-                let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or('0').to_ascii_uppercase();
+                let digit =
+                    |value: u8| char::from_digit(value.into(), 16).unwrap_or('0').to_ascii_uppercase();
                 escaped.extend(['%', digit(octet >> 4), digit(octet & 15)]);
             }
         }
@@ -174,7 +175,9 @@ impl fmt::Display for NameTextError {
         let text = match self.kind {
             NameTextErrorKind::Empty => "a component is empty: one without id and kind is a single dot",
             NameTextErrorKind::SecondDot => r"a component has one dot: escape others as `\.`",
-            NameTextErrorKind::TrailingDot => "behind the dot stands a kind: leave out the dot where there is none",
+            NameTextErrorKind::TrailingDot => {
+                "behind the dot stands a kind: leave out the dot where there is none"
+            }
             NameTextErrorKind::Escape => r"a backslash stands before `/`, `.` or a backslash",
         };
         write!(f, "name, character {}: {text}", self.position)

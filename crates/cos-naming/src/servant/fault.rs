@@ -1,0 +1,123 @@
+//! What operations end with, and the exceptions that each of them has for it.
+
+use zorb::cos_naming::naming_context::{
+    AlreadyBound, BindContextError, BindError, BindNewContextError, CannotProceed, DestroyError, InvalidName,
+    NotEmpty, NotFound, NotFoundReason, RebindContextError, RebindError, ResolveError, UnbindError,
+};
+use zorb::cos_naming::naming_context_ext::{
+    InvalidAddress, ResolveStrError, ToNameError, ToStringError, ToUrlError,
+};
+use zorb::cos_naming::{NameComponent, NamingContextRef};
+use zorb::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+
+use crate::store::StoreError;
+use crate::zorb_naming::balanced_context::{
+    BindGroupError, GroupFull, JoinError, LeaveError, MembersError, NoGroup, NoMember, ReportLoadError,
+};
+
+/// All that operations of contexts can end with.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    NotFound(NotFound),
+    CannotProceed(CannotProceed),
+    InvalidName(InvalidName),
+    AlreadyBound(AlreadyBound),
+    NotEmpty(NotEmpty),
+    InvalidAddress(InvalidAddress),
+    NoGroup(NoGroup),
+    NoMember(NoMember),
+    GroupFull(GroupFull),
+    System(SystemException),
+}
+
+impl Fault {
+    pub(crate) fn not_found(why: NotFoundReason, rest: &[NameComponent]) -> Self {
+        Self::NotFound(NotFound { why, rest_of_name: rest.to_vec() })
+    }
+
+    pub(crate) fn missing(rest: &[NameComponent]) -> Self {
+        Self::not_found(NotFoundReason::MissingNode, rest)
+    }
+
+    pub(crate) fn cannot_proceed(at: NamingContextRef, rest: &[NameComponent]) -> Self {
+        Self::CannotProceed(CannotProceed { cxt: Some(at), rest_of_name: rest.to_vec() })
+    }
+
+    /// A context of this service that is not there any more.
+    #[cold]
+    pub(crate) fn gone() -> Self {
+        system(SystemExceptionKind::ObjectNotExist, "the naming context was destroyed").into()
+    }
+}
+
+#[cold]
+pub(crate) fn system(kind: SystemExceptionKind, text: &'static str) -> SystemException {
+    SystemException::new(kind, MinorCode::NONE, CompletionStatus::No).because(text)
+}
+
+impl From<SystemException> for Fault {
+    fn from(exception: SystemException) -> Self {
+        Self::System(exception)
+    }
+}
+
+/// Whether a change was made is not known.
+impl From<StoreError> for Fault {
+    #[cold]
+    fn from(error: StoreError) -> Self {
+        let kind = SystemExceptionKind::PersistStore;
+        Self::System(SystemException::new(kind, MinorCode::NONE, CompletionStatus::Maybe).with_source(error))
+    }
+}
+
+/// Of each operation's errors: from a fault, where this service raises it, and to one, where another service did.
+macro_rules! errors {
+    ($($error:ident { $($variant:ident),* })*) => {$(
+        impl From<Fault> for $error {
+            fn from(fault: Fault) -> Self {
+                match fault {
+                    $(Fault::$variant(exception) => Self::$variant(exception),)*
+                    Fault::System(exception) => Self::System(exception),
+                    // No operation ends with what it does not declare.
+                    #[allow(unreachable_patterns, reason = "some declare all")]
+                    other => Self::System(unexpected(&other)),
+                }
+            }
+        }
+
+        impl From<$error> for Fault {
+            fn from(error: $error) -> Self {
+                match error {
+                    $($error::$variant(exception) => Self::$variant(exception),)*
+                    $error::System(exception) => Self::System(exception),
+                }
+            }
+        }
+    )*};
+}
+
+#[cold]
+fn unexpected(fault: &Fault) -> SystemException {
+    SystemException::new(SystemExceptionKind::Internal, MinorCode::NONE, CompletionStatus::Maybe)
+        .because(format!("the operation does not raise {fault:?}"))
+}
+
+errors! {
+    BindError { NotFound, CannotProceed, InvalidName, AlreadyBound }
+    RebindError { NotFound, CannotProceed, InvalidName }
+    BindContextError { NotFound, CannotProceed, InvalidName, AlreadyBound }
+    RebindContextError { NotFound, CannotProceed, InvalidName }
+    ResolveError { NotFound, CannotProceed, InvalidName }
+    ResolveStrError { NotFound, CannotProceed, InvalidName }
+    UnbindError { NotFound, CannotProceed, InvalidName }
+    BindNewContextError { NotFound, CannotProceed, InvalidName, AlreadyBound }
+    DestroyError { NotEmpty }
+    ToStringError { InvalidName }
+    ToNameError { InvalidName }
+    ToUrlError { InvalidName, InvalidAddress }
+    BindGroupError { NotFound, CannotProceed, InvalidName, AlreadyBound }
+    JoinError { NotFound, CannotProceed, InvalidName, NoGroup, GroupFull }
+    LeaveError { NotFound, CannotProceed, InvalidName, NoGroup, NoMember }
+    ReportLoadError { NotFound, CannotProceed, InvalidName, NoGroup, NoMember }
+    MembersError { NotFound, CannotProceed, InvalidName, NoGroup }
+}

@@ -1,0 +1,204 @@
+//! Serving names: [`Server`].
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use zorb::cos_naming::{BindingIteratorRef, NamingContextExtRef};
+use zorb::poa::PoaError;
+use zorb::{ActivateError, Orb, Reference, Servant};
+
+use crate::servant::{Contexts, Iterating, Locator, Options, Places, Service};
+use crate::store::Store;
+use crate::zorb_naming::BalancedContextRef;
+
+/// The plain key and the initial reference of naming services.
+pub const KEY: &str = "NameService";
+
+/// The TCP port at which clients look for a naming service where they are told none.
+pub const PORT: u16 = 2809;
+
+/// A naming service that is being served, until this is dropped.
+///
+/// ```no_run
+/// use cos_naming::Server;
+/// use cos_naming::store::DiskStore;
+/// use zorb::prelude::*;
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let orb = Orb::builder().listen("iiop://127.0.0.1:2809").build().await?;
+/// let names = Server::builder(DiskStore::open("names.redb")?).serve(&orb)?;
+/// println!("{}", names.root());
+/// orb.run_until(tokio::signal::ctrl_c()).await?;
+/// # Ok(()) }
+/// ```
+///
+/// References to its contexts are good for ever: in another run too, if that listens at the same address and has the same store. Contexts
+/// cost nothing while nobody calls them.
+///
+/// It answers at most 10,000 bindings at a time, has at most 1024 iterators, and drops those that nobody asked for five minutes. Names
+/// have up to 256 components, each with up to 16 KiB. A name that leads through contexts of other services is followed there, by calls of up
+/// to ten seconds through up to 16 services.
+#[must_use = "the service ends when this is dropped"]
+pub struct Server<S: Store> {
+    service: Arc<Service<S>>,
+    orb: Orb,
+    root: NamingContextExtRef,
+}
+
+/// What a naming service is to be like: see [`Server::builder`].
+#[derive(Debug)]
+#[must_use = "it does nothing until `serve`"]
+pub struct ServerBuilder<S> {
+    store: S,
+    key: String,
+    options: Options,
+}
+
+/// Why names are not served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// Another naming service of the ORB has the key, or the ORB has shut down.
+    #[error("the naming service has no POA: {0}")]
+    Poa(#[from] PoaError),
+    /// Another object has the key, or the ORB has shut down.
+    #[error("the naming service has no key: {0}")]
+    Key(#[from] ActivateError),
+}
+
+impl<S: Store> Server<S> {
+    /// Begins a service of what the store has.
+    pub fn builder(store: S) -> ServerBuilder<S> {
+        let options = Options {
+            page: 10_000,
+            iterators: 1024,
+            iterator_timeout: Duration::from_secs(300),
+            foreign_timeout: Duration::from_secs(10),
+            report_timeout: Duration::from_secs(60),
+            decoded: 100_000,
+        };
+        ServerBuilder { store, key: KEY.to_owned(), options }
+    }
+
+    /// The first context: `corbaloc::HOST:PORT/NameService`.
+    #[must_use]
+    pub fn root(&self) -> &NamingContextExtRef {
+        &self.root
+    }
+
+    /// What it serves.
+    #[must_use]
+    pub fn store(&self) -> &S {
+        self.service.store()
+    }
+
+    /// How many iterators it has.
+    #[must_use]
+    pub fn iterators(&self) -> usize {
+        self.service.iterator_count()
+    }
+}
+
+impl<S: Store> ServerBuilder<S> {
+    /// The plain key of the first context, `NameService` by default. The contexts of two services of one ORB, or of one store that is
+    /// served again, are told apart by it.
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = key.into();
+        self
+    }
+
+    /// The most bindings of one answer, 10,000 by default: who asks for more gets an iterator beside them.
+    pub fn max_page(mut self, bindings: usize) -> Self {
+        self.options.page = bindings.max(1);
+        self
+    }
+
+    /// The most iterators, 1024 by default, beyond which the one that was used least lately is dropped.
+    pub fn max_iterators(mut self, iterators: usize) -> Self {
+        self.options.iterators = iterators;
+        self
+    }
+
+    /// How long an iterator lasts that nobody asks, five minutes by default: then it is OBJECT_NOT_EXIST.
+    pub fn iterator_timeout(mut self, timeout: Duration) -> Self {
+        self.options.iterator_timeout = timeout;
+        self
+    }
+
+    /// How long another service may take for the rest of a name, ten seconds by default: then the caller gets `CannotProceed` with that
+    /// service's context.
+    pub fn foreign_timeout(mut self, timeout: Duration) -> Self {
+        self.options.foreign_timeout = timeout;
+        self
+    }
+
+    /// How long the report of a group's member counts, a minute by default.
+    pub fn report_timeout(mut self, timeout: Duration) -> Self {
+        self.options.report_timeout = timeout;
+        self
+    }
+
+    /// How many bindings keep their references decoded when they were resolved, 100,000 by default: about 600 octets each. The
+    /// references of others are decoded each time.
+    pub fn max_decoded(mut self, references: usize) -> Self {
+        self.options.decoded = references;
+        self
+    }
+
+    /// Serves it.
+    ///
+    /// # Errors
+    /// [`ServeError`]: the ORB has an object of that key, or has shut down.
+    pub fn serve(self, orb: &Orb) -> Result<Server<S>, ServeError> {
+        let Self { store, key, options } = self;
+        let service = Arc::new(Service::new(store, options));
+        let weak = Arc::downgrade(&service);
+        let all = orb.root_poa().child(format!("{key}-contexts")).user_ids().persistent();
+        let servant = Servant::of::<BalancedContextRef, _>(Contexts::all(&weak));
+        let contexts = all.servant_locator(Locator::new(&weak, servant)).create()?;
+        let undo = |error| {
+            // It goes on by itself.
+            let _ = contexts.destroy(false);
+            error
+        };
+        let iterating = contexts.child("iterators").user_ids();
+        let servant = Servant::of::<BindingIteratorRef, _>(Iterating::new(&weak));
+        let iterating = iterating
+            .default_servant(servant)
+            .without_map()
+            .create()
+            .map_err(ServeError::from)
+            .map_err(undo)?;
+        let root = orb.activation().named(&key).activate::<BalancedContextRef, _>(Contexts::root(&weak));
+        let root = published(orb, &root.map_err(ServeError::from).map_err(undo)?);
+        let places = Places { contexts, iterating, root: root.to_object() };
+        service.serve_at(places);
+        Ok(Server { service, orb: orb.clone(), root })
+    }
+}
+
+/// The reference as one of the OMG's interface, which every client knows: others would have to ask what the object is.
+fn published(orb: &Orb, root: &BalancedContextRef) -> NamingContextExtRef {
+    let mut ior = root.ior().clone();
+    ior.type_id = NamingContextExtRef::REPOSITORY_ID.to_owned();
+    // Without an address it is good in this process alone, as it is.
+    let object = orb.object(ior).filter(|object| object.is_equivalent(root));
+    NamingContextExtRef::from_object(object.unwrap_or_else(|| root.to_object()))
+}
+
+impl<S: Store> Drop for Server<S> {
+    fn drop(&mut self) {
+        self.orb.deactivate(&self.root);
+        if let Some(places) = self.service.places_if_served() {
+            // It goes on by itself.
+            let _ = places.contexts.destroy(false);
+        }
+    }
+}
+
+impl<S: Store> fmt::Debug for Server<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("root", &self.root).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,225 @@
+//! What a naming service keeps, and the trait of those who keep it.
+
+mod disk;
+mod index;
+mod key;
+mod memory;
+mod record;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::OnceLock;
+
+use zorb::cos_naming::BindingType;
+
+use crate::servant::Decoded;
+
+pub use disk::{DiskStore, OpenError, RepairError, Repaired};
+pub use key::Key;
+pub use memory::MemoryStore;
+pub use record::{Group, Member, Strategy, Target};
+
+/// The number of a naming context: a part of the key of its object, so it never changes and is never used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ContextId(pub u64);
+
+impl ContextId {
+    /// The context that the service begins with. It can not be destroyed.
+    pub const ROOT: Self = Self(0);
+}
+
+/// Keeps contexts and their bindings: in memory ([`MemoryStore`]), in a file ([`DiskStore`]), or anywhere else.
+///
+/// Each [`Change`] is atomic: it is made whole or refused, two of them never mix, and when its future is done whoever reads sees it,
+/// here and through other servers of the same store. What a durable store has acknowledged it has for good. A future that is dropped
+/// leaves open whether its change is made.
+///
+/// Reads are asynchronous since a store may have to ask others; one that has what it is asked for answers at once.
+pub trait Store: Send + Sync + 'static {
+    /// What is bound to a name in a context.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn lookup(
+        &self,
+        context: ContextId,
+        key: &Key,
+    ) -> impl Future<Output = Result<Lookup, StoreError>> + Send;
+
+    /// Whether there is such a context.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn has_context(&self, context: ContextId) -> impl Future<Output = Result<bool, StoreError>> + Send;
+
+    /// Up to `limit` bindings of a context in the order of their keys, from behind `after` on; `None` where there is no such context.
+    ///
+    /// A binding that is there all the time between two pages is in one of them.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn page(
+        &self,
+        context: ContextId,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> impl Future<Output = Result<Option<Vec<(Key, BindingType)>>, StoreError>> + Send;
+
+    /// Makes a change. Gives the context that it made, for those that make one.
+    ///
+    /// # Errors
+    /// [`ChangeError::Refused`] where what is there does not allow it; nothing is changed then. [`ChangeError::Store`].
+    fn change(&self, change: Change) -> impl Future<Output = Result<Option<ContextId>, ChangeError>> + Send;
+}
+
+/// What [`Store::lookup`] finds.
+#[derive(Debug, Clone)]
+pub enum Lookup {
+    /// Something is bound.
+    Bound(Arc<Bound>),
+    /// Nothing is.
+    Free,
+    /// There is no such context.
+    NoContext,
+}
+
+/// What is bound to a name.
+#[derive(Debug)]
+pub struct Bound {
+    /// To what it leads.
+    pub target: Target,
+    /// The references in it, where they have been asked for and there is room for them.
+    pub(crate) decoded: OnceLock<Decoded>,
+}
+
+impl Bound {
+    /// Of a target.
+    #[must_use]
+    pub fn new(target: Target) -> Self {
+        Self { target, decoded: OnceLock::new() }
+    }
+}
+
+/// A change of what is kept.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Change {
+    /// Binds a name.
+    Bind {
+        /// In that context.
+        context: ContextId,
+        /// The name.
+        key: Key,
+        /// To what.
+        target: Target,
+        /// In place of what.
+        over: Over,
+    },
+    /// Makes a context and binds it to a name that is free.
+    BindNewContext {
+        /// In that context.
+        context: ContextId,
+        /// The name.
+        key: Key,
+    },
+    /// Makes a context that has no name.
+    NewContext,
+    /// Frees a name.
+    Unbind {
+        /// In that context.
+        context: ContextId,
+        /// The name.
+        key: Key,
+    },
+    /// Ends a context that has no bindings.
+    Destroy {
+        /// Which.
+        context: ContextId,
+    },
+    /// Puts a member into a group, in place of the one of the same name.
+    Join {
+        /// In that context.
+        context: ContextId,
+        /// The name of the group.
+        key: Key,
+        /// The member.
+        member: Member,
+    },
+    /// Takes a member out of a group.
+    Leave {
+        /// In that context.
+        context: ContextId,
+        /// The name of the group.
+        key: Key,
+        /// The name of the member.
+        member: String,
+    },
+}
+
+/// What a binding may replace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Over {
+    /// Nothing: the name must be free.
+    Nothing,
+    /// An object, if there is one.
+    Object,
+    /// A context, if there is one.
+    Context,
+}
+
+/// Why a change is not made: what is kept does not allow it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// There is no such context.
+    NoContext,
+    /// The name is not free.
+    AlreadyBound,
+    /// Nothing is bound to the name.
+    Free,
+    /// A context is bound where an object is meant.
+    IsContext,
+    /// An object is bound where a context is meant.
+    IsObject,
+    /// An object is bound where a group is meant.
+    NoGroup,
+    /// The group has no such member.
+    NoMember,
+    /// The group has as many members as it may ([`Group::MAX_MEMBERS`]).
+    Full,
+    /// The context has bindings.
+    NotEmpty,
+    /// The first context stays.
+    Root,
+}
+
+/// Why a change is not made.
+#[derive(Debug, Clone)]
+pub enum ChangeError {
+    /// What is kept does not allow it.
+    Refused(Refused),
+    /// The store can not.
+    Store(StoreError),
+}
+
+impl From<Refused> for ChangeError {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+impl From<StoreError> for ChangeError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// Why a store can not do what it is for: clients see PERSIST_STORE.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the store of names does not work: {0}")]
+pub struct StoreError(pub Arc<str>);
+
+impl StoreError {
+    pub(crate) fn new(error: impl std::fmt::Display) -> Self {
+        Self(error.to_string().into())
+    }
+}

@@ -1,0 +1,12 @@
+//! The naming service as its clients see it: operations, stores, crashes, other ORBs.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod balance;
+mod client;
+mod crash;
+mod disk;
+mod federation;
+mod iterators;
+mod model;
+mod operations;
+mod support;

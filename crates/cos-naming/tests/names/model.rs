@@ -1,0 +1,195 @@
+//! Whatever is done, in whatever order, stores and the model of them agree.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use cos_naming::store::{
+    Change, ChangeError, ContextId, DiskStore, Key, Lookup, MemoryStore, Over, Refused, Store, Target,
+};
+use proptest::prelude::*;
+use zorb::cos_naming::{BindingType, NameComponent};
+
+#[derive(Debug, Clone)]
+enum Step {
+    Bind { context: u64, key: u8, to: u8, over: Over },
+    BindContext { context: u64, key: u8, to: u64, over: Over },
+    BindNew { context: u64, key: u8 },
+    New,
+    Unbind { context: u64, key: u8 },
+    Destroy { context: u64 },
+}
+
+fn over() -> impl Strategy<Value = Over> {
+    prop_oneof![Just(Over::Nothing), Just(Over::Object), Just(Over::Context)]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let place = || (0..5_u64, 0..4_u8);
+    prop_oneof![
+        3 => (place(), any::<u8>(), over()).prop_map(|((context, key), to, over)| Step::Bind { context, key, to, over }),
+        1 => (place(), 0..5_u64, over())
+            .prop_map(|((context, key), to, over)| Step::BindContext { context, key, to, over }),
+        2 => place().prop_map(|(context, key)| Step::BindNew { context, key }),
+        1 => Just(Step::New),
+        2 => place().prop_map(|(context, key)| Step::Unbind { context, key }),
+        2 => (0..5_u64).prop_map(|context| Step::Destroy { context }),
+    ]
+}
+
+fn key(number: u8) -> Key {
+    Key::new(&NameComponent::new(format!("n{}", number / 2), if number.is_multiple_of(2) { "" } else { "k" }))
+        .unwrap()
+}
+
+fn change(step: &Step) -> Change {
+    let at = |context: &u64| ContextId(*context);
+    match step {
+        Step::Bind { context, key: k, to, over } => Change::Bind {
+            context: at(context),
+            key: key(*k),
+            target: Target::Object(Bytes::copy_from_slice(&[*to])),
+            over: *over,
+        },
+        Step::BindContext { context, key: k, to, over } => {
+            Change::Bind { context: at(context), key: key(*k), target: Target::Context(at(to)), over: *over }
+        }
+        Step::BindNew { context, key: k } => Change::BindNewContext { context: at(context), key: key(*k) },
+        Step::New => Change::NewContext,
+        Step::Unbind { context, key: k } => Change::Unbind { context: at(context), key: key(*k) },
+        Step::Destroy { context } => Change::Destroy { context: at(context) },
+    }
+}
+
+/// What the standard says, as simply as it can be written.
+#[derive(Default)]
+struct Model {
+    contexts: BTreeSet<u64>,
+    bindings: BTreeMap<(u64, Key), Target>,
+    next: u64,
+}
+
+impl Model {
+    fn new() -> Self {
+        Self { contexts: BTreeSet::from([0]), next: 1, ..Self::default() }
+    }
+
+    fn fresh(&mut self) -> u64 {
+        self.contexts.insert(self.next);
+        self.next += 1;
+        self.next - 1
+    }
+
+    fn make(&mut self, step: &Step) -> Result<Option<u64>, Refused> {
+        let there =
+            |model: &Self, context| model.contexts.contains(&context).then_some(()).ok_or(Refused::NoContext);
+        let is_context = |target: &Target| matches!(target, Target::Context(_));
+        match *step {
+            Step::New => return Ok(Some(self.fresh())),
+            Step::BindNew { context, key: k } => {
+                there(self, context)?;
+                if self.bindings.contains_key(&(context, key(k))) {
+                    return Err(Refused::AlreadyBound);
+                }
+                let made = self.fresh();
+                self.bindings.insert((context, key(k)), Target::Context(ContextId(made)));
+                return Ok(Some(made));
+            }
+            Step::Bind { context, key: k, over, .. } | Step::BindContext { context, key: k, over, .. } => {
+                there(self, context)?;
+                match (self.bindings.get(&(context, key(k))), over) {
+                    (Some(_), Over::Nothing) => return Err(Refused::AlreadyBound),
+                    (Some(found), Over::Object) if is_context(found) => return Err(Refused::IsContext),
+                    (Some(found), Over::Context) if !is_context(found) => return Err(Refused::IsObject),
+                    _ => {}
+                }
+                let Change::Bind { target, .. } = change(step) else { unreachable!() };
+                self.bindings.insert((context, key(k)), target);
+            }
+            Step::Unbind { context, key: k } => {
+                there(self, context)?;
+                self.bindings.remove(&(context, key(k))).ok_or(Refused::Free)?;
+            }
+            Step::Destroy { context: 0 } => return Err(Refused::Root),
+            Step::Destroy { context } => {
+                there(self, context)?;
+                if self.bindings.keys().any(|(in_context, _)| *in_context == context) {
+                    return Err(Refused::NotEmpty);
+                }
+                self.contexts.remove(&context);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The store has what the model has, by lookups and by pages of two.
+    async fn compare(&self, store: &impl Store) {
+        for context in 0..self.next + 1 {
+            for k in 0..4 {
+                let found = store.lookup(ContextId(context), &key(k)).await.unwrap();
+                match (found, self.bindings.get(&(context, key(k)))) {
+                    (Lookup::Bound(bound), Some(target)) => assert_eq!(bound.target, *target),
+                    (Lookup::Free, None) => assert!(self.contexts.contains(&context)),
+                    (Lookup::NoContext, None) => assert!(!self.contexts.contains(&context)),
+                    (found, target) => panic!("{found:?} is not {target:?}"),
+                }
+            }
+            let mut all: Vec<(Key, BindingType)> = Vec::new();
+            loop {
+                let after = all.last().map(|(key, _)| key.clone());
+                let Some(page) = store.page(ContextId(context), after.as_ref(), 2).await.unwrap() else {
+                    assert!(!self.contexts.contains(&context));
+                    break;
+                };
+                if page.is_empty() {
+                    break;
+                }
+                all.extend(page);
+            }
+            let here = self.bindings.iter().filter(|((at, _), _)| *at == context);
+            let here: Vec<_> = here.map(|((_, key), target)| (key.clone(), target.binding_type())).collect();
+            assert_eq!(all, here);
+        }
+    }
+}
+
+async fn run(store: &impl Store, model: &mut Model, steps: &[Step]) {
+    for step in steps {
+        let made = match store.change(change(step)).await {
+            Ok(made) => Ok(made.map(|ContextId(id)| id)),
+            Err(ChangeError::Refused(refused)) => Err(refused),
+            Err(ChangeError::Store(error)) => panic!("{error}"),
+        };
+        assert_eq!(made, model.make(step), "{step:?}");
+    }
+    model.compare(store).await;
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+proptest! {
+    #[test]
+    fn memory_does_what_the_model_does(steps in prop::collection::vec(step(), 0..60)) {
+        block_on(run(&MemoryStore::new(), &mut Model::new(), &steps));
+    }
+}
+
+proptest! {
+    // Each step waits for the disk.
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    #[test]
+    fn a_file_does_so_and_has_it_when_it_is_opened_again(
+        steps in prop::collection::vec(step(), 0..30),
+        later in prop::collection::vec(step(), 0..8),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("names");
+        let mut model = Model::new();
+        block_on(run(&DiskStore::open(&path).unwrap(), &mut model, &steps));
+        let again = DiskStore::open(&path).unwrap();
+        block_on(model.compare(&again));
+        block_on(run(&again, &mut model, &later));
+    }
+}
