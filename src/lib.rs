@@ -10,6 +10,8 @@
 //!
 //! * `uring`: io_uring as a transport on Linux ([`Transport::IoUring`]).
 //! * `tls`: connections by TLS (SSLIOP), with certificates of both sides (`zorb::tls`, `OrbBuilder::tls`).
+//! * `csi`: who calls, and what he may (CSIv2): logins, asserted identities, rules from a file (`zorb::csi`, `OrbBuilder::logins`,
+//!   `OrbBuilder::credentials`, `OrbBuilder::authorizer`).
 //! * `encoding_rs`: further code sets for the text of peers that know no UTF-8 ([`OrbBuilder::char_sets`]).
 //! * `dynamic`: IDL that is read at run time (`dynamic::Idl`). Compiles the IDL compiler into the program.
 //! * `metrics`: counters and gauges of the `metrics` facade. Octets: `zorb_received_bytes_total`, `zorb_sent_bytes_total`,
@@ -75,6 +77,12 @@ pub mod poa {
 }
 
 pub use orb_runtime::poa::{Poa, PoaManager};
+
+/// Who calls, and what he may: logins and asserted identities beside requests (CSIv2), and rules for calls.
+#[cfg(feature = "csi")]
+pub mod csi {
+    pub use orb_runtime::csi::*;
+}
 
 /// TLS for connections (SSLIOP): who this ORB is, whom it trusts, and what it asks of its peers.
 #[cfg(feature = "tls")]

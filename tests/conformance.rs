@@ -21,11 +21,12 @@ const MARK: &str = "// clause: ";
 const TEST_MACROS: [&str; 1] = ["on_both_flavours"];
 
 /// Beginnings of ids, and what the document says about them.
-const PAGES: [(&str, &str); 4] = [
+const PAGES: [(&str, &str); 5] = [
     ("giop", "GIOP and IIOP: messages, connections, code sets"),
     ("ior", "References: IORs, URLs, initial references, operations of every object"),
     ("poa", "Portable Object Adapter, ORB, messaging, and what builds on them"),
     ("exc", "Exceptions"),
+    ("csi", "Common Secure Interoperability: who calls"),
 ];
 const KINDS: [&str; 10] = [
     "operation",

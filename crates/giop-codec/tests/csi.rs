@@ -70,6 +70,18 @@ fn tokens_that_are_cut_or_of_another_form_are_refused() {
 }
 
 #[test]
+fn long_lengths_are_read_as_jacorb_writes_them_too() {
+    let long = Login { user: Bytes::from(vec![b'u'; 300]), ..login() };
+    let token = long.to_token().unwrap();
+    // 60 82 and two octets of the length in DER.
+    let length = usize::from(u16::from_be_bytes([token[2], token[3]]));
+    let jacorb = [&[0x60, (length >> 7) as u8 | 0x80, (length & 0x7f) as u8], &token[4..]].concat();
+    assert_eq!(Login::from_token(&jacorb).unwrap(), long);
+    assert!(Login::from_token(&jacorb[..jacorb.len() - 1]).is_err());
+    assert!(Login::from_token(&[0x60, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]).is_err(), "one without an end");
+}
+
+#[test]
 fn errors_of_logins_have_numbers() {
     for (number, error) in [
         (1, LoginError::Unspecified),

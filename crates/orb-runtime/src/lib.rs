@@ -7,6 +7,8 @@
 
 pub mod blocking;
 mod context;
+#[cfg(feature = "csi")]
+pub mod csi;
 pub mod dynamic;
 mod invoke;
 mod link;

@@ -30,6 +30,9 @@ pub(crate) fn to_stderr(level: u32) {
 /// Octets of a message that the wire log shows.
 const SHOWN: usize = 256;
 
+/// How the token of a login begins, behind its length: the object identifier of GSSUP in DER. Nothing is shown from there on.
+const LOGIN: &[u8] = &[0x06, 0x06, 0x67, 0x81, 0x02, 0x01, 0x01, 0x01];
+
 /// Which way a message went.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Way {
@@ -53,11 +56,15 @@ pub(crate) fn wire(way: Way, peer: &Peer, operation: &str, octets: &[u8], len: u
         Some(Ok(header)) => (format!("{:?}", header.kind), header.version.to_string()),
         _ => ("?".to_owned(), "?".to_owned()),
     };
+    let shown = octets.get(..SHOWN).unwrap_or(octets);
+    // A login, of which the password would be readable, whoever sends it.
+    let login = shown.windows(LOGIN.len()).position(|octets| octets == LOGIN);
+    let shown = login.and_then(|at| shown.get(..at)).unwrap_or(shown);
     let mut hex = String::with_capacity(2 * SHOWN + 3);
-    for octet in octets.iter().take(SHOWN) {
+    for octet in shown {
         let _ = write!(hex, "{octet:02x}");
     }
-    if len > SHOWN {
+    if len > shown.len() {
         hex.push_str("...");
     }
     let arrow = match way {

@@ -94,3 +94,40 @@ async fn an_operation_that_is_called_by_number_has_its_name_in_the_log_of_both_s
     assert!(!log.contains("operation=\"0\""), "{log}");
     assert_eq!(requests.iter().filter(|line| line.contains("operation=\"nonsense\"")).count(), 2, "{log}");
 }
+
+/// Neither what is logged nor what anything says of itself has a password in it, as text or in hexadecimal digits.
+#[cfg(feature = "csi")]
+#[tokio::test]
+async fn no_password_is_logged_or_shown() {
+    use orb_runtime::Reference;
+    use orb_runtime::csi::{Authenticator, Credentials, Login, LoginRefused, Logins};
+
+    struct Nosy(Log);
+    impl Authenticator for Nosy {
+        fn check(&self, login: &Login<'_>, _: &orb_runtime::Peer) -> Result<String, LoginRefused> {
+            self.0.0.lock().unwrap().extend_from_slice(format!("{login:?}").as_bytes());
+            match login.password() {
+                "open sesame" => Ok(login.user().to_owned()),
+                _ => Err(LoginRefused::because("the password is another")),
+            }
+        }
+    }
+
+    let (log, _logged) = log();
+    let logins = Logins::new(Nosy(log.clone())).allow_plaintext_passwords();
+    let server = builder().listen("iiop://127.0.0.1:0").logins(logins.clone());
+    let shown = format!("{server:?} {logins:?}");
+    let server = server.build().await.unwrap();
+    let here: ProbeRef = server.activate(Probe::default()).unwrap();
+    let credentials = Credentials::login("ann", "open sesame").allow_plaintext_passwords();
+    let client = builder().credentials(credentials.clone()).build().await.unwrap();
+    let probe: ProbeRef = client.resolve(&here.to_string()).await.unwrap();
+    probe.ping().await.unwrap();
+    let wrong = Credentials::login("ann", "shut sesame").allow_plaintext_passwords();
+    let refused = probe.with_credentials(&wrong).ping().await.unwrap_err();
+    let text =
+        format!("{shown} {credentials:?} {wrong:?} {client:?} {probe:?} {refused:?} {refused}") + &log.text();
+    assert!(text.contains("Login { user: \"ann\"") && text.contains("the password is another"), "{text}");
+    let hex: String = "sesame".bytes().map(|octet| format!("{octet:02x}")).collect();
+    assert!(!text.contains("sesame") && !text.contains(&hex), "{text}");
+}

@@ -55,16 +55,16 @@ impl Login {
 
     /// Reads such a token.
     ///
+    /// JacORB writes lengths from 128 on in its own way, seven bits an octet: that is read as well.
+    ///
     /// # Errors
     /// It is of another mechanism or another form (`Malformed`), its data ends too soon, or a field is longer than [`MAX_NAME`].
     pub fn from_token(token: &[u8]) -> Result<Self, DecodeError> {
         let malformed = DecodeError::new(DecodeErrorKind::Malformed, 0);
         let rest = token.strip_prefix(&[0x60]).ok_or(malformed)?;
-        let (length, rest) = split_length(rest).ok_or(malformed)?;
-        let inner = rest.strip_prefix(Oid::GSSUP.as_der()).ok_or(malformed)?;
-        if length != rest.len() {
-            return Err(malformed);
-        }
+        let whole = |(length, rest): (usize, _)| Some(rest).filter(|rest: &&[u8]| length == rest.len());
+        let rest = split_length(rest).and_then(whole).or_else(|| split_jacorb_length(rest).and_then(whole));
+        let inner = rest.and_then(|rest| rest.strip_prefix(Oid::GSSUP.as_der())).ok_or(malformed)?;
         let mut d = open_encapsulation_slice(inner)?;
         let mut field = || read_octets_within(&mut d, MAX_NAME);
         Ok(Self { user: field()?, password: field()?, target: field()? })
@@ -149,4 +149,17 @@ fn split_length(token: &[u8]) -> Option<(usize, &[u8])> {
         return None;
     }
     Some((octets.iter().fold(0, |length, octet| length << 8 | usize::from(*octet)), rest))
+}
+
+/// A length as JacORB writes it: seven bits an octet, the highest bit set in all but the last.
+#[cold]
+fn split_jacorb_length(token: &[u8]) -> Option<(usize, &[u8])> {
+    let mut length = 0;
+    for (at, octet) in token.iter().enumerate().take(5) {
+        length = length << 7 | usize::from(octet & 0x7f);
+        if octet & 0x80 == 0 {
+            return Some((length, token.get(at + 1..)?));
+        }
+    }
+    None
 }

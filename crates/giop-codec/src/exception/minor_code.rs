@@ -108,6 +108,12 @@ macro_rules! omg_minors {
             /// zorb minor 1 of `TRANSIENT`: the server has more requests in flight than it may, and has not looked at this one.
             /// Another server, or the same one later, may take it.
             pub const TRANSIENT_OVERLOADED: MinorCode = MinorCode(MinorCode::ZORB | 1);
+            /// zorb minor 1 of `NO_PERMISSION`: the server wants to know who calls, and the request does not say it.
+            pub const NO_PERMISSION_UNKNOWN_CALLER: MinorCode = MinorCode(MinorCode::ZORB | 1);
+            /// zorb minor 2 of `NO_PERMISSION`: what the request says of who calls does not convince.
+            pub const NO_PERMISSION_NOT_BELIEVED: MinorCode = MinorCode(MinorCode::ZORB | 2);
+            /// zorb minor 3 of `NO_PERMISSION`: who calls may not call this.
+            pub const NO_PERMISSION_DENIED: MinorCode = MinorCode(MinorCode::ZORB | 3);
         }
 
         /// Kind, code, meaning.
@@ -300,8 +306,12 @@ omg_minors! {
 }
 
 /// zorb's own codes.
-const ZORB_TABLE: &[(SystemExceptionKind, u32, &str)] =
-    &[(SystemExceptionKind::Transient, 1, "server is overloaded and has shed the request")];
+const ZORB_TABLE: &[(SystemExceptionKind, u32, &str)] = &[
+    (SystemExceptionKind::Transient, 1, "server is overloaded and has shed the request"),
+    (SystemExceptionKind::NoPermission, 1, "server wants to know who calls"),
+    (SystemExceptionKind::NoPermission, 2, "server does not believe who calls"),
+    (SystemExceptionKind::NoPermission, 3, "caller may not call this"),
+];
 
 /// omniORB's own codes that a user is likely to meet, whatever the exception.
 const OMNIORB_TABLE: &[(u32, &str)] = &[

@@ -7,7 +7,7 @@ use giop_codec::Version;
 use giop_codec::cdr::CodeSets;
 use giop_codec::code_set::{CodeSetComponent, CodeSetComponentInfo, CodeSetContext, negotiate};
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
-use giop_codec::giop::{BlockList, ObjectKey};
+use giop_codec::giop::{BlockList, ObjectKey, ServiceContext};
 use giop_codec::ior::{ComponentTag, IiopProfile, RebindMode, TaggedComponent};
 
 use crate::link::Link;
@@ -128,7 +128,7 @@ impl ObjectRef {
         let Route { profile, ways } = route;
         if !alone && let Some(link) = self.orb().way_back(route)? {
             self.check_form(Version::V1_2, link.code_sets())?;
-            return Ok(self.bind_back(profile, link));
+            return self.bind_back(profile, link);
         }
         let version = self.version_for(profile.version)?;
         let offered = crate::quirks::code_sets_of(profile);
@@ -156,6 +156,7 @@ impl ObjectRef {
         if found.link().takes_calls() {
             announce.push(self.orb().offer()?);
         }
+        let always = self.context_of_caller(profile, found.link())?;
         let binding = Binding {
             link: Arc::downgrade(found.link()),
             runtime: tokio::runtime::Handle::current().id(),
@@ -164,6 +165,7 @@ impl ObjectRef {
             profile: profile.clone(),
             code_sets,
             announce,
+            always,
             blocks,
             addressing: AskedFor::default(),
         };
@@ -254,6 +256,7 @@ impl ObjectRef {
             key,
             code_sets,
             announce,
+            always: Vec::new(),
             blocks: false,
             addressing: AskedFor::default(),
         };
@@ -262,7 +265,12 @@ impl ObjectRef {
 
     /// Calls over a connection that the client opened at which the object is: with the code sets that it negotiated.
     #[cold]
-    fn bind_back(&self, profile: &IiopProfile, link: Arc<Link>) -> (Arc<Binding>, Found) {
+    fn bind_back(
+        &self,
+        profile: &IiopProfile,
+        link: Arc<Link>,
+    ) -> Result<(Arc<Binding>, Found), SystemException> {
+        let always = self.context_of_caller(profile, &link)?;
         let binding = Binding {
             link: Arc::downgrade(&link),
             runtime: tokio::runtime::Handle::current().id(),
@@ -271,10 +279,28 @@ impl ObjectRef {
             profile: profile.clone(),
             code_sets: link.code_sets(),
             announce: Vec::new(),
+            always,
             blocks: false,
             addressing: AskedFor::default(),
         };
-        (Arc::new(binding), Found::Shared(link))
+        Ok((Arc::new(binding), Found::Shared(link)))
+    }
+
+    /// What each request to the profile's server says of who calls.
+    #[cfg(feature = "csi")]
+    fn context_of_caller(
+        &self,
+        profile: &IiopProfile,
+        link: &Link,
+    ) -> Result<Vec<ServiceContext>, SystemException> {
+        let context = self.orb().config.security.context_for(self.credentials(), profile, link)?;
+        Ok(context.into_iter().collect())
+    }
+
+    /// Nothing.
+    #[cfg(not(feature = "csi"))]
+    fn context_of_caller(&self, _: &IiopProfile, _: &Link) -> Result<Vec<ServiceContext>, SystemException> {
+        Ok(Vec::new())
     }
 
     #[cold]

@@ -455,7 +455,11 @@ fn no_rebind(text: &str) -> SystemException {
 /// The system exception in a reply.
 #[cold]
 fn system_exception(reply: &Reply, operation: &Called<'_>) -> SystemException {
-    SystemException::decode(&mut reply.body()).unwrap_or_else(|error| bad_reply(error, operation))
+    let raised =
+        SystemException::decode(&mut reply.body()).unwrap_or_else(|error| bad_reply(error, operation));
+    #[cfg(feature = "csi")]
+    let raised = crate::csi::explained(raised, reply);
+    raised
 }
 
 fn follow(

@@ -135,11 +135,12 @@ impl<'a> Outgoing<'a> {
         let begun = e.mark();
         let own = &target.options().contexts;
         let joined: Vec<ServiceContext>;
-        let contexts = match (self.announce, own.is_empty()) {
-            ([], _) => ServiceContexts::from(&**own),
-            (announce, true) => ServiceContexts::from(announce),
-            (announce, false) => {
-                joined = announce.iter().chain(own.iter()).cloned().collect();
+        let contexts = match (self.announce, own.is_empty(), binding.always.as_slice()) {
+            ([], _, []) => ServiceContexts::from(&**own),
+            (announce, true, []) => ServiceContexts::from(announce),
+            ([], true, always) => ServiceContexts::from(always),
+            (announce, _, always) => {
+                joined = announce.iter().chain(always).chain(own.iter()).cloned().collect();
                 ServiceContexts::from(&*joined)
             }
         };

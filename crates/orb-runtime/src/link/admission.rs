@@ -41,8 +41,17 @@ impl Driver {
             self.put_off(incoming, Until::Accepting);
             return None;
         }
+        #[cfg(feature = "csi")]
+        let incoming = match self.identify(incoming) {
+            Ok(incoming) => incoming,
+            Err(outcome) => return outcome,
+        };
         let sets = Some(incoming.code_sets());
         self.find(&incoming);
+        #[cfg(feature = "csi")]
+        if let Some(refused) = self.forbids_last(&incoming) {
+            return Some(refused);
+        }
         let Some(entry) = &self.last else { return self.absent(cx, incoming) };
         if let Some(waiting) = &self.waiting {
             let poa = Arc::clone(&entry.poa);
@@ -79,6 +88,10 @@ impl Driver {
                 return self.serve(cx, incoming);
             }
             Located::Missing(poa, id) => {
+                #[cfg(feature = "csi")]
+                if let Some(refused) = self.forbids(&incoming, &poa, id, None) {
+                    return Some(refused);
+                }
                 if !poa.is_open() || self.waiting.as_ref().is_some_and(|waiting| waiting.is_for(&poa)) {
                     return self.closed(cx, &poa, incoming);
                 }
@@ -183,7 +196,7 @@ impl Driver {
     }
 
     #[cold]
-    fn put_off(&mut self, incoming: IncomingRequest, until: Until) {
+    pub(super) fn put_off(&mut self, incoming: IncomingRequest, until: Until) {
         self.waiting.get_or_insert_default().push(incoming, until);
     }
 

@@ -47,6 +47,9 @@ pub(crate) struct Driver {
     pub(super) running: Running,
     /// The object of the last request.
     pub(super) last: Option<Arc<Entry>>,
+    /// Judges the requests, where that is wanted.
+    #[cfg(feature = "csi")]
+    pub(super) guard: Option<Box<crate::csi::Guard>>,
     timer: Option<Pin<Box<Sleep>>>,
     /// The task has another waker than the timer knows.
     moved: bool,
@@ -62,6 +65,8 @@ impl Driver {
     pub(crate) fn new(link: Arc<Link>, service: Service, number: u64) -> Self {
         let template = Request::idle(Arc::clone(&service.orb), link.peer().clone(), link.session().cloned());
         let home = link.thread().and_then(|_| service.orb.home().cloned());
+        #[cfg(feature = "csi")]
+        let guard = service.orb.config.security.guard(&link);
         let running = Running::new(template, service.orb.config.deposit, Arc::clone(&link), home);
         Self {
             link,
@@ -69,6 +74,8 @@ impl Driver {
             number,
             running,
             last: None,
+            #[cfg(feature = "csi")]
+            guard,
             timer: None,
             moved: false,
             waiting: None,
@@ -105,6 +112,10 @@ impl Driver {
     }
 
     fn locate(&mut self, locate: &IncomingLocate) {
+        #[cfg(feature = "csi")]
+        if self.guard.is_some() {
+            return self.locate_blindly(locate);
+        }
         let entry = self.orb.adapter().find(locate.key());
         let forward = entry.as_ref().and_then(|entry| entry.skeleton.elsewhere());
         let mut encoder = self.running.encoder();

@@ -15,6 +15,8 @@ mod driver;
 mod flow;
 mod growing;
 mod headers;
+#[cfg(feature = "csi")]
+mod identity;
 mod in_place;
 mod payload;
 mod ring;

@@ -85,6 +85,9 @@ pub enum BuildError {
         /// What is wrong.
         reason: String,
     },
+    /// Nobody could ever log in (`OrbBuilder::logins`).
+    #[error("no caller could log in: {0}")]
+    Logins(&'static str),
     /// A code set that this build can not convert.
     #[error("code set {0} is not here: with the feature `encoding_rs` there are more")]
     CodeSet(CodeSetId),
@@ -119,6 +122,8 @@ impl OrbBuilder {
             demux: Demux::default(),
             values: Factories::default(),
             tls: None,
+            #[cfg(feature = "csi")]
+            security: Default::default(),
         };
         Self {
             listen: Vec::new(),
@@ -453,6 +458,16 @@ impl OrbBuilder {
             listener.set_nonblocking(true).map_err(fail)?;
             let local = listener.local_addr().map_err(fail)?;
             listeners.push(Bound::Tcp(local.ip().to_string(), listener));
+        }
+        #[cfg(feature = "csi")]
+        {
+            let plain = |bound: &Bound| matches!(bound, Bound::Tcp(..));
+            let alone = !listeners.is_empty() && listeners.iter().all(plain);
+            self.parts
+                .config
+                .security
+                .unusable(alone)
+                .map_or(Ok(()), |reason| Err(BuildError::Logins(reason)))?;
         }
         if !listeners.is_empty() && tokio::runtime::Handle::try_current().is_err() {
             return Err(BuildError::NoRuntime);

@@ -101,9 +101,12 @@ impl OrbCore {
         let (host, port) = first.or_else(|| tls.first().map(|(host, _)| (*host, 0))).unwrap_or(("", 0));
         let mut main = IiopProfile::new(host, port, key.clone());
         main.components.clone_from(&components);
-        if let Some(here) = tls.iter().position(|(name, _)| *name == host) {
-            main.components.extend(self.ssl_component(tls.remove(here).1, first.is_some()));
-        }
+        let here = tls.iter().position(|(name, _)| *name == host).map(|at| tls.remove(at).1);
+        main.components.extend(here.and_then(|port| self.ssl_component(port, first.is_some())));
+        let unix = self.endpoints.iter().any(|endpoint| endpoint.path().is_some());
+        // Without TCP, what goes without TLS goes through sockets of this machine.
+        let plain = if first.is_some() { Some(false) } else { unix.then_some(true) };
+        main.components.extend(self.csi_component(host, here, plain));
         for (host, port) in tcp {
             main.components.push(TaggedComponent::alternate_address(host, port)?);
         }
@@ -113,6 +116,7 @@ impl OrbCore {
             main.components.push(TaggedComponent::omni_unix(&address)?);
             let mut profile = UiopProfile::new(path, key.clone());
             profile.components.clone_from(&components);
+            profile.components.extend(self.csi_component("", None, Some(true)));
             others.push(profile.to_tagged()?);
         }
         let mut mains = vec![main];
@@ -120,6 +124,7 @@ impl OrbCore {
             let mut profile = IiopProfile::new(host, 0, key.clone());
             profile.components.clone_from(&components);
             profile.components.extend(self.ssl_component(port, first.is_some()));
+            profile.components.extend(self.csi_component(host, Some(port), None));
             mains.push(profile);
         }
         let mut ior = Ior::from_profiles(type_id, &mains)?;
@@ -130,6 +135,20 @@ impl OrbCore {
     fn ssl_component(&self, port: u16, plaintext: bool) -> Option<TaggedComponent> {
         let tls = self.config.tls.as_ref()?;
         Some(TaggedComponent::ssl_sec_trans(tls.component(port, plaintext)))
+    }
+
+    /// What the server wants to know of who calls by the port for TLS, and by addresses without: see `csi`.
+    #[cfg(feature = "csi")]
+    fn csi_component(&self, host: &str, port: Option<u16>, plain: Option<bool>) -> Option<TaggedComponent> {
+        let tls = self.config.tls.as_ref();
+        let ssl = port.and_then(|port| Some(tls?.component(port, plain.is_some())));
+        self.config.security.component(host, ssl, plain)
+    }
+
+    /// Nothing.
+    #[cfg(not(feature = "csi"))]
+    fn csi_component(&self, _: &str, _: Option<u16>, _: Option<bool>) -> Option<TaggedComponent> {
+        None
     }
 
     /// The numbers of an object's operations, where clients are told of them: known once a servant is there.

@@ -7,6 +7,8 @@
 //! | `zorb_pool_held_bytes` | gauge | what it holds: free buffers, and those that views still pin |
 //! | `zorb_pool_outside_bytes` | gauge | what received messages take beside the pool: decoded arguments, pieces of messages |
 //! | `zorb_limit_hits_total` | counter | limits that were hit; its label `limit` is the limit's name ([`Limit::name`]) |
+//! | `zorb_logins_total`, `zorb_failed_logins_total` | counter | feature `csi`: logins that were good, and that were not |
+//! | `zorb_unknown_callers_total`, `zorb_refused_contexts_total`, `zorb_denied_requests_total` | counter | feature `csi`: requests that did not say who calls, that were not believed, that rules did not allow |
 //! | `zorb_refused_requests_total` | counter | requests that connections answered themselves, by a system exception |
 //! | `zorb_pool_hits_total` | counter | buffers taken from the pool's lists |
 //! | `zorb_pool_misses_total` | counter | buffers that had to be allocated |
@@ -57,6 +59,8 @@ struct Told {
     outside: usize,
     cap: usize,
     connections: usize,
+    #[cfg(feature = "csi")]
+    callers: crate::csi::CsiStats,
 }
 
 /// Lets the next connection start a task when this one ends, also with its runtime.
@@ -73,9 +77,15 @@ impl OrbCore {
     fn record_metrics(&self) {
         // Under the lock, so that nobody tells older figures behind newer ones.
         let mut told = self.metrics.told.lock().unwrap_or_else(PoisonError::into_inner);
+<<<<<<< HEAD
         let (stats, pool, connections) = (self.stats(), self.pool.stats(), self.links().len());
         let transport = self.sockets.stats();
         told.tell(stats, transport, pool, connections);
+=======
+        told.tell(stats, pool, connections);
+        #[cfg(feature = "csi")]
+        told.tell_callers(self.config.security.stats());
+>>>>>>> 2e8912d (csi: logins, asserted identities and rules for calls)
     }
 
     /// Tells what is counted once a second, until no connection is open.
@@ -155,7 +165,25 @@ impl Told {
             outside: pool.outside,
             cap: pool.cap,
             connections,
+            #[cfg(feature = "csi")]
+            callers: before.callers,
         };
+    }
+
+    #[cfg(feature = "csi")]
+    fn tell_callers(&mut self, now: crate::csi::CsiStats) {
+        let before = std::mem::replace(&mut self.callers, now);
+        for (name, now, before) in [
+            ("zorb_logins_total", now.logins, before.logins),
+            ("zorb_failed_logins_total", now.failed_logins, before.failed_logins),
+            ("zorb_unknown_callers_total", now.unknown_callers, before.unknown_callers),
+            ("zorb_refused_contexts_total", now.refused_contexts, before.refused_contexts),
+            ("zorb_denied_requests_total", now.denied, before.denied),
+        ] {
+            if now > before {
+                counter!(name).increment(now - before);
+            }
+        }
     }
 }
 
@@ -204,6 +232,16 @@ fn describe() {
         Unit::Count,
         "requests answered by a system exception unseen"
     );
+    #[cfg(feature = "csi")]
+    for (name, text) in [
+        ("zorb_logins_total", "logins that were checked and good"),
+        ("zorb_failed_logins_total", "logins that were not good"),
+        ("zorb_unknown_callers_total", "requests that did not say who calls"),
+        ("zorb_refused_contexts_total", "requests of which it was not believed who calls"),
+        ("zorb_denied_requests_total", "requests that the authoriser did not allow"),
+    ] {
+        describe_counter!(name, Unit::Count, text);
+    }
     describe_counter!("zorb_pool_hits_total", Unit::Count, "buffers taken from the pool's lists");
     describe_counter!("zorb_pool_misses_total", Unit::Count, "buffers that had to be allocated");
     describe_counter!("zorb_messages_received_total", Unit::Count, "GIOP messages and fragments received");

@@ -148,6 +148,9 @@ pub(crate) struct Config {
     pub(crate) offers_ways_back: bool,
     pub(crate) demux: crate::serve::Demux,
     pub(crate) tls: Option<Tls>,
+    /// Who may call, and as whom this ORB calls.
+    #[cfg(feature = "csi")]
+    pub(crate) security: crate::csi::Security,
     pub(crate) transport: Transport,
     pub(crate) values: Factories,
     /// Hosts that are reached by in-memory pipes, in tests.

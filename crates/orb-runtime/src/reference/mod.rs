@@ -61,6 +61,13 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
         }))
     }
 
+    /// The same object, called as somebody else than the ORB says: see [`csi`](crate::csi). Other connections are not needed for that.
+    #[cfg(feature = "csi")]
+    #[must_use]
+    fn with_credentials(&self, credentials: &crate::csi::Credentials) -> Self {
+        Self::from_object(self.as_object().calling_as(credentials))
+    }
+
     /// The same object; calls that fail are made again as the rule allows.
     #[must_use]
     fn with_retry(&self, retry: Retry) -> Self {

@@ -45,6 +45,9 @@ struct RefCore {
     bound: AtomicBool,
     /// What it takes of connections, if not whatever there is.
     demand: Option<Demand>,
+    /// As whom it calls, if not as its ORB.
+    #[cfg(feature = "csi")]
+    credentials: Option<crate::csi::Credentials>,
 }
 
 /// The form that all requests through a reference have: only connections that take it will do.
@@ -72,6 +75,8 @@ pub(crate) struct Binding {
     pub(crate) code_sets: CodeSets,
     /// Tells the server the code sets, and that lists of blocks are read, until its first reply.
     pub(crate) announce: Vec<ServiceContext>,
+    /// What each request says: who calls.
+    pub(crate) always: Vec<ServiceContext>,
     /// The server reads lists of blocks.
     pub(crate) blocks: bool,
     /// The form of address that the server asked for.
@@ -228,16 +233,46 @@ impl ObjectRef {
             located: AtomicBool::new(false),
             bound: AtomicBool::new(false),
             demand,
+            #[cfg(feature = "csi")]
+            credentials: None,
         };
         Self { core: Arc::new(core), options: None }
     }
 
+    /// Another reference to the same object, with a binding of its own and the credentials of this one.
+    fn anew(&self, demand: Option<Demand>) -> Self {
+        let own = self.core.own.as_ref().map(|own| Own::new(own.key.clone(), None));
+        #[cfg_attr(
+            not(feature = "csi"),
+            expect(unused_mut, reason = "it has credentials where there are any")
+        )]
+        let mut same = Self::new_core(&self.core.orb, self.core.ior.clone(), own, demand);
+        #[cfg(feature = "csi")]
+        if let (Some(core), Some(credentials)) = (Arc::get_mut(&mut same.core), &self.core.credentials) {
+            core.credentials = Some(credentials.clone());
+        }
+        Self { options: self.options.clone(), ..same }
+    }
+
+    /// Another reference to the same object, which calls as somebody else.
+    #[cfg(feature = "csi")]
+    pub(crate) fn calling_as(&self, credentials: &crate::csi::Credentials) -> Self {
+        let mut same = self.anew(self.core.demand);
+        if let Some(core) = Arc::get_mut(&mut same.core) {
+            core.credentials = Some(credentials.clone());
+        }
+        same
+    }
+
+    /// As whom it calls, if not as its ORB.
+    #[cfg(feature = "csi")]
+    pub(crate) fn credentials(&self) -> Option<&crate::csi::Credentials> {
+        self.core.credentials.as_ref()
+    }
+
     /// Another reference to the same object, whose requests have that form alone.
     pub(crate) fn for_bodies(&self, version: Version, code_sets: CodeSets) -> Self {
-        let own = self.core.own.as_ref().map(|own| Own::new(own.key.clone(), None));
-        let demand = Some(Demand { version, code_sets });
-        let same = Self::new_core(&self.core.orb, self.core.ior.clone(), own, demand);
-        Self { options: self.options.clone(), ..same }
+        self.anew(Some(Demand { version, code_sets }))
     }
 
     /// The form of its requests, where only one will do.

@@ -68,6 +68,8 @@ struct Info {
     target: Option<Target>,
     peer: Peer,
     session: Option<Arc<TlsSession>>,
+    #[cfg(feature = "csi")]
+    caller: crate::csi::Caller,
     deadline: Option<Instant>,
     /// The turns of its callers in this process.
     turns: Option<Arc<Held>>,
@@ -108,6 +110,8 @@ impl Request {
             target: None,
             peer,
             session,
+            #[cfg(feature = "csi")]
+            caller: Default::default(),
             deadline: None,
             turns: None,
             cancelled: AtomicBool::new(false),
@@ -151,6 +155,19 @@ impl Request {
             *info.extras.get_mut().unwrap_or_else(PoisonError::into_inner) = Extras::default();
         }
         arguments
+    }
+
+    /// Who makes the request, and what the reply says of that. Nobody else holds the description yet.
+    #[cfg(feature = "csi")]
+    #[inline]
+    pub(crate) fn set_caller(&mut self, caller: crate::csi::Caller) {
+        let Some(info) = Arc::get_mut(&mut self.info) else { return };
+        if let Some(complete) = caller.complete() {
+            let extras = info.extras.get_mut().unwrap_or_else(PoisonError::into_inner);
+            extras.contexts.push(complete.clone());
+            *info.has_extras.get_mut() = true;
+        }
+        info.caller = caller;
     }
 
     /// Forgets the request, so that its message's buffer is free.
@@ -375,6 +392,17 @@ impl Request {
     #[doc(alias = "SSLIOP::Current")]
     pub fn tls(&self) -> Option<&Arc<TlsSession>> {
         self.info.session.as_ref()
+    }
+
+    /// Who calls: somebody whom a trusted caller speaks for, else who logged in, else who showed a certificate by TLS. `None`: nobody
+    /// knows, or the call came from this process.
+    #[cfg(feature = "csi")]
+    #[must_use]
+    pub fn principal(&self) -> Option<Arc<crate::csi::Principal>> {
+        if let Some(principal) = self.info.caller.principal() {
+            return Some(Arc::clone(principal));
+        }
+        crate::csi::by_certificate(self.info.session.as_deref())
     }
 
     /// When the caller stops waiting, where that is known: for collocated calls.

@@ -171,8 +171,8 @@ impl ServerRequest {
     /// A system exception.
     #[cold]
     pub fn system_exception(self, exception: SystemException) -> Outcome {
-        let to = self.to;
-        to.system_exception(self.encoder, exception)
+        let contexts = self.current.take_extras().contexts;
+        self.to.system_exception_with(self.encoder, exception, &contexts)
     }
 
     /// The arguments do not decode: `MARSHAL`, `COMPLETED_NO`.
@@ -315,17 +315,24 @@ impl ReplyTo {
 
     /// A reply that carries a system exception; for a oneway only a note of it.
     #[cold]
-    pub(crate) fn system_exception(
+    pub(crate) fn system_exception(self, encoder: Box<ReplyBuffer>, exception: SystemException) -> Outcome {
+        self.system_exception_with(encoder, exception, &[])
+    }
+
+    /// The same with what else the reply says.
+    #[cold]
+    pub(crate) fn system_exception_with(
         self,
         mut encoder: Box<ReplyBuffer>,
         exception: SystemException,
+        contexts: &[ServiceContext],
     ) -> Outcome {
         if !self.wanted {
             encoder.reset(self.order, self.version);
             return Outcome { failed: Some(exception), ..self.nothing(encoder) };
         }
         let written =
-            self.put(&mut encoder, ReplyStatus::SystemException, &[], |e| exception.encode(e)).is_ok();
+            self.put(&mut encoder, ReplyStatus::SystemException, contexts, |e| exception.encode(e)).is_ok();
         debug_assert!(written, "an id and two numbers always encode");
         Outcome { token: self.token, encoder, failed: None }
     }

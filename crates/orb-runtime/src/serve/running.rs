@@ -33,6 +33,9 @@ pub(crate) struct Running {
     template: Request,
     /// Of the operation of the request that starts next, where it was found with the object.
     pub(crate) number: Option<u16>,
+    /// Who makes the request that starts next.
+    #[cfg(feature = "csi")]
+    pub(crate) caller: crate::csi::Caller,
     /// Where requests run that are not served in place; `None`: where the driver runs.
     home: Option<Handle>,
     spare: Vec<Seat>,
@@ -98,6 +101,8 @@ impl Running {
             link,
             template,
             number: None,
+            #[cfg(feature = "csi")]
+            caller: Default::default(),
             home,
             spare: Vec::new(),
             gathering: false,
@@ -160,6 +165,8 @@ impl Running {
         let link = (incoming.coming() > 0).then(|| Arc::clone(&self.link));
         let current = seat.current.get_or_insert_with(|| self.template.fresh());
         let arguments = current.renew(entry, incoming, self.number);
+        #[cfg(feature = "csi")]
+        current.set_caller(std::mem::take(&mut self.caller));
         let request = ServerRequest {
             to,
             encoder,

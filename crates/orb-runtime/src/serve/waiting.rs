@@ -23,6 +23,9 @@ pub(crate) enum Until {
     Made(Held, Making),
     /// Earlier requests for the same object, which wait.
     Turn(Held),
+    /// Who calls: the login is being checked.
+    #[cfg(feature = "csi")]
+    Login(crate::csi::Check),
 }
 
 struct Waits {
@@ -49,7 +52,7 @@ impl Waiting {
 
     /// Whether all requests wait, whatever they are for.
     pub(crate) fn is_for_all(&self) -> bool {
-        self.requests.iter().any(|waits| matches!(waits.until, Until::Accepting))
+        self.requests.iter().any(|waits| waits.until.is_for_all())
     }
 
     /// Whether one waits for the POA's manager, so that a later one of the manager's may not overtake it.
@@ -114,12 +117,17 @@ impl Waits {
                 Arc::ptr_eq(held.poa(), poa) && self.incoming.key() == key
             }
             Until::Accepting | Until::Open(_) => false,
+            #[cfg(feature = "csi")]
+            Until::Login(_) => false,
         }
     }
 
     fn is_behind(&self, other: &Self) -> bool {
         match &self.until {
-            Until::Accepting => matches!(other.until, Until::Accepting),
+            Until::Accepting => other.until.is_for_all(),
+            // Nothing gets past it, and it was not behind anything.
+            #[cfg(feature = "csi")]
+            Until::Login(_) => false,
             Until::Open(held) | Until::Made(held, _) | Until::Turn(held) => {
                 other.until.is_for(held.poa()) || other.is_for_object(held.poa(), self.incoming.key())
             }
@@ -134,6 +142,18 @@ impl Until {
             Self::Accepting => true,
             Self::Open(held) => Arc::ptr_eq(&held.poa().manager, &poa.manager),
             Self::Made(..) | Self::Turn(_) => false,
+            #[cfg(feature = "csi")]
+            Self::Login(_) => true,
+        }
+    }
+
+    /// Whether all requests wait behind it, whatever they are for.
+    fn is_for_all(&self) -> bool {
+        match self {
+            Self::Accepting => true,
+            #[cfg(feature = "csi")]
+            Self::Login(_) => true,
+            _ => false,
         }
     }
 
@@ -143,6 +163,8 @@ impl Until {
             Self::Open(held) => held.poll_gate(cx) == Gate::Holding,
             Self::Made(_, making) => return making.poll_unpin(cx).map(Result::err),
             Self::Turn(_) => false,
+            #[cfg(feature = "csi")]
+            Self::Login(check) => return check.poll_unpin(cx).map(|()| None),
         };
         if waits { Poll::Pending } else { Poll::Ready(None) }
     }

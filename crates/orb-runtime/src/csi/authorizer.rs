@@ -1,0 +1,101 @@
+//! Who may call what.
+
+use std::fmt;
+
+use super::principal::Principal;
+use crate::poa::key::Path;
+use crate::tls::TlsSession;
+use crate::transport::Peer;
+
+/// Decides whether a request may be dispatched: [`OrbBuilder::authorizer`](crate::OrbBuilder::authorizer).
+///
+/// It is asked on the connection's task before each request: it must not block. Requests that had to wait, for an object that a servant
+/// activator makes or a POA that holds, are asked about again when they start.
+pub trait Authorizer: Send + Sync + 'static {
+    /// Whether the request may be dispatched.
+    fn decide(&self, access: &Access<'_>) -> Decision;
+}
+
+/// What an [`Authorizer`] says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Decision {
+    /// The request is dispatched.
+    Allow,
+    /// It is refused: `NO_PERMISSION`, `COMPLETED_NO`, minor
+    /// [`NO_PERMISSION_DENIED`](crate::minor::NO_PERMISSION_DENIED).
+    Deny,
+}
+
+/// A request that somebody decides about.
+pub struct Access<'a> {
+    pub(crate) principal: Option<&'a Principal>,
+    pub(crate) path: Path<'a>,
+    pub(crate) object_id: &'a [u8],
+    pub(crate) interface: Option<&'a str>,
+    pub(crate) operation: &'a str,
+    pub(crate) session: Option<&'a TlsSession>,
+    pub(crate) peer: &'a Peer,
+}
+
+impl<'a> Access<'a> {
+    /// Who calls; `None`: nobody knows.
+    #[must_use]
+    pub fn principal(&self) -> Option<&'a Principal> {
+        self.principal
+    }
+
+    /// The names of the POA's ancestors and of the POA, below the RootPOA: empty for objects of that, and for those under plain keys.
+    pub fn poa(&self) -> impl Iterator<Item = &'a str> + Clone {
+        self.path.names().into_iter().flatten()
+    }
+
+    /// The id of the object within its POA; of an object under a plain key that key.
+    #[must_use]
+    pub fn object_id(&self) -> &'a [u8] {
+        self.object_id
+    }
+
+    /// The repository id of the object's interface; `None` while there is no servant, which an activator may make when the request is allowed.
+    #[must_use]
+    pub fn interface(&self) -> Option<&'a str> {
+        self.interface
+    }
+
+    /// The operation's name on the wire: `_get_balance` for an attribute, `_is_a` for one of every object.
+    #[must_use]
+    pub fn operation(&self) -> &'a str {
+        self.operation
+    }
+
+    /// The TLS session of the connection.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls(&self) -> Option<&'a TlsSession> {
+        self.session
+    }
+
+    /// The subject of the certificate that the caller's side of the connection showed.
+    #[must_use]
+    pub fn subject(&self) -> Option<&'a str> {
+        self.session.and_then(TlsSession::subject)
+    }
+
+    /// The other end of the connection.
+    #[must_use]
+    pub fn peer(&self) -> &'a Peer {
+        self.peer
+    }
+}
+
+impl fmt::Debug for Access<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Access")
+            .field("principal", &self.principal)
+            .field("poa", &self.path)
+            .field("object_id", &format_args!("{}", self.object_id.escape_ascii()))
+            .field("interface", &self.interface)
+            .field("operation", &self.operation)
+            .field("peer", &self.peer)
+            .finish()
+    }
+}

@@ -1,0 +1,317 @@
+//! What is found out about a request: who calls, and whether he may.
+
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use giop_codec::csi::gssup::{self, LoginError};
+use giop_codec::csi::{ContextFailure, EstablishContext, IdentityToken, SasContext};
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::giop::{ContextId, ServiceContext};
+use giop_proto::IncomingRequest;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::guard::{Caller, Fingerprint, Guard};
+use super::logins::{Login, LoginRefused, Logins, Required};
+use super::principal::{Principal, PrincipalKind, Shown};
+use super::{Access, Decision};
+use crate::orb::OrbCore;
+
+/// What became of a request.
+pub(crate) enum Judged {
+    /// It is served.
+    As(Caller),
+    /// Its login is being checked.
+    Wait(Check),
+    Refused(Box<Refused>),
+}
+
+/// Why a request is not served.
+pub(crate) struct Refused {
+    pub(crate) exception: SystemException,
+    pub(crate) context: Option<ServiceContext>,
+}
+
+/// A login that is being checked: ready when that is over.
+pub(crate) struct Check(AbortOnDropHandle<()>);
+
+type Verdict = Result<Arc<Principal>, LoginRefused>;
+
+/// A login that was given to the authenticator.
+pub(super) struct Tried {
+    token: Fingerprint,
+    /// Empty until it is over, and for good if the request was given up before.
+    verdict: Arc<OnceLock<Verdict>>,
+    epoch: u64,
+}
+
+/// Why a context is refused.
+struct Doubt {
+    failure: ContextFailure,
+    token: Bytes,
+    /// For the log.
+    reason: String,
+}
+
+impl Doubt {
+    fn new(failure: ContextFailure, reason: impl Into<String>) -> Self {
+        Self { failure, token: Bytes::new(), reason: reason.into() }
+    }
+
+    fn of_login(error: LoginError, reason: impl Into<String>) -> Self {
+        let token = error.to_token().unwrap_or_default();
+        Self { token, ..Self::new(ContextFailure::INVALID_EVIDENCE, reason) }
+    }
+}
+
+/// Who a context says that calls, or that this takes time.
+enum Found {
+    Somebody(Option<Arc<Principal>>),
+    Wait(Check),
+}
+
+impl Future for Check {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.0).poll(cx).map(drop)
+    }
+}
+
+impl Guard {
+    /// Finds out who calls. A request whose login is checked comes here again behind the [`Check`].
+    pub(crate) fn identify(&mut self, orb: &OrbCore, incoming: &IncomingRequest) -> Judged {
+        let Some(logins) = self.security.logins.clone() else { return Judged::As(self.certificate.clone()) };
+        let contexts = incoming.contexts();
+        let Some(context) = contexts.find(ContextId::SECURITY_ATTRIBUTE_SERVICE) else {
+            return match (logins.required, self.certificate.principal()) {
+                (Required::Login, _) | (Required::Identity, None) => self.unknown(),
+                (Required::Nothing, _) | (Required::Identity, Some(_)) => {
+                    Judged::As(self.certificate.clone())
+                }
+            };
+        };
+        let epoch = logins.authenticator.epoch();
+        self.known.keep_to(epoch);
+        let fingerprint = self.known.fingerprint(context.data);
+        if let Some(caller) = self.known.recent(&fingerprint) {
+            return Judged::As(caller.clone());
+        }
+        let (number, judged) = match SasContext::from_service_context(&context) {
+            Ok(Some(SasContext::Establish(context))) => {
+                (context.client_context_id, self.establish(orb, &logins, epoch, fingerprint, context))
+            }
+            Ok(Some(SasContext::InContext { client_context_id, .. })) => {
+                let known = self.known.table.get(&client_context_id);
+                let known = known.map(|(_, caller)| Judged::As(caller.clone()));
+                let doubt = || Doubt::new(ContextFailure::NO_CONTEXT, "there is no context of that number");
+                (client_context_id, known.ok_or_else(doubt))
+            }
+            Ok(_) => {
+                let text = "a client sends what only servers do";
+                (0, Err(Doubt::new(ContextFailure::INVALID_MECHANISM, text)))
+            }
+            Err(error) => {
+                orb.hit_by(&error);
+                self.note("its security context does not decode");
+                return Judged::Refused(Box::new(Refused {
+                    exception: error.system(CompletionStatus::No),
+                    context: None,
+                }));
+            }
+        };
+        judged.unwrap_or_else(|doubt| self.refuse(number, doubt))
+    }
+
+    fn establish(
+        &mut self,
+        orb: &OrbCore,
+        logins: &Arc<Logins>,
+        epoch: u64,
+        fingerprint: Fingerprint,
+        context: EstablishContext,
+    ) -> Result<Judged, Doubt> {
+        let number = context.client_context_id;
+        if self.known.table.get(&number).is_some_and(|(other, _)| *other != fingerprint) {
+            let text = "another context of that number is there";
+            return Err(Doubt::new(ContextFailure::POLICY_CONFLICT, text));
+        }
+        let login = match self.log_in(orb, logins, epoch, &context.authentication)? {
+            Found::Wait(check) => return Ok(Judged::Wait(check)),
+            Found::Somebody(login) => login,
+        };
+        let has_login = login.is_some();
+        let speaker = login.or_else(|| self.certificate.principal().cloned());
+        let missing = match logins.required {
+            Required::Nothing => false,
+            Required::Identity => speaker.is_none(),
+            Required::Login => !has_login,
+        };
+        if missing {
+            return Err(Doubt::new(ContextFailure::INVALID_EVIDENCE, "it has no login"));
+        }
+        let principal = asserted(logins, speaker, context.identity)?;
+        Ok(Judged::As(self.known.keep(fingerprint, number, principal, logins.max_contexts)))
+    }
+
+    /// Who logs in by the token; nobody by an empty one.
+    fn log_in(
+        &mut self,
+        orb: &OrbCore,
+        logins: &Arc<Logins>,
+        epoch: u64,
+        token: &Bytes,
+    ) -> Result<Found, Doubt> {
+        if token.is_empty() {
+            return Ok(Found::Somebody(None));
+        }
+        if !self.private && !logins.plaintext {
+            let text = "a password came over plain TCP (Logins::allow_plaintext_passwords)";
+            return Err(Doubt::new(ContextFailure::POLICY_CONFLICT, text));
+        }
+        let known = self.known.fingerprint(token);
+        if let Some(principal) = self.known.login(&known) {
+            return Ok(Found::Somebody(Some(Arc::clone(principal))));
+        }
+        if let Some(tried) = self.tried.take_if(|tried| tried.token == known && tried.epoch == epoch) {
+            match tried.verdict.get() {
+                Some(Ok(principal)) => {
+                    self.security.counts.logins.fetch_add(1, Ordering::Relaxed);
+                    self.known.keep_login(known, principal);
+                    return Ok(Found::Somebody(Some(Arc::clone(principal))));
+                }
+                Some(Err(refused)) => {
+                    self.failures += 1;
+                    return Err(self.failed(LoginError::Unspecified, refused.to_string()));
+                }
+                None => {}
+            }
+        }
+        if self.failures >= logins.max_failures {
+            return Err(self.failed(LoginError::Unspecified, "too many have failed on this connection"));
+        }
+        let Ok(login) = gssup::Login::from_token(token) else {
+            return Err(Doubt::new(ContextFailure::INVALID_MECHANISM, "its token is none of GSSUP"));
+        };
+        if !logins.is_meant(&login.target) {
+            return Err(self.failed(LoginError::BadTarget, "it is meant for another realm"));
+        }
+        if std::str::from_utf8(&login.user).is_err() || std::str::from_utf8(&login.password).is_err() {
+            self.failures += 1;
+            return Err(self.failed(LoginError::Unspecified, "name or password is no UTF-8"));
+        }
+        let verdict = Arc::new(OnceLock::new());
+        self.tried = Some(Tried { token: known, verdict: Arc::clone(&verdict), epoch });
+        let (logins, peer) = (Arc::clone(logins), self.peer.clone());
+        let runtime = orb.home().cloned().unwrap_or_else(tokio::runtime::Handle::current);
+        let threads = runtime.clone();
+        let checking = async move {
+            let Ok(_permit) = Arc::clone(&logins.checks).acquire_owned().await else { return };
+            // A hash takes longer than other tasks of this thread may wait.
+            let checked = threads.spawn_blocking(move || check(&logins, &login, &peer)).await;
+            let panicked = |_| Err(LoginRefused::because("the authenticator panicked"));
+            let _ = verdict.set(checked.unwrap_or_else(panicked));
+        };
+        Ok(Found::Wait(Check(AbortOnDropHandle::new(runtime.spawn(checking)))))
+    }
+
+    /// A login that failed, counted and logged.
+    fn failed(&self, error: LoginError, reason: impl Into<String>) -> Doubt {
+        self.security.counts.failed_logins.fetch_add(1, Ordering::Relaxed);
+        Doubt::of_login(error, reason)
+    }
+
+    /// The server wants to know who calls, and the request does not say it.
+    fn unknown(&mut self) -> Judged {
+        self.security.counts.unknown_callers.fetch_add(1, Ordering::Relaxed);
+        self.note("it does not say who calls");
+        let text = "the request does not say who calls";
+        let exception = no_permission(minor::NO_PERMISSION_UNKNOWN_CALLER, text.to_owned());
+        Judged::Refused(Box::new(Refused { exception, context: None }))
+    }
+
+    fn refuse(&mut self, number: u64, doubt: Doubt) -> Judged {
+        self.security.counts.refused_contexts.fetch_add(1, Ordering::Relaxed);
+        self.note(&doubt.reason);
+        let Doubt { failure, token, reason } = doubt;
+        let error = SasContext::Error { client_context_id: number, failure, error_token: token };
+        let exception = no_permission(minor::NO_PERMISSION_NOT_BELIEVED, reason);
+        Judged::Refused(Box::new(Refused { exception, context: error.to_service_context().ok() }))
+    }
+
+    /// Whether the caller may make the request; else what he is told.
+    pub(crate) fn permit(&mut self, access: &Access<'_>) -> Result<(), SystemException> {
+        let Some(authorizer) = &self.security.authorizer else { return Ok(()) };
+        if authorizer.decide(access) == Decision::Allow {
+            return Ok(());
+        }
+        self.security.counts.denied.fetch_add(1, Ordering::Relaxed);
+        let who = access.principal().map_or_else(|| "nobody known".to_owned(), Principal::to_string);
+        let what = Shown(access.operation());
+        self.note(&format!("{who} may not call `{what}` of {}", access.object_id().escape_ascii()));
+        Err(no_permission(minor::NO_PERMISSION_DENIED, "the rules do not allow the call".to_owned()))
+    }
+
+    /// Logs that a request is refused: the first of a connection for everybody to see, so that others can not fill the log.
+    fn note(&mut self, reason: &str) {
+        let peer = &self.peer;
+        if std::mem::replace(&mut self.warned, true) {
+            tracing::debug!(target: "zorb", %peer, "request refused: {reason}");
+        } else {
+            tracing::warn!(target: "zorb", %peer, "request refused: {reason}; further ones of this connection are logged at debug");
+        }
+    }
+}
+
+/// For whom a request is made that `speaker` sends.
+fn asserted(
+    logins: &Logins,
+    speaker: Option<Arc<Principal>>,
+    identity: IdentityToken,
+) -> Result<Option<Arc<Principal>>, Doubt> {
+    let doubt = |text: String| Doubt::new(ContextFailure::INVALID_EVIDENCE, text);
+    let unknown = |text| Doubt::new(ContextFailure::INVALID_MECHANISM, text);
+    if identity == IdentityToken::Absent {
+        return Ok(speaker);
+    }
+    let Some(speaker) = speaker.filter(|speaker| logins.believes(speaker)) else {
+        return Err(doubt("it speaks for another, and is not trusted to (Logins::trust_user)".to_owned()));
+    };
+    let (kind, name) = match identity {
+        IdentityToken::Anonymous => (PrincipalKind::Anonymous, String::new()),
+        IdentityToken::PrincipalName(name) => {
+            let name = name.as_gssup().ok_or_else(|| unknown("the asserted name is none of GSSUP"))?;
+            (PrincipalKind::AssertedName, logins.local_user(name).to_owned())
+        }
+        IdentityToken::DistinguishedName(der) => {
+            let name = super::principal::distinguished_name(&der);
+            (
+                PrincipalKind::AssertedSubject,
+                name.ok_or_else(|| unknown("the asserted name does not decode"))?,
+            )
+        }
+        IdentityToken::X509CertChain(der) => {
+            let name = super::principal::subject_of_chain(&der);
+            let name = name.ok_or_else(|| unknown("the asserted certificates do not decode"))?;
+            (PrincipalKind::AssertedSubject, name)
+        }
+        _ => return Err(unknown("the asserted identity is of an unknown form")),
+    };
+    Ok(Some(Arc::new(Principal::asserted(kind, name, Principal::clone(&speaker)))))
+}
+
+fn check(logins: &Logins, login: &gssup::Login, peer: &crate::Peer) -> Verdict {
+    let text = |octets| std::str::from_utf8(octets).map_err(|error| LoginRefused::because(error.to_string()));
+    let user = logins.local_user(text(&login.user)?);
+    let refused =
+        |refused: LoginRefused| LoginRefused::because(format!("login of `{}`: {refused}", Shown(user)));
+    let name = logins.authenticator.check(&Login { user, password: text(&login.password)? }, peer);
+    name.map(|name| Arc::new(Principal::new(PrincipalKind::Login, name))).map_err(refused)
+}
+
+#[cold]
+pub(super) fn no_permission(minor: MinorCode, text: String) -> SystemException {
+    SystemException::new(SystemExceptionKind::NoPermission, minor, CompletionStatus::No).because(text)
+}

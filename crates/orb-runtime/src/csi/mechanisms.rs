@@ -1,0 +1,83 @@
+//! What references say of the logins that their server wants.
+
+use giop_codec::csi::{
+    AsContextSec, AssociationOptions, CompoundSecMech, CompoundSecMechList, IdentityTypes, Oid,
+    SasContextSec, TlsSecTrans, TransportAddress, TransportMechanism,
+};
+use giop_codec::ior::{SslSecTrans, TaggedComponent};
+
+use super::logins::{Logins, Required};
+use super::security::Security;
+
+impl Security {
+    /// What a profile says: of its port for TLS at `host`, if it has one, and of its addresses without TLS: `Some` if there are any, and
+    /// whether nobody on the way can read what goes there. `None`: nothing.
+    pub(crate) fn component(
+        &self,
+        host: &str,
+        tls: Option<SslSecTrans>,
+        plain: Option<bool>,
+    ) -> Option<TaggedComponent> {
+        let logins = self.logins.as_deref()?;
+        let secure = tls.map(|ssl| {
+            let mut requires = AssociationOptions(ssl.target_requires);
+            if plain.is_some() {
+                // Of this way alone: plaintext has a mechanism of its own.
+                requires = AssociationOptions::INTEGRITY.and(AssociationOptions::CONFIDENTIALITY);
+            }
+            let supports = AssociationOptions(ssl.target_supports & !SslSecTrans::NO_PROTECTION);
+            let address = TransportAddress { host: host.to_owned(), port: ssl.port };
+            let transport = TlsSecTrans { supports, requires, addresses: vec![address] };
+            logins.mechanism(TransportMechanism::Tls(transport), requires, true)
+        });
+        let plain = plain.and_then(|private| {
+            let takes = private || logins.plaintext;
+            let open = takes || logins.required == Required::Nothing;
+            open.then(|| logins.mechanism(TransportMechanism::None, AssociationOptions::NONE, takes))
+        });
+        let mechanisms: Vec<CompoundSecMech> = secure.into_iter().chain(plain).collect();
+        if mechanisms.is_empty() {
+            return None;
+        }
+        let list = CompoundSecMechList { stateful: logins.max_contexts > 0, mechanisms };
+        TaggedComponent::csi_mechanisms(&list).ok()
+    }
+}
+
+impl Logins {
+    fn mechanism(
+        &self,
+        transport: TransportMechanism,
+        under: AssociationOptions,
+        takes_passwords: bool,
+    ) -> CompoundSecMech {
+        let login = AssociationOptions::ESTABLISH_TRUST_IN_CLIENT;
+        let when = |condition, options| if condition { options } else { AssociationOptions::NONE };
+        let authentication = match takes_passwords {
+            true => AsContextSec {
+                supports: login,
+                requires: when(self.required == Required::Login, login),
+                mechanism: Oid::GSSUP,
+                target_name: self.target_name(),
+            },
+            false => AsContextSec {
+                supports: AssociationOptions::NONE,
+                requires: AssociationOptions::NONE,
+                mechanism: Oid::new(bytes::Bytes::new()),
+                target_name: bytes::Bytes::new(),
+            },
+        };
+        let mut attributes = SasContextSec::default();
+        if self.trusts() {
+            attributes.supports = AssociationOptions::IDENTITY_ASSERTION;
+            attributes.naming_mechanisms = vec![Oid::GSSUP];
+            attributes.identity_types = IdentityTypes::ANONYMOUS.and(IdentityTypes::PRINCIPAL_NAME);
+            if cfg!(feature = "tls") {
+                let of_certificates = IdentityTypes::X509_CERT_CHAIN.and(IdentityTypes::DISTINGUISHED_NAME);
+                attributes.identity_types = attributes.identity_types.and(of_certificates);
+            }
+        }
+        let target_requires = under.and(authentication.requires);
+        CompoundSecMech { target_requires, transport, authentication, attributes }
+    }
+}

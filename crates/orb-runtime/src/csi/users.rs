@@ -1,0 +1,179 @@
+//! Users with hashed passwords, from a file.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use argon2::Argon2;
+use argon2::password_hash::rand_core::OsRng;
+use argon2::password_hash::{PasswordHash, PasswordHashString, PasswordHasher, PasswordVerifier, SaltString};
+
+use super::logins::{Authenticator, Login, LoginRefused};
+use crate::transport::Peer;
+
+/// Users and the hashes of their passwords (Argon2). Clones share them, so that what one of them reloads holds for all.
+///
+/// A line is a user: the name, a colon, and the hash as PHC strings have it (`$argon2id$v=19$m=19456,t=2,p=1$...`). Empty lines, and those
+/// that begin with `#`, say nothing. [`line`](Self::line) makes one, and so does the program `argon2`.
+#[derive(Clone)]
+pub struct Users {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    file: Option<PathBuf>,
+    current: ArcSwap<Table>,
+    epoch: AtomicU64,
+}
+
+/// Hashes by name.
+type Table = HashMap<String, PasswordHashString>;
+
+/// Why [`Users`] could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum UsersError {
+    /// The file can not be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A line is not that of a user. Nothing of the line is shown: it may be a password.
+    #[error("{origin}:{line}: {reason}")]
+    Line {
+        /// The file, or `users`.
+        origin: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl Users {
+    /// The users in that file.
+    ///
+    /// # Errors
+    /// [`UsersError`] names file and line.
+    pub fn file(path: impl Into<PathBuf>) -> Result<Self, UsersError> {
+        let path = path.into();
+        let table = read(&path)?;
+        Ok(Self::of(Some(path), table))
+    }
+
+    /// The same in memory.
+    ///
+    /// # Errors
+    /// As [`file`](Self::file).
+    pub fn text(lines: &str) -> Result<Self, UsersError> {
+        Ok(Self::of(None, parse(lines, "users")?))
+    }
+
+    fn of(file: Option<PathBuf>, table: Table) -> Self {
+        let shared = Shared { file, current: ArcSwap::from_pointee(table), epoch: AtomicU64::new(0) };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Reads the file again. Users that are logged in are checked anew with their next request.
+    ///
+    /// # Errors
+    /// As [`file`](Self::file): then everything stays as it was.
+    pub fn reload(&self) -> Result<(), UsersError> {
+        if let Some(path) = &self.shared.file {
+            self.shared.current.store(Arc::new(read(path)?));
+            self.shared.epoch.fetch_add(1, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// A line for the file: the password is hashed with a salt of its own, by Argon2id with 19 MiB and two passes. That takes some
+    /// ten milliseconds, and as long to check.
+    ///
+    /// # Errors
+    /// The name is empty, or has a colon or line break in it: [`UsersError::Line`].
+    pub fn line(user: &str, password: &str) -> Result<String, UsersError> {
+        let wrong = |reason: String| UsersError::Line { origin: "users".to_owned(), line: 1, reason };
+        if user.is_empty() || user.contains([':', '\n', '\r']) || user.trim() != user || user.starts_with('#')
+        {
+            return Err(wrong(
+                "a user's name has neither a colon nor a line break, and no space or # before it".to_owned(),
+            ));
+        }
+        let salt = SaltString::generate(&mut OsRng);
+        let hash = Argon2::default().hash_password(password.as_bytes(), &salt);
+        Ok(format!("{user}:{}", hash.map_err(|error| wrong(error.to_string()))?))
+    }
+}
+
+impl Authenticator for Users {
+    fn check(&self, login: &Login<'_>, _: &Peer) -> Result<String, LoginRefused> {
+        let current = self.shared.current.load();
+        let found = current.get(login.user());
+        // Somebody else's is tried where there is no such user: how long it takes does not tell names.
+        let tried = found.or_else(|| current.values().next());
+        let matches = tried.is_some_and(|hash| {
+            let hash = hash.password_hash();
+            Argon2::default().verify_password(login.password().as_bytes(), &hash).is_ok()
+        });
+        match found {
+            Some(_) if matches => Ok(login.user().to_owned()),
+            Some(_) => Err(LoginRefused::because("the password is another")),
+            None => Err(LoginRefused::because("there is no such user")),
+        }
+    }
+
+    fn epoch(&self) -> u64 {
+        self.shared.epoch.load(Ordering::Acquire)
+    }
+}
+
+impl fmt::Debug for Users {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Users")
+            .field("file", &self.shared.file)
+            .field("users", &self.shared.current.load().len())
+            .finish()
+    }
+}
+
+fn read(path: &Path) -> Result<Table, UsersError> {
+    let text =
+        std::fs::read_to_string(path).map_err(|source| UsersError::Read { path: path.to_owned(), source })?;
+    parse(&text, &path.display().to_string())
+}
+
+fn parse(text: &str, origin: &str) -> Result<Table, UsersError> {
+    let mut table = Table::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let wrong = |reason: &str| {
+            Err(UsersError::Line { origin: origin.to_owned(), line: number, reason: reason.to_owned() })
+        };
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let Some((user, hash)) = line.split_once(':') else {
+            return wrong("a line is a user's name, a colon and the hash of the password");
+        };
+        let good = PasswordHash::new(hash)
+            .is_ok_and(|hash| argon2::Algorithm::try_from(hash.algorithm).is_ok() && hash.hash.is_some());
+        let (true, Ok(hash)) = (good, PasswordHashString::new(hash)) else {
+            return wrong(
+                "behind the colon stands no hash of Argon2 ($argon2id$v=19$m=19456,t=2,p=1$...); Users::line makes one",
+            );
+        };
+        if user.is_empty() {
+            return wrong("the name is missing before the colon");
+        }
+        if table.insert(user.to_owned(), hash).is_some() {
+            return wrong("a line above has the same name");
+        }
+    }
+    Ok(table)
+}

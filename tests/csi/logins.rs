@@ -1,0 +1,300 @@
+//! Users and passwords.
+
+use std::sync::atomic::Ordering;
+
+use giop_codec::csi::{AssociationOptions, SasContext, TransportMechanism};
+use giop_codec::giop::ServiceContextRef;
+use giop_codec::ior::ComponentTag;
+use zorb::csi::{Credentials, Logins, Required};
+use zorb::tls::{ClientCertificates, Outgoing, TlsBuilder};
+use zorb::wire::{ContextId, ServiceContext};
+use zorb::{BuildError, Orb, Reference, ReplyInfo};
+
+use crate::certificates::Authority;
+use crate::{
+    HERE, NOT_BELIEVED, UNKNOWN, VaultRef, as_user, assert_refused, call, known, logins, serve, serve_at, tls,
+};
+
+/// What the reply said of who called.
+pub(crate) fn answer(info: &ReplyInfo) -> Option<SasContext> {
+    let contexts = info.contexts();
+    let context: &ServiceContext =
+        contexts.iter().find(|context| context.id == ContextId::SECURITY_ATTRIBUTE_SERVICE)?;
+    SasContext::from_service_context(&ServiceContextRef { id: context.id, data: &context.data }).unwrap()
+}
+
+// clause: giop.context.security, csi.gssup.login, csi.sas.complete
+#[tokio::test]
+async fn a_servant_knows_who_logged_in_and_the_password_is_checked_once() {
+    let known = known();
+    let (server, reference) =
+        serve(Orb::builder().logins(Logins::new(known.clone()).allow_plaintext_passwords())).await;
+    let (_client, vault) = call(Orb::builder().credentials(as_user("ann", "a secret")), &reference).await;
+    let info = ReplyInfo::new();
+    let vault = vault.with_reply_info(&info);
+    for _ in 0..5 {
+        assert_eq!(vault.who().await.unwrap(), "Login ann");
+        let complete =
+            SasContext::Complete { client_context_id: 0, stateful: false, final_token: Default::default() };
+        assert_eq!(answer(&info), Some(complete));
+    }
+    // Also beside an exception.
+    let info = ReplyInfo::new();
+    vault.with_reply_info(&info).fail().await.unwrap_err();
+    assert!(matches!(answer(&info), Some(SasContext::Complete { .. })));
+    // Another user over the same connection.
+    let bob = vault.with_credentials(&as_user("bob", "another"));
+    assert_eq!(bob.who().await.unwrap(), "Login bob");
+    assert_eq!(vault.who().await.unwrap(), "Login ann");
+    assert_eq!((known.asked(), server.csi_stats().logins, server.open_connections()), (2, 2, 1));
+    assert!(vault.narrow::<VaultRef>().await.is_ok() && !vault.non_existent().await.unwrap());
+}
+
+// clause: csi.sas.error
+#[tokio::test]
+async fn who_does_not_log_in_or_not_well_is_told_and_nothing_is_executed() {
+    let (server, reference) = serve(Orb::builder().logins(logins())).await;
+    let (_client, vault) = call(Orb::builder(), &reference).await;
+    assert_refused(vault.add(1, 2).await, UNKNOWN, "OrbBuilder::login");
+    assert_refused(vault.is_a("IDL:x:1.0").await, UNKNOWN, "OrbBuilder::login");
+    for (user, password) in [("ann", "a Secret"), ("nobody", "a secret"), ("ann", "")] {
+        let vault = vault.with_credentials(&as_user(user, password));
+        assert_refused(vault.add(1, 2).await, NOT_BELIEVED, "user or password is wrong");
+    }
+    let stats = server.csi_stats();
+    assert_eq!(
+        (stats.logins, stats.failed_logins, stats.refused_contexts, stats.unknown_callers),
+        (0, 3, 3, 2)
+    );
+}
+
+#[tokio::test]
+async fn after_too_many_failures_no_new_login_is_checked_on_the_connection() {
+    let known = known();
+    let logins = Logins::new(known.clone()).allow_plaintext_passwords().max_failures(2);
+    let (server, reference) = serve(Orb::builder().logins(logins)).await;
+    let (_client, vault) = call(Orb::builder().credentials(as_user("ann", "a secret")), &reference).await;
+    assert_eq!(vault.who().await.unwrap(), "Login ann");
+    for password in ["1", "2", "3", "4"] {
+        let vault = vault.with_credentials(&as_user("bob", password));
+        assert_refused(vault.who().await, NOT_BELIEVED, "too many failed");
+    }
+    let bob = vault.with_credentials(&as_user("bob", "another"));
+    assert_refused(bob.who().await, NOT_BELIEVED, "too many failed");
+    assert_eq!((known.asked(), server.csi_stats().failed_logins), (3, 5));
+    // Who is there stays there, and another connection is not this one.
+    assert_eq!(vault.who().await.unwrap(), "Login ann");
+    let (_other, vault) = call(Orb::builder().credentials(as_user("bob", "another")), &reference).await;
+    assert_eq!(vault.who().await.unwrap(), "Login bob");
+}
+
+#[tokio::test]
+async fn passwords_go_over_plain_tcp_only_where_both_sides_say_so() {
+    // The client does not.
+    let (_server, reference) = serve(Orb::builder().logins(logins())).await;
+    let (_client, vault) = call(Orb::builder().login("ann", "a secret"), &reference).await;
+    assert_refused(vault.who().await, HERE, "may not go over plain TCP");
+    // The server does not: its references do not ask for any, and one that comes all the same is not looked at.
+    let known = known();
+    let careful = Logins::new(known.clone()).required(Required::Nothing);
+    let (_server, reference) = serve(Orb::builder().logins(careful)).await;
+    let (_client, vault) = call(Orb::builder().credentials(as_user("ann", "a secret")), &reference).await;
+    assert_eq!(vault.who().await.unwrap(), "nobody");
+    let context = crate::hostile::establish(0, "ann", "a secret");
+    let loud = vault.with_context(context.id, context.data);
+    assert_refused(loud.who().await, NOT_BELIEVED, "over plain TCP");
+    assert_eq!(known.asked(), 0);
+    // Where nobody could ever log in there is no server.
+    let builder = Orb::builder().listen("iiop://127.0.0.1:0").logins(Logins::new(known));
+    let error = builder.build().await.unwrap_err();
+    assert!(
+        matches!(error, BuildError::Logins(_)) && error.to_string().contains("allow_plaintext_passwords")
+    );
+}
+
+#[tokio::test]
+async fn sockets_of_this_machine_are_private_enough() {
+    let directory = std::env::temp_dir().join(format!("zorb-csi-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let socket = format!("uiop://{}", directory.join("socket").display());
+    let (_server, reference) = serve_at(Orb::builder().listen(socket).logins(Logins::new(known()))).await;
+    let (_client, vault) = call(Orb::builder().login("ann", "a secret"), &reference).await;
+    assert_eq!(vault.who().await.unwrap(), "Login ann");
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+/// A server by TLS, and a client that trusts it.
+async fn by_tls(
+    ca: &Authority,
+    serving: TlsBuilder,
+    logins: Logins,
+    client: zorb::OrbBuilder,
+) -> (Orb, Orb, VaultRef) {
+    let serving = Orb::builder().tls(serving.build().unwrap()).listen("ssliop://127.0.0.1:0");
+    let (server, reference) = serve_at(serving.logins(logins)).await;
+    let calling = tls(ca, "alice").outgoing(Outgoing::Required).build().unwrap();
+    let (client, vault) = call(client.tls(calling), &reference).await;
+    (server, client, vault)
+}
+
+// clause: csi.mechanisms
+#[tokio::test]
+async fn by_tls_logins_need_no_permission_and_references_say_what_is_wanted() {
+    let ca = Authority::new("ca");
+    let wanted = Logins::new(known()).realm("bank");
+    let client = Orb::builder().login("ann@bank", "a secret");
+    let (_server, _client, vault) = by_tls(&ca, tls(&ca, "server"), wanted, client).await;
+    assert_eq!(vault.who().await.unwrap(), "Login ann");
+
+    let profile = vault.ior().iiop_profile().unwrap();
+    let list = profile.component(ComponentTag::CSI_SEC_MECH_LIST).unwrap().as_csi_mechanisms().unwrap();
+    assert!(list.stateful && list.mechanisms.len() == 1);
+    let mechanism = &list.mechanisms[0];
+    let TransportMechanism::Tls(transport) = &mechanism.transport else { panic!("{mechanism:?}") };
+    assert_eq!(transport.addresses[0].port, profile.ssl().unwrap().port);
+    let login = AssociationOptions::ESTABLISH_TRUST_IN_CLIENT;
+    assert!(mechanism.authentication.requires.has(login) && mechanism.target_requires.has(login));
+    assert!(mechanism.target_requires.has(AssociationOptions::CONFIDENTIALITY));
+    assert!(mechanism.authentication.target_name.ends_with(b"@bank"));
+}
+
+#[tokio::test]
+async fn a_certificate_is_an_identity_where_no_login_is_required() {
+    let ca = Authority::new("ca");
+    let asking = || tls(&ca, "server").client_certificates(ClientCertificates::Wanted);
+    let identity = || Logins::new(known()).required(Required::Identity);
+    let (_server, _client, vault) = by_tls(&ca, asking(), identity(), Orb::builder()).await;
+    assert_eq!(vault.who().await.unwrap(), "Certificate CN=alice");
+    // Who logs in beside it is who he says.
+    let ann = vault.with_credentials(&Credentials::login("ann", "a secret"));
+    assert_eq!(ann.who().await.unwrap(), "Login ann");
+    // Nobody asked for the certificate.
+    let (_server, _client, vault) = by_tls(&ca, tls(&ca, "server"), identity(), Orb::builder()).await;
+    assert_refused(vault.who().await, UNKNOWN, "who calls");
+    // A login is more than a certificate.
+    let (_server, _client, vault) = by_tls(&ca, asking(), Logins::new(known()), Orb::builder()).await;
+    assert_refused(vault.who().await, UNKNOWN, "who calls");
+}
+
+#[tokio::test]
+async fn plaintext_beside_tls_is_no_way_around_the_login() {
+    let ca = Authority::new("ca");
+    let both = Orb::builder().tls(tls(&ca, "server").build().unwrap());
+    let both = both.listen("iiop://127.0.0.1:0").listen("ssliop://127.0.0.1:0").logins(Logins::new(known()));
+    let (server, reference) = serve_at(both).await;
+    let (_client, vault) = call(Orb::builder(), &reference).await;
+    assert_refused(vault.who().await, UNKNOWN, "who calls");
+    // The reference tells who would log in that this is the wrong way.
+    let (_client, vault) = call(Orb::builder().credentials(as_user("ann", "a secret")), &reference).await;
+    assert_refused(vault.who().await, HERE, "does not have");
+    let trusting = tls(&ca, "ann").build().unwrap();
+    let (_client, vault) = call(Orb::builder().tls(trusting).login("ann", "a secret"), &reference).await;
+    assert_eq!(vault.who().await.unwrap(), "Login ann");
+    assert_eq!(server.csi_stats().logins, 1);
+}
+
+#[tokio::test]
+async fn logins_are_for_a_realm_on_both_sides() {
+    let (_server, reference) = serve(Orb::builder().logins(logins().realm("bank"))).await;
+    let (_client, vault) = call(Orb::builder(), &reference).await;
+    for (user, realm) in [("ann", "bank"), ("ann@bank", "bank")] {
+        let vault = vault.with_credentials(&as_user(user, "a secret").for_realm(realm));
+        assert_eq!(vault.who().await.unwrap(), "Login ann");
+    }
+    let elsewhere = vault.with_credentials(&as_user("ann", "a secret").for_realm("shop"));
+    assert_refused(elsewhere.who().await, HERE, "another realm");
+    // Who sends it all the same is told.
+    let context = crate::hostile::establish_for(0, "ann", "a secret", "@shop");
+    let loud = vault.with_context(context.id, context.data);
+    assert_refused(loud.who().await, NOT_BELIEVED, "another realm");
+    assert_refused(
+        vault.with_credentials(&as_user("ann@shop", "a secret")).who().await,
+        NOT_BELIEVED,
+        "wrong",
+    );
+}
+
+#[tokio::test]
+async fn servers_without_logins_get_none_unless_that_is_wanted() {
+    let (server, reference) = serve(Orb::builder()).await;
+    let (_client, vault) = call(Orb::builder().credentials(as_user("ann", "a secret")), &reference).await;
+    let info = ReplyInfo::new();
+    assert_eq!(vault.with_reply_info(&info).who().await.unwrap(), "nobody");
+    assert_eq!(answer(&info), None);
+    // Of a `corbaloc:` nobody knows what its server wants.
+    let (guarded, _) = serve(Orb::builder().logins(logins())).await;
+    guarded.activate_named("vault", crate::Vault::default()).map(|_: VaultRef| ()).unwrap();
+    let url = format!("corbaloc::1.2@{}/vault", guarded.endpoints()[0]);
+    let (_client, vault) = call(Orb::builder().credentials(as_user("ann", "a secret")), &url).await;
+    assert_refused(vault.who().await, UNKNOWN, "who calls");
+    let unasked = vault.with_credentials(&as_user("ann", "a secret").even_unasked());
+    assert_eq!(unasked.who().await.unwrap(), "Login ann");
+    drop(server);
+}
+
+#[tokio::test]
+async fn requests_behind_a_login_wait_for_it_in_order_and_others_do_not() {
+    let known = known();
+    let logins = Logins::new(known.clone()).allow_plaintext_passwords();
+    let (_server, reference) = serve(Orb::builder().logins(logins)).await;
+    let (_bob, other) = call(Orb::builder().credentials(as_user("bob", "another")), &reference).await;
+    assert_eq!(other.who().await.unwrap(), "Login bob");
+
+    let slow = std::sync::Arc::clone(&known.slow);
+    let held = slow.lock().unwrap();
+    let (_ann, vault) = call(Orb::builder().credentials(as_user("ann", "a secret")), &reference).await;
+    for number in 1..=20 {
+        vault.push(number).await.unwrap();
+    }
+    let waiting = tokio::spawn(async move { (vault.pushed().await, vault) });
+    while known.asked() < 2 {
+        tokio::task::yield_now().await;
+    }
+    // The thread that checks waits, and nobody else does.
+    assert_eq!(other.pushed().await.unwrap(), 0);
+    assert!(!waiting.is_finished());
+    drop(held);
+    let (pushed, _vault) = waiting.await.unwrap();
+    assert_eq!((pushed.unwrap(), known.asked()), (20, 2));
+}
+
+#[tokio::test]
+async fn callers_who_give_up_while_their_login_is_checked_leave_the_connection_good() {
+    let known = known();
+    let logins = Logins::new(known.clone()).allow_plaintext_passwords();
+    let (_server, reference) = serve(Orb::builder().logins(logins)).await;
+    let (_ann, vault) = call(Orb::builder().credentials(as_user("ann", "a secret")), &reference).await;
+    let slow = std::sync::Arc::clone(&known.slow);
+    let held = slow.lock().unwrap();
+    let given_up = tokio::spawn({
+        let vault = vault.clone();
+        async move { vault.who().await }
+    });
+    while known.asked() < 1 {
+        tokio::task::yield_now().await;
+    }
+    given_up.abort();
+    assert!(given_up.await.unwrap_err().is_cancelled());
+    drop(held);
+    assert_eq!(vault.who().await.unwrap(), "Login ann");
+}
+
+#[tokio::test]
+async fn an_authenticator_that_panics_costs_its_caller_the_request_alone() {
+    let (server, reference) = serve(Orb::builder().logins(logins())).await;
+    let (_client, vault) = call(Orb::builder().credentials(as_user("ann", "a secret")), &reference).await;
+    let bomb = vault.with_credentials(&as_user("bomb", "x"));
+    assert_refused(bomb.who().await, NOT_BELIEVED, "user or password");
+    assert_eq!(vault.who().await.unwrap(), "Login ann");
+    assert_eq!((server.open_connections(), server.csi_stats().failed_logins), (1, 1));
+}
+
+#[tokio::test]
+async fn calls_of_the_process_itself_are_not_judged() {
+    let orb = Orb::builder().listen("iiop://127.0.0.1:0").logins(logins()).build().await.unwrap();
+    let servant = crate::Vault::default();
+    let calls = std::sync::Arc::clone(&servant.calls);
+    let vault: VaultRef = orb.activate(servant).unwrap();
+    assert_eq!(vault.who().await.unwrap(), "nobody");
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+}
