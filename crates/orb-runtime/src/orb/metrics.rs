@@ -77,15 +77,11 @@ impl OrbCore {
     fn record_metrics(&self) {
         // Under the lock, so that nobody tells older figures behind newer ones.
         let mut told = self.metrics.told.lock().unwrap_or_else(PoisonError::into_inner);
-<<<<<<< HEAD
         let (stats, pool, connections) = (self.stats(), self.pool.stats(), self.links().len());
         let transport = self.sockets.stats();
         told.tell(stats, transport, pool, connections);
-=======
-        told.tell(stats, pool, connections);
         #[cfg(feature = "csi")]
         told.tell_callers(self.config.security.stats());
->>>>>>> 2e8912d (csi: logins, asserted identities and rules for calls)
     }
 
     /// Tells what is counted once a second, until no connection is open.
