@@ -241,7 +241,7 @@ async fn requests_behind_a_login_wait_for_it_in_order_and_others_do_not() {
     assert_eq!(other.who().await.unwrap(), "Login bob");
 
     let slow = std::sync::Arc::clone(&known.slow);
-    let held = slow.lock().unwrap();
+    let held = slow.lock().await;
     let (_ann, vault) = call(Orb::builder().credentials(as_user("ann", "a secret")), &reference).await;
     for number in 1..=20 {
         vault.push(number).await.unwrap();
@@ -265,7 +265,7 @@ async fn callers_who_give_up_while_their_login_is_checked_leave_the_connection_g
     let (_server, reference) = serve(Orb::builder().logins(logins)).await;
     let (_ann, vault) = call(Orb::builder().credentials(as_user("ann", "a secret")), &reference).await;
     let slow = std::sync::Arc::clone(&known.slow);
-    let held = slow.lock().unwrap();
+    let held = slow.lock().await;
     let given_up = tokio::spawn({
         let vault = vault.clone();
         async move { vault.who().await }

@@ -11,9 +11,10 @@ mod rules;
 mod users;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 
+use tokio::sync::Mutex;
 use zorb::csi::{Authenticator, Credentials, Login, LoginRefused, Logins, Principal};
 use zorb::prelude::*;
 use zorb::tls::{Identity, Tls, TlsBuilder, Trust};
@@ -94,7 +95,7 @@ impl Authenticator for Known {
     fn check(&self, login: &Login<'_>, _: &Peer) -> Result<String, LoginRefused> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         assert_ne!(login.user(), "bomb", "this user is too much");
-        drop(self.slow.lock().unwrap());
+        drop(self.slow.blocking_lock());
         match self.passwords.get(login.user()) {
             Some(password) if *password == login.password() => Ok(login.user().to_owned()),
             _ => Err(LoginRefused::because("not known")),
