@@ -7,7 +7,7 @@
 #   omniorb/{any,idl4,ties}-peer                  programs, server and client
 #   omniorb/ir-browser                            program
 #   jacorb/{peer,bench,value}-{server,client}     programs (shell, which starts java)
-#   jacorb/{any,ties}-peer                        programs, server and client
+#   jacorb/{any,login,ties}-peer                  programs, server and client
 #   jacorb/ir-browser                             program
 #   tango/{device,client}                         programs (shell, which starts python)
 #
@@ -109,11 +109,11 @@ jacorb() {
     mv "$dir/lib.new" "$dir/lib"
     touch "$dir/lib"
   fi
-  if newer "$dir/classes" "$dir/lib" "$src"/idl/{types,guard,values,anys,orb,ties}.idl "$src"/jacorb/src/*.java; then
+  if newer "$dir/classes" "$dir/lib" "$src"/idl/{types,guard,values,anys,orb,ties,login}.idl "$src"/jacorb/src/*.java; then
     echo "build-peers: JacORB's peers"
     rm -rf "$dir/gen" "$dir/classes" "$dir/classes.new"
     mkdir -p "$dir/gen" "$dir/classes.new"
-    for unit in types guard values ties; do
+    for unit in types guard values ties login; do
       java -cp "$dir/lib/*" org.jacorb.idl.parser -all -forceOverwrite -I"$src/idl" -d "$dir/gen" "$src/idl/$unit.idl"
     done
     # Without what it includes, which JacORB has.
@@ -129,6 +129,7 @@ jacorb() {
   launcher value-client ValueClient
   nice "$bench/jacorb/build.sh" "$dir"
   launcher any-peer AnyPeer
+  launcher login-peer LoginPeer
   launcher ties-peer TiesPeer
   launcher ir-browser IrBrowser
 }

@@ -246,16 +246,32 @@ async fn requests_behind_a_login_wait_for_it_in_order_and_others_do_not() {
     for number in 1..=20 {
         vault.push(number).await.unwrap();
     }
-    let waiting = tokio::spawn(async move { (vault.pushed().await, vault) });
+    let waiting = tokio::spawn({
+        let vault = vault.clone();
+        async move { vault.pushed().await }
+    });
     while known.asked() < 2 {
         tokio::task::yield_now().await;
     }
+    // More logins of the connection wait behind it.
+    let users = [("bob", "another"), ("gateway", "opens"), ("bob", "wrong")];
+    let behind: Vec<_> = users
+        .map(|(user, password)| {
+            let vault = vault.with_credentials(&as_user(user, password));
+            tokio::spawn(async move { vault.who().await })
+        })
+        .into();
     // The thread that checks waits, and nobody else does.
     assert_eq!(other.pushed().await.unwrap(), 0);
     assert!(!waiting.is_finished());
     drop(held);
-    let (pushed, _vault) = waiting.await.unwrap();
-    assert_eq!((pushed.unwrap(), known.asked()), (20, 2));
+    assert_eq!(waiting.await.unwrap().unwrap(), 20);
+    let mut shown = Vec::new();
+    for call in behind {
+        shown.push(call.await.unwrap().map_err(|exception| exception.minor));
+    }
+    assert_eq!(shown, [Ok("Login bob".to_owned()), Ok("Login gateway".to_owned()), Err(NOT_BELIEVED)]);
+    assert_eq!(known.asked(), 5);
 }
 
 #[tokio::test]

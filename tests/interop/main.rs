@@ -7,6 +7,8 @@
 mod code_sets;
 mod differential;
 mod dynamic;
+#[cfg(feature = "csi")]
+mod login;
 #[allow(dead_code, reason = "captures are written elsewhere")]
 #[path = "../dissect/relay.rs"]
 mod relay;

@@ -37,7 +37,7 @@ const WAYS: usize = 16;
 /// are IMP_LIMIT.
 ///
 /// References within arguments and results stay what they are: calls through them do not come this way. Service contexts are passed on, but those that
-/// speak of the connection. LOCATION_FORWARD is followed here. Where the caller gives up, the target is told.
+/// speak of the connection or say who calls: to the target the bridge calls, as its reference says. LOCATION_FORWARD is followed here. Where the caller gives up, the target is told.
 ///
 /// Time limits and retries are those of the reference to the target.
 ///
@@ -216,8 +216,14 @@ fn passed_on(contexts: &ServiceContexts<'_>) -> Vec<ServiceContext> {
 }
 
 fn passed_on_list(mut contexts: Vec<ServiceContext>) -> Vec<ServiceContext> {
-    const OF_CONNECTION: [ContextId; 4] =
-        [ContextId::CODE_SETS, ContextId::BI_DIR_IIOP, ContextId::ZORB_BLOCKS, ContextId::ZORB_PADDING];
+    const OF_CONNECTION: [ContextId; 5] = [
+        ContextId::CODE_SETS,
+        ContextId::BI_DIR_IIOP,
+        ContextId::ZORB_BLOCKS,
+        ContextId::ZORB_PADDING,
+        // A password is for whom it was sent to, and a context's number for its connection.
+        ContextId::SECURITY_ATTRIBUTE_SERVICE,
+    ];
     contexts.retain(|context| !OF_CONNECTION.contains(&context.id));
     contexts
 }

@@ -42,7 +42,7 @@ impl Driver {
             return None;
         }
         #[cfg(feature = "csi")]
-        let incoming = match self.identify(incoming) {
+        let incoming = match self.identify(cx, incoming) {
             Ok(incoming) => incoming,
             Err(outcome) => return outcome,
         };

@@ -1,6 +1,7 @@
 //! Requests that are judged before they are served: who calls, and whether he may.
 
 use std::sync::Arc;
+use std::task::Context;
 
 use giop_codec::ByteOrder;
 use giop_codec::giop::{LocateReplyHeader, LocateStatus, MessageType, finish_message, put_message_header};
@@ -19,12 +20,20 @@ impl Driver {
     /// # Errors
     /// What became of it: it waits, or it is refused.
     #[inline]
-    pub(super) fn identify(&mut self, incoming: IncomingRequest) -> Result<IncomingRequest, Option<Outcome>> {
-        if self.guard.is_none() { Ok(incoming) } else { self.ask(incoming) }
+    pub(super) fn identify(
+        &mut self,
+        cx: &mut Context<'_>,
+        incoming: IncomingRequest,
+    ) -> Result<IncomingRequest, Option<Outcome>> {
+        if self.guard.is_none() { Ok(incoming) } else { self.ask(cx, incoming) }
     }
 
     #[cold]
-    fn ask(&mut self, incoming: IncomingRequest) -> Result<IncomingRequest, Option<Outcome>> {
+    fn ask(
+        &mut self,
+        cx: &mut Context<'_>,
+        incoming: IncomingRequest,
+    ) -> Result<IncomingRequest, Option<Outcome>> {
         let Some(guard) = &mut self.guard else { return Ok(incoming) };
         match guard.identify(&self.orb, &incoming) {
             Judged::As(caller) => {
@@ -32,6 +41,8 @@ impl Driver {
                 Ok(incoming)
             }
             Judged::Wait(check) => {
+                // So that the check is looked at, which wakes this task when it is done.
+                cx.waker().wake_by_ref();
                 self.put_off(incoming, Until::Login(check));
                 Err(None)
             }
