@@ -31,6 +31,8 @@ awk -F'\t' -v ci="${CI:-}" '
     }
     expect("omniORB", "server", "1.2", "unix,idl 4,code sets,ucs-4")
     expect("omniORB", "client", "1.2", "unix,idl 4,code sets,ucs-4")
+    expect("JacORB", "server", "1.2", "login")
+    expect("JacORB", "client", "1.2", "login")
     expect("Tango", "server", "1.0,1.1,1.2", "ior,corbaloc,types,exceptions,anys")
     expect("Tango", "client", "1.0", "corbaloc,types,exceptions,anys")
     expect("zorb", "server", "1.0,1.1,1.2", all)
