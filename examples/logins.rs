@@ -65,7 +65,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The same object over the same connection, as somebody else.
     let vault = vault.with_credentials(&bob);
     println!("{}", vault.look().await?);
-    println!("{}", vault.take().await.unwrap_err());
+    if let Err(refused) = vault.take().await {
+        println!("{refused}");
+    }
     println!("{:?}", server.csi_stats());
     Ok(())
 }
