@@ -82,6 +82,36 @@ async fn floods_of_cancels_and_questions_are_cut_and_counted() {
 }
 
 #[tokio::test]
+async fn a_flood_leaves_others_their_turns() {
+    let limits = limits(|limits| limits.max_control_rate = u32::MAX);
+    // All of the flood is there before the server looks.
+    let orb = transport::builder().listen("iiop://127.0.0.1:0").limits(limits).socket_buffer(512 << 10);
+    let orb = orb.build().await.unwrap();
+    let cancel = message(MessageType::CancelRequest, &[0, 0, 0, 9]);
+    let mut stream = TcpStream::connect(&orb.endpoints()[0]).await.unwrap();
+    stream.write_all(&cancel).await.unwrap();
+    until(|| orb.stats().messages_in == 1).await;
+    let all = 10_000;
+    let flood = cancel.repeat(all);
+    let mut sent = 0;
+    // Without a turn for the server in between.
+    while sent < flood.len() {
+        sent += stream.try_write(&flood[sent..]).unwrap();
+    }
+    let (counted, mut turns) = (orb.clone(), 0);
+    let turns = tokio::spawn(std::future::poll_fn(move |cx| {
+        let taken = counted.stats().messages_in as usize;
+        turns += usize::from(taken > 1 && taken <= all);
+        // In the queue with the task of the connection; what yields comes behind all that is in it.
+        cx.waker().wake_by_ref();
+        if taken > all { std::task::Poll::Ready(turns) } else { std::task::Poll::Pending }
+    }));
+    let turns = turns.await.unwrap();
+    assert!(turns > 0, "nobody had a turn beside {all} messages");
+    orb.shutdown().await;
+}
+
+#[tokio::test]
 async fn connections_over_the_limits_are_closed_at_once_and_counted() {
     for (limits_of, limit) in
         [((20, 5), Limit::ConnectionsPerAddress), ((5, 20), Limit::Connections), ((5, 5), Limit::Connections)]

@@ -20,6 +20,7 @@ zorb::idl! {
     typedef sequence<string> Words;
     typedef sequence<octet> Octets;
     typedef sequence<any> Anys;
+    exception Refused { Anys why; };
     interface Desk {
         long add(in long a, in long b);
         Octets large(in unsigned long octets);
@@ -30,6 +31,7 @@ zorb::idl! {
         // Values of four octets that take more than eight times as many.
         unsigned long take(in Anys anys);
         Anys anys(in unsigned long count);
+        void refuse(in unsigned long count) raises (Refused);
     };
 }
 
@@ -85,6 +87,10 @@ impl DeskServant for Servant {
 
     async fn anys(&self, count: u32) -> Result<Vec<Any>, SystemException> {
         Ok(vec![Any::default(); count as usize])
+    }
+
+    async fn refuse(&self, count: u32) -> Result<(), desk::RefuseError> {
+        Err(Refused { why: vec![Any::default(); count as usize] }.into())
     }
 
     async fn keep(&self, words: &[String]) -> Result<u32, SystemException> {

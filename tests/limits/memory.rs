@@ -73,6 +73,36 @@ async fn results_that_take_too_much_are_an_error_that_names_the_option() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn exceptions_that_take_too_much_are_an_error_that_names_the_option() {
+    let client = Orb::builder().limits(limits(|limits| limits.max_decoded = 100));
+    let pair = zorb::testing::pair_of(client, Orb::builder());
+    let published: DeskRef = pair.server.activate_named("desk", Servant::default()).unwrap();
+    let desk: DeskRef = pair.client.resolve(&published.to_string()).await.unwrap();
+    let desk::RefuseError::System(error) = desk.refuse(1000).await.unwrap_err() else {
+        panic!("it was decoded");
+    };
+    assert_eq!((error.kind, error.completed), (SystemExceptionKind::Marshal, CompletionStatus::Yes));
+    assert!(error.to_string().contains("`Limits::max_decoded`"), "{error}");
+    assert_eq!(hits(&pair.client, Limit::Decoded), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_dynamic_callers_are_sent_is_counted_too() {
+    use zorb::dynamic::Request;
+    let client = Orb::builder().limits(limits(|limits| limits.max_depth = 1));
+    let pair = zorb::testing::pair_of(client, Orb::builder());
+    let published: DeskRef = pair.server.activate_named("desk", Servant::default()).unwrap();
+    let desk: DeskRef = pair.client.resolve(&published.to_string()).await.unwrap();
+    let code = <Vec<Any> as Typed>::type_code();
+    let results = Request::new(&desk, "anys").input("count", 1_u32).unwrap().returns(code);
+    results.invoke().await.unwrap_err();
+    assert_eq!(hits(&pair.client, Limit::Depth), 1, "a result");
+    let refused = Request::new(&desk, "refuse").input("count", 1_u32).unwrap();
+    refused.raises(Refused::type_code()).invoke().await.unwrap_err();
+    assert_eq!(hits(&pair.client, Limit::Depth), 2, "an exception");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_message_that_is_too_large_is_refused_and_counted() {
     let server = Orb::builder().limits(limits(|limits| limits.max_message_size = 10_000));
     let (pair, _, desk) = desk(server).await;

@@ -2,6 +2,8 @@
 
 use std::ops::AddAssign;
 
+use giop_codec::{DecodeError, DecodeErrorKind};
+
 macro_rules! limits {
     ($($variant:ident $name:literal $option:literal $text:literal;)+) => {
         /// A limit of an endpoint: what metrics call it, and which option sets it.
@@ -59,6 +61,20 @@ limits! {
     ConnectTime "connect_timeout" "OrbBuilder::connect_timeout" "Time to connect.";
 }
 
+impl Limit {
+    /// The limit that values or the header of a message hit, if that is what is wrong with them.
+    #[cold]
+    #[must_use]
+    pub const fn of_decoding(error: &DecodeError) -> Option<Self> {
+        match error.kind {
+            DecodeErrorKind::AllocLimit => Some(Self::Decoded),
+            DecodeErrorKind::DepthLimit => Some(Self::Depth),
+            DecodeErrorKind::LimitExceeded => Some(Self::Count),
+            _ => None,
+        }
+    }
+}
+
 /// How often each limit was hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitHits([u32; COUNT]);
@@ -74,6 +90,14 @@ impl LimitHits {
     #[cold]
     pub fn hit(&mut self, limit: Limit) {
         self.add(limit, 1);
+    }
+
+    /// Counts one, if that is what is wrong with a message.
+    #[cold]
+    pub(crate) fn hit_by(&mut self, error: &DecodeError) {
+        if let Some(limit) = Limit::of_decoding(error) {
+            self.hit(limit);
+        }
     }
 
     /// Counts so many.
@@ -101,6 +125,19 @@ impl AddAssign for LimitHits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_limits_are_counted_of_what_is_wrong_with_a_message() {
+        let mut hits = LimitHits::default();
+        for kind in [DecodeErrorKind::AllocLimit, DecodeErrorKind::DepthLimit, DecodeErrorKind::LimitExceeded]
+        {
+            hits.hit_by(&DecodeError::new(kind, 0));
+        }
+        hits.hit_by(&DecodeError::new(DecodeErrorKind::EndOfData, 0));
+        let counted = Limit::ALL.iter().map(|limit| hits.of(*limit)).sum::<u32>();
+        assert_eq!(counted, 3);
+        assert_eq!([Limit::Decoded, Limit::Depth, Limit::Count].map(|limit| hits.of(limit)), [1, 1, 1]);
+    }
 
     #[test]
     fn each_limit_is_counted_by_itself() {

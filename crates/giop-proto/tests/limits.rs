@@ -11,7 +11,7 @@ use giop_codec::cdr::CdrDecode;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{ReplyStatus, RequestId, ResponseFlags};
 use giop_proto::pool::WINDOW;
-use giop_proto::{BufferPool, CloseReason, Config, Limits, ProtocolError, Reply, Role};
+use giop_proto::{BufferPool, CloseReason, Config, Limit, Limits, ProtocolError, Reply, Role};
 use util::messages::{Ask, reply};
 use util::{Cut, Pair, every_cut_with};
 
@@ -237,6 +237,7 @@ fn keys_operations_and_contexts_over_their_limits_are_refused() {
         let refused = exception(&pair.client.outcome(call).unwrap());
         assert_eq!((refused.kind, refused.completed), (kind, CompletionStatus::No));
         assert!(!pair.server.conn.is_closing() && pair.server.conn.serving() == 0);
+        assert_eq!(pair.server.conn.stats().limits.of(Limit::Count), 1, "{kind:?}");
     }
 }
 

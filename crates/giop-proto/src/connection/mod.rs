@@ -254,6 +254,13 @@ impl Connection {
         self.code_sets = Some(code_sets);
     }
 
+    /// Messages and octets received so far: by them a reader sees how much it has done at a time, whatever came of it.
+    #[inline]
+    #[must_use]
+    pub fn received(&self) -> (u64, u64) {
+        (self.stats.messages_in, self.stats.octets_in)
+    }
+
     /// What was counted so far.
     #[must_use]
     pub fn stats(&self) -> Stats {

@@ -82,10 +82,14 @@ impl Connection {
     pub(super) fn bad_request(&mut self, header: MessageHeader, octets: &[u8], error: RequestError) {
         match error {
             RequestError::Refused(id, response, exception) => {
+                if exception.kind == SystemExceptionKind::ObjectNotExist {
+                    self.stats.limits.hit(Limit::Count); // its key is longer than any may be
+                }
                 self.refuse_if_awaited(id, response, header.version, &exception);
             }
             RequestError::Header(error) => match early_id(&header, octets) {
                 Some((id, response)) => {
+                    self.stats.limits.hit_by(&error);
                     let exception = error.system(CompletionStatus::No);
                     self.refuse_if_awaited(id, response, header.version, &exception);
                 }
@@ -157,6 +161,7 @@ impl Connection {
             self.malformed(header.kind, error);
             return None;
         };
+        self.stats.limits.hit_by(&error);
         let failed = CallError { kind: CallErrorKind::BadReply(error), sent: Sent::Whole };
         match self.calls.answer(id, header.kind == MessageType::LocateReply, || Err(failed)) {
             Some(call) => {
@@ -411,6 +416,7 @@ impl Connection {
 
     #[cold]
     fn malformed(&mut self, kind: MessageType, error: DecodeError) {
+        self.stats.limits.hit_by(&error);
         self.protocol_error(ProtocolError::Malformed { kind, error });
     }
 

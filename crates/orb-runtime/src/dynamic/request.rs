@@ -13,6 +13,7 @@ use super::named::{Aside, missing, received, taken, unknown};
 use super::{DynamicException, NVList, NamedValue, ServerRequest, check_type};
 use crate::context::Context;
 use crate::invoke::{self, Called};
+use crate::orb::OrbCore;
 use crate::reference::{ObjectRef, Reference};
 
 /// A call of an operation that is known at run time (the Dynamic Invocation Interface).
@@ -315,7 +316,9 @@ impl Request {
             let answered = self.decode(&mut d);
             aside.decoded(&d, answered)
         });
-        answered.map_err(|error| bad_reply(aside.take(), error, &self.operation, called).into())
+        answered.map_err(|error| {
+            bad_reply(self.target.orb(), aside.take(), error, &self.operation, called).into()
+        })
     }
 
     fn decode(&self, d: &mut Decoder<'_>) -> Result<Answered, DynError> {
@@ -332,7 +335,7 @@ impl Request {
         let id = reply.body().read_str_ascii().map(str::to_owned);
         let id = match id {
             Ok(id) => id,
-            Err(error) => return invoke::bad_reply(error, called).into(),
+            Err(error) => return invoke::bad_reply(self.target.orb(), error, called).into(),
         };
         let listed = self.raises.iter().find(|code| code.unaliased().id().is_ok_and(|listed| listed == id));
         let Some(code) = listed else {
@@ -342,7 +345,7 @@ impl Request {
         let aside = Aside::new();
         match aside.decoded(&d.clone(), Any::decode_value_with_path(code, &mut d)) {
             Ok(exception) => DynamicException::User(exception),
-            Err(error) => bad_reply(aside.take(), error, &self.operation, called).into(),
+            Err(error) => bad_reply(self.target.orb(), aside.take(), error, &self.operation, called).into(),
         }
     }
 }
@@ -353,12 +356,13 @@ pub(super) const RESULT: &str = "$result";
 /// The reply does not decode; `found` says where.
 #[cold]
 fn bad_reply(
+    orb: &OrbCore,
     found: Option<DynError>,
     error: DecodeError,
     operation: &str,
     called: &Called<'_>,
 ) -> SystemException {
-    let exception = invoke::bad_reply(error, called);
+    let exception = invoke::bad_reply(orb, error, called);
     match found {
         Some(found) => exception.because(format!("the reply of `{operation}` does not decode: {found}")),
         None => exception,

@@ -39,6 +39,7 @@ use outgoing::{Outgoing, address_of};
 pub use sendc::{boxed_array, sendc};
 
 use crate::link::{Link, OnewayError, Started, now};
+use crate::orb::OrbCore;
 use crate::reference::{Binding, ObjectRef, SyncScope};
 use crate::serve::inherited_deadline;
 use crate::source::{LastArgument, LastGiven, Unit};
@@ -150,27 +151,27 @@ fn results<R, E: From<SystemException>>(
 ) -> Result<R, E> {
     let orb = target.orb();
     if reply.status() == ReplyStatus::NoException {
-        return reply.decode(orb.pool(), |body| decode(&mut body.with_context(orb))).map_err(|error| {
-            orb.hit_by(&error);
-            bad_reply(error, operation).into()
-        });
+        return reply
+            .decode(orb.pool(), |body| decode(&mut body.with_context(orb)))
+            .map_err(|error| bad_reply(orb, error, operation).into());
     }
-    Err(user_exception(&mut reply.body().with_context(orb), operation, raised))
+    Err(user_exception(orb, &mut reply.body().with_context(orb), operation, raised))
 }
 
 #[cold]
 fn user_exception<E: From<SystemException>>(
+    orb: &OrbCore,
     body: &mut Decoder<'_>,
     operation: &Called<'_>,
     raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>>,
 ) -> E {
     let id = match body.read_str_ascii() {
         Ok(id) => id,
-        Err(error) => return bad_reply(error, operation).into(),
+        Err(error) => return bad_reply(orb, error, operation).into(),
     };
     match raised(id, body) {
         Some(Ok(exception)) => exception,
-        Some(Err(error)) => bad_reply(error, operation).into(),
+        Some(Err(error)) => bad_reply(orb, error, operation).into(),
         None => unlisted(operation, id).into(),
     }
 }
@@ -183,8 +184,10 @@ pub(crate) fn unlisted(operation: &Called<'_>, id: &str) -> SystemException {
         .because(format!("`{}` raised {id}, which is not in its raises clause", operation.name))
 }
 
+/// A reply that does not decode; counted, where that is because of a limit.
 #[cold]
-pub(crate) fn bad_reply(error: DecodeError, operation: &Called<'_>) -> SystemException {
+pub(crate) fn bad_reply(orb: &OrbCore, error: DecodeError, operation: &Called<'_>) -> SystemException {
+    orb.hit_by(&error);
     let exception = error.system(CompletionStatus::Yes);
     SystemException::new(exception.kind, exception.minor, CompletionStatus::Yes)
         .because(format!("the reply of `{}` does not decode: {error}", operation.name))
@@ -346,7 +349,7 @@ pub(crate) async fn transact(
         match reply.status() {
             ReplyStatus::NoException | ReplyStatus::UserException => return Ok(reply),
             ReplyStatus::SystemException => {
-                let raised = system_exception(&reply, operation);
+                let raised = system_exception(target, &reply, operation);
                 if attempts.raised(&raised, hops) && target.go_home() {
                     continue;
                 }
@@ -358,7 +361,7 @@ pub(crate) async fn transact(
             }
             ReplyStatus::NeedsAddressingMode => {
                 let wanted = AddressingDisposition::decode(&mut reply.body())
-                    .map_err(|error| bad_reply(error, operation))?;
+                    .map_err(|error| bad_reply(target.orb(), error, operation))?;
                 hops += 1;
                 if !binding.addressing.set(wanted) || hops > MAX_HOPS {
                     return Err(transient(format!("{} asks for the same address form again", link.peer())));
@@ -407,12 +410,12 @@ async fn find(target: &ObjectRef, anew: bool) -> Result<bool, SystemException> {
             }
             Some(LocateStatus::SystemException) => {
                 let raised = SystemException::decode(&mut reply.body())
-                    .unwrap_or_else(|error| bad_reply(error, &LOCATE));
+                    .unwrap_or_else(|error| bad_reply(target.orb(), error, &LOCATE));
                 return Err(raised_by(raised, &LOCATE, &link));
             }
             Some(LocateStatus::NeedsAddressingMode) => {
                 let wanted = AddressingDisposition::decode(&mut reply.body())
-                    .map_err(|error| bad_reply(error, &LOCATE))?;
+                    .map_err(|error| bad_reply(target.orb(), error, &LOCATE))?;
                 hops += 1;
                 if !binding.addressing.set(wanted) || hops > MAX_HOPS {
                     return Err(transient(format!("{} asks for the same address form again", link.peer())));
@@ -454,9 +457,9 @@ fn no_rebind(text: &str) -> SystemException {
 
 /// The system exception in a reply.
 #[cold]
-fn system_exception(reply: &Reply, operation: &Called<'_>) -> SystemException {
-    let raised =
-        SystemException::decode(&mut reply.body()).unwrap_or_else(|error| bad_reply(error, operation));
+fn system_exception(target: &ObjectRef, reply: &Reply, operation: &Called<'_>) -> SystemException {
+    let raised = SystemException::decode(&mut reply.body())
+        .unwrap_or_else(|error| bad_reply(target.orb(), error, operation));
     #[cfg(feature = "csi")]
     let raised = crate::csi::explained(raised, reply);
     raised
@@ -472,7 +475,7 @@ fn follow(
     if !anew && target.options().rebind != RebindMode::Transparent {
         return Err(no_rebind("the server sends the call elsewhere, and NO_REBIND forbids to follow"));
     }
-    let ior = Ior::decode(body).map_err(|error| bad_reply(error, operation))?;
+    let ior = Ior::decode(body).map_err(|error| bad_reply(target.orb(), error, operation))?;
     if hops > MAX_HOPS {
         return Err(transient(format!(
             "`{}` was forwarded {MAX_HOPS} times: do the servers send it in a circle?",

@@ -121,7 +121,7 @@ pub(super) async fn transact(
             }
             ReplyStatus::UserException => return Ok(reply),
             ReplyStatus::SystemException => {
-                let raised = system_exception(&reply, operation);
+                let raised = system_exception(target, &reply, operation);
                 if attempts.raised(&raised, hops) && target.go_home() {
                     if payload.rewind() {
                         continue;
@@ -143,7 +143,7 @@ pub(super) async fn transact(
             }
             ReplyStatus::NeedsAddressingMode => {
                 let wanted = AddressingDisposition::decode(&mut reply.body())
-                    .map_err(|error| bad_reply(error, operation))?;
+                    .map_err(|error| bad_reply(target.orb(), error, operation))?;
                 if addressing.replace(wanted) == Some(wanted) {
                     return Err(transient(format!("{} asks for the same address form again", link.peer())));
                 }

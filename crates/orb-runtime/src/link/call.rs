@@ -14,8 +14,8 @@ use giop_proto::calls::CallId;
 use giop_proto::{CallError, CallErrorKind, Reply, Sent};
 
 use super::{
-    AT_ONCE, BACKLOG, CLOCKED, FAST, Flow, GATHER, LOW_WATER, Link, Plain, SEGMENTS, State, TRICKLE,
-    WORTH_IT, now,
+    AT_ONCE, BACKLOG, CLOCKED, FAST, Flow, GATHER, LONGEST_READ, LOW_WATER, Link, Plain, SEGMENTS, State,
+    TRICKLE, WORTH_IT, now,
 };
 use crate::blocking::{self, Mode};
 use crate::transport::Progress;
@@ -317,8 +317,14 @@ impl Link {
         }
         let came;
         (state, came) = self.read_once(state, spin);
+        let begun = state.clock;
         // In the middle of a large message that comes fast, more of it is there by now: asking costs less than being woken.
-        while came && state.last_read >= FAST && state.machine.rest() >= TRICKLE && state.machine.wants_read()
+        // One that never ends is not read for ever.
+        while came
+            && state.last_read >= FAST
+            && state.machine.rest() >= TRICKLE
+            && state.machine.wants_read()
+            && state.clock.saturating_duration_since(begun) < LONGEST_READ
         {
             let more;
             (state, more) = self.read_once(state, AT_ONCE);

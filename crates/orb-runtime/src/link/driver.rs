@@ -23,8 +23,9 @@ use crate::serve::running::{Running, SPARE_SLOTS};
 use crate::serve::waiting::Waiting;
 use crate::trace::{self, Way};
 
-/// Requests served, or time spent, before other tasks get their turn.
-const BURST: usize = 64;
+/// Messages or octets received, and time spent, before other tasks get their turn: no peer has a thread for itself by messages that ask
+/// for nothing, or by one that never ends.
+const BURST: (u64, u64) = (64, 4 << 20);
 const SLICE: Duration = Duration::from_micros(200);
 
 /// What serves the requests that come in on a connection.
@@ -317,6 +318,7 @@ impl Driver {
             self.moved = true;
         }
         let started = state.clock;
+        let (messages, octets) = state.machine.received();
         let mut served = 0;
         // A driver is mostly woken because something came: then nothing is looked at before it is read.
         let idle = self.running.is_idle() && self.together.is_empty();
@@ -400,7 +402,9 @@ impl Driver {
             if state.reading || caller_reads || stalled || !state.machine.wants_read() {
                 return Poll::Pending;
             }
-            if served >= BURST && state.clock.saturating_duration_since(started) > SLICE {
+            let received = state.machine.received();
+            let much = received.0 >= messages + BURST.0 || received.1 >= octets + BURST.1;
+            if much && state.clock.saturating_duration_since(started) > SLICE {
                 drop(state);
                 cx.waker().wake_by_ref();
                 return Poll::Pending;

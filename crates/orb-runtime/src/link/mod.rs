@@ -77,6 +77,9 @@ const FAST: usize = 16 * 1024;
 /// How much is waited for of one that comes slowly.
 const LOW_WATER: usize = 512 * 1024;
 
+/// For how long a large message is read before its reader looks at something else.
+const LONGEST_READ: Duration = Duration::from_millis(1);
+
 /// A spin of one read, whatever tokio thinks of the socket.
 const AT_ONCE: Duration = Duration::from_nanos(1);
 

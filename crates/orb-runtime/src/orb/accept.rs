@@ -19,6 +19,9 @@ const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
 /// Who is turned away when the ORB closes: more than wait at a listener, but not who comes for ever.
 const MOST_TURNED_AWAY: usize = 8192;
 
+/// Connections that are accepted before other tasks get their turn: who connects again and again has no thread for itself.
+const IN_A_ROW: u32 = 16;
+
 /// How often the log says that connections were refused.
 const TELLING: Duration = Duration::from_secs(1);
 
@@ -93,13 +96,21 @@ impl OrbCore {
             let closed = core.closed.notified();
             tokio::pin!(closed);
             closed.as_mut().enable();
+            let mut in_a_row = 0;
             while !core.is_closing() {
                 let accepted = tokio::select! {
                     accepted = listener.accept() => accepted,
                     () = &mut closed => break,
                 };
                 match accepted {
-                    Ok((stream, peer)) => core.admit(stream, peer, secure, &guests),
+                    Ok((stream, peer)) => {
+                        core.admit(stream, peer, secure, &guests);
+                        in_a_row += 1;
+                        if in_a_row == IN_A_ROW {
+                            in_a_row = 0;
+                            tokio::task::yield_now().await;
+                        }
+                    }
                     Err(error) if concerns_one(&error) => {
                         tracing::debug!(target: "zorb", %error, "a connection was gone before it was accepted");
                         // Somebody who goes away again and again does not keep others waiting for long.

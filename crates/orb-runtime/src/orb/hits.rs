@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use giop_codec::{DecodeError, DecodeErrorKind};
+use giop_codec::DecodeError;
 use giop_proto::{Limit, LimitHits};
 
 use super::OrbCore;
@@ -34,11 +34,8 @@ impl OrbCore {
     /// Counts the limit, if that is what is wrong with the values of a message.
     #[cold]
     pub(crate) fn hit_by(&self, error: &DecodeError) {
-        match error.kind {
-            DecodeErrorKind::AllocLimit => self.hit(Limit::Decoded),
-            DecodeErrorKind::DepthLimit => self.hit(Limit::Depth),
-            DecodeErrorKind::LimitExceeded => self.hit(Limit::Count),
-            _ => {}
+        if let Some(limit) = Limit::of_decoding(error) {
+            self.hit(limit);
         }
     }
 }
