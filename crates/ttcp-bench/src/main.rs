@@ -7,8 +7,8 @@ use ttcp_bench::assault::{self, AssaultArgs, AssaultAttackersArgs, AssaultClient
 use ttcp_bench::experiments::compare::{CompareArgs, compare};
 use ttcp_bench::experiments::report::{ReportArgs, report};
 use ttcp_bench::experiments::{
-    self, DemultiplexingArgs, DepositArgs, HoldArgs, LadderArgs, LatencyArgs, ScaleArgs, SeriesArgs,
-    ThroughputArgs, WhiteboxArgs,
+    self, CrowdArgs, DemultiplexingArgs, DepositArgs, HoldArgs, LadderArgs, LatencyArgs, ScaleArgs,
+    SeriesArgs, ThroughputArgs, WhiteboxArgs,
 };
 use ttcp_bench::ladder::measurement::{LadderStepArgs, ladder_step};
 use ttcp_bench::priority::{PrioritiseArgs, load, prioritise};
@@ -96,6 +96,9 @@ enum Command {
     /// Those who attack
     #[command(hide = true)]
     AssaultAttackers(AssaultAttackersArgs),
+    /// Clients that come all at once
+    #[command(hide = true)]
+    Crowd(CrowdArgs),
     /// A client beside many connections
     #[command(hide = true)]
     Hold(HoldArgs),
@@ -129,6 +132,7 @@ fn perform(command: Command) -> anyhow::Result<ExitCode> {
         Command::Ladder(args) => return args.run(&built_in()),
         Command::Scale(args) => return args.run(&built_in()),
         Command::Hold(args) => return experiments::hold(&args),
+        Command::Crowd(args) => return experiments::crowd(&args),
         Command::Whitebox(args) => return args.run(&built_in()),
         Command::Demultiplexing(args) => return args.run(&built_in()),
         Command::Latency(args) => return args.run(&built_in()),

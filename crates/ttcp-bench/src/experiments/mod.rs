@@ -35,7 +35,7 @@ pub use demultiplexing::DemultiplexingArgs;
 pub use deposit::DepositArgs;
 pub use ladder::LadderArgs;
 pub use latency::LatencyArgs;
-pub use scale::{HoldArgs, ScaleArgs, hold};
+pub use scale::{CrowdArgs, HoldArgs, ScaleArgs, crowd, hold};
 pub use series::SeriesArgs;
 pub use throughput::ThroughputArgs;
 pub use whitebox::WhiteboxArgs;

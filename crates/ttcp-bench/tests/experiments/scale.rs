@@ -13,8 +13,7 @@ use super::{run, samples, text, ttcp};
 #[test]
 fn each_part_has_all_its_cells() {
     let dir = tempfile::tempdir().unwrap();
-    let line =
-        "scale --quick --n 60 --peers raw,zorb --objects 1,1200 --connections 1,30 --clients 1,3 --out r";
+    let line = "scale --quick --n 60 --peers raw,zorb --objects 1,1200 --connections 1,30 --clients 1,3 --crowd 50 --out r";
     let out = run(dir.path(), &line.split(' ').collect::<Vec<_>>());
     let stdout = text(&out.stdout);
     assert!(out.status.success(), "{stdout}{}", text(&out.stderr));
@@ -55,7 +54,12 @@ fn each_part_has_all_its_cells() {
             assert!((calls / 60.0 - 1.0).abs() < 0.01, "{calls} calls: {sample}");
         }
     }
-    assert_eq!(all.len(), 2 * (3 + 2 + 3));
+    assert_eq!(peers("crowd", 50), ["raw", "zorb"]);
+    for sample in of("crowd", 50).into_values() {
+        assert_eq!(sample["line"]["clients"], 50, "{sample}");
+        assert!(figure(sample, "max_us") >= figure(sample, "p50_us"), "{sample}");
+    }
+    assert_eq!(all.len(), 2 * (3 + 2 + 3) + 2);
 
     let tables: Vec<&str> = stdout.lines().filter(|line| line.starts_with('|')).collect();
     assert!(tables.iter().any(|line| line.starts_with("|    1200 |")), "{stdout}");

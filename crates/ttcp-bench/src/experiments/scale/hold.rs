@@ -110,14 +110,14 @@ fn client(words: &[String]) -> anyhow::Result<Value> {
 }
 
 /// A server to connect to.
-struct Service {
+pub(super) struct Service {
     address: SocketAddr,
     /// The object to call; `None` for plain sockets.
     key: Option<ObjectKey>,
 }
 
 impl Service {
-    fn of(ready: &str) -> anyhow::Result<Service> {
+    pub(super) fn of(ready: &str) -> anyhow::Result<Service> {
         if let Ok(address) = ready.parse() {
             return Ok(Service { address, key: None });
         }
@@ -132,7 +132,7 @@ impl Service {
     }
 
     /// A connection over which a call went.
-    fn open(&self, number: u32) -> anyhow::Result<TcpStream> {
+    pub(super) fn open(&self, number: u32) -> anyhow::Result<TcpStream> {
         let opened = TcpStream::connect_timeout(&self.address, PATIENCE).and_then(|stream| {
             stream.set_nodelay(true)?;
             stream.set_read_timeout(Some(PATIENCE))?;

@@ -1,5 +1,6 @@
-//! What many objects, many connections and many clients cost.
+//! What many objects, many connections and many clients cost, and crowds of clients that come all at once.
 
+mod crowd;
 mod hold;
 mod section;
 
@@ -14,6 +15,7 @@ use super::{Common, Figures, Kind, Plan, Step, of_line};
 use crate::run::{BuiltIn, Peer};
 use crate::system;
 
+pub use crowd::{CrowdArgs, crowd};
 pub use hold::{HoldArgs, hold};
 
 const NAME: &str = "scale";
@@ -26,6 +28,8 @@ const CONNECTIONS: [u32; 5] = [1, 10, 100, 1_000, 10_000];
 const CONNECTIONS_QUICK: [u32; 2] = [1, 40];
 const CLIENTS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 const CLIENTS_QUICK: [u32; 2] = [1, 4];
+const CROWD: [u32; 3] = [10, 100, 1_000];
+const CROWD_QUICK: [u32; 1] = [40];
 
 /// Files that a process has open beside its connections, at most.
 const OTHER_FILES: u64 = 100;
@@ -77,10 +81,12 @@ pub enum Part {
     Connections,
     /// Clients that call at once
     Clients,
+    /// Clients that connect at once, and call
+    Crowd,
 }
 
 impl Part {
-    const ALL: [Part; 3] = [Part::Objects, Part::Connections, Part::Clients];
+    const ALL: [Part; 4] = [Part::Objects, Part::Connections, Part::Clients, Part::Crowd];
 
     /// The setting of its cells.
     fn setting(self) -> &'static str {
@@ -88,6 +94,7 @@ impl Part {
             Part::Objects => "objects",
             Part::Connections => "connections",
             Part::Clients => "clients",
+            Part::Crowd => "crowd",
         }
     }
 
@@ -98,7 +105,7 @@ impl Part {
     fn ways(self) -> &'static [Way] {
         match self {
             Part::Objects => OF_OBJECTS,
-            Part::Connections => OF_CONNECTIONS,
+            Part::Connections | Part::Crowd => OF_CONNECTIONS,
             Part::Clients => OF_CLIENTS,
         }
     }
@@ -122,6 +129,9 @@ pub struct ScaleArgs {
     /// Clients that call at once (default: 1, 2, 4 and so on to 64)
     #[arg(long, value_delimiter = ',', value_name = "COUNTS", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub clients: Option<Vec<u32>>,
+    /// Clients that connect at once (default: 10, 100, 1000)
+    #[arg(long, value_delimiter = ',', value_name = "COUNTS", value_parser = clap::value_parser!(u32).range(1..=50_000))]
+    pub crowd: Option<Vec<u32>>,
     /// Calls a measurement (default: 20000 of objects and over connections, 50000 by all clients)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub n: Option<u32>,
@@ -138,7 +148,15 @@ impl ScaleArgs {
 
     /// Everything.
     pub(crate) fn of(common: Common) -> ScaleArgs {
-        ScaleArgs { common, parts: None, objects: None, connections: None, clients: None, n: None }
+        ScaleArgs {
+            common,
+            parts: None,
+            objects: None,
+            connections: None,
+            clients: None,
+            crowd: None,
+            n: None,
+        }
     }
 
     fn counts(&self, part: Part) -> &[u32] {
@@ -147,6 +165,7 @@ impl ScaleArgs {
             Part::Objects => (&self.objects, &OBJECTS, &OBJECTS_QUICK),
             Part::Connections => (&self.connections, &CONNECTIONS, &CONNECTIONS_QUICK),
             Part::Clients => (&self.clients, &CLIENTS, &CLIENTS_QUICK),
+            Part::Crowd => (&self.crowd, &CROWD, &CROWD_QUICK),
         };
         wanted.as_deref().unwrap_or(if quick { few } else { full })
     }
@@ -185,7 +204,7 @@ fn taking(args: &ScaleArgs, part: Part, contenders: &[Contender]) -> Vec<(Peer, 
         taking.push((peer, server.iter().map(|word| (*word).to_owned()).collect()));
     }
     // Of what a user names, nothing is known but that it can be called.
-    if part == Part::Connections {
+    if matches!(part, Part::Connections | Part::Crowd) {
         taking.extend(args.common.extra.iter().map(|peer| (peer.clone(), Vec::new())));
     }
     taking
@@ -210,17 +229,25 @@ fn step(args: &ScaleArgs, part: Part, count: u32, peer: &Peer, server: &[String]
             client.extend(["--depth".to_owned(), count.to_string()]);
             (client, figures_of_clients)
         }
+        Part::Crowd => {
+            peer.client = beside_server("crowd", &["--clients", &count.to_string()]);
+            (Vec::new(), figures_of_crowd)
+        }
     };
     Step { cell: part.cell(count), peer, server, client, figures, perform: Step::once }
 }
 
-/// A client beside so many connections that are held.
-fn held(connections: u32, client: Vec<String>) -> Vec<String> {
+/// This program with a command that knows the server.
+fn beside_server(command: &str, more: &[&str]) -> Vec<String> {
     let program = std::env::current_exe()
         .map_or_else(|_| "ttcp".to_owned(), |path| path.to_string_lossy().into_owned());
-    let words = [&program, "hold", "--lifeline", "--server", "{pid}", "--ready", "{ready}", "--connections"];
-    let mut held: Vec<String> = words.map(str::to_owned).to_vec();
-    held.extend([connections.to_string(), "--".to_owned()]);
+    let words = [&program, command, "--lifeline", "--server", "{pid}", "--ready", "{ready}"];
+    words.iter().chain(more).map(|word| (*word).to_owned()).collect()
+}
+
+/// A client beside so many connections that are held.
+fn held(connections: u32, client: Vec<String>) -> Vec<String> {
+    let mut held = beside_server("hold", &["--connections", &connections.to_string(), "--"]);
     // Its arguments have their place among its own words.
     let named = client.iter().any(|word| word == "{args}");
     held.extend(client);
@@ -264,6 +291,14 @@ fn figures_of_clients(said: &Said<'_>) -> Result<Figures, String> {
     Ok(figures)
 }
 
+fn figures_of_crowd(said: &Said<'_>) -> Result<Figures, String> {
+    let mut figures = times(said)?;
+    for name in ["memory_bytes", "all_memory_bytes"] {
+        figures.insert(name.to_owned(), of_line(said.line, name)?);
+    }
+    Ok(figures)
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -294,7 +329,7 @@ mod tests {
     #[test]
     fn each_part_has_those_that_can_take_part() {
         let plan = plan_of(
-            "x --peers raw,zorb,zorb-copying --objects 7 --connections 3 --clients 2 --n 5 --peer a=s::c",
+            "x --peers raw,zorb,zorb-copying --objects 7 --connections 3 --clients 2 --crowd 9 --n 5 --peer a=s::c",
         );
         let all: Vec<String> = plan.steps.iter().map(told).collect();
         assert_eq!(
@@ -309,6 +344,9 @@ mod tests {
                 "raw clients 2:  | clients --n 5 --depth 2",
                 "zorb clients 2:  | clients --n 5 --depth 2",
                 "zorb-multi clients 2: --runtime multi | clients --n 5 --depth 2",
+                "raw crowd 9:  | ",
+                "zorb crowd 9:  | ",
+                "a crowd 9:  | ",
             ]
         );
         let client = |place: usize| plan.steps[place].peer.client[1..].join(" ");
@@ -317,6 +355,7 @@ mod tests {
             client(0).starts_with(&format!("{held} 0 -- ")) && client(0).ends_with("{args} --ior {ready}")
         );
         assert_eq!(client(5), format!("{held} 2 -- c {{args}}"));
+        assert_eq!(client(10), "crowd --lifeline --server {pid} --ready {ready} --clients 9");
     }
 
     #[test]

@@ -97,9 +97,9 @@ fn mib(bytes: f64) -> f64 {
     bytes / f64::from(1 << 20)
 }
 
-/// All three parts, each if there is something of it.
+/// All parts, each if there is something of it.
 pub(super) fn section(data: &Data) -> Section {
-    let mut section = Section::new(NAME, "Scale: many objects, connections and clients");
+    let mut section = Section::new(NAME, "Scale: many objects, connections and clients, and crowds");
     section.text(
         "What calls cost, and the server's memory, as there are more objects, more connections and more clients. Memory is what the \
          system says of the server's process (PSS): not what the kernel has for its sockets and the stacks of its threads, and in \
@@ -108,6 +108,7 @@ pub(super) fn section(data: &Data) -> Section {
     objects(&Seen::of(data, Part::Objects), &mut section);
     connections(&Seen::of(data, Part::Connections), &mut section);
     clients(&Seen::of(data, Part::Clients), &mut section);
+    crowd(&Seen::of(data, Part::Crowd), &mut section);
     section
 }
 
@@ -217,4 +218,27 @@ fn clients(seen: &Seen<'_>, section: &mut Section) {
         "Thousand calls a second of all clients; the time of a call: median, and 99 % took less.",
         &[("kcalls/s", &rate), ("us", &usual), ("99 %", &slow)],
     ));
+}
+
+fn crowd(seen: &Seen<'_>, section: &mut Section) {
+    if seen.counts.is_empty() {
+        return;
+    }
+    section.text(
+        "A crowd: so many clients, threads of one process, connect at the same moment, and each has octets of its own echoed, which are compared. \
+         Times count from that moment, so the longest is the time until all were served. Not one may fail.",
+    );
+    let ms =
+        |name: &'static str| move |peer: &str, count: u32| seen.median(peer, count, name).map(|us| us / 1e3);
+    let (usual, slow, last) = (ms("p50_us"), ms("p99_us"), ms("max_us"));
+    section.table(seen.by_count(
+        "Milliseconds until half, 99 % and all of the clients were answered.",
+        &[("half", &usual), ("99 %", &slow), ("all", &last)],
+    ));
+    let each = |peer: &str, count: u32| {
+        let grown =
+            seen.median(peer, count, "all_memory_bytes")? - seen.median(peer, count, "memory_bytes")?;
+        Some((grown / f64::from(count)).round().max(0.0))
+    };
+    section.table(seen.by_count("Memory of the server for each of them, octets.", &[("a client", &each)]));
 }
