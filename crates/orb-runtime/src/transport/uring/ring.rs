@@ -5,8 +5,7 @@
 //! a [`Conn`]: receive and transmit buffers are moved into it before their addresses are taken, and leave it by
 //! [`Ring::complete`] alone, when their operation's completion was seen. Moving a `ReadBuf`, a `Transmit` or a `Conn` moves a
 //! box, never what the kernel sees. A connection's descriptor is closed with its `Conn`, which goes when none of its operations
-//! is left, so no entry names a descriptor that means something else by now. A ring that ends before its operations leaks
-//! their memory.
+//! is left, so no entry names a descriptor that means something else by now. A ring that ends before these leaks their memory.
 //!
 //! Memory that a servant lends (`DepositTarget`) is given by a method that borrows the target for as long as the memory is used. A
 //! target can not see that borrow end but by being used again or dropped, and nobody uses or drops it before the completion: so
@@ -470,7 +469,6 @@ impl Ring {
     pub(super) fn end(&mut self) {
         self.ended = true;
         for Waiting { entry, .. } in mem::take(&mut self.waiting) {
-            // A chain of writes is over once.
             if entry.get_user_data() & ((1 << KIND_BITS) - 1) <= WRITE {
                 self.complete(entry.get_user_data(), -libc::ECANCELED, 0);
             }
