@@ -4,11 +4,14 @@
 //! cargo run --release -p cos-naming --example names -- names.redb
 //! cargo run --release -p cos-naming --example names -- names.redb -ORBListenEndpoints iiop://127.0.0.1:2810
 //! cargo run --release -p cos-naming --example names -- --repair names.redb
+//! cargo run --release -p cos-naming --example names -- --import /var/lib/omniorb/omninames-host.dat names.redb
 //! ```
 
 use std::error::Error;
+use std::sync::Arc;
 
 use cos_naming::Server;
+use cos_naming::import::import_omninames;
 use cos_naming::store::DiskStore;
 use zorb::prelude::*;
 
@@ -21,6 +24,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
             let repaired = DiskStore::repair(file)?;
             println!("{} contexts, {} bindings", repaired.contexts, repaired.bindings);
             println!("the damaged file is {}", repaired.damaged.display());
+        }
+        ["--import", names, file] => {
+            let store = Arc::new(DiskStore::open(file)?);
+            println!("{}", import_omninames(&store, &std::fs::read(names)?).await?);
         }
         [file] => {
             let builder = if listens { builder } else { builder.listen("iiop://127.0.0.1:2809") };

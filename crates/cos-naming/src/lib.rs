@@ -7,6 +7,7 @@
 //! `docs/NAMING.md` in zorb's repository is about running it.
 #![forbid(unsafe_code)]
 
+pub mod import;
 mod servant;
 mod server;
 pub mod store;

@@ -72,6 +72,30 @@ pub trait Store: Send + Sync + 'static {
     fn change(&self, change: Change) -> impl Future<Output = Result<Option<ContextId>, ChangeError>> + Send;
 }
 
+/// The same store, for whoever else works with it.
+impl<S: Store> Store for Arc<S> {
+    async fn lookup(&self, context: ContextId, key: &Key) -> Result<Lookup, StoreError> {
+        S::lookup(self, context, key).await
+    }
+
+    async fn has_context(&self, context: ContextId) -> Result<bool, StoreError> {
+        S::has_context(self, context).await
+    }
+
+    async fn page(
+        &self,
+        context: ContextId,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Option<Vec<(Key, BindingType)>>, StoreError> {
+        S::page(self, context, after, limit).await
+    }
+
+    async fn change(&self, change: Change) -> Result<Option<ContextId>, ChangeError> {
+        S::change(self, change).await
+    }
+}
+
 /// What [`Store::lookup`] finds.
 #[derive(Debug, Clone)]
 pub enum Lookup {
