@@ -36,7 +36,7 @@ over_uring() { # options of cargo test
       'SKIPPED: the kernel refuses io_uring, nothing was tested over it (REQUIRE_URING=1 makes that an error)' '********' ''
     return "$status"
   fi
-  suites=(calls gateway blocking alloc runtime_faults copies zero_copy blocks streams elements flow deposits sources results idl_calls metrics system_calls requests values poa_managers poa poa_servants poa_destroy poa_activators poa_threads fragments bidirectional unix limits tls)
+  suites=(calls gateway blocking alloc runtime_faults copies zero_copy blocks streams elements flow deposits sources results idl_calls metrics system_calls requests values poa_managers poa poa_servants poa_destroy poa_activators poa_threads fragments bidirectional unix limits tls csi)
   for transport in uring uring-threads; do
     printf '\n==== ZORB_TEST_TRANSPORT=%s\n' "$transport"
     tests=("${suites[@]/#/--test=}")

@@ -1,14 +1,16 @@
 //! Those who speak for others.
 
 use giop_codec::csi::{ContextFailure, EstablishContext, ExportedName, IdentityToken, Oid, SasContext};
+use zorb::Reference;
 use zorb::csi::{AssertedIdentity, Credentials, Logins, Required};
 use zorb::prelude::*;
 use zorb::tls::{ClientCertificates, Outgoing};
-use zorb::{Orb, Reference};
 
 use crate::certificates::Authority;
 use crate::hostile::{context, token};
-use crate::{HERE, NOT_BELIEVED, as_user, assert_refused, call, known, logins, serve, serve_at, tls};
+use crate::{
+    HERE, NOT_BELIEVED, as_user, assert_refused, builder, call, known, logins, serve, serve_at, tls,
+};
 
 fn name(name: &str) -> AssertedIdentity {
     AssertedIdentity::Name(name.to_owned())
@@ -36,10 +38,9 @@ fn chain(pem: &str) -> Bytes {
 #[tokio::test]
 async fn who_is_trusted_speaks_for_others() {
     let ca = Authority::new("ca");
-    let (_server, reference) =
-        serve(Orb::builder().logins(logins().trust_user("gateway").realm("bank"))).await;
+    let (_server, reference) = serve(builder().logins(logins().trust_user("gateway").realm("bank"))).await;
     let gateway = as_user("gateway", "opens");
-    let (_client, vault) = call(Orb::builder().credentials(gateway.clone()), &reference).await;
+    let (_client, vault) = call(builder().credentials(gateway.clone()), &reference).await;
     assert_eq!(vault.who().await.unwrap(), "Login gateway");
     let (certificate, _) = ca.issue("carl");
     for (identity, expected) in [
@@ -56,8 +57,8 @@ async fn who_is_trusted_speaks_for_others() {
 
 #[tokio::test]
 async fn who_is_not_trusted_does_not() {
-    let (server, reference) = serve(Orb::builder().logins(logins().trust_user("gateway"))).await;
-    let (_client, vault) = call(Orb::builder(), &reference).await;
+    let (server, reference) = serve(builder().logins(logins().trust_user("gateway"))).await;
+    let (_client, vault) = call(builder(), &reference).await;
     let eve = as_user("ann", "a secret").assert_identity(name("bob"));
     assert_refused(vault.with_credentials(&eve).who().await, NOT_BELIEVED, "trusts this side not");
     // Nor one who has the gateway's name and not its password, or nothing.
@@ -78,8 +79,8 @@ async fn who_is_not_trusted_does_not() {
 
 #[tokio::test]
 async fn a_server_that_believes_nobody_is_not_called_in_the_name_of_others() {
-    let (_server, reference) = serve(Orb::builder().logins(logins())).await;
-    let (_client, vault) = call(Orb::builder(), &reference).await;
+    let (_server, reference) = serve(builder().logins(logins())).await;
+    let (_client, vault) = call(builder(), &reference).await;
     let gateway = as_user("gateway", "opens").assert_identity(name("ann"));
     assert_refused(vault.with_credentials(&gateway).who().await, HERE, "takes no asserted identity");
 }
@@ -89,11 +90,10 @@ async fn a_certificate_can_be_what_is_trusted() {
     let ca = Authority::new("ca");
     let wanted = Logins::new(known()).required(Required::Identity).trust_subject("CN=gateway");
     let serving = tls(&ca, "server").client_certificates(ClientCertificates::Required).build().unwrap();
-    let serving = Orb::builder().tls(serving).listen("ssliop://127.0.0.1:0").logins(wanted);
+    let serving = builder().tls(serving).listen("ssliop://127.0.0.1:0").logins(wanted);
     let (_server, reference) = serve_at(serving).await;
     let speaking = Credentials::none().assert_identity(name("ann"));
-    let by =
-        |subject: &str| Orb::builder().tls(tls(&ca, subject).outgoing(Outgoing::Required).build().unwrap());
+    let by = |subject: &str| builder().tls(tls(&ca, subject).outgoing(Outgoing::Required).build().unwrap());
     let (_client, vault) = call(by("gateway").credentials(speaking.clone()), &reference).await;
     assert_eq!(vault.who().await.unwrap(), "AssertedName ann by Certificate CN=gateway");
     let (_client, vault) = call(by("eve").credentials(speaking), &reference).await;
@@ -106,8 +106,8 @@ async fn a_certificate_can_be_what_is_trusted() {
 
 #[tokio::test]
 async fn identities_that_do_not_decode_are_refused() {
-    let (_server, reference) = serve(Orb::builder().logins(logins().trust_user("gateway"))).await;
-    let (_client, vault) = call(Orb::builder(), &reference).await;
+    let (_server, reference) = serve(builder().logins(logins().trust_user("gateway"))).await;
+    let (_client, vault) = call(builder(), &reference).await;
     let foreign = ExportedName { mechanism: Oid::new(Bytes::from_static(&[6, 1, 1])), name: "ann".into() };
     for identity in [
         IdentityToken::PrincipalName(foreign),

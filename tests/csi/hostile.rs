@@ -9,10 +9,12 @@ use giop_codec::csi::{
 use zorb::csi::Logins;
 use zorb::prelude::*;
 use zorb::wire::{ContextId, ServiceContext};
-use zorb::{Orb, Reference, ReplyInfo};
+use zorb::{Reference, ReplyInfo};
 
 use crate::logins::answer;
-use crate::{NOT_BELIEVED, UNKNOWN, Vault, VaultRef, as_user, assert_refused, call, known, logins, serve};
+use crate::{
+    NOT_BELIEVED, UNKNOWN, Vault, VaultRef, as_user, assert_refused, builder, call, known, logins, serve,
+};
 
 pub(crate) fn establish(number: u64, user: &str, password: &str) -> ServiceContext {
     establish_for(number, user, password, "")
@@ -61,10 +63,10 @@ async fn failure(vault: &VaultRef, context: ServiceContext) -> ContextFailure {
 async fn contexts_that_are_cut_or_changed_are_refused_and_the_next_request_is_served() {
     let servant = Vault::default();
     let calls = std::sync::Arc::clone(&servant.calls);
-    let server = Orb::builder().listen("iiop://127.0.0.1:0").logins(logins().max_failures(u32::MAX));
+    let server = builder().listen("iiop://127.0.0.1:0").logins(logins().max_failures(u32::MAX));
     let server = server.build().await.unwrap();
     let reference: VaultRef = server.activate(servant).unwrap();
-    let (_client, vault) = call(Orb::builder(), &reference.to_string()).await;
+    let (_client, vault) = call(builder(), &reference.to_string()).await;
     let good = establish(0, "ann", "a secret");
     let mut bad: Vec<Vec<u8>> = (0..good.data.len()).map(|length| good.data[..length].to_vec()).collect();
     bad.extend((0..good.data.len()).flat_map(|at| {
@@ -96,8 +98,8 @@ async fn contexts_that_are_cut_or_changed_are_refused_and_the_next_request_is_se
 
 #[tokio::test]
 async fn what_is_too_large_or_of_another_kind_is_refused() {
-    let (_server, reference) = serve(Orb::builder().logins(logins())).await;
-    let (_client, vault) = call(Orb::builder(), &reference).await;
+    let (_server, reference) = serve(builder().logins(logins())).await;
+    let (_client, vault) = call(builder(), &reference).await;
     let large = |size: usize| EstablishContext {
         authentication: Bytes::from(vec![0x60; size]),
         ..EstablishContext::default()
@@ -125,8 +127,8 @@ async fn what_is_too_large_or_of_another_kind_is_refused() {
 async fn contexts_have_numbers_that_are_good_for_their_connection_alone() {
     let known = known();
     let logins = Logins::new(known.clone()).allow_plaintext_passwords().max_contexts(2);
-    let (_server, reference) = serve(Orb::builder().logins(logins)).await;
-    let (_one, vault) = call(Orb::builder(), &reference).await;
+    let (_server, reference) = serve(builder().logins(logins)).await;
+    let (_one, vault) = call(builder(), &reference).await;
     let missing = ContextFailure::NO_CONTEXT;
     assert_eq!(failure(&vault, in_context(7)).await, missing);
     let stateful = async |number, user, password| {
@@ -157,20 +159,19 @@ async fn contexts_have_numbers_that_are_good_for_their_connection_alone() {
     assert_eq!(known.asked(), 3);
 
     // Somebody else who knows the number.
-    let (_other, replayed) = call(Orb::builder(), &reference).await;
+    let (_other, replayed) = call(builder(), &reference).await;
     assert_eq!(failure(&replayed, in_context(7)).await, missing);
-    let (_third, vault) = call(Orb::builder().credentials(as_user("bob", "another")), &reference).await;
+    let (_third, vault) = call(builder().credentials(as_user("bob", "another")), &reference).await;
     assert_eq!(vault.who().await.unwrap(), "Login bob");
 }
 
 #[tokio::test]
 async fn names_and_passwords_may_be_any_octets_and_are_refused() {
     let known = known();
-    let (_server, reference) = serve(
-        Orb::builder().logins(Logins::new(known.clone()).allow_plaintext_passwords().max_failures(100)),
-    )
-    .await;
-    let (_client, vault) = call(Orb::builder(), &reference).await;
+    let (_server, reference) =
+        serve(builder().logins(Logins::new(known.clone()).allow_plaintext_passwords().max_failures(100)))
+            .await;
+    let (_client, vault) = call(builder(), &reference).await;
     let raw = |user: &'static [u8], password: &'static [u8]| {
         let token = Login {
             user: Bytes::from_static(user),

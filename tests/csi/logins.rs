@@ -7,12 +7,13 @@ use giop_codec::giop::ServiceContextRef;
 use giop_codec::ior::ComponentTag;
 use zorb::csi::{Credentials, Logins, Required};
 use zorb::tls::{ClientCertificates, Outgoing, TlsBuilder};
-use zorb::wire::{ContextId, ServiceContext};
+use zorb::wire::{ContextId, Ior, ServiceContext};
 use zorb::{BuildError, Orb, Reference, ReplyInfo};
 
 use crate::certificates::Authority;
 use crate::{
-    HERE, NOT_BELIEVED, UNKNOWN, VaultRef, as_user, assert_refused, call, known, logins, serve, serve_at, tls,
+    HERE, NOT_BELIEVED, UNKNOWN, VaultRef, as_user, assert_refused, builder, call, known, logins, serve,
+    serve_at, tls,
 };
 
 /// What the reply said of who called.
@@ -28,8 +29,8 @@ pub(crate) fn answer(info: &ReplyInfo) -> Option<SasContext> {
 async fn a_servant_knows_who_logged_in_and_the_password_is_checked_once() {
     let known = known();
     let (server, reference) =
-        serve(Orb::builder().logins(Logins::new(known.clone()).allow_plaintext_passwords())).await;
-    let (_client, vault) = call(Orb::builder().credentials(as_user("ann", "a secret")), &reference).await;
+        serve(builder().logins(Logins::new(known.clone()).allow_plaintext_passwords())).await;
+    let (_client, vault) = call(builder().credentials(as_user("ann", "a secret")), &reference).await;
     let info = ReplyInfo::new();
     let vault = vault.with_reply_info(&info);
     for _ in 0..5 {
@@ -53,8 +54,8 @@ async fn a_servant_knows_who_logged_in_and_the_password_is_checked_once() {
 // clause: csi.sas.error
 #[tokio::test]
 async fn who_does_not_log_in_or_not_well_is_told_and_nothing_is_executed() {
-    let (server, reference) = serve(Orb::builder().logins(logins())).await;
-    let (_client, vault) = call(Orb::builder(), &reference).await;
+    let (server, reference) = serve(builder().logins(logins())).await;
+    let (_client, vault) = call(builder(), &reference).await;
     assert_refused(vault.add(1, 2).await, UNKNOWN, "OrbBuilder::login");
     assert_refused(vault.is_a("IDL:x:1.0").await, UNKNOWN, "OrbBuilder::login");
     for (user, password) in [("ann", "a Secret"), ("nobody", "a secret"), ("ann", "")] {
@@ -72,8 +73,8 @@ async fn who_does_not_log_in_or_not_well_is_told_and_nothing_is_executed() {
 async fn after_too_many_failures_no_new_login_is_checked_on_the_connection() {
     let known = known();
     let logins = Logins::new(known.clone()).allow_plaintext_passwords().max_failures(2);
-    let (server, reference) = serve(Orb::builder().logins(logins)).await;
-    let (_client, vault) = call(Orb::builder().credentials(as_user("ann", "a secret")), &reference).await;
+    let (server, reference) = serve(builder().logins(logins)).await;
+    let (_client, vault) = call(builder().credentials(as_user("ann", "a secret")), &reference).await;
     assert_eq!(vault.who().await.unwrap(), "Login ann");
     for password in ["1", "2", "3", "4"] {
         let vault = vault.with_credentials(&as_user("bob", password));
@@ -84,28 +85,28 @@ async fn after_too_many_failures_no_new_login_is_checked_on_the_connection() {
     assert_eq!((known.asked(), server.csi_stats().failed_logins), (3, 5));
     // Who is there stays there, and another connection is not this one.
     assert_eq!(vault.who().await.unwrap(), "Login ann");
-    let (_other, vault) = call(Orb::builder().credentials(as_user("bob", "another")), &reference).await;
+    let (_other, vault) = call(builder().credentials(as_user("bob", "another")), &reference).await;
     assert_eq!(vault.who().await.unwrap(), "Login bob");
 }
 
 #[tokio::test]
 async fn passwords_go_over_plain_tcp_only_where_both_sides_say_so() {
     // The client does not.
-    let (_server, reference) = serve(Orb::builder().logins(logins())).await;
-    let (_client, vault) = call(Orb::builder().login("ann", "a secret"), &reference).await;
+    let (_server, reference) = serve(builder().logins(logins())).await;
+    let (_client, vault) = call(builder().login("ann", "a secret"), &reference).await;
     assert_refused(vault.who().await, HERE, "may not go over plain TCP");
     // The server does not: its references do not ask for any, and one that comes all the same is not looked at.
     let known = known();
     let careful = Logins::new(known.clone()).required(Required::Nothing);
-    let (_server, reference) = serve(Orb::builder().logins(careful)).await;
-    let (_client, vault) = call(Orb::builder().credentials(as_user("ann", "a secret")), &reference).await;
+    let (_server, reference) = serve(builder().logins(careful)).await;
+    let (_client, vault) = call(builder().credentials(as_user("ann", "a secret")), &reference).await;
     assert_eq!(vault.who().await.unwrap(), "nobody");
     let context = crate::hostile::establish(0, "ann", "a secret");
     let loud = vault.with_context(context.id, context.data);
     assert_refused(loud.who().await, NOT_BELIEVED, "over plain TCP");
     assert_eq!(known.asked(), 0);
     // Where nobody could ever log in there is no server.
-    let builder = Orb::builder().listen("iiop://127.0.0.1:0").logins(Logins::new(known));
+    let builder = builder().listen("iiop://127.0.0.1:0").logins(Logins::new(known));
     let error = builder.build().await.unwrap_err();
     assert!(
         matches!(error, BuildError::Logins(_)) && error.to_string().contains("allow_plaintext_passwords")
@@ -117,8 +118,8 @@ async fn sockets_of_this_machine_are_private_enough() {
     let directory = std::env::temp_dir().join(format!("zorb-csi-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
     let socket = format!("uiop://{}", directory.join("socket").display());
-    let (_server, reference) = serve_at(Orb::builder().listen(socket).logins(Logins::new(known()))).await;
-    let (_client, vault) = call(Orb::builder().login("ann", "a secret"), &reference).await;
+    let (_server, reference) = serve_at(builder().listen(socket).logins(Logins::new(known()))).await;
+    let (_client, vault) = call(builder().login("ann", "a secret"), &reference).await;
     assert_eq!(vault.who().await.unwrap(), "Login ann");
     std::fs::remove_dir_all(directory).unwrap();
 }
@@ -130,7 +131,7 @@ async fn by_tls(
     logins: Logins,
     client: zorb::OrbBuilder,
 ) -> (Orb, Orb, VaultRef) {
-    let serving = Orb::builder().tls(serving.build().unwrap()).listen("ssliop://127.0.0.1:0");
+    let serving = builder().tls(serving.build().unwrap()).listen("ssliop://127.0.0.1:0");
     let (server, reference) = serve_at(serving.logins(logins)).await;
     let calling = tls(ca, "alice").outgoing(Outgoing::Required).build().unwrap();
     let (client, vault) = call(client.tls(calling), &reference).await;
@@ -142,7 +143,7 @@ async fn by_tls(
 async fn by_tls_logins_need_no_permission_and_references_say_what_is_wanted() {
     let ca = Authority::new("ca");
     let wanted = Logins::new(known()).realm("bank");
-    let client = Orb::builder().login("ann@bank", "a secret");
+    let client = builder().login("ann@bank", "a secret");
     let (_server, _client, vault) = by_tls(&ca, tls(&ca, "server"), wanted, client).await;
     assert_eq!(vault.who().await.unwrap(), "Login ann");
 
@@ -163,40 +164,59 @@ async fn a_certificate_is_an_identity_where_no_login_is_required() {
     let ca = Authority::new("ca");
     let asking = || tls(&ca, "server").client_certificates(ClientCertificates::Wanted);
     let identity = || Logins::new(known()).required(Required::Identity);
-    let (_server, _client, vault) = by_tls(&ca, asking(), identity(), Orb::builder()).await;
+    let (_server, _client, vault) = by_tls(&ca, asking(), identity(), builder()).await;
     assert_eq!(vault.who().await.unwrap(), "Certificate CN=alice");
     // Who logs in beside it is who he says.
     let ann = vault.with_credentials(&Credentials::login("ann", "a secret"));
     assert_eq!(ann.who().await.unwrap(), "Login ann");
     // Nobody asked for the certificate.
-    let (_server, _client, vault) = by_tls(&ca, tls(&ca, "server"), identity(), Orb::builder()).await;
+    let (_server, _client, vault) = by_tls(&ca, tls(&ca, "server"), identity(), builder()).await;
     assert_refused(vault.who().await, UNKNOWN, "who calls");
     // A login is more than a certificate.
-    let (_server, _client, vault) = by_tls(&ca, asking(), Logins::new(known()), Orb::builder()).await;
+    let (_server, _client, vault) = by_tls(&ca, asking(), Logins::new(known()), builder()).await;
     assert_refused(vault.who().await, UNKNOWN, "who calls");
 }
 
 #[tokio::test]
 async fn plaintext_beside_tls_is_no_way_around_the_login() {
     let ca = Authority::new("ca");
-    let both = Orb::builder().tls(tls(&ca, "server").build().unwrap());
+    let both = builder().tls(tls(&ca, "server").build().unwrap());
     let both = both.listen("iiop://127.0.0.1:0").listen("ssliop://127.0.0.1:0").logins(Logins::new(known()));
     let (server, reference) = serve_at(both).await;
-    let (_client, vault) = call(Orb::builder(), &reference).await;
+    let (_client, vault) = call(builder(), &reference).await;
     assert_refused(vault.who().await, UNKNOWN, "who calls");
     // The reference tells who would log in that this is the wrong way.
-    let (_client, vault) = call(Orb::builder().credentials(as_user("ann", "a secret")), &reference).await;
+    let (_client, vault) = call(builder().credentials(as_user("ann", "a secret")), &reference).await;
     assert_refused(vault.who().await, HERE, "does not have");
     let trusting = tls(&ca, "ann").build().unwrap();
-    let (_client, vault) = call(Orb::builder().tls(trusting).login("ann", "a secret"), &reference).await;
+    let (_client, vault) = call(builder().tls(trusting).login("ann", "a secret"), &reference).await;
     assert_eq!(vault.who().await.unwrap(), "Login ann");
     assert_eq!(server.csi_stats().logins, 1);
 }
 
+// clause: csi.mechanisms
+#[tokio::test]
+async fn servers_that_name_their_port_for_tls_among_the_mechanisms_alone_are_called_there() {
+    let ca = Authority::new("ca");
+    let (_server, _client, vault) = by_tls(&ca, tls(&ca, "server"), Logins::new(known()), builder()).await;
+    let mut profile = vault.ior().iiop_profile().unwrap();
+    profile.components.retain(|component| component.tag != ComponentTag::SSL_SEC_TRANS);
+    // Whether or not there seems to be another.
+    for port in [0, 1] {
+        profile.port = port;
+        let ior = Ior::from_profiles(vault.ior().type_id.clone(), std::slice::from_ref(&profile)).unwrap();
+        let trusting = tls(&ca, "ann").build().unwrap();
+        let (_client, vault) = call(builder().tls(trusting).login("ann", "a secret"), &ior.to_string()).await;
+        assert_eq!(vault.who().await.unwrap(), "Login ann");
+        let (_client, vault) = call(builder().login("ann", "a secret"), &ior.to_string()).await;
+        assert_refused(vault.who().await, HERE, "requires TLS");
+    }
+}
+
 #[tokio::test]
 async fn logins_are_for_a_realm_on_both_sides() {
-    let (_server, reference) = serve(Orb::builder().logins(logins().realm("bank"))).await;
-    let (_client, vault) = call(Orb::builder(), &reference).await;
+    let (_server, reference) = serve(builder().logins(logins().realm("bank"))).await;
+    let (_client, vault) = call(builder(), &reference).await;
     for (user, realm) in [("ann", "bank"), ("ann@bank", "bank")] {
         let vault = vault.with_credentials(&as_user(user, "a secret").for_realm(realm));
         assert_eq!(vault.who().await.unwrap(), "Login ann");
@@ -216,16 +236,16 @@ async fn logins_are_for_a_realm_on_both_sides() {
 
 #[tokio::test]
 async fn servers_without_logins_get_none_unless_that_is_wanted() {
-    let (server, reference) = serve(Orb::builder()).await;
-    let (_client, vault) = call(Orb::builder().credentials(as_user("ann", "a secret")), &reference).await;
+    let (server, reference) = serve(builder()).await;
+    let (_client, vault) = call(builder().credentials(as_user("ann", "a secret")), &reference).await;
     let info = ReplyInfo::new();
     assert_eq!(vault.with_reply_info(&info).who().await.unwrap(), "nobody");
     assert_eq!(answer(&info), None);
     // Of a `corbaloc:` nobody knows what its server wants.
-    let (guarded, _) = serve(Orb::builder().logins(logins())).await;
+    let (guarded, _) = serve(builder().logins(logins())).await;
     guarded.activate_named("vault", crate::Vault::default()).map(|_: VaultRef| ()).unwrap();
     let url = format!("corbaloc::1.2@{}/vault", guarded.endpoints()[0]);
-    let (_client, vault) = call(Orb::builder().credentials(as_user("ann", "a secret")), &url).await;
+    let (_client, vault) = call(builder().credentials(as_user("ann", "a secret")), &url).await;
     assert_refused(vault.who().await, UNKNOWN, "who calls");
     let unasked = vault.with_credentials(&as_user("ann", "a secret").even_unasked());
     assert_eq!(unasked.who().await.unwrap(), "Login ann");
@@ -236,13 +256,13 @@ async fn servers_without_logins_get_none_unless_that_is_wanted() {
 async fn requests_behind_a_login_wait_for_it_in_order_and_others_do_not() {
     let known = known();
     let logins = Logins::new(known.clone()).allow_plaintext_passwords();
-    let (_server, reference) = serve(Orb::builder().logins(logins)).await;
-    let (_bob, other) = call(Orb::builder().credentials(as_user("bob", "another")), &reference).await;
+    let (_server, reference) = serve(builder().logins(logins)).await;
+    let (_bob, other) = call(builder().credentials(as_user("bob", "another")), &reference).await;
     assert_eq!(other.who().await.unwrap(), "Login bob");
 
     let slow = std::sync::Arc::clone(&known.slow);
     let held = slow.lock().await;
-    let (_ann, vault) = call(Orb::builder().credentials(as_user("ann", "a secret")), &reference).await;
+    let (_ann, vault) = call(builder().credentials(as_user("ann", "a secret")), &reference).await;
     for number in 1..=20 {
         vault.push(number).await.unwrap();
     }
@@ -278,8 +298,8 @@ async fn requests_behind_a_login_wait_for_it_in_order_and_others_do_not() {
 async fn callers_who_give_up_while_their_login_is_checked_leave_the_connection_good() {
     let known = known();
     let logins = Logins::new(known.clone()).allow_plaintext_passwords();
-    let (_server, reference) = serve(Orb::builder().logins(logins)).await;
-    let (_ann, vault) = call(Orb::builder().credentials(as_user("ann", "a secret")), &reference).await;
+    let (_server, reference) = serve(builder().logins(logins)).await;
+    let (_ann, vault) = call(builder().credentials(as_user("ann", "a secret")), &reference).await;
     let slow = std::sync::Arc::clone(&known.slow);
     let held = slow.lock().await;
     let given_up = tokio::spawn({
@@ -297,8 +317,8 @@ async fn callers_who_give_up_while_their_login_is_checked_leave_the_connection_g
 
 #[tokio::test]
 async fn an_authenticator_that_panics_costs_its_caller_the_request_alone() {
-    let (server, reference) = serve(Orb::builder().logins(logins())).await;
-    let (_client, vault) = call(Orb::builder().credentials(as_user("ann", "a secret")), &reference).await;
+    let (server, reference) = serve(builder().logins(logins())).await;
+    let (_client, vault) = call(builder().credentials(as_user("ann", "a secret")), &reference).await;
     let bomb = vault.with_credentials(&as_user("bomb", "x"));
     assert_refused(bomb.who().await, NOT_BELIEVED, "user or password");
     assert_eq!(vault.who().await.unwrap(), "Login ann");
@@ -307,7 +327,7 @@ async fn an_authenticator_that_panics_costs_its_caller_the_request_alone() {
 
 #[tokio::test]
 async fn calls_of_the_process_itself_are_not_judged() {
-    let orb = Orb::builder().listen("iiop://127.0.0.1:0").logins(logins()).build().await.unwrap();
+    let orb = builder().listen("iiop://127.0.0.1:0").logins(logins()).build().await.unwrap();
     let servant = crate::Vault::default();
     let calls = std::sync::Arc::clone(&servant.calls);
     let vault: VaultRef = orb.activate(servant).unwrap();

@@ -8,6 +8,8 @@ mod certificates;
 mod hostile;
 mod logins;
 mod rules;
+#[path = "../transport/mod.rs"]
+mod transport;
 mod users;
 
 use std::collections::HashMap;
@@ -35,6 +37,7 @@ zorb::idl! {
 }
 
 use guarded::{VaultRef, VaultServant};
+pub(crate) use transport::builder;
 
 #[derive(Default)]
 pub(crate) struct Vault {

@@ -6,18 +6,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use zorb::csi::{Access, Authorizer, Decision, Required, Rules, RulesError};
 use zorb::{Orb, Reference};
 
-use crate::{DENIED, Vault, VaultRef, as_user, assert_refused, logins};
+use crate::{DENIED, Vault, VaultRef, as_user, assert_refused, builder, logins};
 
 /// A server with these rules, to which callers may say who they are; its object under a plain key, and one of a POA below another.
 async fn guarded(authorizer: impl Authorizer) -> (Orb, Orb, VaultRef, VaultRef) {
     let wanted = logins().required(Required::Nothing).trust_user("gateway");
-    let builder = Orb::builder().listen("iiop://127.0.0.1:0").logins(wanted).authorizer(authorizer);
-    let server = builder.build().await.unwrap();
+    let serving = builder().listen("iiop://127.0.0.1:0").logins(wanted).authorizer(authorizer);
+    let server = serving.build().await.unwrap();
     let plain: VaultRef = server.activate_named("vault", Vault::default()).unwrap();
     let bank = server.root_poa().child("bank").create().unwrap();
     let accounts = bank.child("acc/ounts").persistent().user_ids().create().unwrap();
     let account: VaultRef = accounts.activate_with_id("acct-7", Vault::default()).unwrap();
-    let client = Orb::builder().build().await.unwrap();
+    let client = builder().build().await.unwrap();
     let plain = client.resolve_unchecked(&plain.to_string()).await.unwrap();
     let account = client.resolve_unchecked(&account.to_string()).await.unwrap();
     (server, client, plain, account)

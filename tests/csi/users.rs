@@ -2,10 +2,10 @@
 
 use argon2::password_hash::{PasswordHasher, SaltString};
 use argon2::{Algorithm, Argon2, Params, Version};
+use zorb::Reference;
 use zorb::csi::{Logins, Users};
-use zorb::{Orb, Reference};
 
-use crate::{NOT_BELIEVED, as_user, assert_refused, call, serve};
+use crate::{NOT_BELIEVED, as_user, assert_refused, builder, call, serve};
 
 /// A line with a hash that is fast, and so is no good but for tests.
 fn line(user: &str, password: &str) -> String {
@@ -21,8 +21,8 @@ async fn users_come_from_a_file_that_may_change() {
     std::fs::write(&file, format!("# who may\n\n{}{}", line("ann", "a secret"), line("bob", "b"))).unwrap();
     let users = Users::file(&file).unwrap();
     let (server, reference) =
-        serve(Orb::builder().logins(Logins::new(users.clone()).allow_plaintext_passwords())).await;
-    let (_client, ann) = call(Orb::builder().credentials(as_user("ann", "a secret")), &reference).await;
+        serve(builder().logins(Logins::new(users.clone()).allow_plaintext_passwords())).await;
+    let (_client, ann) = call(builder().credentials(as_user("ann", "a secret")), &reference).await;
     assert_eq!(ann.who().await.unwrap(), "Login ann");
     for (user, password) in [("ann", "b"), ("carl", "b")] {
         assert_refused(ann.with_credentials(&as_user(user, password)).who().await, NOT_BELIEVED, "wrong");
@@ -39,7 +39,7 @@ async fn users_come_from_a_file_that_may_change() {
     std::fs::write(&file, line("bob", "b")).unwrap();
     users.reload().unwrap();
     assert_refused(ann.who().await, NOT_BELIEVED, "wrong");
-    let (_client, bob) = call(Orb::builder().credentials(as_user("bob", "b")), &reference).await;
+    let (_client, bob) = call(builder().credentials(as_user("bob", "b")), &reference).await;
     assert_eq!(bob.who().await.unwrap(), "Login bob");
     users.reload().unwrap();
     assert_eq!(bob.who().await.unwrap(), "Login bob");
@@ -75,9 +75,8 @@ async fn a_line_that_was_made_is_good_for_that_password_alone() {
     assert!(line.starts_with("ann:$argon2id$v=19$m=19456,t=2,p=1$"), "{line}");
     let users = Users::text(&line).unwrap();
     assert_eq!(format!("{users:?}"), "Users { file: None, users: 1 }");
-    let (_server, reference) =
-        serve(Orb::builder().logins(Logins::new(users).allow_plaintext_passwords())).await;
-    let (_client, ann) = call(Orb::builder().credentials(as_user("ann", "a secret")), &reference).await;
+    let (_server, reference) = serve(builder().logins(Logins::new(users).allow_plaintext_passwords())).await;
+    let (_client, ann) = call(builder().credentials(as_user("ann", "a secret")), &reference).await;
     assert_eq!(ann.who().await.unwrap(), "Login ann");
     assert_refused(ann.with_credentials(&as_user("ann", "b")).who().await, NOT_BELIEVED, "wrong");
 }

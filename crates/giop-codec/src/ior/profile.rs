@@ -11,6 +11,7 @@ use super::policies::Policies;
 use super::{ProfileTag, TaggedProfile};
 use crate::cdr::Decoder;
 use crate::code_set::CodeSetComponentInfo;
+use crate::csi::{CompoundSecMechList, TransportAddress, TransportMechanism};
 use crate::giop::ObjectKey;
 use crate::{DecodeError, EncodeError, Version};
 
@@ -129,10 +130,33 @@ impl IiopProfile {
         self.component(ComponentTag::SSL_SEC_TRANS)?.as_ssl_sec_trans()
     }
 
-    /// Host and port by TLS; `None` where there is no such port. The host has no brackets, as with [`addresses`](Self::addresses).
+    /// What the server wants to know of its clients; `None` where it wants nothing, or says nothing readable.
+    pub fn csi_mechanisms(&self) -> Option<CompoundSecMechList> {
+        self.component(ComponentTag::CSI_SEC_MECH_LIST)?.as_csi_mechanisms()
+    }
+
+    /// Host and port by TLS, of `TAG_SSL_SEC_TRANS`, else the first among the mechanisms of CSIv2, where application servers have
+    /// it alone; `None` where there is no such port. The host has no brackets, as with [`addresses`](Self::addresses).
     pub fn secure_address(&self) -> Option<(String, u16)> {
-        let port = self.ssl()?.port;
-        (port != 0).then(|| (without_brackets(self.host.clone()), port))
+        if let Some(ssl) = self.ssl() {
+            return (ssl.port != 0).then(|| (without_brackets(self.host.clone()), ssl.port));
+        }
+        let list = self.csi_mechanisms()?;
+        let mut addresses = list.mechanisms.into_iter().flat_map(|mechanism| match mechanism.transport {
+            TransportMechanism::Tls(tls) => tls.addresses,
+            _ => Vec::new(),
+        });
+        let TransportAddress { host, port } = addresses.find(|address| address.port != 0)?;
+        let host = if host.is_empty() { self.host.clone() } else { host };
+        Some((without_brackets(host), port))
+    }
+
+    /// Whether the server is to be called by TLS alone.
+    pub fn requires_tls(&self) -> bool {
+        match self.ssl() {
+            Some(ssl) => ssl.port != 0 && ssl.is_required(),
+            None => self.secure_address().is_some() && self.csi_mechanisms().is_some_and(by_tls_alone),
+        }
     }
 
     /// Quality of service that the server published; `None` where it published none, or nothing readable.
@@ -153,6 +177,11 @@ pub(super) fn read_version(d: &mut Decoder<'_>) -> Result<Version, ProfileError>
         return Err(ProfileError::Major(major));
     }
     Ok(Version::from_minor(minor).unwrap_or(Version::V1_2))
+}
+
+/// Whether no mechanism does without TLS.
+fn by_tls_alone(list: CompoundSecMechList) -> bool {
+    list.mechanisms.iter().all(|mechanism| matches!(mechanism.transport, TransportMechanism::Tls(_)))
 }
 
 /// Some ORBs put an IPv6 address into the profile with its brackets.

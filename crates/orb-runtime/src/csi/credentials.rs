@@ -10,7 +10,7 @@ use giop_codec::csi::{
 };
 use giop_codec::exception::{MinorCode, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{ContextId, ServiceContext};
-use giop_codec::ior::{ComponentTag, IiopProfile, TaggedComponent};
+use giop_codec::ior::IiopProfile;
 use giop_proto::Reply;
 
 use super::judge::no_permission;
@@ -96,8 +96,7 @@ impl Credentials {
     /// way.
     fn context(&self, profile: &IiopProfile, tls: bool, private: bool) -> Result<Option<SasContext>, String> {
         let private = private || self.plaintext;
-        let offered = profile.component(ComponentTag::CSI_SEC_MECH_LIST);
-        let Some(offered) = offered.and_then(TaggedComponent::as_csi_mechanisms) else {
+        let Some(offered) = profile.csi_mechanisms() else {
             let sends =
                 self.unasked && private && (self.login.is_some() || self.identity != IdentityToken::Absent);
             return if sends {

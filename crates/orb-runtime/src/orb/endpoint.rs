@@ -193,8 +193,7 @@ impl OrbCore {
     fn ways(&self, profile: &IiopProfile, offers: bool) -> Vec<Endpoint> {
         let unix = self.config.unix_sockets.then(|| unix_paths(profile)).into_iter().flatten();
         let secure = profile.secure_address();
-        let required = secure.is_some() && profile.ssl().is_some_and(|ssl| ssl.is_required());
-        let addresses = if required { Vec::new() } else { profile.addresses() };
+        let addresses = if profile.requires_tls() { Vec::new() } else { profile.addresses() };
         let tls = self.config.tls.as_ref();
         let plaintext = !addresses.is_empty();
         let secure = secure.filter(|_| tls.is_some_and(|tls| tls.takes_tls(plaintext)));

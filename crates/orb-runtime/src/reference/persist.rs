@@ -14,8 +14,7 @@ impl ObjectRef {
         let addresses = of_key().flat_map(|profile| {
             let at = |tls| move |(host, port)| IiopAddress { version: profile.version, host, port, tls };
             let secure = profile.secure_address();
-            let required = secure.is_some() && profile.ssl().is_some_and(|ssl| ssl.is_required());
-            let plaintext = if required { Vec::new() } else { profile.addresses() };
+            let plaintext = if profile.requires_tls() { Vec::new() } else { profile.addresses() };
             plaintext.into_iter().map(at(false)).chain(secure.map(at(true)))
         });
         let key = first.object_key.clone();
