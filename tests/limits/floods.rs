@@ -158,3 +158,57 @@ async fn lengths_without_octets_take_no_memory_and_hinder_nobody() {
     flooded.client.shutdown().await;
     flooded.orb.shutdown().await;
 }
+
+/// Asks for so many replies and takes none of them yet.
+async fn asks(address: &str, request: &[u8], times: usize) -> TcpStream {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(16 << 10).unwrap();
+    let mut stream = socket.connect(address.parse().unwrap()).await.unwrap();
+    stream.write_all(&request.repeat(times)).await.unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn replies_that_nobody_takes_have_a_budget_of_all_connections() {
+    const PEERS: usize = 12;
+    const TIMES: usize = 40;
+    const OCTETS: usize = 60_000;
+    const CAP: usize = 1 << 20;
+    let orb = transport::builder().listen("iiop://127.0.0.1:0").pool_cap(CAP).socket_buffer(16 << 10);
+    let orb = orb.build().await.unwrap();
+    let published: DeskRef = orb.activate_named("desk", Servant::default()).unwrap();
+    let client = transport::builder().build().await.unwrap();
+    let desk: DeskRef = client.resolve(&published.to_string()).await.unwrap();
+    // No service context, id 1, a reply is wanted; key and operation; no principal, and the argument.
+    let body = b"\x00\x00\x00\x00\x00\x00\x00\x01\x01\x00\x00\x00\x00\x00\x00\x04desk\x00\x00\x00\x06large\x00\x00\x00\x00\x00\x00\x00";
+    let body = [&body[..], &(OCTETS as u32).to_be_bytes()].concat();
+    let header = MessageHeader::new(Version::V1_0, ByteOrder::Big, MessageType::Request);
+    let request = [&MessageHeader { size: body.len() as u32, ..header }.encode()[..], &body].concat();
+    let mut peers = Vec::new();
+    for _ in 0..PEERS {
+        peers.push(asks(&orb.endpoints()[0], &request, TIMES).await);
+    }
+    while hits(&orb, Limit::Pool) == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    for i in 0..100 {
+        assert_eq!(desk.add(i, 1).await.unwrap(), i + 1, "who takes its replies waits for nobody");
+    }
+    let queued = orb.pool_stats().queued;
+    // The last replies that were made while there was room, and 64 KiB that each connection may have.
+    let most = CAP + PEERS * (2 * (64 << 10) + OCTETS);
+    assert!((CAP..most).contains(&queued), "{queued} octets are queued, {most} may be");
+    // All of them come, as soon as they are taken.
+    for peer in &mut peers {
+        let mut left = TIMES * (OCTETS + 28);
+        let mut octets = vec![0; 64 << 10];
+        while left > 0 {
+            let read = peer.read(&mut octets).await.unwrap();
+            assert!(read > 0 && read <= left, "{left} octets are missing");
+            left -= read;
+        }
+    }
+    assert_eq!(orb.pool_stats().queued, 0);
+    client.shutdown().await;
+    orb.shutdown().await;
+}

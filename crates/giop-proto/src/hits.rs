@@ -52,7 +52,7 @@ limits! {
     WriteTime "write_timeout" "Limits::write_timeout" "Time in which a peer took too little of what was queued.";
     Idle "idle_timeout" "Limits::idle_timeout" "Time without calls and requests.";
     Linger "linger_timeout" "Limits::linger_timeout" "Time for the peer to close its side.";
-    Pool "pool_cap" "OrbBuilder::pool_cap" "Octets of receive buffers and decoded values: reading waited.";
+    Pool "pool_cap" "OrbBuilder::pool_cap" "Octets of receive buffers and decoded values, or octets queued for all peers: reading waited.";
     Connections "max_connections" "OrbBuilder::max_connections" "Connections of an endpoint: one was refused.";
     ConnectionsPerAddress "max_connections_per_address" "OrbBuilder::max_connections" "Connections from one address: one was refused.";
     CallTime "timeout" "OrbBuilder::timeout" "Deadlines of calls.";

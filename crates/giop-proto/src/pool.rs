@@ -36,6 +36,8 @@ pub struct BufferPool {
     held: AtomicUsize,
     /// Octets that received messages take elsewhere.
     outside: AtomicUsize,
+    /// Octets that connections have queued for peers, where they are many.
+    queued: AtomicUsize,
     /// Somebody takes memory past the cap.
     overdrawn: AtomicBool,
     keepers: AtomicUsize,
@@ -59,6 +61,9 @@ pub struct PoolStats {
     /// Octets that received messages take beside these: values decoded from requests that are being served, and pieces of messages
     /// that are not whole. They count against the cap.
     pub outside: usize,
+    /// Octets that are queued for peers, by connections that have more than 64 KiB queued. They have the cap for themselves: what is
+    /// received does not wait for them.
+    pub queued: usize,
     /// The most octets that the pool may hold.
     pub cap: usize,
     /// Buffers that were taken from the pool's lists.
@@ -94,6 +99,7 @@ impl BufferPool {
             cap,
             held: AtomicUsize::new(0),
             outside: AtomicUsize::new(0),
+            queued: AtomicUsize::new(0),
             overdrawn: AtomicBool::new(false),
             keepers: AtomicUsize::new(0),
             misses: AtomicU64::new(0),
@@ -165,6 +171,7 @@ impl BufferPool {
         PoolStats {
             held: self.held.load(Ordering::Relaxed),
             outside: self.outside.load(Ordering::Relaxed),
+            queued: self.queued.load(Ordering::Relaxed),
             free: self
                 .classes
                 .iter()
@@ -265,6 +272,17 @@ impl BufferPool {
             }
         }
         false
+    }
+
+    /// Counts what a connection has queued now, in the place of what it had.
+    pub(crate) fn count_queued(&self, before: usize, now: usize) {
+        self.queued.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
+    }
+
+    /// Whether more is queued for peers than the pool may hold.
+    #[cold]
+    pub(crate) fn is_overqueued(&self) -> bool {
+        self.queued.load(Ordering::Relaxed) > self.cap
     }
 
     /// Whether nobody takes memory past the cap so far: then the caller may, until [`end_overdraft`](Self::end_overdraft).

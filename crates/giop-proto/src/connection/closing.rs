@@ -142,6 +142,7 @@ impl Connection {
         self.fail_calls(reason.call_error());
         self.tx.clear();
         self.fragmenting.clear();
+        self.count_queued();
         self.rx.clear();
         self.fragments.clear();
         self.notices.push_back(Notice::Closed);

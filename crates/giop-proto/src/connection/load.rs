@@ -20,13 +20,15 @@ impl Connection {
             }
             if !self.share.grow(most) {
                 // What is refused must not be queued without end either.
-                self.shedding = self.backlog() <= self.limits.max_backlog;
+                self.shedding = !self.is_backed_up();
                 return;
             }
             self.granted = self.share.granted();
         }
         if self.backlog() > self.limits.max_backlog {
             self.count_wait(Limit::Backlog);
+        } else if self.is_backed_up() {
+            self.count_wait(Limit::Pool);
         }
     }
 

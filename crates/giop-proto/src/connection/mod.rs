@@ -1,5 +1,6 @@
 //! [`Connection`]: the state of one GIOP connection.
 
+mod backlog;
 mod bidirectional;
 mod calling;
 mod closing;
@@ -37,6 +38,7 @@ use crate::pool::BufferPool;
 use crate::receive::{Receiver, Streams};
 use crate::serving::Serving;
 use crate::stats::Stats;
+use backlog::Queued;
 use closing::Phase;
 pub use flow::ReplyFlow;
 use fragmenting::Fragmenting;
@@ -163,6 +165,8 @@ pub struct Connection {
     own: Encoder,
     /// Octets of the machine's own answers since the outbox was last empty.
     own_backlog: usize,
+    /// What others are told of the outbox.
+    queued: Queued,
 }
 
 impl Connection {
@@ -180,6 +184,7 @@ impl Connection {
             fragment_size,
             streams,
         } = config;
+        let queued = Queued::new(Arc::clone(&pool));
         let mut rx = Receiver::new(Arc::clone(&pool), limits.max_message_size, deposit);
         if let Some(streams) = streams {
             rx.set_streams(streams, limits.max_stream_size);
@@ -215,6 +220,7 @@ impl Connection {
             pieces: VecDeque::new(),
             own: Encoder::new(ByteOrder::NATIVE, max_version),
             own_backlog: 0,
+            queued,
             limits,
         }
     }

@@ -112,6 +112,7 @@ impl Connection {
                 self.clock.write_end.get_or_insert((reason, now + self.limits.linger_timeout));
                 self.tx.clear();
                 self.fragmenting.clear();
+                self.count_queued();
                 self.clock.unqueued(false);
             }
             Phase::Finishing { reason, .. } | Phase::Lingering { reason, .. } => self.end(reason),
@@ -150,7 +151,7 @@ impl Connection {
 
     #[inline]
     pub(super) fn is_over_budget(&self) -> bool {
-        self.serving.len() >= self.granted || self.backlog() > self.limits.max_backlog
+        self.serving.len() >= self.granted || self.is_backed_up()
     }
 
     /// Whether a whole message may stand behind the event that was polled last. If not, the request that came is best served

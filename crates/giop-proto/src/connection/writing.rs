@@ -35,6 +35,7 @@ impl Connection {
         if !self.fragmenting.is_empty() {
             self.feed();
         }
+        self.count_queued();
         self.clock.wrote(now, self.tx.written() - before, self.tx.backlog() > 0);
         if !matches!(self.phase, Phase::Open) {
             self.wrote_while_closing(now);
@@ -53,20 +54,6 @@ impl Connection {
     #[must_use]
     pub fn is_worth_a_write(&self) -> bool {
         self.tx.is_worth_a_write()
-    }
-
-    /// Octets queued that the socket has not taken, those lent to a writer included.
-    #[inline]
-    #[must_use]
-    pub fn backlog(&self) -> usize {
-        self.tx.backlog() + self.fragmenting.octets()
-    }
-
-    /// Whether a message that nobody waits for may be queued: the backlog is below `Limits::max_backlog`.
-    #[inline]
-    #[must_use]
-    pub fn has_room(&self) -> bool {
-        self.backlog() < self.limits.max_backlog
     }
 
     /// Queues a whole message and leaves the encoder empty. What the encoder holds in chunks, and a head over 4 KiB, is not
@@ -100,6 +87,7 @@ impl Connection {
     #[inline]
     pub(super) fn queued(&mut self) {
         self.stats.messages_out += 1;
+        self.count_queued();
         self.clock.queued();
     }
 

@@ -154,6 +154,7 @@ impl Driver {
                 // Their replies would be too much before; who waits for replies never stops reading.
                 if !state.machine.has_room() && state.machine.calls_waiting() == 0 {
                     state.stalled = true;
+                    state.machine.waits_for_room();
                     break;
                 }
                 drop(state);

@@ -230,6 +230,9 @@ impl OrbBuilder {
     ///
     /// Beyond it requests are left unread until memory comes back; replies to this ORB's own calls never wait. Where all memory is held by
     /// messages that wait for more, one at a time goes past it.
+    ///
+    /// As much again may be queued for peers that do not take it: beyond that, requests of connections with more than 64 KiB queued are left
+    /// unread. Nothing is dropped for it.
     pub fn pool_cap(mut self, octets: usize) -> Self {
         self.parts.pool = octets;
         self

@@ -6,6 +6,7 @@
 //! | `zorb_pool_cap_bytes` | gauge | the most that the pool of receive buffers may hold |
 //! | `zorb_pool_held_bytes` | gauge | what it holds: free buffers, and those that views still pin |
 //! | `zorb_pool_outside_bytes` | gauge | what received messages take beside the pool: decoded arguments, pieces of messages |
+//! | `zorb_queued_bytes` | gauge | what is queued for peers, by connections that have more than 64 KiB queued |
 //! | `zorb_limit_hits_total` | counter | limits that were hit; its label `limit` is the limit's name ([`Limit::name`]) |
 //! | `zorb_logins_total`, `zorb_failed_logins_total` | counter | feature `csi`: logins that were good, and that were not |
 //! | `zorb_unknown_callers_total`, `zorb_refused_contexts_total`, `zorb_denied_requests_total` | counter | feature `csi`: requests that did not say who calls, that were not believed, that rules did not allow |
@@ -57,6 +58,7 @@ struct Told {
     misses: u64,
     held: usize,
     outside: usize,
+    queued: usize,
     cap: usize,
     connections: usize,
     #[cfg(feature = "csi")]
@@ -149,6 +151,7 @@ impl Told {
         count("zorb_pool_misses_total", pool.misses, before.misses);
         move_gauge("zorb_pool_held_bytes", pool.held, before.held);
         move_gauge("zorb_pool_outside_bytes", pool.outside, before.outside);
+        move_gauge("zorb_queued_bytes", pool.queued, before.queued);
         move_gauge("zorb_pool_cap_bytes", pool.cap, before.cap);
         move_gauge("zorb_connections", connections, before.connections);
         *self = Self {
@@ -159,6 +162,7 @@ impl Told {
             misses: pool.misses,
             held: pool.held,
             outside: pool.outside,
+            queued: pool.queued,
             cap: pool.cap,
             connections,
             #[cfg(feature = "csi")]
@@ -189,6 +193,7 @@ impl Drop for Metrics {
         let told = *self.told.get_mut().unwrap_or_else(PoisonError::into_inner);
         move_gauge("zorb_pool_held_bytes", 0, told.held);
         move_gauge("zorb_pool_outside_bytes", 0, told.outside);
+        move_gauge("zorb_queued_bytes", 0, told.queued);
         move_gauge("zorb_pool_cap_bytes", 0, told.cap);
         move_gauge("zorb_connections", 0, told.connections);
     }
@@ -221,6 +226,11 @@ fn describe() {
         "zorb_pool_outside_bytes",
         Unit::Bytes,
         "decoded arguments of requests, and pieces of messages, beside the pool's buffers"
+    );
+    describe_gauge!(
+        "zorb_queued_bytes",
+        Unit::Bytes,
+        "octets queued for peers, of connections with much of them"
     );
     describe_counter!("zorb_limit_hits_total", Unit::Count, "limits that were hit, by their names");
     describe_counter!(
