@@ -165,6 +165,15 @@ impl Naming {
         bound.map_err(|error| failed(name, error))
     }
 
+    /// The same in place of the context that has the name.
+    ///
+    /// # Errors
+    /// [`NamingError::NotFound`] with `NotContext` where an object has it, among others.
+    pub async fn rebind_context(&self, name: &str, context: &NamingContextRef) -> Result<(), NamingError> {
+        let bound = self.context.rebind_context(&parse(name)?, context.clone()).await;
+        bound.map_err(|error| failed(name, error))
+    }
+
     /// The name means nothing from then on. What was bound stays what it is.
     ///
     /// # Errors
@@ -310,6 +319,7 @@ raised! {
     BindError with AlreadyBound,
     RebindError,
     BindContextError with AlreadyBound,
+    RebindContextError,
     ResolveError,
     UnbindError,
     BindNewContextError with AlreadyBound,

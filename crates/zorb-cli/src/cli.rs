@@ -11,6 +11,7 @@ use idlc::Colour;
 
 use crate::call::CallArgs;
 use crate::ior::IorCommand;
+use crate::names::NamesArgs;
 use crate::ping::PingArgs;
 
 /// Tools for CORBA: looks at object references, asks objects whether they are there, calls them.
@@ -38,6 +39,8 @@ pub(crate) enum Command {
     Ping(PingArgs),
     /// Calls an operation of any object, with arguments and results as JSON
     Call(CallArgs),
+    /// Lists and changes the names of a naming service, or is one
+    Names(NamesArgs),
     /// Checks IDL, lays it out, and shows what becomes of it
     Idl(idlc::Args),
     /// Prints what a shell needs to complete this program's words

@@ -11,6 +11,10 @@ use zorb::tls::{Identity, ServerNames, Tls, Trust};
 
 use crate::cli;
 
+/// The initial reference of naming services, and where one is if nothing is said.
+const NAMES: &str = "NameService";
+const NAMES_HERE: &str = "corbaloc:iiop:1.2@127.0.0.1:2809/NameService";
+
 /// Options of all commands that talk to objects.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Connecting")]
@@ -51,6 +55,9 @@ impl Client {
     /// A file for TLS is not there or not what it should be.
     pub(crate) async fn orb(&self) -> anyhow::Result<Orb> {
         let mut builder = Orb::builder().timeout(self.timeout).connect_timeout(self.timeout);
+        if !self.init_ref.iter().any(|(name, _)| name == NAMES) {
+            builder = builder.init_ref(NAMES, NAMES_HERE);
+        }
         for (name, url) in &self.init_ref {
             builder = builder.init_ref(name, url);
         }

@@ -7,6 +7,7 @@ mod call;
 mod cli;
 mod client;
 mod ior;
+mod names;
 mod output;
 mod ping;
 mod target;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
             return idlc::run(idl);
         }
         Command::Ior { command } => ior::run(command, &output),
+        Command::Names(args) => names::run(args, &output),
         Command::Ping(args) => ping::run(args, &output),
         Command::Call(args) => call::run(args, &output),
         Command::Completions { shell } => {

@@ -326,6 +326,92 @@ fn idl_is_checked_and_laid_out() {
     assert!(wrong.err.starts_with('{'), "{}", wrong.err);
 }
 
+/// A naming service in a process of its own.
+struct Names {
+    child: std::process::Child,
+    url: String,
+}
+
+impl Names {
+    fn start(store: &std::path::Path) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_zorb"))
+            .args(["--json", "names", "serve", "--listen", "iiop://127.0.0.1:0", "--store"])
+            .arg(store)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let out = child.stdout.take().unwrap();
+        // It ends with this, whatever comes.
+        let mut names = Self { child, url: String::new() };
+        let told = serde_json::Deserializer::from_reader(out).into_iter::<Value>().next();
+        let told = told.unwrap().unwrap();
+        assert_eq!(told["local"], true, "{told}");
+        told["urls"][0].as_str().unwrap().clone_into(&mut names.url);
+        names
+    }
+}
+
+impl Drop for Names {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn names_are_served_listed_and_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("names.redb");
+    let served = Names::start(&store);
+    let names = |args: &[&str]| zorb(&[&["names", "--service", &served.url][..], args].concat(), "");
+    let url = "corbaloc:iiop:1.2@127.0.0.1:1/x";
+    assert_eq!(names(&["bind", "bank/accounts/mine", url, "--parents"]).code, 0);
+    assert_eq!(names(&["bind", r"bank/a\.b.kind", url]).code, 0);
+    assert_eq!(names(&["tree"]).out, "bank/\n  a\\.b.kind\n  accounts/\n    mine\n");
+    let again = names(&["bind", "bank/accounts/mine", url]);
+    assert!(again.code == 3 && again.err.contains("is bound already"), "{}", again.err);
+    let other = "corbaloc:iiop:1.2@127.0.0.1:2/y";
+    assert_eq!(names(&["bind", "--replace", "bank/accounts/mine", other]).code, 0);
+    let resolved = names(&["resolve", "bank/accounts/mine"]).out;
+    assert!(zorb(&["ior", "dump", resolved.trim()], "").out.contains("iiop://127.0.0.1:2"), "{resolved}");
+    let listed = names(&["list", "bank", "-l"]).out;
+    assert!(listed.contains("accounts/") && listed.contains("127.0.0.1:1/x"), "{listed}");
+    let json = zorb(&["--json", "names", "--service", &served.url, "list", "bank"], "").json();
+    assert_eq!((&json[0]["name"], &json[1]["context"]), (&Value::from(r"a\.b.kind"), &Value::from(true)));
+    for (args, why) in [
+        (&["resolve", "bank/nobody"][..], "nothing is bound"),
+        (&["resolve", "a//b"], "is no name"),
+        (&["list", "bank/accounts/mine"], "bank/accounts/mine"),
+        (&["unbind", "nobody"], "nothing is bound"),
+    ] {
+        let wrong = names(args);
+        assert!(wrong.code == 3 && wrong.err.contains(why), "{args:?}: {}", wrong.err);
+    }
+    assert_eq!(names(&["unbind", "bank/accounts/mine"]).code, 0);
+    assert_eq!(names(&["make", "x/y"]).code, 0);
+    assert_eq!(names(&["bind", "x/y/loop", "--context", &served.url]).code, 0);
+    assert_eq!(names(&["bind", "x/y/loop", "--context", "--replace", &served.url]).code, 0);
+    let tree = names(&["tree"]);
+    assert!(tree.code == 0 && tree.out.contains("told before"), "{}", tree.out);
+    // It is killed, and all of it is there again.
+    drop(served);
+    let served = Names::start(&store);
+    let tree = zorb(&["names", "--service", &served.url, "tree", "--depth", "2"], "");
+    assert!(
+        tree.code == 1 && tree.out.contains("2 levels are told") && tree.out.contains("kind"),
+        "{}",
+        tree.out
+    );
+    let second =
+        zorb(&["names", "serve", "--listen", "iiop://127.0.0.1:0", "--store", store.to_str().unwrap()], "");
+    assert!(second.code == 3 && second.err.contains("is in use"), "{}", second.err);
+    drop(served);
+    assert_eq!(
+        zorb(&["names", "--timeout", "1s", "--service", "corbaloc::127.0.0.1:1/N", "tree"], "").code,
+        3
+    );
+}
+
 #[test]
 fn shells_and_readers_are_served() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {

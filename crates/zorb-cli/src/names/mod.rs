@@ -1,0 +1,272 @@
+//! `zorb names`: what a naming service has, whichever ORB's it is.
+
+mod serve;
+mod tree;
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use zorb::cos_naming::{BindingType, Naming, NamingContextRef};
+use zorb::prelude::*;
+
+pub(crate) use serve::ServeArgs;
+
+use crate::client::{Client, block_on};
+use crate::output::{Node, Output, Tone};
+use crate::{Verdict, target};
+
+const EXAMPLES: &str = "\
+Examples:
+  zorb names tree                              all names of the service on this machine, port 2809
+  zorb names --service corbaloc::1.2@host:2809/NameService list bank
+  zorb names bind bank/accounts/mine account.ior --parents
+  zorb ping $(zorb names resolve bank/accounts/mine)
+  zorb names serve                             is a naming service
+
+A name is a/b.kind/c: `/` separates its parts, a dot the kind, and a backslash stands before those that are meant as they are.";
+
+/// Options of `zorb names`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct NamesArgs {
+    /// The naming service: a URL or reference of a naming context, or a file that holds one (default: --init-ref NameService=URL, else
+    /// that on this machine at port 2809)
+    #[arg(long, value_name = "REFERENCE", global = true)]
+    service: Option<String>,
+    #[command(flatten)]
+    client: Client,
+    #[command(subcommand)]
+    command: NamesCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum NamesCommand {
+    /// Lists what is bound in a context
+    List {
+        /// The context; without it the first one
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
+        /// Also say what each object is, and where
+        #[arg(short, long)]
+        long: bool,
+    },
+    /// Prints all names below a context
+    Tree {
+        /// The context; without it the first one
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
+        /// Contexts within each other that are entered
+        #[arg(long, value_name = "LEVELS", default_value_t = 16)]
+        depth: u32,
+        /// Bindings that are told at most
+        #[arg(long, value_name = "BINDINGS", default_value_t = 100_000)]
+        most: usize,
+    },
+    /// Prints the reference that has a name
+    Resolve {
+        /// The name
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// Gives an object a name
+    Bind {
+        /// The name
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// IOR:, corbaloc:, file:, a file that holds one, or - for standard input
+        #[arg(value_name = "REFERENCE")]
+        target: String,
+        /// In place of the object that has the name
+        #[arg(long)]
+        replace: bool,
+        /// Make contexts on the way that are not there
+        #[arg(long)]
+        parents: bool,
+        /// The object is a context: names lead on through it
+        #[arg(long)]
+        context: bool,
+    },
+    /// Makes a context, and those on the way to it
+    Make {
+        /// The name
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// Takes a name away; what it was bound to stays what it is
+    Unbind {
+        /// The name
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// Is a naming service, until Ctrl-C: port 2809 of this machine, and a file that keeps the names
+    Serve(ServeArgs),
+    /// Saves what can be read of a damaged file of names; the damaged one stays beside it
+    Repair {
+        /// The file
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+}
+
+/// Does it.
+///
+/// # Errors
+/// There is no naming service, or it does not do it; output fails.
+pub(crate) fn run(args: &NamesArgs, output: &Output) -> anyhow::Result<Verdict> {
+    match &args.command {
+        NamesCommand::Serve(args) => return serve::run(args, output),
+        NamesCommand::Repair { file } => return serve::repair(file, output),
+        _ => {}
+    }
+    block_on(async {
+        let orb = args.client.orb().await?;
+        let done = on(&orb, args, output).await;
+        orb.shutdown().await;
+        done
+    })
+}
+
+async fn on(orb: &Orb, args: &NamesArgs, output: &Output) -> anyhow::Result<Verdict> {
+    let names = service(orb, args.service.as_deref()).await?;
+    match &args.command {
+        NamesCommand::List { name, long } => {
+            let bound = list(&inside(&names, name.as_deref()).await?, *long).await?;
+            output.show(&bound, |bound| bound.iter().map(Bound::node).collect())?;
+        }
+        NamesCommand::Tree { name, depth, most } => {
+            let tree = tree::Tree::of(inside(&names, name.as_deref()).await?, *depth, *most).await;
+            output.show(&tree, tree::Tree::nodes)?;
+            return Ok(if tree.is_whole() { Verdict::Good } else { Verdict::Bad });
+        }
+        NamesCommand::Resolve { name } => {
+            let object: ObjectRef = names.resolve(name).await?;
+            let found = Found { reference: object.to_string(), type_id: object.repository_id().to_owned() };
+            output.show(&found, |found| vec![Node::new("", &found.reference)])?;
+        }
+        NamesCommand::Bind { name, target, replace, parents, context } => {
+            let url = target::read(target)?.to_string();
+            if let (true, Some(parent)) = (*parents, parent(name)) {
+                names.make_contexts(parent).await?;
+            }
+            if *context {
+                let bound: NamingContextRef = orb.resolve(&url).await?;
+                if *replace {
+                    names.rebind_context(name, &bound).await?;
+                } else {
+                    names.bind_context(name, &bound).await?;
+                }
+            } else {
+                let bound: ObjectRef = orb.resolve_unchecked(&url).await?;
+                if *replace { names.rebind(name, &bound).await? } else { names.bind(name, &bound).await? }
+            }
+        }
+        NamesCommand::Make { name } => drop(names.make_contexts(name).await?),
+        NamesCommand::Unbind { name } => names.unbind(name).await?,
+        // Neither asks a service.
+        NamesCommand::Serve(_) | NamesCommand::Repair { .. } => {}
+    }
+    Ok(Verdict::Good)
+}
+
+async fn service(orb: &Orb, service: Option<&str>) -> anyhow::Result<Naming> {
+    let found = match service {
+        Some(text) => Naming::new(orb.resolve(&target::read(text)?.to_string()).await?),
+        None => orb.naming().await.context("no naming service: --service says where one is")?,
+    };
+    Ok(found)
+}
+
+async fn inside(names: &Naming, name: Option<&str>) -> anyhow::Result<Naming> {
+    Ok(match name {
+        None | Some("") => names.clone(),
+        Some(name) => names.enter(name).await?,
+    })
+}
+
+/// All of a name but its last part. Separators behind a backslash are none.
+fn parent(name: &str) -> Option<&str> {
+    let octets = name.as_bytes();
+    let separator = |at: &usize| {
+        let before = octets.get(..*at).unwrap_or_default();
+        let escapes = before.iter().rev().take_while(|octet| **octet == b'\\').count();
+        octets.get(*at) == Some(&b'/') && escapes % 2 == 0
+    };
+    (0..octets.len()).rev().find(separator).and_then(|at| name.get(..at))
+}
+
+#[derive(Debug, Serialize)]
+struct Found {
+    reference: String,
+    type_id: String,
+}
+
+/// A binding.
+#[derive(Debug, Serialize)]
+struct Bound {
+    name: String,
+    context: bool,
+    /// Of `--long`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    type_id: Option<String>,
+    /// Of `--long`, where the reference has one that a URL can hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    /// Why it could not be told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+async fn list(names: &Naming, long: bool) -> anyhow::Result<Vec<Bound>> {
+    let mut all = Vec::new();
+    let mut listing = names.list();
+    loop {
+        let page = listing.page().await?;
+        if page.is_empty() {
+            break;
+        }
+        for (name, kind) in page {
+            let mut bound =
+                Bound { name, context: kind == BindingType::Ncontext, type_id: None, url: None, error: None };
+            if long {
+                match names.resolve::<ObjectRef>(&bound.name).await {
+                    Ok(object) => {
+                        bound.type_id = Some(object.repository_id().to_owned());
+                        bound.url = object.to_corbaloc();
+                    }
+                    // Bound to nil, or unbound meanwhile.
+                    Err(error) => bound.error = Some(error.to_string()),
+                }
+            }
+            all.push(bound);
+        }
+    }
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(all)
+}
+
+impl Bound {
+    fn node(&self) -> Node {
+        let name = if self.context { format!("{}/", self.name) } else { self.name.clone() };
+        if let Some(error) = &self.error {
+            return Node::new(name, error).tone(Tone::Bad);
+        }
+        let parts = [self.type_id.as_deref(), self.url.as_deref()];
+        Node::new(name, parts.into_iter().flatten().collect::<Vec<_>>().join("  "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parent;
+
+    #[test]
+    fn the_parent_of_a_name_is_all_but_its_last_part() {
+        assert_eq!(parent("a/b.c/d"), Some("a/b.c"));
+        assert_eq!(parent("a"), None);
+        assert_eq!(parent(r"a\/b"), None);
+        assert_eq!(parent(r"a\\/b"), Some(r"a\\"));
+        assert_eq!(parent(r"x/a\/b"), Some("x"));
+    }
+}

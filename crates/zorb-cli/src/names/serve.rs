@@ -1,0 +1,192 @@
+//! `zorb names serve` and `zorb names repair`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use cos_naming::Server;
+use cos_naming::store::{DiskStore, MemoryStore, Store};
+use serde::Serialize;
+use zorb::prelude::*;
+
+use crate::Verdict;
+use crate::output::{Node, Output, Tone};
+
+/// Options of `zorb names serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Where to listen: iiop://HOST:PORT, unix:PATH; may be given again
+    #[arg(long, value_name = "URL", default_value = "iiop://127.0.0.1:2809")]
+    listen: Vec<String>,
+    /// The host that references name, where it is another than that of --listen
+    #[arg(long, value_name = "HOST[:PORT]")]
+    publish: Vec<String>,
+    /// The file of the names (default: zorb/names.redb among this user's data)
+    #[arg(long, value_name = "FILE", conflicts_with = "memory")]
+    store: Option<PathBuf>,
+    /// Keep names in memory alone: they are gone with the process
+    #[arg(long)]
+    memory: bool,
+    /// Write the reference of the first context to a file, for programs that are given one
+    #[arg(long, value_name = "FILE")]
+    ior: Option<PathBuf>,
+    /// -ORB options, such as -ORBsslKeyFile
+    #[arg(last = true, value_name = "-ORB...")]
+    orb: Vec<String>,
+}
+
+/// What is served.
+#[derive(Debug, Serialize)]
+struct Served {
+    urls: Vec<String>,
+    reference: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store: Option<PathBuf>,
+    /// No other machine can reach it.
+    local: bool,
+}
+
+/// What was saved.
+#[derive(Debug, Serialize)]
+struct Repair {
+    contexts: u64,
+    bindings: u64,
+    /// Bindings, where the damaged file says how many it had.
+    lost: Option<u64>,
+    damaged: PathBuf,
+}
+
+/// Serves names until it is told to end.
+///
+/// # Errors
+/// The address is taken, the store is in use or corrupt; output fails.
+pub(super) fn run(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.context("cannot start")?.block_on(start(args, output))
+}
+
+/// Saves what can be read of a damaged store.
+///
+/// # Errors
+/// Nothing can be; output fails.
+pub(super) fn repair(file: &Path, output: &Output) -> anyhow::Result<Verdict> {
+    let repaired = DiskStore::repair(file)?;
+    let found = Repair {
+        contexts: repaired.contexts,
+        bindings: repaired.bindings,
+        lost: repaired.lost,
+        damaged: repaired.damaged,
+    };
+    output.show(&found, |found| {
+        let lost = found.lost.map_or("not known".to_owned(), |lost| lost.to_string());
+        vec![
+            Node::new("contexts", found.contexts.to_string()),
+            Node::new("bindings", found.bindings.to_string()),
+            Node::new("lost", lost).tone(if found.lost == Some(0) { Tone::Good } else { Tone::Doubtful }),
+            Node::new("damaged", found.damaged.display().to_string()),
+        ]
+    })?;
+    Ok(Verdict::Good)
+}
+
+async fn start(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
+    let (mut builder, rest) = Orb::from_args(args.orb.iter().cloned())?;
+    if let Some(unknown) = rest.first() {
+        bail!("{unknown} is no -ORB option");
+    }
+    for url in &args.listen {
+        builder = builder.listen(url);
+    }
+    for host in &args.publish {
+        builder = builder.publish(host);
+    }
+    let store = match (args.memory, &args.store) {
+        (true, _) => None,
+        (false, Some(path)) => Some(path.clone()),
+        (false, None) => Some(usual_store()?),
+    };
+    let orb =
+        builder.build().await.context("another naming service may be there: --listen takes another port")?;
+    match &store {
+        None => serve(&orb, MemoryStore::new(), None, args, output).await,
+        Some(path) => serve(&orb, DiskStore::open(path)?, Some(path), args, output).await,
+    }
+}
+
+async fn serve<S: Store>(
+    orb: &Orb,
+    store: S,
+    path: Option<&Path>,
+    args: &ServeArgs,
+    output: &Output,
+) -> anyhow::Result<Verdict> {
+    let server = Server::builder(store).serve(orb)?;
+    let reference = server.root().as_object().to_string();
+    if let Some(file) = &args.ior {
+        std::fs::write(file, format!("{reference}\n"))
+            .with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    let endpoints = orb.endpoints();
+    let served = Served {
+        urls: server.root().to_corbaloc().into_iter().collect(),
+        reference,
+        store: path.map(Path::to_owned),
+        local: endpoints.iter().all(|endpoint| is_local(endpoint)) && args.publish.is_empty(),
+    };
+    output.show(&served, Served::tree)?;
+    ended().await.context("cannot wait for signals")?;
+    orb.shutdown().await;
+    drop(server);
+    Ok(Verdict::Good)
+}
+
+/// Where names are kept if nothing is said, as the XDG Base Directory Specification has it.
+fn usual_store() -> anyhow::Result<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let data = set("XDG_DATA_HOME").or_else(|| set("HOME").map(|home| home.join(".local/share")));
+    let folder =
+        data.context("neither XDG_DATA_HOME nor HOME is set: --store says where to keep names")?.join("zorb");
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    Ok(folder.join("names.redb"))
+}
+
+/// Whether an address, with or without the name of its protocol, is for this machine alone.
+fn is_local(endpoint: &str) -> bool {
+    let address = endpoint.split_once("://").map_or(endpoint, |(_, address)| address);
+    endpoint.starts_with("unix")
+        || ["127.", "[::1]", "localhost"].iter().any(|host| address.starts_with(host))
+}
+
+/// Waits for Ctrl-C, or for the signal by which services are ended.
+async fn ended() -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut term = signal(SignalKind::terminate())?;
+        tokio::select! {
+            interrupt = tokio::signal::ctrl_c() => interrupt,
+            _ = term.recv() => Ok(()),
+        }
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await
+}
+
+impl Served {
+    fn tree(&self) -> Vec<Node> {
+        let mut nodes: Vec<Node> =
+            self.urls.iter().map(|url| Node::new("names at", url).tone(Tone::Head)).collect();
+        let kept =
+            self.store.as_ref().map_or("in memory: they are gone with this process".to_owned(), |path| {
+                path.display().to_string()
+            });
+        nodes.push(Node::new("kept in", kept));
+        if self.local {
+            let how = "this machine alone; --listen iiop://0.0.0.0:2809 --publish HOST serves others";
+            nodes.push(Node::new("for", how).tone(Tone::Doubtful));
+        }
+        nodes.push(Node::new("ends by", "Ctrl-C"));
+        nodes
+    }
+}
