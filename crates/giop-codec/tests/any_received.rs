@@ -103,3 +103,35 @@ fn what_is_wrong_with_a_received_value_is_found_when_it_is_taken() {
     assert_ne!(any, Any::new(vec!["a", "b"]).unwrap());
     assert_eq!(any, any.clone());
 }
+
+/// An any in an any: true as 0x52, which no encoder writes.
+#[test]
+fn an_any_made_of_a_received_one_is_equal_to_it() {
+    let octets = [11, 0, 0, 0, 8, 0, 0, 0, 0x52];
+    for order in [ByteOrder::Little, ByteOrder::Big] {
+        let mut octets = octets;
+        if order == ByteOrder::Big {
+            octets[..4].reverse();
+            octets[4..8].reverse();
+        }
+        let octets = Bytes::copy_from_slice(&octets);
+        let outer = Any::decode(&mut Decoder::from_bytes(&octets, order, Version::V1_2)).unwrap();
+        let inner: Any = outer.get().unwrap();
+        assert!(inner.get::<bool>().unwrap());
+        assert_eq!(Any::with_type(outer.type_code(), &inner).unwrap(), outer);
+        assert_eq!(Any::new(vec![inner]).unwrap().get::<Vec<Any>>().unwrap(), [Any::new(true).unwrap()]);
+    }
+}
+
+#[test]
+fn an_any_made_of_one_that_is_no_value_is_made_all_the_same() {
+    let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
+    TypeCode::STRING.encode(&mut e).unwrap();
+    e.put_u32(2);
+    e.put_raw(&[0xFF, 0]);
+    let octets = e.into_bytes();
+    let mut d = Decoder::from_bytes(&octets, ByteOrder::NATIVE, Version::V1_2);
+    d.set_code_sets(utf());
+    let outer = Any::new(Any::decode(&mut d).unwrap()).unwrap();
+    assert!(outer.get::<Any>().unwrap().get::<String>().is_err());
+}

@@ -132,6 +132,13 @@ impl Any {
             let mut e = canonical();
             kept.copy_to(&code, &mut e)?;
             kept.value = e.into_bytes();
+        } else if Program::of(&code).contents().anys {
+            // Anys in it that were received are written as they came, and equal ones are to have the same octets. What is none of its
+            // type is found by whoever takes it out.
+            let mut e = canonical();
+            if kept.copy_to(&code, &mut e).is_ok() {
+                kept.value = e.into_bytes();
+            }
         }
         Ok(Any { code, form: Form::Kept(kept) })
     }
