@@ -51,7 +51,7 @@ impl Orb {
 
     /// Stops accepting, lets requests under way finish (`OrbBuilder::drain_timeout`), answers no further ones, and closes
     /// all connections in order: peers know that what was not answered was not executed. So do those whose requests are kept by
-    /// [`OrbBuilder::hold`] or a POA manager. Servants may make calls until they are done; other calls get `BAD_INV_ORDER`. Threads of
+    /// [`OrbBuilder::hold`](crate::OrbBuilder::hold) or a POA manager. Servants may make calls until they are done; other calls get `BAD_INV_ORDER`. Threads of
     /// `Transport::IoUringThreads` have ended then, but for those that a servant blocks: they are waited for 2 s.
     ///
     /// # Cancel safety
