@@ -13,6 +13,7 @@ use crate::call::CallArgs;
 use crate::ior::IorCommand;
 use crate::names::NamesArgs;
 use crate::ping::PingArgs;
+use crate::serve::ServeArgs;
 
 /// Tools for CORBA: looks at object references, asks objects whether they are there, calls them.
 #[derive(Debug, Parser)]
@@ -39,6 +40,8 @@ pub(crate) enum Command {
     Ping(PingArgs),
     /// Calls an operation of any object, with arguments and results as JSON
     Call(CallArgs),
+    /// Is a server of any IDL, whose objects answer as a script says
+    Serve(ServeArgs),
     /// Lists and changes the names of a naming service, or is one
     Names(NamesArgs),
     /// Checks IDL, lays it out, and shows what becomes of it

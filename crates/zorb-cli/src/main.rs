@@ -10,6 +10,7 @@ mod ior;
 mod names;
 mod output;
 mod ping;
+mod serve;
 mod target;
 
 use std::process::ExitCode;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         Command::Ior { command } => ior::run(command, &output),
         Command::Names(args) => names::run(args, &output),
         Command::Ping(args) => ping::run(args, &output),
+        Command::Serve(args) => serve::run(args, &output),
         Command::Call(args) => call::run(args, &output),
         Command::Completions { shell } => {
             cli::complete(*shell);

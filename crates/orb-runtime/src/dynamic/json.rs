@@ -6,7 +6,7 @@ use giop_codec::exception::SystemException;
 use giop_codec::typecode::TypeCode;
 
 use super::request::{RESULT, is_nothing};
-use super::{Answered, DynamicException, NVList, Request};
+use super::{Answered, DynamicException, NVList, Request, ServerRequest};
 use crate::reference::ObjectRef;
 
 impl ObjectRef {
@@ -65,6 +65,20 @@ impl Answered {
     pub fn to_json(&self) -> Result<String, DynError> {
         let result = (!is_nothing(self.result.type_code())).then_some((RESULT, &self.result));
         object(result.into_iter().chain(values(&self.outputs)))
+    }
+}
+
+impl ServerRequest {
+    /// What was set of the reply, in the form of [`Answered::to_json`]: what its caller will see.
+    ///
+    /// # Errors
+    /// A value has no JSON, such as one of a local interface.
+    pub fn reply_to_json(&self) -> Result<String, DynError> {
+        let result =
+            self.result().filter(|_| !is_nothing(&self.info().result)).map(|result| (RESULT, result));
+        let outputs = self.arguments().iter().filter(|argument| argument.mode.comes_out());
+        let outputs = outputs.filter_map(|argument| Some((&*argument.name, argument.value.as_ref()?)));
+        object(result.into_iter().chain(outputs))
     }
 }
 

@@ -74,6 +74,12 @@ impl ServerRequest {
         self.arguments.get(name)
     }
 
+    /// What the operation returns, once that was set.
+    #[must_use]
+    pub fn result(&self) -> Option<&Any> {
+        self.result.as_ref()
+    }
+
     /// Sets what the operation returns. Its type is looked at when the reply is made.
     pub fn set_result(&mut self, value: Any) {
         self.result = Some(value);

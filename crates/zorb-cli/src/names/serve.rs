@@ -1,6 +1,5 @@
 //! `zorb names serve` and `zorb names repair`.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -11,6 +10,7 @@ use serde::Serialize;
 use zorb::prelude::*;
 
 use crate::Verdict;
+use crate::client::ended;
 use crate::output::{Node, Output, Tone};
 
 /// Options of `zorb names serve`.
@@ -156,21 +156,6 @@ fn is_local(endpoint: &str) -> bool {
     let address = endpoint.split_once("://").map_or(endpoint, |(_, address)| address);
     endpoint.starts_with("unix")
         || ["127.", "[::1]", "localhost"].iter().any(|host| address.starts_with(host))
-}
-
-/// Waits for Ctrl-C, or for the signal by which services are ended.
-async fn ended() -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let mut term = signal(SignalKind::terminate())?;
-        tokio::select! {
-            interrupt = tokio::signal::ctrl_c() => interrupt,
-            _ = term.recv() => Ok(()),
-        }
-    }
-    #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await
 }
 
 impl Served {

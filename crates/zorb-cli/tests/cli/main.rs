@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod serve;
+
 use std::io::Write;
 use std::process::{Command, Stdio};
 
