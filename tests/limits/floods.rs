@@ -83,6 +83,10 @@ async fn floods_of_cancels_and_questions_are_cut_and_counted() {
 
 #[tokio::test]
 async fn a_flood_leaves_others_their_turns() {
+    if transport::has_threads() {
+        // The connection's task has no others beside it, and what is counted here has the thread for itself.
+        return;
+    }
     let limits = limits(|limits| limits.max_control_rate = u32::MAX);
     // All of the flood is there before the server looks.
     let orb = transport::builder().listen("iiop://127.0.0.1:0").limits(limits).socket_buffer(512 << 10);
