@@ -82,7 +82,7 @@ pub enum OpenError {
 }
 
 impl DiskStore {
-    /// Opens a file, or makes it. Reads all of it: a second or two for a million bindings.
+    /// Opens a file, or makes it. Reads all of it.
     ///
     /// # Errors
     /// [`OpenError::Damaged`] says what is wrong with a file; it is not changed then.
