@@ -32,12 +32,15 @@ impl ThingServant for Thing {
 #[derive(Clone)]
 struct Maker {
     story: Arc<Mutex<Vec<String>>>,
+    /// What it waits for before it creates a POA, and before it is done with it.
     gate: Arc<Semaphore>,
+    end: Arc<Semaphore>,
 }
 
 impl Maker {
     fn new() -> Self {
-        Self { story: Arc::default(), gate: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)) }
+        let open = || Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
+        Self { story: Arc::default(), gate: open(), end: open() }
     }
 
     fn take(&self) -> Vec<String> {
@@ -61,6 +64,13 @@ impl AdapterActivator for Maker {
         }
         let poa = parent.child(name).user_ids().persistent();
         let poa = poa.default_servant(Servant::of::<ThingRef, _>(Thing)).create().unwrap();
+        if name == "calls itself" {
+            poa.child("below").user_ids().persistent().create().unwrap();
+            let own: ThingRef = poa.create_reference_with_id("own").unwrap();
+            let found = own.poa().await?;
+            self.story.lock().unwrap().push(format!("it is {found}"));
+        }
+        self.end.acquire().await.unwrap().forget();
         poa.set_adapter_activator(self.clone());
         Ok(true)
     }
@@ -118,6 +128,53 @@ async fn requests_make_the_levels_that_are_missing() {
     assert_eq!(maker.take(), ["b in a", "c in b"]);
     root.set_adapter_activator::<Maker>(None);
     assert!(!root.has_adapter_activator());
+}
+
+// clause: poa.adapter_activator.once
+#[tokio::test]
+async fn a_poa_is_served_when_its_activator_is_done_with_it() {
+    let (client, server) = pair().await;
+    let maker = Maker { end: Arc::new(Semaphore::new(0)), ..Maker::new() };
+    let root = server.root_poa();
+    root.set_adapter_activator(maker.clone());
+    let name = "calls itself";
+    let (it, below) =
+        (references(&client, &server, &[name]).await, references(&client, &server, &[name, "below"]).await);
+    let first = tokio::spawn({
+        let it = it.clone();
+        async move { it.poa().await }
+    });
+    // It is there now, and its activator's own calls are served.
+    while maker.story.lock().unwrap().len() < 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(maker.take(), ["calls itself in RootPOA", "it is calls itself"]);
+    let there = root.find(name).unwrap();
+    root.manager().activate().unwrap();
+    let collocated: ThingRef = there.create_reference_with_id("x").unwrap();
+    for who in [&it, &below, &collocated] {
+        let waits = who.with_timeout(Duration::from_millis(50)).poa().await;
+        assert_eq!(waits.unwrap_err().kind, SystemExceptionKind::Timeout);
+    }
+    let found = tokio::spawn({
+        let root = root.clone();
+        async move { root.find_or_activate(name).await }
+    });
+    let mut waiting = Vec::new();
+    for who in [it.clone(), collocated, references(&client, &server, &[name, "other"]).await] {
+        waiting.push(tokio::spawn(async move { who.poa().await }));
+    }
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    assert!(!first.is_finished() && !found.is_finished() && waiting.iter().all(|call| !call.is_finished()));
+    maker.end.add_permits(100);
+    assert_eq!(found.await.unwrap().unwrap(), there);
+    assert_eq!(first.await.unwrap().unwrap(), name);
+    let names: Vec<_> = futures_util::future::join_all(waiting).await;
+    let names: Vec<_> = names.into_iter().map(|name| name.unwrap().unwrap()).collect();
+    assert_eq!(names, [name, name, "other"]);
+    let error = below.poa().await.unwrap_err();
+    assert_eq!(error.kind, SystemExceptionKind::ObjectNotExist, "{error}");
+    assert_eq!(maker.take(), ["other in calls itself"]);
 }
 
 // clause: poa.adapter_activator.false, poa.adapter_activator.raises, exc.when.unknown_adapter_false, exc.when.unknown_adapter_raises, poa.life.find.activates, poa.life.find.activator_raises

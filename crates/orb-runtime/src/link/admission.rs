@@ -82,7 +82,7 @@ impl Driver {
     #[cold]
     fn absent(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) -> Option<Outcome> {
         let key = incoming.key();
-        let exception = match self.orb.adapter().locate(key) {
+        let exception = match self.orb.adapter().locate_or_level(key) {
             Located::Object(entry) if !entry.is_gone() => {
                 self.last = Some(entry);
                 return self.serve(cx, incoming);
@@ -111,23 +111,19 @@ impl Driver {
                 Ok(None) => self.orb.no_such_object(key),
                 Err(exception) => exception,
             },
-            Located::Nowhere => match self.orb.adapter().missing_level(key) {
-                Some((parent, name)) => {
-                    if !parent.is_open()
-                        || self.waiting.as_ref().is_some_and(|waiting| waiting.is_for(&parent))
-                    {
-                        return self.closed(cx, &parent, incoming);
-                    }
-                    match parent.bear(&self.orb, name) {
-                        Ok(Some(making)) => {
-                            return self.wait_for(cx, &parent, |held| Until::Made(held, making), incoming);
-                        }
-                        Ok(None) => self.orb.no_such_adapter(key),
-                        Err(exception) => exception,
-                    }
+            Located::Level(parent, name) => {
+                if !parent.is_open() || self.waiting.as_ref().is_some_and(|waiting| waiting.is_for(&parent)) {
+                    return self.closed(cx, &parent, incoming);
                 }
-                None => self.orb.no_such_adapter(key),
-            },
+                match parent.bear(&self.orb, name) {
+                    Ok(Some(making)) => {
+                        return self.wait_for(cx, &parent, |held| Until::Made(held, making), incoming);
+                    }
+                    Ok(None) => self.orb.no_such_adapter(key),
+                    Err(exception) => exception,
+                }
+            }
+            Located::Nowhere => self.orb.no_such_adapter(key),
         };
         Some(self.refuse(&incoming, exception))
     }

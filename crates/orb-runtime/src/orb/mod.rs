@@ -349,14 +349,10 @@ impl OrbCore {
 
     /// Whether a request for the key would find an object, or may find one once it may start.
     pub(crate) fn may_be_here(&self, key: &[u8]) -> bool {
-        match self.adapter.locate(key) {
+        match self.adapter.locate_or_level(key) {
             Located::Object(entry) if !entry.is_gone() || entry.poa.makers.are_there() => true,
             Located::Missing(poa, _) if poa.gate() == Gate::Holding || poa.makers.are_there() => true,
-            Located::Nowhere
-                if self.adapter.missing_level(key).is_some_and(|(parent, _)| {
-                    parent.gate() == Gate::Holding || parent.births.are_possible()
-                }) =>
-            {
+            Located::Level(parent, _) if parent.gate() == Gate::Holding || parent.births.are_possible() => {
                 true
             }
             _ => self.holding.load(Ordering::Acquire) && self.adapter.may_come(key),

@@ -8,18 +8,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::FutureExt;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 
-use super::core::PoaCore;
+use super::core::{Awaited, PoaCore};
 use super::error::PoaError;
 use super::handle::Poa;
 use super::servants::{Boxed, Refusal};
-use super::steps::{Making, Steps};
+use super::steps::{self, Making, Steps};
 use crate::orb::OrbCore;
 use crate::serve::request::panicked;
 
 /// Makes POAs that are missing below the one that has it.
 ///
-/// For one name it runs once at a time: requests that come meanwhile wait. It runs in a task of its own, so that a caller who goes away does
-/// not stop it.
+/// For one name it runs once at a time: requests that come meanwhile wait, also those for objects of the POA that it has created already, and
+/// of those below. So it sets up in peace whatever the POA needs; its own collocated calls of these objects are served, but it must not
+/// wait for anybody else's. It runs in a task of its own, so that a caller who goes away does not stop it.
 ///
 /// Source clause: "The Object Adapter / AdapterActivator Interface".
 #[doc(alias = "PortableServer::AdapterActivator")]
@@ -98,7 +99,7 @@ impl Poa {
         self.core.births.are_possible()
     }
 
-    /// The child of that name, which the adapter activator makes if it is not there.
+    /// The child of that name, which the adapter activator makes if it is not there, and has done with.
     ///
     /// # Errors
     /// [`PoaError::AdapterNonExistent`]; `OBJ_ADAPTER` minor OMG 1, COMPLETED_NO: the activator failed.
@@ -109,6 +110,11 @@ impl Poa {
     pub async fn find_or_activate(&self, name: &str) -> Result<Self, PoaError> {
         loop {
             if let Ok(child) = self.find(name) {
+                if let Some(step) = self.core.births.steps.get(name)
+                    && !steps::is_step_of(&self.orb)
+                {
+                    let _ = step.await;
+                }
                 return Ok(child);
             }
             let none = || PoaError::AdapterNonExistent(name.to_owned());
@@ -140,6 +146,7 @@ impl PoaCore {
         let parent = Poa::new(Arc::clone(self), orb);
         let work = |name: Box<str>| async move {
             let _turn = parent.core.take_turn().await;
+            let _awaited = Awaited::new(&parent.core, &name);
             let asked = AssertUnwindSafe(activator.unknown_adapter(&parent, &name)).catch_unwind().await;
             let made = match asked {
                 Ok(Ok(true)) if parent.core.child(&name).is_some() => Ok(()),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use super::core::Awaited;
 use super::error::PoaError;
 use super::handle::Poa;
 use super::manager::PoaManager;
@@ -174,6 +175,8 @@ impl<Ids, Serving> PoaBuilder<Ids, Serving> {
             Choice::Own => None,
             Choice::Of(manager) => Some(manager),
         };
+        // Nobody finds it without what serves its requests.
+        let _awaited = Awaited::new(&self.parent.core, &self.name);
         let poa = self.parent.create(&self.name, self.policies, manager.as_ref().map(PoaManager::core))?;
         if let Some(finish) = self.finish {
             finish(&poa)?;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use arc_swap::ArcSwapOption;
@@ -19,6 +19,8 @@ use super::policies::Policies;
 use super::policy::{
     IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, RequestProcessingPolicy, ThreadModel,
 };
+use super::steps;
+use crate::orb::OrbCore;
 use crate::serve::demux::ObjectDemux;
 use crate::serve::entry::Entry;
 use crate::serve::turns::Turn;
@@ -37,6 +39,8 @@ pub(crate) enum Gate {
 /// What a POA's objects have in common.
 pub(crate) struct PoaCore {
     gate: AtomicU8,
+    /// Whoever makes it is not done, or not with one above it: requests wait until that is so.
+    unborn: AtomicBool,
     /// The objects that are found by their id.
     pub(crate) objects: ObjectMap,
     /// What serves requests for objects that are not there: a default servant or a servant locator.
@@ -69,8 +73,16 @@ pub(crate) struct PoaCore {
 #[derive(Default)]
 pub(crate) struct Family {
     pub(crate) children: HashMap<Box<str>, Arc<PoaCore>>,
+    /// Names of children that somebody is still at, and how many are.
+    awaited: HashMap<Box<str>, usize>,
     /// It is being destroyed: no child is born any more.
     pub(crate) ending: Option<Ending>,
+}
+
+/// Somebody is at the child of that name: requests for it wait, also if it is there already.
+pub(super) struct Awaited<'a> {
+    parent: &'a Arc<PoaCore>,
+    name: &'a str,
 }
 
 /// What tells a POA from its siblings.
@@ -82,6 +94,7 @@ pub(crate) struct Birth {
     pub(crate) prefix: Box<[u8]>,
     pub(crate) place: Option<Place>,
     pub(crate) parent: Weak<PoaCore>,
+    pub(crate) unborn: bool,
 }
 
 impl Gate {
@@ -131,7 +144,7 @@ impl PoaCore {
         threads: &Arc<Semaphore>,
         main: &Turn,
     ) -> Arc<Self> {
-        let Birth { name, path, policies, demux, prefix, place, parent } = birth;
+        let Birth { name, path, policies, demux, prefix, place, parent, unborn } = birth;
         let turn = match policies.thread {
             ThreadModel::OrbControl => None,
             ThreadModel::Single => Some(Arc::new(Semaphore::new(1))),
@@ -139,6 +152,7 @@ impl PoaCore {
         };
         let poa = Arc::new(Self {
             gate: AtomicU8::new(Gate::Holding as u8),
+            unborn: AtomicBool::new(unborn),
             objects: ObjectMap::new(demux),
             default: ArcSwapOption::empty(),
             policies,
@@ -172,10 +186,36 @@ impl PoaCore {
         Gate::from_octet(self.gate.load(Ordering::SeqCst))
     }
 
+    /// What its manager says, under the manager's lock.
     pub(super) fn set_gate(&self, gate: Gate) {
+        let gate = if gate == Gate::Active && self.is_unborn() { Gate::Holding } else { gate };
         if self.gate() != Gate::Destroyed {
             self.gate.store(gate as u8, Ordering::SeqCst);
         }
+    }
+
+    fn is_unborn(&self) -> bool {
+        self.unborn.load(Ordering::Relaxed)
+    }
+
+    /// Whether a child of that name is not served before somebody is done with it. The family is this one's.
+    pub(crate) fn bears(&self, family: &Family, name: &str) -> bool {
+        self.is_unborn() || family.awaited.contains_key(name)
+    }
+
+    /// Whether only the adapter activator that asks keeps it from serving.
+    pub(crate) fn serves_its_activator(&self, orb: &OrbCore) -> bool {
+        self.is_unborn() && steps::is_step_of(orb) && self.manager.is_active()
+    }
+
+    /// Whoever makes it is done: it is served, and those below it that nobody is at.
+    fn is_born(self: &Arc<Self>) {
+        let family = self.family();
+        self.manager.takes_up(self, || self.unborn.store(false, Ordering::Relaxed));
+        let done = family.children.iter().filter(|(name, _)| !family.awaited.contains_key(*name));
+        let children: Vec<_> = done.map(|(_, child)| Arc::clone(child)).collect();
+        drop(family);
+        children.iter().for_each(Self::is_born);
     }
 
     pub(crate) fn family(&self) -> MutexGuard<'_, Family> {
@@ -279,6 +319,30 @@ impl PoaCore {
         self.let_go_of_default();
         let children = std::mem::take(&mut self.family().children);
         children.into_values().for_each(|child| child.let_go());
+    }
+}
+
+impl<'a> Awaited<'a> {
+    pub(super) fn new(parent: &'a Arc<PoaCore>, name: &'a str) -> Self {
+        *parent.family().awaited.entry(name.into()).or_default() += 1;
+        Self { parent, name }
+    }
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        let mut family = self.parent.family();
+        let Some(others) = family.awaited.get_mut(self.name) else { return };
+        *others -= 1;
+        if *others > 0 {
+            return;
+        }
+        family.awaited.remove(self.name);
+        let child = family.children.get(self.name).filter(|_| !self.parent.is_unborn()).map(Arc::clone);
+        drop(family);
+        if let Some(child) = child {
+            child.is_born();
+        }
     }
 }
 

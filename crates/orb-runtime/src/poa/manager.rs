@@ -242,6 +242,20 @@ impl ManagerCore {
         inner.poas.push(Arc::downgrade(poa));
     }
 
+    pub(super) fn is_active(&self) -> bool {
+        self.lock().state == PoaManagerState::Active
+    }
+
+    /// Something of a POA has changed that the gate depends on.
+    pub(super) fn takes_up(&self, poa: &PoaCore, change: impl FnOnce()) {
+        let mut inner = self.lock();
+        change();
+        poa.set_gate(inner.state.gate());
+        let waiting = std::mem::take(&mut inner.waiting);
+        drop(inner);
+        waiting.into_values().for_each(Waker::wake);
+    }
+
     /// The POAs that it manages.
     pub(super) fn poas(&self) -> Vec<Arc<PoaCore>> {
         self.lock().poas.iter().filter_map(Weak::upgrade).collect()

@@ -42,8 +42,8 @@ tokio::task_local! {
 }
 
 /// Whether a step of this ORB asks, which would wait for itself.
-pub(super) fn is_step_of(orb: &Arc<OrbCore>) -> bool {
-    ORB_OF_STEP.try_with(|of| *of == Arc::as_ptr(orb) as usize).unwrap_or(false)
+pub(super) fn is_step_of(orb: &OrbCore) -> bool {
+    ORB_OF_STEP.try_with(|of| *of == std::ptr::from_ref(orb) as usize).unwrap_or(false)
 }
 
 impl<K: Eq + Hash> Default for Steps<K> {

@@ -68,6 +68,8 @@ pub(crate) enum Located<'a> {
     Object(Arc<Entry>),
     /// The POA is there, no object of the id is.
     Missing(Arc<PoaCore>, &'a [u8]),
+    /// Not even the POA: it would be below this one, first the one of that name.
+    Level(Arc<PoaCore>, &'a str),
     /// Not even the POA.
     Nowhere,
 }
@@ -109,7 +111,8 @@ impl Adapter {
         let free_poas = Mutex::default();
         let poa = |number, name: &str, policies, (prefix, place)| {
             let (name, path, objects) = (name.into(), PathBuf::default(), demux.objects);
-            let birth = Birth { name, path, policies, demux: objects, prefix, place, parent: Weak::new() };
+            let (parent, unborn) = (Weak::new(), false);
+            let birth = Birth { name, path, policies, demux: objects, prefix, place, parent, unborn };
             PoaCore::new(birth, number, &manager, &threads, &main.turn)
         };
         let root = PathBuf::default();
@@ -287,7 +290,7 @@ impl Adapter {
     pub(crate) fn find(&self, key: &[u8]) -> Option<Arc<Entry>> {
         match self.locate(key) {
             Located::Object(entry) => Some(entry),
-            Located::Missing(..) | Located::Nowhere => None,
+            Located::Missing(..) | Located::Level(..) | Located::Nowhere => None,
         }
     }
 
@@ -344,10 +347,18 @@ impl Adapter {
         held.as_ref().filter(|entry| entry.key() == key).map(Arc::clone)
     }
 
-    /// Where a key of names leads as far as there are POAs: the last one, and the name that is missing below it.
-    pub(crate) fn missing_level<'a>(&self, key: &'a [u8]) -> Option<(Arc<PoaCore>, &'a str)> {
-        let Ok(Key::Persistent { path, .. }) = Key::parse(key) else { return None };
-        self.walk(path).err()?
+    /// What the key leads to; for a key of names of which one is missing, how far.
+    pub(crate) fn locate_or_level<'a>(&self, key: &'a [u8]) -> Located<'a> {
+        let nowhere = match self.locate(key) {
+            Located::Nowhere => Key::parse(key),
+            found => return found,
+        };
+        let Ok(Key::Persistent { path, .. }) = nowhere else { return Located::Nowhere };
+        match self.walk(path) {
+            // It came in between.
+            Ok(_) => self.locate(key),
+            Err(missing) => missing.map_or(Located::Nowhere, |(parent, name)| Located::Level(parent, name)),
+        }
     }
 
     /// The POA of these names, from the root down.
@@ -398,9 +409,9 @@ impl Adapter {
             prefix,
             place,
             parent: Arc::downgrade(parent),
+            unborn: parent.bears(&family, name),
         };
         let poa = PoaCore::new(birth, number, manager, &self.threads, &self.main.turn);
-        family.children.insert(name.into(), Arc::clone(&poa));
         if policies.bidirectional == BidirectionalPolicy::Both {
             self.bidirectional.store(true, Ordering::Relaxed);
         }
@@ -408,6 +419,8 @@ impl Adapter {
         if policies.lifespan == LifespanPolicy::Persistent {
             self.persistent.pin().insert(poa.path.as_path().as_slice().into(), Arc::clone(&poa));
         }
+        // The last of all: see `locate_or_level`.
+        family.children.insert(name.into(), Arc::clone(&poa));
         Ok(poa)
     }
 
