@@ -98,6 +98,8 @@ where
 #[doc(hidden)]
 pub mod inside {
     pub use crate::poa::key::*;
+    #[cfg(feature = "tls")]
+    pub use crate::tls::inside::TlsEnd;
 }
 
 /// What generated code calls. No user names it.

@@ -126,7 +126,8 @@ pub(crate) fn exception_of(endpoint: &Endpoint, error: &io::Error) -> Option<Sys
     error.get_ref()?.downcast_ref::<Failure>().map(|failure| failure.to_exception(endpoint))
 }
 
-async fn serve(tls: &Tls, stream: TcpStream) -> Result<TlsSocket, (TcpStream, Failure)> {
+/// The handshake of a server.
+pub(super) async fn serve(tls: &Tls, stream: TcpStream) -> Result<TlsSocket, (TcpStream, Failure)> {
     let connection = match tls.server() {
         None => Err(Failure::NotConfigured("this server has no certificate")),
         Some(server) => ServerConnection::new(server).map_err(Failure::from),

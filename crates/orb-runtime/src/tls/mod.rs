@@ -25,6 +25,7 @@
 
 mod connect;
 pub(crate) mod failure;
+pub(crate) mod inside;
 mod pem;
 mod revocation;
 mod session;

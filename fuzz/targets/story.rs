@@ -1,0 +1,236 @@
+//! One end of a connection that meets octets of a stranger, and the story of what it made of them.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use giop_codec::cdr::{CdrEncode, Encoder};
+use giop_codec::giop::{
+    MessageType, ReplyHeader, ReplyStatus, RequestHeader, ResponseFlags, ServiceContexts, TargetAddress,
+    begin_body, finish_message, put_message_header,
+};
+use giop_codec::{ByteOrder, Version};
+use giop_proto::outbox::{MAX_SLICES, Transmit};
+use giop_proto::{BufferPool, CallId, Config, Connection, Event, IncomingRequest, Limits, Reply, Role};
+
+/// Octets of the whole pool: small, so that its end comes into sight.
+const POOL: usize = 4 << 20;
+
+/// The events in words.
+pub type Story = Vec<String>;
+
+/// One end of a connection with its story.
+pub struct End {
+    pub conn: Connection,
+    pub story: Story,
+    pub closed: bool,
+    /// The way to the peer took less than it was given.
+    pub blocked: bool,
+    pool: Arc<BufferPool>,
+}
+
+/// Takes what an end sends; says whether that was all of it.
+pub trait Way {
+    fn write(&mut self, transmit: &mut Transmit) -> bool;
+}
+
+impl End {
+    pub fn new(role: Role, start: Instant) -> Self {
+        let mut limits = Limits::default();
+        limits.max_message_size = 1 << 20;
+        limits.max_requests = 1 << 20; // back-pressure would make the story depend on the splits
+        let pool = Arc::new(BufferPool::new(POOL));
+        let mut config = Config::new(role, Arc::new(limits), Arc::clone(&pool));
+        config.accept_requests = true;
+        let conn = Connection::new(config, start);
+        Self { conn, story: Vec::new(), closed: false, blocked: false, pool }
+    }
+
+    /// Calls in all states a reply can meet: waiting, a locate, cancelled.
+    pub fn call(&mut self) {
+        let now = Instant::now();
+        for i in 0..4 {
+            let Ok(call) = self.conn.start_call(None, now) else { return };
+            let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
+            let request_id = self.conn.request_id(call);
+            let size_at = put_message_header(&mut e, MessageType::Request);
+            let header = RequestHeader {
+                request_id,
+                response: ResponseFlags::Target,
+                target: TargetAddress::Key(b"key"),
+                operation: "op",
+                contexts: ServiceContexts::EMPTY,
+            };
+            header.encode(&mut e).and_then(|_| finish_message(&mut e, size_at)).expect("a request encodes");
+            match i {
+                2 => self.conn.send_locate(call, &mut e),
+                _ => self.conn.send_request(call, &mut e),
+            }
+            if i == 3 {
+                self.conn.cancel_call(call);
+            }
+        }
+    }
+
+    /// Takes events and writes until nothing moves; says whether there is reading to be done.
+    pub fn turn(&mut self, way: &mut impl Way, now: Instant) -> bool {
+        self.blocked = false;
+        loop {
+            let mut moved = false;
+            while let Some(event) = self.conn.poll_event() {
+                moved = true;
+                assert!(!self.closed, "nothing comes after `Closed`: {event:?}");
+                self.take(event);
+            }
+            while !self.blocked
+                && let Some(mut transmit) = self.conn.take_transmit()
+            {
+                moved = true;
+                self.blocked = !way.write(&mut transmit);
+                self.conn.handle_written(transmit, now);
+            }
+            if !moved {
+                break;
+            }
+        }
+        assert_eq!(self.closed, self.conn.is_closed());
+        self.conn.wants_read()
+    }
+
+    /// The stream of the peer has ended: nothing may be left that time does not end.
+    pub fn finish(&mut self, way: &mut impl Way, start: Instant) {
+        self.turn(way, start);
+        self.conn.handle_eof(start);
+        self.turn(way, start);
+        let mut now = start;
+        for _ in 0..64 {
+            let Some(at) = self.conn.poll_timeout() else { break };
+            now = now.max(at) + Duration::from_millis(1);
+            self.conn.handle_timeout(now);
+            self.turn(way, now);
+        }
+        assert!(self.closed, "a connection whose peer is gone comes to its end");
+        assert_eq!(self.conn.calls_waiting(), 0, "no call waits on a closed connection");
+        assert!(self.pool.stats().held <= POOL, "the pool keeps its cap");
+        self.story.push(format!("listens at {:?}", self.conn.peer_listen_points()));
+    }
+
+    fn take(&mut self, event: Event) {
+        let line = match event {
+            Event::Request(request) => self.serve(&request),
+            Event::Locate(locate) => {
+                let _ = (locate.version(), locate.order(), locate.key().len());
+                format!("locate {} {:?}", locate.id(), locate.key())
+            }
+            Event::Cancelled(token) => {
+                self.conn.finish_request(token);
+                format!("cancelled {token:?}")
+            }
+            Event::Reply(call) => self.outcome(call),
+            Event::Closed => {
+                self.closed = true;
+                format!("closed: {:?}", self.conn.close_reason())
+            }
+        };
+        self.story.push(line);
+    }
+
+    /// Looks at all of a request; answers most at once and leaves some open, so that cancels meet them.
+    fn serve(&mut self, request: &IncomingRequest) -> String {
+        let mut arguments = request.arguments();
+        let _ = arguments.read_string();
+        let contexts: Vec<_> = request.contexts().iter().map(|context| context.open().is_ok()).collect();
+        let line = format!(
+            "request {} {:?} {:?} {:?} {contexts:?} {}",
+            request.id(),
+            request.key(),
+            request.operation(),
+            request.response(),
+            request.message().len()
+        );
+        if request.response() == ResponseFlags::None {
+            self.conn.finish_request(request.token());
+        } else if request.id().0 % 4 != 3 {
+            let mut e = Encoder::new(request.order(), request.version());
+            let size_at = put_message_header(&mut e, MessageType::Reply);
+            ReplyHeader::new(request.id(), ReplyStatus::NoException).encode(&mut e).expect("a reply encodes");
+            begin_body(&mut e);
+            Bytes::copy_from_slice(request.key()).encode(&mut e).expect("no longer than the request");
+            finish_message(&mut e, size_at).expect("no longer than the request");
+            self.conn.send_reply(request.token(), &mut e);
+        }
+        line
+    }
+
+    fn outcome(&mut self, call: CallId) -> String {
+        match self.conn.take_outcome(call) {
+            Some(Ok(reply)) => format!("reply {call:?} {}", describe(&reply)),
+            Some(Err(error)) => format!("failed {call:?} {error} {:?}", error.into_system_exception()),
+            None => panic!("an announced outcome is there"),
+        }
+    }
+}
+
+fn describe(reply: &Reply) -> String {
+    let mut body = reply.body();
+    let _ = body.read_string();
+    format!("{:?} {:?} {}", reply.status(), reply.locate_status(), reply.contexts().len())
+}
+
+/// Memory takes all.
+impl Way for Vec<u8> {
+    fn write(&mut self, transmit: &mut Transmit) -> bool {
+        while !transmit.is_empty() {
+            let mut slices = [std::io::IoSlice::new(&[]); MAX_SLICES];
+            let used = transmit.io_slices(&mut slices);
+            let before = self.len();
+            self.extend(slices[..used].iter().flat_map(|slice| slice.iter().copied()));
+            transmit.advance(self.len() - before);
+        }
+        true
+    }
+}
+
+/// Feeds the stream to one end of a connection, whole or in pieces. Gives its story and all octets that it sent.
+pub fn converse(role: Role, data: &[u8], mut pieces: Option<Dice>) -> (Story, Vec<u8>) {
+    let (start, mut sent) = (Instant::now(), Vec::new());
+    let mut end = End::new(role, start);
+    if role == Role::Client {
+        end.call();
+    }
+    let mut rest = data;
+    while !rest.is_empty() && end.turn(&mut sent, start) {
+        let most = pieces.as_mut().map_or(usize::MAX, Dice::length);
+        let mut buf = end.conn.take_read_buf();
+        assert!(buf.capacity() > 0, "a lent buffer takes something");
+        let mut n = 0;
+        for slice in &mut buf.io_slices() {
+            let (now, later) = rest.split_at(slice.len().min(rest.len()).min(most - n));
+            slice[..now.len()].copy_from_slice(now);
+            rest = later;
+            n += now.len();
+        }
+        end.conn.handle_read(buf, n, start);
+    }
+    end.finish(&mut sent, start);
+    (end.story, sent)
+}
+
+/// Numbers that depend on the input alone.
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new(data: &[u8]) -> Self {
+        let mix = |hash: u64, octet: &u8| (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3);
+        Self(data.iter().fold(0xcbf2_9ce4_8422_2325, mix) | 1)
+    }
+
+    /// How much one read gets: mostly a few octets, at times much.
+    pub fn length(&mut self) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        let length = (self.0 >> 8) as usize;
+        1 + length % if self.0.is_multiple_of(8) { 4096 } else { 24 }
+    }
+}
