@@ -3,7 +3,8 @@
 # tests talk to: omniORB (C++), and a JDK and Maven for JacORB (Java), which
 # build-peers.sh fetches by Maven; Python for PyTango, which it fetches by pip; and
 # tshark, whose dissector reads captures; Combat, an ORB in Tcl that knows no IDL but
-# what an interface repository says. And for the benchmarks rpcgen with libtirpc, for ONC
+# what an interface repository says; etcd, in which several naming services keep
+# their names. And for the benchmarks rpcgen with libtirpc, for ONC
 # RPC, strace, which counts system calls, and Chromium, which opens their report.
 #
 # Installs only as root or by `sudo -n` without a password. Elsewhere it says loudly
@@ -30,6 +31,7 @@ want openssl openssl # a key store for JacORB
 want javac default-jdk-headless
 want mvn maven
 want tshark tshark
+want etcd etcd-server
 want chromium chromium
 need /usr/share/tcltk/combat0.8 tcl-combat
 python3 -c 'import ensurepip, venv' > /dev/null 2>&1 || missing+=(python3 python3-venv)
@@ -71,6 +73,7 @@ check omniORB omniidl c++ /usr/include/omniORB4/CORBA.h
 check JacORB java javac mvn
 check Tango python3
 check tshark tshark
+check etcd etcd setpriv
 check 'ONC RPC' rpcgen cc /usr/include/tirpc/rpc/rpc.h
 check Chromium chromium
 check Combat tclsh /usr/share/tcltk/combat0.8

@@ -1,6 +1,7 @@
 //! The servant of all contexts: operations to what the service does.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use zorb::cos_naming::naming_context::{
     BindContextError, BindError, BindNewContextError, DestroyError, InvalidName, RebindContextError,
@@ -14,6 +15,7 @@ use zorb::cos_naming::{
     NamingContextServant, parse_name, print_name,
 };
 use zorb::poa::{ObjectId, Poa, Refusal, ServantLocator};
+use zorb::wire::{ContextId as ServiceContextId, ServiceContext};
 use zorb::{ObjectRef, Servant, SystemException, SystemExceptionKind};
 
 use super::fault::{Fault, system};
@@ -21,9 +23,13 @@ use super::service::Service;
 use super::walk::Act;
 use crate::store::{ContextId, Over, Store};
 use crate::zorb_naming::balanced_context::{
-    BindGroupError, JoinError, LeaveError, MembersError, ReportLoadError,
+    BindForError, BindGroupError, JoinError, LeaveError, MembersError, ReportLoadError,
 };
-use crate::zorb_naming::{BalancedContextServant, Member, Strategy};
+use crate::zorb_naming::{BalancedContextServant, Member, State, Strategy};
+
+/// The service context in replies that come from a cache while those that keep the names are away: for how many seconds, in four octets,
+/// the highest first.
+const CACHED: ServiceContextId = ServiceContextId(0x5A4F_5211);
 
 /// The contexts of a service, or its first one alone.
 pub(crate) struct Contexts<S> {
@@ -44,6 +50,9 @@ impl<S: Store> Contexts<S> {
     /// The service, and the context that is called.
     fn called(&self) -> Result<(Arc<Service<S>>, ContextId), SystemException> {
         let service = self.service.upgrade().ok_or_else(ended)?;
+        if let Some(away) = service.store.state().away {
+            mark(away);
+        }
         let context = match self.only {
             Some(context) => context,
             None => context_of(zorb::request().object_id()).ok_or_else(|| {
@@ -52,6 +61,21 @@ impl<S: Store> Contexts<S> {
         };
         Ok((service, context))
     }
+}
+
+/// Tells a client that what it gets may be old.
+#[cold]
+fn mark(away: Duration) {
+    #[cfg(feature = "etcd")]
+    metrics::counter!("zorb_names_cached_answers_total").increment(1);
+    if let Some(request) = zorb::try_request() {
+        let data = zorb::Bytes::copy_from_slice(&seconds(away).to_be_bytes());
+        request.set_reply_context(ServiceContext { id: CACHED, data });
+    }
+}
+
+fn seconds(time: Duration) -> u32 {
+    u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
 }
 
 #[cold]
@@ -249,6 +273,31 @@ impl<S: Store> BalancedContextServant for Contexts<S> {
     async fn members(&self, n: &[NameComponent]) -> Result<Vec<Member>, MembersError> {
         let (service, context) = self.called()?;
         Ok(service.members(context, n).await?)
+    }
+
+    async fn bind_for(
+        &self,
+        n: &[NameComponent],
+        obj: Option<ObjectRef>,
+        seconds: u32,
+    ) -> Result<(), BindForError> {
+        let (service, context) = self.called()?;
+        let obj = obj.ok_or_else(nil)?;
+        if seconds == 0 {
+            return Err(system(SystemExceptionKind::BadParam, "a binding lasts a second at least").into());
+        }
+        service.act(context, n, Act::BindFor(obj, Duration::from_secs(seconds.into()))).await?;
+        Ok(())
+    }
+
+    async fn state(&self) -> Result<State, SystemException> {
+        let (service, _) = self.called()?;
+        let away = service.store.state().away;
+        Ok(State {
+            current: away.is_none(),
+            away_for: away.map_or(0, seconds),
+            iterators: u32::try_from(service.iterator_count()).unwrap_or(u32::MAX),
+        })
     }
 }
 

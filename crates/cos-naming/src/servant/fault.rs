@@ -12,7 +12,8 @@ use zorb::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
 
 use crate::store::StoreError;
 use crate::zorb_naming::balanced_context::{
-    BindGroupError, GroupFull, JoinError, LeaveError, MembersError, NoGroup, NoMember, ReportLoadError,
+    BindForError, BindGroupError, GroupFull, JoinError, LeaveError, MembersError, NoGroup, NoMember,
+    ReportLoadError,
 };
 
 /// All that operations of contexts can end with.
@@ -61,12 +62,15 @@ impl From<SystemException> for Fault {
     }
 }
 
-/// Whether a change was made is not known.
 impl From<StoreError> for Fault {
     #[cold]
     fn from(error: StoreError) -> Self {
-        let kind = SystemExceptionKind::PersistStore;
-        Self::System(SystemException::new(kind, MinorCode::NONE, CompletionStatus::Maybe).with_source(error))
+        let (kind, completion) = match error {
+            StoreError::Away { completion, .. } => (SystemExceptionKind::Transient, completion),
+            // Whether a change was made is not known.
+            StoreError::Broken(_) => (SystemExceptionKind::PersistStore, CompletionStatus::Maybe),
+        };
+        Self::System(SystemException::new(kind, MinorCode::NONE, completion).with_source(error))
     }
 }
 
@@ -115,6 +119,7 @@ errors! {
     ToStringError { InvalidName }
     ToNameError { InvalidName }
     ToUrlError { InvalidName, InvalidAddress }
+    BindForError { NotFound, CannotProceed, InvalidName, AlreadyBound }
     BindGroupError { NotFound, CannotProceed, InvalidName, AlreadyBound }
     JoinError { NotFound, CannotProceed, InvalidName, NoGroup, GroupFull }
     LeaveError { NotFound, CannotProceed, InvalidName, NoGroup, NoMember }

@@ -1,5 +1,7 @@
 //! Names of several components: through the contexts of this service, and on into those of others.
 
+use std::time::Duration;
+
 use zorb::cos_naming::naming_context::{AlreadyBound, InvalidName, NotEmpty, NotFoundReason};
 use zorb::cos_naming::{NameComponent, NamingContextRef};
 use zorb::wire::ContextId as ServiceContextId;
@@ -27,6 +29,7 @@ const HOPS: ServiceContextId = ServiceContextId(0x5A4F_5210);
 pub(crate) enum Act<'a> {
     Bind(Option<ObjectRef>, Over),
     BindContext(NamingContextRef, Over),
+    BindFor(ObjectRef, Duration),
     BindNewContext,
     Unbind,
     BindGroup(zorb_naming::Strategy),
@@ -118,6 +121,10 @@ impl<S: Store> Service<S> {
                 };
                 Change::Bind { context, key, target, over }
             }
+            Act::BindFor(object, time) => {
+                let target = Target::Object(octets(Some(&object)));
+                Change::BindFor { context, key, target, time }
+            }
             Act::BindNewContext => Change::BindNewContext { context, key },
             Act::Unbind => Change::Unbind { context, key },
             Act::BindGroup(by) => {
@@ -162,6 +169,10 @@ impl<S: Store> Service<S> {
                 system(SystemExceptionKind::NoPermission, "the first naming context can not be destroyed")
                     .into()
             }
+            Refused::NoLeases => {
+                let text = "bindings of this naming service do not end by themselves: those in etcd can";
+                system(SystemExceptionKind::NoImplement, text).into()
+            }
         }
     }
 
@@ -183,6 +194,11 @@ impl<S: Store> Service<S> {
             Act::BindNewContext => {
                 let made = there.bind_new_context(rest).await.map_err(Fault::from);
                 return made.map_err(|fault| gave_up(fault, context, rest));
+            }
+            Act::BindFor(object, time) => {
+                let there = balanced(&there, context, rest).await?;
+                let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
+                there.bind_for(rest, object, seconds).await.map_err(Fault::from)
             }
             Act::Unbind => there.unbind(rest).await.map_err(Fault::from),
             Act::BindGroup(by) => {

@@ -93,6 +93,7 @@ impl Store for MemoryStore {
                 may_bind(bindings.get(&key).map(|bound| &bound.target), over)?;
                 bindings.insert(key, Arc::new(Bound::new(target)));
             }
+            Change::BindFor { .. } => return Err(Refused::NoLeases.into()),
             Change::Unbind { context, key } => {
                 let bindings = contexts.get_mut(&context).ok_or(Refused::NoContext)?;
                 bindings.remove(&key).ok_or(Refused::Free)?;

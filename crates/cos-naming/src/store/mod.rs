@@ -1,6 +1,8 @@
 //! What a naming service keeps, and the trait of those who keep it.
 
 mod disk;
+#[cfg(feature = "etcd")]
+mod etcd;
 mod index;
 mod key;
 mod memory;
@@ -9,12 +11,16 @@ mod record;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::OnceLock;
+use std::time::Duration;
 
+use zorb::CompletionStatus;
 use zorb::cos_naming::BindingType;
 
 use crate::servant::Decoded;
 
 pub use disk::{DiskStore, OpenError, RepairError, Repaired};
+#[cfg(feature = "etcd")]
+pub use etcd::{ConnectError, EtcdConfig, EtcdStore, Reads};
 pub use key::Key;
 pub use memory::MemoryStore;
 pub use record::{Group, Member, Strategy, Target};
@@ -28,11 +34,12 @@ impl ContextId {
     pub const ROOT: Self = Self(0);
 }
 
-/// Keeps contexts and their bindings: in memory ([`MemoryStore`]), in a file ([`DiskStore`]), or anywhere else.
+/// Keeps contexts and their bindings: in memory ([`MemoryStore`]), in a file ([`DiskStore`]), in an etcd cluster (`EtcdStore`, feature
+/// `etcd`), or anywhere else.
 ///
-/// Each [`Change`] is atomic: it is made whole or refused, two of them never mix, and when its future is done whoever reads sees it,
-/// here and through other servers of the same store. What a durable store has acknowledged it has for good. A future that is dropped
-/// leaves open whether its change is made.
+/// Each [`Change`] is atomic: it is made whole or refused, two of them never mix, and when its future is done whoever reads here sees
+/// it. Other servers of the same store never see less than they saw before. What a durable store has acknowledged it has for good. A
+/// future that is dropped leaves open whether its change is made.
 ///
 /// Reads are asynchronous since a store may have to ask others; one that has what it is asked for answers at once.
 pub trait Store: Send + Sync + 'static {
@@ -70,6 +77,19 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// [`ChangeError::Refused`] where what is there does not allow it; nothing is changed then. [`ChangeError::Store`].
     fn change(&self, change: Change) -> impl Future<Output = Result<Option<ContextId>, ChangeError>> + Send;
+
+    /// How it is, without asking anybody. A store that has everything itself is always current.
+    fn state(&self) -> StoreState {
+        StoreState::default()
+    }
+}
+
+/// How a store is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreState {
+    /// Those that keep the names do not answer for so long: what is read may be older than what they have. `None` where it is not.
+    pub away: Option<Duration>,
 }
 
 /// The same store, for whoever else works with it.
@@ -93,6 +113,10 @@ impl<S: Store> Store for Arc<S> {
 
     async fn change(&self, change: Change) -> Result<Option<ContextId>, ChangeError> {
         S::change(self, change).await
+    }
+
+    fn state(&self) -> StoreState {
+        S::state(self)
     }
 }
 
@@ -138,6 +162,17 @@ pub enum Change {
         target: Target,
         /// In place of what.
         over: Over,
+    },
+    /// Binds an object to a free name for some time; where it has the name so already, the time begins anew.
+    BindFor {
+        /// In that context.
+        context: ContextId,
+        /// The name.
+        key: Key,
+        /// The object.
+        target: Target,
+        /// How long, at least: whole seconds.
+        time: Duration,
     },
     /// Makes a context and binds it to a name that is free.
     BindNewContext {
@@ -214,6 +249,8 @@ pub enum Refused {
     NotEmpty,
     /// The first context stays.
     Root,
+    /// This store has no bindings that end by themselves.
+    NoLeases,
 }
 
 /// Why a change is not made.
@@ -237,13 +274,25 @@ impl From<StoreError> for ChangeError {
     }
 }
 
-/// Why a store can not do what it is for: clients see PERSIST_STORE.
+/// Why a store can not do what it is for.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("the store of names does not work: {0}")]
-pub struct StoreError(pub Arc<str>);
+#[non_exhaustive]
+pub enum StoreError {
+    /// It does not work: clients see PERSIST_STORE.
+    #[error("the store of names does not work: {0}")]
+    Broken(Arc<str>),
+    /// Those that keep the names do not answer: clients see TRANSIENT.
+    #[error("the store of names is away: {what}")]
+    Away {
+        /// Who says what.
+        what: Arc<str>,
+        /// Whether a change was made: that may be unknown.
+        completion: CompletionStatus,
+    },
+}
 
 impl StoreError {
     pub(crate) fn new(error: impl std::fmt::Display) -> Self {
-        Self(error.to_string().into())
+        Self::Broken(error.to_string().into())
     }
 }

@@ -121,6 +121,15 @@ impl Target {
     }
 }
 
+/// Of what is kept of a binding, and of where it is bound.
+pub(super) fn checksum(context: u64, key: &str, octets: &[u8]) -> u32 {
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(&context.to_be_bytes());
+    sum.update(key.as_bytes());
+    sum.update(octets);
+    sum.finalize()
+}
+
 /// A length, then so many octets.
 fn put(out: &mut BytesMut, octets: &[u8]) {
     // Names and references come from messages, which are far shorter.

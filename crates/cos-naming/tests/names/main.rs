@@ -5,6 +5,8 @@ mod balance;
 mod client;
 mod crash;
 mod disk;
+#[cfg(feature = "etcd")]
+mod etcd;
 mod federation;
 mod import;
 mod iterators;

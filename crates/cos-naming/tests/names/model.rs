@@ -193,3 +193,38 @@ proptest! {
         block_on(run(&again, &mut model, &later));
     }
 }
+
+#[cfg(feature = "etcd")]
+proptest! {
+    // Each step waits for the disk.
+    #![proptest_config(ProptestConfig::with_cases(1))]
+
+    #[test]
+    fn a_cluster_does_so_and_another_server_sees_it(
+        all in prop::collection::vec((prop::collection::vec(step(), 0..30), prop::collection::vec(step(), 0..8)), 12),
+    ) {
+        if crate::etcd::is_here() {
+            block_on_threads(async {
+                let cluster = crate::etcd::Cluster::start(1);
+                for (number, (steps, later)) in all.iter().enumerate() {
+                    let mut model = Model::new();
+                    let store = crate::etcd::fresh_store(&cluster, number).await;
+                    run(&store, &mut model, steps).await;
+                    run(&store, &mut model, later).await;
+                    // One that reads it all at once.
+                    model.compare(&crate::etcd::fresh_store(&cluster, number).await).await;
+                }
+            });
+        }
+    }
+}
+
+#[cfg(feature = "etcd")]
+fn block_on_threads<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(future)
+}

@@ -1,6 +1,9 @@
 //! `zorb names`: what a naming service has, whichever ORB's it is.
 
+#[cfg(feature = "etcd")]
+mod etcd;
 mod serve;
+mod status;
 mod tree;
 
 use std::path::PathBuf;
@@ -8,7 +11,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use zorb::cos_naming::{BindingType, Naming, NamingContextRef};
+use zorb::cos_naming::{BindingType, Naming, NamingContextRef, parse_name};
 use zorb::prelude::*;
 
 pub(crate) use serve::ServeArgs;
@@ -87,6 +90,9 @@ enum NamesCommand {
         /// The object is a context: names lead on through it
         #[arg(long)]
         context: bool,
+        /// For so long: then the name is free again, unless the same is done before. Services of zorb that keep their names in etcd can
+        #[arg(long = "for", value_name = "SECONDS", conflicts_with_all = ["replace", "context"])]
+        seconds: Option<u32>,
     },
     /// Makes a context, and those on the way to it
     Make {
@@ -100,8 +106,10 @@ enum NamesCommand {
         #[arg(value_name = "NAME")]
         name: String,
     },
+    /// Says whether a service of zorb knows the latest of its names: where those that keep them are away it reads what it has of them
+    Status,
     /// Is a naming service, until Ctrl-C: port 2809 of this machine, and a file that keeps the names
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
     /// Saves what can be read of a damaged file of names; the damaged one stays beside it
     Repair {
         /// The file
@@ -145,12 +153,15 @@ async fn on(orb: &Orb, args: &NamesArgs, output: &Output) -> anyhow::Result<Verd
             let found = Found { reference: object.to_string(), type_id: object.repository_id().to_owned() };
             output.show(&found, |found| vec![Node::new("", &found.reference)])?;
         }
-        NamesCommand::Bind { name, target, replace, parents, context } => {
+        NamesCommand::Bind { name, target, replace, parents, context, seconds } => {
             let url = target::read(target)?.to_string();
             if let (true, Some(parent)) = (*parents, parent(name)) {
                 names.make_contexts(parent).await?;
             }
-            if *context {
+            if let Some(seconds) = *seconds {
+                let bound: ObjectRef = orb.resolve_unchecked(&url).await?;
+                status::balanced(&names).await?.bind_for(&parse_name(name)?, bound, seconds).await?;
+            } else if *context {
                 let bound: NamingContextRef = orb.resolve(&url).await?;
                 if *replace {
                     names.rebind_context(name, &bound).await?;
@@ -164,6 +175,11 @@ async fn on(orb: &Orb, args: &NamesArgs, output: &Output) -> anyhow::Result<Verd
         }
         NamesCommand::Make { name } => drop(names.make_contexts(name).await?),
         NamesCommand::Unbind { name } => names.unbind(name).await?,
+        NamesCommand::Status => {
+            let status = status::Status::of(&names).await?;
+            output.show(&status, status::Status::nodes)?;
+            return Ok(if status.current { Verdict::Good } else { Verdict::Bad });
+        }
         // Neither asks a service.
         NamesCommand::Serve(_) | NamesCommand::Repair { .. } => {}
     }

@@ -28,6 +28,9 @@ pub(crate) struct ServeArgs {
     /// Keep names in memory alone: they are gone with the process
     #[arg(long)]
     memory: bool,
+    #[cfg(feature = "etcd")]
+    #[command(flatten)]
+    etcd: super::etcd::EtcdArgs,
     /// Write the reference of the first context to a file, for programs that are given one
     #[arg(long, value_name = "FILE")]
     ior: Option<PathBuf>,
@@ -101,17 +104,26 @@ async fn start(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
     for host in &args.publish {
         builder = builder.publish(host);
     }
+    #[cfg(feature = "etcd")]
+    if let Some(config) = args.etcd.config()? {
+        let store = cos_naming::store::EtcdStore::connect(config).await?;
+        let orb = listening(builder).await?;
+        return serve(&orb, store, Some(&args.etcd.place()), args, output).await;
+    }
     let store = match (args.memory, &args.store) {
         (true, _) => None,
         (false, Some(path)) => Some(path.clone()),
         (false, None) => Some(usual_store()?),
     };
-    let orb =
-        builder.build().await.context("another naming service may be there: --listen takes another port")?;
+    let orb = listening(builder).await?;
     match &store {
         None => serve(&orb, MemoryStore::new(), None, args, output).await,
         Some(path) => serve(&orb, DiskStore::open(path)?, Some(path), args, output).await,
     }
+}
+
+async fn listening(builder: zorb::OrbBuilder) -> anyhow::Result<Orb> {
+    builder.build().await.context("another naming service may be there: --listen takes another port")
 }
 
 async fn serve<S: Store>(

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[cfg(feature = "etcd")]
+mod etcd;
 mod serve;
 
 use std::io::Write;
@@ -336,9 +338,14 @@ struct Names {
 
 impl Names {
     fn start(store: &std::path::Path) -> Self {
+        Self::kept(&["--store", store.to_str().unwrap()])
+    }
+
+    /// With options that say where names are kept.
+    fn kept(options: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_zorb"))
-            .args(["--json", "names", "serve", "--listen", "iiop://127.0.0.1:0", "--store"])
-            .arg(store)
+            .args(["--json", "names", "serve", "--listen", "iiop://127.0.0.1:0"])
+            .args(options)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -393,6 +400,12 @@ fn names_are_served_listed_and_changed() {
     assert_eq!(names(&["make", "x/y"]).code, 0);
     assert_eq!(names(&["bind", "x/y/loop", "--context", &served.url]).code, 0);
     assert_eq!(names(&["bind", "x/y/loop", "--context", "--replace", &served.url]).code, 0);
+    let refused = names(&["bind", "x/y/short", url, "--for", "5"]);
+    assert!(refused.code == 3 && refused.err.contains("NO_IMPLEMENT"), "{}", refused.err);
+    assert_eq!(
+        names(&["status"]).out.split_whitespace().collect::<Vec<_>>(),
+        ["names", "current", "iterators", "0"]
+    );
     let tree = names(&["tree"]);
     assert!(tree.code == 0 && tree.out.contains("told before"), "{}", tree.out);
     // It is killed, and all of it is there again.

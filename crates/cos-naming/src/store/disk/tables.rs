@@ -5,6 +5,7 @@ use std::ops::Bound as Edge;
 use redb::{Database, ReadableTable, Table, TableDefinition};
 use zorb::cos_naming::BindingType;
 
+use super::super::record::checksum;
 use super::super::{ContextId, Target};
 use super::Broken;
 
@@ -99,14 +100,6 @@ pub(super) fn kind_of(record: &[u8]) -> BindingType {
 /// What stands beside the number of a context.
 pub(super) fn seal(context: u64) -> u32 {
     checksum(context, "", &[])
-}
-
-fn checksum(context: u64, key: &str, octets: &[u8]) -> u32 {
-    let mut sum = crc32fast::Hasher::new();
-    sum.update(&context.to_be_bytes());
-    sum.update(key.as_bytes());
-    sum.update(octets);
-    sum.finalize()
 }
 
 #[cfg(test)]

@@ -135,6 +135,7 @@ impl Making<'_> {
                 may_bind(self.find(context, &key)?.as_ref(), over)?;
                 self.bind(context, key, target)?;
             }
+            Change::BindFor { .. } => return Err(Refused::NoLeases.into()),
             Change::Unbind { context, key } => {
                 self.find(context, &key)?.ok_or(Refused::Free)?;
                 self.bindings.remove((context.0, key.text()))?;

@@ -1,0 +1,158 @@
+//! What etcd has, as its watch told it: lookups are answered from here.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Bound as Edge;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+use bytes::Bytes;
+use zorb::cos_naming::BindingType;
+
+use super::api::{Event, KeyValue, Long};
+use super::keys::{Keys, Place, open};
+use super::{Bound, ContextId, Key, Lookup, StoreError, Target};
+
+/// Everything below the prefix.
+#[derive(Default)]
+pub(super) struct Cache(RwLock<Content>);
+
+#[derive(Default)]
+pub(super) struct Content {
+    contexts: HashSet<ContextId>,
+    /// In the order of their keys, for pages.
+    bindings: HashMap<ContextId, BTreeMap<Key, Entry>>,
+}
+
+/// A binding.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    /// `None`: its value is not what a naming service writes.
+    pub(super) bound: Option<Arc<Bound>>,
+    /// In which it was changed last.
+    pub(super) revision: Long,
+    /// With which it ends; 0 of others.
+    pub(super) lease: Long,
+    /// Of the change that made it.
+    pub(super) mark: u128,
+}
+
+impl Entry {
+    /// What is bound, as etcd told it.
+    pub(super) fn of(context: ContextId, key: &Key, kv: &KeyValue) -> Self {
+        let (bound, mark) = match open(context, key, &kv.value.0) {
+            Some((mark, target)) => (Some(Arc::new(Bound::new(target))), mark),
+            None => {
+                tracing::error!(%key, context = context.0, "a binding in etcd is not what was written");
+                (None, 0)
+            }
+        };
+        Self { bound, revision: kv.mod_revision, lease: kv.lease, mark }
+    }
+
+    /// To what it is bound.
+    pub(super) fn target(&self) -> Result<&Target, StoreError> {
+        self.bound.as_ref().map(|bound| &bound.target).ok_or_else(damaged)
+    }
+}
+
+#[cold]
+fn damaged() -> StoreError {
+    StoreError::new("the binding in etcd is not what was written; unbinding the name takes it away")
+}
+
+impl Content {
+    pub(super) fn put(&mut self, keys: &Keys, kv: &KeyValue) {
+        match keys.place(&kv.key.0) {
+            Some(Place::Context(context)) => drop(self.contexts.insert(context)),
+            Some(Place::Binding(context, key)) => {
+                let entry = Entry::of(context, &key, kv);
+                self.bindings.entry(context).or_default().insert(key, entry);
+            }
+            None => {}
+        }
+    }
+
+    fn delete(&mut self, keys: &Keys, key: &[u8]) {
+        match keys.place(key) {
+            Some(Place::Context(context)) => drop(self.contexts.remove(&context)),
+            Some(Place::Binding(context, key)) => {
+                if let Some(bindings) = self.bindings.get_mut(&context) {
+                    bindings.remove(&key);
+                    if bindings.is_empty() {
+                        self.bindings.remove(&context);
+                    }
+                }
+            }
+            None => {}
+        }
+    }
+}
+
+impl Cache {
+    fn read(&self) -> RwLockReadGuard<'_, Content> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All of it anew.
+    pub(super) fn replace(&self, content: Content) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = content;
+    }
+
+    /// What happened in one or several revisions, at once.
+    pub(super) fn apply(&self, keys: &Keys, events: &[Event]) {
+        let mut content = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        for event in events {
+            match event.kind.as_str() {
+                "DELETE" => content.delete(keys, &event.kv.key.0),
+                _ => content.put(keys, &event.kv),
+            }
+        }
+    }
+
+    pub(super) fn lookup(&self, context: ContextId, key: &Key) -> Result<Lookup, StoreError> {
+        let content = self.read();
+        match content.bindings.get(&context).and_then(|bindings| bindings.get(key)) {
+            Some(entry) => entry.bound.clone().map(Lookup::Bound).ok_or_else(damaged),
+            None if content.contexts.contains(&context) => Ok(Lookup::Free),
+            None => Ok(Lookup::NoContext),
+        }
+    }
+
+    pub(super) fn entry(&self, context: ContextId, key: &Key) -> Option<Entry> {
+        self.read().bindings.get(&context)?.get(key).cloned()
+    }
+
+    pub(super) fn has(&self, context: ContextId) -> bool {
+        self.read().contexts.contains(&context)
+    }
+
+    pub(super) fn has_bindings(&self, context: ContextId) -> bool {
+        self.read().bindings.contains_key(&context)
+    }
+
+    pub(super) fn page(
+        &self,
+        context: ContextId,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Option<Vec<(Key, BindingType)>> {
+        let content = self.read();
+        if !content.contexts.contains(&context) {
+            return None;
+        }
+        let Some(bindings) = content.bindings.get(&context) else { return Some(Vec::new()) };
+        let begin = after.map_or(Edge::Unbounded, Edge::Excluded);
+        let page = bindings.range((begin, Edge::Unbounded)).take(limit);
+        // Clients see of a damaged one that it is there.
+        let kind = |entry: &Entry| entry.target().map_or(BindingType::Nobject, Target::binding_type);
+        Some(page.map(|(key, entry)| (key.clone(), kind(entry))).collect())
+    }
+}
+
+/// What a bind that is made again must find to begin its time anew.
+pub(super) fn same_object(target: &Target, object: &Target) -> bool {
+    let octets = |target: &Target| match target {
+        Target::Object(octets) => Some(Bytes::clone(octets)),
+        _ => None,
+    };
+    octets(target).is_some_and(|of| octets(object).is_some_and(|other| of == other))
+}
