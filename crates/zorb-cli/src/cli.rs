@@ -14,6 +14,7 @@ use crate::ior::IorCommand;
 use crate::names::NamesArgs;
 use crate::ping::PingArgs;
 use crate::serve::ServeArgs;
+use crate::sniff::SniffArgs;
 
 /// Tools for CORBA: looks at object references, asks objects whether they are there, calls them.
 #[derive(Debug, Parser)]
@@ -42,6 +43,8 @@ pub(crate) enum Command {
     Call(CallArgs),
     /// Is a server of any IDL, whose objects answer as a script says
     Serve(ServeArgs),
+    /// Tells the calls between clients and servers: those in a capture, or as a proxy
+    Sniff(SniffArgs),
     /// Lists and changes the names of a naming service, or is one
     Names(NamesArgs),
     /// Checks IDL, lays it out, and shows what becomes of it

@@ -11,6 +11,7 @@ mod names;
 mod output;
 mod ping;
 mod serve;
+mod sniff;
 mod target;
 
 use std::process::ExitCode;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Command::Names(args) => names::run(args, &output),
         Command::Ping(args) => ping::run(args, &output),
         Command::Serve(args) => serve::run(args, &output),
+        Command::Sniff(args) => sniff::run(args, &output),
         Command::Call(args) => call::run(args, &output),
         Command::Completions { shell } => {
             cli::complete(*shell);

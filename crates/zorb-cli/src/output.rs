@@ -23,6 +23,11 @@ impl Output {
         Self { json }
     }
 
+    /// Whether programs read it.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
     /// Writes a result in the form that is wanted.
     ///
     /// # Errors

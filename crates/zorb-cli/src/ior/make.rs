@@ -79,7 +79,7 @@ impl IiopVersion {
 #[derive(Debug, Clone)]
 struct Octets(Vec<u8>);
 
-fn host_and_port(text: &str) -> Result<(String, u16), String> {
+pub(crate) fn host_and_port(text: &str) -> Result<(String, u16), String> {
     let wrong = || "HOST:PORT is expected, such as example.org:4711 or [::1]:4711".to_owned();
     let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
     let port = port.parse().map_err(|_| format!("{port:?} is no port: 0 to 65535 are"))?;

@@ -5,6 +5,7 @@ mod component;
 mod dump;
 mod key;
 mod make;
+pub(crate) use make::host_and_port;
 mod names;
 
 use std::time::Duration;

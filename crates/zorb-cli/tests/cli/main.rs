@@ -5,6 +5,8 @@
 #[cfg(feature = "etcd")]
 mod etcd;
 mod serve;
+mod sniff;
+mod wire;
 
 use std::io::Write;
 use std::process::{Command, Stdio};

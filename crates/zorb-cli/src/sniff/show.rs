@@ -1,0 +1,248 @@
+//! Messages as lines: one each for people, one JSON object each for programs.
+
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+use anyhow::Context;
+use giop_codec::ior::Ior;
+use serde::Serialize;
+
+use super::calls::Told;
+
+const FAINT: Style = Style::new().dimmed();
+const CALL: Style = Style::new().bold();
+const GOOD: Style = AnsiColor::Green.on_default();
+const DOUBTFUL: Style = AnsiColor::Yellow.on_default();
+const BAD: Style = AnsiColor::Red.on_default();
+
+/// Characters of a body that are told to people.
+const LONGEST: usize = 2000;
+
+/// Where messages are written.
+pub(super) struct Lines {
+    pub(super) json: bool,
+    /// Service contexts, sizes and keys too, and bodies of any length.
+    pub(super) verbose: bool,
+    /// Times count from the first message.
+    first: Option<f64>,
+    /// Nobody reads on.
+    pub(super) closed: bool,
+}
+
+impl Lines {
+    pub(super) fn new(json: bool, verbose: bool) -> Self {
+        Self { json, verbose, first: None, closed: false }
+    }
+
+    /// Tells a message.
+    ///
+    /// # Errors
+    /// Standard output does not take it.
+    pub(super) fn tell(&mut self, told: &Told) -> anyhow::Result<()> {
+        let since = told.time - *self.first.get_or_insert(told.time);
+        if self.json {
+            return self.object(told);
+        }
+        let verbose = self.verbose;
+        self.write(|out| line(out, told, since, verbose))
+    }
+
+    /// Tells something else, as JSON in a line.
+    ///
+    /// # Errors
+    /// Standard output does not take it.
+    pub(super) fn object(&mut self, value: &impl Serialize) -> anyhow::Result<()> {
+        self.write(|out| {
+            serde_json::to_writer(&mut *out, value)?;
+            writeln!(out)
+        })
+    }
+
+    /// Tells a reply that came once more.
+    ///
+    /// # Errors
+    /// Standard output does not take it.
+    pub(super) fn compared(
+        &mut self,
+        same: bool,
+        connection: u64,
+        name: &str,
+        request: Option<u32>,
+        differences: &[String],
+    ) -> anyhow::Result<()> {
+        let request = request.map(|id| format!(" #{id}")).unwrap_or_default();
+        self.write(|out| {
+            let (tone, what) = if same { (GOOD, "same") } else { (BAD, "differs") };
+            writeln!(
+                out,
+                "{tone}{what}{tone:#}  {FAINT}{connection}{FAINT:#}  {name}{FAINT}{request}{FAINT:#}"
+            )?;
+            differences.iter().try_for_each(|one| writeln!(out, "    {}", printable(one)))
+        })
+    }
+
+    /// Writes to standard output. Who closes it before the end has seen enough: that is no error.
+    pub(super) fn write(
+        &mut self,
+        what: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut out = anstream::stdout().lock();
+        match what(&mut out).and_then(|()| out.flush()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.closed = true;
+                Ok(())
+            }
+            written => written.context("cannot write to standard output"),
+        }
+    }
+}
+
+/// `0.000312  1  127.0.0.1:40000 > 127.0.0.1:2809  Bank::Account.deposit {"amount":10.0}`
+fn line(out: &mut dyn Write, told: &Told, since: f64, verbose: bool) -> io::Result<()> {
+    write!(out, "{FAINT}{since:.6}  {}  {} > {}{FAINT:#}  ", told.connection, told.from, told.to)?;
+    let operation = || {
+        if told.operation.is_none() {
+            return "of what".to_owned();
+        }
+        let name = told.operation.as_deref().unwrap_or_default().escape_debug();
+        match &told.interface {
+            Some(interface) => format!("{interface}.{name}"),
+            None => name.to_string(),
+        }
+    };
+    let request = told.request.map(|id| format!(" #{id}")).unwrap_or_default();
+    let bad = matches!(told.status, Some("user_exception" | "system_exception" | "unknown_object"));
+    let body = body(told, verbose);
+    match told.message {
+        "request" => {
+            write!(out, "{CALL}{}{CALL:#}{FAINT}{request}{FAINT:#}", operation())?;
+            if told.oneway {
+                write!(out, " oneway")?;
+            }
+            write!(out, "{body}")?;
+        }
+        "reply" => {
+            let tone = if bad { BAD } else { GOOD };
+            write!(out, "{tone}reply{tone:#} {}{FAINT}{request}{FAINT:#}", operation())?;
+            if let Some(status) = told.status.filter(|status| *status != "no_exception") {
+                write!(out, " {tone}{status}{tone:#}")?;
+            }
+            write!(out, "{body}")?;
+        }
+        other => {
+            let tone = match other {
+                "message_error" | "noise" => BAD,
+                "cancel_request" | "close_connection" | "fragment" => DOUBTFUL,
+                _ => CALL,
+            };
+            write!(out, "{tone}{other}{tone:#}{FAINT}{request}{FAINT:#}")?;
+            if told.operation.is_some() {
+                write!(out, " {}", operation())?;
+            }
+            if let Some(status) = told.status {
+                let tone = if bad { BAD } else { GOOD };
+                write!(out, " {tone}{status}{tone:#}")?;
+            } else if let Some(key) = told.key.as_ref().filter(|_| told.message == "locate_request") {
+                write!(out, " {key}")?;
+            }
+            write!(out, "{body}")?;
+        }
+    }
+    if let Some(latency) = told.latency_us {
+        write!(out, "  {FAINT}{latency:.0} us{FAINT:#}")?;
+    }
+    for remark in &told.remarks {
+        write!(out, "  {DOUBTFUL}({}){DOUBTFUL:#}", printable(remark))?;
+    }
+    writeln!(out)?;
+    if verbose {
+        let order = if told.little_endian { "little-endian" } else { "big-endian" };
+        write!(out, "    {FAINT}GIOP {}, {order}, {} octets", told.giop, told.octets)?;
+        if told.fragments > 1 {
+            write!(out, " in {} fragments", told.fragments)?;
+        }
+        if let Some(key) = &told.key {
+            write!(out, ", key {key}")?;
+        }
+        writeln!(out, "{FAINT:#}")?;
+        for context in &told.contexts {
+            let name = context.name.map_or_else(|| format!("{:#x}", context.id), str::to_owned);
+            let says =
+                context.says.as_deref().map(|says| format!(" {}", printable(says))).unwrap_or_default();
+            writeln!(out, "    {FAINT}{name} ({} octets){says}{FAINT:#}", context.octets)?;
+        }
+    }
+    Ok(())
+}
+
+/// All that is told of a message, without colours.
+#[cfg(test)]
+pub(super) fn text(told: &Told) -> String {
+    let mut out = anstream::StripStream::new(Vec::new());
+    line(&mut out, told, 0.0, true).unwrap();
+    String::from_utf8(out.into_inner()).unwrap()
+}
+
+/// The body with a blank before it, if there is one.
+fn body(told: &Told, verbose: bool) -> String {
+    let text = match (&told.body, &told.body_octets) {
+        (Some(json), _) if json.get() == "{}" => return String::new(),
+        (Some(json), _) => references(json.get()),
+        (None, Some(hex)) => format!("0x{hex}"),
+        (None, None) => return String::new(),
+    };
+    let text = printable(&text);
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) if !verbose => {
+            format!(" {} ... ({} characters more: --verbose)", &text[..end], text.len() - end)
+        }
+        _ => format!(" {text}"),
+    }
+}
+
+/// References by what they say, in place of their octets.
+fn references(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(at) = rest.find("\"IOR:") {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let Some(end) = from.get(1..).and_then(|text| text.find('"')).map(|end| end + 1) else {
+            rest = from;
+            break;
+        };
+        let text = from.get(1..end).unwrap_or_default();
+        match text.parse::<Ior>() {
+            Ok(ior) if ior.is_nil() => out.push_str("nil"),
+            Ok(ior) => {
+                let at = ior.iiop_profile().map_or_else(
+                    || "elsewhere than at TCP".to_owned(),
+                    |profile| match profile.host.contains(':') {
+                        true => format!("[{}]:{}", profile.host, profile.port),
+                        false => format!("{}:{}", profile.host, profile.port),
+                    },
+                );
+                out.push_str(&format!(
+                    "<{} at {at}>",
+                    if ior.type_id.is_empty() { "object" } else { &ior.type_id }
+                ));
+            }
+            Err(_) => out.push_str(from.get(..=end).unwrap_or_default()),
+        }
+        rest = from.get(end + 1..).unwrap_or_default();
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Nothing that a terminal would take for a command.
+fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c.is_control() {
+            true => out.extend(c.escape_unicode()),
+            false => out.push(c),
+        }
+    }
+    out
+}
