@@ -16,6 +16,8 @@ use zorb::{ObjectId, Poa, Servant, SyncScope};
 
 zorb::idl! {
     module Managed {
+        interface Thing;
+        typedef sequence<Thing> Things;
         interface Thing {
             string name();
             oneway void tell();
@@ -24,6 +26,10 @@ zorb::idl! {
             string go(in Thing to, in boolean permanently);
             /// What `zorb::request()` says of the servant: its name.
             boolean is_own_servant();
+            /// The name of the last thing on the way, asked by the one before it. The first one that stays does so before it asks.
+            string relay(in boolean stays, in Things way);
+            /// The same of itself, by a dynamic call.
+            string asks_itself_dynamically();
         };
     };
 }
@@ -62,6 +68,27 @@ impl ThingServant for Thing {
         let forward = ForwardRequest::to(&to.unwrap());
         zorb::request().forward(if permanently { forward.permanently() } else { forward });
         Ok("nobody reads this".into())
+    }
+
+    async fn relay(&self, stays: bool, way: &[Option<ThingRef>]) -> Result<String, SystemException> {
+        if stays {
+            self.stay().await?;
+        }
+        match way {
+            [Some(next), rest @ ..] => next.relay(false, rest).await,
+            _ => self.name().await,
+        }
+    }
+
+    async fn asks_itself_dynamically(&self) -> Result<String, SystemException> {
+        self.stay().await?;
+        let own: ThingRef = zorb::request().target();
+        assert!(!own.non_existent().await?);
+        let asked = zorb::dynamic::Request::new(own.as_object(), "name")
+            .returns(zorb::TypeCode::STRING)
+            .invoke()
+            .await;
+        Ok(asked.map_or_else(|error| error.to_string(), |_| "answered".into()))
     }
 
     async fn is_own_servant(&self) -> Result<bool, SystemException> {
@@ -316,6 +343,54 @@ async fn an_object_ends_behind_its_last_request_and_comes_again() {
         poa.deactivate_object(&id.into()).unwrap().completed().await;
         assert_eq!(manager.story.take(), [event]);
     }
+}
+
+// clause: poa.op.deactivate_object.then_etherealize
+#[tokio::test]
+async fn an_object_calls_itself_while_it_ends() {
+    let place = place().await;
+    let manager = Manager::new();
+    let poa = place.root.child("p").user_ids().servant_activator(manager.clone()).create().unwrap();
+    let [_, b] = place.both(&poa, "b").await;
+    // The first request of an object comes as a message, wherever it is from.
+    b.name().await.unwrap();
+    for who in place.both(&poa, "a").await {
+        let [_, a] = place.both(&poa, "a").await;
+        let ways =
+            [vec![a.clone()], vec![b.clone(), a.clone()], vec![a.clone(), b.clone(), b.clone(), a.clone()]];
+        for way in ways {
+            let way: Vec<_> = way.into_iter().map(Some).collect();
+            let calling = tokio::spawn({
+                let who = who.clone();
+                async move { who.relay(true, &way).await }
+            });
+            assert_eq!(ends_meanwhile(&manager, &poa, calling).await, "a");
+        }
+        // A message has no way to tell who sends it.
+        let calling = tokio::spawn({
+            let who = who.clone();
+            async move { who.asks_itself_dynamically().await }
+        });
+        let said = ends_meanwhile(&manager, &poa, calling).await;
+        assert!(said.contains("BAD_INV_ORDER (OMG minor 3"), "{said}");
+    }
+}
+
+/// What the call of the object `a` returns, which is deactivated while it stays there.
+async fn ends_meanwhile(
+    manager: &Manager,
+    poa: &Poa,
+    calling: tokio::task::JoinHandle<Result<String, SystemException>>,
+) -> String {
+    manager.story.until("stays a").await;
+    let ended = poa.deactivate_object(&"a".into()).unwrap();
+    manager.go.add_permits(1);
+    let called = tokio::time::timeout(Duration::from_secs(20), calling).await;
+    let called = called.unwrap_or_else(|_| panic!("it waits for itself")).unwrap().unwrap();
+    ended.completed().await;
+    let story = manager.story.take();
+    assert_eq!(story.last().unwrap(), "ends a false false", "{story:?}");
+    called
 }
 
 // clause: poa.locator.preinvoke, poa.locator.postinvoke, poa.locator.postinvoke_raises, poa.locator.forward, poa.current.nested, poa.op.id_to_servant.wrong_policy, poa.op.reference_to_servant.wrong_policy

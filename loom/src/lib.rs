@@ -94,6 +94,26 @@ impl Object {
         }
     }
 
+    /// A request that calls its own object while it runs.
+    pub fn request_again(&self) -> Request {
+        let result = match self.enter() {
+            false => Request::Gone,
+            true => {
+                let entered = self.enter();
+                if !entered {
+                    self.leave();
+                    assert!(self.count.enter_again(), "the object has not ended while this one runs");
+                }
+                self.run();
+                self.leave();
+                self.run();
+                Request::Served
+            }
+        };
+        self.leave();
+        result
+    }
+
     pub fn enter(&self) -> bool {
         self.count.enter()
     }

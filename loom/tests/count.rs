@@ -33,6 +33,26 @@ fn no_request_runs_once_a_deactivation_has_completed() {
 }
 
 #[test]
+fn a_request_calls_its_own_object_while_that_is_deactivated() {
+    bounded(|| {
+        let object = Object::new(1, &Gate::open());
+        let requests: Vec<_> = (0..2)
+            .map(|_| {
+                let object = Arc::clone(&object);
+                thread::spawn(move || object.request_again())
+            })
+            .collect();
+        assert!(object.retire());
+        object.idle();
+        object.finish();
+        for request in requests {
+            assert_ne!(request.join().unwrap(), Request::Refused);
+        }
+        assert!(!object.is_busy());
+    });
+}
+
+#[test]
 fn no_request_runs_once_a_manager_that_closed_its_gate_has_waited() {
     bounded(|| {
         let gate = Gate::open();

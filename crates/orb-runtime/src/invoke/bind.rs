@@ -14,6 +14,7 @@ use crate::link::Link;
 use crate::orb::dial;
 use crate::orb::{Endpoint, Lease, Route, Target};
 use crate::reference::{AskedFor, Binding, Demand, ObjectRef};
+use crate::serve::ending_behind_us;
 
 /// A binding with a connection that nobody else uses.
 pub(crate) struct Alone {
@@ -52,6 +53,9 @@ impl ObjectRef {
         &self,
         deadline: impl Fn() -> Option<Instant>,
     ) -> Result<Bound, SystemException> {
+        if let Some(key) = self.own_key() {
+            self.does_not_wait_for_itself(key)?;
+        }
         if let Some(binding) = self.binding()
             && let Some(link) = binding.link.upgrade()
             && tokio::runtime::Handle::try_current().is_ok_and(|runtime| runtime.id() == binding.runtime)
@@ -60,6 +64,17 @@ impl ObjectRef {
             return Ok(Bound { binding, link });
         }
         Box::pin(self.rebind(deadline())).await
+    }
+
+    /// A message from an object to itself would wait for its servant activator, who waits for the object's requests.
+    #[cold]
+    fn does_not_wait_for_itself(&self, key: &[u8]) -> Result<(), SystemException> {
+        if ending_behind_us(self.orb(), key).is_none() {
+            return Ok(());
+        }
+        let (kind, minor) = (SystemExceptionKind::BadInvOrder, minor::BAD_INV_ORDER_WOULD_DEADLOCK);
+        Err(SystemException::new(kind, minor, CompletionStatus::No)
+            .because("the object is deactivated, and ends behind the request that calls it: call it through its typed reference, or later"))
     }
 
     /// A connection for one call alone.

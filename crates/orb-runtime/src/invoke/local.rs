@@ -20,7 +20,7 @@ use crate::poa::manager::Held;
 use crate::reference::ObjectRef;
 use crate::serve::entry::{Entry, InFlight};
 use crate::serve::request::panicked;
-use crate::serve::{Request, has_turn};
+use crate::serve::{Request, ending_behind_us, has_turn};
 
 /// The future of a collocated call.
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -127,14 +127,15 @@ async fn in_time<T>(
 }
 
 /// Enters an object of this ORB as soon as requests may start.
-async fn admit<'e>(orb: &OrbCore, entry: &'e Entry) -> Result<InFlight<&'e Entry>, SystemException> {
+async fn admit<'e>(orb: &Arc<OrbCore>, entry: &'e Entry) -> Result<InFlight<&'e Entry>, SystemException> {
     tokio::select! {
         biased;
         () = orb.accepting() => {}
         () = orb.closing() => return Err(crate::orb::closed()),
     }
     loop {
-        let Some(entered) = entry.enter() else {
+        let again = || ending_behind_us(orb, entry.key()).and_then(|_| entry.enter_again());
+        let Some(entered) = entry.enter().or_else(again) else {
             return Err(orb.no_such_object(entry.key()));
         };
         if entry.poa.is_open() || entry.poa.serves_its_activator(orb) {

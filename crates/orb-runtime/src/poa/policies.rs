@@ -57,6 +57,11 @@ pub struct InvalidPolicy {
 type Broken = (&'static str, &'static [u32]);
 
 impl Policies {
+    /// Whether its objects come and go through a servant activator.
+    pub(crate) fn has_activator(&self) -> bool {
+        self.request_processing == RequestProcessingPolicy::ServantManager && self.retains()
+    }
+
     /// What the RootPOA has.
     #[must_use]
     pub fn root() -> Self {

@@ -63,6 +63,10 @@ impl From<ForwardRequest> for Refusal {
 /// For one id neither method runs twice at a time, nor beside the other: requests that come meanwhile wait. Both run in tasks of their own, so
 /// that a caller who goes away stops neither.
 ///
+/// An object that was deactivated ends behind its last request. What such a request calls of the same object in this process belongs to it and
+/// does not wait for the end, by way of other active objects of the process too; only a dynamic call to itself gets `BAD_INV_ORDER` minor OMG 3, since a message
+/// does not say which request sends it.
+///
 /// Source clause: "The Object Adapter / PortableServer / Servant Manager Interfaces" (`ServantActivator`).
 #[doc(alias = "PortableServer::ServantActivator")]
 pub trait ServantActivator: Send + Sync + 'static {

@@ -17,6 +17,7 @@ use super::{CallOptions, Reference};
 use crate::link::Link;
 use crate::orb::OrbCore;
 use crate::orb::endpoint::profiles;
+use crate::serve::ending_behind_us;
 use crate::serve::entry::Entry;
 
 /// A reference to an object of any interface (`CORBA::Object`).
@@ -299,14 +300,17 @@ impl ObjectRef {
         &self.core.orb
     }
 
-    /// The object itself, or what stands for it, while it is active in this ORB.
+    /// The object itself, or what stands for it, while it is active in this ORB: for its own requests until they are done.
     #[inline]
     pub(crate) fn home(&self) -> Option<Arc<Entry>> {
         let own = self.core.own.as_ref()?;
         let last = own.entry.load();
         match last.as_ref() {
             Some(entry) if !entry.is_gone() => Some(Arc::clone(entry)),
-            _ => own.find(&self.core.orb),
+            _ => {
+                let orb = &self.core.orb;
+                own.find(orb).or_else(|| ending_behind_us(orb, own.key.as_slice()))
+            }
         }
     }
 

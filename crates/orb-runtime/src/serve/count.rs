@@ -30,6 +30,12 @@ impl Count {
         self.0.fetch_add(1, Ordering::SeqCst) & GONE == 0
     }
 
+    /// Counts a request that one under way makes, whatever became of the object since: it does not end before that one. Says whether any was
+    /// under way. Whatever it says, [`leave`](Self::leave) comes after it.
+    pub(crate) fn enter_again(&self) -> bool {
+        self.0.fetch_add(1, Ordering::SeqCst) & REQUESTS != 0
+    }
+
     /// A request is done. Says whether those that wait for the last one are to be told.
     #[inline]
     pub(crate) fn leave(&self) -> bool {

@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use super::demux;
 use super::entry::Entry;
 use super::skeleton::Servant;
-use super::turns::{Held, Turn};
+use super::turns::{Callers, Turn};
 use crate::orb::{Orb, OrbCore};
 use crate::poa::{ForwardRequest, Poa};
 use crate::reference::{ObjectRef, Reference};
@@ -53,7 +53,18 @@ pub(crate) fn inherited_deadline() -> Option<Instant> {
 
 /// Whether what runs here has that turn already.
 pub(crate) fn has_turn(turn: &Turn) -> bool {
-    CURRENT.with_borrow(|current| current.as_ref().is_some_and(|request| request.has(turn)))
+    let has = |entry: &Entry| entry.poa.turn.as_ref().is_some_and(|own| Arc::ptr_eq(own, turn));
+    CURRENT.with_borrow(|current| current.as_ref().is_some_and(|request| request.within(has).is_some()))
+}
+
+/// The object of that ORB and key that a servant activator ends as soon as what runs here is done.
+#[cold]
+pub(crate) fn ending_behind_us(orb: &Arc<OrbCore>, key: &[u8]) -> Option<Arc<Entry>> {
+    let is = |entry: &Entry| entry.is_at(key) && entry.is_gone() && entry.poa.policies.has_activator();
+    CURRENT.with_borrow(|current| {
+        let request = current.as_ref().filter(|request| Arc::ptr_eq(request.core(), orb))?;
+        request.within(is).map(Arc::clone)
+    })
 }
 
 /// A request that is being served (`PortableServer::Current`, and more).
@@ -71,8 +82,8 @@ struct Info {
     #[cfg(feature = "csi")]
     caller: crate::csi::Caller,
     deadline: Option<Instant>,
-    /// The turns of its callers in this process.
-    turns: Option<Arc<Held>>,
+    /// Its callers in this process.
+    callers: Option<Arc<Callers>>,
     cancelled: AtomicBool,
     cancel: Notify,
     extras: Mutex<Extras>,
@@ -113,7 +124,7 @@ impl Request {
             #[cfg(feature = "csi")]
             caller: Default::default(),
             deadline: None,
-            turns: None,
+            callers: None,
             cancelled: AtomicBool::new(false),
             cancel: Notify::new(),
             extras: Mutex::default(),
@@ -190,25 +201,26 @@ impl Request {
         if let Some(info) = Arc::get_mut(&mut request.info) {
             info.target = Some(Target { entry, source: Source::Local(operation, key) });
             info.deadline = deadline;
-            info.turns = CURRENT.with_borrow(|caller| caller.as_ref().and_then(Self::turns));
+            info.callers = CURRENT.with_borrow(|caller| caller.as_ref().and_then(Self::callers));
         }
         request
     }
 
-    /// The turns that it has, with those of its callers.
-    fn turns(&self) -> Option<Arc<Held>> {
-        let outer = self.info.turns.clone();
-        match self.entry().and_then(|entry| entry.poa.turn.as_ref()) {
-            Some(turn) => Some(Arc::new(Held { turn: Arc::clone(turn), outer })),
-            None => outer,
+    /// Its callers and itself, as far as it matters to those whom it calls.
+    fn callers(&self) -> Option<Arc<Callers>> {
+        let outer = self.info.callers.clone();
+        match self.entry() {
+            Some(entry) if entry.poa.turn.is_some() || entry.poa.policies.has_activator() => {
+                Some(Arc::new(Callers { entry: Arc::clone(entry), outer }))
+            }
+            _ => outer,
         }
     }
 
-    /// Whether it has that turn, or one of its callers has.
-    fn has(&self, turn: &Turn) -> bool {
-        let own = self.entry().and_then(|entry| entry.poa.turn.as_ref());
-        own.is_some_and(|own| Arc::ptr_eq(own, turn))
-            || self.info.turns.as_ref().is_some_and(|held| held.has(turn))
+    /// The object that it is for, or one that a caller is in, for which that holds.
+    fn within(&self, is: impl Fn(&Entry) -> bool) -> Option<&Arc<Entry>> {
+        let own = self.entry().filter(|entry| is(entry));
+        own.or_else(|| self.info.callers.as_ref()?.find(is))
     }
 
     /// Runs `f` with this as the current request.

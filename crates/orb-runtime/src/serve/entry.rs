@@ -134,6 +134,13 @@ impl Entry {
         there.then_some(entered)
     }
 
+    /// The same for a request that one under way makes, also when the object is on its way out; `None`: it has ended.
+    pub(crate) fn enter_again(&self) -> Option<InFlight<&Self>> {
+        let under_way = self.count.enter_again();
+        let entered = InFlight(self);
+        under_way.then_some(entered)
+    }
+
     /// The same with a guard that may outlive the borrow.
     pub(crate) fn enter_owned(self: &Arc<Self>) -> Option<InFlight> {
         let there = self.count.enter();

@@ -25,7 +25,7 @@ pub(crate) mod turns;
 pub(crate) mod waiting;
 
 pub use current::{Request, request, try_request};
-pub(crate) use current::{has_turn, inherited_deadline};
+pub(crate) use current::{ending_behind_us, has_turn, inherited_deadline};
 pub use demux::{Demux, Interface, ObjectDemux, OperationDemux, Operations, PathDemux};
 pub use deposit::DepositError;
 pub use optable::OpTable;

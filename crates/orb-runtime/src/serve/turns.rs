@@ -13,27 +13,29 @@ use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKi
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Semaphore, oneshot};
 
+use super::entry::Entry;
 use super::request::{Outcome, ReplyTo, panicked};
 
 /// Whose turn it is: one permit, given in the order in which it is asked for.
 pub(crate) type Turn = Arc<Semaphore>;
 
-/// The turns that the callers of a collocated request have: they are not asked for again.
-pub(crate) struct Held {
-    pub(crate) turn: Turn,
-    pub(crate) outer: Option<Arc<Held>>,
+/// The objects that the callers of a collocated request are in: their turns are not asked for again, nor is their end waited for.
+pub(crate) struct Callers {
+    pub(crate) entry: Arc<Entry>,
+    pub(crate) outer: Option<Arc<Callers>>,
 }
 
-impl Held {
-    pub(crate) fn has(&self, turn: &Turn) -> bool {
-        let mut held = Some(self);
-        while let Some(Held { turn: own, outer }) = held {
-            if Arc::ptr_eq(own, turn) {
-                return true;
+impl Callers {
+    /// The object for which that holds, the innermost first.
+    pub(crate) fn find(&self, is: impl Fn(&Entry) -> bool) -> Option<&Arc<Entry>> {
+        let mut callers = Some(self);
+        while let Some(Callers { entry, outer }) = callers {
+            if is(entry) {
+                return Some(entry);
             }
-            held = outer.as_deref();
+            callers = outer.as_deref();
         }
-        false
+        None
     }
 }
 
