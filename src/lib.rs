@@ -13,6 +13,8 @@
 //! * `csi`: who calls, and what he may (CSIv2): logins, asserted identities, rules from a file (`zorb::csi`, `OrbBuilder::logins`,
 //!   `OrbBuilder::credentials`, `OrbBuilder::authorizer`).
 //! * `encoding_rs`: further code sets for the text of peers that know no UTF-8 ([`OrbBuilder::char_sets`]).
+//! * `tracing`: a span for each call on both sides, with the fields of OpenTelemetry, and the trace that it belongs to, which travels with
+//!   requests (`zorb::telemetry`, `OrbBuilder::propagate`). Without a subscriber that wants them calls cost what they cost without it.
 //! * `dynamic`: IDL that is read at run time (`dynamic::Idl`). Compiles the IDL compiler into the program.
 //! * `metrics`: counters and gauges of the `metrics` facade. Octets: `zorb_received_bytes_total`, `zorb_sent_bytes_total`,
 //!   `zorb_copied_received_bytes_total`, `zorb_copied_sent_bytes_total`, `zorb_skipped_bytes_total`. Messages:
@@ -82,6 +84,12 @@ pub use orb_runtime::poa::{Poa, PoaManager};
 #[cfg(feature = "csi")]
 pub mod csi {
     pub use orb_runtime::csi::*;
+}
+
+/// Who looks on at calls: spans of the `tracing` facade, and the traces that calls belong to.
+#[cfg(feature = "tracing")]
+pub mod telemetry {
+    pub use orb_runtime::telemetry::*;
 }
 
 /// TLS for connections (SSLIOP): who this ORB is, whom it trusts, and what it asks of its peers.

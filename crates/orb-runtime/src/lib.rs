@@ -19,6 +19,11 @@ mod quirks;
 mod reference;
 mod serve;
 mod source;
+#[cfg(feature = "tracing")]
+pub mod telemetry;
+#[cfg(not(feature = "tracing"))]
+#[path = "telemetry/absent.rs"]
+mod telemetry;
 pub mod testing;
 #[cfg(feature = "tls")]
 pub mod tls;

@@ -66,6 +66,9 @@ impl ContextId {
     pub const ZORB_BLOCKS: Self = Self(0x5A4F_5201);
     /// zorb: says nothing. It moves what stands behind it by twelve octets, where a body that is passed on in GIOP 1.0 or 1.1 must keep its alignment.
     pub const ZORB_PADDING: Self = Self(0x5A4F_5203);
+    /// zorb: the trace that a call belongs to, an encapsulation of two strings, the `traceparent` and the `tracestate` of the W3C's
+    /// Trace Context. No ORB and no registry of the OMG's has a number for that.
+    pub const ZORB_TRACE: Self = Self(0x5A4F_5204);
 }
 
 /// A service context that owns its octets.

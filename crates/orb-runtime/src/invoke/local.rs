@@ -68,6 +68,10 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
             return Err(crate::orb::closed().into());
         }
         let deadline = super::deadline(target, crate::link::now());
+        #[cfg(feature = "tracing")]
+        let seen = crate::telemetry::local(target, operation);
+        #[cfg(not(feature = "tracing"))]
+        let seen = crate::telemetry::Seen;
         let mut timer = deadline.map(|at| Box::pin(tokio::time::sleep_until(at.into())));
         let _entered = in_time(admit(orb, &self.entry), operation.name, &mut timer).await?;
         let _turn = match &self.entry.poa.turn {
@@ -83,6 +87,7 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
             self.key.clone(),
             operation.name,
             deadline,
+            seen,
         );
         let mut future = f(&self.servant);
         let outcome = poll_fn(|cx| {
@@ -98,6 +103,10 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
             }
         })
         .await;
+        match &outcome {
+            Ok(_) => request.seen().results(),
+            Err(error) => request.seen().local_exception(error),
+        }
         match outcome {
             // As from afar, a oneway's caller is not told how it went.
             Err(error) if operation.oneway => {

@@ -9,6 +9,7 @@ mod operation;
 mod outgoing;
 mod sendc;
 mod streamed;
+mod watched;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -37,12 +38,14 @@ pub use operation::Operation;
 pub(crate) use outgoing::padding;
 use outgoing::{Outgoing, address_of};
 pub use sendc::{boxed_array, sendc};
+pub(crate) use watched::transact;
 
 use crate::link::{Link, OnewayError, Started, now};
 use crate::orb::OrbCore;
 use crate::reference::{Binding, ObjectRef, SyncScope};
 use crate::serve::inherited_deadline;
 use crate::source::{LastArgument, LastGiven, Unit};
+use crate::telemetry::Watch;
 use crate::trace::{self, Way};
 
 /// How often a server may send a call elsewhere.
@@ -99,7 +102,7 @@ where
             transact(target, operation, response, &with(&encode, octets, unit)).await?
         }
         LastGiven::Payload(payload) => {
-            Box::pin(streamed::transact(target, operation, response, &encode, payload)).await?
+            Box::pin(watched::transact_from(target, operation, response, &encode, payload)).await?
         }
     };
     results(target, operation, reply, decode, raised)
@@ -121,7 +124,7 @@ pub async fn send_oneway_from(
     match source.given() {
         LastGiven::Octets(octets, unit) => send_oneway(target, operation, with(&encode, octets, unit)).await,
         LastGiven::Payload(payload) => {
-            Box::pin(streamed::send_oneway(target, operation, &encode, payload)).await
+            Box::pin(watched::send_oneway_from(target, operation, &encode, payload)).await
         }
     }
 }
@@ -216,9 +219,9 @@ pub(crate) async fn send_without_reply(
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
 ) -> Result<(), SystemException> {
     match target.options().scope {
-        SyncScope::Queued => queue(target, operation, &encode).await,
+        SyncScope::Queued => watched::queue(target, operation, &encode).await,
         SyncScope::Transport => {
-            queue(target, operation, &encode).await?;
+            watched::queue(target, operation, &encode).await?;
             Box::pin(crate::reference::Reference::flush(target)).await
         }
         // Boxed, so that the futures of the common scope are small.
@@ -235,11 +238,14 @@ async fn queue(
     target: &ObjectRef,
     operation: &Called<'_>,
     encode: Arguments<'_>,
+    watch: Watch<'_>,
 ) -> Result<(), SystemException> {
     let mut attempts = Attempts::new(target);
     loop {
         let Bound { binding, link } = target.bound(|| deadline(target, now())).await?;
         let request = Outgoing::new(target, &binding, &link, operation, ResponseFlags::None, None);
+        let request = request.watched(watch);
+        watch.sent_to(link.peer());
         let mut started = link.begin_oneway(binding.version, request.plain());
         let flow = match request.encode(&mut started, encode) {
             Ok(flow) => flow,
@@ -282,11 +288,12 @@ async fn queue(
 
 /// Sends a request and waits for a reply that is a result or a user exception: forwards are followed, what was surely not
 /// executed is sent again.
-pub(crate) async fn transact(
+async fn attempt(
     target: &ObjectRef,
     operation: &Called<'_>,
     response: ResponseFlags,
     encode: Arguments<'_>,
+    watch: Watch<'_>,
 ) -> Result<Reply, SystemException> {
     let mut begun = now();
     let deadline = deadline(target, begun);
@@ -295,7 +302,8 @@ pub(crate) async fn transact(
     loop {
         let Bound { binding, link } = target.bound(|| deadline).await?;
         let addressing = binding.addressing.get();
-        let request = Outgoing::new(target, &binding, &link, operation, response, addressing);
+        let request = Outgoing::new(target, &binding, &link, operation, response, addressing).watched(watch);
+        watch.sent_to(link.peer());
         let (pending, mut started) = match link.begin_call(deadline, binding.version, request.plain(), begun)
         {
             Ok(begun) => begun,

@@ -14,7 +14,7 @@ pub type Operation = Called<'static>;
 /// An operation that is called.
 #[derive(Debug)]
 pub struct Called<'n> {
-    pub(super) name: &'n str,
+    pub(crate) name: &'n str,
     pub(super) oneway: bool,
     pub(super) streamed: bool,
     /// It is not in a static, so its address says nothing.

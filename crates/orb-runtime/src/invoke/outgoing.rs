@@ -16,6 +16,7 @@ use super::{Arguments, Called};
 use crate::link::{Flow, Link, Plain, Started};
 use crate::reference::{Binding, ObjectRef};
 use crate::source::Unit;
+use crate::telemetry::Watch;
 
 /// A request that is about to be encoded.
 pub(super) struct Outgoing<'a> {
@@ -29,6 +30,7 @@ pub(super) struct Outgoing<'a> {
     addressing: Option<AddressingDisposition>,
     /// How many octets of a last argument follow what is encoded, and what they are of.
     payload: Option<(u32, Unit)>,
+    watch: Watch<'a>,
 }
 
 impl<'a> Outgoing<'a> {
@@ -42,7 +44,17 @@ impl<'a> Outgoing<'a> {
         addressing: Option<AddressingDisposition>,
     ) -> Self {
         let announce = if link.is_answered() { &[] } else { binding.announce.as_slice() };
-        Self { target, binding, link, announce, operation, response, addressing, payload: None }
+        Self {
+            target,
+            binding,
+            link,
+            announce,
+            operation,
+            response,
+            addressing,
+            payload: None,
+            watch: Watch::NOBODY,
+        }
     }
 
     /// The same with a sequence of so many octets as its last argument, of which only the count is encoded.
@@ -50,11 +62,18 @@ impl<'a> Outgoing<'a> {
         Self { payload: Some((octets, of)), ..self }
     }
 
+    /// The same, with what it carries for whoever looks on.
+    #[inline]
+    pub(super) fn watched(self, watch: Watch<'a>) -> Self {
+        Self { watch, ..self }
+    }
+
     /// What its header says, if that is what all requests of the operation say.
     #[inline]
     pub(super) fn plain(&self) -> Option<Plain<'a>> {
         let plain = self.announce.is_empty()
             && self.addressing.is_none()
+            && self.watch.context().is_none()
             && self.target.options().contexts.is_empty();
         let Self { binding, operation, response, .. } = *self;
         if !plain {
@@ -135,7 +154,13 @@ impl<'a> Outgoing<'a> {
         let begun = e.mark();
         let own = &target.options().contexts;
         let joined: Vec<ServiceContext>;
+        let carried = self.watch.context();
         let contexts = match (self.announce, own.is_empty(), binding.always.as_slice()) {
+            (announce, _, always) if carried.is_some() => {
+                let own = own.iter().filter(|own| carried.is_none_or(|carried| carried.id != own.id));
+                joined = announce.iter().chain(always).chain(own).chain(carried).cloned().collect();
+                ServiceContexts::from(&*joined)
+            }
             ([], _, []) => ServiceContexts::from(&**own),
             (announce, true, []) => ServiceContexts::from(announce),
             ([], true, always) => ServiceContexts::from(always),

@@ -21,6 +21,7 @@ use super::{
 use crate::link::{Fed, Link, Started, now, poll_deadline};
 use crate::reference::{ObjectRef, SyncScope};
 use crate::source::{KEPT, Payload};
+use crate::telemetry::Watch;
 use crate::trace::{self, Way};
 
 /// As `transact`, over a connection of its own.
@@ -30,6 +31,7 @@ pub(super) async fn transact(
     response: ResponseFlags,
     encode: Arguments<'_>,
     mut payload: Payload,
+    watch: Watch<'_>,
 ) -> Result<Reply, SystemException> {
     let count = count(&payload)?;
     let mut begun = now();
@@ -71,7 +73,9 @@ pub(super) async fn transact(
             }
         }
         let request = Outgoing::new(target, &binding, link, operation, response, addressing)
-            .with_payload(count, payload.unit());
+            .with_payload(count, payload.unit())
+            .watched(watch);
+        watch.sent_to(link.peer());
         let (pending, mut started) = match link.begin_call(deadline, binding.version, None, begun) {
             Ok(begun) => begun,
             Err(error) if attempts.again(&error) => {
@@ -162,6 +166,7 @@ pub(super) async fn send_oneway(
     operation: &Called<'_>,
     encode: Arguments<'_>,
     mut payload: Payload,
+    watch: Watch<'_>,
 ) -> Result<(), SystemException> {
     let response = match target.options().scope {
         SyncScope::Queued | SyncScope::Transport => ResponseFlags::None,
@@ -169,7 +174,7 @@ pub(super) async fn send_oneway(
         SyncScope::Target => ResponseFlags::Target,
     };
     if response != ResponseFlags::None {
-        return transact(target, operation, response, encode, payload).await.map(drop);
+        return transact(target, operation, response, encode, payload, watch).await.map(drop);
     }
     let count = count(&payload)?;
     let deadline = deadline(target, now());
@@ -178,7 +183,9 @@ pub(super) async fn send_oneway(
         let Alone { binding, lease } = target.bound_alone(deadline).await?;
         let link = lease.link();
         let request = Outgoing::new(target, &binding, link, operation, response, None)
-            .with_payload(count, payload.unit());
+            .with_payload(count, payload.unit())
+            .watched(watch);
+        watch.sent_to(link.peer());
         let mut started = link.begin_oneway(binding.version, None);
         encode_start(&request, &mut started, link, encode, operation, &payload)?;
         let lost = match link.begin_payload(started.encoder, count.into()) {

@@ -124,6 +124,8 @@ impl OrbBuilder {
             tls: None,
             #[cfg(feature = "csi")]
             security: Default::default(),
+            #[cfg(feature = "tracing")]
+            propagate: None,
         };
         Self {
             listen: Vec::new(),
@@ -261,6 +263,14 @@ impl OrbBuilder {
     /// warning that gives the reason: see [`Transport::IoUring`] and [`Transport::IoUringThreads`].
     pub fn transport(mut self, transport: Transport) -> Self {
         self.parts.config.transport = transport;
+        self
+    }
+
+    /// Takes the ids of traces and spans from another tracing system, such as OpenTelemetry, in place of making them:
+    /// see [`Propagate`](crate::telemetry::Propagate).
+    #[cfg(feature = "tracing")]
+    pub fn propagate(mut self, ids: impl crate::telemetry::Propagate) -> Self {
+        self.parts.config.propagate = Some(crate::telemetry::Propagator(Arc::new(ids)));
         self
     }
 

@@ -152,6 +152,9 @@ pub(crate) struct Config {
     #[cfg(feature = "csi")]
     pub(crate) security: crate::csi::Security,
     pub(crate) transport: Transport,
+    /// Where the ids of spans come from, if not from zorb.
+    #[cfg(feature = "tracing")]
+    pub(crate) propagate: Option<crate::telemetry::Propagator>,
     pub(crate) values: Factories,
     /// Hosts that are reached by in-memory pipes, in tests.
     pub(crate) memory: Option<Arc<crate::testing::Network>>,

@@ -20,6 +20,7 @@ use super::turns::{Callers, Turn};
 use crate::orb::{Orb, OrbCore};
 use crate::poa::{ForwardRequest, Poa};
 use crate::reference::{ObjectRef, Reference};
+use crate::telemetry::{self, Seen};
 use crate::tls::TlsSession;
 use crate::transport::Peer;
 
@@ -49,6 +50,13 @@ pub fn try_request() -> Option<Request> {
 /// The deadline that calls made here inherit.
 pub(crate) fn inherited_deadline() -> Option<Instant> {
     CURRENT.with_borrow(|current| current.as_ref().and_then(Request::deadline))
+}
+
+/// The trace that calls made here go on with.
+#[cfg(feature = "tracing")]
+#[inline]
+pub(crate) fn current_trace() -> Option<telemetry::TraceContext> {
+    CURRENT.with_borrow(|current| current.as_ref().and_then(|request| request.trace().cloned()))
 }
 
 /// Whether what runs here has that turn already.
@@ -93,6 +101,8 @@ struct Info {
     headers: BytesMut,
     /// Of the operation, where it was found with the object.
     number: Option<u16>,
+    /// For who looks on at it.
+    seen: Seen,
 }
 
 /// What few requests have.
@@ -131,6 +141,7 @@ impl Request {
             has_extras: AtomicBool::new(false),
             headers: BytesMut::new(),
             number: None,
+            seen: Seen::default(),
         };
         Self { info: Arc::new(info) }
     }
@@ -181,6 +192,40 @@ impl Request {
         info.caller = caller;
     }
 
+    /// Whoever looks on sees that it begins. Nobody else holds the description yet.
+    #[cfg(feature = "tracing")]
+    #[inline]
+    pub(crate) fn look_on(&mut self) {
+        let info = &*self.info;
+        let interface = || self.entry().map_or("", |entry| entry.skeleton.repository_id());
+        let seen = Seen::begin(&info.orb, &self.contexts(), &info.peer, interface, || self.operation());
+        if let Some(info) = Arc::get_mut(&mut self.info) {
+            info.seen = seen;
+        }
+    }
+
+    /// What whoever looks on is told of.
+    #[inline]
+    pub(crate) fn seen(&self) -> &Seen {
+        &self.info.seen
+    }
+
+    /// Whoever looks on sees that it is over, also where somebody holds on to its description.
+    #[inline]
+    pub(crate) fn look_away(&mut self) {
+        if let Some(info) = Arc::get_mut(&mut self.info) {
+            info.seen.end();
+        }
+    }
+
+    /// The trace that the request belongs to, with the span that calls made by its servant are below. `None`: none, or another tracing system has
+    /// the ids of this one ([`telemetry::Propagate`]) and the request brought none.
+    #[cfg(feature = "tracing")]
+    #[must_use]
+    pub fn trace(&self) -> Option<&telemetry::TraceContext> {
+        self.info.seen.trace()
+    }
+
     /// Forgets the request, so that its message's buffer is free.
     pub(crate) fn retire(&mut self) {
         if self.info.target.is_some()
@@ -196,11 +241,13 @@ impl Request {
         key: Option<ObjectKey>,
         operation: &'static str,
         deadline: Option<Instant>,
+        seen: Seen,
     ) -> Self {
         let mut request = Self::idle(orb, Peer::Local, None);
         if let Some(info) = Arc::get_mut(&mut request.info) {
             info.target = Some(Target { entry, source: Source::Local(operation, key) });
             info.deadline = deadline;
+            info.seen = seen;
             info.callers = CURRENT.with_borrow(|caller| caller.as_ref().and_then(Self::callers));
         }
         request
@@ -233,13 +280,14 @@ impl Request {
             }
         }
         let _restore = Restore(CURRENT.with_borrow_mut(|current| current.replace(self.clone())));
-        f()
+        telemetry::within(self.info.seen.kept(), f)
     }
 
     /// The same without a counted reference: `current` is moved there and back. `f` must not unwind.
     pub(crate) fn lend<R>(current: &mut Option<Self>, f: impl FnOnce() -> R) -> R {
+        let Some(kept) = current.as_ref().map(|current| current.info.seen.kept()) else { return f() };
         CURRENT.with_borrow_mut(|running| std::mem::swap(running, current));
-        let result = f();
+        let result = telemetry::within(kept, f);
         CURRENT.with_borrow_mut(|running| std::mem::swap(running, current));
         result
     }

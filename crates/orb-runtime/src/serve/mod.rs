@@ -24,6 +24,8 @@ pub(crate) mod together;
 pub(crate) mod turns;
 pub(crate) mod waiting;
 
+#[cfg(feature = "tracing")]
+pub(crate) use current::current_trace;
 pub use current::{Request, request, try_request};
 pub(crate) use current::{ending_behind_us, has_turn, inherited_deadline};
 pub use demux::{Demux, Interface, ObjectDemux, OperationDemux, Operations, PathDemux};

@@ -141,6 +141,7 @@ impl ServerRequest {
     /// An exception of the operation's raises clause.
     #[cold]
     pub fn user_exception<X: UserException>(self, exception: &X) -> Outcome {
+        self.current.seen().user_exception(X::REPOSITORY_ID);
         let failed = (!self.to.wanted).then(|| unlisted(exception.to_string()));
         let mut outcome = self.answer(ReplyStatus::UserException, |e| {
             e.put_ascii(X::REPOSITORY_ID)?;
@@ -153,6 +154,7 @@ impl ServerRequest {
     /// The same of one that is an any.
     #[cold]
     pub(crate) fn raise(self, exception: &Any) -> Outcome {
+        self.current.seen().user_exception(exception.type_code().id().unwrap_or_default());
         let failed = (!self.to.wanted).then(|| unlisted(exception.type_code().to_string()));
         let mut outcome = self.answer(ReplyStatus::UserException, |e| exception.encode_value(e));
         outcome.failed = failed;
@@ -171,6 +173,7 @@ impl ServerRequest {
     /// A system exception.
     #[cold]
     pub fn system_exception(self, exception: SystemException) -> Outcome {
+        self.current.seen().system_exception(&exception);
         let contexts = self.current.take_extras().contexts;
         self.to.system_exception_with(self.encoder, exception, &contexts)
     }
@@ -242,6 +245,9 @@ impl ServerRequest {
         encode: impl Fn(&mut Encoder) -> Result<(), EncodeError>,
     ) -> Outcome {
         let to = self.to;
+        if status == ReplyStatus::NoException {
+            self.current.seen().results();
+        }
         if !to.wanted {
             return to.nothing(self.encoder);
         }
@@ -253,6 +259,7 @@ impl ServerRequest {
             Ok(()) => Outcome { token: to.token, encoder: self.encoder, failed: None },
             Err(error) => {
                 let exception = error.system(CompletionStatus::Yes);
+                self.current.seen().system_exception(&exception);
                 to.system_exception(self.encoder, exception)
             }
         }

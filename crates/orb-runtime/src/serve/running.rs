@@ -167,6 +167,8 @@ impl Running {
         let arguments = current.renew(entry, incoming, self.number);
         #[cfg(feature = "csi")]
         current.set_caller(std::mem::take(&mut self.caller));
+        #[cfg(feature = "tracing")]
+        current.look_on();
         let request = ServerRequest {
             to,
             encoder,
@@ -182,7 +184,12 @@ impl Running {
         } else if let Err(panic) =
             catch_unwind(AssertUnwindSafe(|| skeleton.dispatch(request, &mut seat.slot)))
         {
-            return Some(to.system_exception(self.encoder(), panicked(&*panic)));
+            let exception = panicked(&*panic);
+            if let Some(current) = &mut seat.current {
+                current.seen().system_exception(&exception);
+                current.look_away();
+            }
+            return Some(to.system_exception(self.encoder(), exception));
         }
         match poll_seat(&mut seat, to, cx) {
             Poll::Ready(outcome) => {
@@ -279,10 +286,11 @@ impl Running {
     }
 
     fn keep(&mut self, mut seat: Seat) {
-        if !self.gathering
-            && let Some(current) = &mut seat.current
-        {
-            current.retire();
+        if let Some(current) = &mut seat.current {
+            current.look_away();
+            if !self.gathering {
+                current.retire();
+            }
         }
         if self.spare.len() < SPARE_SLOTS {
             self.spare.push(seat);
@@ -325,8 +333,11 @@ fn poll_seat(seat: &mut Seat, to: ReplyTo, cx: &mut Context<'_>) -> Poll<Outcome
         Ok(poll) => poll,
         Err(panic) => {
             slot.clear();
-            let encoder = ReplyBuffer::new(None);
-            Poll::Ready(to.system_exception(encoder, panicked(&*panic)))
+            let (encoder, exception) = (ReplyBuffer::new(None), panicked(&*panic));
+            if let Some(current) = current {
+                current.seen().system_exception(&exception);
+            }
+            Poll::Ready(to.system_exception(encoder, exception))
         }
     }
 }
@@ -345,6 +356,7 @@ fn elsewhere(
     let threads = Arc::clone(&entry.poa.threads);
     let turn = entry.poa.turn.clone();
     let orb = Arc::clone(current.core());
+    let request_of = current.clone();
     let work = async move {
         let _turn = match turn {
             Some(turn) => turn.acquire_owned().await.ok(),
@@ -370,6 +382,7 @@ fn elsewhere(
                 Ok(panic) => panicked(&*panic),
                 Err(error) => super::unknown_user_exception(error),
             };
+            request_of.seen().system_exception(&exception);
             to.system_exception(encoder, exception)
         })
     };

@@ -1,0 +1,72 @@
+//! Calls that somebody may look on at (`telemetry`).
+//!
+//! Where nobody can, these are the calls themselves. Else the future of a call that is looked on at has a box of its own, so that all others stay small.
+
+use giop_codec::exception::SystemException;
+use giop_codec::giop::ResponseFlags;
+use giop_proto::Reply;
+
+use super::{Arguments, Called, attempt, streamed};
+use crate::reference::ObjectRef;
+use crate::source::Payload;
+#[cfg(feature = "tracing")]
+use crate::telemetry::Outbound;
+use crate::telemetry::Watch;
+
+/// A function with the outcome of `$call` that tells whoever looks on.
+macro_rules! watched {
+    ($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) -> $result:ty, $call:path, |$seen:ident, $done:ident| $end:expr) => {
+        $(#[$doc])*
+        #[cfg(feature = "tracing")]
+        pub(crate) async fn $name(
+            target: &ObjectRef,
+            operation: &Called<'_>,
+            $($argument: $type),*
+        ) -> Result<$result, SystemException> {
+            let Some($seen) = Outbound::begin(target, operation) else {
+                return $call(target, operation, $($argument,)* Watch::NOBODY).await;
+            };
+            Box::pin(async move {
+                let $done = $call(target, operation, $($argument,)* Watch::by(&$seen)).await;
+                $end;
+                $done
+            })
+            .await
+        }
+
+        $(#[$doc])*
+        #[cfg(not(feature = "tracing"))]
+        #[inline(always)]
+        pub(crate) fn $name(
+            target: &ObjectRef,
+            operation: &Called<'_>,
+            $($argument: $type),*
+        ) -> impl Future<Output = Result<$result, SystemException>> + Send {
+            $call(target, operation, $($argument,)* Watch::NOBODY)
+        }
+    };
+}
+
+watched! {
+    /// Sends a request and waits for its reply: see [`attempt`].
+    transact(response: ResponseFlags, encode: Arguments<'_>) -> Reply, attempt,
+    |seen, done| seen.replied(done.as_ref())
+}
+
+watched! {
+    /// The same with a last argument from a source.
+    transact_from(response: ResponseFlags, encode: Arguments<'_>, payload: Payload) -> Reply, streamed::transact,
+    |seen, done| seen.replied(done.as_ref())
+}
+
+watched! {
+    /// Queues a oneway.
+    queue(encode: Arguments<'_>) -> (), super::queue,
+    |seen, done| seen.sent(done.as_ref().copied())
+}
+
+watched! {
+    /// Sends a oneway with a last argument from a source.
+    send_oneway_from(encode: Arguments<'_>, payload: Payload) -> (), streamed::send_oneway,
+    |seen, done| seen.sent(done.as_ref().copied())
+}

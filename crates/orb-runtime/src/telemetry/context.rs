@@ -1,0 +1,225 @@
+//! The trace that a call belongs to, as the W3C's Trace Context has it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use giop_codec::cdr::{CdrEncode, Encoder};
+use giop_codec::giop::{ContextId, ServiceContext, ServiceContexts};
+use giop_codec::{DecodeError, EncodeError};
+
+/// The longest list of `tracestate` that is taken, in octets: what everybody must pass on, and no more.
+const LONGEST_STATE: usize = 512;
+
+/// The octets of a `traceparent` of version 00.
+const PARENT: usize = 55;
+
+/// Which trace a call belongs to, and which span of it caused the call: `traceparent` and `tracestate` of the W3C's Trace Context.
+///
+/// Between ORBs it travels in the service context [`ContextId::ZORB_TRACE`]. A clone allocates nothing.
+///
+/// # Examples
+/// ```
+/// # use orb_runtime::telemetry::TraceContext;
+/// let text = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+/// let context = TraceContext::parse(text, "vendor=1").unwrap();
+/// assert!(context.is_sampled());
+/// assert_eq!(context.to_string(), text);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TraceContext {
+    trace: u128,
+    span: u64,
+    flags: u8,
+    state: Option<Arc<str>>,
+}
+
+impl TraceContext {
+    /// The context of a span. `None` where one of the ids is zero, which is no id.
+    #[must_use]
+    pub fn new(trace_id: [u8; 16], span_id: [u8; 8], sampled: bool) -> Option<Self> {
+        let (trace, span) = (u128::from_be_bytes(trace_id), u64::from_be_bytes(span_id));
+        (trace != 0 && span != 0).then_some(Self { trace, span, flags: sampled.into(), state: None })
+    }
+
+    /// The context that a `traceparent` and a `tracestate` say. `None`: the `traceparent` is malformed. A `tracestate` that is empty, longer
+    /// than 512 octets, or no line of visible ASCII is left out; what stands in it is not looked at.
+    ///
+    /// Of a later version than 00 what version 00 has is read, as the W3C's text wants it.
+    #[must_use]
+    pub fn parse(traceparent: &str, tracestate: &str) -> Option<Self> {
+        let octets = traceparent.as_bytes();
+        let (parent, rest) = octets.split_at_checked(PARENT)?;
+        let version = hex(parent.get(..2)?)?;
+        let ends = if version == 0 { rest.is_empty() } else { rest.first().is_none_or(|next| *next == b'-') };
+        let dashes = [2, 35, 52].iter().all(|at| parent.get(*at) == Some(&b'-'));
+        if version == 0xff || !ends || !dashes {
+            return None;
+        }
+        let (trace, span) = (hex(parent.get(3..35)?)?, hex(parent.get(36..52)?)?);
+        let flags = hex(parent.get(53..55)?)?;
+        // Of flags that nobody knows yet nothing is passed on.
+        let context =
+            Self::new(trace.to_be_bytes(), u64::try_from(span).ok()?.to_be_bytes(), flags & 1 != 0)?;
+        Some(context.with_state(tracestate))
+    }
+
+    /// The same with that `tracestate`; without one where it is none.
+    #[must_use]
+    pub fn with_state(mut self, tracestate: &str) -> Self {
+        let visible = tracestate.bytes().all(|octet| (b' '..=b'~').contains(&octet));
+        let good = visible && !tracestate.is_empty() && tracestate.len() <= LONGEST_STATE;
+        self.state = good.then(|| tracestate.into());
+        self
+    }
+
+    /// The trace.
+    #[must_use]
+    pub fn trace_id(&self) -> [u8; 16] {
+        self.trace.to_be_bytes()
+    }
+
+    /// The span of it that calls.
+    #[must_use]
+    pub fn span_id(&self) -> [u8; 8] {
+        self.span.to_be_bytes()
+    }
+
+    /// Whether the caller keeps what it sees of the trace.
+    #[must_use]
+    pub fn is_sampled(&self) -> bool {
+        self.flags & 1 != 0
+    }
+
+    /// What vendors keep with a trace; empty where they keep nothing.
+    #[must_use]
+    pub fn tracestate(&self) -> &str {
+        self.state.as_deref().unwrap_or_default()
+    }
+
+    /// The service context that carries it. Calls through a reference that is given it, by
+    /// [`Reference::with_context`](crate::Reference::with_context), belong to that trace, whoever makes them.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn to_service_context(&self) -> Result<ServiceContext, EncodeError> {
+        ServiceContext::encapsulate(ContextId::ZORB_TRACE, self)
+    }
+
+    /// The one among the contexts of a request. `None`: there is none, or it is malformed.
+    #[must_use]
+    pub fn among(contexts: &ServiceContexts<'_>) -> Option<Self> {
+        if contexts.is_empty() {
+            return None;
+        }
+        Self::read(contexts).ok().flatten()
+    }
+
+    #[cold]
+    fn read(contexts: &ServiceContexts<'_>) -> Result<Option<Self>, DecodeError> {
+        let Some(context) = contexts.find(ContextId::ZORB_TRACE) else { return Ok(None) };
+        let mut d = context.open()?;
+        let parent = d.read_str_ascii()?;
+        Ok(Self::parse(parent, d.read_str_ascii().unwrap_or_default()))
+    }
+
+    /// A new trace.
+    pub(super) fn begin() -> Self {
+        Self { trace: fastrand::u128(1..), span: fastrand::u64(1..), flags: 1, state: None }
+    }
+
+    /// A new span of the same trace.
+    pub(super) fn child(&self) -> Self {
+        Self { span: fastrand::u64(1..), ..self.clone() }
+    }
+}
+
+/// The `traceparent`, of version 00.
+impl fmt::Display for TraceContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "00-{:032x}-{:016x}-{:02x}", self.trace, self.span, self.flags)
+    }
+}
+
+impl CdrEncode for TraceContext {
+    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        e.put_ascii(&self.to_string())?;
+        e.put_ascii(self.tracestate())
+    }
+}
+
+/// A number of lower-case hexadecimal digits.
+fn hex(digits: &[u8]) -> Option<u128> {
+    let digit = |digit: &u8| match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    };
+    digits.iter().try_fold(0, |number: u128, next| Some(number << 4 | u128::from(digit(next)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    #[test]
+    fn what_is_malformed_is_no_context() {
+        for wrong in [
+            "",
+            "00",
+            "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more",
+            "00_4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e473-00f067aa0ba902b7-011",
+            "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01x",
+            "00-4bf92f3577b34da6a3ce929d0e0e473\u{e9}-00f067aa0ba902b7-01",
+        ] {
+            assert_eq!(TraceContext::parse(wrong, ""), None, "{wrong}");
+        }
+        for cut in 0..TEXT.len() {
+            assert_eq!(TraceContext::parse(&TEXT[..cut], ""), None);
+        }
+    }
+
+    #[test]
+    fn later_versions_are_read_as_the_first() {
+        let later = TraceContext::parse(&format!("cc{}-what", &TEXT[2..]), "").unwrap();
+        assert_eq!(later.to_string(), TEXT);
+        let flags = TraceContext::parse(&format!("{}fe", &TEXT[..53]), "").unwrap();
+        assert_eq!((flags.is_sampled(), flags.to_string()), (false, format!("{}00", &TEXT[..53])));
+    }
+
+    #[test]
+    fn a_state_is_bounded() {
+        let state = |state: &str| TraceContext::parse(TEXT, state).unwrap().tracestate().to_owned();
+        let longest = "a=".to_owned() + &"x".repeat(510);
+        assert_eq!(state(&longest), longest);
+        assert_eq!(state(&format!("{longest}x")), "");
+        assert_eq!(state("a=1\r\nb: 2"), "");
+        assert_eq!(state("a=1,b=2"), "a=1,b=2");
+    }
+
+    #[test]
+    fn in_a_message_it_is_two_strings_and_any_cut_of_them_is_nothing_worse_than_none() {
+        let context = TraceContext::parse(TEXT, "a=1").unwrap();
+        let whole = context.to_service_context().unwrap();
+        assert_eq!(TraceContext::among(&ServiceContexts::from(&[whole.clone()][..])), Some(context.clone()));
+        for cut in 0..whole.data.len() {
+            let cut = ServiceContext { data: whole.data.slice(..cut), ..whole.clone() };
+            let found = TraceContext::among(&ServiceContexts::from(&[cut][..]));
+            assert!(found.is_none_or(|found| found.trace_id() == context.trace_id()));
+        }
+    }
+
+    #[test]
+    fn a_child_is_another_span_of_the_same_trace() {
+        let (begun, other) = (TraceContext::begin(), TraceContext::begin());
+        assert!(begun.trace_id() != other.trace_id() && begun.is_sampled());
+        let child = begun.child();
+        assert!(child.trace_id() == begun.trace_id() && child.span_id() != begun.span_id());
+    }
+}

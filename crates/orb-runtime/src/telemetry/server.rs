@@ -1,0 +1,135 @@
+//! A request that somebody looks on at, at its server.
+
+use giop_codec::exception::{SystemException, SystemExceptionKind};
+use giop_codec::giop::ServiceContexts;
+use tracing::Span;
+use tracing::field::display;
+
+use super::{TraceContext, call_span, is_wanted, show};
+use crate::orb::OrbCore;
+use crate::transport::Peer;
+
+/// What is kept of a request that is served.
+#[derive(Default)]
+pub(crate) struct Seen {
+    /// `None`: nobody wants it.
+    span: Option<Span>,
+    /// What calls made by the servant belong to.
+    context: Option<TraceContext>,
+}
+
+impl Seen {
+    pub(super) fn new(span: Span, context: Option<TraceContext>) -> Self {
+        Self { span: (!span.is_disabled()).then_some(span), context }
+    }
+
+    /// A request gets to its servant.
+    #[inline]
+    pub(crate) fn begin<'a>(
+        orb: &OrbCore,
+        contexts: &ServiceContexts<'_>,
+        peer: &Peer,
+        interface: impl FnOnce() -> &'a str,
+        operation: impl FnOnce() -> &'a str,
+    ) -> Self {
+        let (wanted, trace) = (is_wanted(), TraceContext::among(contexts));
+        if !wanted {
+            return Self { span: None, context: trace };
+        }
+        Self::begun(orb, trace, peer, interface(), operation())
+    }
+
+    #[cold]
+    fn begun(
+        orb: &OrbCore,
+        trace: Option<TraceContext>,
+        peer: &Peer,
+        interface: &str,
+        operation: &str,
+    ) -> Self {
+        // Where the connection is read says nothing of who calls.
+        let span = call_span!("zorb.server", "server", None, interface, operation);
+        span.record("network.peer.address", display(peer));
+        let context = match (&orb.config.propagate, trace) {
+            (_, trace) if span.is_disabled() => trace,
+            (Some(ids), Some(trace)) => {
+                ids.0.extract(&span, &trace);
+                Some(trace)
+            }
+            (Some(_), None) => None,
+            (None, trace) => {
+                let context = trace.map_or_else(TraceContext::begin, |trace| trace.child());
+                show(&span, &context);
+                Some(context)
+            }
+        };
+        Self::new(span, context)
+    }
+
+    /// What calls made by the servant belong to.
+    pub(crate) fn trace(&self) -> Option<&TraceContext> {
+        self.context.as_ref()
+    }
+
+    /// The same, to be entered where the request itself is lent.
+    #[inline]
+    pub(crate) fn kept(&self) -> Kept {
+        self.span.clone()
+    }
+
+    /// The servant raised one of its own exceptions.
+    #[cold]
+    pub(crate) fn user_exception(&self, id: &str) {
+        if let Some(span) = &self.span {
+            span.record("rpc.response.status_code", "USER_EXCEPTION");
+            span.record("error.type", id);
+        }
+    }
+
+    /// The servant raised a system exception, or did not get to an end.
+    #[cold]
+    pub(crate) fn system_exception(&self, exception: &SystemException) {
+        if let Some(span) = &self.span {
+            super::client::raised(span, exception);
+        }
+    }
+
+    /// A servant in this process raised what says so of itself: `TRANSIENT (..)`, `Broke { .. }`.
+    #[cold]
+    pub(crate) fn local_exception(&self, exception: &dyn std::fmt::Display) {
+        let Some(span) = &self.span else { return };
+        let text = exception.to_string();
+        let name = text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+        let system = SystemExceptionKind::from_name(name).is_some();
+        let status = if system { "SYSTEM_EXCEPTION" } else { "USER_EXCEPTION" };
+        span.record("rpc.response.status_code", status);
+        span.record("error.type", name);
+        span.record("otel.status_code", "ERROR");
+    }
+
+    /// The servant is done.
+    #[inline]
+    pub(crate) fn results(&self) {
+        if let Some(span) = &self.span {
+            span.record("rpc.response.status_code", "NO_EXCEPTION");
+        }
+    }
+
+    /// The outcome is there: the span ends, though the request may be held on to.
+    #[inline]
+    pub(crate) fn end(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// What is entered around a servant.
+pub(crate) type Kept = Option<Span>;
+
+/// Runs `f` inside of it.
+#[inline]
+pub(crate) fn within<R>(span: Kept, f: impl FnOnce() -> R) -> R {
+    match span {
+        Some(span) => span.in_scope(f),
+        None => f(),
+    }
+}
