@@ -72,8 +72,14 @@ impl Outbound {
             return None;
         }
         let trace = if given { TraceContext::among(&ServiceContexts::from(&**own)) } else { trace };
-        let span =
-            call_span!("zorb.client", "client", Span::current(), target.repository_id(), operation.name);
+        let span = call_span!(
+            wanted,
+            "zorb.client",
+            "client",
+            Span::current(),
+            target.repository_id(),
+            operation.name
+        );
         let context = context_of(&span, target.orb(), trace);
         let context = context.and_then(|context| context.to_service_context().ok());
         Some(Box::new(Self { span, context, over: false }))
@@ -119,7 +125,8 @@ pub(crate) fn local(target: &ObjectRef, operation: &Called<'_>) -> Seen {
     if !wanted && trace.is_none() {
         return Seen::default();
     }
-    let span = call_span!("zorb.local", "internal", Span::current(), target.repository_id(), operation.name);
+    let span =
+        call_span!(wanted, "zorb.local", "internal", Span::current(), target.repository_id(), operation.name);
     span.record("network.peer.address", display(Peer::Local));
     let context = context_of(&span, target.orb(), trace);
     Seen::new(span, context)

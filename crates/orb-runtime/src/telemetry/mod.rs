@@ -113,10 +113,10 @@ fn is_heard() -> bool {
 
 /// The span of a call. A macro, because its name must be a constant.
 macro_rules! call_span {
-    ($name:literal, $kind:literal, $parent:expr, $interface:expr, $operation:expr) => {{
+    ($wanted:expr, $name:literal, $kind:literal, $parent:expr, $interface:expr, $operation:expr) => {{
         let (interface, operation): (&str, &str) = ($interface, $operation);
         let method = $crate::telemetry::Method { interface, operation };
-        tracing::info_span!(
+        if !$wanted { tracing::Span::none() } else { tracing::info_span!(
             target: "zorb::calls",
             parent: $parent,
             $name,
@@ -132,7 +132,7 @@ macro_rules! call_span {
             error.type = tracing::field::Empty,
             corba.completed = tracing::field::Empty,
             otel.status_code = tracing::field::Empty,
-        )
+        ) }
     }};
 }
 use call_span;

@@ -48,7 +48,7 @@ impl Seen {
         operation: &str,
     ) -> Self {
         // Where the connection is read says nothing of who calls.
-        let span = call_span!("zorb.server", "server", None, interface, operation);
+        let span = call_span!(true, "zorb.server", "server", None, interface, operation);
         span.record("network.peer.address", display(peer));
         let context = match (&orb.config.propagate, trace) {
             (_, trace) if span.is_disabled() => trace,
