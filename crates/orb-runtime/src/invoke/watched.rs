@@ -23,7 +23,7 @@ macro_rules! watched {
             operation: &Called<'_>,
             $($argument: $type),*
         ) -> Result<$result, SystemException> {
-            let Some($seen) = Outbound::begin(target, operation) else {
+            let Some(mut $seen) = Outbound::begin(target, operation) else {
                 return $call(target, operation, $($argument,)* Watch::NOBODY).await;
             };
             Box::pin(async move {

@@ -86,7 +86,7 @@ impl Outbound {
     }
 
     /// A reply came, or nothing can come any more.
-    pub(crate) fn replied(mut self: Box<Self>, outcome: Result<&Reply, &SystemException>) {
+    pub(crate) fn replied(&mut self, outcome: Result<&Reply, &SystemException>) {
         self.over = true;
         match outcome {
             Ok(reply) if reply.status() == ReplyStatus::UserException => {
@@ -102,7 +102,7 @@ impl Outbound {
     }
 
     /// A call without a reply is sent, or is not.
-    pub(crate) fn sent(mut self: Box<Self>, outcome: Result<(), &SystemException>) {
+    pub(crate) fn sent(&mut self, outcome: Result<(), &SystemException>) {
         self.over = true;
         if let Err(exception) = outcome {
             raised(&self.span, exception);
