@@ -1,5 +1,5 @@
 //! Spans of calls, and the traces that they belong to, between ORBs and on the wire.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 mod spans;
 mod wire;
