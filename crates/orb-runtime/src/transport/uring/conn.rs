@@ -238,6 +238,15 @@ impl Conn {
     }
 }
 
+impl Conn {
+    /// Throws away what the peer has not taken, and tells it so. A write without a copy can not be cancelled: the kernel keeps its
+    /// octets until the peer's system has them, for as long as the peer does not read, unless there is no connection any more.
+    pub(super) fn reset(&self) {
+        // Only sockets of TCP can do that, and only they have such writes.
+        let _ = rustix::net::connect_unspec(&self.fd);
+    }
+}
+
 impl Drop for Conn {
     fn drop(&mut self) {
         drop(self.clear());
@@ -250,6 +259,12 @@ pub(super) fn receive_header(index: Index, conn: &mut Conn, len: usize) -> squeu
     opcode::Recv::new(types::Fd(conn.fd.as_raw_fd()), conn.next.as_mut_ptr(), len as u32)
         .build()
         .user_data(user_data(index, HEADER))
+}
+
+/// Gives an operation up.
+pub(super) fn cancellation(index: Index, kind: u64) -> squeue::Entry {
+    let cancel = opcode::AsyncCancel::new(user_data(index, kind)).build();
+    cancel.flags(squeue::Flags::SKIP_SUCCESS).user_data(CANCEL)
 }
 
 pub(super) fn user_data(index: Index, kind: u64) -> u64 {

@@ -39,6 +39,8 @@ use crate::link::stream::drop_lent;
 /// How long the end of a runtime waits for the kernel to let go of buffers, in steps.
 const LAST_TURN: Duration = Duration::from_millis(20);
 const LAST_TURNS: usize = 50;
+/// After so many of them, connections that still have something to write are reset.
+const PATIENT_TURNS: usize = 25;
 
 thread_local! {
     /// The rings of this thread's runtimes. They belong to their reapers.
@@ -412,10 +414,10 @@ impl Drop for Reaper {
     /// Waits, for a moment, until the kernel has let go of all buffers.
     fn drop(&mut self) {
         let mut queues = self.shared.queues();
-        for _ in 0..LAST_TURNS {
+        for turn in 0..LAST_TURNS {
             let mut state = self.shared.lock();
             // Those too that other threads bring meanwhile.
-            state.ring.release_all();
+            state.ring.release_all(turn >= PATIENT_TURNS);
             let over = state.ring.in_flight() == 0;
             drop(state);
             if over || queues.turn(&self.shared.state, 1, LAST_TURN).is_err() {

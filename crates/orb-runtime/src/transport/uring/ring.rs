@@ -32,7 +32,7 @@ use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue, types};
 
 use super::conn::{
     CANCEL, CHAIN, Chain, Conn, HEADER, Header, Index, KIND_BITS, MAX_WRITE, POLL_FIRST, READ, Read, VECTORS,
-    WRITE, Write, ZeroCopy, gone, receive_header, user_data,
+    WRITE, Write, ZeroCopy, cancellation, gone, receive_header, user_data,
 };
 use super::lock;
 use crate::transport::RingRead;
@@ -457,12 +457,13 @@ impl Ring {
         self.forget_if_over(index);
     }
 
-    /// Releases every connection.
-    pub(super) fn release_all(&mut self) {
+    /// Releases every connection, and resets those that still write.
+    pub(super) fn release_all(&mut self, reset: bool) {
         self.wakers.extend(self.conns.iter().flatten().filter_map(|conn| conn.waker.clone()));
         for index in 0..self.conns.len() as u32 {
             self.release(Index(index));
         }
+        self.conns.iter().flatten().filter(|conn| reset && conn.is_writing()).for_each(|conn| conn.reset());
     }
 
     /// The kernel is not asked any more: operations fail from now on, and those that it has keep their memory for good.
@@ -481,9 +482,7 @@ impl Ring {
     }
 
     fn cancel(&mut self, index: Index, kind: u64) {
-        let cancel = opcode::AsyncCancel::new(user_data(index, kind)).build();
-        let entry = cancel.flags(squeue::Flags::SKIP_SUCCESS).user_data(CANCEL);
-        self.waiting.push_back(Waiting { entry, linked: false });
+        self.waiting.push_back(Waiting { entry: cancellation(index, kind), linked: false });
     }
 
     /// Queues a chain of writes, which has one completion.

@@ -482,6 +482,44 @@ fn the_end_of_a_runtime_ends_its_operations() {
 }
 
 #[test]
+fn the_end_of_a_runtime_lets_go_of_what_a_peer_does_not_read() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let over_tcp = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let mut other = listener.accept().unwrap().0;
+    // Without a copy, the kernel keeps the octets until the peer's system has them, which takes few that nobody reads.
+    let octets = Arc::new(());
+    let socket = runtime.block_on(async {
+        let (pool, submitted) = (Arc::new(BufferPool::new(1 << 20)), Arc::default());
+        let socket = UringSocket::with(ring()?.0, over_tcp.into(), &pool, &submitted, None);
+        let mut outbox = Outbox::default();
+        outbox.push(&[1; 20]);
+        outbox.push_chunk(bytes::Bytes::from_owner(Held(vec![1; 1_900_000], Arc::clone(&octets))));
+        socket.start_write(outbox.take());
+        settle().await;
+        assert_eq!(socket.shared.lock().ring.in_flight(), 1, "the kernel has it");
+        Some(socket)
+    });
+    drop(runtime);
+    let Some(socket) = socket else { return };
+    assert_eq!(socket.shared.lock().ring.in_flight(), 0, "the kernel has let go");
+    drop(socket);
+    assert_eq!(Arc::strong_count(&octets), 1, "the octets are freed");
+    other.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let ended = other.read_to_end(&mut Vec::new());
+    assert!(!ended.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock), "the socket is closed");
+}
+
+/// Octets that tell when they are freed.
+struct Held(Vec<u8>, #[expect(dead_code, reason = "it is counted")] Arc<()>);
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+#[test]
 fn what_the_kernel_was_never_asked_for_keeps_no_connection() {
     let (end, mut other) = UnixStream::pair().unwrap();
     other.set_nonblocking(true).unwrap();
