@@ -19,7 +19,7 @@ async fn endpoint(limits: Limits, connections: (usize, usize)) -> Endpoint {
     let (all, per_address) = connections;
     let orb =
         transport::builder().listen("iiop://127.0.0.1:0").limits(limits).max_connections(all, per_address);
-    let orb = orb.build().await.unwrap();
+    let orb = orb.newcomers_displace(None).build().await.unwrap();
     let published: DeskRef = orb.activate_named("desk", Servant::default()).unwrap();
     let client = transport::builder().build().await.unwrap();
     let desk: DeskRef = client.resolve(&published.to_string()).await.unwrap();
@@ -28,7 +28,7 @@ async fn endpoint(limits: Limits, connections: (usize, usize)) -> Endpoint {
 }
 
 /// Waits until the condition holds; the test fails where it never does.
-async fn until(condition: impl Fn() -> bool) {
+pub(crate) async fn until(condition: impl Fn() -> bool) {
     for _ in 0..2000 {
         if condition() {
             return;

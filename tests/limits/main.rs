@@ -4,6 +4,7 @@
 mod document;
 mod floods;
 mod memory;
+mod places;
 mod shedding;
 mod slow;
 #[path = "../transport/mod.rs"]

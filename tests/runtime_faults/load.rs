@@ -149,7 +149,8 @@ on_both_flavours! {
     }
 
     async fn clients_over_the_limit_are_turned_away_and_the_others_are_served() {
-        let server = builder().listen("iiop://127.0.0.1:0").max_connections(100, 10).build().await.unwrap();
+        let server = builder().listen("iiop://127.0.0.1:0").max_connections(100, 10).newcomers_displace(None);
+        let server = server.build().await.unwrap();
         let here: ProbeRef = server.activate(Probe::default()).unwrap();
         let text = here.to_string();
         let clients: Vec<_> = (0..30)

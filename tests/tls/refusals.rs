@@ -142,6 +142,34 @@ async fn stalled_handshakes_are_bounded_in_time_and_number() {
     assert_eq!(vault.add(1, 2).await.unwrap(), 3);
 }
 
+#[tokio::test]
+async fn handshakes_that_do_not_go_on_give_way_to_newcomers() {
+    let ca = Authority::new("ca");
+    let orb = transport::builder()
+        .tls(tls(&ca, "server").build().unwrap())
+        .listen("ssliop:127.0.0.1:0")
+        .max_connections(3, 3)
+        .newcomers_displace(Duration::ZERO)
+        .build()
+        .await
+        .unwrap();
+    let vault: VaultRef = orb.activate(Vault::default()).unwrap();
+    let reference = vault.to_string();
+    let address = orb.endpoints()[0].trim_start_matches("ssliop://").to_owned();
+    let mut silent = Vec::new();
+    for _ in 0..3 {
+        let mut stream = TcpStream::connect(&address).await.unwrap();
+        stream.write_all(&[0x16, 3, 1]).await.unwrap();
+        silent.push(stream);
+    }
+    let (_client, vault) = client(tls(&ca, "client").build().unwrap(), &reference).await;
+    assert_eq!(vault.add(1, 2).await.unwrap(), 3);
+    assert_eq!(silent.remove(0).read(&mut [0; 8]).await.unwrap_or_default(), 0, "the first has given way");
+    let limits = orb.stats().limits;
+    assert_eq!((limits.of(zorb::Limit::Displaced), limits.of(zorb::Limit::Connections)), (1, 0));
+    assert_eq!((orb.transport_stats().tls_failures, orb.transport_stats().tls_sessions), (1, 1));
+}
+
 #[test]
 fn what_is_wrong_with_files_is_said() {
     let ca = Authority::new("ca");

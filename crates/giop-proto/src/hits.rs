@@ -55,6 +55,7 @@ limits! {
     Pool "pool_cap" "OrbBuilder::pool_cap" "Octets of receive buffers and decoded values, or octets queued for all peers: reading waited.";
     Connections "max_connections" "OrbBuilder::max_connections" "Connections of an endpoint: one was refused.";
     ConnectionsPerAddress "max_connections_per_address" "OrbBuilder::max_connections" "Connections from one address: one was refused.";
+    Displaced "newcomers_displace" "OrbBuilder::newcomers_displace" "Connections of a full endpoint that gave way to newcomers: they had sent no message.";
     CallTime "timeout" "OrbBuilder::timeout" "Deadlines of calls.";
     HandshakeTime "handshake_timeout" "TlsBuilder::handshake_timeout" "Time for a TLS handshake.";
     Handshakes "max_handshakes" "TlsBuilder::max_handshakes" "TLS handshakes under way: a connection was refused.";

@@ -1,14 +1,13 @@
 //! Taking connections in.
 
-use std::collections::HashMap;
-use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use giop_proto::{Config, Limit, Role, Streams};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::OrbCore;
+use super::guests::Guests;
 use crate::link::Link;
 use crate::transport::threads::IoThreads;
 use crate::transport::{Peer, unix};
@@ -21,9 +20,6 @@ const MOST_TURNED_AWAY: usize = 8192;
 
 /// Connections that are accepted before other tasks get their turn: who connects again and again has no thread for itself.
 const IN_A_ROW: u32 = 16;
-
-/// How often the log says that connections were refused.
-const TELLING: Duration = Duration::from_secs(1);
 
 /// What an ORB accepts connections on.
 #[derive(Debug)]
@@ -65,32 +61,11 @@ impl Listener {
     }
 }
 
-/// The connections of one endpoint, counted by address.
-#[derive(Debug, Default)]
-struct Guests {
-    seated: Mutex<Seated>,
-}
-
-#[derive(Debug, Default)]
-struct Seated {
-    all: usize,
-    /// Those of a Unix socket are all of this machine, and have none.
-    by_address: HashMap<Option<IpAddr>, usize>,
-    /// How many were refused since that was last told, and when it was.
-    refused: (u64, Option<Instant>),
-}
-
-/// A place among the guests, given up on drop.
-struct Seat {
-    guests: Arc<Guests>,
-    address: Option<IpAddr>,
-}
-
 impl OrbCore {
     /// Accepts on the listener until the ORB closes, and then turns away who waits there.
     pub(super) fn serve(self: &Arc<Self>, listener: Listener) {
         let core = Arc::clone(self);
-        let guests = Arc::new(Guests::default());
+        let guests = Arc::new(Guests::new(&self.config));
         let secure = matches!(listener, Listener::Tls(_));
         self.listening.spawn(async move {
             let closed = core.closed.notified();
@@ -148,8 +123,13 @@ impl OrbCore {
             Peer::Tcp(address) => Some(address.ip()),
             _ => None,
         };
-        let seat = match Guests::enter(guests, address, all, per_address) {
-            Ok(seat) => seat,
+        let seat = match Guests::enter(guests, address) {
+            Ok((seat, displaces)) => {
+                if displaces {
+                    self.hit(Limit::Displaced);
+                }
+                seat
+            }
             Err(limit) => {
                 self.hit(limit);
                 if let Some(refused) = guests.tell() {
@@ -177,6 +157,7 @@ impl OrbCore {
             }
         };
         let link = Link::new(socket, peer, self.link_config(Role::Server), &self.config);
+        seat.is_for(&link);
         self.drive(&link, seat);
     }
 
@@ -216,56 +197,6 @@ fn concerns_one(error: &std::io::Error) -> bool {
         Errno::OPNOTSUPP,
     ];
     Errno::from_io_error(error).is_some_and(|errno| of_the_connection.contains(&errno))
-}
-
-impl Guests {
-    fn enter(
-        this: &Arc<Self>,
-        address: Option<IpAddr>,
-        all: usize,
-        per_address: usize,
-    ) -> Result<Seat, Limit> {
-        let mut seated = this.lock();
-        if seated.all >= all {
-            return Err(Limit::Connections);
-        }
-        if address.is_some() && seated.by_address.get(&address).is_some_and(|count| *count >= per_address) {
-            return Err(Limit::ConnectionsPerAddress);
-        }
-        seated.all += 1;
-        *seated.by_address.entry(address).or_default() += 1;
-        Ok(Seat { guests: Arc::clone(this), address })
-    }
-
-    /// Counts one that was refused; says how many were, where it is time to tell: a flood of connections is none of the log.
-    fn tell(&self) -> Option<u64> {
-        let now = crate::link::now();
-        let mut seated = self.lock();
-        let (refused, told) = &mut seated.refused;
-        *refused += 1;
-        if told.is_some_and(|told| now.saturating_duration_since(told) < TELLING) {
-            return None;
-        }
-        *told = Some(now);
-        Some(std::mem::take(refused))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Seated> {
-        self.seated.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        let mut seated = self.guests.lock();
-        seated.all -= 1;
-        if let Some(count) = seated.by_address.get_mut(&self.address) {
-            *count -= 1;
-            if *count == 0 {
-                seated.by_address.remove(&self.address);
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -107,6 +107,7 @@ impl OrbBuilder {
             default_initial: None,
             max_connections: 1024,
             max_connections_per_address: 64,
+            newcomers_displace: Some(Duration::from_secs(1)),
             socket_buffer: None,
             unix_sockets: true,
             transport: Transport::default(),
@@ -240,10 +241,20 @@ impl OrbBuilder {
         self
     }
 
-    /// Connections accepted at a time (default 1,024), and from one address (default 64); more are closed at once.
+    /// Connections accepted at a time (default 1,024), and from one address (default 64); more are closed at once, unless somebody gives
+    /// way ([`newcomers_displace`](Self::newcomers_displace)).
     pub fn max_connections(mut self, all: usize, per_address: usize) -> Self {
         self.parts.config.max_connections = all;
         self.parts.config.max_connections_per_address = per_address;
+        self
+    }
+
+    /// How long a connection may be there without a whole message before it gives way to a newcomer, where the endpoint is full, or the newcomer's
+    /// address has all that it may have (default 1 s). Of those, the one that has been there longest is closed in good order: who had sent
+    /// nothing yet connects again with the next call. Who sends a first message no slower than
+    /// [`Limits::min_message_rate`](crate::Limits::min_message_rate) stays, and so does everybody who has spoken once. `None`: newcomers are closed.
+    pub fn newcomers_displace(mut self, silent: impl Into<Option<Duration>>) -> Self {
+        self.parts.config.newcomers_displace = silent.into();
         self
     }
 

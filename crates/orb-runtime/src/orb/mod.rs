@@ -14,6 +14,7 @@ mod builder;
 mod connections;
 pub(crate) mod dial;
 pub(crate) mod endpoint;
+mod guests;
 mod hits;
 #[cfg(feature = "metrics")]
 mod metrics;
@@ -46,6 +47,7 @@ pub use args::ArgsError;
 pub use builder::{BuildError, OrbBuilder};
 pub(crate) use connections::{Connections, Target, closed, no_runtime};
 pub(crate) use endpoint::{Endpoint, Route};
+pub(crate) use guests::Seat;
 pub use shutdown::ShutdownReport;
 
 use crate::dynamic::source::Known;
@@ -133,6 +135,8 @@ pub(crate) struct Config {
     pub(crate) default_initial: Option<String>,
     pub(crate) max_connections: usize,
     pub(crate) max_connections_per_address: usize,
+    /// After which time without a whole message a connection gives way, where there is no place.
+    pub(crate) newcomers_displace: Option<Duration>,
     pub(crate) socket_buffer: Option<usize>,
     /// Whether Unix sockets that references name are called.
     pub(crate) unix_sockets: bool,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use giop_codec::ior::SslSecTrans;
 use tokio::net::TcpStream;
 
-use crate::orb::{Endpoint, OrbCore};
+use crate::orb::{Endpoint, OrbCore, Seat};
 use crate::transport::{Peer, Socket};
 
 /// Nobody has it.
@@ -44,8 +44,8 @@ impl Tls {
 
 impl OrbCore {
     /// There is no listener that would ask for it.
-    pub(crate) fn admit_secure(self: &Arc<Self>, stream: TcpStream, _: Peer, guest: impl Send + 'static) {
-        drop((stream, guest));
+    pub(crate) fn admit_secure(self: &Arc<Self>, stream: TcpStream, _: Peer, seat: Seat) {
+        drop((stream, seat));
     }
 
     /// There is no such way to a server.

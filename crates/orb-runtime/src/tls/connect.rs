@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use super::Tls;
 use super::failure::Failure;
 use crate::link::Link;
-use crate::orb::{Endpoint, OrbCore};
+use crate::orb::{Endpoint, OrbCore, Seat};
 use crate::transport::tls::{TlsSocket, shut_down};
 use crate::transport::{Peer, Socket};
 
@@ -26,8 +26,8 @@ const LINGER: Duration = Duration::from_secs(1);
 const LEFTOVERS: usize = 64 * 1024;
 
 impl OrbCore {
-    /// Serves a client once its handshake is over. `guest` is kept until the connection ends.
-    pub(crate) fn admit_secure(self: &Arc<Self>, stream: TcpStream, peer: Peer, guest: impl Send + 'static) {
+    /// Serves a client once its handshake is over. `seat` is kept until the connection ends.
+    pub(crate) fn admit_secure(self: &Arc<Self>, stream: TcpStream, peer: Peer, seat: Seat) {
         let Some(tls) = self.config.tls.clone() else { return };
         let counts = self.tls_counts();
         let Ok(permit) = Arc::clone(self.handshakes()).try_acquire_owned() else {
@@ -44,7 +44,15 @@ impl OrbCore {
         };
         let core = Arc::clone(self);
         self.spawn_until_closed(async move {
-            let outcome = tokio::time::timeout(tls.rules().handshake_timeout, serve(&tls, stream)).await;
+            let handshake = tokio::time::timeout(tls.rules().handshake_timeout, serve(&tls, stream));
+            let outcome = tokio::select! {
+                outcome = handshake => outcome,
+                // A handshake that takes long while others want in.
+                () = seat.given_away() => {
+                    core.tls_counts().failed.fetch_add(1, Ordering::Relaxed);
+                    return core.has_counted();
+                }
+            };
             drop(permit);
             let counts = core.tls_counts();
             let (stream, failure) = match outcome {
@@ -52,7 +60,8 @@ impl OrbCore {
                     counts.sessions.fetch_add(1, Ordering::Relaxed);
                     let config = core.link_config(Role::Server);
                     let link = Link::new(Socket::Tls(Box::new(socket)), peer, config, &core.config);
-                    return core.drive(&link, guest);
+                    seat.is_for(&link);
+                    return core.drive(&link, seat);
                 }
                 Ok(Err((stream, failure))) => (Some(stream), failure),
                 Err(_) => {

@@ -1,0 +1,135 @@
+//! Who gives way to whom at an endpoint that is full.
+
+use giop_codec::giop::{MessageHeader, MessageType};
+use giop_codec::{ByteOrder, Version};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::floods::until;
+use super::*;
+use crate::transport;
+
+const PLACES: usize = 6;
+
+/// A full endpoint with so many places, all of them or those of an address; its reference, and who has called it already.
+struct Full {
+    orb: Orb,
+    reference: String,
+    client: Orb,
+    desk: DeskRef,
+}
+
+impl Full {
+    async fn new(places: (usize, usize), silence: Duration) -> Full {
+        let orb = transport::builder().listen("iiop://127.0.0.1:0").max_connections(places.0, places.1);
+        let orb = orb.newcomers_displace(silence).build().await.unwrap();
+        let here: DeskRef = orb.activate_named("desk", Servant::default()).unwrap();
+        let (client, desk) = calls(&here.to_string()).await;
+        assert_eq!(desk.add(1, 2).await.unwrap(), 3);
+        Full { orb, reference: here.to_string(), client, desk }
+    }
+
+    async fn stranger(&self, says: &[u8]) -> TcpStream {
+        let before = self.orb.stats().octets_in;
+        let mut stream = TcpStream::connect(&self.orb.endpoints()[0]).await.unwrap();
+        stream.write_all(says).await.unwrap();
+        // Until the server has it: strangers come one behind the other.
+        while self.orb.stats().octets_in < before + says.len() as u64 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        stream
+    }
+
+    fn displaced(&self) -> u32 {
+        self.orb.stats().limits.of(Limit::Displaced)
+    }
+
+    async fn end(self) {
+        assert_eq!(self.desk.add(3, 4).await.unwrap(), 7, "who has called before was not disturbed");
+        assert_eq!(self.client.stats().limits.of(Limit::Displaced), 0);
+        self.client.shutdown().await;
+        self.orb.shutdown().await;
+    }
+}
+
+/// A client of its own.
+async fn calls(reference: &str) -> (Orb, DeskRef) {
+    let client = transport::builder().build().await.unwrap();
+    let desk = client.resolve_unchecked(reference).await.unwrap();
+    (client, desk)
+}
+
+/// What comes until the end of the stream.
+async fn told(mut stream: TcpStream) -> Vec<u8> {
+    let mut came = Vec::new();
+    let _ =
+        tokio::time::timeout(Duration::from_secs(60), stream.read_to_end(&mut came)).await.expect("it ends");
+    came
+}
+
+#[tokio::test]
+async fn newcomers_take_the_places_of_those_who_have_been_silent_longest() {
+    for (places, limit) in
+        [((PLACES, 100), Limit::Connections), ((100, PLACES), Limit::ConnectionsPerAddress)]
+    {
+        let full = Full::new(places, Duration::ZERO).await;
+        let mut silent = std::collections::VecDeque::new();
+        for _ in 1..PLACES {
+            silent.push_back(full.stranger(b"GIOP\x01\x02").await);
+        }
+        let mut newcomers = Vec::new();
+        for round in 1..PLACES as u32 {
+            let (client, desk) = calls(&full.reference).await;
+            assert_eq!(desk.add(1, 1).await.unwrap(), 2);
+            newcomers.push((client, desk));
+            assert_eq!(full.displaced(), round);
+            // He who came first, and he knows that nothing of his was executed.
+            let came = told(silent.pop_front().unwrap()).await;
+            assert!(came.len() == 12 && came.starts_with(b"GIOP") && came[7] == 5, "{came:?}");
+        }
+        // All of them have called: there is nobody to give way.
+        let (late, desk) = calls(&full.reference).await;
+        desk.add(1, 1).await.unwrap_err();
+        assert!(full.orb.stats().limits.of(limit) > 0);
+        assert_eq!(full.displaced(), PLACES as u32 - 1);
+        for (client, desk) in newcomers {
+            assert_eq!(desk.add(2, 2).await.unwrap(), 4);
+            assert_eq!(client.open_connections(), 1);
+            client.shutdown().await;
+        }
+        late.shutdown().await;
+        full.end().await;
+    }
+}
+
+#[tokio::test]
+async fn who_sends_a_first_message_stays() {
+    let full = Full::new((3, 100), Duration::ZERO).await;
+    // Far more than the least rate asks for in the time of a test, and far from all of it.
+    let header = MessageHeader::new(Version::V1_2, ByteOrder::Big, MessageType::Request);
+    let mut octets = MessageHeader { size: 15 << 20, ..header }.encode().to_vec();
+    octets.resize(14 << 20, 0);
+    let sends = full.stranger(&octets).await;
+    let silent = full.stranger(b"GIOP").await;
+    let (client, desk) = calls(&full.reference).await;
+    assert_eq!(desk.add(1, 1).await.unwrap(), 2);
+    assert!(!told(silent).await.is_empty(), "he came later, and has said less");
+    assert_eq!(full.displaced(), 1);
+    until(|| full.orb.open_connections() == 3).await;
+    drop(sends);
+    client.shutdown().await;
+    full.end().await;
+}
+
+#[tokio::test]
+async fn nobody_gives_way_before_he_could_speak() {
+    let full = Full::new((2, 100), Duration::from_secs(3600)).await;
+    let silent = full.stranger(b"GIOP").await;
+    let (client, desk) = calls(&full.reference).await;
+    desk.add(1, 1).await.unwrap_err();
+    assert!(full.orb.stats().limits.of(Limit::Connections) > 0);
+    assert_eq!((full.displaced(), full.orb.open_connections()), (0, 2));
+    drop(silent);
+    client.shutdown().await;
+    full.end().await;
+}
