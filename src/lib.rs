@@ -15,6 +15,8 @@
 //! * `encoding_rs`: further code sets for the text of peers that know no UTF-8 ([`OrbBuilder::char_sets`]).
 //! * `tracing`: a span for each call on both sides, with the fields of OpenTelemetry, and the trace that it belongs to, which travels with
 //!   requests (`zorb::telemetry`, `OrbBuilder::propagate`). Without a subscriber that wants them calls cost what they cost without it.
+//! * `admin`: an HTTP endpoint on loopback with Prometheus metrics, health and a page of what the ORB is doing (`OrbBuilder::admin`), which `zorb top`
+//!   shows, too. Off until it is asked for. Includes `tracing`.
 //! * `dynamic`: IDL that is read at run time (`dynamic::Idl`). Compiles the IDL compiler into the program.
 //! * `metrics`: counters and gauges of the `metrics` facade. Octets: `zorb_received_bytes_total`, `zorb_sent_bytes_total`,
 //!   `zorb_copied_received_bytes_total`, `zorb_copied_sent_bytes_total`, `zorb_skipped_bytes_total`. Messages:

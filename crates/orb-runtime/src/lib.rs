@@ -5,6 +5,8 @@
 //! the generated skeleton in place. The reply walks back the same way.
 #![deny(unsafe_code)]
 
+#[cfg(feature = "admin")]
+mod admin;
 pub mod blocking;
 mod context;
 #[cfg(feature = "csi")]

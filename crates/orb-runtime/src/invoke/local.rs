@@ -107,6 +107,7 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
             Ok(_) => request.seen().results(),
             Err(error) => request.seen().local_exception(error),
         }
+        request.seen().count();
         match outcome {
             // As from afar, a oneway's caller is not told how it went.
             Err(error) if operation.oneway => {

@@ -91,6 +91,12 @@ pub enum BuildError {
     /// A code set that this build can not convert.
     #[error("code set {0} is not here: with the feature `encoding_rs` there are more")]
     CodeSet(CodeSetId),
+    /// The admin endpoint would be open to other machines (`OrbBuilder::admin`).
+    #[cfg(feature = "admin")]
+    #[error(
+        "the admin endpoint `{0}` is not of loopback: OrbBuilder::admin_anywhere opens it to others, who need no password"
+    )]
+    Admin(String),
     /// There is no tokio runtime with I/O and time.
     #[error("an ORB that listens must be built inside a tokio runtime with I/O and time enabled")]
     NoRuntime,
@@ -125,6 +131,8 @@ impl OrbBuilder {
             tls: None,
             #[cfg(feature = "csi")]
             security: Default::default(),
+            #[cfg(feature = "admin")]
+            admin: None,
             #[cfg(feature = "tracing")]
             propagate: None,
         };
@@ -274,6 +282,29 @@ impl OrbBuilder {
     /// warning that gives the reason: see [`Transport::IoUring`] and [`Transport::IoUringThreads`].
     pub fn transport(mut self, transport: Transport) -> Self {
         self.parts.config.transport = transport;
+        self
+    }
+
+    /// Opens an HTTP endpoint that shows what the ORB is doing: `HOST:PORT` of loopback, such as `127.0.0.1:0`, where port 0 takes a free one
+    /// ([`Orb::admin_address`]). There is none by default.
+    ///
+    /// `/` is a page for people, `/metrics` has the figures for Prometheus, `/status.json` for `zorb top`, `/health` and `/ready` say 200 or
+    /// 503. It changes nothing and asks nobody who he is: whoever may connect sees names of operations and addresses of peers. Requests
+    /// that name a host other than an address or `localhost` are refused. With it, calls are counted and timed by their operations, of which the
+    /// first 1,024 have rows of their own.
+    ///
+    /// [`build`](Self::build) fails with [`BuildError::Admin`] for an address that is not of loopback, and with [`BuildError::Listen`] where
+    /// the system refuses it.
+    #[cfg(feature = "admin")]
+    pub fn admin(mut self, address: impl Into<String>) -> Self {
+        self.parts.config.admin = Some(crate::admin::Wanted { address: address.into(), anywhere: false });
+        self
+    }
+
+    /// The same on any address, also one that other machines can reach: for networks where everybody may see it.
+    #[cfg(feature = "admin")]
+    pub fn admin_anywhere(mut self, address: impl Into<String>) -> Self {
+        self.parts.config.admin = Some(crate::admin::Wanted { address: address.into(), anywhere: true });
         self
     }
 
@@ -496,6 +527,12 @@ impl OrbBuilder {
         if !listeners.is_empty() && tokio::runtime::Handle::try_current().is_err() {
             return Err(BuildError::NoRuntime);
         }
+        #[cfg(feature = "admin")]
+        let admin = match &self.parts.config.admin {
+            Some(_) if tokio::runtime::Handle::try_current().is_err() => return Err(BuildError::NoRuntime),
+            Some(wanted) => Some(wanted.open()?),
+            None => None,
+        };
         let around = Surroundings::here();
         let (mut tcp, mut tls, mut endpoints, mut sockets) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for listener in listeners {
@@ -559,6 +596,10 @@ impl OrbBuilder {
         for socket in sockets {
             core.serve(socket);
         }
+        #[cfg(feature = "admin")]
+        if let Some(admin) = admin {
+            core.serve_admin(admin);
+        }
         Ok(core.open())
     }
 }
@@ -588,6 +629,8 @@ impl Parts {
                 let most = self.config.tls.as_ref().map_or(0, crate::tls::Tls::max_handshakes);
                 Arc::new(tokio::sync::Semaphore::new(most))
             },
+            #[cfg(feature = "admin")]
+            shown: super::shown::Shown::new(self.config.admin.is_some()),
             sockets: Sockets::new(self.config.transport),
             adapter: Arc::new(Adapter::new(boot, self.blocking_threads, self.config.demux)),
             connections: Connections::default(),

@@ -20,6 +20,8 @@ mod hits;
 mod metrics;
 mod publish;
 mod reverse;
+#[cfg(feature = "admin")]
+mod shown;
 mod shutdown;
 
 use std::collections::HashMap;
@@ -110,6 +112,9 @@ pub(crate) struct OrbCore {
     pub(crate) known: Known,
     #[cfg(feature = "metrics")]
     metrics: metrics::Metrics,
+    /// For the admin endpoint.
+    #[cfg(feature = "admin")]
+    shown: shown::Shown,
     guard: Mutex<Weak<Guard>>,
 }
 
@@ -156,6 +161,9 @@ pub(crate) struct Config {
     #[cfg(feature = "csi")]
     pub(crate) security: crate::csi::Security,
     pub(crate) transport: Transport,
+    /// Where the admin endpoint is to be.
+    #[cfg(feature = "admin")]
+    pub(crate) admin: Option<crate::admin::Wanted>,
     /// Where the ids of spans come from, if not from zorb.
     #[cfg(feature = "tracing")]
     pub(crate) propagate: Option<crate::telemetry::Propagator>,
@@ -487,7 +495,7 @@ impl OrbCore {
     }
 
     /// Runs a task that ends when the ORB closes.
-    #[cfg(feature = "tls")]
+    #[cfg(any(feature = "admin", feature = "tls"))]
     pub(crate) fn spawn_until_closed(self: &Arc<Self>, task: impl Future<Output = ()> + Send + 'static) {
         let core = Arc::clone(self);
         self.tasks.spawn(async move {

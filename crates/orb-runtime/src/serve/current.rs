@@ -199,6 +199,8 @@ impl Request {
         let info = &*self.info;
         let interface = || self.entry().map_or("", |entry| entry.skeleton.repository_id());
         let seen = Seen::begin(&info.orb, &self.contexts(), &info.peer, interface, || self.operation());
+        #[cfg(feature = "admin")]
+        let seen = seen.counted(&info.orb, interface(), self.operation());
         if let Some(info) = Arc::get_mut(&mut self.info) {
             info.seen = seen;
         }
@@ -213,6 +215,7 @@ impl Request {
     /// Whoever looks on sees that it is over, also where somebody holds on to its description.
     #[inline]
     pub(crate) fn look_away(&mut self) {
+        self.info.seen.count();
         if let Some(info) = Arc::get_mut(&mut self.info) {
             info.seen.end();
         }

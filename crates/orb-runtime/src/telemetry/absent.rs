@@ -49,6 +49,9 @@ impl Seen {
     pub(crate) fn local_exception(&self, _: &dyn std::fmt::Display) {}
 
     #[inline(always)]
+    pub(crate) fn count(&self) {}
+
+    #[inline(always)]
     pub(crate) fn end(&mut self) {}
 }
 

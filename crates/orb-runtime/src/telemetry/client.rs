@@ -7,6 +7,8 @@ use tracing::Span;
 use tracing::field::display;
 
 use super::{Seen, TraceContext, call_span, is_wanted, show};
+#[cfg(feature = "admin")]
+use crate::admin::calls::{Side, Tally};
 use crate::invoke::Called;
 use crate::orb::OrbCore;
 use crate::reference::{ObjectRef, Reference};
@@ -19,6 +21,8 @@ pub(crate) struct Outbound {
     /// What its requests carry.
     context: Option<ServiceContext>,
     over: bool,
+    #[cfg(feature = "admin")]
+    tally: Option<Tally>,
 }
 
 /// What an attempt to make a call tells whoever looks on.
@@ -52,7 +56,11 @@ impl Outbound {
     #[inline]
     pub(crate) fn begin(target: &ObjectRef, operation: &Called<'_>) -> Option<Box<Self>> {
         let (wanted, trace) = (is_wanted(), current_trace());
-        if !wanted && trace.is_none() {
+        #[cfg(feature = "admin")]
+        let counted = target.orb().calls().is_some();
+        #[cfg(not(feature = "admin"))]
+        let counted = false;
+        if !wanted && trace.is_none() && !counted {
             return None;
         }
         Self::begun(target, operation, wanted, trace)
@@ -68,10 +76,14 @@ impl Outbound {
         // What the reference says goes before what runs here: whoever passes a call on says whose it is.
         let own = &target.options().contexts;
         let given = own.iter().any(|context| context.id == ContextId::ZORB_TRACE);
-        if !wanted && given {
-            return None;
-        }
-        let trace = if given { TraceContext::among(&ServiceContexts::from(&**own)) } else { trace };
+        let trace = if given && !wanted {
+            // It goes along as it is.
+            None
+        } else if given {
+            TraceContext::among(&ServiceContexts::from(&**own))
+        } else {
+            trace
+        };
         let span = call_span!(
             wanted,
             "zorb.client",
@@ -82,7 +94,15 @@ impl Outbound {
         );
         let context = context_of(&span, target.orb(), trace);
         let context = context.and_then(|context| context.to_service_context().ok());
-        Some(Box::new(Self { span, context, over: false }))
+        #[cfg(feature = "admin")]
+        let tally = |calls| Tally::begin(calls, Side::Made, target.repository_id(), operation.name);
+        Some(Box::new(Self {
+            span,
+            context,
+            over: false,
+            #[cfg(feature = "admin")]
+            tally: target.orb().calls().map(tally),
+        }))
     }
 
     /// A reply came, or nothing can come any more.
@@ -90,20 +110,38 @@ impl Outbound {
         self.over = true;
         match outcome {
             Ok(reply) if reply.status() == ReplyStatus::UserException => {
+                self.count(true);
                 self.span.record("rpc.response.status_code", "USER_EXCEPTION");
                 self.span.record("error.type", reply.body().read_str_ascii().unwrap_or("?"));
                 self.span.record("otel.status_code", "ERROR");
             }
             Ok(_) => {
+                self.count(false);
                 self.span.record("rpc.response.status_code", "NO_EXCEPTION");
             }
-            Err(exception) => raised(&self.span, exception),
+            Err(exception) => {
+                self.count(true);
+                raised(&self.span, exception);
+            }
+        }
+    }
+
+    /// For the admin endpoint.
+    #[cfg_attr(not(feature = "admin"), expect(clippy::unused_self, reason = "nothing is counted"))]
+    fn count(&self, _failed: bool) {
+        #[cfg(feature = "admin")]
+        if let Some(tally) = &self.tally {
+            if _failed {
+                tally.fail(false);
+            }
+            tally.count();
         }
     }
 
     /// A call without a reply is sent, or is not.
     pub(crate) fn sent(&mut self, outcome: Result<(), &SystemException>) {
         self.over = true;
+        self.count(outcome.is_err());
         if let Err(exception) = outcome {
             raised(&self.span, exception);
         }
@@ -113,6 +151,7 @@ impl Outbound {
 impl Drop for Outbound {
     fn drop(&mut self) {
         if !self.over {
+            self.count(true);
             self.span.record("error.type", "cancelled");
             self.span.record("otel.status_code", "ERROR");
         }
@@ -123,13 +162,19 @@ impl Drop for Outbound {
 pub(crate) fn local(target: &ObjectRef, operation: &Called<'_>) -> Seen {
     let (wanted, trace) = (is_wanted(), current_trace());
     if !wanted && trace.is_none() {
+        #[cfg(feature = "admin")]
+        return Seen::default().counted(target.orb(), target.repository_id(), operation.name);
+        #[cfg(not(feature = "admin"))]
         return Seen::default();
     }
     let span =
         call_span!(wanted, "zorb.local", "internal", Span::current(), target.repository_id(), operation.name);
     span.record("network.peer.address", display(Peer::Local));
     let context = context_of(&span, target.orb(), trace);
-    Seen::new(span, context)
+    let seen = Seen::new(span, context);
+    #[cfg(feature = "admin")]
+    let seen = seen.counted(target.orb(), target.repository_id(), operation.name);
+    seen
 }
 
 /// What a call of that span belongs to, when what runs here belongs to `trace`.

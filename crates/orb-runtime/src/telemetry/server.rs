@@ -6,6 +6,8 @@ use tracing::Span;
 use tracing::field::display;
 
 use super::{TraceContext, call_span, is_wanted, show};
+#[cfg(feature = "admin")]
+use crate::admin::calls::{Side, Tally};
 use crate::orb::OrbCore;
 use crate::transport::Peer;
 
@@ -16,11 +18,21 @@ pub(crate) struct Seen {
     span: Option<Span>,
     /// What calls made by the servant belong to.
     context: Option<TraceContext>,
+    #[cfg(feature = "admin")]
+    tally: Option<Tally>,
 }
 
 impl Seen {
     pub(super) fn new(span: Span, context: Option<TraceContext>) -> Self {
-        Self { span: (!span.is_disabled()).then_some(span), context }
+        Self { span: (!span.is_disabled()).then_some(span), context, ..Self::default() }
+    }
+
+    /// The same, counted for the admin endpoint if there is one.
+    #[cfg(feature = "admin")]
+    #[inline]
+    pub(crate) fn counted(mut self, orb: &OrbCore, interface: &str, operation: &str) -> Self {
+        self.tally = orb.calls().map(|calls| Tally::begin(calls, Side::Served, interface, operation));
+        self
     }
 
     /// A request gets to its servant.
@@ -34,7 +46,7 @@ impl Seen {
     ) -> Self {
         let (wanted, trace) = (is_wanted(), TraceContext::among(contexts));
         if !wanted {
-            return Self { span: None, context: trace };
+            return Self { context: trace, ..Self::default() };
         }
         Self::begun(orb, trace, peer, interface(), operation())
     }
@@ -80,6 +92,8 @@ impl Seen {
     /// The servant raised one of its own exceptions.
     #[cold]
     pub(crate) fn user_exception(&self, id: &str) {
+        #[cfg(feature = "admin")]
+        self.failed(false);
         if let Some(span) = &self.span {
             span.record("rpc.response.status_code", "USER_EXCEPTION");
             span.record("error.type", id);
@@ -89,6 +103,8 @@ impl Seen {
     /// The servant raised a system exception, or did not get to an end.
     #[cold]
     pub(crate) fn system_exception(&self, exception: &SystemException) {
+        #[cfg(feature = "admin")]
+        self.failed(exception.kind == SystemExceptionKind::BadOperation);
         if let Some(span) = &self.span {
             super::client::raised(span, exception);
         }
@@ -97,6 +113,8 @@ impl Seen {
     /// A servant in this process raised what says so of itself: `TRANSIENT (..)`, `Broke { .. }`.
     #[cold]
     pub(crate) fn local_exception(&self, exception: &dyn std::fmt::Display) {
+        #[cfg(feature = "admin")]
+        self.failed(false);
         let Some(span) = &self.span else { return };
         let text = exception.to_string();
         let name = text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
@@ -112,6 +130,22 @@ impl Seen {
     pub(crate) fn results(&self) {
         if let Some(span) = &self.span {
             span.record("rpc.response.status_code", "NO_EXCEPTION");
+        }
+    }
+
+    #[cfg(feature = "admin")]
+    fn failed(&self, unknown: bool) {
+        if let Some(tally) = &self.tally {
+            tally.fail(unknown);
+        }
+    }
+
+    /// The outcome is there, or will never be.
+    #[inline]
+    pub(crate) fn count(&self) {
+        #[cfg(feature = "admin")]
+        if let Some(tally) = &self.tally {
+            tally.count();
         }
     }
 

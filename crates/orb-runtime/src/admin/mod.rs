@@ -1,0 +1,225 @@
+//! The admin endpoint of an ORB: what it is doing, over HTTP (feature `admin`).
+//!
+//! It is there where [`OrbBuilder::admin`](crate::OrbBuilder::admin) asked for it, on a loopback address unless more was allowed. It tells, and changes nothing:
+//!
+//! | path | answer |
+//! |---|---|
+//! | `/` | a page for people, brought up to date once a second; it loads nothing from elsewhere |
+//! | `/status.json` | what that page and `zorb top` show |
+//! | `/metrics` | the figures as Prometheus reads them, text format 0.0.4 |
+//! | `/health` | 200 while the ORB is there |
+//! | `/ready` | 200 while it serves requests; 503 while it holds them back (`OrbBuilder::hold`) or closes |
+//!
+//! Methods are GET and HEAD. A request whose `Host` is a name other than `localhost` is refused by 403: a page from elsewhere, whose name was bound to this
+//! address meanwhile, reads nothing. 16 connections are served at a time, more are closed at once; each has 5 s for its request,
+//! 10 s in all, and ends with its answer.
+
+pub(crate) mod calls;
+mod status;
+mod text;
+
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use crate::orb::{BuildError, OrbCore};
+
+/// Connections that are served at a time.
+const MOST: usize = 16;
+
+/// How long a client may take for its request, and a connection in all.
+const PATIENCE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(10));
+
+/// Octets of a request's head.
+const HEAD: usize = 8 * 1024;
+
+/// How long to wait when the system has no descriptor for another connection.
+const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
+
+/// Nothing but what this endpoint itself gives, and no frame around it.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; \
+                      form-action 'none'; frame-ancestors 'none'";
+
+/// Where the builder wants the endpoint.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted {
+    pub(crate) address: String,
+    pub(crate) anywhere: bool,
+}
+
+/// A listener that is not served yet.
+pub(crate) struct Opened {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Wanted {
+    /// Listens.
+    ///
+    /// # Errors
+    /// The address is malformed, taken, or not one of loopback.
+    pub(crate) fn open(&self) -> Result<Opened, BuildError> {
+        let endpoint = || format!("{} (OrbBuilder::admin)", self.address);
+        let refused = |source| BuildError::Listen { endpoint: endpoint(), source };
+        let address = self.address.strip_prefix("http://").unwrap_or(&self.address);
+        let found: Vec<SocketAddr> =
+            address.trim_end_matches('/').to_socket_addrs().map_err(refused)?.collect();
+        if !self.anywhere && found.iter().any(|address| !address.ip().is_loopback()) {
+            return Err(BuildError::Admin(self.address.clone()));
+        }
+        let listener = std::net::TcpListener::bind(&*found).map_err(refused)?;
+        listener.set_nonblocking(true).map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        Ok(Opened { listener: TcpListener::from_std(listener).map_err(refused)?, address })
+    }
+}
+
+impl Opened {
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers until the ORB closes.
+    pub(crate) fn serve(self, core: &Arc<OrbCore>) {
+        let served = Arc::downgrade(core);
+        core.spawn_until_closed(async move {
+            let seats = Arc::new(Semaphore::new(MOST));
+            loop {
+                let Ok((stream, _)) = self.listener.accept().await else {
+                    tokio::time::sleep(OUT_OF_DESCRIPTORS).await;
+                    continue;
+                };
+                let Some(core) = served.upgrade() else { return };
+                // Who finds no seat is let go of here.
+                if let Ok(seat) = Arc::clone(&seats).try_acquire_owned() {
+                    let answered = connection(Arc::downgrade(&core), stream);
+                    core.spawn_until_closed(async move {
+                        let _ = tokio::time::timeout(PATIENCE.1, answered).await;
+                        drop(seat);
+                    });
+                }
+            }
+        });
+    }
+}
+
+async fn connection(core: Weak<OrbCore>, stream: TcpStream) {
+    let answer = service_fn(|request: Request<Incoming>| {
+        let answer = core.upgrade().map_or_else(gone, |core| answer(&core, &request));
+        async move { Ok::<_, Infallible>(answer) }
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE.0)
+        .max_buf_size(HEAD)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), answer)
+        .await;
+    if let Err(error) = served {
+        tracing::debug!(target: "zorb", %error, "a request of the admin endpoint was not answered");
+    }
+}
+
+fn answer<B>(core: &OrbCore, request: &Request<B>) -> Response<String> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "GET and HEAD alone\n");
+        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return response;
+    }
+    if !names_an_address(request.headers().get(header::HOST)) {
+        return plain(StatusCode::FORBIDDEN, "call it by an address or as localhost\n");
+    }
+    match request.uri().path() {
+        "/" => typed("text/html; charset=utf-8", include_str!("page.html").to_owned()),
+        "/page.js" => typed("text/javascript; charset=utf-8", include_str!("page.js").to_owned()),
+        "/page.css" => typed("text/css; charset=utf-8", include_str!("page.css").to_owned()),
+        "/status.json" => typed("application/json", status::status(core).to_string()),
+        "/metrics" => typed("text/plain; version=0.0.4; charset=utf-8", text::metrics(core)),
+        "/health" => plain(StatusCode::OK, "healthy\n"),
+        "/ready" if core.is_ready() => plain(StatusCode::OK, "ready\n"),
+        "/ready" => plain(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
+        _ => plain(StatusCode::NOT_FOUND, "there is /, /status.json, /metrics, /health and /ready\n"),
+    }
+}
+
+/// Whether a request is for an address, or for `localhost`: what no name server can have turned to this machine.
+fn names_an_address(host: Option<&HeaderValue>) -> bool {
+    let Some(host) = host.and_then(|host| host.to_str().ok()) else { return false };
+    if let Some(rest) = host.strip_prefix('[') {
+        let Some((address, port)) = rest.split_once(']') else { return false };
+        let port = port.is_empty() || port.strip_prefix(':').is_some_and(is_port);
+        return port && address.parse::<IpAddr>().is_ok_and(|address| address.is_ipv6());
+    }
+    let (name, port) = host.split_once(':').map_or((host, true), |(name, port)| (name, is_port(port)));
+    port && (name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok())
+}
+
+fn is_port(text: &str) -> bool {
+    text.bytes().all(|digit| digit.is_ascii_digit()) && text.parse::<u16>().is_ok()
+}
+
+fn gone() -> Response<String> {
+    plain(StatusCode::SERVICE_UNAVAILABLE, "the ORB is gone\n")
+}
+
+fn plain(status: StatusCode, text: &str) -> Response<String> {
+    let mut response = typed("text/plain; charset=utf-8", text.to_owned());
+    *response.status_mut() = status;
+    response
+}
+
+fn typed(kind: &'static str, body: String) -> Response<String> {
+    let mut response = Response::new(body);
+    for (name, value) in [
+        (header::CONTENT_TYPE, kind),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_addresses_or_localhost() {
+        let good = |host: &str| names_an_address(Some(&HeaderValue::from_str(host).unwrap()));
+        for host in
+            ["127.0.0.1", "127.0.0.1:80", "localhost:9", "LocalHost", "[::1]", "[::1]:80", "10.0.0.1:1"]
+        {
+            assert!(good(host), "{host}");
+        }
+        for host in [
+            "",
+            "example.org",
+            "localhost.example.org",
+            "127.0.0.1.example.org",
+            "[::1",
+            "[127.0.0.1]",
+            "::1",
+            "localhost:",
+            "localhost:x",
+            "localhost:99999",
+            "[::1]x",
+        ] {
+            assert!(!good(host), "{host}");
+        }
+        assert!(!names_an_address(None));
+    }
+}

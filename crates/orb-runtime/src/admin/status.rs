@@ -1,0 +1,89 @@
+//! What an ORB is doing, as JSON.
+
+use std::sync::Weak;
+
+use giop_proto::Limit;
+use serde_json::{Value, json};
+
+use super::calls::{BOUNDS, Side};
+use crate::orb::OrbCore;
+
+/// Connections that are told of one by one.
+const MOST_CONNECTIONS: usize = 100;
+
+/// The document that the page, and `zorb top`, show.
+pub(super) fn status(core: &OrbCore) -> Value {
+    let (stats, pool, transport) = (core.counted(), core.pool().stats(), core.transport_counted());
+    let mut open: Vec<_> = core.links_now().iter().filter_map(Weak::upgrade).collect();
+    let count = open.len();
+    open.sort_by_cached_key(|link| link.peer().to_string());
+    open.truncate(MOST_CONNECTIONS);
+    let connections: Vec<_> = open
+        .iter()
+        .map(|link| {
+            let stats = link.stats();
+            json!({
+                "peer": link.peer().to_string(),
+                "incoming": link.serves_others(),
+                "received_bytes": stats.octets_in,
+                "sent_bytes": stats.octets_out,
+                "received_messages": stats.messages_in,
+                "sent_messages": stats.messages_out,
+            })
+        })
+        .collect();
+    let limits: serde_json::Map<String, Value> = Limit::ALL
+        .iter()
+        .map(|limit| (limit.name().to_owned(), stats.limits.of(*limit)))
+        .filter(|(_, hits)| *hits > 0)
+        .map(|(name, hits)| (name, hits.into()))
+        .collect();
+    let calls = |side| -> Vec<Value> {
+        let rows = core.calls().map(|calls| calls.table(side).figures()).unwrap_or_default();
+        rows.iter()
+            .map(|row| {
+                json!({
+                    "interface": row.interface,
+                    "operation": row.operation,
+                    "calls": row.calls,
+                    "failures": row.failures,
+                    "micros": row.micros,
+                    "buckets": row.buckets,
+                })
+            })
+            .collect()
+    };
+    let bounds: Vec<u64> = (0..BOUNDS).map(|at| 1 << at).collect();
+    json!({
+        "zorb": env!("CARGO_PKG_VERSION"),
+        "pid": std::process::id(),
+        "uptime_ms": core.uptime().as_millis() as u64,
+        "ready": core.is_ready(),
+        "endpoints": core.endpoint_texts(),
+        "objects": core.adapter().len(),
+        "open_connections": count,
+        "connections": connections,
+        "messages": {
+            "received": stats.messages_in,
+            "sent": stats.messages_out,
+            "received_bytes": stats.octets_in,
+            "sent_bytes": stats.octets_out,
+            "refused": stats.refused,
+            "failed_oneways": core.oneways_failed(),
+        },
+        "pool": {
+            "cap": pool.cap,
+            "held": pool.held,
+            "free": pool.free,
+            "outside": pool.outside,
+            "queued": pool.queued,
+            "hits": pool.hits,
+            "misses": pool.misses,
+        },
+        "tls": { "sessions": transport.tls_sessions, "failures": transport.tls_failures },
+        "limits": limits,
+        "bounds_us": bounds,
+        "served": calls(Side::Served),
+        "made": calls(Side::Made),
+    })
+}

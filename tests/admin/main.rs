@@ -1,0 +1,257 @@
+//! The admin endpoint: what it answers, whom it refuses, and its page in a browser.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+mod page;
+
+use std::net::SocketAddr;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use zorb::BuildError;
+use zorb::prelude::*;
+
+zorb::idl! {
+    module Shop {
+        exception SoldOut { long left; };
+        interface Till {
+            long pay(in long cents) raises (SoldOut);
+            oneway void note(in long cents);
+        };
+        interface Other {
+            void one();
+            void two();
+        };
+    };
+}
+
+struct Till;
+
+impl shop::TillServant for Till {
+    async fn pay(&self, cents: i32) -> Result<i32, shop::till::PayError> {
+        if cents == 0 { Err(shop::SoldOut { left: 0 }.into()) } else { Ok(cents) }
+    }
+
+    async fn note(&self, _: i32) -> Result<(), SystemException> {
+        Ok(())
+    }
+}
+
+/// A server with an admin endpoint, that was called.
+struct Served {
+    server: Orb,
+    client: Orb,
+    till: shop::TillRef,
+}
+
+impl Served {
+    async fn new() -> Self {
+        let server = Orb::builder().listen("iiop://127.0.0.1:0").admin("127.0.0.1:0").build().await.unwrap();
+        let here: shop::TillRef = server.activate(Till).unwrap();
+        let client = Orb::builder().admin("127.0.0.1:0").build().await.unwrap();
+        let till = client.resolve(&here.to_string()).await.unwrap();
+        Self { server, client, till }
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.server.admin_address().unwrap()
+    }
+
+    async fn status(&self, orb: &Orb) -> Value {
+        serde_json::from_str(&get(orb.admin_address().unwrap(), "/status.json").await.body).unwrap()
+    }
+}
+
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+/// What the endpoint answers to these octets, until it closes.
+async fn ask(address: SocketAddr, request: &str) -> Answer {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    let answer = String::from_utf8(answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    let status = head.split(' ').nth(1).map_or(0, |status| status.parse().unwrap());
+    Answer { status, head: head.to_lowercase(), body: body.to_owned() }
+}
+
+async fn get(address: SocketAddr, path: &str) -> Answer {
+    ask(address, &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n")).await
+}
+
+#[tokio::test]
+async fn each_path_has_its_answer() {
+    let served = Served::new().await;
+    for (path, kind) in [
+        ("/", "text/html"),
+        ("/page.js", "text/javascript"),
+        ("/page.css", "text/css"),
+        ("/status.json", "application/json"),
+        ("/metrics", "text/plain; version=0.0.4"),
+        ("/health", "text/plain"),
+        ("/ready", "text/plain"),
+    ] {
+        let answer = get(served.address(), path).await;
+        assert_eq!(answer.status, 200, "{path}");
+        assert!(answer.head.contains(&format!("content-type: {kind}")), "{path}: {}", answer.head);
+        for header in ["content-security-policy: default-src 'none'", "nosniff", "no-store", "no-referrer"] {
+            assert!(answer.head.contains(header), "{path}: {header}");
+        }
+        assert!(!answer.head.contains("access-control"), "no page of others reads it");
+        assert!(
+            !answer.body.contains("http://") && !answer.body.contains("https://"),
+            "{path}: it loads nothing from elsewhere"
+        );
+        let head = ask(served.address(), &format!("HEAD {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")).await;
+        assert_eq!((head.status, head.body.as_str()), (200, ""), "{path}");
+    }
+    assert_eq!(get(served.address(), "/../etc/passwd").await.status, 404);
+}
+
+#[tokio::test]
+async fn what_is_no_request_of_this_machine_is_refused() {
+    let served = Served::new().await;
+    for host in ["example.org", "localhost.example.org", "127.0.0.1.example.org:80", ""] {
+        let answer =
+            ask(served.address(), &format!("GET /status.json HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
+        assert_eq!(answer.status, 403, "{host}");
+        assert!(!answer.body.contains("endpoints"));
+    }
+    assert_eq!(ask(served.address(), "GET / HTTP/1.1\r\n\r\n").await.status, 403);
+    for method in ["POST", "PUT", "DELETE", "OPTIONS"] {
+        let request = format!("{method} / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
+        let answer = ask(served.address(), &request).await;
+        assert_eq!(answer.status, 405);
+        assert!(answer.head.contains("allow: get, head"));
+    }
+    assert_eq!(ask(served.address(), "what is this\r\n\r\n").await.status, 400);
+    let long = format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(20_000));
+    let mut stream = TcpStream::connect(served.address()).await.unwrap();
+    // It may close before it has read all.
+    let _ = stream.write_all(long.as_bytes()).await;
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    assert!(!String::from_utf8_lossy(&answer).starts_with("HTTP/1.1 200"));
+    assert_eq!(get(served.address(), "/health").await.status, 200, "all that did it no harm");
+}
+
+#[tokio::test]
+async fn addresses_of_other_machines_are_refused_unless_they_are_meant() {
+    for address in ["0.0.0.0:0", "[::]:0"] {
+        let refused = Orb::builder().admin(address).build().await.unwrap_err();
+        assert!(matches!(refused, BuildError::Admin(_)), "{refused}");
+    }
+    assert!(matches!(Orb::builder().admin("nonsense").build().await, Err(BuildError::Listen { .. })));
+    let open = Orb::builder().admin_anywhere("127.0.0.1:0").build().await.unwrap();
+    let taken = open.admin_address().unwrap();
+    let refused = Orb::builder().admin(taken.to_string()).build().await.unwrap_err();
+    assert!(matches!(refused, BuildError::Listen { .. }), "{refused}");
+    assert_eq!(Orb::builder().build().await.unwrap().admin_address(), None);
+}
+
+#[tokio::test]
+async fn an_orb_is_ready_while_it_serves_and_gone_when_it_is_closed() {
+    let orb = Orb::builder().hold().listen("iiop://127.0.0.1:0").admin("127.0.0.1:0").build().await.unwrap();
+    let address = orb.admin_address().unwrap();
+    let ready = || async { get(address, "/ready").await.status };
+    assert_eq!(ready().await, 503);
+    assert_eq!(get(address, "/health").await.status, 200);
+    orb.accept();
+    assert_eq!(ready().await, 200);
+    orb.shutdown().await;
+    assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_are_closed_at_once() {
+    let served = Served::new().await;
+    let mut open = Vec::new();
+    for _ in 0..16 {
+        open.push(TcpStream::connect(served.address()).await.unwrap());
+    }
+    // Each has a seat once the next one is refused: they are taken in their order.
+    let mut more = TcpStream::connect(served.address()).await.unwrap();
+    assert_eq!(more.read(&mut [0; 1]).await.unwrap_or(0), 0, "it is closed without an answer");
+    drop(open);
+    let mut answered = false;
+    for _ in 0..1000 {
+        let mut stream = TcpStream::connect(served.address()).await.unwrap();
+        let _ = stream.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        answered = answer.starts_with(b"HTTP/1.1 200");
+        if answered {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    assert!(answered, "their seats are free again");
+}
+
+#[tokio::test]
+async fn calls_are_counted_by_operation_on_both_sides() {
+    let served = Served::new().await;
+    for _ in 0..5 {
+        served.till.pay(7).await.unwrap();
+    }
+    served.till.pay(0).await.unwrap_err();
+    served.till.note(1).await.unwrap();
+    served.till.pay(1).await.unwrap();
+    for (orb, side, other) in [(&served.server, "served", "made"), (&served.client, "made", "served")] {
+        let status = served.status(orb).await;
+        assert_eq!(status[other], Value::Array(Vec::new()));
+        let row = |operation: &str| {
+            let rows = status[side].as_array().unwrap();
+            rows.iter().find(|row| row["operation"] == operation).unwrap().clone()
+        };
+        let pay = row("pay");
+        assert_eq!(pay["interface"], "IDL:Shop/Till:1.0");
+        assert_eq!((pay["calls"].as_u64(), pay["failures"].as_u64()), (Some(7), Some(1)), "{side}");
+        let buckets = pay["buckets"].as_array().unwrap();
+        assert_eq!(buckets.iter().map(|one| one.as_u64().unwrap()).sum::<u64>(), 7);
+        assert_eq!(buckets.len(), status["bounds_us"].as_array().unwrap().len() + 1);
+        assert_eq!(row("note")["calls"], 1);
+        assert_eq!(status["open_connections"], 1);
+        assert_eq!(status["connections"][0]["incoming"], side == "served");
+    }
+    assert_eq!(served.status(&served.server).await["objects"], 1);
+    let metrics = get(served.address(), "/metrics").await.body;
+    let labels = "side=\"served\",interface=\"IDL:Shop/Till:1.0\",operation=\"pay\"";
+    for line in [
+        format!("zorb_calls_total{{{labels}}} 7"),
+        format!("zorb_call_failures_total{{{labels}}} 1"),
+        format!("zorb_call_duration_seconds_count{{{labels}}} 7"),
+        format!("zorb_call_duration_seconds_bucket{{{labels},le=\"+Inf\"}} 7"),
+        "zorb_connections 1".to_owned(),
+        "zorb_objects 1".to_owned(),
+        "zorb_limit_hits_total{limit=\"max_message_size\"} 0".to_owned(),
+    ] {
+        assert!(metrics.lines().any(|found| found == line), "{line} in {metrics}");
+    }
+    for line in metrics.lines().filter(|line| !line.starts_with('#')) {
+        let name = line.split(['{', ' ']).next().unwrap();
+        let family =
+            ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+        assert!(metrics.contains(&format!("# TYPE {family} ")), "{line}");
+        assert!(line.rsplit(' ').next().unwrap().parse::<f64>().is_ok(), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn operations_that_nobody_has_do_not_fill_the_table() {
+    let served = Served::new().await;
+    let other: shop::OtherRef = served.client.resolve_unchecked(&served.till.to_string()).await.unwrap();
+    for _ in 0..10 {
+        other.one().await.unwrap_err();
+        other.two().await.unwrap_err();
+    }
+    let status = served.status(&served.server).await;
+    let rows = status["served"].as_array().unwrap();
+    assert!(rows.iter().any(|row| row["operation"] == "(others)" && row["calls"] == 20), "{rows:?}");
+    assert!(rows.iter().all(|row| row["operation"] != "one" && row["operation"] != "two"), "{rows:?}");
+}
