@@ -9,7 +9,7 @@ use super::{Bound, ContextId, Key, Lookup};
 
 /// What a store has of every context, for lookups.
 ///
-/// A binding takes about 250 octets and what its reference takes: so a million of them about 400 MB, with references of 150 octets.
+/// A binding takes about 200 octets and what its reference takes: a million of them 350 MB, with references of 150 octets.
 #[derive(Default)]
 pub(super) struct Index {
     contexts: HashMap<ContextId, ()>,

@@ -20,7 +20,15 @@ impl Key {
     pub fn new(component: &NameComponent) -> Option<Self> {
         let NameComponent { id, kind } = component;
         let fits = id.len() + kind.len() <= Self::MAX;
-        (fits && !id.contains('\0') && !kind.contains('\0')).then(|| Self(format!("{id}\0{kind}").into()))
+        if !fits || id.contains('\0') || kind.contains('\0') {
+            return None;
+        }
+        // Exactly as long as it becomes: each lookup makes one.
+        let mut text = String::with_capacity(id.len() + 1 + kind.len());
+        text.push_str(id);
+        text.push('\0');
+        text.push_str(kind);
+        Some(Self(text.into_boxed_str()))
     }
 
     /// Of a text that [`text`](Self::text) gave; `None` for any other.

@@ -10,6 +10,8 @@ mod etcd;
 mod federation;
 mod import;
 mod iterators;
+mod jacorb;
+mod many;
 mod model;
 mod omni;
 mod operations;

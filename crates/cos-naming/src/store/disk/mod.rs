@@ -30,7 +30,7 @@ const CACHE: usize = 32 * 1024 * 1024;
 /// keeps what it was told to, by a loss of power.
 ///
 /// A thread of its own makes changes. All that wait for it are made in one transaction, with one wait for the disk, and acknowledged behind
-/// it. Lookups are answered from memory, which has every binding (about 250 octets each beside its reference), and never wait for changes;
+/// it. Lookups are answered from memory, which has every binding (about 200 octets each beside its reference), and never wait for changes;
 /// [`page`](Store::page) reads a snapshot of the file. One process has the file at a time.
 ///
 /// Dropping it waits for the changes that are being made.

@@ -1,6 +1,7 @@
 //! The thread that makes changes: as many as wait in one transaction.
 
 use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
 
 use redb::{Database, ReadableTable, Table};
 use tokio::sync::oneshot;
@@ -13,6 +14,9 @@ use super::tables::{BINDINGS, CONTEXTS, Counts, META, behind, open_record, recor
 
 /// The most changes of one transaction, so that the first of them does not wait for ever.
 const MOST: usize = 10_000;
+
+/// Which part of the time of a transaction is waited for more changes.
+const GATHER: u32 = 4;
 
 /// A change that somebody waits for.
 pub(super) struct Job {
@@ -30,16 +34,33 @@ enum Effect {
 
 /// Makes changes until nobody is left who could ask for one.
 pub(super) fn run(db: &Database, index: &Index, queue: &Receiver<Job>) {
-    while let Ok(first) = queue.recv() {
-        let mut batch = vec![first];
-        while batch.len() < MOST
-            && let Ok(job) = queue.try_recv()
-        {
-            batch.push(job);
+    // How many may come together: those that were made together last, and those that came meanwhile.
+    let (mut expected, mut took) = (1, Duration::ZERO);
+    let mut batch: Vec<Job> = Vec::new();
+    loop {
+        if batch.is_empty() {
+            let Ok(first) = queue.recv() else { return };
+            batch.push(first);
         }
-        let (changes, replies): (Vec<_>, Vec<_>) =
-            batch.into_iter().map(|job| (job.change, job.reply)).unzip();
-        match commit(db, changes) {
+        // Who was answered just now may be about to ask again. Without a moment's wait callers fall into two parts that wait for each
+        // other's transactions, and each for two waits of the disk.
+        let until = Instant::now() + took / GATHER;
+        while batch.len() < MOST {
+            let more = match queue.try_recv() {
+                Err(_) if batch.len() >= expected => break,
+                Err(_) => queue.recv_timeout(until.saturating_duration_since(Instant::now())).ok(),
+                Ok(job) => Some(job),
+            };
+            let Some(more) = more else { break };
+            batch.push(more);
+        }
+        let (changes, replies): (Vec<_>, Vec<_>) = batch.drain(..).map(|job| (job.change, job.reply)).unzip();
+        let begin = Instant::now();
+        let made = commit(db, changes);
+        took = begin.elapsed();
+        batch.extend(queue.try_iter().take(MOST));
+        expected = replies.len() + batch.len();
+        match made {
             Ok((results, effects)) => {
                 effects.into_iter().for_each(|effect| tell(index, effect));
                 for (reply, result) in replies.into_iter().zip(results) {
