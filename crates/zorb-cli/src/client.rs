@@ -84,20 +84,30 @@ pub(crate) fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyh
     runtime.context("cannot start")?.block_on(work)
 }
 
-/// Waits for Ctrl-C, or for the signal by which services are ended.
+/// What waits for Ctrl-C, or for the signal by which services are ended. They are caught from this call on: it comes before anybody is told
+/// that there is something to end.
 ///
 /// # Errors
 /// The system takes no handler for them.
-pub(crate) async fn ended() -> std::io::Result<()> {
+pub(crate) fn ended() -> anyhow::Result<impl Future<Output = ()>> {
+    const WHY: &str = "cannot wait for signals";
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        let mut term = signal(SignalKind::terminate())?;
-        tokio::select! {
-            interrupt = tokio::signal::ctrl_c() => interrupt,
-            _ = term.recv() => Ok(()),
-        }
+        let mut interrupt = signal(SignalKind::interrupt()).context(WHY)?;
+        let mut term = signal(SignalKind::terminate()).context(WHY)?;
+        Ok(async move {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = term.recv() => {}
+            }
+        })
     }
-    #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await
+    #[cfg(windows)]
+    {
+        let mut interrupt = tokio::signal::windows::ctrl_c().context(WHY)?;
+        Ok(async move {
+            interrupt.recv().await;
+        })
+    }
 }

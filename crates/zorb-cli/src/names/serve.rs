@@ -146,8 +146,9 @@ async fn serve<S: Store>(
         store: path.map(Path::to_owned),
         local: endpoints.iter().all(|endpoint| is_local(endpoint)) && args.publish.is_empty(),
     };
+    let over = ended()?;
     output.show(&served, Served::tree)?;
-    ended().await.context("cannot wait for signals")?;
+    over.await;
     orb.shutdown().await;
     drop(server);
     Ok(Verdict::Good)

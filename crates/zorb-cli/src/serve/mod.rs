@@ -122,6 +122,7 @@ async fn serve(
     for url in &args.listen {
         builder = builder.listen(url);
     }
+    let over = ended()?;
     let orb = builder.build().await?;
     let mut all = Vec::new();
     for (key, interface, mock) in mocks {
@@ -149,7 +150,7 @@ async fn serve(
         };
         all.iter().map(node).collect()
     })?;
-    ended().await.context("cannot wait for signals")?;
+    over.await;
     orb.shutdown().await;
     Ok(Verdict::Good)
 }

@@ -134,14 +134,14 @@ pub(crate) fn run(args: &SniffArgs, output: &Output) -> anyhow::Result<Verdict> 
             block_on(proxy::run(listen, to, args.record.as_deref(), args.ior.as_deref(), &args.client, front))
         }
         (None, None, _, Some(file)) => {
-            let ended = Arc::new(AtomicBool::new(false));
+            let over = Arc::new(AtomicBool::new(false));
             if args.follow || file == Path::new("-") {
-                watch(Arc::clone(&ended));
+                watch(Arc::clone(&over))?;
             }
             let (packets, tcp) = match (file == Path::new("-"), args.follow) {
                 (true, _) => front.capture(io::stdin(), "standard input"),
                 (false, true) => {
-                    front.capture(Growing { from: open(file)?, ended }, &file.display().to_string())
+                    front.capture(Growing { from: open(file)?, ended: over }, &file.display().to_string())
                 }
                 (false, false) => front.capture(open(file)?, &file.display().to_string()),
             }?;
@@ -156,17 +156,29 @@ fn open(path: &Path) -> anyhow::Result<File> {
 }
 
 /// Sets `over` at the first Ctrl-C; the second ends the process, whatever it waits for.
-fn watch(over: Arc<AtomicBool>) {
+///
+/// # Errors
+/// The system takes no handler.
+fn watch(over: Arc<AtomicBool>) -> anyhow::Result<()> {
+    let (ready, is_ready) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let _ = block_on(async {
-            ended().await?;
+            let first = match ended() {
+                Ok(first) => first,
+                Err(error) => {
+                    let _ = ready.send(Err(error));
+                    return Ok(());
+                }
+            };
+            let _ = ready.send(Ok(()));
+            first.await;
+            let second = ended()?;
             over.store(true, Ordering::Relaxed);
-            ended().await?;
-            std::process::exit(130);
-            #[allow(unreachable_code, reason = "it has the type that is asked for")]
-            Ok(())
+            second.await;
+            std::process::exit(130)
         });
     });
+    is_ready.recv().context("cannot wait for signals")?
 }
 
 /// From packets or octets to lines.

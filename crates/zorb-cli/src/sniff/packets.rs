@@ -66,7 +66,7 @@ pub(super) fn read(
     counts: &mut PacketCounts,
     mut each: impl FnMut(Segment<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let mut reader = match create_reader(WINDOW, from) {
+    let mut reader = match create_reader(WINDOW, Prompt { from, reads: 0 }) {
         Ok(reader) => reader,
         Err(PcapError::Eof) => bail!("it is empty"),
         Err(PcapError::ReadError) => bail!("it can not be read"),
@@ -224,6 +224,20 @@ fn segment<'a>(
         rst: tcp.rst(),
         octets: tcp.payload(),
     }))
+}
+
+/// Readers of captures read once more before they look at what they have, for which the first packets of a pipe or of a growing file
+/// would wait: that second time brings nothing.
+struct Prompt<R> {
+    from: R,
+    reads: u32,
+}
+
+impl<R: Read> Read for Prompt<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.reads = self.reads.saturating_add(1);
+        if self.reads == 2 { Ok(0) } else { self.from.read(into) }
+    }
 }
 
 /// A file that is read as it grows, until `ended` is set.

@@ -72,6 +72,7 @@ pub(super) async fn run(
     client: &Client,
     mut front: Front,
 ) -> anyhow::Result<Verdict> {
+    let over = ended()?;
     let target = Target::find(to, client).await?;
     let mut writer = record.map(Writer::create).transpose()?;
     let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen at {listen}"))?;
@@ -102,7 +103,6 @@ pub(super) async fn run(
     let mut relays = JoinSet::new();
     let mut recorded: HashMap<u64, Recorded> = HashMap::new();
     let mut next = 0;
-    let over = ended();
     tokio::pin!(over);
     let result = loop {
         tokio::select! {
@@ -124,7 +124,7 @@ pub(super) async fn run(
                 }
             }
             Some(_) = relays.join_next() => {}
-            ended = &mut over => break ended.context("cannot wait for signals"),
+            () = &mut over => break Ok(()),
         }
     };
     relays.shutdown().await;

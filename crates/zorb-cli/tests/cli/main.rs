@@ -4,8 +4,12 @@
 
 #[cfg(feature = "etcd")]
 mod etcd;
+mod live;
+mod readme;
 mod serve;
 mod sniff;
+#[cfg(unix)]
+mod terminal;
 mod wire;
 
 use std::io::Write;

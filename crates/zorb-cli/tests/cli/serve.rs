@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use super::{bank, zorb};
 
 /// A server in a process of its own.
-struct Server {
+pub(crate) struct Server {
     child: Child,
     told: Value,
 }
 
 impl Server {
-    fn start(args: &[&str]) -> Self {
+    pub(crate) fn start(args: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_zorb"))
             .args(["--json", "serve", "--listen", "iiop://127.0.0.1:0"])
             .args(args)
@@ -30,7 +30,7 @@ impl Server {
         server
     }
 
-    fn url(&self, at: usize) -> &str {
+    pub(crate) fn url(&self, at: usize) -> &str {
         self.told[at]["url"].as_str().unwrap()
     }
 }

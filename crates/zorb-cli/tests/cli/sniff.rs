@@ -103,9 +103,7 @@ fn segments_are_put_in_order_and_what_is_missing_is_told() {
     0.000500  0  10.0.0.1:40000 > 10.0.0.2:2809  Bank::Account.deposit #3 {"amount":3.0,"coins":[7]}
     0.000600  0  10.0.0.2:2809 > 10.0.0.1:40000  reply Bank::Account.deposit #3 {"$result":4.0,"note":"thanks"}  100 us
     "#);
-    insta::assert_snapshot!(run.err, @r#"
-    1 connection; 2 requests; 3 replies; 1 message is not whole; 76 octets are missing in the capture; 3 segments out of order; 1 segment sent again; 1 segment overlaps
-    "#);
+    insta::assert_snapshot!(run.err, @"1 connection; 2 requests; 3 replies; 1 message is not whole; 76 octets are missing in the capture; 3 segments out of order; 1 segment sent again; 1 segment overlaps");
 }
 
 #[test]

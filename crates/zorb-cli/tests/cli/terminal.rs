@@ -1,0 +1,91 @@
+//! The program in a terminal: colours, and Ctrl-C.
+
+use std::io::{Read, Write};
+
+use pty_process::blocking::{Command, Pty, open};
+
+use super::{OMNIORB, beside, zorb};
+
+/// The program in a terminal of its own.
+struct Terminal {
+    pty: Pty,
+    child: std::process::Child,
+}
+
+impl Terminal {
+    fn start(args: &[&str], variables: &[(&str, &str)]) -> Self {
+        let (pty, pts) = open().unwrap();
+        pty.resize(pty_process::Size::new(24, 200)).unwrap();
+        let command = Command::new(env!("CARGO_BIN_EXE_zorb")).args(args);
+        let command = command.env("TERM", "xterm").env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
+        let child = command.envs(variables.iter().copied()).spawn(pts).unwrap();
+        Self { pty, child }
+    }
+
+    /// What is shown until that text is, or to the end.
+    fn until(&mut self, text: &str) -> String {
+        let (mut shown, mut buffer) = (Vec::new(), [0; 4096]);
+        while let Ok(count @ 1..) = self.pty.read(&mut buffer) {
+            shown.extend_from_slice(&buffer[..count]);
+            if !text.is_empty() && String::from_utf8_lossy(&shown).contains(text) {
+                break;
+            }
+        }
+        String::from_utf8(shown).unwrap()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn text_is_coloured_in_a_terminal_that_wants_it() {
+    let dump = ["ior", "dump", OMNIORB];
+    let plain = zorb(&dump, "").out;
+    assert!(!plain.contains('\x1b'), "a pipe takes no colours");
+    let shown = |args: &[&str], variables: &[(&str, &str)]| {
+        let mut terminal = Terminal::start(args, variables);
+        let text = terminal.until("").replace("\r\n", "\n");
+        (terminal.child.wait().unwrap().code(), text)
+    };
+    let (code, coloured) = shown(&dump, &[]);
+    assert!(code == Some(0) && coloured.contains("\x1b["), "{coloured}");
+    let bare = |text: &str| anstream::adapter::strip_str(text).to_string();
+    assert_eq!(bare(&coloured), plain, "the same but for its colours");
+    assert_eq!(shown(&dump, &[("NO_COLOR", "1")]), (Some(0), plain.clone()));
+    assert_eq!(shown(&[&dump[..], &["--color", "never"]].concat(), &[]), (Some(0), plain.clone()));
+    assert_eq!(shown(&dump, &[("TERM", "dumb")]), (Some(0), plain));
+    assert!(zorb(&[&dump[..], &["--color", "always"]].concat(), "").out.contains("\x1b["));
+    // Errors too, and their codes.
+    let (code, wrong) = shown(&["ior", "dump", "nonsense"], &[]);
+    assert!(code == Some(3) && wrong.contains("\x1b["), "{wrong}");
+    let (code, wrong) = shown(&["ior", "dump", "nonsense"], &[("NO_COLOR", "1")]);
+    assert!(code == Some(3) && !wrong.contains('\x1b'), "{wrong}");
+}
+
+#[test]
+fn ctrl_c_ends_what_serves_in_order() {
+    beside(|account, _| {
+        let idl = super::bank();
+        let idl = idl.path().to_str().unwrap();
+        let here = "iiop://127.0.0.1:0";
+        let sniff = ["sniff", "--listen", "127.0.0.1:0", "--to", account];
+        let serve = ["serve", "--idl", idl, "--object", "A=Bank::Account", "--listen", here];
+        for (args, ready) in [
+            (&sniff[..], "IOR:"),
+            (&serve, "IDL:Bank/Account:1.0"),
+            (&["names", "serve", "--memory", "--listen", here], "Ctrl-C"),
+        ] {
+            let mut terminal = Terminal::start(args, &[]);
+            assert!(terminal.until(ready).contains(ready), "{args:?}");
+            // As a keyboard sends it: the terminal makes a signal of it.
+            terminal.pty.write_all(b"\x03").unwrap();
+            let rest = terminal.until("");
+            assert_eq!(terminal.child.wait().unwrap().code(), Some(0), "{args:?}: {rest}");
+        }
+    });
+}
