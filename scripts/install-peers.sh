@@ -2,7 +2,7 @@
 # install-peers.sh: the Debian packages of the foreign ORBs that the interoperability
 # tests talk to: omniORB (C++), and a JDK and Maven for JacORB (Java), which
 # build-peers.sh fetches by Maven; Python for PyTango, which it fetches by pip; and
-# tshark, whose dissector reads captures; Combat, an ORB in Tcl that knows no IDL but
+# tshark, whose dissector reads captures, and tcpdump; Combat, an ORB in Tcl that knows no IDL but
 # what an interface repository says; etcd, in which several naming services keep
 # their names. And for the benchmarks rpcgen with libtirpc, for ONC
 # RPC, strace, which counts system calls, and Chromium, which opens their report.
@@ -31,6 +31,7 @@ want openssl openssl # a key store for JacORB
 want javac default-jdk-headless
 want mvn maven
 want tshark tshark
+want tcpdump tcpdump
 want etcd etcd-server
 want chromium chromium
 need /usr/share/tcltk/combat0.8 tcl-combat
@@ -73,6 +74,7 @@ check omniORB omniidl c++ /usr/include/omniORB4/CORBA.h
 check JacORB java javac mvn
 check Tango python3
 check tshark tshark
+check tcpdump tcpdump dumpcap
 check etcd etcd setpriv
 check 'ONC RPC' rpcgen cc /usr/include/tirpc/rpc/rpc.h
 check Chromium chromium

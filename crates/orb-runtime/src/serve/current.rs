@@ -141,7 +141,7 @@ impl Request {
             has_extras: AtomicBool::new(false),
             headers: BytesMut::new(),
             number: None,
-            seen: Seen::default(),
+            seen: Default::default(),
         };
         Self { info: Arc::new(info) }
     }

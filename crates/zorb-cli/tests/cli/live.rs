@@ -1,6 +1,6 @@
 //! `zorb sniff` between live clients and servers: what passes is told, recorded, and replayed.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -64,10 +64,24 @@ pub(crate) fn foreign(name: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    let what = format!("no {}: scripts/build-peers.sh makes it", path.display());
-    assert!(std::env::var_os("CI").is_none_or(|ci| ci.is_empty() || ci == "false"), "{what}");
-    eprintln!("SKIPPED: {what}");
+    missing(&format!("no {}: scripts/build-peers.sh makes it", path.display()));
     None
+}
+
+/// A test is left out, which is told past the capture of output; with `CI=true` that is a failure.
+pub(crate) fn missing(what: &str) {
+    assert!(std::env::var_os("CI").is_none_or(|ci| ci.is_empty() || ci == "false"), "{what}");
+    tell(what);
+}
+
+fn tell(what: &str) {
+    let _ = std::io::stderr().write_all(format!("cli: SKIPPED: {what}\n").as_bytes());
+}
+
+/// Whether a program of the system's is there.
+pub(crate) fn has(program: &str) -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&paths).any(|folder| folder.join(program).is_file())
 }
 
 fn path(folder: &Path, name: &str) -> String {
@@ -149,7 +163,6 @@ fn a_proxy_without_a_server_sends_clients_away() {
 #[test]
 fn a_file_is_followed_while_it_grows() {
     use super::wire::{Capture, Line, USUAL};
-    use std::io::Write;
     let (folder, idl) = (tempfile::tempdir().unwrap(), bank());
     let (mut capture, mut line) = (Capture::new(), Line::new("10.0.0.1:1", "10.0.0.2:2"));
     capture.open(&mut line);
@@ -206,4 +219,49 @@ fn calls_between_omniorb_and_zorb_are_told() {
     let typed =
         |message: &str| read.iter().filter(|one| one["message"] == message && !one["body"].is_null()).count();
     assert!(typed("request") > 20 && typed("reply") > 20, "{} {}", typed("request"), typed("reply"));
+}
+
+/// What tcpdump (pcap) and Wireshark's dumpcap (pcapng) take of the machine's own loopback.
+#[test]
+fn live_captures_are_read() {
+    for (program, filter) in [("tcpdump", &["-U", "-s", "0"][..]), ("dumpcap", &["-q"])] {
+        if !has(program) {
+            missing(&format!("no {program}: scripts/install-peers.sh installs it"));
+            continue;
+        }
+        beside(move |account, _| {
+            let (folder, idl) = (tempfile::tempdir().unwrap(), bank());
+            let idl = idl.path().to_str().unwrap();
+            let dump = zorb(&["--json", "ior", "dump", account], "").json();
+            let port = dump["profiles"][0]["iiop"]["addresses"][0]["port"].to_string();
+            let file = path(folder.path(), "live");
+            let mut command = Command::new(program);
+            command.args(["-i", "lo"]).args(filter).args(["-w", &file]);
+            match program {
+                "tcpdump" => command.args(["tcp", "port", &port]),
+                _ => command.arg("-f").arg(format!("tcp port {port}")),
+            };
+            let mut capture = Beside::spawn(command.stderr(Stdio::piped()));
+            let mut said = BufReader::new(capture.child.stderr.take().unwrap());
+            let mut line = String::new();
+            // The last line before it begins; who may not capture is told so, and ends.
+            while !line.contains("listening on") && !line.starts_with("File:") {
+                line.clear();
+                if said.read_line(&mut line).unwrap() == 0 {
+                    return tell(&format!("{program} may not capture here"));
+                }
+            }
+            let rest = std::thread::spawn(move || said.read_to_end(&mut Vec::new()));
+            let told = |_| {
+                assert_eq!(zorb(&["call", account, "deposit", "[1.5, [2]]", "--idl", idl], "").code, 0);
+                let run = zorb(&["sniff", &file, "--idl", idl], "");
+                Some(run.out).filter(|out| out.contains("reply Bank::Account.deposit"))
+            };
+            let out = (0..200).find_map(told).unwrap();
+            assert!(out.contains(r#"Bank::Account.deposit #131072 {"amount":1.5,"coins":[2]}"#), "{out}");
+            assert!(out.contains(r#"{"$result":3.5,"note":"1 coins"}"#), "{out}");
+            capture.interrupt();
+            rest.join().unwrap().unwrap();
+        });
+    }
 }
