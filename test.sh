@@ -28,7 +28,7 @@ cargo test "${all[@]}" --no-run "$@"
 # The suites with TCP connections once more, over io_uring: in the runtimes of the tests, then on threads of the ORBs' own.
 # Every ORB that falls back to epoll there fails its test. Where the kernel refuses io_uring, or a container forbids it, they say so.
 over_uring() { # options of cargo test
-  local status=0 transport tests suites
+  local status=0 transport tests suites faults
   printf '\n==== over io_uring\n'
   cargo test "${all[@]}" --test uring --test uring_threads -- --nocapture 2>&1 | tee "$ring" || status=$?
   if grep -q 'SKIPPED: no io_uring' "$ring"; then
@@ -37,12 +37,15 @@ over_uring() { # options of cargo test
     return "$status"
   fi
   suites=(calls gateway blocking alloc runtime_faults copies zero_copy blocks streams elements flow deposits sources results idl_calls metrics system_calls requests values poa_managers poa poa_servants poa_destroy poa_activators poa_threads fragments bidirectional unix limits tls csi)
+  faults=(crowd:: processes:: drops::binds_over_tcp servants::a_servant_that_blocks endings::who_waits shutdown::a_server_that_restarts)
   for transport in uring uring-threads; do
     printf '\n==== ZORB_TEST_TRANSPORT=%s\n' "$transport"
     tests=("${suites[@]/#/--test=}")
     # Other ORBs are tried over one of the two.
     [[ $transport != uring ]] || tests+=(--test=interop)
     ZORB_TEST_TRANSPORT=$transport REQUIRE_URING=1 cargo test "${all[@]}" "${tests[@]}" "$@" 2>&1 || status=$?
+    # What breaks, but for what is in memory.
+    ZORB_TEST_TRANSPORT=$transport REQUIRE_URING=1 cargo test "${all[@]}" --test faults "$@" -- "${faults[@]}" 2>&1 || status=$?
   done
   return "$status"
 }

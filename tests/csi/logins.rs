@@ -334,3 +334,61 @@ async fn calls_of_the_process_itself_are_not_judged() {
     assert_eq!(vault.who().await.unwrap(), "nobody");
     assert_eq!(calls.load(Ordering::Relaxed), 1);
 }
+
+#[tokio::test]
+async fn an_address_from_which_too_many_logins_failed_has_to_wait() {
+    let known = known();
+    let hour = std::time::Duration::from_secs(3600);
+    let logins = Logins::new(known.clone()).allow_plaintext_passwords().max_failures_per_address(4, hour);
+    let (server, reference) =
+        serve_at(builder().listen("iiop://127.0.0.1:0").listen("iiop://[::1]:0").logins(logins)).await;
+    let (_there, there) = call(builder().credentials(as_user("ann", "a secret")), &reference).await;
+    assert_eq!(there.who().await.unwrap(), "Login ann");
+    // Over connections of their own, each of which may fail thrice.
+    for number in 0..6 {
+        let guess = as_user("bob", &number.to_string());
+        let (_client, vault) = call(builder().credentials(guess), &reference).await;
+        assert_refused(vault.who().await, NOT_BELIEVED, "");
+    }
+    assert_eq!(known.asked(), 5, "ann's, and four guesses");
+    let (_client, bob) = call(builder().credentials(as_user("bob", "another")), &reference).await;
+    assert_refused(bob.who().await, NOT_BELIEVED, "");
+    let stats = server.csi_stats();
+    assert_eq!((stats.logins, stats.failed_logins, stats.throttled_logins, known.asked()), (1, 7, 3, 5));
+    assert_eq!(there.who().await.unwrap(), "Login ann", "who is logged in stays so");
+    // Another address is not this one.
+    let url = format!("corbaloc:iiop:1.2@{}/{}", server.endpoints()[1], "elsewhere");
+    let here: VaultRef = server.activate_named("elsewhere", crate::Vault::default()).unwrap();
+    drop(here);
+    let (_client, elsewhere) = call(builder(), &url).await;
+    let context = crate::hostile::establish(0, "bob", "another");
+    assert_eq!(elsewhere.with_context(context.id, context.data).who().await.unwrap(), "Login bob");
+}
+
+// clause: giop.connection.close_resend
+#[tokio::test]
+async fn a_request_whose_login_is_checked_when_the_orb_closes_is_not_executed_and_its_caller_knows() {
+    let known = known();
+    let (server, reference) =
+        serve(builder().logins(Logins::new(known.clone()).allow_plaintext_passwords())).await;
+    let (_client, vault) = call(builder().credentials(as_user("ann", "a secret")), &reference).await;
+    let vault = vault.with_retry(zorb::Retry::Never);
+    let slow = std::sync::Arc::clone(&known.slow).lock_owned().await;
+    let calls: Vec<_> = (0..3)
+        .map(|_| {
+            let vault = vault.clone();
+            tokio::spawn(async move { vault.add(1, 2).await })
+        })
+        .collect();
+    while known.asked() == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    // Whoever checks passwords may take longer than an ORB waits for anybody.
+    assert_eq!(server.shutdown().await.cut, 0);
+    for call in calls {
+        let error = call.await.unwrap().unwrap_err();
+        assert_eq!(error.completed, zorb::CompletionStatus::No, "{error}");
+    }
+    assert_eq!((server.open_connections(), server.csi_stats().logins), (0, 0));
+    drop(slow);
+}

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use zorb::csi::{Access, Authorizer, Decision, Required, Rules, RulesError};
-use zorb::{Orb, Reference};
+use zorb::poa::AdapterActivator;
+use zorb::{Orb, Poa, Reference, SystemException};
 
 use crate::{DENIED, Vault, VaultRef, as_user, assert_refused, builder, logins};
 
@@ -181,4 +182,60 @@ async fn nobody_learns_by_asking_where_objects_are_and_none_is_made_for_who_may_
     assert_eq!(plain.add(1, 2).await.unwrap(), 3);
     let count = |count: &AtomicU32| count.load(Ordering::Relaxed);
     assert_eq!((count(&strict.asked), count(&strict.for_nobody)), (2, 1));
+}
+
+/// Makes every POA that is asked for, and counts.
+#[derive(Clone, Default)]
+struct Maker(Arc<AtomicU32>);
+
+impl AdapterActivator for Maker {
+    async fn unknown_adapter(&self, parent: &Poa, name: &str) -> Result<bool, SystemException> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        let poa = parent.child(name).persistent().user_ids().create().unwrap();
+        if name == "accounts" {
+            let _: VaultRef = poa.activate_with_id("acct-7", Vault::default()).unwrap();
+        }
+        poa.set_adapter_activator(self.clone());
+        Ok(true)
+    }
+}
+
+// clause: poa.adapter_activator.levels
+#[tokio::test]
+async fn no_poa_is_made_for_who_may_not_call_what_is_to_be_there() {
+    // Who made the references had the POAs.
+    let other = builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+    let bank = other.root_poa().child("bank").persistent().user_ids().create().unwrap();
+    let accounts = bank.child("accounts").persistent().user_ids().create().unwrap();
+    let account: VaultRef = accounts.create_reference_with_id("acct-7").unwrap();
+    let key = account.as_object().ior().iiop_profile().unwrap().object_key;
+    let key: String = key.as_slice().iter().map(|octet| format!("%{octet:02x}")).collect();
+
+    let allowed = rules(
+        r#"
+        default = "deny"
+        [[rule]]
+        decision = "allow"
+        users = "ann"
+        poas = "bank/accounts"
+        objects = "acct-*"
+        "#,
+    );
+    let wanted = logins().required(Required::Nothing);
+    let serving = builder().listen("iiop://127.0.0.1:0").logins(wanted).authorizer(allowed);
+    let server = serving.build().await.unwrap();
+    let maker = Maker::default();
+    server.root_poa().set_adapter_activator(maker.clone());
+    let client = builder().build().await.unwrap();
+    let url = format!("corbaloc:iiop:1.2@{}/{key}", server.endpoints()[0]);
+    let account: VaultRef = client.resolve_unchecked(&url).await.unwrap();
+    assert_refused(account.add(1, 2).await, DENIED, "");
+    let login = |user, password| {
+        let context = crate::hostile::establish(0, user, password);
+        account.with_context(context.id, context.data)
+    };
+    assert_refused(login("bob", "another").add(1, 2).await, DENIED, "");
+    assert_eq!((maker.0.load(Ordering::Relaxed), server.csi_stats().denied), (0, 2));
+    assert_eq!(login("ann", "a secret").add(1, 2).await.unwrap(), 3);
+    assert_eq!(maker.0.load(Ordering::Relaxed), 2);
 }

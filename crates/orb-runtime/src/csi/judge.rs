@@ -37,6 +37,8 @@ pub(crate) struct Refused {
 /// A login that is being checked: ready when that is over.
 pub(crate) struct Check(AbortOnDropHandle<()>);
 
+const THROTTLED: &str = "too many from this address have failed (Logins::max_failures_per_address)";
+
 type Verdict = Result<Arc<Principal>, LoginRefused>;
 
 /// A login that was given to the authenticator.
@@ -184,6 +186,7 @@ impl Guard {
                 }
                 Some(Err(refused)) => {
                     self.failures += 1;
+                    logins.throttle.failed(&self.peer, crate::link::now());
                     return Err(self.failed(LoginError::Unspecified, refused.to_string()));
                 }
                 None => {}
@@ -202,13 +205,24 @@ impl Guard {
             self.failures += 1;
             return Err(self.failed(LoginError::Unspecified, "name or password is no UTF-8"));
         }
+        if logins.throttle.refuses(&self.peer, crate::link::now()) {
+            self.security.counts.throttled_logins.fetch_add(1, Ordering::Relaxed);
+            return Err(self.failed(LoginError::Unspecified, THROTTLED));
+        }
         let verdict = Arc::new(OnceLock::new());
         self.tried = Some(Tried { token: known, verdict: Arc::clone(&verdict), epoch });
-        let (logins, peer) = (Arc::clone(logins), self.peer.clone());
+        let (logins, peer, counts) =
+            (Arc::clone(logins), self.peer.clone(), Arc::clone(&self.security.counts));
         let runtime = orb.home().cloned().unwrap_or_else(tokio::runtime::Handle::current);
         let threads = runtime.clone();
         let checking = async move {
             let Ok(_permit) = Arc::clone(&logins.checks).acquire_owned().await else { return };
+            // Those before it may have been too many.
+            if logins.throttle.refuses(&peer, crate::link::now()) {
+                counts.throttled_logins.fetch_add(1, Ordering::Relaxed);
+                let _ = verdict.set(Err(LoginRefused::because(THROTTLED)));
+                return;
+            }
             // A hash takes longer than other tasks of this thread may wait.
             let checked = threads.spawn_blocking(move || check(&logins, &login, &peer)).await;
             let panicked = |_| Err(LoginRefused::because("the authenticator panicked"));

@@ -3,11 +3,13 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use giop_codec::csi::ExportedName;
 use tokio::sync::Semaphore;
 
 use super::principal::{Principal, PrincipalKind};
+use super::throttle::Throttle;
 use crate::transport::Peer;
 
 /// Checks user names and passwords.
@@ -91,6 +93,7 @@ pub struct Logins {
     pub(super) trusted_users: HashSet<String>,
     pub(super) trusted_subjects: HashSet<String>,
     pub(super) max_failures: u32,
+    pub(super) throttle: Arc<Throttle>,
     pub(super) max_contexts: usize,
     /// Checks that may run at a time.
     pub(super) checks: Arc<Semaphore>,
@@ -108,6 +111,7 @@ impl Logins {
             trusted_users: HashSet::new(),
             trusted_subjects: HashSet::new(),
             max_failures: 3,
+            throttle: Throttle::new(30, Duration::from_secs(4)),
             max_contexts: 64,
             checks: Arc::new(Semaphore::new(4)),
         }
@@ -154,6 +158,15 @@ impl Logins {
     #[must_use]
     pub fn max_failures(mut self, failures: u32) -> Self {
         self.max_failures = failures;
+        self
+    }
+
+    /// Logins from one address that may fail, and after which time one of them is forgiven (default 30 and 4 s): who tries passwords over many
+    /// connections gets `failures` at once, and then one each `forgiven`. Beyond that nothing is checked that comes from the address, good
+    /// passwords neither; who is logged in stays so. Addresses of IPv6 count by their first 64 bits, and sockets of this machine not at all.
+    #[must_use]
+    pub fn max_failures_per_address(mut self, failures: u32, forgiven: Duration) -> Self {
+        self.throttle = Throttle::new(failures.max(1), forgiven.max(Duration::from_millis(1)));
         self
     }
 

@@ -35,7 +35,8 @@
 //!
 //! # What is judged
 //! Every request that comes over a connection, the operations of every object (`_is_a`, `_non_existent`, ...) included. First it must say
-//! who calls, if that is required; then the object is looked up; then the authoriser is asked. A LocateRequest can not say who calls: where
+//! who calls, if that is required; then the object is looked up; then the authoriser is asked, before a servant activator makes a servant or an
+//! adapter activator a POA. A LocateRequest can not say who calls: where
 //! logins or an authoriser are set, it is answered that the object is there, whatever its key, and the request behind it is judged. Calls
 //! of this process to its own objects are not judged: their caller could as well call the servant.
 //!
@@ -54,6 +55,7 @@ mod mechanisms;
 mod principal;
 mod rules;
 mod security;
+mod throttle;
 mod users;
 
 pub use authorizer::{Access, Authorizer, Decision};

@@ -22,6 +22,7 @@ pub(crate) struct Security {
 pub(super) struct Counts {
     pub(super) logins: AtomicU64,
     pub(super) failed_logins: AtomicU64,
+    pub(super) throttled_logins: AtomicU64,
     pub(super) unknown_callers: AtomicU64,
     pub(super) refused_contexts: AtomicU64,
     pub(super) denied: AtomicU64,
@@ -35,6 +36,8 @@ pub struct CsiStats {
     pub logins: u64,
     /// Logins that were not good, and those that were not checked because too many before had failed.
     pub failed_logins: u64,
+    /// Those of them that were not checked because too many from their address had failed.
+    pub throttled_logins: u64,
     /// Requests that did not say who calls where they have to.
     pub unknown_callers: u64,
     /// Requests of which the context was refused, for whatever reason.
@@ -69,6 +72,7 @@ impl Security {
         CsiStats {
             logins: read(&self.counts.logins),
             failed_logins: read(&self.counts.failed_logins),
+            throttled_logins: read(&self.counts.throttled_logins),
             unknown_callers: read(&self.counts.unknown_callers),
             refused_contexts: read(&self.counts.refused_contexts),
             denied: read(&self.counts.denied),

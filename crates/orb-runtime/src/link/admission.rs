@@ -89,7 +89,7 @@ impl Driver {
             }
             Located::Missing(poa, id) => {
                 #[cfg(feature = "csi")]
-                if let Some(refused) = self.forbids(&incoming, &poa, id, None) {
+                if let Some(refused) = self.forbids(&incoming, poa.path.as_path(), id, None) {
                     return Some(refused);
                 }
                 if !poa.is_open() || self.waiting.as_ref().is_some_and(|waiting| waiting.is_for(&poa)) {
@@ -112,6 +112,10 @@ impl Driver {
                 Err(exception) => exception,
             },
             Located::Level(parent, name) => {
+                #[cfg(feature = "csi")]
+                if let Some(refused) = self.forbids_what_may_come(&incoming) {
+                    return Some(refused);
+                }
                 if !parent.is_open() || self.waiting.as_ref().is_some_and(|waiting| waiting.is_for(&parent)) {
                     return self.closed(cx, &parent, incoming);
                 }

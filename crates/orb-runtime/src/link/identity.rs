@@ -9,7 +9,7 @@ use giop_proto::{IncomingLocate, IncomingRequest};
 
 use super::driver::Driver;
 use crate::csi::{Access, Judged, Refused};
-use crate::poa::core::PoaCore;
+use crate::poa::key::{Key, Path};
 use crate::serve::demux;
 use crate::serve::request::{Outcome, ReplyTo};
 use crate::serve::waiting::Until;
@@ -56,7 +56,17 @@ impl Driver {
         self.guard.as_ref()?;
         let entry = Arc::clone(self.last.as_ref()?);
         let id = entry.id_in(incoming.key());
-        self.forbids(incoming, &entry.poa, id, Some(entry.skeleton.repository_id()))
+        self.forbids(incoming, entry.poa.path.as_path(), id, Some(entry.skeleton.repository_id()))
+    }
+
+    /// The same of an object of which not even the POA is there: it is asked by the names in its key, before an adapter activator makes
+    /// anything for who may not call it.
+    #[cold]
+    pub(super) fn forbids_what_may_come(&mut self, incoming: &IncomingRequest) -> Option<Outcome> {
+        match Key::parse(incoming.key()) {
+            Ok(Key::Persistent { path, id }) => self.forbids(incoming, path, id, None),
+            _ => None,
+        }
     }
 
     /// The same of an object of that POA; `interface`: of its servant, if there is one.
@@ -64,7 +74,7 @@ impl Driver {
     pub(super) fn forbids(
         &mut self,
         incoming: &IncomingRequest,
-        poa: &PoaCore,
+        path: Path<'_>,
         object_id: &[u8],
         interface: Option<&str>,
     ) -> Option<Outcome> {
@@ -76,7 +86,7 @@ impl Driver {
         let session = self.link.session().map(|session| &**session);
         let access = Access {
             principal: self.running.caller.principal().map(|principal| &**principal),
-            path: poa.path.as_path(),
+            path,
             object_id,
             interface,
             operation,

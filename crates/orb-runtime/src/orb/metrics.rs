@@ -8,7 +8,7 @@
 //! | `zorb_pool_outside_bytes` | gauge | what received messages take beside the pool: decoded arguments, pieces of messages |
 //! | `zorb_queued_bytes` | gauge | what is queued for peers, by connections that have more than 64 KiB queued |
 //! | `zorb_limit_hits_total` | counter | limits that were hit; its label `limit` is the limit's name ([`Limit::name`]) |
-//! | `zorb_logins_total`, `zorb_failed_logins_total` | counter | feature `csi`: logins that were good, and that were not |
+//! | `zorb_logins_total`, `zorb_failed_logins_total`, `zorb_throttled_logins_total` | counter | feature `csi`: logins that were good, that were not, and those of these that were not checked (`CsiStats::throttled_logins`) |
 //! | `zorb_unknown_callers_total`, `zorb_refused_contexts_total`, `zorb_denied_requests_total` | counter | feature `csi`: requests that did not say who calls, that were not believed, that rules did not allow |
 //! | `zorb_refused_requests_total` | counter | requests that connections answered themselves, by a system exception |
 //! | `zorb_pool_hits_total` | counter | buffers taken from the pool's lists |
@@ -176,6 +176,7 @@ impl Told {
         for (name, now, before) in [
             ("zorb_logins_total", now.logins, before.logins),
             ("zorb_failed_logins_total", now.failed_logins, before.failed_logins),
+            ("zorb_throttled_logins_total", now.throttled_logins, before.throttled_logins),
             ("zorb_unknown_callers_total", now.unknown_callers, before.unknown_callers),
             ("zorb_refused_contexts_total", now.refused_contexts, before.refused_contexts),
             ("zorb_denied_requests_total", now.denied, before.denied),
@@ -242,6 +243,7 @@ fn describe() {
     for (name, text) in [
         ("zorb_logins_total", "logins that were checked and good"),
         ("zorb_failed_logins_total", "logins that were not good"),
+        ("zorb_throttled_logins_total", "logins that were not checked: too many from the address had failed"),
         ("zorb_unknown_callers_total", "requests that did not say who calls"),
         ("zorb_refused_contexts_total", "requests of which it was not believed who calls"),
         ("zorb_denied_requests_total", "requests that the authoriser did not allow"),

@@ -71,7 +71,7 @@ impl Waiting {
         at.is_some_and(|at| self.requests.remove(at).is_some())
     }
 
-    /// Whether some wait until somebody lets them start.
+    /// Whether some wait until somebody lets them start, or it is known who calls.
     pub(crate) fn keeps(&self) -> bool {
         self.requests.iter().any(Waits::is_kept)
     }
@@ -108,7 +108,13 @@ impl Waiting {
 
 impl Waits {
     fn is_kept(&self) -> bool {
-        matches!(self.until, Until::Accepting | Until::Open(_))
+        match self.until {
+            Until::Accepting | Until::Open(_) => true,
+            Until::Made(..) | Until::Turn(_) => false,
+            // Nobody says when it is checked.
+            #[cfg(feature = "csi")]
+            Until::Login(_) => true,
+        }
     }
 
     fn is_for_object(&self, poa: &Arc<PoaCore>, key: &[u8]) -> bool {
