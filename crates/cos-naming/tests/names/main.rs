@@ -7,6 +7,8 @@ mod crash;
 mod disk;
 #[cfg(feature = "etcd")]
 mod etcd;
+#[cfg(feature = "etcd")]
+mod etcd_doors;
 mod federation;
 mod import;
 mod iterators;
