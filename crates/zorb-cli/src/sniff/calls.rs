@@ -23,6 +23,10 @@ use super::types::{Decoded, Known, Types, scoped, system_exception};
 
 /// Requests of a connection that wait for replies; replies to further ones are told without their requests.
 const MAX_WAITING: usize = 4096;
+/// The same of all connections together.
+const MAX_WAITING_IN_ALL: usize = 65_536;
+/// What is kept of a key, and of a type's name, while a request waits.
+const MAX_KEPT: usize = 1024;
 /// Octets that all connections together keep of messages that are not whole; who brings more loses his.
 const MAX_HELD: usize = 256 << 20;
 /// Octets that are told of what has no types.
@@ -119,6 +123,8 @@ pub(super) struct Sniffer {
     pub(super) types: Types,
     connections: HashMap<u64, Connection>,
     held: usize,
+    /// Requests that wait for replies.
+    waiting: usize,
     pub(super) counts: CallCounts,
 }
 
@@ -130,6 +136,8 @@ struct Connection {
     code_sets: Option<CodeSets>,
     /// By the side that asked, and the number.
     waiting: HashMap<(bool, u32), Pending>,
+    /// Further requests may wait.
+    room: bool,
     number: u64,
 }
 
@@ -147,13 +155,13 @@ struct Pending {
 
 impl Sniffer {
     pub(super) fn new(types: Types) -> Self {
-        Self { types, connections: HashMap::new(), held: 0, counts: CallCounts::default() }
+        Self { types, connections: HashMap::new(), held: 0, waiting: 0, counts: CallCounts::default() }
     }
 
-    /// Octets that are kept of messages that are not whole.
+    /// Octets that are kept of messages that are not whole, and requests that wait for replies.
     #[cfg(test)]
-    pub(super) fn held(&self) -> usize {
-        self.held
+    pub(super) fn held(&self) -> (usize, usize) {
+        (self.held, self.waiting)
     }
 
     /// Takes what happened to a connection.
@@ -173,12 +181,15 @@ impl Sniffer {
                 foreign: false,
                 code_sets: None,
                 waiting: HashMap::new(),
+                room: true,
                 number,
             };
             self.connections.insert(number, connection);
             return;
         }
         let Some(connection) = self.connections.get_mut(&number) else { return };
+        let waited = connection.waiting.len();
+        connection.room = self.waiting < MAX_WAITING_IN_ALL;
         let mut cuts: Vec<(bool, Cut)> = Vec::new();
         let before: usize = connection.ways.iter().map(Cutter::held).sum();
         let closed = happened == Happened::Closed;
@@ -237,7 +248,9 @@ impl Sniffer {
                 }
             }
         }
+        self.waiting = self.waiting - waited + connection.waiting.len();
         if closed {
+            self.waiting -= connection.waiting.len();
             self.counts.unanswered += (connection.open(true) + connection.open(false)) as u64;
             self.connections.remove(&number);
         }
@@ -326,7 +339,8 @@ impl Connection {
                 let known = if damaged.is_none() {
                     let (found, decoded) = types.request(&key, request.operation, &d);
                     if request.operation == "_is_a" {
-                        asked = d.clone().read_str_ascii().ok().map(str::to_owned);
+                        let id = d.clone().read_str_ascii().ok().filter(|id| id.len() <= MAX_KEPT);
+                        asked = id.map(str::to_owned);
                     }
                     told.take(found.is_some(), decoded, &d);
                     found
@@ -339,7 +353,7 @@ impl Connection {
                     let operation = request.operation.to_owned();
                     let pending = Pending {
                         time: asked_at,
-                        key: key.into(),
+                        key: key.get(..MAX_KEPT).unwrap_or(&key).into(),
                         operation,
                         known: known.clone(),
                         asked,
@@ -354,7 +368,7 @@ impl Connection {
                 told.key = Some(key.escape_ascii().to_string());
                 let pending = Pending {
                     time: asked_at,
-                    key: key.into(),
+                    key: key.get(..MAX_KEPT).unwrap_or(&key).into(),
                     operation: String::new(),
                     known: None,
                     asked: None,
@@ -421,7 +435,7 @@ impl Connection {
     }
 
     fn wait(&mut self, from_client: bool, id: u32, pending: Pending) {
-        if self.waiting.len() < MAX_WAITING || self.waiting.contains_key(&(from_client, id)) {
+        if self.room && self.waiting.len() < MAX_WAITING || self.waiting.contains_key(&(from_client, id)) {
             self.waiting.insert((from_client, id), pending);
         }
     }

@@ -51,8 +51,8 @@ the reference that led to the object if that is in the capture too, else by the 
 A proxy passes on what it does not understand. References inside of replies lead past it. Connections by TLS are counted, but can not be
 read: take the capture where the server is reached without.
 
-Bounds: 4096 connections at a time, 16 MiB for a message, 256 MiB for all that are not whole, 1 MiB of segments that wait for
-earlier ones.";
+Bounds: 4096 connections at a time (1024 of a proxy), 16 MiB for a message, 256 MiB for all that are not whole; segments that wait for earlier
+ones: 1 MiB of each side, 256 MiB of all; requests that wait for replies: 4096 of a connection, 65536 of all.";
 
 /// Messages of a capture that is replayed, which are all kept.
 const MAX_REPLAYED: usize = 256 << 20;

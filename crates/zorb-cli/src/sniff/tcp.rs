@@ -13,6 +13,8 @@ const MAX_CONNECTIONS: usize = 4096;
 /// Octets and segments that wait for earlier ones, of one side of a connection; more of them mean that those never came.
 const MAX_WAITING: usize = 1 << 20;
 const MAX_WAITING_SEGMENTS: usize = 1024;
+/// Octets that wait in all connections together.
+const MAX_WAITING_IN_ALL: usize = 256 << 20;
 
 /// What happened to a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +49,8 @@ pub(super) struct TcpCounts {
 pub(super) struct Assembler {
     connections: HashMap<(SocketAddr, SocketAddr), Connection>,
     next: u64,
+    /// Octets that wait for earlier ones.
+    waiting: usize,
     pub(super) counts: TcpCounts,
 }
 
@@ -90,6 +94,7 @@ impl Assembler {
                 return;
             }
             if let Some(old) = self.connections.remove(&ends) {
+                self.waiting -= old.waiting();
                 old.finish(&mut self.counts, tell);
             }
         }
@@ -113,6 +118,7 @@ impl Assembler {
         let counts = &mut self.counts;
         let from_client = segment.from == connection.client;
         let number = connection.number;
+        let before = connection.waiting();
         let [client, server] = &mut connection.ways;
         let (own, other) = if from_client { (client, server) } else { (server, client) };
         let told = |from_client: bool| {
@@ -131,12 +137,20 @@ impl Assembler {
             });
         }
         let own_told = told(from_client);
-        own.take(segment, counts, &mut |happened| {
+        let mut own_tell = |happened| {
             let (number, happened) = own_told(happened);
             tell(number, happened);
-        });
+        };
+        own.take(segment, counts, &mut own_tell);
+        if self.waiting + own.waiting_octets > MAX_WAITING_IN_ALL {
+            while !own.waiting.is_empty() {
+                own.skip(counts, &mut own_tell);
+            }
+        }
+        self.waiting = self.waiting - before + connection.waiting();
         let over = segment.rst || connection.ways.iter().all(|way| way.ended && way.waiting.is_empty());
         if over && let Some(connection) = self.connections.remove(&ends) {
+            self.waiting -= connection.waiting();
             connection.finish(&mut self.counts, tell);
         }
     }
@@ -145,6 +159,7 @@ impl Assembler {
     pub(super) fn finish(&mut self, tell: &mut impl FnMut(u64, Happened)) {
         let mut left: Vec<Connection> = self.connections.drain().map(|(_, connection)| connection).collect();
         left.sort_by_key(|connection| connection.number);
+        self.waiting = 0;
         for connection in left {
             connection.finish(&mut self.counts, tell);
         }
@@ -160,12 +175,17 @@ impl Assembler {
             && let Some(connection) = self.connections.remove(&ends)
         {
             self.counts.given_up += 1;
+            self.waiting -= connection.waiting();
             connection.finish(&mut self.counts, tell);
         }
     }
 }
 
 impl Connection {
+    fn waiting(&self) -> usize {
+        self.ways.iter().map(|way| way.waiting_octets).sum()
+    }
+
     fn finish(mut self, counts: &mut TcpCounts, tell: &mut impl FnMut(u64, Happened)) {
         for (at, way) in self.ways.iter_mut().enumerate() {
             let from_client = at == 0;

@@ -13,6 +13,8 @@ use zorb::dynamic::{DefinitionKind, Dynamic, Idl, Interface, Items, Mode, Operat
 
 /// Objects whose interfaces are remembered; more are not.
 const MAX_OBJECTS: usize = 4096;
+/// Longer keys are remembered of nobody.
+const MAX_KEY: usize = 1024;
 /// How far into a value references are looked for, in nodes.
 const MAX_NODES: usize = 10_000;
 
@@ -120,7 +122,7 @@ impl Types {
 
     /// Remembers that the object of that key has that interface, if it is known and says more than before.
     pub(super) fn learn(&mut self, key: &[u8], type_id: &str) {
-        let Some(interface) = self.by_id.get(type_id) else { return };
+        let Some(interface) = self.by_id.get(type_id).filter(|_| key.len() < MAX_KEY) else { return };
         if let Some(before) = self.objects.get(key)
             && before.is_a(type_id)
         {
