@@ -15,6 +15,7 @@ use crate::names::NamesArgs;
 use crate::ping::PingArgs;
 use crate::serve::ServeArgs;
 use crate::sniff::SniffArgs;
+use crate::top::TopArgs;
 
 /// Tools for CORBA: looks at object references, asks objects whether they are there, calls them.
 #[derive(Debug, Parser)]
@@ -45,6 +46,8 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Tells the calls between clients and servers: those in a capture, or as a proxy
     Sniff(SniffArgs),
+    /// Shows what an ORB is doing, through its admin endpoint
+    Top(TopArgs),
     /// Lists and changes the names of a naming service, or is one
     Names(NamesArgs),
     /// Checks IDL, lays it out, and shows what becomes of it

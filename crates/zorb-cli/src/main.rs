@@ -13,6 +13,7 @@ mod ping;
 mod serve;
 mod sniff;
 mod target;
+mod top;
 
 use std::process::ExitCode;
 
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Command::Ping(args) => ping::run(args, &output),
         Command::Serve(args) => serve::run(args, &output),
         Command::Sniff(args) => sniff::run(args, &output),
+        Command::Top(args) => top::run(args, &output),
         Command::Call(args) => call::run(args, &output),
         Command::Completions { shell } => {
             cli::complete(*shell);

@@ -57,6 +57,13 @@ impl Output {
         }
     }
 
+    /// Says where the admin endpoint is, if there is one.
+    pub(crate) fn admin_at(&self, orb: &zorb::Orb) {
+        if let Some(address) = orb.admin_address() {
+            self.remark(&format!("admin at http://{address}/"));
+        }
+    }
+
     /// Says on standard error why a command failed.
     pub(crate) fn failure(&self, error: &anyhow::Error) {
         let text = format!("{error:#}");

@@ -34,6 +34,9 @@ pub(crate) struct ServeArgs {
     /// Write the reference of the first context to a file, for programs that are given one
     #[arg(long, value_name = "FILE")]
     ior: Option<PathBuf>,
+    /// Open an HTTP endpoint that shows what the server is doing, for browsers, Prometheus and zorb top
+    #[arg(long, value_name = "HOST:PORT")]
+    admin: Option<String>,
     /// -ORB options, such as -ORBsslKeyFile
     #[arg(last = true, value_name = "-ORB...")]
     orb: Vec<String>,
@@ -101,6 +104,9 @@ async fn start(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
     for url in &args.listen {
         builder = builder.listen(url);
     }
+    if let Some(admin) = &args.admin {
+        builder = builder.admin(admin);
+    }
     for host in &args.publish {
         builder = builder.publish(host);
     }
@@ -134,6 +140,7 @@ async fn serve<S: Store>(
     output: &Output,
 ) -> anyhow::Result<Verdict> {
     let server = Server::builder(store).serve(orb)?;
+    output.admin_at(orb);
     let reference = server.root().as_object().to_string();
     if let Some(file) = &args.ior {
         std::fs::write(file, format!("{reference}\n"))

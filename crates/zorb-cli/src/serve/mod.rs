@@ -59,6 +59,9 @@ pub(crate) struct ServeArgs {
     quiet: bool,
     #[command(flatten)]
     idl: IdlArgs,
+    /// Open an HTTP endpoint that shows what the server is doing, for browsers, Prometheus and zorb top
+    #[arg(long, value_name = "HOST:PORT")]
+    admin: Option<String>,
     /// -ORB options
     #[arg(last = true, value_name = "-ORB...")]
     orb: Vec<String>,
@@ -123,7 +126,11 @@ async fn serve(
         builder = builder.listen(url);
     }
     let over = ended()?;
+    if let Some(admin) = &args.admin {
+        builder = builder.admin(admin);
+    }
     let orb = builder.build().await?;
+    output.admin_at(&orb);
     let mut all = Vec::new();
     for (key, interface, mock) in mocks {
         let object: ObjectRef =

@@ -10,6 +10,7 @@ mod serve;
 mod sniff;
 #[cfg(unix)]
 mod terminal;
+mod top;
 mod wire;
 
 use std::io::Write;
