@@ -72,7 +72,7 @@ impl Terminal {
         let name = ptsname(&master, Vec::new()).unwrap();
         let master = File::from(master);
         let slave = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-        resize(&master, 80, 24);
+        resize(&master, 100, 24);
         let before = tcgetattr(&master).unwrap();
         let stdio = || Stdio::from(slave.try_clone().unwrap());
         // Of util-linux: it makes the terminal that of the session, and then is the program.
