@@ -40,6 +40,9 @@ pub use idl_macros::idl;
 #[doc = include_str!("../docs/IDL-MAPPING.md")]
 mod idl_mapping {}
 
+#[cfg(all(doctest, feature = "csi", feature = "dynamic", feature = "tls"))]
+mod guide;
+
 /// The Rust that a build script made of IDL by the crate `zorb-build`: `zorb::include_idl!("bank")` for `bank.idl`.
 ///
 /// It is what `zorb::idl!("bank.idl")` would stand for, and may stand in a module or at the top of a crate.

@@ -6,6 +6,7 @@
 mod etcd;
 mod live;
 mod readme;
+mod guide;
 mod serve;
 mod sniff;
 #[cfg(unix)]

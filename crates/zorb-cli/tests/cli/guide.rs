@@ -1,0 +1,204 @@
+//! The guide, `docs/guide`: every page is in the book, every link leads somewhere, all Rust is compiled by the doc tests of `zorb`, IDL is what the
+//! compiler takes, and command lines are what this program takes.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::zorb;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+fn source() -> PathBuf {
+    Path::new(ROOT).join("docs/guide/src")
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The pages below the folder, as paths from it.
+fn pages() -> BTreeSet<String> {
+    fn walk(folder: &Path, pages: &mut BTreeSet<String>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(&path, pages);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                pages.insert(path.strip_prefix(source()).unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+    let mut pages = BTreeSet::new();
+    walk(&source(), &mut pages);
+    assert!(pages.remove("SUMMARY.md"));
+    pages
+}
+
+struct Block {
+    line: usize,
+    language: String,
+    text: String,
+}
+
+/// The code blocks of a page, and the page without them.
+fn blocks(page: &str) -> (Vec<Block>, String) {
+    let (mut blocks, mut prose) = (Vec::new(), String::new());
+    let mut open: Option<Block> = None;
+    for (number, line) in page.lines().enumerate() {
+        match (line.strip_prefix("```"), open.take()) {
+            (Some(_), Some(block)) => blocks.push(block),
+            (Some(language), None) => {
+                let language = language.to_owned();
+                open = Some(Block { line: number + 1, language, text: String::new() });
+            }
+            (None, Some(mut block)) => {
+                block.text.push_str(line);
+                block.text.push('\n');
+                open = Some(block);
+            }
+            (None, None) => {
+                prose.push_str(line);
+                prose.push('\n');
+            }
+        }
+    }
+    assert!(open.is_none(), "a block is not closed");
+    (blocks, prose)
+}
+
+/// What stands in `](...)`, where it is no code.
+fn links(prose: &str) -> Vec<String> {
+    let text: String = prose.split('`').step_by(2).collect();
+    text.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0.to_owned())).collect()
+}
+
+/// The anchors of a page: its headings as mdBook and GitHub write them.
+fn anchors(prose: &str) -> BTreeSet<String> {
+    let headings = prose.lines().filter(|line| line.starts_with('#'));
+    let anchor = |heading: &str| -> String {
+        let heading = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    };
+    headings.map(anchor).collect()
+}
+
+/// A page of the reference is another file of the repository.
+fn included(path: &Path) -> Option<PathBuf> {
+    let text = read(path);
+    let file = text.strip_prefix("{{#include ")?.trim_end().strip_suffix("}}")?;
+    Some(path.parent()?.join(file))
+}
+
+#[test]
+fn every_page_is_in_the_book_and_every_link_leads_somewhere() {
+    let pages = pages();
+    let listed: Vec<String> = links(&read(&source().join("SUMMARY.md")));
+    let listed: BTreeSet<String> = listed.into_iter().filter(|link| !link.is_empty()).collect();
+    assert_eq!(pages, listed, "SUMMARY.md has not the pages that are there");
+    let mut wrong = Vec::new();
+    for page in &pages {
+        // Links of what is included lead from where it stands; those to other pages of the book do so in the book, too.
+        let path = source().join(page);
+        let real = included(&path).unwrap_or_else(|| path.clone());
+        let (_, prose) = blocks(&read(&real));
+        for link in links(&prose) {
+            if link.starts_with("https://") {
+                continue;
+            }
+            let (file, anchor) = link.split_once('#').unwrap_or((&link, ""));
+            let mut target = if file.is_empty() { real.clone() } else { real.parent().unwrap().join(file) };
+            if real == path
+                && !target.canonicalize().unwrap_or_default().starts_with(source().canonicalize().unwrap())
+            {
+                wrong.push(format!("{page}: {link} is not in the book"));
+                continue;
+            }
+            if !target.exists() {
+                wrong.push(format!("{page}: {link}: no such file"));
+                continue;
+            }
+            target = included(&target).unwrap_or(target);
+            if !anchor.is_empty() && !anchors(&blocks(&read(&target)).1).contains(anchor) {
+                wrong.push(format!("{page}: {link}: no such heading"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn every_block_of_code_is_checked() {
+    let compiled = read(&Path::new(ROOT).join("src/guide.rs"));
+    let mut checked = 0;
+    for page in pages() {
+        let path = source().join(&page);
+        if included(&path).is_some() {
+            continue;
+        }
+        for Block { line, language, text } in blocks(&read(&path)).0 {
+            let at = format!("{page}:{line}");
+            match &*language {
+                "rust" | "rust,no_run" => {
+                    assert!(compiled.contains(&format!("\"{page}\"")), "{at}: src/guide.rs has not the page");
+                }
+                "idl" => {
+                    let run = zorb(&["idl", "check", "-"], &text);
+                    assert_eq!(run.code, 0, "{at}: {}", run.err);
+                }
+                "console" => text.lines().for_each(|line| command(&at, line)),
+                "toml" | "cpp" | "java" => {}
+                other => panic!("{at}: nothing checks a block of `{other}`"),
+            }
+            checked += 1;
+        }
+    }
+    assert!(checked > 20);
+    let idl = source().join("bank.idl");
+    assert_eq!(zorb(&["idl", "check", idl.to_str().unwrap()], "").code, 0);
+}
+
+/// A command line of `zorb`, or of `idlc`, has subcommands and options that there are.
+fn command(at: &str, line: &str) {
+    let Some(line) = line.strip_prefix("$ ") else { return };
+    let mut words = words(line).into_iter();
+    let mut args = match &*words.next().unwrap() {
+        "zorb" => Vec::new(),
+        "idlc" => vec!["idl".to_owned()],
+        _ => return,
+    };
+    // What stands behind `--` is for the ORB.
+    args.extend(words.take_while(|word| word != "--"));
+    // Whatever comes before it has to be right, and nothing is done.
+    args.push("--help".to_owned());
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let run = zorb(&args, "");
+    assert!(run.code == 0 && run.out.contains("Usage"), "{at}: {line}: {}", run.err);
+}
+
+/// Splits as a shell does, as far as the guide needs it: blanks and single quotes.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (number, part) in line.split('\'').enumerate() {
+        if number % 2 == 1 {
+            words.push(part.to_owned());
+        } else {
+            words.extend(part.split_whitespace().map(str::to_owned));
+        }
+    }
+    words
+}
+
+#[test]
+fn wrong_command_lines_are_found() {
+    for wrong in [&["ior", "dumb", "x", "--help"][..], &["ping", "x", "--counts", "3", "--help"]] {
+        assert_eq!(zorb(wrong, "").code, 2, "{wrong:?}");
+    }
+    assert_eq!(
+        words("zorb call x '{\"a b\": 1}' --idl f"),
+        ["zorb", "call", "x", "{\"a b\": 1}", "--idl", "f"]
+    );
+    assert_eq!(links("[a](b.md#c) and `[x](y)`, ![i](j.svg)"), ["b.md#c", "j.svg"]);
+    assert!(anchors("## `any` and type codes\n").contains("any-and-type-codes"));
+}
