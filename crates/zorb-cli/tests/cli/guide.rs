@@ -86,6 +86,9 @@ fn anchors(prose: &str) -> BTreeSet<String> {
 
 /// A page of the reference is another file of the repository.
 fn included(path: &Path) -> Option<PathBuf> {
+    if !path.extension().is_some_and(|extension| extension == "md") {
+        return None;
+    }
     let text = read(path);
     let file = text.strip_prefix("{{#include ")?.trim_end().strip_suffix("}}")?;
     Some(path.parent()?.join(file))
