@@ -86,7 +86,7 @@ fn anchors(prose: &str) -> BTreeSet<String> {
 
 /// A page of the reference is another file of the repository.
 fn included(path: &Path) -> Option<PathBuf> {
-    if !path.extension().is_some_and(|extension| extension == "md") {
+    if path.extension().is_none_or(|extension| extension != "md") {
         return None;
     }
     let text = read(path);

@@ -4,9 +4,9 @@
 
 #[cfg(feature = "etcd")]
 mod etcd;
+mod guide;
 mod live;
 mod readme;
-mod guide;
 mod serve;
 mod sniff;
 #[cfg(unix)]
