@@ -17,19 +17,27 @@ pub fn reason(message: &[u8], ours: &Outcome, theirs: &Outcome) -> Option<&'stat
     Some(match (ours, theirs) {
         // Whatever comes, zorb closes a connection that its peer has closed.
         (Hangs, _) => return None,
-        (_, Hangs) => "omniORB never closes some connections on which it can not go on",
-        _ if !is_as_long_as_it_says(message) => {
+        (ours, Hangs) if any_refusal(ours) => {
+            "omniORB never closes some connections on which it can not go on"
+        }
+        // Neither executes what the other does not take.
+        (ours, Closed | MessageError | Waits) if !is_as_long_as_it_says(message) && !executed(ours) => {
             "the size is wrong: omniORB answers before it looks at what stands there, zorb reads on"
         }
         (MessageError, Closed) => "omniORB closes without a word where the header is wrong",
-        (Nothing, Closed | MessageError) => {
+        (Nothing, Closed | MessageError) if matches!(message.get(7), Some(1 | 4)) => {
+            "a reply that answers nothing: zorb counts it and goes on"
+        }
+        (Nothing, Closed | MessageError) if matches!(message.get(7), Some(0 | 2)) => {
             "a request that wants no answer gets none from zorb, whatever is wrong in it"
         }
         (Locate(_), Closed | MessageError) => {
             "zorb ignores octets behind a question, and answers about any key"
         }
         (ours, Closed | MessageError) if executed(ours) => "zorb ignores octets behind the arguments",
-        (ours, Closed | MessageError) if any_refusal(ours) => {
+        (ours, Closed | MessageError)
+            if refused(ours, &["Marshal", "CodesetIncompatible", "ObjectNotExist", "BadOperation"]) =>
+        {
             "zorb refuses the request alone where it can tell its id, and the connection goes on"
         }
         (ours, _) if refused(ours, &["CodesetIncompatible"]) => {
@@ -62,7 +70,7 @@ pub fn reason(message: &[u8], ours: &Outcome, theirs: &Outcome) -> Option<&'stat
         (MessageError, Waits) if !has_header(message) => {
             "a version or a type that there is not: zorb says so at once, omniORB when it has all of the message"
         }
-        (MessageError, theirs) if is_old(message) && matches!(theirs, Nothing | Reply(_)) => {
+        (MessageError, theirs) if is_old(message) && (*theirs == Nothing || any_refusal(theirs)) => {
             "before GIOP 1.2 the id stands behind what may be wrong: zorb answers no header that does not decode"
         }
         _ => return None,
