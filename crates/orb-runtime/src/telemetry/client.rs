@@ -127,7 +127,6 @@ impl Outbound {
     }
 
     /// For the admin endpoint.
-    #[cfg_attr(not(feature = "admin"), expect(clippy::unused_self, reason = "nothing is counted"))]
     fn count(&self, _failed: bool) {
         #[cfg(feature = "admin")]
         if let Some(tally) = &self.tally {

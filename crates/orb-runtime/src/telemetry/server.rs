@@ -24,7 +24,13 @@ pub(crate) struct Seen {
 
 impl Seen {
     pub(super) fn new(span: Span, context: Option<TraceContext>) -> Self {
-        Self { span: (!span.is_disabled()).then_some(span), context, ..Self::default() }
+        let span = (!span.is_disabled()).then_some(span);
+        Self {
+            span,
+            context,
+            #[cfg(feature = "admin")]
+            tally: None,
+        }
     }
 
     /// The same, counted for the admin endpoint if there is one.
@@ -46,7 +52,7 @@ impl Seen {
     ) -> Self {
         let (wanted, trace) = (is_wanted(), TraceContext::among(contexts));
         if !wanted {
-            return Self { context: trace, ..Self::default() };
+            return Self::new(Span::none(), trace);
         }
         Self::begun(orb, trace, peer, interface(), operation())
     }

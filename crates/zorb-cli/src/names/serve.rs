@@ -140,7 +140,6 @@ async fn serve<S: Store>(
     output: &Output,
 ) -> anyhow::Result<Verdict> {
     let server = Server::builder(store).serve(orb)?;
-    output.admin_at(orb);
     let reference = server.root().as_object().to_string();
     if let Some(file) = &args.ior {
         std::fs::write(file, format!("{reference}\n"))
@@ -154,6 +153,7 @@ async fn serve<S: Store>(
         local: endpoints.iter().all(|endpoint| is_local(endpoint)) && args.publish.is_empty(),
     };
     let over = ended()?;
+    output.admin_at(orb);
     output.show(&served, Served::tree)?;
     over.await;
     orb.shutdown().await;
