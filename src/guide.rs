@@ -17,7 +17,7 @@ pages! {
     from_tao "migrating/tao.md"
     from_jacorb "migrating/jacorb.md"
     tuning "tuning.md"
-    security "security.md"
+    securing "securing.md"
     operating "operating.md"
     troubleshooting "troubleshooting.md"
 }

@@ -32,6 +32,9 @@ fn pages() -> BTreeSet<String> {
     let mut pages = BTreeSet::new();
     walk(&source(), &mut pages);
     assert!(pages.remove("SUMMARY.md"));
+    // Not every file system tells them apart otherwise.
+    let lower: BTreeSet<String> = pages.iter().map(|page| page.to_lowercase()).collect();
+    assert_eq!(lower.len(), pages.len(), "two pages differ in upper and lower case alone");
     pages
 }
 
