@@ -40,7 +40,9 @@ fn each_part_has_all_its_cells() {
         assert_eq!(peers("connections", count), ["raw", "zorb"]);
     }
     for (peer, sample) in of("connections", 30) {
-        assert!(figure(sample, "all_memory_bytes") > figure(sample, "first_memory_bytes"), "{sample}");
+        // Of so few connections, the allocator may give back more in between than they take.
+        assert!(figure(sample, "all_memory_bytes") > figure(sample, "memory_bytes"), "{sample}");
+        assert!(figure(sample, "first_memory_bytes") > figure(sample, "memory_bytes"), "{sample}");
         assert!(figure(sample, "turn_us") > 0.0 && figure(sample, "open_secs") > 0.0, "{sample}");
         // A thread for each connection that is held, and the one that waits for them; the one that watches over it.
         let threads = figure(sample, "threads");
