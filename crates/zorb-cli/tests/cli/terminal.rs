@@ -18,6 +18,8 @@ impl Terminal {
         pty.resize(pty_process::Size::new(24, 200)).unwrap();
         let command = Command::new(env!("CARGO_BIN_EXE_zorb")).args(args);
         let command = command.env("TERM", "xterm").env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
+        // Logs of CI are coloured whatever the terminal.
+        let command = command.env_remove("CI");
         let child = command.envs(variables.iter().copied()).spawn(pts).unwrap();
         Self { pty, child }
     }
