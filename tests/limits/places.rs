@@ -34,9 +34,7 @@ impl Full {
         let mut stream = TcpStream::connect(&self.orb.endpoints()[0]).await.unwrap();
         stream.write_all(says).await.unwrap();
         // Until the server has it: strangers come one behind the other.
-        while self.orb.stats().octets_in < before + says.len() as u64 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        until(|| self.orb.stats().octets_in >= before + says.len() as u64).await;
         stream
     }
 

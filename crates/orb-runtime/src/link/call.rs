@@ -15,7 +15,7 @@ use giop_proto::{CallError, CallErrorKind, Reply, Sent};
 
 use super::{
     AT_ONCE, BACKLOG, CLOCKED, FAST, Flow, GATHER, LONGEST_READ, LOW_WATER, Link, Plain, SEGMENTS, State,
-    TRICKLE, WORTH_IT, now,
+    TRICKLE, WORTH_IT, is_first, now,
 };
 use crate::blocking::{self, Mode};
 use crate::transport::Progress;
@@ -292,7 +292,8 @@ impl Link {
             // For one wake-up instead of a few it must come in single segments.
             WORTH_IT.. => state.last_read < SEGMENTS,
             _ => false,
-        } && self.trickles;
+        } && self.trickles
+            && !is_first(state);
         self.await_octets(state, if slow { rest.min(LOW_WATER) } else { 1 });
     }
 

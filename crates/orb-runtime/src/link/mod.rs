@@ -466,6 +466,12 @@ impl fmt::Debug for Link {
     }
 }
 
+/// Whether no message of the peer is whole yet. Then its octets are read as they come: who has been silent is told from who sends by them
+/// (`orb::guests`).
+fn is_first(state: &State) -> bool {
+    state.machine.received().0 == 0
+}
+
 /// The time of tokio's clock, which tests may stop.
 pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()

@@ -12,9 +12,9 @@ use std::task::{Context, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use super::{LOW_WATER, Link, State, TRICKLE, now};
-use crate::transport::RingRead;
+use super::{LOW_WATER, Link, State, TRICKLE, is_first, now};
 use crate::transport::uring::UringSocket;
+use crate::transport::{AtATime, RingRead};
 
 /// Of a large message that needs longer than this for [`TRICKLE`] octets, the kernel waits for much at a time: while it receives
 /// all of it by one operation, it takes each segment as it comes.
@@ -142,9 +142,17 @@ impl Link {
             RingRead::Idle if state.machine.may_wait_with_buf() && !state.quiet => {
                 let rest = state.machine.rest();
                 let slow = self.trickles && state.receiving.1 && rest >= TRICKLE;
-                self.await_octets(&mut state, if slow { rest.min(LOW_WATER) } else { 1 });
+                let at_a_time = match () {
+                    () if is_first(&state) => AtATime::Any,
+                    () if slow => AtATime::LowWater,
+                    () => AtATime::Whole,
+                };
+                self.await_octets(
+                    &mut state,
+                    if at_a_time == AtATime::LowWater { rest.min(LOW_WATER) } else { 1 },
+                );
                 state.receiving.0 = now;
-                ring.start_read(state.machine.take_read_buf(), slow);
+                ring.start_read(state.machine.take_read_buf(), at_a_time);
             }
             RingRead::Idle => {
                 self.await_octets(&mut state, 1);

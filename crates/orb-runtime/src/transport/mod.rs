@@ -150,6 +150,17 @@ pub(crate) enum RingRead {
     Ended(io::Result<()>),
 }
 
+/// When a read into a buffer of a ring's connection is over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AtATime {
+    /// With whatever there is.
+    Any,
+    /// When as much is there as the socket was told to wait for.
+    LowWater,
+    /// When a message that is deposited is there whole, and behind it one header; of others, with whatever there is.
+    Whole,
+}
+
 impl Sockets {
     pub(crate) fn new(transport: Transport) -> Self {
         Self {

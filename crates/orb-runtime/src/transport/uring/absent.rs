@@ -13,8 +13,8 @@ use giop_proto::pool::BufferPool;
 use giop_proto::receive::ReadBuf;
 use tokio::runtime::Handle;
 
-use super::RingRead;
 use super::threads::IoThread;
+use super::{AtATime, RingRead};
 
 #[derive(Debug)]
 pub(crate) struct UringSocket(Infallible);
@@ -71,7 +71,7 @@ impl UringSocket {
         match self.0 {}
     }
 
-    pub(crate) fn start_read(&self, _: ReadBuf, _: bool) {
+    pub(crate) fn start_read(&self, _: ReadBuf, _: AtATime) {
         match self.0 {}
     }
 

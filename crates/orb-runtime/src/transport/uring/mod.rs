@@ -33,7 +33,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::threads::IoThread;
-use super::{RingRead, low_water};
+use super::{AtATime, RingRead, low_water};
 use crate::link::stream::drop_lent;
 
 /// How long the end of a runtime waits for the kernel to let go of buffers, in steps.
@@ -137,10 +137,8 @@ impl UringSocket {
 
     /// Starts to receive into the buffer. It comes back by [`take_read`](Self::take_read).
     ///
-    /// A large message is received whole; or, `by_low_water`, when as much of it is there as
-    /// [`set_low_water`](Self::set_low_water) said.
-    pub(crate) fn start_read(&self, buf: ReadBuf, by_low_water: bool) {
-        self.shared.with(|ring| ring.start_read(self.index, buf, by_low_water));
+    pub(crate) fn start_read(&self, buf: ReadBuf, at_a_time: AtATime) {
+        self.shared.with(|ring| ring.start_read(self.index, buf, at_a_time));
     }
 
     /// Lets the socket become readable only once so many octets are there, or its end.

@@ -35,7 +35,7 @@ use super::conn::{
     WRITE, Write, ZeroCopy, cancellation, gone, receive_header, user_data,
 };
 use super::lock;
-use crate::transport::RingRead;
+use crate::transport::{AtATime, RingRead};
 
 /// Entries of the submission queue. What finds no place waits in front of it.
 const ENTRIES: u32 = 256;
@@ -330,13 +330,11 @@ impl Ring {
         }
     }
 
-    /// Receives into the buffer what comes next. A message that is deposited is received whole, and behind it one header; or,
-    /// `by_low_water`, when as much is there as the socket was told to wait for.
-    /// Nothing else must be under way on the reading side.
-    pub(super) fn start_read(&mut self, index: Index, buf: ReadBuf, by_low_water: bool) {
+    /// Receives into the buffer what comes next. Nothing else must be under way on the reading side.
+    pub(super) fn start_read(&mut self, index: Index, buf: ReadBuf, at_a_time: AtATime) {
         let ended = self.ended;
         let Some(conn) = self.conn(index).filter(|conn| !conn.is_reading()) else { return };
-        let deposit = buf.is_deposit();
+        let whole = buf.is_deposit() && at_a_time == AtATime::Whole;
         conn.read = Read::Lent(buf);
         if ended || conn.released {
             return self.finish_read(index, gone());
@@ -345,16 +343,16 @@ impl Ring {
         let Read::Lent(buf) = &mut conn.read else { return };
         let [into, next] = &mut buf.io_slices();
         let behind = next.len();
-        let linked = deposit && behind > 0 && !by_low_water;
+        let linked = whole && behind > 0;
         if into.is_empty() {
             self.finish_read(index, io::ErrorKind::WouldBlock.into());
             return;
         }
         let len = u32::try_from(into.len()).unwrap_or(u32::MAX);
-        let flags = if deposit && !by_low_water { libc::MSG_WAITALL } else { 0 };
+        let flags = if whole { libc::MSG_WAITALL } else { 0 };
         let mut read = opcode::Recv::new(fd, into.as_mut_ptr(), len)
             .flags(flags)
-            .ioprio(if by_low_water { POLL_FIRST } else { 0 })
+            .ioprio(if at_a_time == AtATime::LowWater { POLL_FIRST } else { 0 })
             .build()
             .user_data(user_data(index, READ));
         if linked {

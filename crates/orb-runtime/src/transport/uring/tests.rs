@@ -54,7 +54,7 @@ impl End {
 
     /// Reads into what the receiver lends, and says how much came.
     async fn receive(&mut self) -> io::Result<usize> {
-        self.socket.start_read(self.receiver.take_read_buf(), false);
+        self.socket.start_read(self.receiver.take_read_buf(), AtATime::Whole);
         let RingRead::Read(buf, outcome) = self.read().await else { panic!("no read is over") };
         let n = outcome.as_ref().map_or(0, |n| *n);
         self.receiver.handle_read(buf, n);
@@ -157,7 +157,7 @@ async fn a_large_message_is_received_whole_and_the_next_header_behind_it() {
                 assert_eq!(octets, if frames < 4 { large.clone() } else { message(0, 0) });
             }
             None => match end.socket.take_read() {
-                RingRead::Idle => end.socket.start_read(end.receiver.take_read_buf(), false),
+                RingRead::Idle => end.socket.start_read(end.receiver.take_read_buf(), AtATime::Whole),
                 RingRead::Pending => poll_fn(|cx| end.socket.poll_read_ready(cx)).await.unwrap(),
                 RingRead::Read(buf, outcome) => {
                     reads += 1;
@@ -319,7 +319,7 @@ async fn a_read_by_low_water_ends_when_so_much_is_there_and_no_sooner() {
     let whole = message(1 << 20, 9);
     other.write_all(&whole[..1000]).unwrap();
     let mut left = whole.len() - 1000;
-    socket.start_read(receiver.take_read_buf(), false);
+    socket.start_read(receiver.take_read_buf(), AtATime::Whole);
     let read = async |receiver: &mut Receiver| {
         let got = poll_fn(|cx| match socket.poll_read_ready(cx) {
             Poll::Ready(_) => Poll::Ready(socket.take_read()),
@@ -335,7 +335,7 @@ async fn a_read_by_low_water_ends_when_so_much_is_there_and_no_sooner() {
     while left > 0 {
         let awaited = receiver.rest().min(50_000);
         socket.set_low_water(awaited).unwrap();
-        socket.start_read(receiver.take_read_buf(), true);
+        socket.start_read(receiver.take_read_buf(), AtATime::LowWater);
         // One octet too few.
         let sent = whole.len() - left;
         other.write_all(&whole[sent..sent + awaited - 1]).unwrap();
@@ -350,7 +350,7 @@ async fn a_read_by_low_water_ends_when_so_much_is_there_and_no_sooner() {
     }
     assert_eq!((left, receiver.take_front()), (0, whole.into()));
     // The end is seen whatever is awaited.
-    socket.start_read(receiver.take_read_buf(), true);
+    socket.start_read(receiver.take_read_buf(), AtATime::LowWater);
     drop(other);
     assert_eq!(read(&mut receiver).await, 0);
 }
@@ -358,7 +358,7 @@ async fn a_read_by_low_water_ends_when_so_much_is_there_and_no_sooner() {
 #[tokio::test]
 async fn a_cancelled_read_gives_its_buffer_back() {
     let Some(mut end) = pair() else { return };
-    end.socket.start_read(end.receiver.take_read_buf(), false);
+    end.socket.start_read(end.receiver.take_read_buf(), AtATime::Whole);
     settle().await;
     end.socket.cancel_read();
     let RingRead::Read(buf, outcome) = end.read().await else { panic!("no read is over") };
@@ -378,7 +378,7 @@ async fn dropping_a_connection_frees_nothing_that_the_kernel_has() {
     for operation in ["read", "header", "deposit", "write"] {
         let mut end = pair().unwrap();
         match operation {
-            "read" => end.socket.start_read(end.receiver.take_read_buf(), false),
+            "read" => end.socket.start_read(end.receiver.take_read_buf(), AtATime::Whole),
             "header" => end.socket.start_header(),
             "deposit" => {
                 end.other.write_all(&message(100_000, 1)[..70_000]).unwrap();
@@ -386,7 +386,7 @@ async fn dropping_a_connection_frees_nothing_that_the_kernel_has() {
                     end.receive().await.unwrap();
                     assert!(end.frame().is_none());
                 }
-                end.socket.start_read(end.receiver.take_read_buf(), false);
+                end.socket.start_read(end.receiver.take_read_buf(), AtATime::Whole);
             }
             _ => {
                 let mut outbox = Outbox::default();
@@ -465,7 +465,7 @@ fn the_end_of_a_runtime_ends_its_operations() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let end = runtime.block_on(async {
         let mut end = pair()?;
-        end.socket.start_read(end.receiver.take_read_buf(), false);
+        end.socket.start_read(end.receiver.take_read_buf(), AtATime::Whole);
         settle().await;
         Some(end)
     });
@@ -550,7 +550,7 @@ fn a_runtime_may_move_to_another_thread() {
                     end.other.write_all(&message(3, 3)).unwrap();
                     assert_eq!(end.receive().await.unwrap(), 15);
                     assert!(end.frame().is_some());
-                    end.socket.start_read(end.receiver.take_read_buf(), false);
+                    end.socket.start_read(end.receiver.take_read_buf(), AtATime::Whole);
                     settle().await;
                     Some(end)
                 })
