@@ -506,7 +506,7 @@ impl Data {
             }
         };
         if let Self::Pooled(buffer, filled) = self
-            && let Some(to) = buffer.octets_mut().get_mut(len..need)
+            && let Some(to) = buffer.room(len..need)
         {
             to.copy_from_slice(more);
             *filled = need;

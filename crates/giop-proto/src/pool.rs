@@ -3,7 +3,11 @@
 //! A [`BufferPool`] keeps a *master* handle of every buffer that it gave out. A buffer is free again as soon as
 //! the master is its only handle, so nobody has to give anything back: dropping the last view of a message is
 //! enough. Taking a free buffer allocates nothing, and its octets stay initialised, so no read ever needs
-//! uninitialised memory (and the crate no `unsafe`).
+//! uninitialised memory (and the crate no `unsafe`). Of a message that was only promised, a buffer has the place, and its octets are
+//! initialised as they are granted: what nobody sends takes no memory, whatever the allocator has at hand.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -72,7 +76,7 @@ pub struct PoolStats {
     pub misses: u64,
 }
 
-/// A buffer, all of it initialised. It is either exclusively owned, then it can be written to; or frozen, then there may
+/// A buffer, all of it initialised that may be written to. It is either exclusively owned, then it can be written to; or frozen, then there may
 /// be views of it. It changes between the two in place.
 ///
 /// It goes back by [`BufferPool::share`] or [`BufferPool::give_back`]; one that is just dropped stays charged to the pool.
@@ -80,6 +84,8 @@ pub struct PoolStats {
 pub struct Buffer {
     mem: Mem,
     base: usize,
+    /// Octets that it has place for, those before the base too. It has as many once all of them are granted.
+    reserved: usize,
     /// Octets of it that the pool counts. All of them: it is kept by the pool.
     charged: usize,
 }
@@ -122,38 +128,40 @@ impl BufferPool {
             match master.try_into_mut() {
                 Ok(mem) => {
                     list.hits += 1;
-                    return Some(Buffer { base: base_of(&mem), charged: mem.len(), mem: Mem::Own(mem) });
+                    let (base, all) = (base_of(&mem), mem.len());
+                    return Some(Buffer { base, reserved: all, charged: all, mem: Mem::Own(mem) });
                 }
                 Err(pinned) => list.masters.push_front(pinned),
             }
         }
         drop(list);
         let capacity = size + BASE_ALIGN;
-        self.charge(capacity).then(|| Buffer { charged: capacity, ..self.allocate(size) })
+        self.charge(capacity).then(|| Buffer { charged: capacity, ..self.allocate(size, size) })
     }
 
     /// A buffer that the pool does not count.
     #[cold]
     pub(crate) fn take_unpooled(&self, size: usize) -> Buffer {
-        self.allocate(size)
+        self.allocate(size, size)
     }
 
-    /// A fresh buffer of `size` octets or more of which the pool counts `charge`: the system gives the memory as it is
-    /// written to. The rest is charged by [`charge_more`](Self::charge_more).
+    /// A fresh buffer with place for `size` octets or more of which `charge` can be written to, and are counted by the pool. The rest is
+    /// charged by [`charge_more`](Self::charge_more).
     #[cold]
     pub(crate) fn take_growing(&self, size: usize, charge: usize) -> Option<Buffer> {
         let (_, size) = class_of(size);
-        self.charge(charge).then(|| Buffer { charged: charge, ..self.allocate(size) })
+        self.charge(charge).then(|| Buffer { charged: charge, ..self.allocate(size, charge) })
     }
 
-    /// Charges more of a buffer to the pool, up to `to` of its octets, or whole.
+    /// Charges more of a buffer to the pool, up to `to` of its octets, or whole, and lets them be written to.
     #[cold]
     pub(crate) fn charge_more(&self, buffer: &mut Buffer, to: usize) -> bool {
-        let to = if to >= buffer.capacity() { buffer.base + buffer.capacity() } else { to };
+        let to = if to >= buffer.capacity() { buffer.reserved } else { to };
         let more = to.saturating_sub(buffer.charged);
         let charged = more == 0 || self.charge(more);
         if charged {
             buffer.charged += more;
+            buffer.open(to);
         }
         charged
     }
@@ -188,21 +196,23 @@ impl BufferPool {
     pub fn share(&self, buffer: Buffer) -> Bytes {
         let mut buffer = buffer;
         buffer.freeze();
-        let view = buffer.view(0..buffer.capacity());
+        let view = buffer.view(0..buffer.octets().len());
         self.give_back(buffer);
         view
     }
 
     /// Takes a buffer back. It is used again when no view of it is left.
     pub fn give_back(&self, buffer: Buffer) {
-        let Buffer { mem, charged, .. } = buffer;
+        let Buffer { mem, reserved, charged, .. } = buffer;
         let master = match mem {
             Mem::Own(mem) => mem.freeze(),
             Mem::Frozen(mem) => mem,
         };
         let (class, _) = class_of(master.len().saturating_sub(BASE_ALIGN));
         match self.classes.get(class) {
-            Some(list) if charged == master.len() && charged > 0 => lock(list).masters.push_back(master),
+            Some(list) if charged == reserved && charged == master.len() && charged > 0 => {
+                lock(list).masters.push_back(master)
+            }
             _ => self.discharge(charged),
         }
     }
@@ -345,14 +355,17 @@ impl BufferPool {
     }
 
     #[cold]
-    fn allocate(&self, size: usize) -> Buffer {
+    fn allocate(&self, size: usize, open: usize) -> Buffer {
         self.misses.fetch_add(1, Ordering::Relaxed);
-        let capacity = size + BASE_ALIGN;
+        let reserved = size + BASE_ALIGN;
+        let mut mem =
+            if open >= size { BytesMut::zeroed(reserved + 1) } else { BytesMut::with_capacity(reserved + 1) };
         // Splitting makes the buffer reference counted from the start: freezing it and turning it back are then
         // free of allocations for good.
-        let mut mem = BytesMut::zeroed(capacity + 1);
-        drop(mem.split_off(capacity));
-        Buffer { base: base_of(&mem), mem: Mem::Own(mem), charged: 0 }
+        drop(mem.split_off(reserved));
+        let mut buffer = Buffer { base: base_of(&mem), mem: Mem::Own(mem), reserved, charged: 0 };
+        buffer.open(open);
+        buffer
     }
 }
 
@@ -361,10 +374,10 @@ impl Buffer {
     #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.len().saturating_sub(self.base)
+        self.reserved.saturating_sub(self.base)
     }
 
-    /// All its octets.
+    /// All its octets that may be written to.
     #[inline]
     #[must_use]
     pub fn octets(&self) -> &[u8] {
@@ -375,13 +388,30 @@ impl Buffer {
         all.get(self.base..).unwrap_or_default()
     }
 
-    /// All its octets, to be written; none of a frozen buffer.
+    /// The same, to be written; none of a frozen buffer.
     #[inline]
     #[must_use]
     pub fn octets_mut(&mut self) -> &mut [u8] {
         match &mut self.mem {
             Mem::Own(mem) => mem.get_mut(self.base..).unwrap_or_default(),
             Mem::Frozen(_) => &mut [],
+        }
+    }
+
+    /// Some of its octets, to be written, which may be more than was granted.
+    pub(crate) fn room(&mut self, range: Range<usize>) -> Option<&mut [u8]> {
+        self.open(range.end);
+        self.octets_mut().get_mut(range)
+    }
+
+    /// Lets so many of its octets be written to, whatever the pool counts, if it has place for them.
+    #[inline]
+    pub(crate) fn open(&mut self, to: usize) {
+        let to = self.reserved.min(self.base.saturating_add(to));
+        if let Mem::Own(mem) = &mut self.mem
+            && mem.len() < to
+        {
+            mem.resize(to, 0);
         }
     }
 
@@ -464,103 +494,4 @@ fn class_of(size: usize) -> (usize, usize) {
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     // A list of handles stays valid wherever a panic struck.
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn classes_hold_what_they_promise() {
-        for size in [0, 1, WINDOW, WINDOW + 1, 100_000, 1 << 20, (1 << 20) + 12, (1 << 24) + 5, 1 << 30] {
-            let (class, rounded) = class_of(size);
-            assert!(rounded >= size);
-            assert!(rounded <= size.max(WINDOW) * 5 / 4);
-            assert_eq!(class_of(rounded), (class, rounded), "{size}");
-        }
-    }
-
-    #[test]
-    fn dropped_views_make_the_buffer_free_again() {
-        let pool = BufferPool::new(1 << 20);
-        let first = pool.share(pool.take(1000));
-        let address = first.as_ptr();
-        assert_eq!(address as usize % BASE_ALIGN, 0);
-        let view = first.slice(10..20);
-        drop(first);
-        let other = pool.share(pool.take(1000));
-        assert_ne!(other.as_ptr(), address, "the view pins the first buffer");
-        drop((view, other));
-        for _ in 0..4 {
-            let again = pool.share(pool.take(1000));
-            let unshared = pool.take(1000);
-            assert_ne!(again.as_ptr(), unshared.octets().as_ptr());
-            pool.give_back(unshared);
-        }
-        assert_eq!(pool.stats().misses, 2);
-    }
-
-    #[test]
-    fn a_message_is_written_to_by_whoever_alone_has_a_view_of_its_buffer() {
-        let pool = BufferPool::new(4 << 20);
-        let others: Vec<Bytes> = (0..3).map(|_| pool.share(pool.take(100_000))).collect();
-        let mut message = pool.share(pool.take(100_000)).slice(10..90_000);
-        let (address, len) = (message.as_ptr(), message.len());
-        let view = message.slice(5..6);
-        assert!(!pool.write_to(&mut message, |_| unreachable!("somebody could see it")));
-        assert_eq!((message.as_ptr(), message.len()), (address, len));
-        drop(view);
-        assert!(pool.write_to(&mut message, |octets| octets[5..8].copy_from_slice(b"new")));
-        assert_eq!((message.as_ptr(), message.len(), &message[4..9]), (address, len, &b"\0new\0"[..]));
-        drop(message);
-        assert_eq!(
-            pool.take(100_000).octets().as_ptr().addr(),
-            address.addr() - 10,
-            "it is pooled as before"
-        );
-        assert!(others.iter().all(|other| other.iter().all(|octet| *octet == 0)));
-        let mut own = Bytes::from(vec![1; 100]);
-        assert!(pool.write_to(&mut own, |octets| octets.fill(2)) && own == vec![2; 100]);
-        let mut foreign = Bytes::from_static(b"static");
-        assert!(!pool.write_to(&mut foreign, |_| unreachable!("static")) && foreign == "static");
-    }
-
-    #[test]
-    fn past_the_cap_buffers_are_not_kept() {
-        let pool = BufferPool::new(WINDOW);
-        assert!(pool.try_take(10).is_none());
-        let buffer = pool.take(10);
-        assert_eq!(pool.stats().held, 0);
-        drop(pool.share(buffer));
-        drop(pool.take(10));
-        assert_eq!(pool.stats().misses, 2);
-    }
-
-    #[test]
-    fn free_buffers_of_one_size_make_room_for_another() {
-        let pool = BufferPool::new(4 * (WINDOW + BASE_ALIGN));
-        let windows: Vec<Bytes> = (0..4).map(|_| pool.share(pool.take(1))).collect();
-        assert!(pool.try_take(2 * WINDOW).is_none(), "views pin them all");
-        drop(windows);
-        let large = pool.try_take(2 * WINDOW).unwrap();
-        assert_eq!(large.charged, large.len());
-        assert!(pool.stats().held <= pool.stats().cap);
-    }
-
-    #[test]
-    fn a_growing_buffer_is_charged_step_by_step() {
-        let pool = BufferPool::new(1 << 20);
-        let mut buffer = pool.take_growing(4 * WINDOW, WINDOW).unwrap();
-        assert_eq!(pool.stats().held, WINDOW);
-        assert!(pool.charge_more(&mut buffer, 2 * WINDOW));
-        assert_eq!(pool.stats().held, 2 * WINDOW);
-        pool.give_back(buffer);
-        assert_eq!(pool.stats().held, 0, "one that is not whole is not kept");
-        let mut buffer = pool.take_growing(4 * WINDOW, WINDOW).unwrap();
-        assert!(pool.charge_more(&mut buffer, usize::MAX));
-        pool.give_back(buffer);
-        assert_eq!(pool.stats().held, 4 * WINDOW + BASE_ALIGN);
-        assert!(pool.take(4 * WINDOW).capacity() >= 4 * WINDOW);
-        assert_eq!(pool.stats().misses, 2);
-    }
 }

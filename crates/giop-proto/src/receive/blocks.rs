@@ -256,7 +256,7 @@ impl Receiver {
             let part = parted.part()?;
             let Opened { mut buffer, base, granted } = self.open_part(parted, part, octets.len())?;
             let (here, rest) = octets.split_at_checked(part.len).unwrap_or((octets, &[]));
-            if let Some(to) = buffer.octets_mut().get_mut(base..base + here.len()) {
+            if let Some(to) = buffer.room(base..base + here.len()) {
                 to.copy_from_slice(here);
             }
             self.copied += here.len() as u64;

@@ -122,6 +122,7 @@ impl Receiver {
             return self.window_with(&[]);
         }
         (window.from, window.to, window.deposit) = (0, window.buffer.capacity(), None);
+        window.buffer.open(window.to);
         ReadBuf(window)
     }
 
@@ -135,6 +136,7 @@ impl Receiver {
             window.buffer.octets_mut().copy_within(from..to, 0);
             self.copied += (to - from) as u64;
             (window.from, window.to, window.deposit) = (to - from, window.buffer.capacity(), None);
+            window.buffer.open(window.to);
             return ReadBuf(window);
         }
         let buf = self.window_with(window.buffer.octets().get(from..to).unwrap_or_default());
@@ -263,7 +265,7 @@ impl Receiver {
     ) {
         let total = at + (header.size as usize).saturating_sub(PIECE_HEADER_LEN - HEADER_LEN);
         let filled = at + here.len();
-        if let Some(to) = buffer.octets_mut().get_mut(at..) {
+        if let Some(to) = buffer.room(at..filled) {
             self.copied += copy(here, to);
         }
         let to = total.min(buffer.granted()).max(filled);
@@ -291,6 +293,7 @@ impl Receiver {
         let [first, second] = &mut self.idle;
         let mut lent = first.take().or_else(|| second.take()).unwrap_or_default();
         lent.buffer = buffer;
+        lent.buffer.open(to);
         (lent.from, lent.to, lent.deposit, lent.next.len) = (from, to, deposit, 0);
         lent.ahead = None;
         ReadBuf(lent)
@@ -319,6 +322,7 @@ pub(super) fn grow(pool: &BufferPool, buf: &mut Lent, granted: usize, urgent: bo
     // Where it must not fail, what is charged stays as it is, and the buffer is not kept afterwards.
     let charged = pool.charge_more(&mut buf.buffer, if to == total { usize::MAX } else { to }) || urgent;
     if charged {
+        buf.buffer.open(to);
         buf.to = to;
     }
     charged

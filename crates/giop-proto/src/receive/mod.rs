@@ -532,6 +532,7 @@ impl Receiver {
                 // Where only the header of a large message was read, there may be room for a small one all the same.
                 let fits = total <= buf.buffer.capacity();
                 buf.to = if fits { buf.to.max(total) } else { buf.to };
+                buf.buffer.open(buf.to);
                 fits
             }
             Decision::Whole if self.waits_for_place(&header) => false,
@@ -540,6 +541,7 @@ impl Receiver {
                 Found::No if total <= buf.buffer.capacity() => {
                     buf.deposit = Some(Deposit { header, total });
                     buf.to = total;
+                    buf.buffer.open(total);
                     true
                 }
                 Found::No | Found::List(_) => false,

@@ -229,7 +229,7 @@ impl DepositTarget for AlignedBuffer {
         // What has begun goes on: where the pool has no more, its rest is not counted, and not kept afterwards.
         let all = if to == self.len { usize::MAX } else { self.start + to + BASE_ALIGN };
         let _ = self.pool.charge_more(&mut self.buffer, all);
-        let room = self.buffer.octets_mut().get_mut(self.start + at..self.start + to);
+        let room = self.buffer.room(self.start + at..self.start + to);
         Ok(room.unwrap_or_default())
     }
 }

@@ -24,7 +24,7 @@ impl Receiver {
     pub(super) fn read_staged(&mut self, mut message: Box<Lent>, mut window: Box<Lent>, n: usize) {
         let Some(Deposit { total, .. }) = message.deposit else { return };
         let (at, here) = (message.from, n.min(total.saturating_sub(message.from)));
-        if let Some(to) = message.buffer.octets_mut().get_mut(at..at + here)
+        if let Some(to) = message.buffer.room(at..at + here)
             && let Some(from) = window.buffer.octets().get(..here)
         {
             to.copy_from_slice(from);

@@ -1,0 +1,121 @@
+use super::*;
+
+#[test]
+fn classes_hold_what_they_promise() {
+    for size in [0, 1, WINDOW, WINDOW + 1, 100_000, 1 << 20, (1 << 20) + 12, (1 << 24) + 5, 1 << 30] {
+        let (class, rounded) = class_of(size);
+        assert!(rounded >= size);
+        assert!(rounded <= size.max(WINDOW) * 5 / 4);
+        assert_eq!(class_of(rounded), (class, rounded), "{size}");
+    }
+}
+
+#[test]
+fn dropped_views_make_the_buffer_free_again() {
+    let pool = BufferPool::new(1 << 20);
+    let first = pool.share(pool.take(1000));
+    let address = first.as_ptr();
+    assert_eq!(address as usize % BASE_ALIGN, 0);
+    let view = first.slice(10..20);
+    drop(first);
+    let other = pool.share(pool.take(1000));
+    assert_ne!(other.as_ptr(), address, "the view pins the first buffer");
+    drop((view, other));
+    for _ in 0..4 {
+        let again = pool.share(pool.take(1000));
+        let unshared = pool.take(1000);
+        assert_ne!(again.as_ptr(), unshared.octets().as_ptr());
+        pool.give_back(unshared);
+    }
+    assert_eq!(pool.stats().misses, 2);
+}
+
+#[test]
+fn a_buffer_that_grows_is_initialised_as_it_is_granted_and_stays_where_it_is() {
+    let pool = BufferPool::new(4 << 20);
+    for size in [1 << 20, 1_234_567] {
+        let held = pool.stats().held;
+        let mut buffer = pool.take_growing(size, WINDOW).unwrap();
+        let address = buffer.octets().as_ptr();
+        assert_eq!((address.addr() % BASE_ALIGN, buffer.octets().len()), (0, WINDOW));
+        assert!(buffer.capacity() >= size && pool.stats().held == held + WINDOW);
+        assert!(pool.charge_more(&mut buffer, 2 * WINDOW));
+        assert!(buffer.octets().len() >= 2 * WINDOW && buffer.octets().len() < size);
+        // What came faster than it was granted has its place.
+        buffer.room(3 * WINDOW..3 * WINDOW + 2).unwrap().copy_from_slice(b"it");
+        buffer.freeze();
+        assert_eq!(&buffer.view(3 * WINDOW - 1..3 * WINDOW + 2)[..], b"\0it");
+        assert!(buffer.reclaim() && buffer.octets().len() < size);
+        assert!(pool.charge_more(&mut buffer, usize::MAX));
+        assert_eq!((buffer.octets().as_ptr(), buffer.octets().len()), (address, buffer.capacity()));
+        assert_eq!(buffer.octets()[3 * WINDOW..3 * WINDOW + 2], *b"it");
+        pool.give_back(buffer);
+        assert_eq!(pool.take(size).octets().as_ptr(), address, "it is pooled, once it is whole");
+    }
+    let held = pool.stats().held;
+    // One of which nobody sent the rest is no smaller one for the pool.
+    for _ in 0..8 {
+        pool.give_back(pool.take_growing(1 << 20, WINDOW + BASE_ALIGN).unwrap());
+    }
+    assert_eq!(pool.stats().held, held);
+}
+
+#[test]
+fn a_message_is_written_to_by_whoever_alone_has_a_view_of_its_buffer() {
+    let pool = BufferPool::new(4 << 20);
+    let others: Vec<Bytes> = (0..3).map(|_| pool.share(pool.take(100_000))).collect();
+    let mut message = pool.share(pool.take(100_000)).slice(10..90_000);
+    let (address, len) = (message.as_ptr(), message.len());
+    let view = message.slice(5..6);
+    assert!(!pool.write_to(&mut message, |_| unreachable!("somebody could see it")));
+    assert_eq!((message.as_ptr(), message.len()), (address, len));
+    drop(view);
+    assert!(pool.write_to(&mut message, |octets| octets[5..8].copy_from_slice(b"new")));
+    assert_eq!((message.as_ptr(), message.len(), &message[4..9]), (address, len, &b"\0new\0"[..]));
+    drop(message);
+    assert_eq!(pool.take(100_000).octets().as_ptr().addr(), address.addr() - 10, "it is pooled as before");
+    assert!(others.iter().all(|other| other.iter().all(|octet| *octet == 0)));
+    let mut own = Bytes::from(vec![1; 100]);
+    assert!(pool.write_to(&mut own, |octets| octets.fill(2)) && own == vec![2; 100]);
+    let mut foreign = Bytes::from_static(b"static");
+    assert!(!pool.write_to(&mut foreign, |_| unreachable!("static")) && foreign == "static");
+}
+
+#[test]
+fn past_the_cap_buffers_are_not_kept() {
+    let pool = BufferPool::new(WINDOW);
+    assert!(pool.try_take(10).is_none());
+    let buffer = pool.take(10);
+    assert_eq!(pool.stats().held, 0);
+    drop(pool.share(buffer));
+    drop(pool.take(10));
+    assert_eq!(pool.stats().misses, 2);
+}
+
+#[test]
+fn free_buffers_of_one_size_make_room_for_another() {
+    let pool = BufferPool::new(4 * (WINDOW + BASE_ALIGN));
+    let windows: Vec<Bytes> = (0..4).map(|_| pool.share(pool.take(1))).collect();
+    assert!(pool.try_take(2 * WINDOW).is_none(), "views pin them all");
+    drop(windows);
+    let large = pool.try_take(2 * WINDOW).unwrap();
+    assert_eq!(large.charged, large.len());
+    assert!(pool.stats().held <= pool.stats().cap);
+}
+
+#[test]
+fn a_growing_buffer_is_charged_step_by_step() {
+    let pool = BufferPool::new(1 << 20);
+    let mut buffer = pool.take_growing(4 * WINDOW, WINDOW).unwrap();
+    assert_eq!(pool.stats().held, WINDOW);
+    assert!(pool.charge_more(&mut buffer, 2 * WINDOW));
+    assert_eq!(pool.stats().held, 2 * WINDOW);
+    pool.give_back(buffer);
+    assert_eq!(pool.stats().held, 0, "one that is not whole is not kept");
+    let mut buffer = pool.take_growing(4 * WINDOW, WINDOW).unwrap();
+    assert!(pool.charge_more(&mut buffer, usize::MAX));
+    pool.give_back(buffer);
+    assert_eq!(pool.stats().held, 4 * WINDOW + BASE_ALIGN);
+    assert!(pool.take(4 * WINDOW).capacity() >= 4 * WINDOW);
+    assert_eq!(pool.stats().misses, 2);
+}
