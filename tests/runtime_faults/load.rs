@@ -176,6 +176,7 @@ on_both_flavours! {
                 Err(error) => {
                     let kinds = [SystemExceptionKind::CommFailure, SystemExceptionKind::Transient];
                     assert!(kinds.contains(&error.kind), "{error}");
+                    assert_eq!(error.completed, CompletionStatus::No, "{error}");
                     turned_away += 1;
                 }
             }

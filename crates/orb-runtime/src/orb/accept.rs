@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use giop_codec::giop::{MessageHeader, MessageType};
+use giop_codec::{ByteOrder, Version};
 use giop_proto::{Config, Limit, Role, Streams};
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::OrbCore;
@@ -47,8 +50,8 @@ impl Listener {
     /// Accepts who waits. Unlike [`accept`](Self::accept) it asks the system, whatever the runtime knows of the socket.
     fn accept_now(&self) -> std::io::Result<(TcpStream, Peer)> {
         let (socket, address) = match self {
-            Self::Tcp(listener) | Self::Tls(listener) => socket2::SockRef::from(listener).accept(),
-            Self::Unix(listener) => socket2::SockRef::from(listener).accept(),
+            Self::Tcp(listener) | Self::Tls(listener) => SockRef::from(listener).accept(),
+            Self::Unix(listener) => SockRef::from(listener).accept(),
         }?;
         socket.set_nonblocking(true)?;
         let stream = TcpStream::from_std(std::os::fd::OwnedFd::from(socket).into())?;
@@ -132,6 +135,9 @@ impl OrbCore {
             }
             Err(limit) => {
                 self.hit(limit);
+                if !secure {
+                    refuse(&stream);
+                }
                 if let Some(refused) = guests.tell() {
                     tracing::warn!(
                         target: "zorb",
@@ -177,6 +183,13 @@ impl OrbCore {
         config.streams = Some(Arc::clone(&self.adapter) as Arc<dyn Streams>);
         config
     }
+}
+
+/// Tells who is turned away that nothing was executed, whatever he has sent. Who speaks TLS reads the end of the stream alone.
+fn refuse(stream: &TcpStream) {
+    let header = MessageHeader::new(Version::V1_0, ByteOrder::Big, MessageType::CloseConnection);
+    // A socket that is new has room for so little; if its peer is gone, he does not ask.
+    let _ = SockRef::from(stream).send(&header.encode());
 }
 
 /// Whether the listener is well, and only the connection that it would have given is not: accept(2) tells errors of the network
