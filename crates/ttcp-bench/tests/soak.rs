@@ -64,7 +64,6 @@ fn nothing_is_lost_hung_or_leaked_over_io_uring() {
 }
 
 #[test]
-#[ignore = "finds a defect that is open: docs/RELIABILITY.md"]
 fn nothing_is_lost_hung_or_leaked_over_io_uring_on_threads() {
     some_seconds_over("uring-threads");
 }
