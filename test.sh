@@ -41,7 +41,7 @@ over_uring() { # options of cargo test
     return "$status"
   fi
   suites=(calls gateway blocking alloc runtime_faults copies zero_copy blocks streams elements flow deposits sources results idl_calls metrics system_calls requests values poa_managers poa poa_servants poa_destroy poa_activators poa_threads fragments bidirectional unix limits tls csi)
-  faults=(crowd:: processes:: drops::binds_over_tcp servants::a_servant_that_blocks endings::who_waits shutdown::a_server_that_restarts)
+  faults=(crowd:: processes:: drops::binds_over_tcp servants::a_servant_that_blocks endings::who_ shutdown::a_server_that_restarts)
   for transport in uring uring-threads; do
     printf '\n==== ZORB_TEST_TRANSPORT=%s\n' "$transport"
     tests=("${suites[@]/#/--test=}")

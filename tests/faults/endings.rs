@@ -1,6 +1,6 @@
 //! The end of a server in good order: who is told what, whatever a request or its connection has come to by then.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::sync::Arc;
 
 use tokio::io::AsyncReadExt;
@@ -89,6 +89,39 @@ async fn who_waits_to_be_accepted_when_the_server_closes_is_told() {
         assert!(came.len() == 12 && came.starts_with(b"GIOP") && came[7] == 5, "{came:?}");
     }
     assert_eq!(report.cut, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_connects_while_the_listener_goes_is_told_or_not_connected() {
+    for _ in 0..4 {
+        let server = crate::transport::builder().listen("iiop://127.0.0.1:0").max_connections(10_000, 10_000);
+        let server = server.build().await.unwrap();
+        let address = server.endpoints()[0].clone();
+        let comers: Vec<_> = (0..2)
+            .map(|_| {
+                let address = address.clone();
+                tokio::task::spawn_blocking(move || {
+                    let mut connected = Vec::new();
+                    while let Ok(mut stream) = std::net::TcpStream::connect(&address)
+                        && connected.len() < 1000
+                    {
+                        let sent = stream.write_all(b"GIOP\x01\x02\x00\x00");
+                        connected.push((stream, sent));
+                    }
+                    for (mut stream, sent) in connected {
+                        let mut came = Vec::new();
+                        let ended = stream.read_to_end(&mut came);
+                        assert!(came.len() == 12 && came[7] == 5, "{came:?} {sent:?} {ended:?}");
+                    }
+                })
+            })
+            .collect();
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        server.shutdown().await;
+        for comer in comers {
+            comer.await.unwrap();
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

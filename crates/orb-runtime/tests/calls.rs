@@ -281,8 +281,11 @@ async fn held_requests_are_served_after_accept() {
 async fn shutdown_lets_requests_finish_and_answers_no_more() {
     let (server, _client, probe) = over_tcp().await;
     let other = probe.clone();
+    let before = server.stats().messages_in;
     let call = tokio::spawn(async move { other.sleep(50).await });
-    tokio::time::sleep(Duration::from_millis(10)).await;
+    while server.stats().messages_in == before {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
     let report = server.shutdown().await;
     assert_eq!(report.cut, 0);
     call.await.unwrap().unwrap();

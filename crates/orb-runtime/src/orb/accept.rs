@@ -13,10 +13,13 @@ use super::OrbCore;
 use super::guests::Guests;
 use crate::link::Link;
 use crate::transport::threads::IoThreads;
-use crate::transport::{Peer, unix};
+use crate::transport::{Peer, last, unix};
 
 /// How long to wait when the system has no descriptor for another connection.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
+
+/// How long those whose connection was being made when the ORB closed have until the listener goes.
+const HANDSHAKES: Duration = Duration::from_millis(10);
 
 /// Who is turned away when the ORB closes: more than wait at a listener, but not who comes for ever.
 const MOST_TURNED_AWAY: usize = 8192;
@@ -103,7 +106,15 @@ impl OrbCore {
                     }
                 }
             }
+            let ends = match &listener {
+                Listener::Tcp(listener) | Listener::Tls(listener) => last::let_nobody_come(listener),
+                Listener::Unix(_) => false,
+            };
             core.turn_away(&listener, secure, &guests);
+            if ends {
+                tokio::time::sleep(HANDSHAKES).await;
+                core.turn_away(&listener, secure, &guests);
+            }
         });
     }
 

@@ -3,6 +3,7 @@
 //! Sockets and the pipe are asked to read and write when they are ready. A ring ([`uring`]) is given buffers, and says later what
 //! became of them: `link::ring` deals with that.
 
+pub(crate) mod last;
 mod low_water;
 pub(crate) mod pipe;
 mod tcp;
