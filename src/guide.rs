@@ -1,23 +1,39 @@
-//! The code of the guide, `docs/guide`: each page is a module whose examples are compiled, and run where they can be.
+//! The code of `docs`: each page is a module whose examples are compiled, and run where they can be; `README.md` is the crate's own page.
 //! `crates/zorb-cli/tests/cli/guide.rs` checks that every page with Rust is here.
 
 macro_rules! pages {
     ($($name:ident $page:literal)+) => {
         $(
-            #[doc = include_str!(concat!("../docs/guide/src/", $page))]
+            #[doc = include_str!(concat!("../docs/", $page))]
             mod $name {}
         )+
     };
 }
 
 pages! {
-    getting_started "getting-started.md"
-    idl "idl.md"
-    from_omniorb "migrating/omniorb.md"
-    from_tao "migrating/tao.md"
-    from_jacorb "migrating/jacorb.md"
-    tuning "tuning.md"
-    securing "securing.md"
-    operating "operating.md"
-    troubleshooting "troubleshooting.md"
+    idl_mapping "IDL-MAPPING.md"
+}
+
+#[cfg(feature = "dynamic")]
+pages! {
+    interface_repository "INTERFACE-REPOSITORY.md"
+}
+
+// It includes `tracing`.
+#[cfg(feature = "admin")]
+pages! {
+    observability "OBSERVABILITY.md"
+}
+
+#[cfg(all(feature = "csi", feature = "dynamic", feature = "tls"))]
+pages! {
+    getting_started "guide/src/getting-started.md"
+    idl "guide/src/idl.md"
+    from_omniorb "guide/src/migrating/omniorb.md"
+    from_tao "guide/src/migrating/tao.md"
+    from_jacorb "guide/src/migrating/jacorb.md"
+    tuning "guide/src/tuning.md"
+    securing "guide/src/securing.md"
+    operating "guide/src/operating.md"
+    troubleshooting "guide/src/troubleshooting.md"
 }

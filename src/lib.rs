@@ -35,12 +35,7 @@ pub mod dynamic;
 
 pub use idl_macros::idl;
 
-/// The examples of the mapping's description are compiled and run.
 #[cfg(doctest)]
-#[doc = include_str!("../docs/IDL-MAPPING.md")]
-mod idl_mapping {}
-
-#[cfg(all(doctest, feature = "csi", feature = "dynamic", feature = "tls"))]
 mod guide;
 
 /// The Rust that a build script made of IDL by the crate `zorb-build`: `zorb::include_idl!("bank")` for `bank.idl`.

@@ -1,5 +1,5 @@
-//! The guide, `docs/guide`: every page is in the book, every link leads somewhere, all Rust is compiled by the doc tests of `zorb`, IDL is what the
-//! compiler takes, and command lines are what this program takes.
+//! The documentation: all Rust in `docs` and in `README.md` is compiled by the doc tests of `zorb`. Of the guide, `docs/guide`, besides: every page is
+//! in the book, every link leads somewhere, IDL is what the compiler takes, and command lines are what this program takes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,20 +17,26 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The pages below the folder, as paths from it.
-fn pages() -> BTreeSet<String> {
-    fn walk(folder: &Path, pages: &mut BTreeSet<String>) {
+/// The pages below a folder, as paths from it.
+fn below(top: &Path) -> BTreeSet<String> {
+    fn walk(top: &Path, folder: &Path, pages: &mut BTreeSet<String>) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                walk(&path, pages);
+                walk(top, &path, pages);
             } else if path.extension().is_some_and(|extension| extension == "md") {
-                pages.insert(path.strip_prefix(source()).unwrap().to_str().unwrap().to_owned());
+                pages.insert(path.strip_prefix(top).unwrap().to_str().unwrap().to_owned());
             }
         }
     }
     let mut pages = BTreeSet::new();
-    walk(&source(), &mut pages);
+    walk(top, top, &mut pages);
+    pages
+}
+
+/// The pages of the guide.
+fn pages() -> BTreeSet<String> {
+    let mut pages = below(&source());
     assert!(pages.remove("SUMMARY.md"));
     // Not every file system tells them apart otherwise.
     let lower: BTreeSet<String> = pages.iter().map(|page| page.to_lowercase()).collect();
@@ -49,7 +55,8 @@ fn blocks(page: &str) -> (Vec<Block>, String) {
     let (mut blocks, mut prose) = (Vec::new(), String::new());
     let mut open: Option<Block> = None;
     for (number, line) in page.lines().enumerate() {
-        match (line.strip_prefix("```"), open.take()) {
+        assert!(!line.trim_start().starts_with("~~~"), "line {}: blocks stand between ```", number + 1);
+        match (line.trim_start().strip_prefix("```"), open.take()) {
             (Some(_), Some(block)) => blocks.push(block),
             (Some(language), None) => {
                 let language = language.to_owned();
@@ -68,6 +75,23 @@ fn blocks(page: &str) -> (Vec<Block>, String) {
     }
     assert!(open.is_none(), "a block is not closed");
     (blocks, prose)
+}
+
+/// Whether rustdoc takes a block for Rust: one that says nothing of its language, too.
+fn is_rust(language: &str) -> bool {
+    tags(language).all(|tag| {
+        ["rust", "should_panic", "no_run", "compile_fail", "test_harness", "standalone_crate"].contains(&tag)
+            || ["ignore", "edition"].iter().any(|known| tag.starts_with(known))
+    })
+}
+
+/// Whether rustdoc only shows such a block; `ignore-x86_64` and its like are for some targets alone.
+fn is_ignored(language: &str) -> bool {
+    tags(language).any(|tag| tag.starts_with("ignore"))
+}
+
+fn tags(language: &str) -> impl Iterator<Item = &str> {
+    language.split([',', ' ', '\t']).filter(|tag| !tag.is_empty())
 }
 
 /// What stands in `](...)`, where it is no code.
@@ -135,8 +159,34 @@ fn every_page_is_in_the_book_and_every_link_leads_somewhere() {
 }
 
 #[test]
+fn every_block_of_rust_is_compiled() {
+    let root = Path::new(ROOT);
+    let compiled = read(&root.join("src/guide.rs"));
+    let crate_page = read(&root.join("src/lib.rs")).starts_with("#![doc = include_str!(\"../README.md\")]");
+    let mut all: Vec<(PathBuf, bool)> = vec![(root.join("README.md"), crate_page)];
+    for page in below(&root.join("docs")) {
+        all.push((root.join("docs").join(&page), compiled.contains(&format!("\"{page}\"\n"))));
+    }
+    let (mut blocks_of_rust, mut wrong) = (0, Vec::new());
+    for (path, is_compiled) in all {
+        for Block { line, language, .. } in blocks(&read(&path)).0 {
+            let at = format!("{}:{line}", path.display());
+            if is_ignored(&language) {
+                wrong.push(format!("{at}: nothing compiles a block of `{language}`"));
+            } else if is_rust(&language) {
+                blocks_of_rust += 1;
+                if !is_compiled {
+                    wrong.push(format!("{at}: src/guide.rs has not the page"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(blocks_of_rust > 40);
+}
+
+#[test]
 fn every_block_of_code_is_checked() {
-    let compiled = read(&Path::new(ROOT).join("src/guide.rs"));
     let mut checked = 0;
     for page in pages() {
         let path = source().join(&page);
@@ -146,9 +196,8 @@ fn every_block_of_code_is_checked() {
         for Block { line, language, text } in blocks(&read(&path)).0 {
             let at = format!("{page}:{line}");
             match &*language {
-                "rust" | "rust,no_run" => {
-                    assert!(compiled.contains(&format!("\"{page}\"")), "{at}: src/guide.rs has not the page");
-                }
+                // Those of all pages are looked at by the test above.
+                rust if is_rust(rust) => {}
                 "idl" => {
                     let run = zorb(&["idl", "check", "-"], &text);
                     assert_eq!(run.code, 0, "{at}: {}", run.err);
@@ -207,4 +256,18 @@ fn wrong_command_lines_are_found() {
     );
     assert_eq!(links("[a](b.md#c) and `[x](y)`, ![i](j.svg)"), ["b.md#c", "j.svg"]);
     assert!(anchors("## `any` and type codes\n").contains("any-and-type-codes"));
+}
+
+#[test]
+fn rust_is_what_rustdoc_takes_for_it() {
+    for rust in ["", "rust", "rust,no_run", "no_run", "edition2021", "rust, should_panic", "rust,ignore"] {
+        assert!(is_rust(rust), "{rust}");
+    }
+    for other in ["text", "idl", "console", "rust-script", "toml"] {
+        assert!(!is_rust(other), "{other}");
+    }
+    assert!(is_ignored("rust,ignore") && is_ignored("ignore-wasm32") && !is_ignored("rust,no_run"));
+    let (found, prose) = blocks("- a list\n  ```rust\n  code();\n  ```\nand [a link](x.md)\n");
+    assert_eq!((found.len(), found[0].line, found[0].language.as_str()), (1, 2, "rust"));
+    assert_eq!(links(&prose), ["x.md"]);
 }
