@@ -130,7 +130,7 @@ async fn a_server_that_restarts_under_load_loses_no_call_and_executes_none_twice
         while servant.executed() < before + 200 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        // Its socket stays open: who comes in between waits.
+        // Its socket stays open, and as it was: who comes in between waits.
         assert_eq!(server.shutdown().await.cut, 0);
         (server, _) = serve(listener.try_clone().unwrap(), &servant).await;
     }

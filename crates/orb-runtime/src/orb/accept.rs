@@ -31,6 +31,8 @@ const IN_A_ROW: u32 = 16;
 #[derive(Debug)]
 pub(super) enum Listener {
     Tcp(TcpListener),
+    /// One that was handed in: others may listen on the same socket, now or afterwards.
+    Given(TcpListener),
     /// The same with TLS.
     Tls(TcpListener),
     Unix(unix::Listener),
@@ -39,7 +41,7 @@ pub(super) enum Listener {
 impl Listener {
     async fn accept(&self) -> std::io::Result<(TcpStream, Peer)> {
         match self {
-            Self::Tcp(listener) | Self::Tls(listener) => {
+            Self::Tcp(listener) | Self::Given(listener) | Self::Tls(listener) => {
                 listener.accept().await.map(|(stream, address)| (stream, Peer::Tcp(address)))
             }
             Self::Unix(listener) => {
@@ -53,7 +55,9 @@ impl Listener {
     /// Accepts who waits. Unlike [`accept`](Self::accept) it asks the system, whatever the runtime knows of the socket.
     fn accept_now(&self) -> std::io::Result<(TcpStream, Peer)> {
         let (socket, address) = match self {
-            Self::Tcp(listener) | Self::Tls(listener) => SockRef::from(listener).accept(),
+            Self::Tcp(listener) | Self::Given(listener) | Self::Tls(listener) => {
+                SockRef::from(listener).accept()
+            }
             Self::Unix(listener) => SockRef::from(listener).accept(),
         }?;
         socket.set_nonblocking(true)?;
@@ -108,7 +112,7 @@ impl OrbCore {
             }
             let ends = match &listener {
                 Listener::Tcp(listener) | Listener::Tls(listener) => last::let_nobody_come(listener),
-                Listener::Unix(_) => false,
+                Listener::Given(_) | Listener::Unix(_) => false,
             };
             core.turn_away(&listener, secure, &guests);
             if ends {

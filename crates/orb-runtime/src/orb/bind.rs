@@ -10,7 +10,9 @@ use crate::transport::unix::{self as sockets, SocketFile};
 pub(super) enum Bound {
     /// With the host as written.
     Tcp(String, std::net::TcpListener),
-    /// The same for TLS.
+    /// With the host that it is bound to: one that was handed in.
+    Given(String, std::net::TcpListener),
+    /// With the host as written, for TLS.
     Tls(String, std::net::TcpListener),
     /// With its path.
     Unix(String, OwnedFd, SocketFile),

@@ -512,11 +512,11 @@ impl OrbBuilder {
             let fail = |source| BuildError::Listen { endpoint: shown(), source };
             listener.set_nonblocking(true).map_err(fail)?;
             let local = listener.local_addr().map_err(fail)?;
-            listeners.push(Bound::Tcp(local.ip().to_string(), listener));
+            listeners.push(Bound::Given(local.ip().to_string(), listener));
         }
         #[cfg(feature = "csi")]
         {
-            let plain = |bound: &Bound| matches!(bound, Bound::Tcp(..));
+            let plain = |bound: &Bound| matches!(bound, Bound::Tcp(..) | Bound::Given(..));
             let alone = !listeners.is_empty() && listeners.iter().all(plain);
             self.parts
                 .config
@@ -536,11 +536,13 @@ impl OrbBuilder {
         let around = Surroundings::here();
         let (mut tcp, mut tls, mut endpoints, mut sockets) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for listener in listeners {
+            let given = matches!(listener, Bound::Given(..));
             match listener {
-                Bound::Tcp(host, listener) => {
+                Bound::Tcp(host, listener) | Bound::Given(host, listener) => {
                     let fail = |source| BuildError::Listen { endpoint: host.clone(), source };
                     let local = listener.local_addr().map_err(fail)?;
-                    sockets.push(Listener::Tcp(TcpListener::from_std(listener).map_err(fail)?));
+                    let listener = TcpListener::from_std(listener).map_err(fail)?;
+                    sockets.push(if given { Listener::Given(listener) } else { Listener::Tcp(listener) });
                     let socket = Listening { host, local };
                     if self.publish.is_empty() {
                         let (host, port) = socket.published(&around);
