@@ -69,6 +69,14 @@ impl Priority {
     }
 }
 
+/// Gives the thread, and those that it starts from now on, the lowest priority.
+///
+/// # Errors
+/// The system refuses.
+pub(crate) fn lowest() -> std::io::Result<()> {
+    Ok(setpriority_process(None, NICEST)?)
+}
+
 /// Options of `ttcp prioritise`.
 #[derive(Debug, Clone, Args)]
 pub struct PrioritiseArgs {

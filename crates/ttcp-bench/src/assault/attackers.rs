@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use tokio::net::{TcpSocket, TcpStream};
@@ -177,6 +178,7 @@ impl Front {
 /// Its threads can not be started.
 pub fn assault_attackers(args: &AssaultAttackersArgs) -> anyhow::Result<()> {
     crate::system::raise_files();
+    crate::priority::lowest().context("attackers at the lowest priority")?;
     let orders = orders(|line| match line.split_once(' ') {
         Some(("attack", which)) => serde_json::from_str(which).ok().map(Order::Attack),
         _ => (line == "rest").then_some(Order::Rest),

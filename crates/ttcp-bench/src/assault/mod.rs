@@ -8,8 +8,9 @@
 //! | `client` | the process that behaves |
 //! | `attackers`, `attacks` | the process that does not |
 //!
-//! Server, client and attackers are processes of their own, at the same priority: on a machine with few cores an attacker takes
-//! processor time from the others without any help of the server. So attacks have a pace, which is told, unless none is wanted.
+//! Server, client and attackers are processes of their own. On a machine with few cores an attacker takes processor time from the others
+//! without any help of the server, which he would not have if he came over a network. So attackers run at the lowest priority, and have a pace,
+//! which is told, unless none is wanted.
 
 mod attackers;
 mod attacks;

@@ -173,7 +173,7 @@ impl Report {
             if *rate == 0 { "as much as they can".to_owned() } else { format!("{rate} a second each") };
         let mut text = format!(
             "{}\n\n{transport}: {calls_s} calls a second; attackers from {addresses} address(es), {peers} of them slow, {pace}; \
-             the server takes {all} connections, {each} from one address; all share {} cores\n\n\
+             the server takes {all} connections, {each} from one address; all share {} cores, the attackers at the lowest priority\n\n\
              {client}\n\n{server}\n\n{attackers}\n\n",
             self.environment.summary(),
             self.environment.cores,

@@ -40,10 +40,10 @@ fn each_part_has_all_its_cells() {
         assert_eq!(peers("connections", count), ["raw", "zorb"]);
     }
     for (peer, sample) in of("connections", 30) {
-        // Of so few connections, the allocator may give back more in between than they take.
-        assert!(figure(sample, "all_memory_bytes") > figure(sample, "memory_bytes"), "{sample}");
-        assert!(figure(sample, "first_memory_bytes") > figure(sample, "memory_bytes"), "{sample}");
-        assert!(figure(sample, "turn_us") > 0.0 && figure(sample, "open_secs") > 0.0, "{sample}");
+        // Of so few connections, the allocator may give back more in between than they take: there is nothing to compare.
+        for name in ["memory_bytes", "first_memory_bytes", "all_memory_bytes", "turn_us", "open_secs"] {
+            assert!(figure(sample, name) > 0.0, "{name}: {sample}");
+        }
         // A thread for each connection that is held, and the one that waits for them; the one that watches over it.
         let threads = figure(sample, "threads");
         assert!(if peer == "raw" { threads == 29.0 + 2.0 } else { threads < 10.0 }, "{peer}: {threads}");
