@@ -21,20 +21,25 @@ peers install-peers.sh
 peers build-peers.sh
 rm -f target/interop/matrix.tsv # The interoperability tests write it anew, a line for each cell.
 
-# A test that hangs is a failure, and the last lines of the log name it. (By hand it would take Ctrl-C away from the tests.)
-in_time=()
-[[ ${CI:-} != true ]] || in_time=(timeout 40m)
-
 # Without --no-fail-fast the first file of tests that fails would hide the others.
 all=(--workspace --all-features --no-fail-fast)
 cargo test "${all[@]}" --no-run "$@"
+
+# In CI a test that hangs is a failure, and the last lines of the log name it. (By hand that would take Ctrl-C away from the tests.)
+run() { # options of cargo test
+  if [[ ${CI:-} == true ]]; then
+    timeout 40m cargo test "${all[@]}" "$@"
+  else
+    cargo test "${all[@]}" "$@"
+  fi
+}
 
 # The suites with TCP connections once more, over io_uring: in the runtimes of the tests, then on threads of the ORBs' own.
 # Every ORB that falls back to epoll there fails its test. Where the kernel refuses io_uring, or a container forbids it, they say so.
 over_uring() { # options of cargo test
   local status=0 transport tests suites faults
   printf '\n==== over io_uring\n'
-  "${in_time[@]}" cargo test "${all[@]}" --test uring --test uring_threads -- --nocapture 2>&1 | tee "$ring" || status=$?
+  run --test uring --test uring_threads -- --nocapture 2>&1 | tee "$ring" || status=$?
   if grep -q 'SKIPPED: no io_uring' "$ring"; then
     printf '%s\n' '' '********' \
       'SKIPPED: the kernel refuses io_uring, nothing was tested over it (REQUIRE_URING=1 makes that an error)' '********' ''
@@ -47,9 +52,9 @@ over_uring() { # options of cargo test
     tests=("${suites[@]/#/--test=}")
     # Other ORBs are tried over one of the two.
     [[ $transport != uring ]] || tests+=(--test=interop)
-    ZORB_TEST_TRANSPORT=$transport REQUIRE_URING=1 "${in_time[@]}" cargo test "${all[@]}" "${tests[@]}" "$@" 2>&1 || status=$?
+    ZORB_TEST_TRANSPORT=$transport REQUIRE_URING=1 run "${tests[@]}" "$@" 2>&1 || status=$?
     # What breaks, but for what is in memory.
-    ZORB_TEST_TRANSPORT=$transport REQUIRE_URING=1 "${in_time[@]}" cargo test "${all[@]}" --test faults "$@" -- "${faults[@]}" 2>&1 || status=$?
+    ZORB_TEST_TRANSPORT=$transport REQUIRE_URING=1 run --test faults "$@" -- "${faults[@]}" 2>&1 || status=$?
   done
   return "$status"
 }
@@ -60,7 +65,7 @@ over_uring "$@" >"$uring" &
 other=$!
 set +m
 status=0
-"${in_time[@]}" cargo test "${all[@]}" "$@" 2>&1 | tee -a "$log" || status=$?
+run "$@" 2>&1 | tee -a "$log" || status=$?
 ((status == 0)) || problems+=("cargo test failed ($status)")
 status=0
 wait "$other" || status=$?

@@ -213,7 +213,8 @@ async fn replies_that_nobody_takes_have_a_budget_of_all_connections() {
             left -= read;
         }
     }
-    assert_eq!(orb.pool_stats().queued, 0);
+    // Over io_uring they have the last octets before the ORB hears that it is done.
+    until(|| orb.pool_stats().queued == 0).await;
     client.shutdown().await;
     orb.shutdown().await;
 }

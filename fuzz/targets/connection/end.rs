@@ -189,9 +189,12 @@ impl End {
         if self.reader.is_none() && self.conn.wants_read() && !self.ended {
             let len = self.wire.len().min(most).min(64);
             let octets: Vec<u8> = self.wire.drain(..len).collect();
-            if self.conn.handle_early(&octets, now) {
-                self.read += octets.len() as u64;
-            } else {
+            let before = self.conn.stats().octets_in;
+            let fitted = self.conn.handle_early(&octets, now);
+            let taken = self.conn.stats().octets_in - before;
+            assert_eq!(fitted, taken == octets.len() as u64, "it counts what there was room for");
+            self.read += taken;
+            if !fitted {
                 // The stream is lost: a driver gives the connection up.
                 self.conn.abort(giop_proto::CloseReason::Local);
             }

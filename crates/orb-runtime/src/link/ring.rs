@@ -142,10 +142,12 @@ impl Link {
             RingRead::Idle if state.machine.may_wait_with_buf() && !state.quiet => {
                 let rest = state.machine.rest();
                 let slow = self.trickles && state.receiving.1 && rest >= TRICKLE;
-                let at_a_time = match () {
-                    () if is_first(&state) => AtATime::Any,
-                    () if slow => AtATime::LowWater,
-                    () => AtATime::Whole,
+                let at_a_time = if is_first(&state) {
+                    AtATime::Any
+                } else if slow {
+                    AtATime::LowWater
+                } else {
+                    AtATime::Whole
                 };
                 self.await_octets(
                     &mut state,

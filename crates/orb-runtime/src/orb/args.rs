@@ -53,7 +53,7 @@ impl Orb {
     ///
     /// Options in arguments win over `ZORB_INIT_REF`, `ZORB_DEFAULT_INIT_REF`, `ZORB_LISTEN`, `ZORB_PUBLISH`, `ZORB_TIMEOUT_MS`,
     /// `ZORB_CONNECT_TIMEOUT_MS` and `ZORB_CONFIG` in the environment, these over the file that `-ORBConfigFile` or `ZORB_CONFIG` names
-    /// (lines `NAME = VALUE`, the names without `-ORB`), and all of them over what the code sets before. Lists are separated by `;` in variables
+    /// (lines `NAME = VALUE`, the names without `-ORB`; also `-ORBconfigFile`, as omniORB spells it), and all of them over what the code sets before. Lists are separated by `;` in variables
     /// and by further arguments on the command line.
     ///
     /// Addresses are taken as [`OrbBuilder::listen`] and [`OrbBuilder::publish`] take them, and in the forms of others:
@@ -104,7 +104,7 @@ fn from_args(
         }
     }
     let mut settings = Vec::new();
-    let file = options.iter().rev().find(|(name, _)| name == "ConfigFile").map(|(_, path)| path.clone());
+    let file = options.iter().rev().find(|(name, _)| is_file(name)).map(|(_, path)| path.clone());
     if let Some(path) = file.or_else(|| variable("ZORB_CONFIG")) {
         read_file(&path, &mut settings)?;
     }
@@ -136,6 +136,11 @@ fn from_args(
         builder = apply(builder, &name, &value)?;
     }
     Ok((super::args_tls::apply(builder, &of_tls)?, rest))
+}
+
+/// Whether it names a configuration file; omniORB spells it the second way.
+fn is_file(name: &str) -> bool {
+    matches!(name, "ConfigFile" | "configFile")
 }
 
 /// Whether one option takes the place of the other, rather than standing beside it.
@@ -193,7 +198,8 @@ fn apply(builder: OrbBuilder, name: &str, value: &str) -> Result<OrbBuilder, Arg
             builder
         }
         // Names of the ORB and the server: accepted, without meaning here. The file was read before.
-        "id" | "ServerId" | "ConfigFile" => builder,
+        "id" | "ServerId" => builder,
+        name if is_file(name) => builder,
         _ => return Err(ArgsError::Unknown(format!("-ORB{name}"))),
     })
 }
@@ -254,6 +260,23 @@ mod tests {
         let (builder, _) = parse(&["-ORBInitRef", "A=3"], &env).unwrap();
         assert_eq!((&*builder.parts.config.initial["A"], &*builder.parts.config.initial["B"]), ("3", "2"));
         assert_eq!(builder.parts.config.timeout, Some(Duration::from_millis(5)));
+    }
+
+    #[test]
+    fn a_file_of_options_is_named_as_zorb_and_as_omniorb_spell_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("options");
+        std::fs::write(&path, "# what is fixed here\nclientCallTimeOutPeriod = 7 # ms\n").unwrap();
+        let path = path.to_str().unwrap();
+        for name in ["-ORBConfigFile", "-ORBconfigFile"] {
+            let (builder, rest) = parse(&[name, path, "a"], &[]).unwrap();
+            assert_eq!(builder.parts.config.timeout, Some(Duration::from_millis(7)));
+            assert_eq!(rest, ["a"]);
+            let error = parse(&[name, "/nowhere/options"], &[]).unwrap_err();
+            assert!(matches!(error, ArgsError::File { path, .. } if path == "/nowhere/options"));
+        }
+        std::fs::write(path, "no value").unwrap();
+        assert!(parse(&[], &[("ZORB_CONFIG", path)]).unwrap_err().to_string().contains("line 1"));
     }
 
     // clause: ior.args.unknown

@@ -3,7 +3,11 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 
-use super::BuildError;
+use tokio::net::TcpListener;
+
+use super::accept::Listener;
+use super::publish::{self, Listening, Surroundings};
+use super::{BuildError, Endpoint, OrbBuilder};
 use crate::transport::unix::{self as sockets, SocketFile};
 
 /// A socket that listens and is not served yet.
@@ -18,13 +22,143 @@ pub(super) enum Bound {
     Unix(String, OwnedFd, SocketFile),
 }
 
+impl Bound {
+    /// Whether others may hear what is said there.
+    #[cfg(feature = "csi")]
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self, Self::Tcp(..) | Self::Given(..))
+    }
+}
+
+impl OrbBuilder {
+    /// Binds all that it was told to listen on.
+    pub(super) fn bind(&mut self) -> Result<Vec<Bound>, BuildError> {
+        let mut listeners = Vec::new();
+        let buffer = self.parts.config.socket_buffer;
+        for endpoint in &self.listen {
+            listeners.push(match endpoint.strip_prefix("uiop://") {
+                Some(path) => unix(endpoint, path, self.unix_mode, buffer)?,
+                None => match secure_address(endpoint) {
+                    Some(address) => {
+                        self.check_tls(endpoint)?;
+                        let (host, listener) = tcp(endpoint, address, buffer)?;
+                        Bound::Tls(host, listener)
+                    }
+                    None => {
+                        let address = endpoint.strip_prefix("iiop://");
+                        let malformed = || BuildError::Endpoint {
+                            endpoint: endpoint.clone(),
+                            reason: "it starts with neither iiop:// nor ssliop:// nor uiop://".to_owned(),
+                        };
+                        let (host, listener) = tcp(endpoint, address.ok_or_else(malformed)?, buffer)?;
+                        Bound::Tcp(host, listener)
+                    }
+                },
+            });
+        }
+        for listener in self.listeners.drain(..) {
+            let shown = || format!("{listener:?}");
+            let fail = |source| BuildError::Listen { endpoint: shown(), source };
+            listener.set_nonblocking(true).map_err(fail)?;
+            let local = listener.local_addr().map_err(fail)?;
+            listeners.push(Bound::Given(local.ip().to_string(), listener));
+        }
+        Ok(listeners)
+    }
+
+    fn check_tls(&self, endpoint: &str) -> Result<(), BuildError> {
+        let reason = match &self.parts.config.tls {
+            Some(tls) if tls.has_identity() => return Ok(()),
+            Some(_) => "TLS has no certificate to show (TlsBuilder::identity)",
+            None if cfg!(feature = "tls") => "there is no TLS for it (OrbBuilder::tls)",
+            None => "TLS is not compiled in (feature `tls`)",
+        };
+        Err(BuildError::Endpoint { endpoint: endpoint.to_owned(), reason: reason.to_owned() })
+    }
+}
+
+/// Lets the runtime have the sockets; gives what references name for them.
+pub(super) fn open(
+    bound: Vec<Bound>,
+    templates: &[String],
+) -> Result<(Vec<Endpoint>, Vec<Listener>), BuildError> {
+    let around = Surroundings::here();
+    let (mut plain, mut secure, mut endpoints, mut listeners) = (vec![], vec![], vec![], vec![]);
+    for bound in bound {
+        let (host, socket, listener): (_, _, fn(TcpListener) -> Listener) = match bound {
+            Bound::Tcp(host, socket) => (host, socket, Listener::Tcp),
+            Bound::Given(host, socket) => (host, socket, Listener::Given),
+            Bound::Tls(host, socket) => (host, socket, Listener::Tls),
+            Bound::Unix(path, socket, file) => {
+                let fail = |source| BuildError::Listen { endpoint: path.clone(), source };
+                listeners.push(Listener::Unix(sockets::Listener::new(socket, file).map_err(fail)?));
+                endpoints.push(Endpoint::Unix { path });
+                continue;
+            }
+        };
+        let fail = |source| BuildError::Listen { endpoint: host.clone(), source };
+        let local = socket.local_addr().map_err(fail)?;
+        let listener = listener(TcpListener::from_std(socket).map_err(fail)?);
+        let at = Listening { host, local };
+        if matches!(listener, Listener::Tls(_)) {
+            secure.push(at);
+        } else {
+            if templates.is_empty() {
+                let (host, port) = at.published(&around);
+                endpoints.push(Endpoint::Iiop { host, port });
+            }
+            plain.push(at);
+        }
+        listeners.push(listener);
+    }
+    if !listeners.is_empty() {
+        publish(templates, &plain, &secure, &around, &mut endpoints)?;
+    }
+    plain.append(&mut secure);
+    for found in publish::unroutable(&endpoints, &plain, !templates.is_empty()) {
+        tracing::warn!(
+            target: "zorb",
+            host = %found.host,
+            "references name an address by which clients may not get here: {found} (OrbBuilder::publish says another)"
+        );
+    }
+    Ok((endpoints, listeners))
+}
+
+/// Adds the addresses that the templates give, those without TLS first.
+fn publish(
+    templates: &[String],
+    plain: &[Listening],
+    secure: &[Listening],
+    around: &Surroundings<'_>,
+    endpoints: &mut Vec<Endpoint>,
+) -> Result<(), BuildError> {
+    let published = |templates: &[String], sockets: &[Listening]| {
+        publish::published(templates, sockets, around)
+            .map_err(|(template, reason)| BuildError::Publish { template, reason })
+    };
+    let (for_tls, templates): (Vec<String>, Vec<String>) =
+        templates.iter().cloned().partition(|text| text.starts_with("ssliop:"));
+    let for_tls: Vec<String> =
+        for_tls.iter().filter_map(|text| secure_address(text)).map(str::to_owned).collect();
+    let others = published(&templates, plain)?;
+    let mut by_tls = published(&for_tls, secure)?;
+    if for_tls.is_empty() {
+        // Templates with a port of their own mean one without TLS.
+        by_tls = published(&templates, secure)?;
+        by_tls.retain(|address| !others.contains(address));
+    }
+    if by_tls.is_empty() {
+        by_tls = secure.iter().map(|socket| socket.published(around)).collect();
+    }
+    endpoints.extend(by_tls.into_iter().map(|(host, port)| Endpoint::Ssl { host, port }));
+    let others = others.into_iter().map(|(host, port)| Endpoint::Iiop { host, port });
+    endpoints.splice(..0, others);
+    Ok(())
+}
+
 /// Binds `uiop://PATH`.
-pub(super) fn unix(
-    endpoint: &str,
-    path: &str,
-    mode: Option<u32>,
-    buffer: Option<usize>,
-) -> Result<Bound, BuildError> {
+fn unix(endpoint: &str, path: &str, mode: Option<u32>, buffer: Option<usize>) -> Result<Bound, BuildError> {
     let malformed = |reason: &str| BuildError::Endpoint { endpoint: endpoint.into(), reason: reason.into() };
     if path.is_empty() {
         return Err(malformed("it has no path"));
@@ -40,13 +174,13 @@ pub(super) fn unix(
 }
 
 /// `HOST:PORT` of an endpoint with TLS: `ssliop://HOST:PORT`, or the same without slashes.
-pub(super) fn secure_address(endpoint: &str) -> Option<&str> {
+fn secure_address(endpoint: &str) -> Option<&str> {
     let address = endpoint.strip_prefix("ssliop:")?;
     Some(address.strip_prefix("//").unwrap_or(address))
 }
 
 /// Binds the `HOST:PORT` of an endpoint; gives the host as written.
-pub(super) fn tcp(
+fn tcp(
     endpoint: &str,
     address: &str,
     buffer: Option<usize>,
@@ -60,7 +194,7 @@ pub(super) fn tcp(
     let addresses: Vec<SocketAddr> = (bind_to, port).to_socket_addrs().map_err(fail)?.collect();
     let mut last = std::io::Error::from(std::io::ErrorKind::AddrNotAvailable);
     for address in addresses {
-        match open(address, buffer) {
+        match listen(address, buffer) {
             Ok(listener) => return Ok((bare.to_owned(), listener)),
             Err(error) => last = error,
         }
@@ -68,7 +202,7 @@ pub(super) fn tcp(
     Err(fail(last))
 }
 
-fn open(address: SocketAddr, buffer: Option<usize>) -> std::io::Result<std::net::TcpListener> {
+fn listen(address: SocketAddr, buffer: Option<usize>) -> std::io::Result<std::net::TcpListener> {
     let domain = socket2::Domain::for_address(address);
     let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
     socket.set_reuse_address(true)?;

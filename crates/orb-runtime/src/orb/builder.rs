@@ -10,18 +10,14 @@ use giop_codec::code_set::{CodeSetComponent, CodeSetComponentInfo, CodeSetId};
 use giop_codec::value::{Factories, ValueType};
 use giop_proto::pool::BufferPool;
 use giop_proto::{Limits, Load};
-use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
-use super::accept::Listener;
-use super::bind::{self, Bound};
-use super::publish::{self, Listening, Surroundings};
+use super::bind;
 use super::reverse::Rule;
 use super::{Config, Connections, Endpoint, Guard, Latency, Orb, OrbCore};
 use crate::serve::Demux;
 use crate::serve::adapter::Adapter;
-use crate::transport::unix;
 use crate::transport::{Peer, Sockets, Transport};
 
 /// Receive buffers of all connections of an ORB.
@@ -39,10 +35,10 @@ const POOL: usize = 256 << 20;
 #[derive(Debug)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct OrbBuilder {
-    listen: Vec<String>,
-    listeners: Vec<std::net::TcpListener>,
-    publish: Vec<String>,
-    unix_mode: Option<u32>,
+    pub(super) listen: Vec<String>,
+    pub(super) listeners: Vec<std::net::TcpListener>,
+    pub(super) publish: Vec<String>,
+    pub(super) unix_mode: Option<u32>,
     pub(crate) parts: Parts,
 }
 
@@ -463,16 +459,6 @@ impl OrbBuilder {
         self
     }
 
-    fn check_tls(&self, endpoint: &str) -> Result<(), BuildError> {
-        let reason = match &self.parts.config.tls {
-            Some(tls) if tls.has_identity() => return Ok(()),
-            Some(_) => "TLS has no certificate to show (TlsBuilder::identity)",
-            None if cfg!(feature = "tls") => "there is no TLS for it (OrbBuilder::tls)",
-            None => "TLS is not compiled in (feature `tls`)",
-        };
-        Err(BuildError::Endpoint { endpoint: endpoint.to_owned(), reason: reason.to_owned() })
-    }
-
     /// Opens the listeners and starts to serve.
     ///
     /// # Errors
@@ -480,44 +466,14 @@ impl OrbBuilder {
     ///
     /// # Cancel safety
     /// Dropping the future opens nothing.
-    pub async fn build(self) -> Result<Orb, BuildError> {
+    pub async fn build(mut self) -> Result<Orb, BuildError> {
         if let Some(id) = self.parts.config.code_sets.unsupported() {
             return Err(BuildError::CodeSet(id));
         }
-        let mut listeners = Vec::new();
-        let buffer = self.parts.config.socket_buffer;
-        for endpoint in &self.listen {
-            listeners.push(match endpoint.strip_prefix("uiop://") {
-                Some(path) => bind::unix(endpoint, path, self.unix_mode, buffer)?,
-                None => match bind::secure_address(endpoint) {
-                    Some(address) => {
-                        self.check_tls(endpoint)?;
-                        let (host, listener) = bind::tcp(endpoint, address, buffer)?;
-                        Bound::Tls(host, listener)
-                    }
-                    None => {
-                        let address = endpoint.strip_prefix("iiop://");
-                        let malformed = || BuildError::Endpoint {
-                            endpoint: endpoint.clone(),
-                            reason: "it starts with neither iiop:// nor ssliop:// nor uiop://".to_owned(),
-                        };
-                        let (host, listener) = bind::tcp(endpoint, address.ok_or_else(malformed)?, buffer)?;
-                        Bound::Tcp(host, listener)
-                    }
-                },
-            });
-        }
-        for listener in self.listeners {
-            let shown = || format!("{listener:?}");
-            let fail = |source| BuildError::Listen { endpoint: shown(), source };
-            listener.set_nonblocking(true).map_err(fail)?;
-            let local = listener.local_addr().map_err(fail)?;
-            listeners.push(Bound::Given(local.ip().to_string(), listener));
-        }
+        let listeners = self.bind()?;
         #[cfg(feature = "csi")]
         {
-            let plain = |bound: &Bound| matches!(bound, Bound::Tcp(..) | Bound::Given(..));
-            let alone = !listeners.is_empty() && listeners.iter().all(plain);
+            let alone = !listeners.is_empty() && listeners.iter().all(bind::Bound::is_plain);
             self.parts
                 .config
                 .security
@@ -533,67 +489,7 @@ impl OrbBuilder {
             Some(wanted) => Some(wanted.open()?),
             None => None,
         };
-        let around = Surroundings::here();
-        let (mut tcp, mut tls, mut endpoints, mut sockets) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for listener in listeners {
-            let given = matches!(listener, Bound::Given(..));
-            match listener {
-                Bound::Tcp(host, listener) | Bound::Given(host, listener) => {
-                    let fail = |source| BuildError::Listen { endpoint: host.clone(), source };
-                    let local = listener.local_addr().map_err(fail)?;
-                    let listener = TcpListener::from_std(listener).map_err(fail)?;
-                    sockets.push(if given { Listener::Given(listener) } else { Listener::Tcp(listener) });
-                    let socket = Listening { host, local };
-                    if self.publish.is_empty() {
-                        let (host, port) = socket.published(&around);
-                        endpoints.push(Endpoint::Iiop { host, port });
-                    }
-                    tcp.push(socket);
-                }
-                Bound::Tls(host, listener) => {
-                    let fail = |source| BuildError::Listen { endpoint: host.clone(), source };
-                    let local = listener.local_addr().map_err(fail)?;
-                    sockets.push(Listener::Tls(TcpListener::from_std(listener).map_err(fail)?));
-                    tls.push(Listening { host, local });
-                }
-                Bound::Unix(path, socket, file) => {
-                    let fail = |source| BuildError::Listen { endpoint: path.clone(), source };
-                    sockets.push(Listener::Unix(unix::Listener::new(socket, file).map_err(fail)?));
-                    endpoints.push(Endpoint::Unix { path });
-                }
-            }
-        }
-        if !sockets.is_empty() {
-            let published = |templates: &[String], sockets: &[Listening]| {
-                publish::published(templates, sockets, &around)
-                    .map_err(|(template, reason)| BuildError::Publish { template, reason })
-            };
-            let (for_tls, templates): (Vec<String>, Vec<String>) =
-                self.publish.iter().cloned().partition(|text| text.starts_with("ssliop:"));
-            let for_tls: Vec<String> =
-                for_tls.iter().filter_map(|text| bind::secure_address(text)).map(str::to_owned).collect();
-            let others = published(&templates, &tcp)?;
-            let mut secure = published(&for_tls, &tls)?;
-            if for_tls.is_empty() {
-                // Templates with a port of their own mean one without TLS.
-                secure = published(&templates, &tls)?;
-                secure.retain(|address| !others.contains(address));
-            }
-            if secure.is_empty() {
-                secure = tls.iter().map(|socket| socket.published(&around)).collect();
-            }
-            endpoints.extend(secure.into_iter().map(|(host, port)| Endpoint::Ssl { host, port }));
-            let others = others.into_iter().map(|(host, port)| Endpoint::Iiop { host, port });
-            endpoints.splice(..0, others);
-        }
-        tcp.append(&mut tls);
-        for found in publish::unroutable(&endpoints, &tcp, !self.publish.is_empty()) {
-            tracing::warn!(
-                target: "zorb",
-                host = %found.host,
-                "references name an address by which clients may not get here: {found} (OrbBuilder::publish says another)"
-            );
-        }
+        let (endpoints, sockets) = bind::open(listeners, &self.publish)?;
         let core = self.parts.core(endpoints);
         for socket in sockets {
             core.serve(socket);

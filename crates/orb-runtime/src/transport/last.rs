@@ -10,17 +10,18 @@ use tokio::net::TcpListener;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn let_nobody_come(listener: &TcpListener) -> bool {
     use socket2::SockFilter;
-    const LOAD_OCTET: u16 = 0x30;
-    const IF_ANY_BIT: u16 = 0x45;
-    const RETURN: u16 = 0x06;
+    const LOAD_OCTET: u32 = libc::BPF_LD | libc::BPF_B | libc::BPF_ABS;
+    const IF_ANY_BIT: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
+    const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
     /// Where a segment has its flags, and the one of its first segment.
     const FLAGS: u32 = 13;
     const SYN: u32 = 2;
+    let instruction = |code: u32, jt, jf, k| SockFilter::new(code as u16, jt, jf, k);
     let filter = [
-        SockFilter::new(LOAD_OCTET, 0, 0, FLAGS),
-        SockFilter::new(IF_ANY_BIT, 0, 1, SYN),
-        SockFilter::new(RETURN, 0, 0, 0),
-        SockFilter::new(RETURN, 0, 0, u32::MAX),
+        instruction(LOAD_OCTET, 0, 0, FLAGS),
+        instruction(IF_ANY_BIT, 0, 1, SYN),
+        instruction(RETURN, 0, 0, 0),
+        instruction(RETURN, 0, 0, u32::MAX),
     ];
     socket2::SockRef::from(listener).attach_filter(&filter).is_ok()
 }
