@@ -184,21 +184,26 @@ impl End {
         true
     }
 
-    /// Takes octets that came without a buffer.
-    pub fn read_early(&mut self, most: usize, now: Instant) {
-        if self.reader.is_none() && self.conn.wants_read() && !self.ended {
-            let len = self.wire.len().min(most).min(64);
-            let octets: Vec<u8> = self.wire.drain(..len).collect();
-            let before = self.conn.stats().octets_in;
-            let fitted = self.conn.handle_early(&octets, now);
-            let taken = self.conn.stats().octets_in - before;
-            assert_eq!(fitted, taken == octets.len() as u64, "it counts what there was room for");
-            self.read += taken;
-            if !fitted {
-                // The stream is lost: a driver gives the connection up.
-                self.conn.abort(giop_proto::CloseReason::Local);
-            }
+    /// Takes octets that came without a buffer; `false`: there was no room for all of them. Between messages there is, and nobody reads so
+    /// at other times.
+    pub fn read_early(&mut self, most: usize, now: Instant) -> bool {
+        if self.reader.is_some() || !self.conn.wants_read() || self.ended {
+            return true;
         }
+        let between = !self.conn.may_wait_with_buf();
+        let len = self.wire.len().min(most).min(64);
+        let octets: Vec<u8> = self.wire.drain(..len).collect();
+        let before = self.conn.stats().octets_in;
+        let fitted = self.conn.handle_early(&octets, now);
+        let taken = self.conn.stats().octets_in - before;
+        assert_eq!(fitted, taken == octets.len() as u64, "it counts what there was room for");
+        self.read += taken;
+        if !fitted {
+            assert!(!between, "there is always room for the first octets of a message");
+            // The stream is lost: a driver gives the connection up.
+            self.conn.abort(giop_proto::CloseReason::Local);
+        }
+        fitted
     }
 
     /// Writes some of what is queued, and gives what the socket took. `hold`: the writer comes back later.

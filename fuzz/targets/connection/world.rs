@@ -185,7 +185,7 @@ impl World {
             20 | 21 => {
                 self.ends[side].read(tape.portion(), op & 0x40 != 0, now);
             }
-            22 => self.ends[side].read_early(tape.portion(), now),
+            22 => self.disturbed |= !self.ends[side].read_early(tape.portion(), now),
             23 => self.wait(tape.octet()),
             24 => self.payload(side, tape),
             25 => self.message(side, tape),
