@@ -3,11 +3,11 @@
 
 mod transport;
 
-use std::sync::Mutex;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use zorb::prelude::*;
-use zorb::{Limits, Orb, Peer, SystemExceptionKind};
+use zorb::{Limits, Orb, OrbBuilder, Peer, SystemExceptionKind};
 
 zorb::idl! {
     module Back {
@@ -16,6 +16,7 @@ zorb::idl! {
             long ring(in long number);
             Octets echo(in Octets octets);
             oneway void hint(in long number);
+            oneway void fill(in Octets octets);
             long hinted();
         };
         interface Tower {
@@ -24,11 +25,15 @@ zorb::idl! {
             long ring_kept(in long number);
             Octets through(in Bell bell, in Octets octets);
             void hint(in Bell bell, in long times);
+            oneway void fill(in Bell bell, in Octets octets);
         };
     };
 }
 
 use back::{BellRef, BellServant, TowerRef, TowerServant};
+
+/// More than may be queued for a peer that does not read.
+const LARGE: usize = 3_000_000;
 
 #[derive(Default)]
 struct Bell {
@@ -51,6 +56,11 @@ impl BellServant for Bell {
         let mut hinted = self.hinted.lock().unwrap();
         assert_eq!(*hinted, number, "oneways keep their order");
         *hinted += 1;
+        Ok(())
+    }
+    async fn fill(&self, octets: Bytes) -> Result<(), SystemException> {
+        assert_eq!(octets.len(), LARGE);
+        *self.hinted.lock().unwrap() += 1;
         Ok(())
     }
     async fn hinted(&self) -> Result<i32, SystemException> {
@@ -88,11 +98,17 @@ impl TowerServant for Tower {
         assert_eq!(bell.hinted().await?, times);
         Ok(())
     }
+    async fn fill(&self, bell: Option<BellRef>, octets: Bytes) -> Result<(), SystemException> {
+        bell.unwrap().fill(octets).await
+    }
 }
 
 async fn server() -> (Orb, String) {
-    let builder =
-        transport::builder().call_back_over(|_: &Peer, host: &str, _: u16| host.ends_with(".invalid"));
+    serving(transport::builder()).await
+}
+
+async fn serving(builder: OrbBuilder) -> (Orb, String) {
+    let builder = builder.call_back_over(|_: &Peer, host: &str, _: u16| host.ends_with(".invalid"));
     let orb = builder.listen("iiop://127.0.0.1:0").build().await.unwrap();
     let tower: TowerRef = orb.activate(Tower::default()).unwrap();
     (orb, tower.to_string())
@@ -114,7 +130,7 @@ async fn a_client_without_a_port_is_called_back() {
     assert_eq!(tower.ring(&bell, 5).await.unwrap(), -10);
     tower.keep(&bell).await.unwrap();
     assert_eq!(tower.ring_kept(-7).await.unwrap(), -7);
-    let octets: Bytes = (0..3_000_000_u32).map(|i| (i * 7) as u8).collect();
+    let octets: Bytes = (0..LARGE).map(|i| (i * 7) as u8).collect();
     assert!(tower.through(&bell, octets.clone()).await.unwrap() == octets);
     tower.hint(&bell, 100).await.unwrap();
     assert_eq!((server.open_connections(), client.open_connections()), (1, 1), "there is no second one");
@@ -138,6 +154,27 @@ async fn calls_go_to_and_fro_inside_of_each_other_and_side_by_side() {
         .collect();
     for call in calls {
         assert!(call.await.unwrap());
+    }
+}
+
+/// Neither stops reading for what it has to say itself, or both would for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn large_oneways_go_both_ways_at_once() {
+    let small = || transport::builder().socket_buffer(64 << 10);
+    let (_server, url) = serving(small()).await;
+    let client = small().offer_call_backs().build().await.unwrap();
+    let tower: TowerRef = client.resolve(&url).await.unwrap();
+    let bell = Arc::new(Bell::default());
+    let rung: BellRef = client.activate(Arc::clone(&bell)).unwrap();
+    let octets = Bytes::from(vec![7; LARGE]);
+    for _ in 0..40 {
+        tower.fill(&rung, octets.clone()).await.unwrap();
+    }
+    // Each of them comes back, while others are on their way.
+    let start = Instant::now();
+    while *bell.hinted.lock().unwrap() < 40 {
+        assert!(start.elapsed() < Duration::from_secs(20), "{} came back", bell.hinted.lock().unwrap());
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 

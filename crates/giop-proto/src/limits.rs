@@ -48,8 +48,9 @@ pub struct Limits {
     pub max_held_requests: usize,
     /// Octets of those requests. Default 16 MiB. Beyond it as for `max_held_requests`.
     pub max_held_octets: usize,
-    /// Octets queued for a peer that does not read. Default 1 MiB. Beyond it no requests are read, and
-    /// whoever sends oneways should wait (see `Connection::has_room`). One message may always be queued.
+    /// Octets queued for a peer that does not read. Default 1 MiB. Beyond as much of replies no requests are read,
+    /// or they are refused where replies are awaited; whoever sends oneways should wait (see `Connection::has_room`). One message may always
+    /// be queued.
     pub max_backlog: usize,
     /// Nesting of constructed types and encapsulations in a message. Default 64. Beyond it `MARSHAL`.
     pub max_depth: u16,

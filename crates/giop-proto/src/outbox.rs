@@ -123,6 +123,12 @@ impl Outbox {
         usize::try_from(self.queued.saturating_sub(self.written)).unwrap_or(usize::MAX)
     }
 
+    /// Octets that the socket has not taken and no writer has.
+    #[must_use]
+    pub fn unlent(&self) -> usize {
+        usize::try_from(self.queued.saturating_sub(self.reached())).unwrap_or(usize::MAX)
+    }
+
     /// How many octets were copied into batches.
     #[must_use]
     pub fn copied(&self) -> u64 {

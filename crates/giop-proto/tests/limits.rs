@@ -12,6 +12,7 @@ use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKi
 use giop_codec::giop::{ReplyStatus, RequestId, ResponseFlags};
 use giop_proto::pool::WINDOW;
 use giop_proto::{BufferPool, CloseReason, Config, Limit, Limits, ProtocolError, Reply, Role};
+use util::cutting::read;
 use util::messages::{Ask, reply};
 use util::{Cut, Pair, every_cut_with};
 
@@ -102,6 +103,71 @@ fn replies_that_nobody_reads_hold_further_requests() {
     pair.drive(); // the client's wire takes everything
     assert!(pair.server.conn.wants_read() && pair.server.conn.has_room());
     assert_eq!(pair.request().id(), RequestId(99));
+}
+
+/// Two peers that have much to say to each other would both stop reading.
+#[test]
+fn what_this_side_asks_does_not_hold_up_what_it_is_asked() {
+    let mut limits = Limits::default();
+    limits.max_backlog = 1000;
+    for size in [None, Some(104)] {
+        let pool = Arc::new(BufferPool::new(64 << 20));
+        let config = |role| {
+            let mut config = Config::new(role, Arc::new(limits.clone()), Arc::clone(&pool));
+            config.fragment_size = size;
+            config
+        };
+        let mut pair = Pair::with_configs(Cut::Whole, config(Role::Client), config(Role::Server));
+        pair.client.conn.set_accept_requests(true);
+        for (waits, id) in [(false, 1), (true, 3)] {
+            pair.client.awake = false;
+            let large = Ask { response: ResponseFlags::None, body: vec![1; 5000], ..Ask::default() };
+            pair.client.conn.send_oneway(&mut large.encoder()).unwrap();
+            if waits {
+                pair.call(&Ask { body: vec![2; 5000], ..Ask::default() });
+            }
+            assert!(pair.client.conn.backlog() > 4000 && !pair.client.conn.is_backed_up());
+            read(&mut pair.client, &Ask { id, ..Ask::default() }.octets(), pair.now);
+            let request = pair.client.requests.pop_front().expect("it is neither held nor refused");
+            let body = vec![3; 900];
+            let mut answer = reply(Version::V1_2, request.id(), ReplyStatus::NoException, &body);
+            pair.client.conn.send_reply(request.token(), &mut answer);
+            pair.client.awake = true;
+            pair.drive();
+        }
+        // Each answer was written behind a request, and counts no more.
+        assert_eq!(
+            (pair.client.conn.stats().refused, pair.client.conn.stats().limits.of(Limit::Backlog)),
+            (0, 0)
+        );
+    }
+}
+
+// clause: giop.limit.unread
+#[test]
+fn whoever_awaits_replies_refuses_a_peer_that_does_not_take_its_answers() {
+    let mut limits = Limits::default();
+    limits.max_backlog = 1000;
+    let mut pair = Pair::with_limits(Cut::Whole, Limits::default(), limits);
+    pair.client.awake = false;
+    // A request of its own stands before them.
+    let back = pair.server.conn.start_call(None, pair.now).unwrap();
+    let id = pair.server.conn.request_id(back).0;
+    pair.server.conn.send_request(back, &mut Ask { id, body: vec![1; 5000], ..Ask::default() }.encoder());
+    for id in [2, 4] {
+        read(&mut pair.server, &Ask { id, ..Ask::default() }.octets(), pair.now);
+        let request = pair.request();
+        pair.answer(&request, &[0; 600]);
+    }
+    assert!(pair.server.conn.is_backed_up());
+    // What a writer has may all be on its way.
+    let transmit = pair.server.conn.take_transmit().unwrap();
+    read(&mut pair.server, &Ask { id: 6, ..Ask::default() }.octets(), pair.now);
+    assert_eq!((pair.request().id(), pair.server.conn.stats().refused), (RequestId(6), 0));
+    pair.server.conn.handle_written(transmit, pair.now);
+    read(&mut pair.server, &Ask { id: 8, ..Ask::default() }.octets(), pair.now);
+    let stats = pair.server.conn.stats();
+    assert_eq!((pair.server.requests.len(), stats.refused, stats.limits.of(Limit::Backlog)), (0, 1, 1));
 }
 
 #[test]

@@ -299,3 +299,27 @@ fn without_memory_a_stream_goes_on_in_small_steps() {
     let request = pair.request();
     assert!(whole(&mut pair, &request) == ask.body);
 }
+
+/// They come in turns: when one is given up, a piece of another may be on its way that is thrown away already.
+#[test]
+fn pieces_of_many_streams_that_nobody_takes_are_thrown_away() {
+    for size in [8_024, 16_408, 19_504, 40_024, 70_024] {
+        let pool = Arc::new(BufferPool::new(64 << 20));
+        let config = |role| Config::new(role, Arc::new(Limits::default()), Arc::clone(&pool));
+        let (mut client, mut server) = (config(Role::Client), config(Role::Server));
+        client.fragment_size = Some(size);
+        server.streams = Some(Arc::new(Table));
+        let mut pair = Pair::with_configs(Cut::Whole, client, server);
+        let calls: Vec<_> = (0..4).map(|_| pair.call(&ask(b"streamed", 0, 131_077))).collect();
+        for _ in &calls {
+            pair.drive();
+            let request = pair.request();
+            pair.answer(&request, b"untaken");
+        }
+        pair.drive();
+        assert_eq!(pair.server.conn.close_reason(), None, "{size}");
+        for call in calls {
+            assert_eq!(pair.client.outcome(call).unwrap().body().rest(), b"untaken", "{size}");
+        }
+    }
+}

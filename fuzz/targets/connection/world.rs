@@ -330,7 +330,11 @@ impl World {
                     served.cancelled = true;
                 }
                 Event::Reply(call) => self.outcome(side, call),
-                Event::Closed => end.closed = true,
+                Event::Closed => {
+                    end.closed = true;
+                    let reason = format!("since {:?}", end.conn.close_reason());
+                    self.trace(side, &reason);
+                }
             }
         }
         let end = &mut self.ends[side];

@@ -2,6 +2,9 @@
 //!
 //! Each connection has a limit of its own. All connections together have one as well, the pool's cap: where more is queued, those wait
 //! that have much queued themselves, until their peers took it. Nobody else waits for a peer that does not read, and nothing is dropped.
+//!
+//! Only answers count against a peer: requests of this side's own do not hold up its requests, or two peers that have much to say to each
+//! other would both stop reading.
 
 use std::sync::Arc;
 
@@ -32,6 +35,33 @@ impl Queued {
     }
 }
 
+/// Octets of answers among those that are queued. What is written is found out late: some of those still count.
+#[derive(Debug, Default)]
+pub(super) struct Owed {
+    octets: usize,
+    /// Those of them that stand before the mark, a place in the outgoing stream.
+    before: usize,
+    mark: u64,
+}
+
+impl Owed {
+    #[inline]
+    pub(super) fn add(&mut self, octets: usize) {
+        self.octets = self.octets.saturating_add(octets);
+    }
+
+    /// The socket has taken so much of what is queued.
+    #[inline]
+    pub(super) fn written(&mut self, written: u64, queued: u64) {
+        if written == queued {
+            *self = Self::default();
+        } else if written >= self.mark {
+            self.octets = self.octets.saturating_sub(self.before);
+            (self.before, self.mark) = (self.octets, queued);
+        }
+    }
+}
+
 impl Drop for Queued {
     fn drop(&mut self) {
         self.pool.count_queued(self.counted, 0);
@@ -55,11 +85,33 @@ impl Connection {
         backlog < self.limits.max_backlog && (backlog < STEP || !self.queued.pool.is_overqueued())
     }
 
-    /// Whether so much is queued that requests have to wait.
+    /// Whether so many answers are queued that requests have to wait: more than `Limits::max_backlog`, or 64 KiB where all connections have
+    /// more queued than the pool's cap. What this side asks itself does not count.
     #[inline]
-    pub(super) fn is_backed_up(&self) -> bool {
+    #[must_use]
+    pub fn is_backed_up(&self) -> bool {
         let backlog = self.backlog();
-        backlog > self.limits.max_backlog || backlog > STEP && self.queued.pool.is_overqueued()
+        backlog > STEP.min(self.limits.max_backlog) && self.backs_up(backlog).is_some()
+    }
+
+    /// The limit that so many octets, of those that are queued, are over.
+    #[cold]
+    pub(super) fn backs_up(&self, octets: usize) -> Option<Limit> {
+        let answers = octets.min(self.owed.octets + self.fragmenting.owed());
+        if answers > self.limits.max_backlog {
+            Some(Limit::Backlog)
+        } else if answers > STEP && self.queued.pool.is_overqueued() {
+            Some(Limit::Pool)
+        } else {
+            None
+        }
+    }
+
+    /// Whether a request has to be refused, since it can not wait. What a writer has may all be written.
+    #[cold]
+    pub(super) fn has_no_room(&self) -> bool {
+        self.serving.len() >= self.granted
+            || self.backs_up(self.tx.unlent() + self.fragmenting.octets()).is_some()
     }
 
     /// Counts that requests which were handed out wait for room, once for each time that they do.
@@ -67,8 +119,7 @@ impl Connection {
     pub fn waits_for_room(&mut self) {
         if self.waited_at != Some(self.stats.messages_in) {
             self.waited_at = Some(self.stats.messages_in);
-            let own = self.backlog() >= self.limits.max_backlog;
-            self.stats.limits.hit(if own { Limit::Backlog } else { Limit::Pool });
+            self.stats.limits.hit(self.backs_up(self.backlog()).unwrap_or(Limit::Backlog));
         }
     }
 

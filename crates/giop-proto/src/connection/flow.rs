@@ -69,7 +69,8 @@ impl Connection {
             message.reset(message.order(), message.version());
             return ReplyFlow::Dropped;
         }
-        self.queue(message, false);
+        self.queue_answer(message);
+        self.owed.add(usize::try_from(coming).unwrap_or(usize::MAX));
         match self.tx.leave_gap(coming) {
             Some(end) => ReplyFlow::Begun(end),
             None => ReplyFlow::Dropped, // there is no other gap

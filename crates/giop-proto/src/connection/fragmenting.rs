@@ -48,8 +48,9 @@ pub(super) struct Fragmenting {
     growing: usize,
     /// Those of which nothing is queued, behind them.
     waiting: VecDeque<Partial>,
-    /// Octets of all pieces that are not queued, their headers not counted.
+    /// Octets of all pieces that are not queued, their headers not counted, and those of replies among them.
     octets: usize,
+    owed: usize,
 }
 
 #[derive(Debug)]
@@ -81,7 +82,7 @@ impl Fragmenting {
     /// Cuts what is larger than so many octets.
     pub(super) fn new(size: Option<usize>) -> Self {
         let size = size.map_or(usize::MAX, |size| size.clamp(SMALLEST, LARGEST) & !7);
-        Self { size, open: VecDeque::new(), growing: 0, waiting: VecDeque::new(), octets: 0 }
+        Self { size, open: VecDeque::new(), growing: 0, waiting: VecDeque::new(), octets: 0, owed: 0 }
     }
 
     /// Whether a message of that version and so many octets leaves in pieces.
@@ -102,11 +103,24 @@ impl Fragmenting {
         self.octets
     }
 
+    /// Those of replies among them.
+    pub(super) fn owed(&self) -> usize {
+        self.owed
+    }
+
+    /// Octets of a message are not to be queued any more.
+    fn uncount(&mut self, partial: &Partial, octets: usize) {
+        self.octets -= octets;
+        if partial.call.is_none() {
+            self.owed -= octets;
+        }
+    }
+
     /// Drops everything that is not queued.
     pub(super) fn clear(&mut self) {
         self.open.clear();
         self.waiting.clear();
-        (self.growing, self.octets) = (0, 0);
+        (self.growing, self.octets, self.owed) = (0, 0, 0);
     }
 
     /// The most octets of a piece of a reply that is not whole yet.
@@ -141,12 +155,16 @@ impl Fragmenting {
         let came = partial.rest.range(there..).map(Bytes::len).sum::<usize>();
         partial.left += came;
         self.octets += came;
+        self.owed += came;
         partial.grows = !last;
         true
     }
 
     pub(super) fn enter(&mut self, partial: Partial) {
         self.octets += partial.left;
+        if partial.call.is_none() {
+            self.owed += partial.left;
+        }
         if partial.serves.is_some() {
             self.growing += 1;
             self.open.push_back(partial);
@@ -188,7 +206,7 @@ impl Fragmenting {
         let is_it = |partial: &Partial| partial.id == id && partial.call.is_none() == reply && !partial.grows;
         if let Some(at) = self.waiting.iter().position(is_it) {
             let partial = self.waiting.remove(at)?;
-            self.octets -= partial.left;
+            self.uncount(&partial, partial.left);
             return Some(partial);
         }
         self.remove_open(is_it)
@@ -202,7 +220,7 @@ impl Fragmenting {
     fn remove_open(&mut self, is_it: impl Fn(&Partial) -> bool) -> Option<Partial> {
         let at = self.open.iter().position(is_it)?;
         let partial = self.open.remove(at)?;
-        self.octets -= partial.left;
+        self.uncount(&partial, partial.left);
         self.left(&partial);
         Some(partial)
     }
@@ -359,11 +377,13 @@ impl Connection {
             }
             unripe = 0;
             let taken = partial.queue_piece(&mut self.tx);
-            self.fragmenting.octets -= taken;
+            self.fragmenting.uncount(&partial, taken);
             if let Some(call) = partial.call {
                 let apart = !partial.is_in_one_part(&self.tx);
                 let end = if partial.ended { self.tx.queued() } else { u64::MAX };
                 self.calls.queued(call, Place { start: partial.start, end, locate: false, apart });
+            } else {
+                self.owed.add(taken);
             }
             self.fragmenting.turned(partial);
             self.queued();

@@ -25,10 +25,8 @@ impl Connection {
             }
             self.granted = self.share.granted();
         }
-        if self.backlog() > self.limits.max_backlog {
-            self.count_wait(Limit::Backlog);
-        } else if self.is_backed_up() {
-            self.count_wait(Limit::Pool);
+        if let Some(limit) = self.backs_up(self.backlog()) {
+            self.count_wait(limit);
         }
     }
 

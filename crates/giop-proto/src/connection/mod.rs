@@ -38,7 +38,7 @@ use crate::pool::BufferPool;
 use crate::receive::{Receiver, Streams};
 use crate::serving::Serving;
 use crate::stats::Stats;
-use backlog::Queued;
+use backlog::{Owed, Queued};
 use closing::Phase;
 pub use flow::ReplyFlow;
 use fragmenting::Fragmenting;
@@ -165,6 +165,7 @@ pub struct Connection {
     own: Encoder,
     /// Octets of the machine's own answers since the outbox was last empty.
     own_backlog: usize,
+    owed: Owed,
     /// What others are told of the outbox.
     queued: Queued,
 }
@@ -220,6 +221,7 @@ impl Connection {
             pieces: VecDeque::new(),
             own: Encoder::new(ByteOrder::NATIVE, max_version),
             own_backlog: 0,
+            owed: Owed::default(),
             queued,
             limits,
         }

@@ -266,7 +266,7 @@ impl Connection {
             || header.more_fragments
             || (octets.len() + self.rx.coming() != HEADER_LEN + header.size as usize
                 && octets.len() + self.rx.apart() != HEADER_LEN + header.size as usize)
-            || self.is_over_budget()
+            || self.is_over_budget() && self.has_no_room()
         {
             self.handle_unusual_request(header, joined);
             return None;

@@ -15,7 +15,7 @@ impl Connection {
         if self.serving.finish(token) && self.is_serving_phase() {
             let cut = self.fragmenting.cuts(message.version(), message.len());
             if !cut || self.queue_reply_in_pieces(message).is_none() {
-                self.queue(message, false);
+                self.queue_answer(message);
             }
         } else {
             message.reset(message.order(), message.version());
@@ -27,7 +27,7 @@ impl Connection {
     /// its payload too, and has to be ended by [`finish_request`](Self::finish_request).
     pub fn acknowledge(&mut self, token: ServeToken, message: &mut Encoder) {
         if self.serving.acknowledge(token) && self.is_serving_phase() {
-            self.queue(message, false);
+            self.queue_answer(message);
         } else {
             message.reset(message.order(), message.version());
         }
@@ -43,7 +43,7 @@ impl Connection {
     /// Answers a LocateRequest.
     pub fn send_locate_reply(&mut self, message: &mut Encoder) {
         if self.is_serving_phase() {
-            self.queue(message, false);
+            self.queue_answer(message);
         } else {
             message.reset(message.order(), message.version());
         }

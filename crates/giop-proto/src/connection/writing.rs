@@ -32,6 +32,7 @@ impl Connection {
         if self.tx.backlog() == 0 {
             self.own_backlog = 0;
         }
+        self.owed.written(self.tx.written(), self.tx.queued());
         if !self.fragmenting.is_empty() {
             self.feed();
         }
@@ -75,6 +76,13 @@ impl Connection {
         message.reset(message.order(), message.version());
         self.queued();
         Place { start, end: self.tx.queued(), locate, apart: false }
+    }
+
+    /// Queues an answer to the peer.
+    #[inline]
+    pub(super) fn queue_answer(&mut self, message: &mut Encoder) {
+        let Place { start, end, .. } = self.queue(message, false);
+        self.owed.add(usize::try_from(end - start).unwrap_or(usize::MAX));
     }
 
     /// Queues a message of the machine's own.
@@ -138,6 +146,7 @@ impl Connection {
         if self.unfinished.is_none() && put(&mut self.own).is_ok() {
             self.tx.push(self.own.head());
             self.own_backlog += self.own.head().len();
+            self.owed.add(self.own.head().len());
             self.queued();
         }
     }

@@ -373,8 +373,11 @@ impl Receiver {
     }
 
     fn skip_stream(&mut self) {
-        self.skip_size = self.stream_size();
-        self.skip = self.stream_left();
+        let left = self.stream_left();
+        // Between two of its pieces, one of another message may be under way that is thrown away too.
+        if left > 0 {
+            (self.skip, self.skip_size) = (left, self.stream_size());
+        }
         self.stream = None;
     }
 

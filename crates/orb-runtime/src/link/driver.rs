@@ -152,7 +152,7 @@ impl Driver {
             let left = self.together.len();
             if left > 0 {
                 // Their replies would be too much before; who waits for replies never stops reading.
-                if !state.machine.has_room() && state.machine.calls_waiting() == 0 {
+                if state.machine.is_backed_up() && state.machine.calls_waiting() == 0 {
                     state.stalled = true;
                     state.machine.waits_for_room();
                     break;
