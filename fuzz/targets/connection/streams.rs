@@ -48,6 +48,13 @@ impl World {
 }
 
 impl End {
+    /// Octets of a stranger came, which may stand in the middle of a payload.
+    pub fn doubt_payloads(&mut self) {
+        for payload in &mut self.payloads {
+            payload.known = false;
+        }
+    }
+
     /// A request is over: if nobody has said that its payload will be taken, it is thrown away.
     pub fn unopened(&mut self, token: ServeToken) {
         self.payloads.retain(|payload| payload.opened || payload.token != token);

@@ -215,6 +215,7 @@ impl World {
     /// Octets of a stranger.
     fn feed(&mut self, side: usize, octets: &[u8]) {
         self.tainted = true;
+        self.ends[side].doubt_payloads();
         self.ends[side].wire.extend(octets);
     }
 
