@@ -97,7 +97,7 @@ impl Connection {
     /// The limit that so many octets, of those that are queued, are over.
     #[cold]
     pub(super) fn backs_up(&self, octets: usize) -> Option<Limit> {
-        let answers = octets.min(self.owed.octets + self.fragmenting.owed());
+        let answers = octets.min(self.owed.octets.saturating_add(self.fragmenting.owed()));
         if answers > self.limits.max_backlog {
             Some(Limit::Backlog)
         } else if answers > STEP && self.queued.pool.is_overqueued() {
