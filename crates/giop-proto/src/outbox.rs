@@ -310,9 +310,8 @@ impl Outbox {
 
     /// Frees the memory of empty batches.
     pub fn release(&mut self) {
-        if self.is_empty() {
-            self.open = None;
-        }
+        // What stands behind a gap can not be lent, but it is there.
+        self.open.take_if(|open| open.left == 0);
         (self.spare, self.size) = (Vec::new(), 0);
     }
 
@@ -471,6 +470,20 @@ mod tests {
         transmit.advance(2);
         outbox.commit(transmit);
         assert_eq!(write(&mut outbox, 100), b"rstsecond");
+    }
+
+    #[test]
+    fn what_stands_behind_a_gap_stays_when_memory_is_released() {
+        let mut outbox = Outbox::default();
+        outbox.push(b"before ");
+        let gap = outbox.leave_gap(4).unwrap();
+        outbox.push(b"behind");
+        assert_eq!(write(&mut outbox, 100), b"before ");
+        assert!(outbox.is_empty() && outbox.holds_memory());
+        outbox.release();
+        assert!(outbox.fill(gap, Bytes::from_static(b"gap ")));
+        assert_eq!(write(&mut outbox, 100), b"gap behind");
+        assert_eq!(outbox.backlog(), 0);
     }
 
     #[test]
