@@ -48,6 +48,8 @@ pub struct End {
     /// Requests that somebody keeps: they pin the memory that they came in.
     pub kept: Vec<IncomingRequest>,
     pub closed: bool,
+    /// Its socket takes nothing any more.
+    pub broken: bool,
     /// Its side of the socket is shut down.
     pub shut: bool,
     pub ended: bool,
@@ -136,6 +138,7 @@ impl End {
             pieces: Vec::new(),
             kept: Vec::new(),
             closed: false,
+            broken: false,
             shut: false,
             ended: false,
         }
@@ -213,6 +216,11 @@ impl End {
         if fresh && hold {
             self.writer = Some(transmit);
             return None;
+        }
+        if self.broken {
+            self.conn.handle_written(transmit, now);
+            self.conn.handle_write_error(&std::io::ErrorKind::BrokenPipe.into(), now);
+            return Some(Vec::new());
         }
         let mut slices = [IoSlice::new(&[]); MAX_SLICES];
         let used = transmit.io_slices(&mut slices);

@@ -262,7 +262,10 @@ impl World {
         self.disturbed = true;
         let (now, end) = (self.now, &mut self.ends[side]);
         match how % 6 {
-            0 => end.conn.handle_write_error(&io::ErrorKind::BrokenPipe.into(), now),
+            0 => {
+                end.broken = true;
+                end.conn.handle_write_error(&io::ErrorKind::BrokenPipe.into(), now);
+            }
             1 => {
                 end.ended = true;
                 end.conn.handle_read_error(&io::ErrorKind::ConnectionReset.into(), now);
@@ -273,7 +276,7 @@ impl World {
             _ => {
                 for end in &mut self.ends {
                     end.wire.clear();
-                    end.ended = true;
+                    (end.ended, end.broken) = (true, true);
                     end.conn.handle_write_error(&io::ErrorKind::BrokenPipe.into(), now);
                     end.conn.handle_read_error(&io::ErrorKind::ConnectionReset.into(), now);
                 }
