@@ -6,7 +6,7 @@ mod util;
 use std::sync::Arc;
 use std::time::Duration;
 
-use giop_codec::giop::RequestId;
+use giop_codec::giop::{ReplyStatus, RequestId};
 use giop_proto::pool::WINDOW;
 use giop_proto::receive::{CHUNK, STREAM_START};
 use giop_proto::{
@@ -320,6 +320,34 @@ fn pieces_of_many_streams_that_nobody_takes_are_thrown_away() {
         assert_eq!(pair.server.conn.close_reason(), None, "{size}");
         for call in calls {
             assert_eq!(pair.client.outcome(call).unwrap().body().rest(), b"untaken", "{size}");
+        }
+    }
+}
+
+/// It is larger than a message may be, but the window that it comes into holds all of it.
+#[test]
+fn a_streamed_request_may_be_whole_when_it_is_handed_out() {
+    let mut limits = Limits::default();
+    limits.max_message_size = 20_000;
+    let head = ask(b"streamed", 0, 0).octets().len();
+    for len in (WINDOW - head + 1..).take(100) {
+        let mut pair = pair_of(Cut::Whole, limits.clone());
+        let refused = pair.call(&ask(b"other", 0, 30_000));
+        pair.drive();
+        assert_eq!(pair.client.outcome(refused).unwrap().status(), ReplyStatus::SystemException);
+        for call in [(); 3].map(|()| pair.call(&ask(b"streamed", 0, len))) {
+            pair.drive();
+            let request = pair.request();
+            let mut octets = request.arguments().rest().to_vec();
+            let coming = request.coming();
+            pair.server.conn.open_stream(request.token(), coming as u64);
+            let (rest, end) = take_all(&mut pair, request.token());
+            assert_eq!((rest.len(), end), (coming, Chunk::End));
+            octets.extend(rest);
+            assert!(octets == body(len));
+            pair.answer(&request, b"taken");
+            pair.drive();
+            assert_eq!(pair.client.outcome(call).unwrap().body().rest(), b"taken");
         }
     }
 }

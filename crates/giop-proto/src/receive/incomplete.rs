@@ -33,6 +33,8 @@ impl Receiver {
         match self.decide(&header, size, here) {
             Decision::Wait => return Ok(None),
             Decision::Stream => {
+                // All of it may be there, and other messages behind it.
+                let have = have.min(size);
                 (self.front, self.skip, self.skip_size) = (have, size - have, size);
                 (self.front_streams, self.front_more) = (true, header.more_fragments);
                 return Ok(Some(MessageHeader { more_fragments: false, ..header }));
