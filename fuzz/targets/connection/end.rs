@@ -41,7 +41,7 @@ pub struct End {
     pub locates: Vec<(RequestId, Version, ByteOrder)>,
     pub payloads: Vec<Payload>,
     /// The rest of a request that is begun, and of one that leaves while it is encoded.
-    pub part: Option<Bytes>,
+    pub part: Option<(Option<CallId>, Bytes)>,
     pub flow: Option<(u64, Bytes)>,
     /// Messages of a stranger in pieces.
     pub pieces: Vec<VecDeque<Vec<u8>>>,

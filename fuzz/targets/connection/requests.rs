@@ -6,6 +6,7 @@ use bytes::Bytes;
 use giop_codec::Version;
 use giop_codec::cdr::Encoder;
 use giop_codec::giop::{RequestId, ResponseFlags};
+use giop_proto::CallId;
 
 use crate::end::{Call, End, STREAMED};
 use crate::messages::{Ask, Tag, body, locate};
@@ -72,7 +73,7 @@ impl World {
             (Way::Parts, _) => {
                 let begun = conn.begin_request(call, &mut e, coming.len() as u64).is_ok();
                 assert_eq!(conn.wants_part(), begun && !coming.is_empty() && !conn.is_closed());
-                end.part = (begun && !coming.is_empty()).then_some(coming);
+                end.part = (begun && !coming.is_empty()).then_some((call, coming));
                 begun
             }
             (Way::Flow, _) => match conn.begin_flow(call, &mut e, coming.len() as u64) {
@@ -106,13 +107,7 @@ impl World {
         }
     }
 
-    fn start(
-        &mut self,
-        side: usize,
-        tag: Tag,
-        timed: Option<Duration>,
-        streamed: bool,
-    ) -> Option<giop_proto::CallId> {
+    fn start(&mut self, side: usize, tag: Tag, timed: Option<Duration>, streamed: bool) -> Option<CallId> {
         if !self.may_ask(side) {
             return None;
         }
@@ -151,9 +146,7 @@ impl World {
         let call = end.calls.swap_remove(which);
         // Nothing can follow half a request.
         self.disturbed |= end.is_blocked();
-        end.conn.cancel_call(call.id);
-        end.given_up.push(call.id);
-        assert!(end.conn.take_outcome(call.id).is_none(), "it has none any more");
+        end.give_up_call(call.id);
         self.cancelled = true;
     }
 
@@ -164,7 +157,14 @@ impl World {
         if give_up && end.is_blocked() {
             end.conn.give_up_request();
             assert!(!end.conn.wants_part());
-            (end.part, self.disturbed) = (None, true);
+            self.disturbed = true;
+            // Its caller does not wait for a reply to it.
+            if let Some((Some(call), _)) = end.part.take()
+                && let Some(at) = end.calls.iter().position(|waiting| waiting.id == call)
+            {
+                end.calls.swap_remove(at);
+                end.give_up_call(call);
+            }
             return;
         }
         end.send_part(len);
@@ -195,8 +195,14 @@ impl World {
 }
 
 impl End {
+    fn give_up_call(&mut self, call: CallId) {
+        self.conn.cancel_call(call);
+        self.given_up.push(call);
+        assert!(self.conn.take_outcome(call).is_none(), "it has none any more");
+    }
+
     pub fn send_part(&mut self, len: usize) {
-        let Some(rest) = &mut self.part else { return };
+        let Some((_, rest)) = &mut self.part else { return };
         if !self.conn.wants_part() {
             self.part = None;
             return;
