@@ -10,6 +10,7 @@
 mod tests;
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -33,7 +34,6 @@ const PROBES: usize = 8;
 const KEEPERS: usize = 64;
 
 /// A recycling pool of receive buffers in size classes.
-#[derive(Debug)]
 pub struct BufferPool {
     classes: Vec<Mutex<Class>>,
     cap: usize,
@@ -48,7 +48,7 @@ pub struct BufferPool {
     misses: AtomicU64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Class {
     masters: VecDeque<Bytes>,
     hits: u64,
@@ -90,10 +90,30 @@ pub struct Buffer {
     charged: usize,
 }
 
-#[derive(Debug)]
 enum Mem {
     Own(BytesMut),
     Frozen(Bytes),
+}
+
+/// Without what is in the buffers: there are megabytes of it, and it belongs to others.
+impl fmt::Debug for BufferPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BufferPool")
+            .field("cap", &self.cap)
+            .field("held", &self.held)
+            .field("outside", &self.outside)
+            .field("queued", &self.queued)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Mem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Own(octets) => write!(f, "Own({} octets)", octets.len()),
+            Self::Frozen(octets) => write!(f, "Frozen({} octets)", octets.len()),
+        }
+    }
 }
 
 impl BufferPool {

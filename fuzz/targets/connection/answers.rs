@@ -32,7 +32,7 @@ impl World {
                 // Nobody gets an answer.
                 let (asks, tag) = (end.served[which].response.expects_reply(), end.served[which].tag);
                 if end.give_up(which) && asks {
-                    self.disturbed = true;
+                    (self.disturbed, self.silent) = (true, true);
                     // When this side closes in good order the peer takes it for not executed.
                     self.unanswered.extend(tag);
                 }

@@ -34,6 +34,8 @@ pub struct World {
     pub refused: BTreeSet<Tag>,
     /// What was executed and got no answer.
     pub unanswered: BTreeSet<Tag>,
+    /// A request that expects an answer got none.
+    pub silent: bool,
     /// The oneways of each side, and those that came there, in their order.
     pub oneways: [Vec<Tag>; 2],
     came: [Vec<Tag>; 2],
@@ -122,6 +124,7 @@ impl World {
             handed: BTreeSet::new(),
             refused: BTreeSet::new(),
             unanswered: BTreeSet::new(),
+            silent: false,
             oneways: [Vec::new(), Vec::new()],
             came: [Vec::new(), Vec::new()],
             disturbed: false,
@@ -491,6 +494,13 @@ impl World {
                 break;
             }
             self.pass(Duration::from_millis(500 * round));
+            self.settle();
+        }
+        if self.silent {
+            // Who has no deadline waits for ever for an answer that nobody makes: a driver's patience ends before.
+            for end in &mut self.ends {
+                end.conn.abort(CloseReason::Local);
+            }
             self.settle();
         }
         for end in &mut self.ends {
