@@ -219,6 +219,7 @@ impl World {
     fn feed(&mut self, side: usize, octets: &[u8]) {
         self.tainted = true;
         self.ends[side].doubt_payloads();
+        self.ends[side].out.asked_twice = true;
         self.ends[side].wire.extend(octets);
     }
 
