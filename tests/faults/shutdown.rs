@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use zorb::prelude::*;
 use zorb::testing::{Faults, pair, seeds};
-use zorb::{Limits, Retry};
+use zorb::{ByteSource, Limits, Orb, OrbBuilder, Retry};
 
 use crate::target::{Target, TargetRef, leaves_nothing, octets, over};
 
@@ -147,4 +147,69 @@ async fn a_server_that_restarts_under_load_loses_no_call_and_executes_none_twice
     assert_eq!(servant.executed() as usize, all);
     client.shutdown().await;
     server.shutdown().await;
+}
+
+/// One that waits longer for the end of its peers than for its own.
+fn patient() -> OrbBuilder {
+    let mut limits = Limits::default();
+    limits.linger_timeout = Duration::from_secs(60);
+    crate::transport::builder().limits(limits).drain_timeout(Duration::from_secs(5))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_orb_that_is_not_done_yet_lets_go_of_those_that_close() {
+    let servant = Arc::new(Target::default());
+    let listening = || patient().listen("iiop://127.0.0.1:0");
+    let other = listening().build().await.unwrap();
+    let busy = listening().drain_timeout(Duration::from_secs(60)).build().await.unwrap();
+    let caller = patient().build().await.unwrap();
+    let here: TargetRef = other.activate_named("Target", Arc::clone(&servant)).unwrap();
+    let there: TargetRef = busy.activate_named("Target", Arc::clone(&servant)).unwrap();
+    let other_of_busy: TargetRef = busy.resolve_unchecked(&here.to_string()).await.unwrap();
+    assert_eq!(other_of_busy.add(1, 2).await.unwrap(), 3);
+    // A request that is served as long as the test wants.
+    let (more, source) = tokio::sync::mpsc::channel::<Result<Bytes, std::io::Error>>(1);
+    let source =
+        futures_util::stream::unfold(source, async |mut source| Some((source.recv().await?, source)));
+    let target: TargetRef = caller.resolve_unchecked(&there.to_string()).await.unwrap();
+    let put = tokio::spawn(async move { target.put(ByteSource::stream(200_000, source)).await });
+    more.send(Ok(octets(100_000))).await.unwrap();
+    while servant.inside() == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let ending = tokio::spawn({
+        let busy = busy.clone();
+        async move { busy.shutdown().await }
+    });
+    // Who is no servant calls nobody any more.
+    while other_of_busy.add(1, 2).await.is_ok() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(other.shutdown().await.cut, 0);
+    assert!(!ending.is_finished());
+    more.send(Ok(octets(100_000))).await.unwrap();
+    assert_eq!(put.await.unwrap().unwrap(), 200_000);
+    assert_eq!(ending.await.unwrap().cut, 0);
+    caller.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_is_not_polled_any_more_does_not_keep_the_connection() {
+    let servant = Arc::new(Target::default());
+    let server = patient().listen("iiop://127.0.0.1:0").build().await.unwrap();
+    let client = patient().build().await.unwrap();
+    let here: TargetRef = server.activate_named("Target", Arc::clone(&servant)).unwrap();
+    let target: TargetRef = client.resolve_unchecked(&here.to_string()).await.unwrap();
+    let mut kept = Box::pin(target.once(1, 500, Bytes::new()));
+    while servant.times(1) == 0 {
+        let soon = tokio::time::sleep(Duration::from_millis(1));
+        tokio::select! {
+            answered = &mut kept => drop(answered.expect("nothing ends it")),
+            () = soon => {}
+        }
+    }
+    target.once(2, 600, Bytes::new()).await.unwrap();
+    assert_eq!(server.shutdown().await.cut, 0);
+    assert_eq!(kept.await.unwrap().0, 1);
+    client.shutdown().await;
 }

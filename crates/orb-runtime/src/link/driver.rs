@@ -471,8 +471,6 @@ impl Drop for Driver {
         self.link.abort(CloseReason::Local);
         self.orb.waits_no_more(self.number);
         self.link.end_streams();
-        if let Some(ring) = self.link.socket.ring() {
-            ring.close();
-        }
+        self.link.hang_up();
     }
 }

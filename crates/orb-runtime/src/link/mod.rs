@@ -215,6 +215,16 @@ impl Link {
         self.lock().wake_driver();
     }
 
+    /// Tells the peer that the connection is over. Others may have this link, and with it the socket, for long: a servant that keeps the stream
+    /// of a request.
+    fn hang_up(&self) {
+        match self.socket.ring() {
+            Some(ring) => ring.close(),
+            None if std::mem::replace(&mut self.lock().shut_down, true) => {}
+            None => self.socket.shut_down_write(),
+        }
+    }
+
     /// Lets the connection be idle for so long.
     pub(crate) fn set_idle_timeout(&self, timeout: Duration) {
         self.lock().machine.set_idle_timeout(timeout);

@@ -69,7 +69,9 @@ impl OrbCore {
         self.listening.close();
         let _ = tokio::time::timeout_at(until, self.listening.wait()).await;
         let links = self.open_links();
-        for link in &links {
+        let connections = links.len();
+        // None is kept: a socket is open as long as anybody has it, and its peer may wait for its end.
+        for link in links {
             if link.serves_others() { link.close() } else { link.rouse() }
         }
         // Servants that are at work may call others until they are done.
@@ -85,8 +87,9 @@ impl OrbCore {
         for link in &left {
             link.abort(CloseReason::Local);
         }
-        if !left.is_empty() {
-            let cut = left.len();
+        let cut = left.len();
+        drop(left);
+        if cut > 0 {
             tracing::warn!(target: "zorb", cut, "requests were not done in time (OrbBuilder::drain_timeout)");
             let ended = async { tokio::join!(self.serving.wait(), self.tasks.wait()) };
             let _ = tokio::time::timeout(LAST_WORDS, ended).await;
@@ -105,7 +108,7 @@ impl OrbCore {
             }
         }
         self.adapter().main.end();
-        ShutdownReport { connections: links.len(), cut: left.len() }
+        ShutdownReport { connections, cut }
     }
 
     fn begin_closing(&self) -> bool {
