@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use zorb::prelude::*;
 use zorb::testing::{Faults, pair, seeds};
 use zorb::{ByteSource, Limits, Orb, OrbBuilder, Retry};
@@ -212,4 +213,25 @@ async fn a_call_that_is_not_polled_any_more_does_not_keep_the_connection() {
     assert_eq!(server.shutdown().await.cut, 0);
     assert_eq!(kept.await.unwrap().0, 1);
     client.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_comes_behind_the_last_word_is_thrown_away_in_large_pieces() {
+    const OCTETS: usize = 8 << 20;
+    let server = patient().listen("iiop://127.0.0.1:0").build().await.unwrap();
+    let mut peer = tokio::net::TcpStream::connect(server.endpoints().first().unwrap()).await.unwrap();
+    let ending = tokio::spawn({
+        let server = server.clone();
+        async move { server.shutdown().await }
+    });
+    let mut said = Vec::new();
+    peer.read_to_end(&mut said).await.unwrap();
+    assert_eq!((said.len(), said.get(7)), (12, Some(&5)), "it is a CloseConnection: {said:?}");
+    peer.write_all(&vec![7; OCTETS]).await.unwrap();
+    drop(peer);
+    assert_eq!(ending.await.unwrap().cut, 0);
+    let stats = server.stats();
+    assert_eq!(stats.octets_in as usize, OCTETS);
+    // A window takes 16 KiB at least; not each of them is full.
+    assert!(stats.reads < 4 * (OCTETS as u64 >> 14), "{stats:?}");
 }

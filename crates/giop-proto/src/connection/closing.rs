@@ -89,6 +89,13 @@ impl Connection {
         matches!(self.phase, Phase::Lingering { .. })
     }
 
+    /// Whether what comes in is thrown away, since this side has said its last.
+    #[inline]
+    #[must_use]
+    pub fn throws_away(&self) -> bool {
+        matches!(self.phase, Phase::Finishing { .. } | Phase::Lingering { .. })
+    }
+
     /// Whether calls can be made.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
