@@ -18,13 +18,10 @@
 //! * `admin`: an HTTP endpoint on loopback with Prometheus metrics, health and a page of what the ORB is doing (`OrbBuilder::admin`), which `zorb top`
 //!   shows, too. Off until it is asked for. Includes `tracing`.
 //! * `dynamic`: IDL that is read at run time (`dynamic::Idl`). Compiles the IDL compiler into the program.
-//! * `metrics`: counters and gauges of the `metrics` facade. Octets: `zorb_received_bytes_total`, `zorb_sent_bytes_total`,
-//!   `zorb_copied_received_bytes_total`, `zorb_copied_sent_bytes_total`, `zorb_skipped_bytes_total`. Messages:
-//!   `zorb_messages_received_total`, `zorb_messages_sent_total`. The pool of receive buffers: `zorb_pool_cap_bytes`,
-//!   `zorb_pool_held_bytes` (gauges), `zorb_pool_hits_total`, `zorb_pool_misses_total`. `zorb_connections` (gauge). TLS:
-//!   `zorb_tls_sessions_total`, `zorb_tls_failures_total`, `zorb_tls_plaintext_total`, `zorb_tls_misdirected_total`,
-//!   `zorb_tls_shed_total`. They are brought up to date once a second while connections are open, and by `Orb::record_metrics`. The
-//!   same figures are always there by [`Orb::stats`], [`Orb::pool_stats`] and [`Orb::transport_stats`].
+//! * `metrics`: counters and gauges of the `metrics` facade: connections, messages, octets that were moved or copied, the pool of receive
+//!   buffers, TLS, logins, and the limits that were hit (`zorb_limit_hits_total`). docs/OBSERVABILITY.md has all of them. They are brought
+//!   up to date once a second while connections are open, and by `Orb::record_metrics`. The same figures are always there by
+//!   [`Orb::stats`], [`Orb::pool_stats`] and [`Orb::transport_stats`].
 #![forbid(unsafe_code)]
 
 // Generated code names the crate so, here too.

@@ -14,6 +14,8 @@ mod builder;
 mod connections;
 pub(crate) mod dial;
 pub(crate) mod endpoint;
+#[cfg(any(feature = "admin", feature = "metrics"))]
+pub(crate) mod figures;
 mod guests;
 mod hits;
 #[cfg(feature = "metrics")]

@@ -63,10 +63,6 @@ impl OrbCore {
         self.links().values().cloned().collect()
     }
 
-    pub(crate) fn link_count(&self) -> usize {
-        self.links().len()
-    }
-
     pub(crate) fn counted(&self) -> giop_proto::Stats {
         self.stats()
     }
