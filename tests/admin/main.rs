@@ -193,6 +193,24 @@ async fn connections_beyond_the_limit_are_closed_at_once() {
     assert!(answered, "their seats are free again");
 }
 
+#[tokio::test(start_paused = true)]
+async fn who_is_slow_loses_his_seat() {
+    let served = Served::new().await;
+    let begun = tokio::time::Instant::now();
+    let mut open = Vec::new();
+    for _ in 0..16 {
+        let mut stream = TcpStream::connect(served.address()).await.unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: local").await.unwrap();
+        open.push(stream);
+    }
+    for stream in &mut open {
+        stream.read_to_end(&mut Vec::new()).await.unwrap();
+    }
+    let took = begun.elapsed().as_secs();
+    assert!((5..10).contains(&took), "{took} s of virtual time");
+    assert_eq!(get(served.address(), "/health").await.status, 200);
+}
+
 #[tokio::test]
 async fn calls_are_counted_by_operation_on_both_sides() {
     let served = Served::new().await;
