@@ -216,6 +216,33 @@ async fn a_call_that_is_not_polled_any_more_does_not_keep_the_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_goes_on_sending_to_a_connection_that_is_over_is_told_whoever_keeps_it() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = patient().drain_timeout(Duration::from_millis(100)).build().await.unwrap();
+    let target = format!("corbaloc:iiop:1.2@{}/Target", listener.local_addr().unwrap());
+    let target: TargetRef = client.resolve_unchecked(&target).await.unwrap();
+    let mut kept = Box::pin(target.add(1, 2));
+    let (mut peer, _) = tokio::select! {
+        answered = &mut kept => panic!("nobody answers: {answered:?}"),
+        peer = listener.accept() => peer.unwrap(),
+    };
+    let mut head = [0; 12];
+    tokio::select! {
+        answered = &mut kept => panic!("nobody answers: {answered:?}"),
+        read = peer.read_exact(&mut head) => drop(read.unwrap()),
+    }
+    // The call is not polled from here on.
+    assert_eq!(client.shutdown().await.cut, 1);
+    let sent = async {
+        while peer.write_all(&[0; 4096]).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), sent).await.expect("it is never told");
+    kept.await.unwrap_err();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_comes_behind_the_last_word_is_thrown_away_in_large_pieces() {
     const OCTETS: usize = 8 << 20;
     let server = patient().listen("iiop://127.0.0.1:0").build().await.unwrap();

@@ -218,11 +218,14 @@ impl Link {
     /// Tells the peer that the connection is over. Others may have this link, and with it the socket, for long: a servant that keeps the stream
     /// of a request.
     fn hang_up(&self) {
-        match self.socket.ring() {
-            Some(ring) => ring.close(),
-            None if std::mem::replace(&mut self.lock().shut_down, true) => {}
-            None => self.socket.shut_down_write(),
+        if let Some(ring) = self.socket.ring() {
+            return ring.close();
         }
+        let said = std::mem::replace(&mut self.lock().shut_down, true);
+        if !said {
+            self.socket.shut_down_write();
+        }
+        self.socket.shut_down_read();
     }
 
     /// Lets the connection be idle for so long.

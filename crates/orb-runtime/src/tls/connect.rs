@@ -1,6 +1,7 @@
 //! Handshakes of both sides.
 
 use std::io;
+use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,8 +16,8 @@ use super::Tls;
 use super::failure::Failure;
 use crate::link::Link;
 use crate::orb::{Endpoint, OrbCore, Seat};
-use crate::transport::tls::{TlsSocket, shut_down};
-use crate::transport::{Peer, Socket};
+use crate::transport::tls::TlsSocket;
+use crate::transport::{Peer, Socket, shut_down};
 
 /// How long what a client still sends is thrown away, so that the reason for the end gets there: a socket that is closed with octets
 /// unread takes back what was sent.
@@ -75,7 +76,7 @@ impl OrbCore {
             core.has_counted();
             tracing::warn!(target: "zorb", %peer, "no TLS session with a client: {failure}");
             if let Some(stream) = stream {
-                shut_down(&stream);
+                shut_down(&stream, Shutdown::Write);
                 let _ = tokio::time::timeout(LINGER, discard(&stream)).await;
             }
         });

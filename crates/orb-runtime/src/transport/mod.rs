@@ -22,7 +22,7 @@ pub(crate) mod uring;
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -281,6 +281,12 @@ pub(crate) enum Socket {
     Tls(Box<TlsSocket>),
 }
 
+/// Ends a direction of a socket.
+pub(crate) fn shut_down(stream: &TcpStream, way: Shutdown) {
+    // One that is gone already needs no telling.
+    let _ = socket2::SockRef::from(stream).shutdown(way);
+}
+
 impl Socket {
     /// Reads once. `Ok(None)`: nothing there; `Ok(Some(0))`: the end of the stream.
     #[inline]
@@ -356,11 +362,20 @@ impl Socket {
     /// Tells the peer that nothing follows.
     pub(crate) fn shut_down_write(&self) {
         match self {
-            // A socket that is gone already needs no telling.
-            Self::Tcp(stream) => drop(socket2::SockRef::from(stream).shutdown(std::net::Shutdown::Write)),
+            Self::Tcp(stream) => shut_down(stream, Shutdown::Write),
             Self::Pipe(pipe) => pipe.shut_down_write(),
             Self::Uring(ring) => ring.shut_down_write(),
             Self::Tls(tls) => tls.shut_down_write(),
+        }
+    }
+
+    /// Takes nothing any more: whoever sends is told so, as if the socket were closed.
+    pub(crate) fn shut_down_read(&self) {
+        match self {
+            Self::Tcp(stream) => shut_down(stream, Shutdown::Read),
+            Self::Pipe(pipe) => pipe.shut_down_read(),
+            Self::Uring(ring) => ring.close(),
+            Self::Tls(tls) => tls.shut_down_read(),
         }
     }
 

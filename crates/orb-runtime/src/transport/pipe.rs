@@ -195,6 +195,10 @@ impl PipeEnd {
         self.outgoing.lock().enter(Line::Ended);
     }
 
+    pub(super) fn shut_down_read(&self) {
+        self.incoming.lock().enter(Line::Ended);
+    }
+
     pub(super) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut lane = self.incoming.lock();
         if lane.arrived() > 0 || lane.is_over() {

@@ -9,6 +9,7 @@
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice, Write};
+use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +23,7 @@ use rustls::{Connection, Error};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-use super::{Progress, tcp};
+use super::{Progress, shut_down, tcp};
 use crate::tls::TlsSession;
 use crate::tls::failure::{Failure, refusal};
 
@@ -238,7 +239,11 @@ impl TlsSocket {
         state.tls.send_close_notify();
         // Whether or not there is room for it: that the stream ends says the same, since GIOP has a CloseConnection of its own.
         let _ = state.leave(&self.stream);
-        shut_down(&self.stream);
+        shut_down(&self.stream, Shutdown::Write);
+    }
+
+    pub(super) fn shut_down_read(&self) {
+        shut_down(&self.stream, Shutdown::Read);
     }
 }
 
@@ -441,10 +446,4 @@ fn keep(octets: Box<[u8]>) {
             spares.push(octets);
         }
     });
-}
-
-/// Says that nothing follows.
-pub(crate) fn shut_down(stream: &TcpStream) {
-    // A socket that is gone already needs no telling.
-    drop(socket2::SockRef::from(stream).shutdown(std::net::Shutdown::Write));
 }

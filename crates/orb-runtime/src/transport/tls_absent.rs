@@ -51,4 +51,8 @@ impl TlsSocket {
     pub(super) fn shut_down_write(&self) {
         match self.0 {}
     }
+
+    pub(super) fn shut_down_read(&self) {
+        match self.0 {}
+    }
 }
