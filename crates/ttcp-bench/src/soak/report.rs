@@ -31,6 +31,8 @@ pub(super) struct Report {
     pub(super) kinds: BTreeMap<&'static str, Counts>,
     /// What was done to whom, how often.
     pub(super) faults: BTreeMap<String, u64>,
+    /// The longest time that a server took to end in order, seconds.
+    pub(super) longest_end: f64,
     /// ORBs, and so connections, of clients.
     pub(super) orbs: u64,
     /// CancelRequests sent.
@@ -81,8 +83,13 @@ impl Report {
         }
         right(&mut held, heads.len());
         let faults: Vec<_> = self.faults.iter().map(|(what, times)| format!("{what} {times}")).collect();
+        let ends = if self.longest_end > 0.0 {
+            format!("\nends in order took up to {:.1} s", self.longest_end)
+        } else {
+            String::new()
+        };
         let mut text = format!(
-            "{table}\n\nfaults: {}\nORBs of clients {}, CancelRequests {}, strays {}\n\n{held}\n\n",
+            "{table}\n\nfaults: {}{ends}\nORBs of clients {}, CancelRequests {}, strays {}\n\n{held}\n\n",
             faults.join(", "),
             self.orbs,
             self.cancels,

@@ -336,8 +336,10 @@ impl Soak {
         // Replies that nobody takes keep a connection, and so the server.
         let gate = self.raw.gate();
         let paused = RawPeers::pause(&gate);
+        let begun = Instant::now();
         self.server.order("end");
         let ended = self.server.hear::<(usize, usize)>("ENDED", PATIENCE * 2);
+        self.report.longest_end = self.report.longest_end.max(begun.elapsed().as_secs_f64());
         match ended {
             Ok((_, 0)) => {}
             Ok((of, cut)) => self.wrong(format!("the server cut {cut} of {of} connections at its end")),
