@@ -33,6 +33,7 @@ enum Step {
     },
     Locate {
         side: usize,
+        version: Version,
     },
     Cancel {
         side: usize,
@@ -144,7 +145,7 @@ impl World {
         match *step {
             Step::Call { side, len, version, within } => self.call(side, len, version, within),
             Step::Oneway { side, len } => self.oneway(side, len),
-            Step::Locate { side } => self.locate(side),
+            Step::Locate { side, version } => self.locate(side, version),
             Step::Cancel { side, which } => self.cancel(side, which),
             Step::Reply { side, which, len } => self.reply(side, which, len),
             Step::Located { side, which } => self.located(side, which),
@@ -192,9 +193,9 @@ impl World {
         }
     }
 
-    fn locate(&mut self, side: usize) {
+    fn locate(&mut self, side: usize, version: Version) {
         let Some((call, id, _)) = self.start(side, None) else { return };
-        self.ends[side].conn.send_locate(call, &mut locate(Version::V1_2, id, b"key"));
+        self.ends[side].conn.send_locate(call, &mut locate(version, id, b"key"));
     }
 
     fn cancel(&mut self, side: usize, which: usize) {
@@ -437,7 +438,7 @@ fn step() -> impl Strategy<Value = Step> {
             |(side, len, version, within)| Step::Call { side, len, version, within }
         ),
         2 => (side.clone(), length()).prop_map(|(side, len)| Step::Oneway { side, len }),
-        1 => side.clone().prop_map(|side| Step::Locate { side }),
+        1 => (side.clone(), version()).prop_map(|(side, version)| Step::Locate { side, version }),
         3 => (side.clone(), which.clone()).prop_map(|(side, which)| Step::Cancel { side, which }),
         6 => (side.clone(), which.clone(), length())
             .prop_map(|(side, which, len)| Step::Reply { side, which, len }),
@@ -495,14 +496,17 @@ proptest! {
 // clause: giop.bidir.requests
 #[test]
 fn two_sides_that_close_at_the_same_time_do_not_wait_for_each_other() {
+    let call = |side| Step::Call { side, len: 500, version: Version::V1_2, within: None };
     for fragments in [None, Some(64)] {
-        let call = |side| Step::Call { side, len: 500, version: Version::V1_2, within: None };
-        run(
-            [fragments; 2],
-            &[call(0), call(1), Step::Locate { side: 0 }, Step::Close { side: 0 }, Step::Close { side: 1 }],
-        );
+        for version in [Version::V1_0, Version::V1_1, Version::V1_2] {
+            let locate = |side| Step::Locate { side, version };
+            let [closes, other_closes] = [0, 1].map(|side| Step::Close { side });
+            run([fragments; 2], &[call(0), call(1), locate(0), closes.clone(), other_closes.clone()]);
+            run([fragments; 2], &[locate(0), locate(1), closes, other_closes]);
+        }
     }
 }
+
 #[test]
 fn what_waited_is_cut_before_more_is_read() {
     let call = |len| Step::Call { side: 1, len, version: Version::V1_2, within: None };

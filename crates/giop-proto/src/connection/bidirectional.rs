@@ -63,7 +63,7 @@ impl Connection {
         }
     }
 
-    /// The same of a LocateRequest. Before GIOP 1.2 there is no answer to it that would not be a lie.
+    /// The same of a LocateRequest, since GIOP 1.2: before, no answer to it would say so.
     #[cold]
     pub(super) fn turn_locate_away(&mut self, id: RequestId, version: Version) {
         self.stats.dropped += 1;

@@ -380,6 +380,10 @@ impl Connection {
         let decoded = IncomingLocate::decode(frame);
         if !self.takes_requests() {
             match decoded {
+                // It can not be refused, and answering it executes nothing.
+                Ok(Ok(locate)) if version < Version::V1_2 && self.awaits_replies() => {
+                    return Some(Event::Locate(locate));
+                }
                 Ok(Ok(locate)) => self.turn_locate_away(locate.id(), version),
                 _ => self.stats.dropped += 1,
             }
