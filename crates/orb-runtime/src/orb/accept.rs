@@ -18,8 +18,11 @@ use crate::transport::{Peer, last, unix};
 /// How long to wait when the system has no descriptor for another connection.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
 
-/// How long those whose connection was being made when the ORB closed have until the listener goes.
+/// When the ORB closes, the system is asked after so long, and again and again, whether all connections are made that were being made.
 const HANDSHAKES: Duration = Duration::from_millis(10);
+
+/// How often it is asked: half a connection, whose peer is gone or never meant it, keeps the listener no longer than that.
+const MOST_HANDSHAKES: u32 = 25;
 
 /// Who is turned away when the ORB closes: more than wait at a listener, but not who comes for ever.
 const MOST_TURNED_AWAY: usize = 8192;
@@ -111,13 +114,21 @@ impl OrbCore {
                 }
             }
             let ends = match &listener {
-                Listener::Tcp(listener) | Listener::Tls(listener) => last::let_nobody_come(listener),
-                Listener::Given(_) | Listener::Unix(_) => false,
+                Listener::Tcp(listener) | Listener::Tls(listener) if last::let_nobody_come(listener) => {
+                    listener.local_addr().ok()
+                }
+                _ => None,
             };
             core.turn_away(&listener, secure, &guests);
-            if ends {
-                tokio::time::sleep(HANDSHAKES).await;
-                core.turn_away(&listener, secure, &guests);
+            if let Some(address) = ends {
+                for _ in 0..MOST_HANDSHAKES {
+                    tokio::time::sleep(HANDSHAKES).await;
+                    let more = last::makes_connections(address.port()).await;
+                    core.turn_away(&listener, secure, &guests);
+                    if !more {
+                        break;
+                    }
+                }
             }
         });
     }
