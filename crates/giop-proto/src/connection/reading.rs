@@ -63,12 +63,13 @@ impl Connection {
         n == octets.len()
     }
 
-    /// Whether a buffer may be lent to a reader that waits for octets with it: a message has begun, or the connection keeps its
-    /// window anyway. Otherwise one that waits should find out first that there is something to read.
+    /// Whether a buffer may be lent to a reader that waits for octets with it: a message has begun, the connection keeps its
+    /// window anyway, or it [throws away](Self::throws_away) what comes, as large pieces as anything. Otherwise one that waits should
+    /// find out first that there is something to read.
     #[inline]
     #[must_use]
     pub fn may_wait_with_buf(&self) -> bool {
-        self.rx.is_mid_message() || self.rx.is_keeping()
+        self.rx.is_mid_message() || self.rx.is_keeping() || self.throws_away()
     }
 
     /// Takes the buffer back with `n` octets more in it. With `n` = 0 it just gives it back.

@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 
 use super::calls::{BOUNDS, Side};
 use crate::orb::OrbCore;
+use crate::orb::figures::Counted;
 
 /// Connections that are told of one by one.
 const MOST_CONNECTIONS: usize = 100;
 
 /// The document that the page, and `zorb top`, show.
 pub(super) fn status(core: &OrbCore) -> Value {
-    let (stats, pool, transport) = (core.counted(), core.pool().stats(), core.transport_counted());
+    let Counted { stats, pool, transport, objects, failed_oneways, .. } = core.counted();
     let mut open: Vec<_> = core.links_now().iter().filter_map(Weak::upgrade).collect();
     let count = open.len();
     open.sort_by_cached_key(|link| link.peer().to_string());
@@ -60,7 +61,7 @@ pub(super) fn status(core: &OrbCore) -> Value {
         "uptime_ms": core.uptime().as_millis() as u64,
         "ready": core.is_ready(),
         "endpoints": core.endpoint_texts(),
-        "objects": core.adapter().len(),
+        "objects": objects,
         "open_connections": count,
         "connections": connections,
         "messages": {
@@ -69,7 +70,7 @@ pub(super) fn status(core: &OrbCore) -> Value {
             "received_bytes": stats.octets_in,
             "sent_bytes": stats.octets_out,
             "refused": stats.refused,
-            "failed_oneways": core.oneways_failed(),
+            "failed_oneways": failed_oneways,
         },
         "pool": {
             "cap": pool.cap,

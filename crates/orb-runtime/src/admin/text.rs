@@ -11,7 +11,7 @@ use crate::orb::figures::{FIGURES, LIMIT_HITS};
 /// The page of all figures, in the text format, version 0.0.4. It has what the feature `metrics` tells, and calls by operation.
 pub(super) fn metrics(core: &OrbCore) -> String {
     let mut page = Page(String::with_capacity(8 * 1024));
-    let now = core.figures();
+    let now = core.counted();
     for figure in FIGURES {
         page.head(figure.name, figure.help, if figure.is_gauge { "gauge" } else { "counter" });
         page.line(figure.name, &[], figure.of(&now));

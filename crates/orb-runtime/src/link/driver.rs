@@ -471,6 +471,7 @@ impl Drop for Driver {
         self.link.abort(CloseReason::Local);
         self.orb.waits_no_more(self.number);
         self.link.end_streams();
-        self.link.hang_up();
+        // Others may have the link, and with it the socket, for long: a servant that keeps the stream of a request.
+        self.link.socket.hang_up();
     }
 }

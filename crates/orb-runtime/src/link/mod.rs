@@ -215,19 +215,6 @@ impl Link {
         self.lock().wake_driver();
     }
 
-    /// Tells the peer that the connection is over. Others may have this link, and with it the socket, for long: a servant that keeps the stream
-    /// of a request.
-    fn hang_up(&self) {
-        if let Some(ring) = self.socket.ring() {
-            return ring.close();
-        }
-        let said = std::mem::replace(&mut self.lock().shut_down, true);
-        if !said {
-            self.socket.shut_down_write();
-        }
-        self.socket.shut_down_read();
-    }
-
     /// Lets the connection be idle for so long.
     pub(crate) fn set_idle_timeout(&self, timeout: Duration) {
         self.lock().machine.set_idle_timeout(timeout);

@@ -12,8 +12,6 @@ use std::task::{Context, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use giop_proto::Connection;
-
 use super::{LOW_WATER, Link, State, TRICKLE, is_first, now};
 use crate::transport::uring::UringSocket;
 use crate::transport::{AtATime, RingRead};
@@ -43,7 +41,7 @@ impl Link {
     ) -> MutexGuard<'a, State> {
         ring.set_waker(cx);
         take_written(ring, &mut state);
-        if !may_lend(&state.machine) && !state.quiet {
+        if !state.machine.may_wait_with_buf() && !state.quiet {
             // The machine gave up its window: the ring must not keep it.
             state.quiet = true;
             ring.cancel_read();
@@ -141,7 +139,7 @@ impl Link {
         state.clock = now;
         match got {
             RingRead::Pending => {}
-            RingRead::Idle if may_lend(&state.machine) && !state.quiet => {
+            RingRead::Idle if state.machine.may_wait_with_buf() && !state.quiet => {
                 let rest = state.machine.rest();
                 let slow = self.trickles && state.receiving.1 && rest >= TRICKLE;
                 let at_a_time = if is_first(&state) {
@@ -213,11 +211,6 @@ fn take_written(ring: &UringSocket, state: &mut State) {
         state.writing = false;
         state.wrote();
     }
-}
-
-/// Whether a buffer may be lent to the ring. What is thrown away comes in as large pieces as anything, but nothing is lent for long for it.
-fn may_lend(machine: &Connection) -> bool {
-    machine.may_wait_with_buf() || machine.throws_away()
 }
 
 /// Whether a read ended with nothing because it was told to.

@@ -12,13 +12,13 @@ use crate::transport::TransportStats;
 pub(crate) const LIMIT_HITS: (&str, &str) = ("zorb_limit_hits_total", "limits that were hit, by their names");
 
 /// What is counted, at one time.
-pub(crate) struct Figures {
+pub(crate) struct Counted {
     pub(crate) stats: Stats,
-    pool: PoolStats,
-    transport: TransportStats,
+    pub(crate) pool: PoolStats,
+    pub(crate) transport: TransportStats,
     connections: usize,
-    objects: usize,
-    failed_oneways: u64,
+    pub(crate) objects: usize,
+    pub(crate) failed_oneways: u64,
     #[cfg(feature = "csi")]
     callers: crate::csi::CsiStats,
 }
@@ -33,28 +33,28 @@ pub(crate) struct Figure {
     /// It is in octets.
     #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "the text format has no units"))]
     pub(crate) is_octets: bool,
-    of: fn(&Figures) -> u64,
+    of: fn(&Counted) -> u64,
 }
 
 impl Figure {
-    pub(crate) fn of(&self, figures: &Figures) -> u64 {
-        (self.of)(figures)
+    pub(crate) fn of(&self, counted: &Counted) -> u64 {
+        (self.of)(counted)
     }
 }
 
-const fn count(name: &'static str, help: &'static str, of: fn(&Figures) -> u64) -> Figure {
+const fn count(name: &'static str, help: &'static str, of: fn(&Counted) -> u64) -> Figure {
     Figure { name, help, is_gauge: false, is_octets: false, of }
 }
 
-const fn octets(name: &'static str, help: &'static str, of: fn(&Figures) -> u64) -> Figure {
+const fn octets(name: &'static str, help: &'static str, of: fn(&Counted) -> u64) -> Figure {
     Figure { is_octets: true, ..count(name, help, of) }
 }
 
-const fn gauge(name: &'static str, help: &'static str, of: fn(&Figures) -> u64) -> Figure {
+const fn gauge(name: &'static str, help: &'static str, of: fn(&Counted) -> u64) -> Figure {
     Figure { is_gauge: true, ..count(name, help, of) }
 }
 
-const fn gauge_of_octets(name: &'static str, help: &'static str, of: fn(&Figures) -> u64) -> Figure {
+const fn gauge_of_octets(name: &'static str, help: &'static str, of: fn(&Counted) -> u64) -> Figure {
     Figure { is_gauge: true, ..octets(name, help, of) }
 }
 
@@ -142,8 +142,8 @@ pub(crate) const FIGURES: &[Figure] = &[
 
 impl OrbCore {
     /// All that is counted now.
-    pub(crate) fn figures(&self) -> Figures {
-        Figures {
+    pub(crate) fn counted(&self) -> Counted {
+        Counted {
             stats: self.stats(),
             pool: self.pool.stats(),
             transport: self.sockets.stats(),

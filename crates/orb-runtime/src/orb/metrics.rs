@@ -10,7 +10,7 @@ use std::time::Duration;
 use giop_proto::{Limit, LimitHits};
 use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
 
-use super::figures::{FIGURES, Figures, LIMIT_HITS};
+use super::figures::{Counted, FIGURES, LIMIT_HITS};
 use super::{Orb, OrbCore};
 
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -44,7 +44,7 @@ impl OrbCore {
     fn record_metrics(&self) {
         // Under the lock, so that nobody tells older figures behind newer ones.
         let mut told = self.metrics.told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.tell(&self.figures());
+        told.tell(&self.counted());
     }
 
     /// Tells what is counted once a second, until no connection is open.
@@ -75,7 +75,7 @@ impl OrbCore {
 }
 
 impl Told {
-    fn tell(&mut self, now: &Figures) {
+    fn tell(&mut self, now: &Counted) {
         if self.values.is_empty() {
             describe();
             self.values.resize(FIGURES.len(), 0);

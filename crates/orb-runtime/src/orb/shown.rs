@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use super::{Orb, OrbCore};
 use crate::admin::calls::Calls;
 use crate::link::Link;
-use crate::transport::TransportStats;
 
 /// What is kept for the admin endpoint.
 #[derive(Debug)]
@@ -61,17 +60,5 @@ impl OrbCore {
 
     pub(crate) fn links_now(&self) -> Vec<Weak<Link>> {
         self.links().values().cloned().collect()
-    }
-
-    pub(crate) fn counted(&self) -> giop_proto::Stats {
-        self.stats()
-    }
-
-    pub(crate) fn transport_counted(&self) -> TransportStats {
-        self.sockets.stats()
-    }
-
-    pub(crate) fn oneways_failed(&self) -> u64 {
-        self.failed_oneways.load(Ordering::Relaxed)
     }
 }

@@ -369,13 +369,13 @@ impl Socket {
         }
     }
 
-    /// Takes nothing any more: whoever sends is told so, as if the socket were closed.
-    pub(crate) fn shut_down_read(&self) {
+    /// Ends both directions, as if the socket were closed: whoever reads at the other end, or sends, is told so.
+    pub(crate) fn hang_up(&self) {
         match self {
-            Self::Tcp(stream) => shut_down(stream, Shutdown::Read),
-            Self::Pipe(pipe) => pipe.shut_down_read(),
+            Self::Tcp(stream) => shut_down(stream, Shutdown::Both),
+            Self::Pipe(pipe) => pipe.hang_up(),
             Self::Uring(ring) => ring.close(),
-            Self::Tls(tls) => tls.shut_down_read(),
+            Self::Tls(tls) => tls.hang_up(),
         }
     }
 

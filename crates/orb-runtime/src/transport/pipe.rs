@@ -195,8 +195,10 @@ impl PipeEnd {
         self.outgoing.lock().enter(Line::Ended);
     }
 
-    pub(super) fn shut_down_read(&self) {
-        self.incoming.lock().enter(Line::Ended);
+    pub(super) fn hang_up(&self) {
+        for direction in [&self.incoming, &self.outgoing] {
+            direction.lock().enter(Line::Ended);
+        }
     }
 
     pub(super) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -229,9 +231,7 @@ impl PipeEnd {
 
 impl Drop for PipeEnd {
     fn drop(&mut self) {
-        for direction in [&self.incoming, &self.outgoing] {
-            direction.lock().enter(Line::Ended);
-        }
+        self.hang_up();
     }
 }
 

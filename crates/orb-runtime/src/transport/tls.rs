@@ -242,7 +242,8 @@ impl TlsSocket {
         shut_down(&self.stream, Shutdown::Write);
     }
 
-    pub(super) fn shut_down_read(&self) {
+    pub(super) fn hang_up(&self) {
+        self.shut_down_write();
         shut_down(&self.stream, Shutdown::Read);
     }
 }

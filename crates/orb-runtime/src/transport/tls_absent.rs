@@ -52,7 +52,7 @@ impl TlsSocket {
         match self.0 {}
     }
 
-    pub(super) fn shut_down_read(&self) {
+    pub(super) fn hang_up(&self) {
         match self.0 {}
     }
 }
