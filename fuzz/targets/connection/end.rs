@@ -10,6 +10,7 @@ use giop_codec::cdr::Encoder;
 use giop_codec::giop::{RequestId, ResponseFlags};
 use giop_codec::{ByteOrder, Version};
 use giop_proto::outbox::MAX_SLICES;
+use giop_proto::receive::PIECE_HEADER_LEN;
 use giop_proto::{
     BufferPool, CallId, Config, Connection, IncomingRequest, Limits, Load, ReadBuf, Role, ServeToken,
     Streams, Transmit,
@@ -187,7 +188,7 @@ impl End {
         true
     }
 
-    /// Takes octets that came without a buffer; `false`: there was no room for all of them. Between messages there is, and nobody reads so
+    /// Takes octets that came without a buffer; `false`: there was no room for all of them. Between messages there is for a header, and nobody reads so
     /// at other times.
     pub fn read_early(&mut self, most: usize, now: Instant) -> bool {
         if self.reader.is_some() || !self.conn.wants_read() || self.ended {
@@ -202,7 +203,10 @@ impl End {
         assert_eq!(fitted, taken == octets.len() as u64, "it counts what there was room for");
         self.read += taken;
         if !fitted {
-            assert!(!between, "there is always room for the first octets of a message");
+            assert!(
+                !between || taken >= PIECE_HEADER_LEN as u64,
+                "there is always room for the header of a message"
+            );
             // The stream is lost: a driver gives the connection up.
             self.conn.abort(giop_proto::CloseReason::Local);
         }
