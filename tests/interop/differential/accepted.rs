@@ -24,6 +24,9 @@ pub fn reason(message: &[u8], ours: &Outcome, theirs: &Outcome) -> Option<&'stat
         (ours, Closed | MessageError | Waits) if !is_as_long_as_it_says(message) && !executed(ours) => {
             "the size is wrong: omniORB answers before it looks at what stands there, zorb reads on"
         }
+        (MessageError, Reply(_)) if has_another_size(message) => {
+            "no message stands where the request ends: zorb may say so before the request, which is under way, is answered"
+        }
         (MessageError, Closed) => "omniORB closes without a word where the header is wrong",
         (Nothing, Closed | MessageError) if matches!(message.get(7), Some(1 | 4)) => {
             "a reply that answers nothing: zorb counts it and goes on"
@@ -79,12 +82,12 @@ pub fn reason(message: &[u8], ours: &Outcome, theirs: &Outcome) -> Option<&'stat
 
 fn is_as_long_as_it_says(message: &[u8]) -> bool {
     let header = message.first_chunk().map(MessageHeader::decode);
-    match header {
-        Some(Ok(header)) => {
-            header.size as usize + MessageHeader::LEN == message.len() && !header.more_fragments
-        }
-        _ => true,
-    }
+    !has_another_size(message) && !matches!(header, Some(Ok(header)) if header.more_fragments)
+}
+
+fn has_another_size(message: &[u8]) -> bool {
+    let header = message.first_chunk().map(MessageHeader::decode);
+    matches!(header, Some(Ok(header)) if header.size as usize + MessageHeader::LEN != message.len())
 }
 
 /// Whether a word of it is zero.
