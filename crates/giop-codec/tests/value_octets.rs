@@ -4,6 +4,7 @@
 mod values;
 
 use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder};
+use giop_codec::ior::MAX_REPOSITORY_ID;
 use giop_codec::value::{Factories, GraphBuilder, Value, ValueBase, ValueForm};
 use giop_codec::{ByteOrder, DecodeErrorKind, Version};
 use values::*;
@@ -259,4 +260,37 @@ fn only_what_a_type_names_is_made() {
     assert_eq!(Option::<Value<Base>>::decode(&mut d).unwrap(), Some(base(5)));
     let mut d = Decoder::new(&octets, ByteOrder::Big, Version::V1_2).with_context(&factories);
     assert!(Option::<Value<ValueBase>>::decode(&mut d).is_err());
+}
+
+#[test]
+fn repository_ids_and_lists_of_them_over_their_limits_are_refused() {
+    // What a value of these ids is not made for.
+    let refused = |ids: &[String]| {
+        let octets = encoded(ByteOrder::Big, |e| {
+            match ids {
+                [id] => {
+                    e.put_u32(0x7FFF_FF02);
+                    e.put_ascii(id)?;
+                }
+                ids => {
+                    e.put_u32(0x7FFF_FF06);
+                    e.put_u32(u32::try_from(ids.len()).unwrap());
+                    for id in ids {
+                        e.put_ascii(id)?;
+                    }
+                }
+            }
+            e.put_i16(5);
+            Ok(())
+        });
+        Option::<Value<Base>>::decode(&mut Decoder::new(&octets, ByteOrder::Big, Version::V1_2))
+            .unwrap_err()
+            .kind
+    };
+    let (long, longer) = ("x".repeat(MAX_REPOSITORY_ID), "x".repeat(MAX_REPOSITORY_ID + 1));
+    assert_eq!(refused(&[long]), DecodeErrorKind::NoValueFactory);
+    assert_eq!(refused(&[longer]), DecodeErrorKind::LimitExceeded);
+    let list = |n: usize| -> Vec<_> { (0..n).map(|i| format!("IDL:T/V{i}:1.0")).collect() };
+    assert_eq!(refused(&list(64)), DecodeErrorKind::NoValueFactory);
+    assert_eq!(refused(&list(65)), DecodeErrorKind::LimitExceeded);
 }

@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use super::{Opened, PassedType, ValueBase, ValueForm};
 use crate::cdr::Decoder;
+use crate::ior::MAX_REPOSITORY_ID;
 use crate::typecode::{Body, Index, Named, Node, Nodes, TcKind, TypeCode, ValueModifier};
 use crate::{DecodeError, DecodeErrorKind};
 
 /// Classes above each other, as many as there may be repository ids in a list.
 const MAX_BASES: usize = 64;
-/// Octets of a repository id.
-const MAX_ID: usize = 1024;
 
 /// Who knows value types by their repository ids.
 pub(crate) type Known<'k> = &'k dyn Fn(&str) -> Option<TypeCode>;
@@ -151,7 +150,7 @@ impl Class {
         let mut truncatable = true;
         for index in &chain {
             let Node::Named(named) = nodes.at(*index) else { continue };
-            if named.id.len() > MAX_ID {
+            if named.id.len() > MAX_REPOSITORY_ID {
                 return Err(DecodeErrorKind::LimitExceeded);
             }
             if truncatable {

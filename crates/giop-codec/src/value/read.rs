@@ -10,10 +10,9 @@ use super::header::{CHUNKED, CODEBASE, ID_LIST, INDIRECTION, NULL, ONE_ID, TYPE_
 use super::pass::Passed;
 use super::{Factory, Flow, Made, Progress, Value, ValueForm};
 use crate::cdr::{Chunks, Decoder};
+use crate::ior::MAX_REPOSITORY_ID;
 use crate::{DecodeError, DecodeErrorKind};
 
-/// Octets of a repository id.
-const MAX_ID: usize = 1024;
 /// Repository ids in a list.
 const MAX_IDS: usize = 64;
 
@@ -333,7 +332,9 @@ impl<'a> Decoder<'a> {
         let (at, text) = self.read_text()?;
         let reading = self.reading();
         match text {
-            Some(text) if text.len() > MAX_ID => Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at)),
+            Some(text) if text.len() > MAX_REPOSITORY_ID => {
+                Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at))
+            }
             Some(text) => {
                 let index = reading.names.len();
                 let text = core::str::from_utf8(text);
