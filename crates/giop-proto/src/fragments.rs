@@ -15,7 +15,7 @@ use giop_codec::giop::{MessageHeader, MessageType, RequestId};
 use giop_codec::{DecodeError, DecodeErrorKind, Version};
 
 use crate::error::ProtocolError;
-use crate::limits::Limits;
+use crate::limits::{Limits, later};
 use crate::message::{RequestHead, word};
 use crate::pool::{Buffer, BufferPool};
 use crate::receive::{HEADER_LEN, OVERSIZED_START, PIECE_HEADER_LEN, Receiver};
@@ -350,7 +350,8 @@ impl Fragments {
     /// When the first of them takes too long.
     pub(crate) fn due(&self, limits: &Limits) -> Option<Instant> {
         let timed = self.open.iter().filter(|open| !matches!(open.data, Some(Data::Streamed)));
-        timed.map(|open| open.since + limits.message_time(open.len() + open.thrown.unwrap_or(0))).min()
+        let due = |open: &Open| later(open.since, limits.message_time(open.len() + open.thrown.unwrap_or(0)));
+        timed.map(due).min()
     }
 
     /// Throws everything away.

@@ -1,6 +1,6 @@
 //! What one connection grants to its peer.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The limits of one connection. Every field has a safe default that is not zero; a peer can never make an
 /// endpoint allocate, spin or wait beyond them.
@@ -97,7 +97,8 @@ impl Limits {
 
     /// How long a message of so many octets may take.
     pub(crate) fn message_time(&self, octets: usize) -> Duration {
-        self.message_timeout + Duration::from_secs((octets / self.min_message_rate.max(1)) as u64)
+        let worth = Duration::from_secs((octets / self.min_message_rate.max(1)) as u64);
+        self.message_timeout.saturating_add(worth)
     }
 }
 
@@ -125,6 +126,16 @@ impl Default for Limits {
             linger_timeout: Duration::from_secs(1),
         }
     }
+}
+
+/// The time that is `by` later than `at`. Where there is no such time, as for `Duration::MAX`, one that nobody lives to see: whoever sets a limit
+/// like that wants none.
+#[inline]
+#[must_use]
+pub fn later(at: Instant, by: Duration) -> Instant {
+    // As far as all systems can count.
+    const NEVER: Duration = Duration::from_secs(30 * 365 * 86_400);
+    at.checked_add(by).unwrap_or_else(|| at + NEVER)
 }
 
 /// Who opened the connection.

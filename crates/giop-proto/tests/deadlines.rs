@@ -353,3 +353,49 @@ fn a_client_that_takes_an_octet_now_and_then_is_given_up() {
         }
     }
 }
+
+/// All times as long as can be said.
+fn endless() -> Limits {
+    let mut limits = Limits::default();
+    limits.first_header_timeout = Duration::MAX;
+    limits.message_timeout = Duration::MAX;
+    limits.write_timeout = Duration::MAX;
+    limits.idle_timeout = Some(Duration::MAX);
+    limits.linger_timeout = Duration::MAX;
+    limits
+}
+
+#[test]
+fn limits_of_any_length_can_be_waited_for() {
+    const MONTH: Duration = Duration::from_secs(30 * 86_400);
+    let mut pair = Pair::with_limits(Cut::Whole, endless(), endless());
+    // Nothing was said yet; then only a part of a message, and of one in fragments; then there is nothing to do.
+    pair.wait(MONTH);
+    let ask = Ask { body: vec![1; 200], ..Ask::default() };
+    for message in [vec![ask.octets()], fragmented(&ask.octets(), 64, 8)] {
+        for piece in message {
+            let (start, end) = piece.split_at(20);
+            for part in [start, end] {
+                pair.server.inject(part);
+                pair.drive();
+                pair.wait(MONTH);
+            }
+        }
+        let request = pair.request();
+        pair.server.conn.finish_request(request.token());
+        pair.wait(MONTH);
+    }
+    // The peer takes a part of what is queued.
+    pair.client.awake = false;
+    pair.call(&ask);
+    let mut transmit = pair.client.conn.take_transmit().unwrap();
+    transmit.advance(1);
+    pair.client.conn.handle_written(transmit, pair.now);
+    pair.wait(MONTH);
+    assert!(!pair.client.conn.is_closing() && !pair.server.conn.is_closing());
+    // It is closed, and the peer does not close its side.
+    pair.server.conn.close(pair.now);
+    pair.drive();
+    pair.wait(MONTH);
+    assert!(pair.server.conn.is_closing() && !pair.server.closed);
+}

@@ -9,7 +9,7 @@ use super::Connection;
 use crate::error::{CloseReason, ProtocolError};
 use crate::event::Notice;
 use crate::hits::Limit;
-use crate::limits::Role;
+use crate::limits::{Role, later};
 
 /// How far the end has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,7 +180,7 @@ impl Connection {
     }
 
     fn linger(&mut self, reason: CloseReason, now: Instant) {
-        self.phase = Phase::Lingering { reason, until: now + self.limits.linger_timeout };
+        self.phase = Phase::Lingering { reason, until: later(now, self.limits.linger_timeout) };
     }
 
     pub(super) fn wrote_while_closing(&mut self, now: Instant) {

@@ -11,6 +11,7 @@ use super::closing::Phase;
 use crate::error::{CloseReason, IoFailure, ProtocolError, Refused};
 use crate::event::Event;
 use crate::fragments::Joined;
+use crate::limits::later;
 use crate::message::{IncomingRequest, Reply, ReplyHead, RequestError, RequestHead};
 use crate::receive::{FrameError, HEADER_LEN, ReadBuf, Receiver};
 
@@ -110,7 +111,7 @@ impl Connection {
         let reason = CloseReason::Io(IoFailure::from(error));
         match self.phase {
             Phase::Open | Phase::Draining { .. } if self.clock.read_end.is_none() => {
-                self.clock.write_end.get_or_insert((reason, now + self.limits.linger_timeout));
+                self.clock.write_end.get_or_insert((reason, later(now, self.limits.linger_timeout)));
                 self.tx.clear();
                 self.fragmenting.clear();
                 self.count_queued();

@@ -6,7 +6,7 @@ use super::Connection;
 use super::closing::Phase;
 use crate::error::{CloseReason, SlowPeer};
 use crate::hits::Limit;
-use crate::limits::{Limits, Role};
+use crate::limits::{Limits, Role, later};
 
 /// How long a quiet connection keeps its empty read window and its empty batches.
 const KEEP_MEMORY: Duration = Duration::from_secs(1);
@@ -54,7 +54,7 @@ impl Clock {
             active: now,
             touched: false,
             idle: limits.idle_timeout(role),
-            first_header: (role == Role::Server).then(|| now + limits.first_header_timeout),
+            first_header: (role == Role::Server).then(|| later(now, limits.first_header_timeout)),
             stalled: None,
             stall_guessed: false,
             write_rate: (role == Role::Server).then(|| limits.min_write_rate.max(1)),
@@ -205,10 +205,10 @@ impl Connection {
         match self.phase {
             Phase::Closed { .. } => None,
             Phase::Lingering { until, .. } => Some(until),
-            Phase::Finishing { .. } => clock.stalled.map(|since| since + self.limits.write_timeout),
+            Phase::Finishing { .. } => self.write_due(),
             Phase::Open | Phase::Draining { .. } => {
-                let idle = self.is_idle().then(|| clock.active + clock.idle);
-                let stalled = clock.stalled.map(|since| since + self.limits.write_timeout);
+                let idle = self.is_idle().then(|| later(clock.active, clock.idle));
+                let stalled = self.write_due();
                 let ended = clock.write_end.map(|(_, until)| until);
                 let keeping = self.keeps_memory().then(|| clock.active + KEEP_MEMORY);
                 let memory = self.rx.is_starved().then(|| clock.now + RETRY_MEMORY);
@@ -264,7 +264,7 @@ impl Connection {
             }
         }
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if due(self.clock.stalled.map(|since| since + self.limits.write_timeout)) {
+        if due(self.write_due()) {
             return self.end_slow(SlowPeer::Write);
         }
         if !matches!(self.phase, Phase::Open | Phase::Draining { .. }) {
@@ -282,7 +282,7 @@ impl Connection {
             self.end_slow(SlowPeer::FirstHeader);
         } else if due(self.message_due()) {
             self.end_slow(SlowPeer::Message);
-        } else if self.is_idle() && self.clock.active + self.clock.idle <= now {
+        } else if self.is_idle() && later(self.clock.active, self.clock.idle) <= now {
             self.close_because(CloseReason::Idle, now);
         }
     }
@@ -315,9 +315,13 @@ impl Connection {
         self.rx.is_keeping() || self.tx.holds_memory() || self.keeps_requests()
     }
 
+    fn write_due(&self) -> Option<Instant> {
+        self.clock.stalled.map(|since| later(since, self.limits.write_timeout))
+    }
+
     fn message_due(&self) -> Option<Instant> {
         let message = self.clock.message.filter(|_| self.clock.paused.is_none());
-        let whole = message.map(|(_, since)| since + self.limits.message_time(self.rx.announced()));
+        let whole = message.map(|(_, since)| later(since, self.limits.message_time(self.rx.announced())));
         if self.fragments.is_empty() {
             whole
         } else {

@@ -166,7 +166,7 @@ impl Logins {
     /// passwords neither; who is logged in stays so. Addresses of IPv6 count by their first 64 bits, and sockets of this machine not at all.
     #[must_use]
     pub fn max_failures_per_address(mut self, failures: u32, forgiven: Duration) -> Self {
-        self.throttle = Throttle::new(failures.max(1), forgiven.max(Duration::from_millis(1)));
+        self.throttle = Throttle::new(failures, forgiven);
         self
     }
 

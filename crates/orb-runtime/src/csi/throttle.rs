@@ -10,6 +10,9 @@ use crate::transport::Peer;
 /// Addresses that are kept: more, and the one that would be forgiven first is.
 const ADDRESSES: usize = 4096;
 
+/// When nobody asks any more, 30 years from now.
+const NEVER: Duration = Duration::from_secs(30 * 365 * 86_400);
+
 /// How many logins from an address may fail.
 #[derive(Debug)]
 pub(super) struct Throttle {
@@ -20,8 +23,11 @@ pub(super) struct Throttle {
 }
 
 impl Throttle {
-    /// So many may fail at once; each is forgiven after a further `forgiven`.
+    /// So many may fail at once, but one at least; each is forgiven after a further `forgiven`.
     pub(super) fn new(most: u32, forgiven: Duration) -> Arc<Self> {
+        let most = most.max(1);
+        // All times that are counted with are within reach.
+        let forgiven = forgiven.clamp(Duration::from_millis(1), NEVER / most);
         Arc::new(Self { most, forgiven, addresses: Mutex::default() })
     }
 
@@ -92,6 +98,15 @@ mod tests {
         // One is forgiven after ten seconds, all after half a minute.
         assert_eq!([at(9), at(10), at(10)], [false, true, false]);
         assert_eq!([at(60), at(60), at(60), at(60)], [true, true, true, false]);
+    }
+
+    #[test]
+    fn what_is_never_forgiven_is_not() {
+        let (throttle, start) = (Throttle::new(u32::MAX, Duration::MAX), Instant::now());
+        assert!((0..10).all(|_| tries(&throttle, &peer("10.0.0.1"), start)));
+        let throttle = Throttle::new(1, Duration::MAX);
+        let later = start + 86_400 * 365 * SECOND;
+        assert_eq!([start, later].map(|at| tries(&throttle, &peer("10.0.0.1"), at)), [true, false]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use futures_util::Stream;
 use futures_util::stream::FuturesUnordered;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_proto::later;
 
 use crate::link::now;
 use crate::reference::Reference;
@@ -59,7 +60,7 @@ where
         begun: 0,
         given_up: 0,
         at_once: AT_ONCE,
-        deadline: now().checked_add(timeout),
+        deadline: later(now(), timeout),
         timer: None,
         end: End::None,
     }
@@ -90,8 +91,7 @@ pub struct FanOut<'a, R, T, E> {
     /// Of these the first ones are not waited for any more.
     given_up: usize,
     at_once: usize,
-    /// `None`: later than time can tell.
-    deadline: Option<Instant>,
+    deadline: Instant,
     timer: Option<Pin<Box<tokio::time::Sleep>>>,
     end: End,
 }
@@ -199,7 +199,7 @@ where
     }
 
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(deadline) = self.deadline else { return Poll::Pending };
+        let deadline = self.deadline;
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline.into())));
         timer.as_mut().poll(cx)
     }
@@ -226,8 +226,7 @@ where
 }
 
 /// The reference with what is left of the time, unless it has less itself.
-fn limited<R: Reference>(reference: &R, deadline: Option<Instant>) -> R {
-    let Some(deadline) = deadline else { return reference.clone() };
+fn limited<R: Reference>(reference: &R, deadline: Instant) -> R {
     let object = reference.as_object();
     let left = deadline.saturating_duration_since(now());
     match object.options().timeout.unwrap_or(object.orb().config.timeout) {

@@ -24,7 +24,7 @@ use giop_codec::giop::{
 };
 use giop_codec::ior::{Ior, RebindMode};
 use giop_codec::{DecodeError, EncodeError};
-use giop_proto::{CallError, Reply};
+use giop_proto::{CallError, Reply, later};
 
 use attempts::Attempts;
 use bind::Bound;
@@ -504,7 +504,7 @@ fn follow(
 /// When a call through this reference ends: its own limit or the ORB's, and never after the request being served.
 pub(crate) fn deadline(target: &ObjectRef, now: Instant) -> Option<Instant> {
     let timeout = target.options().timeout.unwrap_or(target.orb().config.timeout);
-    let own = timeout.map(|timeout| now + timeout);
+    let own = timeout.map(|timeout| later(now, timeout));
     let own = match target.options().until {
         Some(until) => Some(own.map_or(until, |own| own.min(until))),
         None => own,

@@ -137,10 +137,11 @@ impl OrbCore {
     pub(super) fn notice_silence(&self, stream: &impl AsFd) {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         {
-            let limit = self.config.limits.write_timeout.as_millis();
-            // A system that does not have it waits longer: that is all. 0 would be the system's own time.
-            let limit = u32::try_from(limit).unwrap_or(0).max(1);
-            let _ = rustix::net::sockopt::set_tcp_user_timeout(stream, limit);
+            // A system that does not have it waits longer: that is all.
+            let _ = rustix::net::sockopt::set_tcp_user_timeout(
+                stream,
+                user_timeout(self.config.limits.write_timeout),
+            );
         }
         #[cfg(not(any(target_os = "linux", target_os = "android")))]
         let _ = stream;
@@ -203,6 +204,12 @@ impl OrbCore {
     }
 }
 
+/// A time as the system takes it for TCP_USER_TIMEOUT, in milliseconds: what an `int` holds, some 24 days. 0 would be its own time.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn user_timeout(limit: Duration) -> u32 {
+    limit.as_millis().clamp(1, i32::MAX as u128) as u32
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::{TcpListener, TcpStream};
@@ -218,5 +225,20 @@ mod tests {
         let socket = SockRef::from(&stream);
         assert!(socket.keepalive().unwrap());
         assert_eq!(socket.tcp_keepalive_time().unwrap(), SIGN_OF_LIFE);
+    }
+
+    #[test]
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn the_system_waits_for_acknowledgements_as_long_as_it_can_where_that_is_asked_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        for (limit, taken) in
+            [(Duration::ZERO, 1), (Duration::from_secs(30), 30_000), (Duration::MAX, i32::MAX as u32)]
+        {
+            let mut limits = giop_proto::Limits::default();
+            limits.write_timeout = limit;
+            Orb::builder().limits(limits).parts.core(Vec::new()).notice_silence(&stream);
+            assert_eq!(rustix::net::sockopt::tcp_user_timeout(&stream).unwrap(), taken);
+        }
     }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use giop_proto::CloseReason;
+use giop_proto::{CloseReason, later};
 
 use super::{Guard, Orb, OrbCore};
-use crate::link::Link;
+use crate::link::{Link, now};
 use crate::poa::manager::would_deadlock;
 
 /// How long connections that were told to close may take once the time for draining is over.
@@ -64,7 +64,7 @@ impl Orb {
 impl OrbCore {
     async fn shutdown(self: &Arc<Self>) -> ShutdownReport {
         self.begin_closing();
-        let until = tokio::time::Instant::now() + self.config.drain_timeout;
+        let until = later(now(), self.config.drain_timeout).into();
         // Before anything is closed: whoever is sent away and comes again finds that nobody listens.
         self.listening.close();
         let _ = tokio::time::timeout_at(until, self.listening.wait()).await;

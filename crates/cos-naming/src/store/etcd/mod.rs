@@ -125,7 +125,8 @@ impl EtcdConfig {
 
     /// How long all of them may take, six seconds by default: then etcd is away.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
+        // Longer than anybody waits, and no more than can be added to the time of day.
+        self.timeout = timeout.min(Duration::from_secs(365 * 86_400));
         self
     }
 
