@@ -11,6 +11,7 @@ use idlc::Colour;
 
 use crate::call::CallArgs;
 use crate::ior::IorCommand;
+use crate::limits::MessageSize;
 use crate::names::NamesArgs;
 use crate::ping::PingArgs;
 use crate::serve::ServeArgs;
@@ -27,6 +28,8 @@ pub(crate) struct Args {
     /// When text is coloured; `auto` respects NO_COLOR and asks whether a terminal reads it
     #[arg(long = "color", alias = "colour", value_name = "WHEN", default_value = "auto", global = true)]
     pub(crate) colour: Colour,
+    #[command(flatten)]
+    size: MessageSize,
     #[command(subcommand)]
     pub(crate) command: Command,
 }

@@ -7,6 +7,8 @@ mod call;
 mod cli;
 mod client;
 mod ior;
+mod limits;
+mod login;
 mod names;
 mod output;
 mod ping;

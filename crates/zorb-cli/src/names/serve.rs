@@ -11,6 +11,7 @@ use zorb::prelude::*;
 
 use crate::Verdict;
 use crate::client::ended;
+use crate::limits::MessageSize;
 use crate::output::{Node, Output, Tone};
 
 /// Options of `zorb names serve`.
@@ -37,6 +38,8 @@ pub(crate) struct ServeArgs {
     /// Open an HTTP endpoint that shows what the server is doing, for browsers, Prometheus and zorb top
     #[arg(long, value_name = "HOST:PORT")]
     admin: Option<String>,
+    #[command(flatten)]
+    size: MessageSize,
     /// -ORB options, such as -ORBsslKeyFile
     #[arg(last = true, value_name = "-ORB...")]
     orb: Vec<String>,
@@ -101,6 +104,7 @@ async fn start(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
     if let Some(unknown) = rest.first() {
         bail!("{unknown} is no -ORB option");
     }
+    builder = args.size.of(builder);
     for url in &args.listen {
         builder = builder.listen(url);
     }

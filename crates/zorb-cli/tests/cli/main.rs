@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod call;
 #[cfg(feature = "etcd")]
 mod etcd;
 mod guide;
 mod live;
+mod login;
 mod readme;
 mod serve;
 mod sniff;
