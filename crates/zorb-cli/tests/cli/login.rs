@@ -69,6 +69,9 @@ fn calls_and_pings_are_made_as_a_user() {
         let ping = |options: &[&str]| zorb(&[&["ping", ior, "-c", "1"][..], options].concat(), "");
         assert_eq!(ping(&[]).code, 1);
         assert_eq!(ping(&ann).code, 0);
+        let load = ["load", url, "Guarded::Vault.look", "--idl", &idl, "-n", "20", "-c", "2", "--json"];
+        let load = zorb(&[&load[..], &ann].concat(), "");
+        assert_eq!((load.code, &load.json()["answered"]), (0, &20.into()), "{}{}", load.out, load.err);
         // A password is never an argument, and without a terminal there is nobody to ask.
         assert_eq!(zorb(&["call", ior, "look", "--password-file", &password], "").code, 2);
         let missing = call(ior, &["--user", "ann", "--password-file", "/does/not/exist"]);

@@ -6,7 +6,9 @@ mod call;
 #[cfg(feature = "etcd")]
 mod etcd;
 mod guide;
+mod large;
 mod live;
+mod load;
 mod login;
 mod readme;
 mod serve;

@@ -113,3 +113,17 @@ fn a_password_is_asked_for_and_not_shown() {
         assert!(rest.contains("\"ann\"") && !rest.contains("sesame"), "{rest}");
     });
 }
+
+#[test]
+fn a_load_shows_how_far_it_is() {
+    beside(|account, _| {
+        let idl = super::bank();
+        let args = ["load", account, "owner", "--idl", idl.path().to_str().unwrap(), "--duration", "500ms"];
+        let mut terminal = Terminal::start(&args, &[]);
+        let shown = terminal.until("calls/s");
+        assert!(shown.contains("% "), "{shown}");
+        let rest = terminal.until("");
+        assert_eq!(terminal.child.wait().unwrap().code(), Some(0), "{rest}");
+        assert!(rest.contains("p99.9"), "{rest}");
+    });
+}
