@@ -30,6 +30,11 @@ fn explained(whole: Place, json: &str, error: &DynError) -> String {
     let steps = error.path().steps();
     let place = steps.iter().try_fold(whole, |place, step| place.inside(step));
     let Some(place) = place else { return error.to_string() };
+    let found = at(json, steps);
+    if found.as_ref().is_some_and(|found| found.get("$type").is_some()) {
+        // A value of a derived type has members of its own.
+        return error.to_string();
+    }
     let is_enum = matches!(&place, Place::Value(code) if code.kind() == TcKind::Enum);
     let said = match error.kind() {
         DynErrorKind::NoSuchMember(name) if is_enum => {
@@ -41,7 +46,7 @@ fn explained(whole: Place, json: &str, error: &DynError) -> String {
         DynErrorKind::NoSuchMember(name) => {
             format!("there is no member `{name}`; there are {}", listed(place.names()))
         }
-        DynErrorKind::MissingMember(_) => match place.missing(at(json, steps).as_ref()) {
+        DynErrorKind::MissingMember(_) => match place.missing(found.as_ref()) {
             missing if missing.is_empty() => error.kind().to_string(),
             missing => format!("members are missing: {}", listed(missing)),
         },

@@ -7,6 +7,8 @@ use zorb::{TcKind, TypeCode};
 
 /// Types that are shown within each other; what is deeper is left empty.
 const LEVELS: usize = 12;
+/// Levels that JSON of values has at most.
+const DEEPEST: usize = 64;
 /// Bytes of a skeleton.
 const LONGEST: usize = 1 << 20;
 
@@ -54,6 +56,7 @@ impl Skeleton {
     }
 
     fn value(&mut self, code: &TypeCode, level: usize) -> anyhow::Result<()> {
+        anyhow::ensure!(level <= DEEPEST, "the arguments are nested over {DEEPEST} deep, which no JSON is");
         anyhow::ensure!(self.text.len() <= LONGEST, "the skeleton is longer than 1 MiB");
         let code = code.unaliased();
         let id = code.id().unwrap_or_default().to_owned();

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::task::JoinSet;
@@ -108,9 +108,12 @@ pub(crate) fn run(args: &LoadArgs, output: &Output) -> anyhow::Result<Verdict> {
 }
 
 async fn measured(args: &LoadArgs, orbs: &[Orb], output: &Output) -> anyhow::Result<Report> {
-    let over = ended()?;
+    let mut over = std::pin::pin!(ended()?);
     let url = target::read(&args.target)?.to_string();
-    let calls = calls(args, &url, orbs, output).await?;
+    let calls = tokio::select! {
+        calls = calls(args, &url, orbs, output) => calls?,
+        () = &mut over => bail!("interrupted before the first call"),
+    };
     let oneway = calls.operation.oneway;
     let begin = Instant::now();
     let load = Arc::new(Load {
@@ -126,7 +129,6 @@ async fn measured(args: &LoadArgs, orbs: &[Orb], output: &Output) -> anyhow::Res
     let bar = Bar::new(args, output);
     let mut ticks = interval(SHOWN_EACH);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut over = std::pin::pin!(over);
     let interrupted = loop {
         tokio::select! {
             () = &mut over => break true,

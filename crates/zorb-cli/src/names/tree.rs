@@ -232,10 +232,13 @@ async fn open(names: Naming, name: String, lists: bool, asking: Arc<Semaphore>) 
     Ok(Opened { names, listing, first })
 }
 
+/// Hosts and ports.
+type Addresses = Vec<(String, u16)>;
+
 /// The contexts that were entered, by their keys, each with its addresses: contexts may be bound in each other in circles.
 #[derive(Default)]
 struct Seen {
-    contexts: HashMap<Box<[u8]>, Vec<Vec<(String, u16)>>>,
+    contexts: HashMap<Box<[u8]>, Vec<Addresses>>,
     bytes: usize,
 }
 
@@ -250,7 +253,7 @@ impl Seen {
         self.insert_at(key, addresses)
     }
 
-    fn insert_at(&mut self, key: Box<[u8]>, addresses: Vec<(String, u16)>) -> Option<bool> {
+    fn insert_at(&mut self, key: Box<[u8]>, addresses: Addresses) -> Option<bool> {
         let same = self.contexts.get(&key);
         if same.is_some_and(|all| all.iter().flatten().any(|one| addresses.contains(one))) {
             return Some(false);
