@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until};
 /// A number that no count of calls reaches.
 const ALL: u64 = u64::MAX;
 
-/// The calls to make: so many, or as many as fit in a time; at a rate, or each as soon as somebody is free to make it.
+/// The calls to make: so many, or as many as fit in a time; at a rate, or each as soon as another one is answered.
 #[derive(Debug)]
 pub(super) struct Schedule {
     begin: Instant,

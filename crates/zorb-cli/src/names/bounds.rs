@@ -78,7 +78,7 @@ impl Left {
         Ok(())
     }
 
-    /// What a person reads of it, with what to do; none where nobody reads any more.
+    /// A message for people, with what to do; `None` where standard output is closed.
     pub(super) fn text(&self, stop: Stop) -> Option<String> {
         let Bounds { most, within } = self.bounds;
         Some(match stop {

@@ -73,7 +73,7 @@ pub(super) async fn run(
     let stopped = walk.enter(Opened { names, listing, first: None }, 0).await;
     let whole = walk.whole && stopped.is_ok();
     lines.done()?;
-    // Of what nobody reads any more nothing is missing.
+    // A reader that has closed the pipe has seen enough.
     Ok(if whole || stopped == Err(Stop::Closed) { Verdict::Good } else { Verdict::Bad })
 }
 

@@ -126,6 +126,7 @@ async fn serve(
     if let Some(unknown) = rest.first() {
         bail!("{unknown} is no -ORB option");
     }
+    builder = args.size.of(builder);
     for url in &args.listen {
         builder = builder.listen(url);
     }
@@ -133,7 +134,7 @@ async fn serve(
     if let Some(admin) = &args.admin {
         builder = builder.admin(admin);
     }
-    let orb = args.size.of(builder).build().await?;
+    let orb = builder.build().await?;
     output.admin_at(&orb);
     let mut all = Vec::new();
     for (key, interface, mock) in mocks {

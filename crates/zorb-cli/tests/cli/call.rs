@@ -91,7 +91,7 @@ fn an_object_of_a_derived_interface_is_called_as_what_the_idl_has() {
     assert!(called.err.contains("the IDL has no IDL:Warehouse/Cellar_2:1.0"), "{}", called.err);
     assert!(called.err.contains("Warehouse::Cellar.owner"), "{}", called.err);
     let spelled = stored.call(&stored.ior("B"), &["Warehouse::Cellar.owner"]);
-    assert_eq!((spelled.code, &*spelled.err), (0, ""), "who names the interface is told nothing");
+    assert_eq!((spelled.code, &*spelled.err), (0, ""), "an interface that is named needs no remark");
     // Of two interfaces, none of which is derived from the other, the operation decides.
     assert_eq!(stored.call(stored.url("C"), &["heat"]).code, 0);
     let both = stored.call(stored.url("C"), &["owner"]);

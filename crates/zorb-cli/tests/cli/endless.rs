@@ -203,7 +203,7 @@ fn names_are_printed_as_they_come() {
                 line.clear();
                 assert!(out.read_line(&mut line).unwrap() > 0, "{verb} goes on");
             }
-            // Nobody reads any more: that ends it, and it is no error.
+            // The reader is gone: that ends it, and it is no error.
             drop(out);
             assert_eq!(running.0.wait().unwrap().code(), Some(0), "{verb}");
         });

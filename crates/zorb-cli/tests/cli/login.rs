@@ -72,7 +72,7 @@ fn calls_and_pings_are_made_as_a_user() {
         let load = ["load", url, "Guarded::Vault.look", "--idl", &idl, "-n", "20", "-c", "2", "--json"];
         let load = zorb(&[&load[..], &ann].concat(), "");
         assert_eq!((load.code, &load.json()["answered"]), (0, &20.into()), "{}{}", load.out, load.err);
-        // A password is never an argument, and without a terminal there is nobody to ask.
+        // A password needs a user.
         assert_eq!(zorb(&["call", ior, "look", "--password-file", &password], "").code, 2);
         let missing = call(ior, &["--user", "ann", "--password-file", "/does/not/exist"]);
         assert!(missing.code == 3 && missing.err.contains("/does/not/exist"), "{}", missing.err);
