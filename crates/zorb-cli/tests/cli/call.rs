@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::serve::Server;
-use super::{Run, zorb};
+use super::{Run, patient};
 
 const STORE: &str = "\
 module Warehouse {
@@ -63,7 +63,7 @@ impl Stored {
 
     fn call(&self, target: &str, args: &[&str]) -> Run {
         let idl = self.folder.path().join("store.idl");
-        zorb(&[&["call", target, "--idl", idl.to_str().unwrap()][..], args].concat(), "")
+        patient(&[&["call", target, "--idl", idl.to_str().unwrap()][..], args].concat())
     }
 }
 
@@ -116,7 +116,7 @@ fn interfaces_are_named_in_each_spelling() {
     }
     assert_eq!(stored.call(stored.url("A"), &["Store.owner"]).code, 0, "only one is called so");
     for id in ["Warehouse::Store", "IDL:Warehouse/Store:1.0"] {
-        let pinged = zorb(&["ping", stored.url("A"), "-c", "1", "--type", id], "");
+        let pinged = patient(&["ping", stored.url("A"), "-c", "1", "--type", id]);
         assert!(pinged.out.contains("is_a IDL:Warehouse/Store:1.0  yes"), "{}", pinged.out);
     }
 }
@@ -166,14 +166,14 @@ fn a_skeleton_of_arguments_can_be_given_as_arguments() {
 fn objects_of_a_server_say_their_interface_from_its_idl() {
     let stored = Stored::start();
     for target in [stored.url("B"), &stored.ior("B")] {
-        let called = zorb(&["call", target, "drain"], "");
+        let called = patient(&["call", target, "drain"]);
         assert_eq!((called.code, called.json()), (0, json!({})), "{}", called.err);
     }
-    let listed = zorb(&["call", stored.url("D")], "");
+    let listed = patient(&["call", stored.url("D")]);
     assert!(listed.out.contains("void land();"), "{}{}", listed.out, listed.err);
     // An object may have the key of the repository; then the others do not say it.
     let idl = stored.folder.path().join("store.idl");
     let idl = idl.to_str().unwrap();
     let other = Server::start(&["--idl", idl, "--object", "InterfaceRepository=Warehouse::Garden"]);
-    assert_eq!(zorb(&["call", other.url(0), "water", "--idl", idl], "").code, 0);
+    assert_eq!(patient(&["call", other.url(0), "water", "--idl", idl]).code, 0);
 }

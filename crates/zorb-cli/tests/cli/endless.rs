@@ -117,7 +117,7 @@ fn beside(wrong: Wrong, silent: &str, work: impl FnOnce(&str, &Service) + Send +
 }
 
 fn names(root: &str, args: &[&str]) -> Run {
-    zorb(&[&["names", "--service", root][..], args].concat(), "")
+    zorb(&[&["names", "--timeout", "1000s", "--service", root][..], args].concat(), "")
 }
 
 /// A program that is ended when the test is over.
@@ -126,7 +126,7 @@ struct Running(Child);
 impl Running {
     fn start(root: &str, args: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_zorb"));
-        command.args(["names", "--service", root]).args(args).stdin(Stdio::null());
+        command.args(["names", "--timeout", "1000s", "--service", root]).args(args).stdin(Stdio::null());
         Self(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap())
     }
 }

@@ -3,7 +3,7 @@
 use zorb::prelude::*;
 
 use super::serve::Server;
-use super::zorb;
+use super::{patient, zorb};
 
 const CAMERA: &str = "\
 typedef sequence<octet> Photo;
@@ -61,7 +61,7 @@ const PHOTO: usize = 17 << 20;
 fn an_answer_over_the_limit_names_the_option_and_comes_with_it() {
     beside_a_camera(|camera, idl| {
         let size = PHOTO.to_string();
-        let refused = zorb(&["call", camera, "photo", &size, "--idl", idl], "");
+        let refused = patient(&["call", camera, "photo", &size, "--idl", idl]);
         assert_eq!(refused.code, 1, "{}", refused.err);
         assert!(refused.err.contains("16777216"), "{}", refused.err);
         assert!(refused.err.contains("--max-message SIZE"), "{}", refused.err);
@@ -70,10 +70,10 @@ fn an_answer_over_the_limit_names_the_option_and_comes_with_it() {
         let load = ["load", camera, "photo", &size, "-n", "1", "-c", "1", "--json", "--idl", idl];
         let option = ["--max-message", "18M"];
         for args in [[&option[..], &load].concat(), [&load[..], &option].concat()] {
-            let load = zorb(&args, "");
+            let load = patient(&args);
             assert_eq!((load.code, &load.json()["answered"]), (0, &1.into()), "{}{}", load.out, load.err);
         }
-        assert_eq!(zorb(&load, "").json()["failures"]["IMP_LIMIT"]["count"], 1);
+        assert_eq!(patient(&load).json()["failures"]["IMP_LIMIT"]["count"], 1);
     });
 }
 
@@ -82,7 +82,7 @@ fn an_answer_over_the_limit_names_the_option_and_comes_with_it() {
 fn values_that_take_much_more_memory_than_their_message_come_with_the_same_option() {
     beside_a_camera(|camera, idl| {
         let call = |options: &[&str]| {
-            zorb(&[&["--json", "call", camera, "prices", "310000", "--idl", idl], options].concat(), "")
+            patient(&[&["--json", "call", camera, "prices", "310000", "--idl", idl], options].concat())
         };
         let refused = call(&[]);
         assert_eq!(refused.code, 3, "{}", refused.err);
@@ -103,9 +103,7 @@ fn a_server_takes_larger_requests_with_the_option() {
     std::fs::write(arguments.path(), format!("\"{}\"", "x".repeat(2 << 20))).unwrap();
     let arguments = format!("@{}", arguments.path().to_str().unwrap());
     let served = ["--idl", path, "--object", "Desk=Desk", "--quiet", "--max-message"];
-    let call = |server: &Server| {
-        zorb(&["call", server.url(0), "keep", &arguments, "--idl", path, "--timeout", "60s"], "")
-    };
+    let call = |server: &Server| patient(&["call", server.url(0), "keep", &arguments, "--idl", path]);
     let small = call(&Server::start(&[&served[..], &["1M"]].concat()));
     assert!(small.code == 1 && small.out.contains("IMP_LIMIT"), "{}{}", small.out, small.err);
     assert!(small.err.contains("zorb serve has --max-message"), "{}", small.err);

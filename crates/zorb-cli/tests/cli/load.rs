@@ -13,7 +13,7 @@ use zorb::{Any, Servant};
 
 use super::live::Beside;
 use super::serve::Server;
-use super::{bank, beside, zorb};
+use super::{bank, beside, patient};
 
 #[test]
 fn answers_and_exceptions_are_counted_apart() {
@@ -21,7 +21,7 @@ fn answers_and_exceptions_are_counted_apart() {
     let path = idl.path().to_str().unwrap().to_owned();
     beside(move |account, _| {
         let load = |args: &[&str]| {
-            let run = zorb(&[&["load", account, "--idl", &path, "--json"][..], args].concat(), "");
+            let run = patient(&[&["load", account, "--idl", &path, "--json"][..], args].concat());
             (run.code, run.json())
         };
         let (code, answered) = load(&["deposit", "[1, [2]]", "-c", "8", "-n", "500", "--connections", "3"]);
@@ -58,24 +58,24 @@ fn failures_are_counted_by_kind() {
     let server = Server::start(&["--idl", idl, "--script", script.to_str().unwrap(), "--quiet"]);
     let args =
         ["load", server.url(0), "Bank::Account.deposit", "[1, []]", "--idl", idl, "-n", "10", "-c", "2"];
-    let failed = zorb(&[&args[..], &["--json"]].concat(), "");
+    let failed = patient(&[&args[..], &["--json"]].concat());
     assert_eq!(failed.code, 1, "{}", failed.err);
     let json = failed.json();
     assert_eq!((&json["answered"], &json["failed"]), (&json!(3), &json!(7)), "{json}");
     let kinds: Vec<&String> = json["failures"].as_object().unwrap().keys().collect();
     assert!(kinds.len() == 1 && kinds[0].starts_with("TRANSIENT ("), "{json}");
-    let text = zorb(&args, "").out;
+    let text = patient(&args).out;
     assert!(text.contains("failures") && text.contains("TRANSIENT"), "{text}");
-    let away = zorb(&["load", "corbaloc::127.0.0.1:1/A", "Bank::Account.owner", "--idl", idl], "");
+    let away = patient(&["load", "corbaloc::127.0.0.1:1/A", "Bank::Account.owner", "--idl", idl]);
     assert!(away.code == 3 && away.err.contains("no connection to the object"), "{}", away.err);
     for (args, why) in
         [(&["Bank::Account"][..], "is an interface"), (&["deposit", "[1]"], "takes 2 argument(s)")]
     {
-        let wrong = zorb(&[&["load", server.url(0), "--idl", idl][..], args].concat(), "");
+        let wrong = patient(&[&["load", server.url(0), "--idl", idl][..], args].concat());
         assert!(wrong.code == 3 && wrong.err.contains(why), "{args:?}: {}", wrong.err);
     }
     for wrong in [&["-c", "0"][..], &["-n", "0"], &["--rate", "-1"], &["-n", "1", "--duration", "1s"]] {
-        assert_eq!(zorb(&[&["load", "x", "y"][..], wrong].concat(), "").code, 2, "{wrong:?}");
+        assert_eq!(patient(&[&["load", "x", "y"][..], wrong].concat()).code, 2, "{wrong:?}");
     }
 }
 

@@ -123,6 +123,11 @@ fn zorb(args: &[&str], stdin: &str) -> Run {
     }
 }
 
+/// Runs a command that calls objects, and waits for their answers however busy the machine is.
+fn patient(args: &[&str]) -> Run {
+    zorb(&[args, &["--timeout", "1000s"]].concat(), "")
+}
+
 /// Runs `work` beside a server with an account and an interface repository.
 fn beside(work: impl FnOnce(&str, &str) + Send + 'static) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();

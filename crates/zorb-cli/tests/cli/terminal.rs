@@ -118,7 +118,17 @@ fn a_password_is_asked_for_and_not_shown() {
 fn a_load_shows_how_far_it_is() {
     beside(|account, _| {
         let idl = super::bank();
-        let args = ["load", account, "owner", "--idl", idl.path().to_str().unwrap(), "--duration", "500ms"];
+        let args = [
+            "load",
+            account,
+            "owner",
+            "--idl",
+            idl.path().to_str().unwrap(),
+            "--duration",
+            "500ms",
+            "--timeout",
+            "1000s",
+        ];
         let mut terminal = Terminal::start(&args, &[]);
         let shown = terminal.until("calls/s");
         assert!(shown.contains("% "), "{shown}");
