@@ -98,8 +98,8 @@ fn ctrl_c_ends_what_serves_in_order() {
 fn a_password_is_asked_for_and_not_shown() {
     super::login::beside_a_vault(|vault, _, folder| {
         let idl = folder.join("idl");
-        let args =
-            ["call", vault, "look", "--idl", idl.to_str().unwrap(), "--user", "ann", "--plaintext-password"];
+        let args = ["call", vault, "look", "--idl", idl.to_str().unwrap(), "--timeout", "1000s"];
+        let args = [&args[..], &["--user", "ann", "--plaintext-password"]].concat();
         let mut terminal = Terminal::start(&args, &[]);
         let shown = terminal.until("password of ann: ");
         assert!(shown.contains("password of ann: "), "{shown}");
