@@ -129,8 +129,26 @@ async fn serve(
     if let Some(admin) = &args.admin {
         builder = builder.admin(admin);
     }
-    let orb = builder.build().await?;
+    // All objects are there before the first request is served: OBJECT_NOT_EXIST would be a verdict for good.
+    let orb = builder.hold().build().await?;
     output.admin_at(&orb);
+    let served = present(&orb, args, mocks, output);
+    if served.is_ok() {
+        orb.accept();
+        over.await;
+    }
+    // Also where that failed: clients whose requests are held get to know that they were not executed.
+    orb.shutdown().await;
+    served.map(|()| Verdict::Good)
+}
+
+/// Activates the objects and prints where they are.
+fn present(
+    orb: &Orb,
+    args: &ServeArgs,
+    mocks: Vec<(String, Arc<Interface>, Mock)>,
+    output: &Output,
+) -> anyhow::Result<()> {
     let mut all = Vec::new();
     for (key, interface, mock) in mocks {
         let object: ObjectRef =
@@ -156,8 +174,5 @@ async fn serve(
             Node::new(&served.key, url).tone(Tone::Head).under([Node::new("type", &served.type_id)])
         };
         all.iter().map(node).collect()
-    })?;
-    over.await;
-    orb.shutdown().await;
-    Ok(Verdict::Good)
+    })
 }

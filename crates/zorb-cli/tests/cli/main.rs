@@ -9,6 +9,7 @@ mod live;
 mod readme;
 mod serve;
 mod sniff;
+mod start;
 #[cfg(unix)]
 mod terminal;
 mod top;
