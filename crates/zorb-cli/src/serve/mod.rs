@@ -134,8 +134,27 @@ async fn serve(
     if let Some(admin) = &args.admin {
         builder = builder.admin(admin);
     }
-    let orb = builder.build().await?;
+    // All objects are there before the first request is served: OBJECT_NOT_EXIST would be a verdict for good.
+    let orb = builder.hold().build().await?;
     output.admin_at(&orb);
+    let served = present(&orb, args, idl, mocks, output);
+    if served.is_ok() {
+        orb.accept();
+        over.await;
+    }
+    // Also where that failed: clients whose requests are held get to know that they were not executed.
+    orb.shutdown().await;
+    served.map(|()| Verdict::Good)
+}
+
+/// Activates the objects and prints where they are.
+fn present(
+    orb: &Orb,
+    args: &ServeArgs,
+    idl: &Idl,
+    mocks: Vec<(String, Arc<Interface>, Mock)>,
+    output: &Output,
+) -> anyhow::Result<()> {
     let mut all = Vec::new();
     for (key, interface, mock) in mocks {
         let object: ObjectRef =
@@ -156,7 +175,7 @@ async fn serve(
         });
     }
     // From here on objects answer `_interface`. The key of the repository may be that of an object.
-    match InterfaceRepository::new().idl(idl).serve(&orb) {
+    match InterfaceRepository::new().idl(idl).serve(orb) {
         Err(ServeError::Key(_)) => {
             output.remark("objects do not answer _interface: one has the key InterfaceRepository")
         }
@@ -168,8 +187,5 @@ async fn serve(
             Node::new(&served.key, url).tone(Tone::Head).under([Node::new("type", &served.type_id)])
         };
         all.iter().map(node).collect()
-    })?;
-    over.await;
-    orb.shutdown().await;
-    Ok(Verdict::Good)
+    })
 }

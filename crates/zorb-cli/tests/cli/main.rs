@@ -14,6 +14,7 @@ mod login;
 mod readme;
 mod serve;
 mod sniff;
+mod start;
 #[cfg(unix)]
 mod terminal;
 mod top;
