@@ -226,7 +226,7 @@ enum State {
 }
 
 impl Listing {
-    /// The next bindings as texts, each in the form of a name; none when all were told.
+    /// The next bindings as texts, each in the form of a name; none when all were told ([`is_done`](Self::is_done)).
     ///
     /// # Errors
     /// What the call brought: OBJECT_NOT_EXIST where the service dropped its iterator because it was not asked for long.
@@ -255,6 +255,22 @@ impl Listing {
         Ok(page.into_iter().map(text).collect())
     }
 
+    /// Whether all bindings were told. Before that a page may be empty.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        matches!(self.state, State::Done)
+    }
+
+    /// Gives up the bindings that are left, so that the service need not keep its iterator until it drops it by itself.
+    ///
+    /// # Cancel safety
+    /// The service may keep its iterator.
+    pub async fn close(&mut self) {
+        if let State::Further(iterator) = std::mem::replace(&mut self.state, State::Done) {
+            let _ = iterator.destroy().await;
+        }
+    }
+
     /// All bindings that are left.
     ///
     /// # Errors
@@ -263,7 +279,7 @@ impl Listing {
         let mut all = Vec::new();
         loop {
             let page = self.page().await?;
-            if page.is_empty() && matches!(self.state, State::Done) {
+            if page.is_empty() && self.is_done() {
                 return Ok(all);
             }
             all.extend(page);

@@ -4,6 +4,8 @@
 mod page;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -165,6 +167,24 @@ async fn an_orb_is_ready_while_it_serves_and_gone_when_it_is_closed() {
     assert_eq!(ready().await, 200);
     orb.shutdown().await;
     assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn health_shows_the_problems_that_checks_find() {
+    let orb = Orb::builder().admin("127.0.0.1:0").build().await.unwrap();
+    let address = orb.admin_address().unwrap();
+    let full = Arc::new(AtomicBool::new(false));
+    let check = Arc::clone(&full);
+    orb.add_health_check(move || check.load(Ordering::Relaxed).then(|| "the disk is full".to_owned()));
+    orb.add_health_check(|| None);
+    assert_eq!(get(address, "/health").await.status, 200);
+    full.store(true, Ordering::Relaxed);
+    let answer = get(address, "/health").await;
+    assert_eq!((answer.status, answer.body.as_str()), (503, "the disk is full\n"));
+    let status: Value = serde_json::from_str(&get(address, "/status.json").await.body).unwrap();
+    assert_eq!(status["problems"], serde_json::json!(["the disk is full"]));
+    full.store(false, Ordering::Relaxed);
+    assert_eq!(get(address, "/health").await.status, 200);
 }
 
 #[tokio::test]

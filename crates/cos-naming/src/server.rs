@@ -26,8 +26,9 @@ pub const PORT: u16 = 2809;
 /// use zorb::prelude::*;
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// let orb = Orb::builder().listen("iiop://127.0.0.1:2809").build().await?;
-/// let names = Server::builder(DiskStore::open("names.redb")?).serve(&orb)?;
+/// let store = DiskStore::open("names.redb")?;
+/// let orb = Orb::builder().listen("iiop://127.0.0.1:2809").hold().build().await?;
+/// let names = Server::builder(store).serve(&orb)?;
 /// println!("{}", names.root());
 /// orb.run_until(tokio::signal::ctrl_c()).await?;
 /// # Ok(()) }

@@ -1,5 +1,9 @@
 //! `zorb call`: calls an operation of an object that this program knows nothing of.
 
+pub(crate) mod fit;
+mod interface;
+mod template;
+
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,15 +11,17 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::value::RawValue;
-use zorb::dynamic::{
-    DynamicException, Idl, Interface, Mode, OperationInfo, Request, interface_of, look_up_interface,
-};
+use zorb::dynamic::{DynError, DynamicException, Idl, Interface, Mode, OperationInfo, Request};
 use zorb::prelude::*;
 use zorb::{ObjectRef, TypeCode};
 
 use crate::client::{Client, block_on};
+use crate::limits::in_options;
+use crate::login::Login;
 use crate::output::{Node, Output, Tone};
 use crate::{Verdict, target};
+use interface::Wanted;
+pub(crate) use interface::repository_id;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,6 +30,9 @@ Examples:
   zorb call account.ior balance       an attribute, by the interface repository of the object
   zorb call account.ior limit 100     and a new value for one
   zorb call account.ior --idl bank.idl    which operations are there?
+  zorb call corbaloc::host:2809/Account deposit '[10]' --idl bank.idl    the object is asked which interface of the IDL it has
+  zorb call account.ior deposit --template --idl bank.idl    a skeleton of the arguments
+  zorb call account.ior photo --idl bank.idl --max-message 64M    an answer of more than 16 MiB
 
 The answer is an object with the out and inout arguments, and with the result as \"$result\". An exception is printed as JSON too,
 and the exit code is 1. How types of IDL look in JSON is in docs/JSON.md of zorb.";
@@ -34,14 +43,20 @@ pub(crate) struct CallArgs {
     /// IOR:, corbaloc:, corbaname:, file:, a file that holds one, or - for standard input
     #[arg(value_name = "REFERENCE")]
     target: String,
-    /// OPERATION, or Interface.OPERATION, or an attribute; without it all are listed
+    /// OPERATION, or INTERFACE.OPERATION, or an attribute; without it, or by INTERFACE alone, all are listed. INTERFACE is Bank::Account
+    /// or a repository id
     #[arg(value_name = "OPERATION")]
     operation: Option<String>,
     /// Arguments: an object by their names, an array in their order, or one value; @FILE reads a file, - standard input
     #[arg(value_name = "JSON")]
     arguments: Option<String>,
+    /// Print a skeleton of the arguments of OPERATION as JSON, and call nothing
+    #[arg(long, requires = "operation", conflicts_with = "arguments")]
+    template: bool,
     #[command(flatten)]
     idl: IdlArgs,
+    #[command(flatten)]
+    login: Login,
     #[command(flatten)]
     client: Client,
 }
@@ -61,53 +76,40 @@ pub(crate) struct IdlArgs {
     define: Vec<String>,
     /// The reference of an interface repository to ask in place of the object's
     #[arg(long, value_name = "REFERENCE", conflicts_with = "files")]
-    repository: Option<String>,
+    pub(crate) repository: Option<String>,
 }
 
-/// An operation, as it was named.
-struct Wanted<'a> {
-    /// The interface, where it was said.
-    interface: Option<&'a str>,
-    operation: &'a str,
-}
-
-impl<'a> Wanted<'a> {
-    fn of(text: &'a str) -> Self {
-        match text.rsplit_once('.') {
-            Some((interface, operation)) => Self { interface: Some(interface), operation },
-            None => Self { interface: None, operation: text },
-        }
-    }
-}
-
-/// Calls, and prints the answer; or lists what can be called.
+/// Calls, and prints the answer; or lists what can be called, or prints a skeleton of the arguments.
 ///
 /// # Errors
 /// The reference, the IDL or the arguments are not what they should be; output fails. An exception is none: it is printed.
 pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
     let url = target::read(&args.target)?.to_string();
-    let wanted = args.operation.as_deref().map(Wanted::of);
     let idl = args.idl.read()?;
     let arguments = args.arguments.as_deref().map(read_arguments).transpose()?;
+    let credentials = args.login.credentials()?;
     block_on(async {
-        let orb = args.client.orb().await?;
+        let orb = args.client.orb_as(credentials).await?;
         let object: ObjectRef = orb.resolve_unchecked(&url).await?;
-        let name = wanted.as_ref().and_then(|wanted| wanted.interface);
-        let interface = match &idl {
-            Some(idl) => in_idl(idl, name, &object)?,
-            None => in_repository(&orb, &object, name, args.idl.repository.as_deref()).await?,
-        };
-        let Some(wanted) = wanted else {
-            output.show(&listed(&interface), |operations| {
+        let known = (idl.as_ref(), args.idl.repository.as_deref());
+        let named = Named::of(&orb, &object, args.operation.as_deref(), known, output).await?;
+        let Some(name) = named.operation else {
+            anyhow::ensure!(!args.template, "which operation? {}", choice(&named.interface));
+            output.show(&listed(&named.interface), |operations| {
                 let lines = operations.iter().map(|operation| Node::new(operation.clone(), ""));
-                vec![Node::new(interface.id(), "").under(lines)]
+                vec![Node::new(named.interface.id(), "").under(lines)]
             })?;
             return Ok(Verdict::Good);
         };
-        let operation = find(&interface, wanted.operation, arguments.is_some())?;
-        let json = by_name(&operation, arguments.as_deref().unwrap_or("{}"))?;
-        let request = Request::described(&object, &operation).with_json(&json);
-        let request = request.map_err(|error| misfit(&operation, &error))?;
+        if args.template {
+            // Of an attribute the operation that has an argument: the one that sets it.
+            let operation = find(&named.interface, name, true, idl.as_ref())?;
+            let skeleton = RawValue::from_string(template::of(inputs(&operation))?)?;
+            output.show(&skeleton, |skeleton| vec![Node::new("", skeleton.get())])?;
+            return Ok(Verdict::Good);
+        }
+        let operation = find(&named.interface, name, arguments.is_some(), idl.as_ref())?;
+        let request = request(&object, &operation, arguments.as_deref())?;
         let answered = if operation.oneway {
             request.send_oneway().await.map(|()| None).map_err(DynamicException::System)
         } else {
@@ -122,11 +124,70 @@ pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
         object.flush().await.ok();
         let json: serde_json::Value = serde_json::from_str(&text.context("the answer has no JSON")?)?;
         if let Err(DynamicException::System(error)) = &answered {
-            output.remark(&error.to_string());
+            let text = error.to_string();
+            output.remark(&text);
+            if error.kind == SystemExceptionKind::ImpLimit && in_options(&text) == text {
+                output.remark("it is a limit of the server: zorb serve has --max-message SIZE too");
+            }
         }
         output.show(&json, |json| vec![Node::new("", format!("{json:#}")).tone(tone)])?;
         Ok(verdict)
     })
+}
+
+/// An interface of an object, and one of its operations if the command line names one.
+pub(crate) struct Named<'a> {
+    pub(crate) interface: Arc<Interface>,
+    pub(crate) operation: Option<&'a str>,
+}
+
+impl<'a> Named<'a> {
+    /// What the command line means: OPERATION, INTERFACE.OPERATION, or INTERFACE; by IDL, or by an interface repository.
+    ///
+    /// # Errors
+    /// The interface is not known.
+    pub(crate) async fn of(
+        orb: &Orb,
+        object: &ObjectRef,
+        text: Option<&'a str>,
+        (idl, repository): (Option<&Idl>, Option<&str>),
+        output: &Output,
+    ) -> anyhow::Result<Self> {
+        let mut wanted = Wanted::of(text);
+        let found = interface::find(orb, object, wanted, idl, repository).await?;
+        if let Some(remark) = &found.remark {
+            output.remark(remark);
+        }
+        let mut interface = found.interface;
+        // An interface outside of all modules looks like an operation.
+        if let (Some(idl), Some(name)) = (idl, wanted.operation)
+            && find(&interface, name, false, None).is_err()
+            && let Some(other) = idl.interface(name)
+        {
+            (interface, wanted.operation) = (other, None);
+        }
+        Ok(Self { interface, operation: wanted.operation })
+    }
+}
+
+/// The call of an operation with arguments that are JSON.
+///
+/// # Errors
+/// The arguments do not fit the operation.
+pub(crate) fn request(
+    object: &ObjectRef,
+    operation: &Arc<OperationInfo>,
+    arguments: Option<&str>,
+) -> anyhow::Result<Request> {
+    let json = by_name(operation, arguments.unwrap_or("{}"))?;
+    let request = Request::described(object, operation).with_json(&json);
+    request.map_err(|error| misfit(operation, &json, &error))
+}
+
+/// The names and types of the arguments that the caller gives.
+fn inputs(operation: &OperationInfo) -> impl Iterator<Item = (&str, &TypeCode)> {
+    let inputs = operation.params.iter().filter(|param| param.mode.goes_in());
+    inputs.map(|param| (&*param.name, &param.code))
 }
 
 impl IdlArgs {
@@ -151,58 +212,6 @@ impl IdlArgs {
         }
         Ok(Some(options.files(&self.files)?))
     }
-}
-
-/// The interface in IDL: the named one, else that of the reference's repository id.
-fn in_idl(idl: &Idl, name: Option<&str>, object: &ObjectRef) -> anyhow::Result<Arc<Interface>> {
-    let all = || {
-        let names: Vec<&str> = idl
-            .definitions()
-            .filter(|one| one.interface().is_some() && !one.is_included())
-            .map(|one| one.scoped_name())
-            .collect();
-        names.join(", ")
-    };
-    match name {
-        Some(name) => idl
-            .interface(&name.replace('/', "::"))
-            .with_context(|| format!("the IDL has no interface {name}; it has {}", all())),
-        None => {
-            let id = object.repository_id();
-            let found = idl.find_id(id).and_then(|one| one.interface().cloned());
-            found.with_context(|| match id {
-                "" => format!(
-                    "the reference does not say its interface: name it, Interface.OPERATION; the IDL has {}",
-                    all()
-                ),
-                id => {
-                    format!("the IDL has no interface {id}, which is that of the reference; it has {}", all())
-                }
-            })
-        }
-    }
-}
-
-/// The interface by an interface repository.
-async fn in_repository(
-    orb: &Orb,
-    object: &ObjectRef,
-    name: Option<&str>,
-    repository: Option<&str>,
-) -> anyhow::Result<Arc<Interface>> {
-    let found = match repository {
-        None => interface_of(object).await,
-        Some(url) => {
-            let url = target::read(url)?.to_string();
-            let repository: ObjectRef = orb.resolve_unchecked(&url).await?;
-            let id = match name {
-                Some(name) => format!("IDL:{}:1.0", name.replace("::", "/")),
-                None => object.repository_id().to_owned(),
-            };
-            look_up_interface(&repository, &id).await
-        }
-    };
-    found.context("no interface repository told of the object's interface: name the IDL, --idl FILE")
 }
 
 /// What can be called, as IDL.
@@ -248,7 +257,15 @@ fn type_name(code: &TypeCode) -> String {
 }
 
 /// The operation of that name, or the accessor of the attribute of that name: with arguments the one that sets it.
-fn find(interface: &Interface, name: &str, has_arguments: bool) -> anyhow::Result<Arc<OperationInfo>> {
+///
+/// # Errors
+/// There is none, or the attribute is readonly. `idl` may have another interface that has it.
+pub(crate) fn find(
+    interface: &Interface,
+    name: &str,
+    has_arguments: bool,
+    idl: Option<&Idl>,
+) -> anyhow::Result<Arc<OperationInfo>> {
     let (get, set) = (format!("_get_{name}"), format!("_set_{name}"));
     let accessor = if has_arguments { &set } else { &get };
     if let Some(found) = interface.find(name).or_else(|| interface.find(accessor)) {
@@ -257,11 +274,20 @@ fn find(interface: &Interface, name: &str, has_arguments: bool) -> anyhow::Resul
     if interface.find(&get).is_some() {
         bail!("{name} is readonly");
     }
-    bail!("{} has no operation {name}; it has\n  {}", interface.id(), listed(interface).join("\n  "))
+    let others = idl.map(|idl| interface::having(idl, name)).unwrap_or_default();
+    let others = match others.is_empty() {
+        true => String::new(),
+        false => format!("; {} would be one of another interface", others.join(" or ")),
+    };
+    bail!("{} has no operation {name}{others}; {}", interface.id(), choice(interface))
+}
+
+fn choice(interface: &Interface) -> String {
+    format!("it has\n  {}", listed(interface).join("\n  "))
 }
 
 /// The text of the arguments, from wherever it is.
-fn read_arguments(text: &str) -> anyhow::Result<String> {
+pub(crate) fn read_arguments(text: &str) -> anyhow::Result<String> {
     match text.strip_prefix('@') {
         Some(path) => std::fs::read_to_string(path).with_context(|| format!("cannot read {path}")),
         None if text == "-" => {
@@ -305,9 +331,17 @@ fn by_name(operation: &OperationInfo, json: &str) -> anyhow::Result<String> {
     Ok(format!("{{{}}}", members.join(",")))
 }
 
-fn misfit(operation: &OperationInfo, error: &SystemException) -> anyhow::Error {
-    let why = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
-    anyhow::anyhow!("the arguments do not fit {}: {why}", signature(operation))
+/// What is wrong with arguments, and what there would be in place of it.
+fn misfit(operation: &OperationInfo, json: &str, error: &SystemException) -> anyhow::Error {
+    let why = std::error::Error::source(error);
+    let why = match why.and_then(|why| why.downcast_ref::<DynError>()) {
+        Some(error) => {
+            let members: Vec<(&str, &TypeCode)> = inputs(operation).collect();
+            fit::members(&members, json, error)
+        }
+        None => why.map_or_else(|| error.to_string(), ToString::to_string),
+    };
+    anyhow::anyhow!("the arguments do not fit: {why}; the operation is {}", signature(operation))
 }
 
 #[cfg(test)]
@@ -337,7 +371,8 @@ mod tests {
     #[test]
     fn operations_and_attributes_are_found_by_their_names() {
         let account = account();
-        let found = |name: &str, arguments| find(&account, name, arguments).map(|one| one.name.to_string());
+        let found =
+            |name: &str, arguments| find(&account, name, arguments, None).map(|one| one.name.to_string());
         assert_eq!(found("deposit", true).unwrap(), "deposit");
         assert_eq!(found("owner", false).unwrap(), "_get_owner");
         assert_eq!(found("limit", true).unwrap(), "_set_limit");
@@ -354,7 +389,7 @@ mod tests {
     #[test]
     fn arguments_come_by_name_in_order_or_alone() {
         let account = account();
-        let of = |name: &str, json: &str| by_name(&find(&account, name, true).unwrap(), json);
+        let of = |name: &str, json: &str| by_name(&find(&account, name, true, None).unwrap(), json);
         let named = r#"{"amount":1,"coins":[2]}"#;
         assert_eq!(of("deposit", named).unwrap(), named);
         assert_eq!(of("deposit", "[1,[2]]").unwrap(), named);

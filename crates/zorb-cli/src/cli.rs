@@ -11,6 +11,8 @@ use idlc::Colour;
 
 use crate::call::CallArgs;
 use crate::ior::IorCommand;
+use crate::limits::MessageSize;
+use crate::load::LoadArgs;
 use crate::names::NamesArgs;
 use crate::ping::PingArgs;
 use crate::serve::ServeArgs;
@@ -27,6 +29,8 @@ pub(crate) struct Args {
     /// When text is coloured; `auto` respects NO_COLOR and asks whether a terminal reads it
     #[arg(long = "color", alias = "colour", value_name = "WHEN", default_value = "auto", global = true)]
     pub(crate) colour: Colour,
+    #[command(flatten)]
+    size: MessageSize,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -42,6 +46,8 @@ pub(crate) enum Command {
     Ping(PingArgs),
     /// Calls an operation of any object, with arguments and results as JSON
     Call(CallArgs),
+    /// Calls an operation again and again, and says how many calls a second that gives and how long they take
+    Load(LoadArgs),
     /// Is a server of any IDL, whose objects answer as a script says
     Serve(ServeArgs),
     /// Tells the calls between clients and servers: those in a capture, or as a proxy

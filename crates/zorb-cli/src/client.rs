@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use zorb::csi::Credentials;
 use zorb::prelude::*;
 use zorb::tls::{Identity, ServerNames, Tls, Trust};
 
 use crate::cli;
+use crate::limits::MessageSize;
 
 /// The initial reference of naming services, and where one is if nothing is said.
 const NAMES: &str = "NameService";
@@ -37,6 +39,8 @@ pub(crate) struct Client {
     /// Take certificates that are made out to another host than the reference names, as is the habit of CORBA
     #[arg(long, requires = "tls_ca")]
     tls_any_name: bool,
+    #[command(flatten)]
+    pub(crate) size: MessageSize,
 }
 
 fn init_ref(text: &str) -> Result<(String, String), String> {
@@ -54,7 +58,18 @@ impl Client {
     /// # Errors
     /// A file for TLS is not there or not what it should be.
     pub(crate) async fn orb(&self) -> anyhow::Result<Orb> {
-        let mut builder = Orb::builder().timeout(self.timeout).connect_timeout(self.timeout);
+        self.orb_as(None).await
+    }
+
+    /// An ORB that does not listen, and calls as that user.
+    ///
+    /// # Errors
+    /// As [`orb`](Self::orb).
+    pub(crate) async fn orb_as(&self, credentials: Option<Credentials>) -> anyhow::Result<Orb> {
+        let mut builder = self.size.of(Orb::builder().timeout(self.timeout).connect_timeout(self.timeout));
+        if let Some(credentials) = credentials {
+            builder = builder.credentials(credentials);
+        }
         if !self.init_ref.iter().any(|(name, _)| name == NAMES) {
             builder = builder.init_ref(NAMES, NAMES_HERE);
         }

@@ -7,6 +7,9 @@ mod call;
 mod cli;
 mod client;
 mod ior;
+mod limits;
+mod load;
+mod login;
 mod names;
 mod output;
 mod ping;
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
         Command::Sniff(args) => sniff::run(args, &output),
         Command::Top(args) => top::run(args, &output),
         Command::Call(args) => call::run(args, &output),
+        Command::Load(args) => load::run(args, &output),
         Command::Completions { shell } => {
             cli::complete(*shell);
             Ok(Verdict::Good)

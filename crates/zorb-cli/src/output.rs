@@ -6,6 +6,8 @@ use anstyle::{AnsiColor, Style};
 use anyhow::Context;
 use serde::Serialize;
 
+use crate::limits::in_options;
+
 const NAME: Style = Style::new().dimmed();
 const HEAD: Style = Style::new().bold();
 const GOOD: Style = AnsiColor::Green.on_default();
@@ -53,6 +55,7 @@ impl Output {
     /// Says something on standard error, where people look on.
     pub(crate) fn remark(&self, text: &str) {
         if !self.json {
+            let text = in_options(text);
             let _ = writeln!(anstream::stderr(), "{NAME}{text}{NAME:#}");
         }
     }
@@ -67,6 +70,7 @@ impl Output {
     /// Says on standard error why a command failed.
     pub(crate) fn failure(&self, error: &anyhow::Error) {
         let text = format!("{error:#}");
+        let text = in_options(&text);
         let _ = match self.json {
             true => writeln!(io::stderr(), "{}", serde_json::json!({ "error": text })),
             false => writeln!(anstream::stderr(), "{BAD}zorb:{BAD:#} {text}"),
@@ -120,7 +124,8 @@ fn write_all(out: &mut impl Write, nodes: &[Node]) -> io::Result<()> {
     write_level(out, nodes, 0)
 }
 
-fn write_level(out: &mut impl Write, nodes: &[Node], depth: usize) -> io::Result<()> {
+/// Writes nodes, and what is under them, at that depth.
+pub(crate) fn write_level(out: &mut impl Write, nodes: &[Node], depth: usize) -> io::Result<()> {
     let width = nodes.iter().map(|node| node.name.chars().count()).max().unwrap_or(0);
     for node in nodes {
         let style = match node.tone {

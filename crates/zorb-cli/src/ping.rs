@@ -10,7 +10,10 @@ use zorb::dynamic::{DynamicException, Request};
 use zorb::prelude::*;
 use zorb::{CompletionStatus, MinorCode, SystemExceptionKind, Typed};
 
+use crate::call::repository_id;
 use crate::client::{Client, block_on};
+use crate::limits::in_options;
+use crate::login::Login;
 use crate::output::{Node, Output, Tone};
 use crate::{Verdict, cli, target};
 
@@ -25,9 +28,12 @@ pub(crate) struct PingArgs {
     /// Time between them
     #[arg(short, long, value_name = "TIME", default_value = "200ms", value_parser = cli::duration)]
     interval: Duration,
-    /// Ask whether the object has this interface; without it, whether it has that of its reference
-    #[arg(long = "type", value_name = "ID")]
+    /// Ask whether the object has this interface, by its repository id or as Module::Interface; without it, whether it has that of its
+    /// reference
+    #[arg(long = "type", value_name = "INTERFACE")]
     type_id: Option<String>,
+    #[command(flatten)]
+    login: Login,
     #[command(flatten)]
     client: Client,
 }
@@ -71,7 +77,7 @@ impl<T> Said<T> {
         let start = Instant::now();
         match asked.await {
             Ok(value) => Self::Answer { value, us: micros(start) },
-            Err(error) => Self::Error(error.to_string()),
+            Err(error) => Self::Error(in_options(&error.to_string()).into_owned()),
         }
     }
 
@@ -105,8 +111,9 @@ fn shown(us: u64) -> String {
 /// The reference can not be read or resolved; output fails.
 pub(crate) fn run(args: &PingArgs, output: &Output) -> anyhow::Result<Verdict> {
     let url = target::read(&args.target)?.to_string();
+    let credentials = args.login.credentials()?;
     let report = block_on(async {
-        let orb = args.client.orb().await?;
+        let orb = args.client.orb_as(credentials).await?;
         let object: ObjectRef = orb.resolve_unchecked(&url).await?;
         let report = tokio::select! {
             report = ask(&object, args) => report,
@@ -127,7 +134,8 @@ async fn ask(object: &ObjectRef, args: &PingArgs) -> Report {
     let reference = object.to_string();
     let type_id = object.repository_id().to_owned();
     let locate = Said::of(object.locate()).await;
-    let wanted = args.type_id.clone().or_else(|| (!type_id.is_empty()).then(|| type_id.clone()));
+    let wanted =
+        args.type_id.as_deref().map(repository_id).or_else(|| (!type_id.is_empty()).then(|| type_id.clone()));
     let mut report = Report {
         reference,
         type_id,

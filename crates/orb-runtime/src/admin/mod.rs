@@ -7,7 +7,7 @@
 //! | `/` | a page for people, brought up to date once a second; it loads nothing from elsewhere |
 //! | `/status.json` | what that page and `zorb top` show |
 //! | `/metrics` | the figures as Prometheus reads them, text format 0.0.4 |
-//! | `/health` | 200 while the ORB is there |
+//! | `/health` | 200 while the ORB is there, 503 with a line for each problem that a check finds ([`Orb::add_health_check`](crate::Orb::add_health_check)) |
 //! | `/ready` | 200 while it serves requests; 503 while it holds them back (`OrbBuilder::hold`) or closes |
 //!
 //! Methods are GET and HEAD. A request whose `Host` is a name other than `localhost` is refused by 403: a page from elsewhere, whose name was bound to this
@@ -145,11 +145,18 @@ fn answer<B>(core: &OrbCore, request: &Request<B>) -> Response<String> {
         "/page.css" => typed("text/css; charset=utf-8", include_str!("page.css").to_owned()),
         "/status.json" => typed("application/json", status::status(core).to_string()),
         "/metrics" => typed("text/plain; version=0.0.4; charset=utf-8", text::metrics(core)),
-        "/health" => plain(StatusCode::OK, "healthy\n"),
+        "/health" => health(&core.problems()),
         "/ready" if core.is_ready() => plain(StatusCode::OK, "ready\n"),
         "/ready" => plain(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
         _ => plain(StatusCode::NOT_FOUND, "there is /, /status.json, /metrics, /health and /ready\n"),
     }
+}
+
+fn health(problems: &[String]) -> Response<String> {
+    if problems.is_empty() {
+        return plain(StatusCode::OK, "healthy\n");
+    }
+    plain(StatusCode::SERVICE_UNAVAILABLE, &format!("{}\n", problems.join("\n")))
 }
 
 /// Whether a request is for an address, or for `localhost`: what no name server can have turned to this machine.

@@ -60,6 +60,7 @@ pub(super) fn status(core: &OrbCore) -> Value {
         "pid": std::process::id(),
         "uptime_ms": core.uptime().as_millis() as u64,
         "ready": core.is_ready(),
+        "problems": core.problems(),
         "endpoints": core.endpoint_texts(),
         "objects": objects,
         "open_connections": count,

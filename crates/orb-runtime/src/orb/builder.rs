@@ -195,7 +195,21 @@ impl OrbBuilder {
         self
     }
 
-    /// Holds requests back until [`Orb::accept`], so that a restart never answers OBJECT_NOT_EXIST early.
+    /// Holds requests until [`Orb::accept`] or [`Orb::run_until`]. Call it in every server with a fixed port.
+    ///
+    /// Clients remember the address of a server and call it as soon as it listens again. Without `hold`, a request that comes
+    /// before its object is active gets OBJECT_NOT_EXIST, which tells the client that the object is gone for good. With it, the
+    /// request waits. What takes long, such as opening a database, belongs before [`build`](Self::build): until then nothing
+    /// listens, and clients get TRANSIENT.
+    ///
+    /// ```no_run
+    /// # use orb_runtime::Orb;
+    /// # async fn serve(activate_all: impl Fn(&Orb)) -> Result<(), Box<dyn std::error::Error>> {
+    /// let orb = Orb::builder().listen("iiop://127.0.0.1:2900").hold().build().await?;
+    /// activate_all(&orb);
+    /// orb.run_until(std::future::pending::<Result<(), std::io::Error>>()).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn hold(mut self) -> Self {
         self.parts.hold = true;
         self

@@ -2,25 +2,40 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::{Orb, OrbCore};
 use crate::admin::calls::Calls;
 use crate::link::Link;
 
+/// Asks a part of the program what is wrong with it.
+type Check = Box<dyn Fn() -> Option<String> + Send + Sync>;
+
 /// What is kept for the admin endpoint.
-#[derive(Debug)]
 pub(crate) struct Shown {
     begun: Instant,
     address: OnceLock<SocketAddr>,
     /// `None`: there is no such endpoint, and nothing is counted for it.
     calls: Option<Arc<Calls>>,
+    /// What `Orb::add_health_check` was given.
+    checks: Mutex<Vec<Check>>,
 }
 
 impl Shown {
     pub(super) fn new(wanted: bool) -> Self {
-        Self { begun: Instant::now(), address: OnceLock::new(), calls: wanted.then(Arc::default) }
+        Self {
+            begun: Instant::now(),
+            address: OnceLock::new(),
+            calls: wanted.then(Arc::default),
+            checks: Mutex::default(),
+        }
+    }
+}
+
+impl Shown {
+    fn checks(&self) -> MutexGuard<'_, Vec<Check>> {
+        self.checks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -29,6 +44,14 @@ impl Orb {
     #[must_use]
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.core.shown.address.get().copied()
+    }
+
+    /// Adds a check to `/health` of the admin endpoint: where `check` returns a text, `/health` answers 503 with it. It is called for each
+    /// request of `/health` and `/status.json`, so it must not block.
+    ///
+    /// The ORB keeps `check` as long as it lives; a check that holds an [`Orb`] would keep it open.
+    pub fn add_health_check(&self, check: impl Fn() -> Option<String> + Send + Sync + 'static) {
+        self.core.shown.checks().push(Box::new(check));
     }
 }
 
@@ -42,6 +65,11 @@ impl OrbCore {
     #[inline]
     pub(crate) fn calls(&self) -> Option<&Arc<Calls>> {
         self.shown.calls.as_ref()
+    }
+
+    /// What is wrong with parts of the program now, as their checks say.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        self.shown.checks().iter().filter_map(|check| check()).collect()
     }
 
     /// Whether requests are served now.

@@ -1,7 +1,10 @@
 //! `zorb names`: what a naming service has, whichever ORB's it is.
 
+mod bounds;
 #[cfg(feature = "etcd")]
 mod etcd;
+mod lines;
+mod list;
 mod serve;
 mod status;
 mod tree;
@@ -11,13 +14,15 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use zorb::cos_naming::{BindingType, Naming, NamingContextRef, parse_name};
+use zorb::cos_naming::{Naming, NamingContextRef, parse_name};
 use zorb::prelude::*;
 
 pub(crate) use serve::ServeArgs;
 
+use bounds::Bounds;
+
 use crate::client::{Client, block_on};
-use crate::output::{Node, Output, Tone};
+use crate::output::{Node, Output};
 use crate::{Verdict, target};
 
 const EXAMPLES: &str = "\
@@ -54,6 +59,8 @@ enum NamesCommand {
         /// Also say what each object is, and where
         #[arg(short, long)]
         long: bool,
+        #[command(flatten)]
+        bounds: Bounds,
     },
     /// Prints all names below a context
     Tree {
@@ -63,9 +70,8 @@ enum NamesCommand {
         /// Contexts within each other that are entered
         #[arg(long, value_name = "LEVELS", default_value_t = 16)]
         depth: u32,
-        /// Bindings that are told at most
-        #[arg(long, value_name = "BINDINGS", default_value_t = 100_000)]
-        most: usize,
+        #[command(flatten)]
+        bounds: Bounds,
     },
     /// Prints the reference that has a name
     Resolve {
@@ -139,14 +145,13 @@ pub(crate) fn run(args: &NamesArgs, output: &Output) -> anyhow::Result<Verdict> 
 async fn on(orb: &Orb, args: &NamesArgs, output: &Output) -> anyhow::Result<Verdict> {
     let names = service(orb, args.service.as_deref()).await?;
     match &args.command {
-        NamesCommand::List { name, long } => {
-            let bound = list(&inside(&names, name.as_deref()).await?, *long).await?;
-            output.show(&bound, |bound| bound.iter().map(Bound::node).collect())?;
+        NamesCommand::List { name, long, bounds } => {
+            let inside = inside(&names, name.as_deref()).await?;
+            return list::run(&inside, *long, bounds.start(), output).await;
         }
-        NamesCommand::Tree { name, depth, most } => {
-            let tree = tree::Tree::of(inside(&names, name.as_deref()).await?, *depth, *most).await;
-            output.show(&tree, tree::Tree::nodes)?;
-            return Ok(if tree.is_whole() { Verdict::Good } else { Verdict::Bad });
+        NamesCommand::Tree { name, depth, bounds } => {
+            let inside = inside(&names, name.as_deref()).await?;
+            return tree::run(inside, *depth, bounds.start(), output).await;
         }
         NamesCommand::Resolve { name } => {
             let object: ObjectRef = names.resolve(name).await?;
@@ -216,61 +221,6 @@ fn parent(name: &str) -> Option<&str> {
 struct Found {
     reference: String,
     type_id: String,
-}
-
-/// A binding.
-#[derive(Debug, Serialize)]
-struct Bound {
-    name: String,
-    context: bool,
-    /// Of `--long`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    type_id: Option<String>,
-    /// Of `--long`, where the reference has one that a URL can hold.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    url: Option<String>,
-    /// Why it could not be told.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-}
-
-async fn list(names: &Naming, long: bool) -> anyhow::Result<Vec<Bound>> {
-    let mut all = Vec::new();
-    let mut listing = names.list();
-    loop {
-        let page = listing.page().await?;
-        if page.is_empty() {
-            break;
-        }
-        for (name, kind) in page {
-            let mut bound =
-                Bound { name, context: kind == BindingType::Ncontext, type_id: None, url: None, error: None };
-            if long {
-                match names.resolve::<ObjectRef>(&bound.name).await {
-                    Ok(object) => {
-                        bound.type_id = Some(object.repository_id().to_owned());
-                        bound.url = object.to_corbaloc();
-                    }
-                    // Bound to nil, or unbound meanwhile.
-                    Err(error) => bound.error = Some(error.to_string()),
-                }
-            }
-            all.push(bound);
-        }
-    }
-    all.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(all)
-}
-
-impl Bound {
-    fn node(&self) -> Node {
-        let name = if self.context { format!("{}/", self.name) } else { self.name.clone() };
-        if let Some(error) = &self.error {
-            return Node::new(name, error).tone(Tone::Bad);
-        }
-        let parts = [self.type_id.as_deref(), self.url.as_deref()];
-        Node::new(name, parts.into_iter().flatten().collect::<Vec<_>>().join("  "))
-    }
 }
 
 #[cfg(test)]

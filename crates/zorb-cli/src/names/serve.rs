@@ -11,6 +11,7 @@ use zorb::prelude::*;
 
 use crate::Verdict;
 use crate::client::ended;
+use crate::limits::MessageSize;
 use crate::output::{Node, Output, Tone};
 
 /// Options of `zorb names serve`.
@@ -37,6 +38,8 @@ pub(crate) struct ServeArgs {
     /// Open an HTTP endpoint that shows what the server is doing, for browsers, Prometheus and zorb top
     #[arg(long, value_name = "HOST:PORT")]
     admin: Option<String>,
+    #[command(flatten)]
+    size: MessageSize,
     /// -ORB options, such as -ORBsslKeyFile
     #[arg(last = true, value_name = "-ORB...")]
     orb: Vec<String>,
@@ -101,6 +104,7 @@ async fn start(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
     if let Some(unknown) = rest.first() {
         bail!("{unknown} is no -ORB option");
     }
+    builder = args.size.of(builder);
     for url in &args.listen {
         builder = builder.listen(url);
     }
@@ -113,26 +117,37 @@ async fn start(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
     #[cfg(feature = "etcd")]
     if let Some(config) = args.etcd.config()? {
         let store = cos_naming::store::EtcdStore::connect(config).await?;
-        let orb = listening(builder).await?;
-        return serve(&orb, store, Some(&args.etcd.place()), args, output).await;
+        return serve(builder, store, Some(&args.etcd.place()), args, output).await;
     }
     let store = match (args.memory, &args.store) {
         (true, _) => None,
         (false, Some(path)) => Some(path.clone()),
         (false, None) => Some(usual_store()?),
     };
-    let orb = listening(builder).await?;
     match &store {
-        None => serve(&orb, MemoryStore::new(), None, args, output).await,
-        Some(path) => serve(&orb, DiskStore::open(path)?, Some(path), args, output).await,
+        None => serve(builder, MemoryStore::new(), None, args, output).await,
+        Some(path) => serve(builder, DiskStore::open(path)?, Some(path), args, output).await,
     }
 }
 
-async fn listening(builder: zorb::OrbBuilder) -> anyhow::Result<Orb> {
-    builder.build().await.context("another naming service may be there: --listen takes another port")
+/// Serves a store that is open already: until then nothing listens, and clients that come early try again.
+async fn serve<S: Store>(
+    builder: zorb::OrbBuilder,
+    store: S,
+    path: Option<&Path>,
+    args: &ServeArgs,
+    output: &Output,
+) -> anyhow::Result<Verdict> {
+    // The first context is there before the first request is served: OBJECT_NOT_EXIST would be a verdict for good.
+    let orb = builder.hold().build().await;
+    let orb = orb.context("another naming service may be there: --listen takes another port")?;
+    let served = present(&orb, store, path, args, output).await;
+    // Also where that failed: clients whose requests are held get to know that they were not executed.
+    orb.shutdown().await;
+    served
 }
 
-async fn serve<S: Store>(
+async fn present<S: Store>(
     orb: &Orb,
     store: S,
     path: Option<&Path>,
@@ -140,6 +155,7 @@ async fn serve<S: Store>(
     output: &Output,
 ) -> anyhow::Result<Verdict> {
     let server = Server::builder(store).serve(orb)?;
+    orb.accept();
     let reference = server.root().as_object().to_string();
     if let Some(file) = &args.ior {
         std::fs::write(file, format!("{reference}\n"))

@@ -1,108 +1,286 @@
-//! All names below a context.
+//! `zorb names tree`: all names below a context, written as they come.
 
-use serde::Serialize;
-use zorb::cos_naming::{BindingType, Naming, NamingContextRef};
+use std::collections::{HashMap, VecDeque};
+use std::io::Write;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use zorb::cos_naming::{BindingType, Listing, Naming, NamingContextRef};
 use zorb::prelude::*;
 
-use crate::output::{Node, Tone};
+use super::bounds::{Left, Stop};
+use super::lines::Lines;
+use crate::Verdict;
+use crate::limits::in_options;
+use crate::output::{Node, Output, Tone};
 
-/// A context with what is in it.
-#[derive(Debug, Serialize)]
-pub(super) struct Tree {
-    bindings: Vec<Branch>,
-    /// Why what is in it is not told, or not whole.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    missing: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct Branch {
-    name: String,
-    /// Of a context.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    context: Option<Tree>,
-}
-
-/// What goes through the tree.
-struct Walk {
-    depth: u32,
-    left: usize,
-    /// Contexts that were entered: contexts may be bound in each other in circles.
-    seen: Vec<NamingContextRef>,
-}
-
-impl Tree {
-    /// Goes through all contexts, `depth` deep, until `most` bindings were seen.
-    pub(super) async fn of(names: Naming, depth: u32, most: usize) -> Self {
-        let mut walk = Walk { depth, left: most, seen: Vec::new() };
-        walk.enter(names, 0).await
-    }
-
-    /// Whether all was told but what was told before.
-    pub(super) fn is_whole(&self) -> bool {
-        self.missing.as_deref().is_none_or(|why| why == SEEN)
-            && self.bindings.iter().filter_map(|branch| branch.context.as_ref()).all(Self::is_whole)
-    }
-
-    pub(super) fn nodes(&self) -> Vec<Node> {
-        let mut nodes: Vec<Node> = self.bindings.iter().map(Branch::node).collect();
-        nodes.extend(self.missing.as_ref().map(|why| Node::new("...", why).tone(Tone::Doubtful)));
-        nodes
-    }
-}
-
-impl Branch {
-    fn node(&self) -> Node {
-        match &self.context {
-            None => Node::new(&self.name, ""),
-            Some(tree) => Node::new(format!("{}/", self.name), "").under(tree.nodes()),
-        }
-    }
-}
+/// Contexts of a page that are asked for what is in them before it is their turn, so that those that do not answer are waited for together.
+const AHEAD: usize = 32;
+/// Bytes of names of a context that are kept until it is its turn; what has more is asked for once more.
+const KEPT: usize = 64 << 10;
+/// Bytes of keys and addresses of contexts that were entered.
+const MAX_SEEN: usize = 64 << 20;
 
 const SEEN: &str = "told before: a context in a circle, or one with several names";
 
-impl Walk {
-    async fn enter(&mut self, names: Naming, level: u32) -> Tree {
-        let mut tree = Tree { bindings: Vec::new(), missing: None };
-        if self.seen.iter().any(|seen| seen.is_equivalent(names.context())) {
-            tree.missing = Some(SEEN.to_owned());
-            return tree;
-        }
-        if level >= self.depth {
-            tree.missing = Some(format!("{level} levels are told (--depth)"));
-            return tree;
-        }
-        self.seen.push(names.context().clone());
-        let mut listing = names.list();
-        let mut all = Vec::new();
-        loop {
-            match listing.page().await {
-                Ok(page) if page.is_empty() => break,
-                Ok(page) => all.extend(page),
-                Err(error) => {
-                    tree.missing = Some(error.to_string());
-                    break;
-                }
-            }
-            if all.len() > self.left {
-                all.truncate(self.left);
-                tree.missing = Some("there is more (--most)".to_owned());
-                break;
-            }
-        }
-        self.left -= all.len();
-        all.sort_by(|a, b| a.0.cmp(&b.0));
-        for (name, kind) in all {
-            let context = match kind {
-                BindingType::Nobject => None,
-                BindingType::Ncontext => Some(match names.enter(&name).await {
-                    Ok(below) => Box::pin(self.enter(below, level + 1)).await,
-                    Err(error) => Tree { bindings: Vec::new(), missing: Some(error.to_string()) },
-                }),
+type Page = Vec<(String, BindingType)>;
+
+/// A context that was asked for, with the first page of what is in it where that is kept.
+struct Opened {
+    names: Naming,
+    listing: Listing,
+    first: Option<Page>,
+}
+
+type Opening = JoinHandle<Result<Opened, String>>;
+
+/// What goes through the tree.
+struct Walk<'a, W: Write> {
+    depth: u32,
+    left: &'a mut Left,
+    lines: &'a mut Lines<W>,
+    seen: Seen,
+    asking: Arc<Semaphore>,
+    /// All was listed but what was listed before.
+    whole: bool,
+    /// It was said why everything ends.
+    ended: bool,
+}
+
+/// Lists all contexts below one, `depth` deep.
+///
+/// # Errors
+/// Output fails.
+pub(super) async fn run(
+    names: Naming,
+    depth: u32,
+    mut left: Left,
+    output: &Output,
+) -> anyhow::Result<Verdict> {
+    let mut lines = Lines::new(output);
+    let mut walk = Walk {
+        depth,
+        left: &mut left,
+        lines: &mut lines,
+        seen: Seen::default(),
+        asking: Arc::new(Semaphore::new(AHEAD)),
+        whole: true,
+        ended: false,
+    };
+    let listing = names.list();
+    let stopped = walk.enter(Opened { names, listing, first: None }, 0).await;
+    let whole = walk.whole && stopped.is_ok();
+    lines.done()?;
+    // A reader that has closed the pipe has seen enough.
+    Ok(if whole || stopped == Err(Stop::Closed) { Verdict::Good } else { Verdict::Bad })
+}
+
+impl<W: Write> Walk<'_, W> {
+    /// Lists a context; everything that is open is closed again, whatever ends it.
+    fn enter(&mut self, opened: Opened, level: u32) -> Pin<Box<dyn Future<Output = Result<(), Stop>> + '_>> {
+        Box::pin(async move {
+            self.lines.json(r#"{"bindings":"#);
+            self.lines.begin();
+            let done = self.pages(opened, level).await;
+            self.lines.end();
+            let missing = match &done {
+                Ok(None) => None,
+                Ok(Some(why)) => Some(why.clone()),
+                Err(stop) => self.left.text(*stop),
             };
-            tree.bindings.push(Branch { name, context });
+            if let Some(why) = missing {
+                self.whole &= why == SEEN;
+                let text = serde_json::to_string(&why).unwrap_or_default();
+                self.lines.json(&format!(r#","missing":{text}"#));
+                self.missing(&why, done.is_err());
+            }
+            self.lines.json("}");
+            done.map(drop)
+        })
+    }
+
+    /// Says in text why something is missing, where the names would stand; what ends everything only once.
+    fn missing(&mut self, why: &str, is_end: bool) {
+        if !std::mem::replace(&mut self.ended, is_end) {
+            self.lines.inside(&Node::new("...", why).tone(Tone::Doubtful));
         }
-        tree
+    }
+
+    /// Lists the pages of a context; `Some`: why what is in it is not told, or not whole.
+    async fn pages(&mut self, opened: Opened, level: u32) -> Result<Option<String>, Stop> {
+        let Opened { names, mut listing, mut first } = opened;
+        if let Some(why) = self.refused(names.context(), level) {
+            return Ok(Some(why));
+        }
+        let done = loop {
+            let mut page = match first.take() {
+                Some(page) => page,
+                None if listing.is_done() => return Ok(None),
+                None => match self.left.within(listing.page()).await {
+                    Ok(Ok(page)) => page,
+                    Ok(Err(error)) => return Ok(Some(in_options(&error.to_string()).into_owned())),
+                    Err(stop) => break stop,
+                },
+            };
+            page.sort_by(|a, b| a.0.cmp(&b.0));
+            let answer = self.left.answer(page.len());
+            if let Err(stop) = self.page(&names, page, level).await.and(answer) {
+                break stop;
+            }
+        };
+        // The service may drop its iterator; it does so by itself where this does not reach it.
+        let _ = self.left.within(listing.close()).await;
+        Err(done)
+    }
+
+    /// Why a context is not listed.
+    fn refused(&mut self, context: &NamingContextRef, level: u32) -> Option<String> {
+        match self.seen.insert(context) {
+            Some(true) if level >= self.depth => Some(format!("{level} levels are told (--depth)")),
+            Some(true) => None,
+            Some(false) => Some(SEEN.to_owned()),
+            None => Some(format!("references of contexts take more than {} MiB", MAX_SEEN >> 20)),
+        }
+    }
+
+    /// Lists a page, and the contexts in it.
+    async fn page(&mut self, names: &Naming, page: Page, level: u32) -> Result<(), Stop> {
+        let contexts: Vec<String> = page
+            .iter()
+            .filter(|(_, kind)| *kind == BindingType::Ncontext)
+            .map(|(name, _)| name.clone())
+            .collect();
+        let mut waiting = contexts.into_iter();
+        let mut opening: Ahead = Ahead::default();
+        for (name, kind) in page {
+            self.left.binding()?;
+            while opening.0.len() < AHEAD
+                && let Some(next) = waiting.next()
+            {
+                let lists = level + 1 < self.depth;
+                opening.0.push_back(tokio::spawn(open(names.clone(), next, lists, Arc::clone(&self.asking))));
+            }
+            if kind == BindingType::Nobject {
+                self.lines.item(&serde_json::json!({ "name": name }), || Node::new(&name, ""));
+                continue;
+            }
+            let text = serde_json::to_string(&name).unwrap_or_default();
+            self.lines
+                .open_item(&format!(r#"{{"name":{text},"context":"#), || Node::new(format!("{name}/"), ""));
+            self.lines.flush()?;
+            let stopped = match opening.0.pop_front() {
+                None => Ok(()),
+                Some(mut task) => match self.left.within(&mut task).await {
+                    Ok(Ok(Ok(opened))) => self.enter(opened, level + 1).await,
+                    Ok(Ok(Err(error))) => {
+                        self.not_entered(&error, false);
+                        Ok(())
+                    }
+                    // A task that panicked has said so.
+                    Ok(Err(_)) => Ok(()),
+                    Err(stop) => {
+                        task.abort();
+                        self.not_entered(&self.left.text(stop).unwrap_or_default(), true);
+                        Err(stop)
+                    }
+                },
+            };
+            self.lines.json("}");
+            stopped?;
+        }
+        self.lines.flush()
+    }
+
+    /// Tells that a context could not be entered.
+    fn not_entered(&mut self, why: &str, is_end: bool) {
+        self.whole = false;
+        let text = serde_json::to_string(why).unwrap_or_default();
+        self.lines.json(&format!(r#"{{"bindings":[],"missing":{text}}}"#));
+        self.missing(why, is_end);
+    }
+}
+
+/// Contexts that are being asked for; those that are not waited for any more are given up.
+#[derive(Default)]
+struct Ahead(VecDeque<Opening>);
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        self.0.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// Asks for a context, and for the first of what is in it.
+async fn open(names: Naming, name: String, lists: bool, asking: Arc<Semaphore>) -> Result<Opened, String> {
+    let _permit = asking.acquire().await.map_err(|error| error.to_string())?;
+    let said = |error: &dyn std::fmt::Display| in_options(&error.to_string()).into_owned();
+    let names = names.enter(&name).await.map_err(|error| said(&error))?;
+    let mut listing = names.list();
+    let mut first = None;
+    if lists {
+        let page = listing.page().await.map_err(|error| said(&error))?;
+        if page.iter().map(|(name, _)| name.len() + size_of::<(String, BindingType)>()).sum::<usize>() <= KEPT
+        {
+            first = Some(page);
+        } else {
+            listing.close().await;
+            listing = names.list();
+        }
+    }
+    Ok(Opened { names, listing, first })
+}
+
+/// Hosts and ports.
+type Addresses = Vec<(String, u16)>;
+
+/// The contexts that were entered, by their keys, each with its addresses: contexts may be bound in each other in circles.
+#[derive(Default)]
+struct Seen {
+    contexts: HashMap<Box<[u8]>, Vec<Addresses>>,
+    bytes: usize,
+}
+
+impl Seen {
+    /// Adds a context: whether it is new; `None` where that takes too much memory.
+    fn insert(&mut self, context: &NamingContextRef) -> Option<bool> {
+        let ior = context.ior();
+        let (key, addresses) = match ior.iiop_profile() {
+            Some(profile) => (profile.object_key.as_slice().into(), profile.addresses()),
+            None => (ior.to_string().into_bytes().into_boxed_slice(), vec![(String::new(), 0)]),
+        };
+        self.insert_at(key, addresses)
+    }
+
+    fn insert_at(&mut self, key: Box<[u8]>, addresses: Addresses) -> Option<bool> {
+        let same = self.contexts.get(&key);
+        if same.is_some_and(|all| all.iter().flatten().any(|one| addresses.contains(one))) {
+            return Some(false);
+        }
+        let hosts: usize = addresses.iter().map(|(host, _)| host.len() + size_of::<(String, u16)>()).sum();
+        self.bytes += key.len() + hosts + 2 * size_of::<Vec<u8>>();
+        if self.bytes > MAX_SEEN {
+            return None;
+        }
+        self.contexts.entry(key).or_default().push(addresses);
+        Some(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contexts_are_known_again_by_key_and_one_address() {
+        let mut seen = Seen::default();
+        let at = |hosts: &[&str]| hosts.iter().map(|host| ((*host).to_owned(), 1)).collect::<Vec<_>>();
+        assert_eq!(seen.insert_at(b"a"[..].into(), at(&["one", "two"])), Some(true));
+        assert_eq!(seen.insert_at(b"a"[..].into(), at(&["two"])), Some(false));
+        assert_eq!(seen.insert_at(b"a"[..].into(), at(&["three"])), Some(true));
+        assert_eq!(seen.insert_at(b"b"[..].into(), at(&["one"])), Some(true));
+        seen.bytes = MAX_SEEN;
+        assert_eq!(seen.insert_at(b"c"[..].into(), at(&["one"])), None);
     }
 }

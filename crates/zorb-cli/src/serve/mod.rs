@@ -9,13 +9,14 @@ use std::sync::Arc;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use serde::Serialize;
-use zorb::dynamic::Interface;
+use zorb::dynamic::{Idl, Interface, InterfaceRepository, ServeError};
 use zorb::prelude::*;
 use zorb::{ObjectRef, Servant};
 
 use crate::Verdict;
 use crate::call::IdlArgs;
 use crate::client::ended;
+use crate::limits::MessageSize;
 use crate::output::{Node, Output, Tone};
 use mock::{Log, Mock};
 use script::Script;
@@ -62,6 +63,8 @@ pub(crate) struct ServeArgs {
     /// Open an HTTP endpoint that shows what the server is doing, for browsers, Prometheus and zorb top
     #[arg(long, value_name = "HOST:PORT")]
     admin: Option<String>,
+    #[command(flatten)]
+    size: MessageSize,
     /// -ORB options
     #[arg(last = true, value_name = "-ORB...")]
     orb: Vec<String>,
@@ -110,11 +113,12 @@ pub(crate) fn run(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> 
         mocks.push((key.to_owned(), interface, Mock::new(answers, log)));
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.context("cannot start")?.block_on(serve(args, mocks, output))
+    runtime.context("cannot start")?.block_on(serve(args, &idl, mocks, output))
 }
 
 async fn serve(
     args: &ServeArgs,
+    idl: &Idl,
     mocks: Vec<(String, Arc<Interface>, Mock)>,
     output: &Output,
 ) -> anyhow::Result<Verdict> {
@@ -122,6 +126,7 @@ async fn serve(
     if let Some(unknown) = rest.first() {
         bail!("{unknown} is no -ORB option");
     }
+    builder = args.size.of(builder);
     for url in &args.listen {
         builder = builder.listen(url);
     }
@@ -129,8 +134,27 @@ async fn serve(
     if let Some(admin) = &args.admin {
         builder = builder.admin(admin);
     }
-    let orb = builder.build().await?;
+    // All objects are there before the first request is served: OBJECT_NOT_EXIST would be a verdict for good.
+    let orb = builder.hold().build().await?;
     output.admin_at(&orb);
+    let served = present(&orb, args, idl, mocks, output);
+    if served.is_ok() {
+        orb.accept();
+        over.await;
+    }
+    // Also where that failed: clients whose requests are held get to know that they were not executed.
+    orb.shutdown().await;
+    served.map(|()| Verdict::Good)
+}
+
+/// Activates the objects and prints where they are.
+fn present(
+    orb: &Orb,
+    args: &ServeArgs,
+    idl: &Idl,
+    mocks: Vec<(String, Arc<Interface>, Mock)>,
+    output: &Output,
+) -> anyhow::Result<()> {
     let mut all = Vec::new();
     for (key, interface, mock) in mocks {
         let object: ObjectRef =
@@ -150,14 +174,18 @@ async fn serve(
             reference: object.to_string(),
         });
     }
+    // From here on objects answer `_interface`. The key of the repository may be that of an object.
+    match InterfaceRepository::new().idl(idl).serve(orb) {
+        Err(ServeError::Key(_)) => {
+            output.remark("objects do not answer _interface: one has the key InterfaceRepository")
+        }
+        served => drop(served?),
+    }
     output.show(&all, |all| {
         let node = |served: &Served| {
             let url = served.url.as_deref().unwrap_or(&served.reference);
             Node::new(&served.key, url).tone(Tone::Head).under([Node::new("type", &served.type_id)])
         };
         all.iter().map(node).collect()
-    })?;
-    over.await;
-    orb.shutdown().await;
-    Ok(Verdict::Good)
+    })
 }

@@ -11,6 +11,8 @@ use zorb::Any;
 use zorb::dynamic::{Dynamic, Interface, OperationInfo};
 use zorb::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, TypeCode};
 
+use crate::call::fit;
+
 /// The objects of a script by their keys.
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
@@ -155,7 +157,8 @@ pub(super) fn told(value: &Dynamic) -> anyhow::Result<Value> {
 }
 
 fn of_type(code: &TypeCode, value: &Value) -> anyhow::Result<Dynamic> {
-    Ok(Dynamic::from_json(code, &value.to_string())?)
+    let json = value.to_string();
+    Dynamic::from_json(code, &json).map_err(|error| anyhow::anyhow!(fit::value(code, &json, &error)))
 }
 
 fn any(code: &TypeCode, value: &Value) -> anyhow::Result<Any> {

@@ -17,9 +17,10 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::contexts;
-use super::stream::{Cut, Cutter, Whole};
+use super::stream::{Cut, Cutter, MAX_MESSAGE, Whole};
 use super::tcp::Happened;
 use super::types::{Decoded, Known, Types, scoped, system_exception};
+use crate::limits::MessageSize;
 
 /// Requests of a connection that wait for replies; replies to further ones are told without their requests.
 const MAX_WAITING: usize = 4096;
@@ -126,6 +127,8 @@ pub(super) struct Sniffer {
     /// Requests that wait for replies.
     waiting: usize,
     pub(super) counts: CallCounts,
+    /// The longest message that is kept, in bytes.
+    max_message: usize,
 }
 
 struct Connection {
@@ -154,8 +157,10 @@ struct Pending {
 }
 
 impl Sniffer {
-    pub(super) fn new(types: Types) -> Self {
-        Self { types, connections: HashMap::new(), held: 0, waiting: 0, counts: CallCounts::default() }
+    pub(super) fn new(types: Types, size: MessageSize) -> Self {
+        let max_message = size.bytes().unwrap_or(MAX_MESSAGE);
+        let counts = CallCounts::default();
+        Self { types, connections: HashMap::new(), held: 0, waiting: 0, counts, max_message }
     }
 
     /// Octets that are kept of messages that are not whole, and requests that wait for replies.
@@ -177,7 +182,7 @@ impl Sniffer {
             let connection = Connection {
                 client,
                 server,
-                ways: [Cutter::new(whole), Cutter::new(whole)],
+                ways: [Cutter::new(whole, self.max_message), Cutter::new(whole, self.max_message)],
                 foreign: false,
                 code_sets: None,
                 waiting: HashMap::new(),
@@ -210,7 +215,7 @@ impl Sniffer {
         }
         let after: usize = connection.ways.iter().map(Cutter::held).sum();
         self.held = (self.held + after).saturating_sub(before);
-        if self.held > MAX_HELD {
+        if self.held > MAX_HELD.max(self.max_message.saturating_mul(2)) {
             self.held -= after;
             for from_client in [true, false] {
                 connection.way(from_client).give_up(&mut |cut| cuts.push((from_client, cut)));

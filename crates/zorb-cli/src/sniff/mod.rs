@@ -27,6 +27,7 @@ use serde::Serialize;
 use crate::Verdict;
 use crate::call::IdlArgs;
 use crate::client::{Client, block_on, ended};
+use crate::limits::MessageSize;
 use crate::output::Output;
 use calls::{CallCounts, Seen, Sniffer};
 use filter::Filter;
@@ -51,8 +52,9 @@ the reference that led to the object if that is in the capture too, else by the 
 A proxy passes on what it does not understand. References inside of replies lead past it. Connections by TLS are counted, but can not be
 read: take the capture where the server is reached without.
 
-Bounds: 4096 connections at a time (1024 of a proxy), 16 MiB for a message, 256 MiB for all that are not whole; segments that wait for earlier
-ones: 1 MiB of each side, 256 MiB of all; requests that wait for replies: 4096 of a connection, 65536 of all.";
+Bounds: 4096 connections at a time (1024 of a proxy), 16 MiB for a message (--max-message raises it), 256 MiB for all that are not
+whole; segments that wait for earlier ones: 1 MiB of each side, 256 MiB of all; requests that wait for replies: 4096 of a connection,
+65536 of all.";
 
 /// Messages of a capture that is replayed, which are all kept.
 const MAX_REPLAYED: usize = 256 << 20;
@@ -123,7 +125,7 @@ struct Summary {
 pub(crate) fn run(args: &SniffArgs, output: &Output) -> anyhow::Result<Verdict> {
     let types = Types::new(args.idl.read()?, &args.object)?;
     let mut front = Front {
-        sniffer: Sniffer::new(types),
+        sniffer: Sniffer::new(types, args.client.size),
         lines: Lines::new(output.is_json(), args.verbose),
         filter: Filter::new(&args.filter),
         output: *output,
@@ -298,8 +300,9 @@ fn each(
 ///
 /// # Errors
 /// As [`each`].
-fn messages(path: &Path, types: Types) -> anyhow::Result<(Vec<Seen>, Sniffer)> {
-    let mut sniffer = Sniffer::new(types);
+fn messages(path: &Path, types: Types, size: MessageSize) -> anyhow::Result<(Vec<Seen>, Sniffer)> {
+    let mut sniffer = Sniffer::new(types, size);
+    let most = MAX_REPLAYED.max(size.bytes().unwrap_or_default().saturating_mul(2));
     let mut all = Vec::new();
     let mut octets = 0;
     each(open(path)?, &path.display().to_string(), |number, time, happened| {
@@ -307,7 +310,7 @@ fn messages(path: &Path, types: Types) -> anyhow::Result<(Vec<Seen>, Sniffer)> {
             octets += seen.whole.as_ref().map_or(0, |whole| whole.octets.len());
             all.push(seen);
         });
-        ensure!(octets <= MAX_REPLAYED, "more than {} MiB of messages", MAX_REPLAYED >> 20);
+        ensure!(octets <= most, "more than {} MiB of messages", most >> 20);
         Ok(())
     })?;
     Ok((all, sniffer))

@@ -87,7 +87,7 @@ fn mutilated_captures_harm_nothing() {
                 }
             }
         }
-        let mut sniffer = Sniffer::new(std::mem::take(&mut types[round % 2]));
+        let mut sniffer = Sniffer::new(std::mem::take(&mut types[round % 2]), Default::default());
         // Whether it is a capture still is not the question.
         let _ = each(Cursor::new(&file), "it", |number, time, happened| {
             sniffer.happened(number, time, happened, &mut |seen| {

@@ -70,8 +70,8 @@ pub(super) async fn run(
     mut front: Front,
 ) -> anyhow::Result<Verdict> {
     let types = std::mem::take(&mut front.sniffer.types);
-    let (all, recorded) = messages(capture, types)?;
-    front.sniffer = Sniffer::new(recorded.types);
+    let (all, recorded) = messages(capture, types, client.size)?;
+    front.sniffer = Sniffer::new(recorded.types, client.size);
     let target = Target::find(to, client).await?;
     let (asks, keys) = askers(&all);
     ensure!(!asks.is_empty(), "{}: there is no request in it", capture.display());

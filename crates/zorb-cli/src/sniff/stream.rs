@@ -4,13 +4,13 @@ use bytes::{Buf, Bytes, BytesMut};
 use giop_codec::giop::{MessageHeader, MessageType};
 use giop_codec::{ByteOrder, Version};
 
-/// The longest message that is kept, with all its fragments. Of a longer one the header is told.
+/// The longest message that is kept by default, with all its fragments. Of a longer one the header is told.
 pub(super) const MAX_MESSAGE: usize = 16 << 20;
-/// Messages of one side of which fragments are to come, and their octets together.
+/// Messages of one side of which fragments are to come; their octets together are those of two messages.
 const MAX_OPEN: usize = 64;
-const MAX_OPEN_OCTETS: usize = 2 * MAX_MESSAGE;
 /// What is kept of a message that is not whole: enough for its header.
 const START: usize = 4096;
+const TOO_LONG: &str = "it is longer than is kept: --max-message SIZE keeps more";
 
 /// What was cut out of a stream.
 #[derive(Debug)]
@@ -46,6 +46,8 @@ pub(super) struct Cutter {
     /// A message was found.
     giop: bool,
     open: Vec<Open>,
+    /// The longest message that is kept.
+    max_message: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,9 +77,9 @@ struct Open {
 
 impl Cutter {
     /// A stream that is seen from its first octet on, or from anywhere.
-    pub(super) fn new(whole: bool) -> Self {
+    pub(super) fn new(whole: bool, max_message: usize) -> Self {
         let state = if whole { State::Message } else { State::Searching { octets: 0 } };
-        Self { buffer: BytesMut::new(), state, giop: false, open: Vec::new() }
+        Self { buffer: BytesMut::new(), state, giop: false, open: Vec::new(), max_message }
     }
 
     /// Octets that are kept.
@@ -214,9 +216,9 @@ impl Cutter {
             }
         };
         let total = total(&header);
-        if total > MAX_MESSAGE as u64 {
+        if total > self.max_message as u64 {
             self.giop = true;
-            self.damaged(header, "it is longer than 16 MiB", tell);
+            self.damaged(header, TOO_LONG, tell);
             self.state = State::Skipping { left: total };
             return true;
         }
@@ -245,7 +247,7 @@ impl Cutter {
             }
             _ if header.more_fragments => {
                 let held: usize = self.open.iter().map(|open| open.octets.len()).sum();
-                if self.open.len() >= MAX_OPEN || held + octets.len() > MAX_OPEN_OCTETS {
+                if self.open.len() >= MAX_OPEN || held + octets.len() > self.max_message.saturating_mul(2) {
                     self.lost_open("too many messages are under way in fragments", tell);
                 }
                 let id = id();
@@ -278,8 +280,8 @@ impl Cutter {
         open.pieces.push(open.octets.len() as u32);
         open.octets.extend_from_slice(payload);
         open.fragments = open.fragments.saturating_add(1);
-        if open.octets.len() > MAX_MESSAGE || open.fragments as usize > MAX_MESSAGE / 64 {
-            self.open.swap_remove(at).damaged("it is longer than 16 MiB", tell);
+        if open.octets.len() > self.max_message || open.fragments as usize > self.max_message / 64 {
+            self.open.swap_remove(at).damaged(TOO_LONG, tell);
         } else if !header.more_fragments {
             let open = self.open.swap_remove(at);
             // Values are aligned in each fragment by itself only in 1.1, and only where that is not the same.
@@ -355,7 +357,7 @@ mod tests {
     }
 
     fn cut(whole: bool, pieces: &[Result<&[u8], u64>]) -> Vec<String> {
-        let mut cutter = Cutter::new(whole);
+        let mut cutter = Cutter::new(whole, MAX_MESSAGE);
         let mut seen = Vec::new();
         let mut tell = |cut: Cut| {
             seen.push(match cut {
@@ -435,7 +437,7 @@ mod tests {
     fn a_size_that_is_a_lie_takes_no_memory() {
         let mut lie = message(2, 0, false, b"");
         lie[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
-        let mut cutter = Cutter::new(true);
+        let mut cutter = Cutter::new(true, MAX_MESSAGE);
         let mut told = 0;
         cutter.octets(&lie, &mut |_| told += 1);
         for _ in 0..100 {

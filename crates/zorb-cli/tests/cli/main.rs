@@ -2,13 +2,19 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod call;
+mod endless;
 #[cfg(feature = "etcd")]
 mod etcd;
 mod guide;
+mod large;
 mod live;
+mod load;
+mod login;
 mod readme;
 mod serve;
 mod sniff;
+mod start;
 #[cfg(unix)]
 mod terminal;
 mod top;
@@ -116,6 +122,11 @@ fn zorb(args: &[&str], stdin: &str) -> Run {
         out: String::from_utf8(output.stdout).unwrap(),
         err: String::from_utf8(output.stderr).unwrap(),
     }
+}
+
+/// Runs a command that calls objects, and waits for their answers however busy the machine is.
+fn patient(args: &[&str]) -> Run {
+    zorb(&[args, &["--timeout", "1000s"]].concat(), "")
 }
 
 /// Runs `work` beside a server with an account and an interface repository.

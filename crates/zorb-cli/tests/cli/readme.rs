@@ -125,7 +125,7 @@ fn steady(line: &str) -> Vec<String> {
     let mut rest = all.iter().peekable();
     while let Some(word) = rest.next() {
         let number = word.trim_start_matches('(');
-        let unit = |next: &&&str| ["us", "ms", "s"].contains(&next.trim_end_matches([',', ')']));
+        let unit = |next: &&&str| ["us", "ms", "s", "calls/s"].contains(&next.trim_end_matches([',', ')']));
         steady.push(if number.parse::<f64>().is_ok() && rest.next_if(unit).is_some() {
             "TIME".to_owned()
         } else if let Some((before, after)) = word.split_once("127.0.0.1:") {

@@ -4,6 +4,8 @@ use std::io::{Read, Write};
 
 use pty_process::blocking::{Command, Pty, open};
 
+use rustix::termios::LocalModes;
+
 use super::{OMNIORB, beside, zorb};
 
 /// The program in a terminal of its own.
@@ -89,5 +91,49 @@ fn ctrl_c_ends_what_serves_in_order() {
             let rest = terminal.until("");
             assert_eq!(terminal.child.wait().unwrap().code(), Some(0), "{args:?}: {rest}");
         }
+    });
+}
+
+#[test]
+fn a_password_is_asked_for_and_not_shown() {
+    super::login::beside_a_vault(|vault, _, folder| {
+        let idl = folder.join("idl");
+        let args = ["call", vault, "look", "--idl", idl.to_str().unwrap(), "--timeout", "1000s"];
+        let args = [&args[..], &["--user", "ann", "--plaintext-password"]].concat();
+        let mut terminal = Terminal::start(&args, &[]);
+        let shown = terminal.until("password of ann: ");
+        assert!(shown.contains("password of ann: "), "{shown}");
+        // The prompt comes before the terminal stops to show what is typed.
+        while rustix::termios::tcgetattr(&terminal.pty).unwrap().local_modes.contains(LocalModes::ECHO) {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        terminal.pty.write_all(b"sesame\r").unwrap();
+        let rest = terminal.until("");
+        assert_eq!(terminal.child.wait().unwrap().code(), Some(0), "{rest}");
+        assert!(rest.contains("\"ann\"") && !rest.contains("sesame"), "{rest}");
+    });
+}
+
+#[test]
+fn a_load_shows_how_far_it_is() {
+    beside(|account, _| {
+        let idl = super::bank();
+        let args = [
+            "load",
+            account,
+            "owner",
+            "--idl",
+            idl.path().to_str().unwrap(),
+            "--duration",
+            "500ms",
+            "--timeout",
+            "1000s",
+        ];
+        let mut terminal = Terminal::start(&args, &[]);
+        let shown = terminal.until("calls/s");
+        assert!(shown.contains("% "), "{shown}");
+        let rest = terminal.until("");
+        assert_eq!(terminal.child.wait().unwrap().code(), Some(0), "{rest}");
+        assert!(rest.contains("p99.9"), "{rest}");
     });
 }

@@ -1,0 +1,166 @@
+//! `--max-message`: how large messages may be; and the options of this program in place of the library's, in messages.
+
+use std::borrow::Cow;
+
+use clap::Args;
+use zorb::{Limits, OrbBuilder};
+
+/// The largest message that GIOP has: its size is a number of 32 bits.
+const LARGEST: usize = u32::MAX as usize;
+/// What an ORB keeps in memory for all messages unless more is needed.
+const POOL: usize = 256 << 20;
+
+/// Bytes of memory for each byte of a message: a boolean is a value of 32 bytes in a tree, a struct of one boolean has two of them.
+const DECODED: usize = 64;
+
+/// How large messages may be.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(crate) struct MessageSize {
+    /// The largest message that is received, in bytes or with K, M or G (default: 16M); raises all limits that such a message needs
+    #[arg(long, value_name = "SIZE", global = true, value_parser = size)]
+    max_message: Option<usize>,
+}
+
+impl MessageSize {
+    /// The largest message, where the option is given.
+    pub(crate) fn bytes(self) -> Option<usize> {
+        self.max_message
+    }
+
+    /// The same ORB with all limits that a message of that size needs; without the option as it is.
+    pub(crate) fn of(self, builder: OrbBuilder) -> OrbBuilder {
+        match self.max_message {
+            Some(size) => builder.limits(limits(size)).pool_cap(POOL.max(size.saturating_mul(2))),
+            None => builder,
+        }
+    }
+}
+
+/// The limits with which a message of that size is received and decoded, in one piece or in fragments.
+fn limits(size: usize) -> Limits {
+    let usual = Limits::default();
+    let mut limits = Limits::default();
+    limits.max_message_size = size;
+    limits.max_fragment_memory = usual.max_fragment_memory.max(size);
+    limits.max_held_octets = usual.max_held_octets.max(size);
+    limits.max_decoded = usual.max_decoded.max(size.saturating_mul(DECODED));
+    limits
+}
+
+/// A size such as `65536`, `512K`, `64M`, `1G`; `MiB` and `MB` are `M`.
+fn size(text: &str) -> Result<usize, String> {
+    let expected = || "a size is expected, such as 65536, 512K, 64M or 1G".to_owned();
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let scale: u64 = match text.get(number.len()..).unwrap_or_default().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kb" | "kib" => 1 << 10,
+        "m" | "mb" | "mib" => 1 << 20,
+        "g" | "gb" | "gib" => 1 << 30,
+        _ => return Err(expected()),
+    };
+    let number: u64 = number.parse().map_err(|_| expected())?;
+    let size = number.checked_mul(scale).and_then(|size| usize::try_from(size).ok());
+    match size {
+        Some(size) if (1 << 10..=LARGEST).contains(&size) => Ok(size),
+        // 4G is meant as the most that there can be.
+        Some(size) if size == LARGEST + 1 => Ok(LARGEST),
+        _ => Err("a message has from 1K to 4G bytes".to_owned()),
+    }
+}
+
+/// What messages of the library call its options, and the options of this program that do the same.
+const OPTIONS: [(&str, &str); 11] = [
+    ("`Limits::max_message_size`", "`--max-message SIZE`"),
+    ("`Limits::max_fragment_memory`", "`--max-message SIZE`"),
+    ("`Limits::max_decoded`", "`--max-message SIZE`"),
+    ("OrbBuilder::connect_timeout", "--timeout TIME"),
+    ("OrbBuilder::init_ref or -ORBInitRef", "--init-ref"),
+    ("OrbBuilder::login, or with_credentials of the reference", "--user NAME"),
+    (
+        "OrbBuilder::login, or Reference::with_credentials",
+        "--user NAME, and --plaintext-password where it is not reached by TLS",
+    ),
+    ("take TLS, or Credentials::allow_plaintext_passwords", "--tls-ca FILE, or --plaintext-password"),
+    ("this ORB has none: OrbBuilder::tls", "this program uses none: --tls-ca FILE"),
+    ("TlsBuilder::trust, ::server_names and ::pin decide", "--tls-ca and --tls-any-name decide"),
+    (
+        "the peer requires a certificate (TlsBuilder::identity)",
+        "the peer requires a certificate: --tls-cert, --tls-key",
+    ),
+];
+
+/// A message of the library with the options of this program where it names its own.
+pub(crate) fn in_options(text: &str) -> Cow<'_, str> {
+    let mut text = Cow::Borrowed(text);
+    for (library, option) in OPTIONS {
+        if text.contains(library) {
+            text = Cow::Owned(text.replace(library, option));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn sizes_are_bytes_or_have_a_unit() {
+        assert_eq!(size("65536"), Ok(65_536));
+        assert_eq!(size("512K"), Ok(512 << 10));
+        assert_eq!(size("64M"), size("64MiB"));
+        assert_eq!(size("1g"), Ok(1 << 30));
+        assert_eq!(size("4G"), Ok(LARGEST));
+        for wrong in ["", "0", "1", "M", "1.5M", "-1", "5G", "64X", "99999999999999999999G", "1é"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn each_limit_that_a_message_meets_is_raised_and_none_is_lowered() {
+        let (usual, raised) = (Limits::default(), limits(64 << 20));
+        for (usual, raised) in [
+            (usual.max_message_size, raised.max_message_size),
+            (usual.max_fragment_memory, raised.max_fragment_memory),
+            (usual.max_decoded, raised.max_decoded),
+            (usual.max_held_octets, raised.max_held_octets),
+        ] {
+            assert!(raised >= 64 << 20 && raised >= usual);
+        }
+        assert_eq!(limits(1 << 20).max_decoded, usual.max_decoded);
+    }
+
+    /// The texts are those of the library: a message that is worded anew there is translated anew here.
+    #[test]
+    fn each_name_that_is_translated_stands_in_a_message_of_the_library() {
+        fn read(folder: &Path, into: &mut String) {
+            for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+                let path = entry.path();
+                if path.is_dir() {
+                    read(&path, into);
+                } else if path.extension().is_some_and(|extension| extension == "rs") {
+                    into.push_str(&std::fs::read_to_string(&path).unwrap());
+                }
+            }
+        }
+        let mut sources = String::new();
+        for name in ["giop-codec", "giop-proto", "orb-runtime"] {
+            read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src"), &mut sources);
+        }
+        for (library, _) in OPTIONS {
+            assert!(sources.contains(library), "no message of the library says {library}");
+        }
+    }
+
+    #[test]
+    fn messages_name_the_options_of_this_program() {
+        let text = "a message of 20 octets is over the limit of 10: raise it by `Limits::max_message_size`";
+        assert_eq!(
+            in_options(text),
+            "a message of 20 octets is over the limit of 10: raise it by `--max-message SIZE`"
+        );
+        assert_eq!(in_options("nothing to translate"), "nothing to translate");
+    }
+}
