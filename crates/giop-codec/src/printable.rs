@@ -12,7 +12,7 @@ use core::fmt::{self, Debug, Display, Formatter, Write};
 /// * A backslash is doubled. Therefore no two texts look alike: `\x1b` is a character, `\\x1b` is a backslash and three letters.
 /// * Of a long text the first [`MAX_BYTES`](Self::MAX_BYTES) bytes are shown, and the others are counted: `… and 199,744 more bytes`.
 ///
-/// `Debug` is the same in double quotes, with `\"` for a quote inside.
+/// `Debug` is the same with double quotes around what is shown, and `\"` for a quote inside.
 ///
 /// Text that holds escapes already, such as a message with a `Printable` in it or a stringified name, goes through [`OneLine`].
 ///
@@ -60,8 +60,7 @@ impl Display for Printable<'_> {
 impl Debug for Printable<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_char('"')?;
-        self.write(f, true)?;
-        f.write_char('"')
+        self.write(f, true)
     }
 }
 
@@ -71,6 +70,9 @@ impl Printable<'_> {
         let mut out = Escaper::new(f, self.max);
         (out.doubled, out.quoted) = (true, quoted);
         out.write_str(self.text)?;
+        if quoted {
+            out.out.write_char('"')?;
+        }
         out.finish()
     }
 }
@@ -287,6 +289,7 @@ mod tests {
         assert_eq!(Printable::new("aüb").max_bytes(2).to_string(), "a… and 3 more bytes");
         assert_eq!(Printable::new("ab").max_bytes(1).to_string(), "a… and 1 more byte");
         assert_eq!(Printable::new("ab").max_bytes(2).to_string(), "ab");
+        assert_eq!(format!("{:?}", Printable::new("ab").max_bytes(1)), "\"a\"… and 1 more byte");
         assert_eq!(Printable::new(&long).whole().to_string(), long);
         let parts = format_args!("{}{}", "ü", "b").to_string();
         assert_eq!(

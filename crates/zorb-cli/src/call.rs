@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Args;
+use giop_codec::{OneLine, Printable};
 use serde_json::value::RawValue;
 use zorb::dynamic::{
     DynamicException, Idl, Interface, Mode, OperationInfo, Request, interface_of, look_up_interface,
@@ -14,7 +15,8 @@ use zorb::prelude::*;
 use zorb::{ObjectRef, TypeCode};
 
 use crate::client::{Client, block_on};
-use crate::output::{Node, Output, Tone};
+use crate::failure::of_exception;
+use crate::output::{Node, Output, Tone, told};
 use crate::{Verdict, target};
 
 const EXAMPLES: &str = "\
@@ -100,7 +102,7 @@ pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
         let Some(wanted) = wanted else {
             output.show(&listed(&interface), |operations| {
                 let lines = operations.iter().map(|operation| Node::new(operation.clone(), ""));
-                vec![Node::new(interface.id(), "").under(lines)]
+                vec![Node::new(told(interface.id()), "").under(lines)]
             })?;
             return Ok(Verdict::Good);
         };
@@ -116,7 +118,7 @@ pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
         let (text, verdict, tone) = match &answered {
             Ok(Some(answered)) => (answered.to_json(), Verdict::Good, Tone::Plain),
             Ok(None) => (Ok("{}".to_owned()), Verdict::Good, Tone::Plain),
-            Err(exception) => (exception.to_json(), Verdict::Bad, Tone::Bad),
+            Err(exception) => (exception.to_json(), of_answer(exception), Tone::Bad),
         };
         // One that was sent is to be with the system before this process ends.
         object.flush().await.ok();
@@ -124,7 +126,7 @@ pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
         if let Err(DynamicException::System(error)) = &answered {
             output.remark(&error.to_string());
         }
-        output.show(&json, |json| vec![Node::new("", format!("{json:#}")).tone(tone)])?;
+        output.show(&json, |json| vec![Node::json(json).tone(tone)])?;
         Ok(verdict)
     })
 }
@@ -153,6 +155,14 @@ impl IdlArgs {
     }
 }
 
+/// An exception is the answer of the object, unless nothing answered.
+fn of_answer(exception: &DynamicException) -> Verdict {
+    match exception {
+        DynamicException::System(error) => of_exception(error),
+        _ => Verdict::Bad,
+    }
+}
+
 /// The interface in IDL: the named one, else that of the reference's repository id.
 fn in_idl(idl: &Idl, name: Option<&str>, object: &ObjectRef) -> anyhow::Result<Arc<Interface>> {
     let all = || {
@@ -176,7 +186,11 @@ fn in_idl(idl: &Idl, name: Option<&str>, object: &ObjectRef) -> anyhow::Result<A
                     all()
                 ),
                 id => {
-                    format!("the IDL has no interface {id}, which is that of the reference; it has {}", all())
+                    format!(
+                        "the IDL has no interface {}, which is that of the reference; it has {}",
+                        Printable::new(id),
+                        all()
+                    )
                 }
             })
         }
@@ -205,7 +219,7 @@ async fn in_repository(
     found.context("no interface repository told of the object's interface: name the IDL, --idl FILE")
 }
 
-/// What can be called, as IDL.
+/// What can be called, as IDL. An interface repository may have told anything.
 fn listed(interface: &Interface) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for one in interface.lineage() {
@@ -215,7 +229,7 @@ fn listed(interface: &Interface) -> Vec<String> {
         }
         all.extend(one.operations().iter().map(|operation| signature(operation)));
     }
-    all
+    all.iter().map(|line| OneLine::new(line).to_string()).collect()
 }
 
 fn signature(operation: &OperationInfo) -> String {
@@ -231,7 +245,13 @@ fn signature(operation: &OperationInfo) -> String {
     let params: Vec<String> = operation.params.iter().map(param).collect();
     let raises: Vec<String> = operation.raises.iter().map(type_name).collect();
     let raises = if raises.is_empty() { String::new() } else { format!(" raises ({})", raises.join(", ")) };
-    format!("{oneway}{} {}({}){raises};", type_name(&operation.result), operation.name, params.join(", "))
+    let text = format!(
+        "{oneway}{} {}({}){raises};",
+        type_name(&operation.result),
+        operation.name,
+        params.join(", ")
+    );
+    OneLine::new(&text).to_string()
 }
 
 /// As IDL names it: a definition by its name alone.
@@ -257,7 +277,11 @@ fn find(interface: &Interface, name: &str, has_arguments: bool) -> anyhow::Resul
     if interface.find(&get).is_some() {
         bail!("{name} is readonly");
     }
-    bail!("{} has no operation {name}; it has\n  {}", interface.id(), listed(interface).join("\n  "))
+    bail!(
+        "{} has no operation {name}; it has\n  {}",
+        Printable::new(interface.id()),
+        listed(interface).join("\n  ")
+    )
 }
 
 /// The text of the arguments, from wherever it is.

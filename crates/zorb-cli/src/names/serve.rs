@@ -11,6 +11,7 @@ use zorb::prelude::*;
 
 use crate::Verdict;
 use crate::client::ended;
+use crate::failure::hinted;
 use crate::output::{Node, Output, Tone};
 
 /// Options of `zorb names serve`.
@@ -68,6 +69,7 @@ struct Repair {
 /// # Errors
 /// The address is taken, the store is in use or corrupt; output fails.
 pub(super) fn run(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
+    output.never_block()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.context("cannot start")?.block_on(start(args, output))
 }
@@ -129,7 +131,8 @@ async fn start(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
 }
 
 async fn listening(builder: zorb::OrbBuilder) -> anyhow::Result<Orb> {
-    builder.build().await.context("another naming service may be there: --listen takes another port")
+    let built = builder.build().await;
+    built.map_err(|error| hinted(error, "another naming service may be there: --listen takes another port"))
 }
 
 async fn serve<S: Store>(
