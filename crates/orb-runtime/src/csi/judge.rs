@@ -10,12 +10,13 @@ use giop_codec::csi::gssup::{self, LoginError};
 use giop_codec::csi::{ContextFailure, EstablishContext, IdentityToken, SasContext};
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{ContextId, ServiceContext};
+use giop_codec::{OneLine, Printable};
 use giop_proto::IncomingRequest;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::guard::{Caller, Fingerprint, Guard};
 use super::logins::{Login, LoginRefused, Logins, Required};
-use super::principal::{Principal, PrincipalKind, Shown};
+use super::principal::{Principal, PrincipalKind};
 use super::{Access, Decision};
 use crate::orb::OrbCore;
 
@@ -263,14 +264,14 @@ impl Guard {
         }
         self.security.counts.denied.fetch_add(1, Ordering::Relaxed);
         let who = access.principal().map_or_else(|| "nobody known".to_owned(), Principal::to_string);
-        let what = Shown(access.operation());
+        let what = Printable::new(access.operation());
         self.note(&format!("{who} may not call `{what}` of {}", access.object_id().escape_ascii()));
         Err(no_permission(minor::NO_PERMISSION_DENIED, "the rules do not allow the call".to_owned()))
     }
 
     /// Logs that a request is refused: the first of a connection for everybody to see, so that others can not fill the log.
     fn note(&mut self, reason: &str) {
-        let peer = &self.peer;
+        let (peer, reason) = (&self.peer, OneLine::new(reason));
         if std::mem::replace(&mut self.warned, true) {
             tracing::debug!(target: "zorb", %peer, "request refused: {reason}");
         } else {
@@ -319,8 +320,9 @@ fn asserted(
 fn check(logins: &Logins, login: &gssup::Login, peer: &crate::Peer) -> Verdict {
     let text = |octets| std::str::from_utf8(octets).map_err(|error| LoginRefused::because(error.to_string()));
     let user = logins.local_user(text(&login.user)?);
-    let refused =
-        |refused: LoginRefused| LoginRefused::because(format!("login of `{}`: {refused}", Shown(user)));
+    let refused = |refused: LoginRefused| {
+        LoginRefused::because(format!("login of `{}`: {refused}", Printable::new(user)))
+    };
     let name = logins.authenticator.check(&Login { user, password: text(&login.password)? }, peer);
     name.map(|name| Arc::new(Principal::new(PrincipalKind::Login, name))).map_err(refused)
 }

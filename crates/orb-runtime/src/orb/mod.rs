@@ -33,6 +33,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
+use giop_codec::OneLine;
 use giop_codec::cdr::{DecodeContext, TypeCodeCache};
 use giop_codec::code_set::CodeSetComponentInfo;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
@@ -423,6 +424,7 @@ impl OrbCore {
     #[cold]
     pub(crate) fn note_failed_oneway(&self, exception: &dyn fmt::Display) {
         self.failed_oneways.fetch_add(1, Ordering::Relaxed);
+        let exception = OneLine::new(exception);
         tracing::warn!(target: "zorb", %exception, "a oneway failed in its servant; the caller is not told");
     }
 

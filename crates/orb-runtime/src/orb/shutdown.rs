@@ -108,6 +108,7 @@ impl OrbCore {
             }
         }
         self.adapter().main.end();
+        crate::trace::written().await;
         ShutdownReport { connections, cut }
     }
 

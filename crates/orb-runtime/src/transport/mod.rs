@@ -30,6 +30,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use giop_codec::Printable;
 use giop_proto::outbox::Transmit;
 use giop_proto::pool::BufferPool;
 use giop_proto::receive::{PIECE_HEADER_LEN, ReadBuf};
@@ -58,7 +59,7 @@ impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(address) => address.fmt(f),
-            Self::Unix(path) => write!(f, "uiop://{}", path.display()),
+            Self::Unix(path) => write!(f, "uiop://{}", Printable::new(&path.to_string_lossy())),
             Self::Memory => f.write_str("in-memory pipe"),
             Self::Local => f.write_str("this process"),
         }
