@@ -525,7 +525,7 @@ impl Parts {
             #[cfg(feature = "tls")]
             handshakes: {
                 let most = self.config.tls.as_ref().map_or(0, crate::tls::Tls::max_handshakes);
-                Arc::new(tokio::sync::Semaphore::new(most))
+                crate::tls::handshakes::Handshakes::new(most, self.config.newcomers_displace)
             },
             #[cfg(feature = "admin")]
             shown: super::shown::Shown::new(self.config.admin.is_some()),

@@ -41,8 +41,6 @@ use giop_codec::value::Factories;
 use giop_proto::pool::{BufferPool, PoolStats};
 use giop_proto::{Limits, Load, ProtocolError, Stats};
 use tokio::sync::Notify;
-#[cfg(feature = "tls")]
-use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 pub use activation::{ActivateError, Activation};
@@ -89,7 +87,7 @@ pub(crate) struct OrbCore {
     sockets: Sockets,
     /// Handshakes of clients that may begin.
     #[cfg(feature = "tls")]
-    handshakes: Arc<Semaphore>,
+    handshakes: Arc<crate::tls::handshakes::Handshakes>,
     endpoints: Vec<Endpoint>,
     links: Mutex<HashMap<u64, Weak<Link>>>,
     next_number: AtomicU64,
@@ -492,7 +490,7 @@ impl OrbCore {
     }
 
     #[cfg(feature = "tls")]
-    pub(crate) fn handshakes(&self) -> &Arc<Semaphore> {
+    pub(crate) fn handshakes(&self) -> &Arc<crate::tls::handshakes::Handshakes> {
         &self.handshakes
     }
 
