@@ -105,6 +105,8 @@ pub enum SlowPeer {
     Message,
     /// Taking what is queued for it.
     Write,
+    /// Taking replies, while others wait for the memory that they take.
+    Crowded,
 }
 
 /// Why a connection ended.
@@ -310,6 +312,9 @@ impl fmt::Display for CloseReason {
             Self::SlowPeer(SlowPeer::Write) => {
                 f.write_str("the peer took nothing of what was sent: `Limits::write_timeout` waits longer")
             }
+            Self::SlowPeer(SlowPeer::Crowded) => f.write_str(
+                "the peer took its replies too slowly while all connections had too many queued: `OrbBuilder::pool_cap` allows more",
+            ),
             Self::Unread(limit) => {
                 write!(f, "the peer left {limit} octets of refusals unread: raise it by `Limits::max_backlog`")
             }

@@ -287,7 +287,7 @@ impl Connection {
         }
     }
 
-    fn end_slow(&mut self, which: SlowPeer) {
+    pub(super) fn end_slow(&mut self, which: SlowPeer) {
         if !matches!(self.phase, Phase::Closed { .. }) {
             let reason = match self.phase {
                 Phase::Finishing { reason, .. } => reason,
@@ -297,6 +297,7 @@ impl Connection {
                 SlowPeer::FirstHeader => Limit::FirstHeader,
                 SlowPeer::Message => Limit::MessageTime,
                 SlowPeer::Write => Limit::WriteTime,
+                SlowPeer::Crowded => Limit::Pool,
             });
             self.end(reason);
         }
