@@ -439,9 +439,11 @@ impl Driver {
                 link.socket.shut_down_write();
             }
             if self.keep_time(&mut state, cx) {
-                self.running.release(LARGE_REPLY);
-                state.release(LARGE_REPLY);
-                self.orb.trim_pool_later();
+                if state.machine.is_quiet() {
+                    self.running.release(LARGE_REPLY);
+                    state.release(LARGE_REPLY);
+                    self.orb.trim_pool_later();
+                }
                 continue;
             }
             if self.waiting.as_ref().is_some_and(|waiting| waiting.keeps()) && self.orb.is_closing() {
