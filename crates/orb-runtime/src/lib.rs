@@ -43,7 +43,7 @@ pub use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, Sy
 pub use giop_codec::{OneLine, Printable};
 pub use giop_proto::DepositTarget;
 pub use giop_proto::pool::PoolStats;
-pub use giop_proto::{Limit, LimitHits, Limits, Stats};
+pub use giop_proto::{CallError, CallErrorKind, Limit, LimitHits, Limits, ProtocolError, Stats};
 pub use invoke::{Answer, Defer, Deferred, FanOut, RaisedBy, fan_out};
 pub use orb::{ActivateError, Activation, ArgsError, BuildError, Latency, Orb, OrbBuilder, ShutdownReport};
 pub use poa::ObjectId;

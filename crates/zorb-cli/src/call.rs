@@ -295,11 +295,7 @@ pub(crate) fn find(
         true => String::new(),
         false => format!("; {} would be one of another interface", others.join(" or ")),
     };
-    bail!(
-        "{} has no operation {name}{others}; {}",
-        Printable::new(interface.id()),
-        choice(interface)
-    )
+    bail!("{} has no operation {name}{others}; {}", Printable::new(interface.id()), choice(interface))
 }
 
 fn choice(interface: &Interface) -> String {

@@ -55,6 +55,16 @@ pub enum Peer {
     Local,
 }
 
+impl Peer {
+    /// Its address, where connections from one address are counted together.
+    pub(crate) fn address(&self) -> Option<std::net::IpAddr> {
+        match self {
+            Self::Tcp(address) => Some(address.ip()),
+            Self::Unix(_) | Self::Memory | Self::Local => None,
+        }
+    }
+}
+
 impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
