@@ -40,7 +40,7 @@ pub use context::Context;
 pub use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 pub use giop_proto::DepositTarget;
 pub use giop_proto::pool::PoolStats;
-pub use giop_proto::{Limit, LimitHits, Limits, Stats};
+pub use giop_proto::{Limit, LimitHits, Limits, LimitsError, Stats};
 pub use invoke::{Answer, Defer, Deferred, FanOut, fan_out};
 pub use orb::{ActivateError, Activation, ArgsError, BuildError, Latency, Orb, OrbBuilder, ShutdownReport};
 pub use poa::ObjectId;
