@@ -29,6 +29,7 @@ extern crate self as zorb;
 
 pub mod cos_naming;
 pub mod dynamic;
+mod errors;
 
 pub use idl_macros::idl;
 
@@ -108,8 +109,8 @@ pub mod prelude {
     pub use crate::cos_naming::OrbNaming;
     pub use crate::{
         AbstractReference, Any, Bounded, Bytes, Char, CompletionStatus, Defer, Fixed, LocalReference,
-        LongDouble, ObjectRef, Orb, Reference, ResultExt, Seq, SystemException, SystemExceptionKind,
-        TypeCode, Typed, Value, ValueBase, WChar, WString,
+        LongDouble, MinorCode, ObjectRef, Orb, Reference, ResultExt, Seq, SystemException,
+        SystemExceptionKind, TypeCode, Typed, Value, ValueBase, WChar, WString, minor, request,
     };
 }
 

@@ -12,6 +12,7 @@ mod context;
 #[cfg(feature = "csi")]
 pub mod csi;
 pub mod dynamic;
+mod errors;
 mod invoke;
 mod link;
 mod naming;
@@ -134,6 +135,7 @@ pub mod private {
     };
 
     pub use crate::context::Context;
+    pub use crate::errors::{OrbError, because_of};
     pub use crate::invoke::{
         LocalFuture, LocalServant, Operation, boxed_array, invoke, invoke_from, local, send_oneway,
         send_oneway_from, sendc,
