@@ -97,6 +97,11 @@ pub mod tls {
     pub use orb_runtime::tls::*;
 }
 
+/// The signal that ends a server.
+pub mod signal {
+    pub use orb_runtime::signal::*;
+}
+
 /// What the wire carries: references, service contexts, versions.
 pub mod wire {
     pub use orb_runtime::wire::*;

@@ -21,6 +21,7 @@ pub mod poa;
 mod quirks;
 mod reference;
 mod serve;
+pub mod signal;
 mod source;
 #[cfg(feature = "tracing")]
 pub mod telemetry;
