@@ -30,7 +30,7 @@ pub const PORT: u16 = 2809;
 /// let orb = Orb::builder().listen("iiop://127.0.0.1:2809").hold().build().await?;
 /// let names = Server::builder(store).serve(&orb)?;
 /// println!("{}", names.root());
-/// orb.run_until(tokio::signal::ctrl_c()).await?;
+/// orb.run_until(zorb::signal::shutdown()).await?;
 /// # Ok(()) }
 /// ```
 ///

@@ -422,6 +422,9 @@ pub trait UserException: CdrEncode + CdrDecode + std::error::Error + Send + Sync
     const REPOSITORY_ID: &'static str;
 }
 
+/// Nothing is one here.
+pub trait OrbError<E>: Into<SystemException> {}
+
 pub fn unknown_user_exception(exception: impl std::error::Error + Send + Sync + 'static) -> SystemException {
     SystemException::new(SystemExceptionKind::Unknown, MinorCode::NONE, CompletionStatus::Maybe)
         .with_source(exception)
