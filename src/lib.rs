@@ -50,8 +50,9 @@ pub use orb_runtime::{
     Demux, DepositError, DepositTarget, InvalidName, ItemSource, Latency, Limit, LimitHits, Limits,
     LocalReference, MinorCode, NarrowError, ObjectDemux, ObjectId, ObjectRef, OperationDemux, Orb,
     OrbBuilder, PathDemux, Peer, PoolStats, Reference, ReplyInfo, Request, ResolveError, ResultExt, Retry,
-    SeqSource, SeqStream, Servant, Serves, ServesLocally, ShutdownReport, Stats, SyncScope, SystemException,
-    SystemExceptionKind, Transport, TransportStats, blocking, minor, request, testing, try_request,
+    SeqSource, SeqStream, Servant, ServantFuture, Serves, ServesLocally, ShutdownReport, Stats, SyncScope,
+    SystemException, SystemExceptionKind, Transport, TransportStats, blocking, minor, request, testing,
+    try_request,
 };
 
 pub use orb_runtime::{Answer, Defer, Deferred, FanOut, fan_out};
