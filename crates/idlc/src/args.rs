@@ -13,6 +13,7 @@ Examples:
   idlc check --message-format json bank.idl  the same for a program, one JSON object a line
   idlc rust -I idl -D LIMIT=5 bank.idl       the Rust that idl!(\"bank.idl\") makes
   idlc rust --extern ::CosNaming=::zorb::cos_naming -I idl naming_client.idl
+  idlc skeleton bank.idl >>src/server.rs     a servant of each interface, with the signature of every method
   idlc model --json bank.idl | jq '.definitions[].repository_id'
   idlc deps --make --target bank.rs bank.idl >bank.d
   idlc fmt *.idl                             indents and spaces them; --check only says which are not so
@@ -73,6 +74,23 @@ pub(crate) enum Command {
         input: Input,
         #[command(flatten)]
         mapping: Box<Mapping>,
+        /// Write to this file
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Prints a servant of each interface, with the signature of every method
+    #[command(after_help = EXAMPLES)]
+    Skeleton {
+        #[command(flatten)]
+        input: Input,
+        #[command(flatten)]
+        mapping: Box<Mapping>,
+        /// The Rust module that has the output of `idl!` (`crate::idl`); by default the one where the skeleton stands
+        #[arg(long, value_name = "PATH")]
+        module: Option<String>,
+        /// Print this interface only: a scoped name, or a beginning of names and `*`; by default all of the files given, not of those that they include
+        #[arg(long = "interface", value_name = "PATTERN")]
+        interfaces: Vec<String>,
         /// Write to this file
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
@@ -187,13 +205,6 @@ impl Mapping {
     /// # Errors
     /// What is no path of Rust.
     pub(crate) fn options(&self) -> Result<Options, String> {
-        let path = |text: &str| {
-            let tokens: Option<proc_macro2::TokenStream> = text.parse().ok();
-            let is_path = |tokens: &proc_macro2::TokenStream| {
-                syn::parse::Parser::parse2(syn::Path::parse_mod_style, tokens.clone()).is_ok()
-            };
-            tokens.filter(is_path).ok_or_else(|| format!("`{text}` is not a Rust path"))
-        };
         let mut external = Vec::new();
         for (idl, rust) in &self.external {
             external.push((idl.clone(), path(rust)?));
@@ -221,6 +232,18 @@ impl Mapping {
             uses: self.uses.clone(),
         })
     }
+}
+
+/// The tokens of a Rust path.
+///
+/// # Errors
+/// The text is none.
+pub(crate) fn path(text: &str) -> Result<proc_macro2::TokenStream, String> {
+    let tokens: Option<proc_macro2::TokenStream> = text.parse().ok();
+    let is_path = |tokens: &proc_macro2::TokenStream| {
+        syn::parse::Parser::parse2(syn::Path::parse_mod_style, tokens.clone()).is_ok()
+    };
+    tokens.filter(is_path).ok_or_else(|| format!("`{text}` is not a Rust path"))
 }
 
 /// `pattern=9`.

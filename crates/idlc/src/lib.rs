@@ -6,18 +6,20 @@ mod deps;
 mod format;
 mod messages;
 mod model;
+mod skeleton;
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use idl_compiler::emit::{self, OptionProblem, Options};
+use idl_compiler::emit::{self, OptionProblem, Options, Skeleton};
 use idl_compiler::{Compiler, Diagnostics, Disk, Model, Source};
 
 use args::{Command, Input};
 use messages::Messages;
 
 pub use args::{Args, Colour, MessageFormat};
+pub use skeleton::skeleton;
 
 /// Does what the command line says. Results go to standard output, messages to standard error.
 ///
@@ -91,6 +93,23 @@ fn perform(args: &Args) -> Result<(), Failure> {
             let model = compile(input, &input.files, messages)?;
             let options = mapping.options().map_err(|wrong| Failure::Options(vec![wrong]))?;
             let text = generated(&model, &options, messages)?;
+            write(output.as_deref(), &text)
+        }
+        Command::Skeleton { input, mapping, module, interfaces, output } => {
+            let model = compile(input, &input.files, messages)?;
+            let wrong = |wrong| Failure::Options(vec![wrong]);
+            let options = mapping.options().map_err(wrong)?;
+            let module = module.as_deref().map(args::path).transpose().map_err(wrong)?;
+            let wanted = Skeleton { module, interfaces: interfaces.clone() };
+            check_options(&model, &options)?;
+            if emit::served_interfaces(&model, interfaces).is_empty() {
+                return Err(wrong(skeleton::nothing(interfaces)));
+            }
+            let names: Vec<String> = input.files.iter().map(|file| file.display().to_string()).collect();
+            let text = skeleton(&model, &options, &wanted, &names.join(", ")).map_err(|errors| {
+                messages.show(&errors);
+                Failure::Idl
+            })?;
             write(output.as_deref(), &text)
         }
         Command::Model { input, output, json: _ } => {
@@ -180,11 +199,7 @@ fn checked(input: &Input, result: Result<Model, Diagnostics>, messages: &Message
 
 /// The Rust of a model, laid out for readers.
 fn generated(model: &Model, options: &Options, messages: &Messages) -> Result<String, Failure> {
-    let problems: Vec<String> =
-        options.check(model).into_iter().map(|problem| explained(options, problem)).collect();
-    if !problems.is_empty() {
-        return Err(Failure::Options(problems));
-    }
+    check_options(model, options)?;
     let tokens = emit::emit(model, options).map_err(|errors| {
         messages.show(&errors);
         Failure::Idl
@@ -193,6 +208,13 @@ fn generated(model: &Model, options: &Options, messages: &Messages) -> Result<St
         Failure::Io(format!("the generated code is no Rust, which is a mistake of idlc: {error}"))
     })?;
     Ok(prettyplease::unparse(&file))
+}
+
+/// Options that do not fit the model are errors.
+fn check_options(model: &Model, options: &Options) -> Result<(), Failure> {
+    let problems: Vec<String> =
+        options.check(model).into_iter().map(|problem| explained(options, problem)).collect();
+    if problems.is_empty() { Ok(()) } else { Err(Failure::Options(problems)) }
 }
 
 fn explained(options: &Options, problem: OptionProblem) -> String {
