@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 use idl_compiler::emit::{IncludePolicy, Options};
 
+use crate::breaking::BreakingArgs;
+
 const EXAMPLES: &str = "\
 Examples:
   idlc check -I idl bank.idl shop.idl        is anything wrong with these files?
@@ -15,10 +17,11 @@ Examples:
   idlc rust --extern ::CosNaming=::zorb::cos_naming -I idl naming_client.idl
   idlc skeleton bank.idl >>src/server.rs     a servant of each interface, with the signature of every method
   idlc model --json bank.idl | jq '.definitions[].repository_id'
+  idlc breaking old/bank.idl bank.idl        which changes break old clients and servers; --help lists the rules
   idlc deps --make --target bank.rs bank.idl >bank.d
   idlc fmt *.idl                             indents and spaces them; --check only says which are not so
 
-Exit codes: 0 all is well, 1 the IDL has errors (fmt --check: is not laid out), 2 the options have, 3 input or output failed.";
+Exit codes: 0 all is well, 1 the IDL has errors (fmt --check: is not laid out; breaking: something breaks), 2 the options have, 3 input or output failed.";
 
 /// An OMG IDL compiler: checks IDL, shows its Rust, its model and what it includes.
 #[derive(Debug, Parser)]
@@ -107,6 +110,9 @@ pub(crate) enum Command {
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
+    /// Says which changes between two versions of an IDL break clients and servers
+    #[command(after_help = EXAMPLES, after_long_help = crate::breaking::help())]
+    Breaking(BreakingArgs),
     /// Indents and spaces IDL, which keeps its lines, comments and directives
     #[command(after_help = EXAMPLES)]
     Fmt {

@@ -2,6 +2,7 @@
 //! that have these commands among theirs.
 
 mod args;
+mod breaking;
 mod deps;
 mod format;
 mod messages;
@@ -38,6 +39,8 @@ pub fn run(args: &Args) -> ExitCode {
 enum Failure {
     /// The IDL is wrong, or not laid out; said already where it is.
     Idl,
+    /// Something breaks; said already what.
+    Breaks,
     /// A file can not be read; said already.
     Unread,
     /// Options do not fit the IDL.
@@ -50,7 +53,7 @@ impl Failure {
     /// The exit code: the higher, the less the IDL is to blame.
     fn code(&self) -> u8 {
         match self {
-            Failure::Idl => 1,
+            Failure::Idl | Failure::Breaks => 1,
             Failure::Options(_) => 2,
             Failure::Unread | Failure::Io(_) => 3,
         }
@@ -58,7 +61,7 @@ impl Failure {
 
     fn show(&self, messages: &Messages) {
         let (code, lines) = match self {
-            Failure::Idl | Failure::Unread => return,
+            Failure::Idl | Failure::Breaks | Failure::Unread => return,
             Failure::Options(lines) => ("options", lines.as_slice()),
             Failure::Io(line) => ("io", std::slice::from_ref(line)),
         };
@@ -138,6 +141,14 @@ fn perform(args: &Args) -> Result<(), Failure> {
             write(output.as_deref(), &text)?;
             checked(input, result, messages).map(|_| ())
         }
+        Command::Breaking(args) => match breaking::run(args, messages) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Failure::Breaks),
+            // An exit code of 1 says that something breaks.
+            Err(Failure::Idl | Failure::Unread) => Err(Failure::Options(Vec::new())),
+            Err(Failure::Io(line)) => Err(Failure::Options(vec![line])),
+            Err(other) => Err(other),
+        },
         Command::Fmt { files, check } => format::files(files, *check),
     }
 }
