@@ -51,9 +51,9 @@ pub use orb_runtime::{
     CompletionStatus, Context, Demux, DepositError, DepositTarget, InvalidName, ItemSource, Latency, Limit,
     LimitHits, Limits, LimitsError, LocalReference, MinorCode, NarrowError, ObjectDemux, ObjectId, ObjectRef,
     OneLine, OperationDemux, Orb, OrbBuilder, PathDemux, Peer, PoolStats, Printable, ProtocolError, RaisedBy,
-    Reference, ReplyInfo, Request, ResolveError, ResultExt, Retry, SeqSource, SeqStream, Servant, Serves,
-    ServesLocally, ShutdownReport, Stats, SyncScope, SystemException, SystemExceptionKind, Transport,
-    TransportStats, blocking, minor, request, testing, try_request,
+    Reference, ReplyInfo, Request, ResolveError, ResultExt, Retry, SeqSource, SeqStream, Servant,
+    ServantFuture, Serves, ServesLocally, ShutdownReport, Stats, SyncScope, SystemException,
+    SystemExceptionKind, Transport, TransportStats, blocking, minor, request, testing, try_request,
 };
 
 pub use orb_runtime::{Answer, Defer, Deferred, FanOut, fan_out};

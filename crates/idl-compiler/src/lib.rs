@@ -139,8 +139,12 @@ impl Compiler {
         components::add(&mut parsed, &mut sources, &mut collector);
         let sources = Rc::new(sources);
         // After an error the parser leaves declarations out, so names may be missing for no fault of their users.
-        let incomplete = lexed.incomplete || collector.errors() > 0;
-        let conditions = resolve::Conditions { strict_names: self.strict_names, incomplete };
+        let left_out = lexed.incomplete || collector.errors() > lexed.missing.len();
+        let conditions = resolve::Conditions {
+            strict_names: self.strict_names,
+            incomplete: left_out || !lexed.missing.is_empty(),
+            only_files_missing: !left_out && !lexed.missing.is_empty(),
+        };
         let mut model = resolve::resolve(parsed, Rc::clone(&sources), conditions, &mut collector);
         model.pragmas = lexed.pragmas;
         model.warnings = collector.finish(sources)?;

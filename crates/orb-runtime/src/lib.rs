@@ -55,7 +55,7 @@ pub use reference::{
 };
 pub use serve::{
     ByteStream, Demux, DepositError, ObjectDemux, OperationDemux, PathDemux, Request, SeqStream, Servant,
-    Serves, request, try_request,
+    ServantFuture, Serves, request, try_request,
 };
 pub use source::{ByteSource, ItemSource, SeqSource};
 pub use transport::{Peer, Transport, TransportStats};
@@ -149,7 +149,7 @@ pub mod private {
     };
     pub use crate::serve::{
         ByteStream, DispatchSlot, Interface, OpTable, Operations, Outcome, SeqStart, SeqStream,
-        ServerRequest, Serves, Skeleton, StreamStart, UserException, unknown_user_exception,
+        ServantFuture, ServerRequest, Serves, Skeleton, StreamStart, UserException, unknown_user_exception,
     };
     pub use crate::source::{ByteSource, ItemSource, LastArgument, LastResult, SeqSource, collected};
     pub use crate::values::{Abstract, AbstractReference};

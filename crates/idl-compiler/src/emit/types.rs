@@ -60,15 +60,6 @@ pub(super) enum ArrayForm {
 }
 
 impl Cx<'_> {
-    /// From a module `depth` levels below the hidden root up to that root.
-    pub(super) fn root(&self, depth: usize) -> TokenStream {
-        if depth == 0 {
-            return quote!(self);
-        }
-        let up = std::iter::repeat_n(quote!(super), depth);
-        quote!(#(#up)::*)
-    }
-
     /// Path of a name that lies beside the item of `id`.
     pub(super) fn path(&self, depth: usize, id: DefId, name: &RustName) -> TokenStream {
         let scope = self.scope_path(depth, id);

@@ -353,6 +353,16 @@ pub struct Operations {
     pub counts: &'static [usize],
 }
 
+#[diagnostic::on_unimplemented(
+    message = "a method of a servant must be an `async fn`",
+    label = "`{Self}` is not a future",
+    note = "write `async fn` instead of `fn`"
+)]
+pub trait ServantFuture: Future {}
+
+#[diagnostic::do_not_recommend]
+impl<F: Future + ?Sized> ServantFuture for F {}
+
 pub trait Serves<S>: Reference {
     fn skeleton(servant: S) -> Arc<dyn Skeleton>;
 }
