@@ -46,12 +46,13 @@ macro_rules! include_idl {
 }
 
 pub use orb_runtime::{
-    ActivateError, Activation, ArgsError, BuildError, ByteSource, ByteStream, CompletionStatus, Context,
-    Demux, DepositError, DepositTarget, InvalidName, ItemSource, Latency, Limit, LimitHits, Limits,
-    LocalReference, MinorCode, NarrowError, ObjectDemux, ObjectId, ObjectRef, OperationDemux, Orb,
-    OrbBuilder, PathDemux, Peer, PoolStats, Reference, ReplyInfo, Request, ResolveError, ResultExt, Retry,
-    SeqSource, SeqStream, Servant, Serves, ServesLocally, ShutdownReport, Stats, SyncScope, SystemException,
-    SystemExceptionKind, Transport, TransportStats, blocking, minor, request, testing, try_request,
+    ActivateError, Activation, ArgsError, BuildError, ByteSource, ByteStream, CallError, CallErrorKind,
+    CompletionStatus, Context, Demux, DepositError, DepositTarget, InvalidName, ItemSource, Latency, Limit,
+    LimitHits, Limits, LocalReference, MinorCode, NarrowError, ObjectDemux, ObjectId, ObjectRef, OneLine,
+    OperationDemux, Orb, OrbBuilder, PathDemux, Peer, PoolStats, Printable, ProtocolError, RaisedBy,
+    Reference, ReplyInfo, Request, ResolveError, ResultExt, Retry, SeqSource, SeqStream, Servant, Serves,
+    ServesLocally, ShutdownReport, Stats, SyncScope, SystemException, SystemExceptionKind, Transport,
+    TransportStats, blocking, minor, request, testing, try_request,
 };
 
 pub use orb_runtime::{Answer, Defer, Deferred, FanOut, fan_out};

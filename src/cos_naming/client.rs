@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use orb_runtime::{NarrowError, ObjectRef, Orb, Reference, ResolveError, SystemException};
+use orb_runtime::{NarrowError, ObjectRef, OneLine, Orb, Reference, ResolveError, SystemException};
 
 use super::naming_context::{self, NotFoundReason};
 use super::{
@@ -65,7 +65,7 @@ pub enum NamingError {
     #[error("the naming service does not take the name `{0}`")]
     InvalidName(String),
     /// A part of the name is not bound, or bound to something else.
-    #[error("{}", not_found(name, *why, rest))]
+    #[error("{}", OneLine::new(&not_found(name, *why, rest)))]
     NotFound {
         /// The whole name.
         name: String,
@@ -76,7 +76,8 @@ pub enum NamingError {
     },
     /// The service gave up on the way, mostly because another service does not answer.
     #[error(
-        "the naming service got no further than `{rest}` of `{name}`: go on in the context that it names, or look whether that is there"
+        "the naming service got no further than `{}` of `{name}`: go on in the context that it names, or look whether that is there",
+        OneLine::new(rest)
     )]
     CannotProceed {
         /// The whole name.

@@ -125,6 +125,24 @@ async fn what_is_no_request_of_this_machine_is_refused() {
         assert!(!answer.body.contains("endpoints"));
     }
     assert_eq!(ask(served.address(), "GET / HTTP/1.1\r\n\r\n").await.status, 403);
+    for uri in [
+        "http://example.org/status.json",
+        "http://example.org@localhost/status.json",
+        "http://localhost.example.org:80/",
+    ] {
+        let answer = ask(served.address(), &format!("GET {uri} HTTP/1.1\r\nHost: localhost\r\n\r\n")).await;
+        assert_eq!(answer.status, 403, "{uri}");
+        assert!(!answer.body.contains("endpoints"));
+    }
+    let absolute = format!("GET http://{}/status.json HTTP/1.1\r\nHost: {0}\r\n\r\n", served.address());
+    assert_eq!(ask(served.address(), &absolute).await.status, 200, "an absolute URI is one of HTTP");
+    for hosts in [["localhost", "localhost"], ["localhost", "example.org"], ["example.org", "localhost"]] {
+        let [first, second] = hosts;
+        let request = format!("GET /status.json HTTP/1.1\r\nHost: {first}\r\nHost: {second}\r\n\r\n");
+        let answer = ask(served.address(), &request).await;
+        assert_eq!(answer.status, 400, "{hosts:?}");
+        assert!(!answer.body.contains("endpoints"));
+    }
     for method in ["POST", "PUT", "DELETE", "OPTIONS"] {
         let request = format!("{method} / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
         let answer = ask(served.address(), &request).await;
@@ -140,6 +158,29 @@ async fn what_is_no_request_of_this_machine_is_refused() {
     let _ = stream.read_to_end(&mut answer).await;
     assert!(!String::from_utf8_lossy(&answer).starts_with("HTTP/1.1 200"));
     assert_eq!(get(served.address(), "/health").await.status, 200, "all that did it no harm");
+}
+
+#[tokio::test]
+async fn half_sent_requests_do_not_keep_others_out() {
+    let served = Served::new().await;
+    let mut half = Vec::new();
+    for i in 0..100 {
+        let mut stream = TcpStream::connect(served.address()).await.unwrap();
+        stream.write_all(b"GET /health HTTP/1.1\r\nHo").await.unwrap();
+        half.push(stream);
+        if i % 10 == 0 {
+            assert_eq!(get(served.address(), "/health").await.status, 200, "beside {i} others");
+        }
+    }
+    assert_eq!(get(served.address(), "/health").await.status, 200);
+    // The oldest has ended, and the newest is still served.
+    let mut oldest = half.remove(0);
+    assert_eq!(oldest.read(&mut [0; 8]).await.unwrap_or_default(), 0);
+    let mut newest = half.pop().unwrap();
+    newest.write_all(b"st: localhost\r\n\r\n").await.unwrap();
+    let mut answer = Vec::new();
+    newest.read_to_end(&mut answer).await.unwrap();
+    assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
 }
 
 #[tokio::test]

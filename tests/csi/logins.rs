@@ -295,6 +295,50 @@ async fn requests_behind_a_login_wait_for_it_in_order_and_others_do_not() {
 }
 
 #[tokio::test]
+async fn logins_beyond_those_that_may_wait_are_refused() {
+    let known = known();
+    let logins = Logins::new(known.clone()).allow_plaintext_passwords().max_checks(1).max_waiting(2);
+    let (server, reference) = serve(builder().logins(logins)).await;
+    let held = std::sync::Arc::clone(&known.slow).lock_owned().await;
+    let log_in = async || {
+        let (client, vault) = call(builder().credentials(as_user("ann", "a secret")), &reference).await;
+        let vault = vault.with_retry(zorb::Retry::Never);
+        (client, tokio::spawn(async move { vault.who().await }))
+    };
+    let mut calls = vec![log_in().await];
+    while known.asked() < 1 {
+        tokio::task::yield_now().await;
+    }
+    // Two of these wait; which ones is not known.
+    for _ in 0..5 {
+        calls.push(log_in().await);
+    }
+    while server.csi_stats().throttled_logins < 3 {
+        tokio::task::yield_now().await;
+    }
+    drop(held);
+    let (mut good, mut refused) = (0, 0);
+    for (_client, call) in calls {
+        match call.await.unwrap() {
+            Ok(who) => {
+                assert_eq!(who, "Login ann");
+                good += 1;
+            }
+            Err(error) => {
+                let what = (error.kind, error.minor, error.completed);
+                let overloaded = zorb::minor::TRANSIENT_OVERLOADED;
+                assert_eq!(
+                    what,
+                    (zorb::SystemExceptionKind::Transient, overloaded, zorb::CompletionStatus::No)
+                );
+                refused += 1;
+            }
+        }
+    }
+    assert_eq!((good, refused, known.asked()), (3, 3, 3));
+}
+
+#[tokio::test]
 async fn callers_who_give_up_while_their_login_is_checked_leave_the_connection_good() {
     let known = known();
     let logins = Logins::new(known.clone()).allow_plaintext_passwords();

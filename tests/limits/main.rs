@@ -6,6 +6,7 @@ mod endless;
 mod floods;
 mod memory;
 mod places;
+mod replies;
 mod shedding;
 mod slow;
 #[path = "../transport/mod.rs"]
@@ -26,6 +27,8 @@ zorb::idl! {
     interface Desk {
         long add(in long a, in long b);
         Octets large(in unsigned long octets);
+        // It waits until the test lets it go on.
+        Octets later(in unsigned long octets);
         // Both wait until the test lets them go on.
         long hold(in long a);
         oneway void note(in long a);
@@ -71,6 +74,11 @@ impl DeskServant for Servant {
 
     async fn large(&self, octets: u32) -> Result<Bytes, SystemException> {
         Ok(vec![7; octets as usize].into())
+    }
+
+    async fn later(&self, octets: u32) -> Result<Bytes, SystemException> {
+        self.wait().await;
+        self.large(octets).await
     }
 
     async fn hold(&self, a: i32) -> Result<i32, SystemException> {

@@ -103,6 +103,30 @@ async fn what_dynamic_callers_are_sent_is_counted_too() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reply_that_is_too_large_blames_the_limit_of_this_side() {
+    use zorb::{CallError, CallErrorKind, ProtocolError};
+    let client = Orb::builder().limits(limits(|limits| limits.max_message_size = 10_000));
+    let pair = zorb::testing::pair_of(client, Orb::builder());
+    let published: DeskRef = pair.server.activate_named("desk", Servant::default()).unwrap();
+    let desk: DeskRef = pair.client.resolve(&published.to_string()).await.unwrap();
+    let error = desk.large(20_000).await.unwrap_err();
+    assert_eq!((error.kind, error.completed), (SystemExceptionKind::ImpLimit, CompletionStatus::Maybe));
+    let cause = CallError::cause_of(&error).unwrap();
+    let CallErrorKind::Protocol(ProtocolError::TooLarge { size, limit }) = cause.kind else {
+        panic!("{cause:?}");
+    };
+    assert!(size > 20_000 && limit == 10_000, "{size} {limit}");
+    assert_eq!(cause.limit(), Some(Limit::MessageSize));
+    let text = cause.to_string();
+    assert!(
+        text.contains("this side takes at most 10000") && text.contains("`Limits::max_message_size`"),
+        "{text}"
+    );
+    assert!(!text.contains("broke the protocol"), "{text}");
+    assert_eq!(hits(&pair.client, Limit::MessageSize), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_message_that_is_too_large_is_refused_and_counted() {
     let server = Orb::builder().limits(limits(|limits| limits.max_message_size = 10_000));
     let (pair, _, desk) = desk(server).await;

@@ -1,12 +1,17 @@
-//! A subscriber that keeps what it is told of spans.
+//! The spans of a test, kept as they were recorded.
+//!
+//! `tracing` caches for each callsite whether any subscriber wants it, for the whole process. With a subscriber for each test, a callsite that
+//! is reached first while another test begins or ends can stay disabled. So the process has one subscriber, which asks the thread each time.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 
+use tracing::Metadata;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::subscriber::DefaultGuard;
+use tracing::subscriber::Interest;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::{LookupSpan, Registry};
 
@@ -27,15 +32,34 @@ impl Seen {
     }
 }
 
-/// All spans of this thread since it was made, in their order.
+/// All spans of this thread since [`Spans::watch`], in their order.
 #[derive(Clone, Default)]
 pub(crate) struct Spans(Arc<Mutex<Vec<Seen>>>);
 
+thread_local! {
+    /// Where the spans of this thread are kept; without it spans are disabled here.
+    static WATCHING: RefCell<Option<Spans>> = const { RefCell::new(None) };
+}
+
+/// Disables the spans of its thread when it is dropped.
+pub(crate) struct Watching;
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        WATCHING.set(None);
+    }
+}
+
 impl Spans {
-    /// Begins to look on, on this thread.
-    pub(crate) fn watch() -> (Self, DefaultGuard) {
+    /// Enables the spans of this thread and keeps them.
+    pub(crate) fn watch() -> (Self, Watching) {
+        static SUBSCRIBER: Once = Once::new();
+        SUBSCRIBER.call_once(|| {
+            tracing::subscriber::set_global_default(Registry::default().with(OfThread)).unwrap();
+        });
         let spans = Self::default();
-        (spans.clone(), tracing::subscriber::set_default(Registry::default().with(spans)))
+        WATCHING.set(Some(spans.clone()));
+        (spans, Watching)
     }
 
     pub(crate) fn all(&self) -> Vec<Seen> {
@@ -64,20 +88,41 @@ impl Spans {
     }
 }
 
-impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
+/// Keeps spans where their thread wants them.
+struct OfThread;
+
+impl OfThread {
+    fn with(keep: impl FnOnce(&Spans)) {
+        WATCHING.with_borrow(|spans| {
+            if let Some(spans) = spans {
+                keep(spans);
+            }
+        });
+    }
+}
+
+impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for OfThread {
+    fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
+        Interest::sometimes()
+    }
+
+    fn enabled(&self, _: &Metadata<'_>, _: Context<'_, S>) -> bool {
+        WATCHING.with_borrow(Option::is_some)
+    }
+
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let mut seen = Seen { name: attributes.metadata().name(), id: id.into_u64(), ..Seen::default() };
         seen.parent = context.span(id).and_then(|span| span.parent()).map(|span| span.id().into_u64());
         attributes.record(&mut seen);
-        self.0.lock().unwrap().push(seen);
+        Self::with(|spans| spans.0.lock().unwrap().push(seen));
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, _: Context<'_, S>) {
-        self.change(id, |seen| values.record(seen));
+        Self::with(|spans| spans.change(id, |seen| values.record(seen)));
     }
 
     fn on_close(&self, id: Id, _: Context<'_, S>) {
-        self.change(&id, |seen| seen.ended = true);
+        Self::with(|spans| spans.change(&id, |seen| seen.ended = true));
     }
 }
 

@@ -143,6 +143,35 @@ async fn stalled_handshakes_are_bounded_in_time_and_number() {
 }
 
 #[tokio::test]
+async fn silent_handshakes_of_some_addresses_do_not_keep_clients_of_another_out() {
+    const PLACES: usize = 8;
+    let ca = Authority::new("ca");
+    let serving = tls(&ca, "server").max_handshakes(PLACES);
+    let (orb, reference) = server(serving.build().unwrap()).await;
+    let address: std::net::SocketAddr = orb.endpoints()[0].trim_start_matches("ssliop://").parse().unwrap();
+    let connect = async |last: u8| {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind((std::net::Ipv4Addr::new(127, 0, 0, last), 0).into()).unwrap();
+        socket.connect(address).await.unwrap()
+    };
+    let mut silent = Vec::new();
+    for place in 0..PLACES {
+        silent.push(connect(2 + (place % 4) as u8).await);
+    }
+    while orb.stats().limits.of(zorb::Limit::Handshakes) == 0 {
+        // More of them are refused as soon as all places are taken.
+        silent.push(connect(2).await);
+    }
+    for _ in 0..5 {
+        let (client, vault) = client(tls(&ca, "client").build().unwrap(), &reference).await;
+        assert_eq!(vault.add(1, 2).await.unwrap(), 3);
+        client.shutdown().await;
+        silent.push(connect(3).await);
+    }
+    assert!(orb.stats().limits.of(zorb::Limit::Displaced) > 0);
+}
+
+#[tokio::test]
 async fn handshakes_that_do_not_go_on_give_way_to_newcomers() {
     let ca = Authority::new("ca");
     let orb = transport::builder()

@@ -12,12 +12,14 @@ pub mod exception;
 pub mod giop;
 pub mod ior;
 mod order;
+mod printable;
 pub mod typecode;
 pub mod url;
 pub mod value;
 
 pub use error::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 pub use order::{ByteOrder, Version};
+pub use printable::{OneLine, Printable, is_printable};
 
 #[doc(hidden)]
 pub use zerocopy as __zerocopy;

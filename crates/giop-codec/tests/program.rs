@@ -313,7 +313,10 @@ fn a_value_is_shown_with_its_names() {
     assert_eq!(any(Any::new(Any::new(1.5_f64).unwrap())), "1.5");
     assert_eq!(any(Any::new(vec![true, false])), "[true, false]");
     assert_eq!(any(Any::new(vec![0_u8; 300])), format!("[{}and 44 more]", "0, ".repeat(256)));
-    assert_eq!(any(Any::new("\u{e4}".repeat(600))), format!("\"{}\"...", "\u{e4}".repeat(512)));
+    assert_eq!(
+        any(Any::new("\u{e4}".repeat(600))),
+        format!("\"{}\"… and 176 more bytes", "\u{e4}".repeat(512))
+    );
     assert_eq!(any(Ok(Any::default())), "null");
     let names = TypeCode::sequence(&TypeCode::STRING, 0);
     let broken = Bytes::from_static(b"\0\0\0\x01\0\0\0\x02\xff\0");

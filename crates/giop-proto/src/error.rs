@@ -5,13 +5,13 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
+use giop_codec::DecodeError;
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{HeaderError, MessageType};
-use giop_codec::{DecodeError, DecodeErrorKind};
 
 use crate::hits::Limit;
 
-/// Something a peer sent that GIOP or a limit forbids. It is answered by MessageError, and the connection ends.
+/// Something that a peer sent and GIOP or a limit of this side forbids. It is answered by MessageError, and the connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtocolError {
@@ -20,7 +20,7 @@ pub enum ProtocolError {
     Header(#[from] HeaderError),
     /// A message over the limit that can not be skipped.
     #[error(
-        "a message of {size} octets is over the limit of {limit}: raise it by `Limits::max_message_size`"
+        "a message of {size} bytes came, and this side takes at most {limit}: allow more by `Limits::max_message_size`"
     )]
     TooLarge {
         /// The octets announced or received.
@@ -49,13 +49,15 @@ pub enum ProtocolError {
     #[error("fragment differs from its message in version or byte order")]
     FragmentMismatch,
     /// Too many incomplete messages.
-    #[error("{limit} fragmented messages are open already: raise it by `Limits::max_fragmented`")]
+    #[error("more than {limit} messages came in fragments at a time: allow more by `Limits::max_fragmented`")]
     TooManyFragmented {
         /// The limit in force.
         limit: usize,
     },
     /// Too many octets in incomplete messages.
-    #[error("fragments of {limit} octets are waiting already: raise it by `Limits::max_fragment_memory`")]
+    #[error(
+        "fragments of more than {limit} bytes came before their messages were whole: allow more by `Limits::max_fragment_memory`"
+    )]
     FragmentMemory {
         /// The limit in force.
         limit: usize,
@@ -63,16 +65,14 @@ pub enum ProtocolError {
 }
 
 impl ProtocolError {
-    /// The limit that was hit, if it is one.
+    /// The limit of this side that was hit, if it is one: then the peer did nothing that GIOP forbids.
     #[must_use]
     pub fn limit(&self) -> Option<Limit> {
         match self {
             Self::TooLarge { .. } => Some(Limit::MessageSize),
             Self::TooManyFragmented { .. } => Some(Limit::Fragmented),
             Self::FragmentMemory { .. } => Some(Limit::FragmentMemory),
-            Self::Malformed { error, .. } if error.kind == DecodeErrorKind::LimitExceeded => {
-                Some(Limit::Count)
-            }
+            Self::Malformed { error, .. } => Limit::of_decoding(error),
             _ => None,
         }
     }
@@ -105,6 +105,8 @@ pub enum SlowPeer {
     Message,
     /// Taking what is queued for it.
     Write,
+    /// Taking replies, while others wait for the memory that they take.
+    Crowded,
 }
 
 /// Why a connection ended.
@@ -180,6 +182,29 @@ pub struct CallError {
 }
 
 impl CallError {
+    /// The error of this kind among the causes of a system exception, or of another error: the first one, if any.
+    #[must_use]
+    pub fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            if let Some(found) = error.downcast_ref() {
+                return Some(found);
+            }
+            next = error.source();
+        }
+        None
+    }
+
+    /// The limit of this side that ended the call, if one did.
+    #[must_use]
+    pub fn limit(&self) -> Option<Limit> {
+        match &self.kind {
+            CallErrorKind::Protocol(error) => error.limit(),
+            CallErrorKind::BadReply(error) => Limit::of_decoding(error),
+            _ => None,
+        }
+    }
+
     /// Whether the operation was executed ("Completion status").
     ///
     /// A request not written whole, or one that the peer left unanswered by closing in good order, was not; one whose
@@ -215,7 +240,7 @@ impl CallError {
             (CallErrorKind::Timeout, _) => (Timeout, minor::TIMEOUT_REQUEST_END),
             (CallErrorKind::BadReply(_), _) => (Marshal, MinorCode::NONE),
             (CallErrorKind::TooManyCalls, _) => (Transient, minor::TRANSIENT_DISCARDED),
-            (CallErrorKind::Protocol(ProtocolError::TooLarge { .. }), _) => (ImpLimit, MinorCode::NONE),
+            (CallErrorKind::Protocol(error), _) if error.limit().is_some() => (ImpLimit, MinorCode::NONE),
             (CallErrorKind::Refused(_), _) => (NoPermission, MinorCode::NONE),
             (CallErrorKind::Closed, _) | (_, Sent::Nothing) => (Transient, MinorCode::NONE),
             (_, Sent::Partly | Sent::Whole) => (CommFailure, MinorCode::NONE),
@@ -277,7 +302,7 @@ impl fmt::Display for CloseReason {
             Self::Refused(refused) => write!(f, "the peer refused the connection: {refused}"),
             Self::Local => f.write_str("the connection was closed on this side"),
             Self::Idle => f.write_str("the connection was idle: `Limits::idle_timeout` keeps it longer"),
-            Self::Protocol(error) => write!(f, "the peer broke the protocol: {error}"),
+            Self::Protocol(error) => write!(f, "{}{error}", blame(error)),
             Self::SlowPeer(SlowPeer::FirstHeader) => {
                 f.write_str("no message came in time: `Limits::first_header_timeout` waits longer")
             }
@@ -287,6 +312,9 @@ impl fmt::Display for CloseReason {
             Self::SlowPeer(SlowPeer::Write) => {
                 f.write_str("the peer took nothing of what was sent: `Limits::write_timeout` waits longer")
             }
+            Self::SlowPeer(SlowPeer::Crowded) => f.write_str(
+                "the peer took its replies too slowly while all connections had too many queued: `OrbBuilder::pool_cap` allows more",
+            ),
             Self::Unread(limit) => {
                 write!(f, "the peer left {limit} octets of refusals unread: raise it by `Limits::max_backlog`")
             }
@@ -307,7 +335,7 @@ impl fmt::Display for CallError {
             CallErrorKind::Closed => f.write_str("the peer closed the connection in good order")?,
             CallErrorKind::Lost(failure) => write!(f, "the connection was lost: {failure}")?,
             CallErrorKind::Refused(refused) => write!(f, "the peer refused the connection: {refused}")?,
-            CallErrorKind::Protocol(error) => write!(f, "the peer broke the protocol: {error}")?,
+            CallErrorKind::Protocol(error) => write!(f, "{}{error}", blame(error))?,
             CallErrorKind::BadReply(error) => write!(f, "the reply's header does not decode: {error}")?,
             CallErrorKind::PeerError => f.write_str("the peer answered by MessageError")?,
             CallErrorKind::LocalClose => f.write_str("the connection is closed on this side")?,
@@ -322,6 +350,11 @@ impl fmt::Display for CallError {
 }
 
 impl Error for CallError {}
+
+/// What an error of a message begins with: over a limit of this side the peer did nothing wrong.
+fn blame(error: &ProtocolError) -> &'static str {
+    if error.limit().is_some() { "" } else { "the peer broke the protocol: " }
+}
 
 /// The OMG's name of a message type.
 fn name(kind: MessageType) -> &'static str {

@@ -42,6 +42,8 @@ pub struct BufferPool {
     outside: AtomicUsize,
     /// Octets that connections have queued for peers, where they are many.
     queued: AtomicUsize,
+    /// Those of them that are replies.
+    owed: AtomicUsize,
     /// Somebody takes memory past the cap.
     overdrawn: AtomicBool,
     keepers: AtomicUsize,
@@ -52,6 +54,8 @@ pub struct BufferPool {
 struct Class {
     masters: VecDeque<Bytes>,
     hits: u64,
+    /// A buffer was taken or given back since the last [`trim`](BufferPool::trim).
+    is_used: bool,
 }
 
 /// What a [`BufferPool`] counted since it was made.
@@ -126,6 +130,7 @@ impl BufferPool {
             held: AtomicUsize::new(0),
             outside: AtomicUsize::new(0),
             queued: AtomicUsize::new(0),
+            owed: AtomicUsize::new(0),
             overdrawn: AtomicBool::new(false),
             keepers: AtomicUsize::new(0),
             misses: AtomicU64::new(0),
@@ -148,6 +153,7 @@ impl BufferPool {
             match master.try_into_mut() {
                 Ok(mem) => {
                     list.hits += 1;
+                    list.is_used = true;
                     let (base, all) = (base_of(&mem), mem.len());
                     return Some(Buffer { base, reserved: all, charged: all, mem: Mem::Own(mem) });
                 }
@@ -231,7 +237,9 @@ impl BufferPool {
         let (class, _) = class_of(master.len().saturating_sub(BASE_ALIGN));
         match self.classes.get(class) {
             Some(list) if charged == reserved && charged == master.len() && charged > 0 => {
-                lock(list).masters.push_back(master)
+                let mut list = lock(list);
+                list.is_used = true;
+                list.masters.push_back(master);
             }
             _ => self.discharge(charged),
         }
@@ -309,6 +317,39 @@ impl BufferPool {
         self.queued.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
     }
 
+    /// Counts the replies among what a connection has queued now, in the place of what they were.
+    pub(crate) fn count_owed(&self, before: usize, now: usize) {
+        self.owed.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
+    }
+
+    /// Bytes of replies that are queued, by connections with more than 64 KiB of them.
+    #[inline]
+    #[must_use]
+    pub fn owed(&self) -> usize {
+        self.owed.load(Ordering::Relaxed)
+    }
+
+    /// Whether replies that are queued take more than half of the cap: then requests with large replies should wait.
+    #[inline]
+    #[must_use]
+    pub fn is_crowded(&self) -> bool {
+        self.owed() > self.cap / 2
+    }
+
+    /// Whether replies that are queued take all of the cap.
+    #[inline]
+    #[must_use]
+    pub fn is_full_of_replies(&self) -> bool {
+        self.owed() >= self.cap
+    }
+
+    /// The most bytes that the pool may hold.
+    #[inline]
+    #[must_use]
+    pub fn cap(&self) -> usize {
+        self.cap
+    }
+
     /// Whether more is queued for peers than the pool may hold.
     #[cold]
     pub(crate) fn is_overqueued(&self) -> bool {
@@ -325,6 +366,34 @@ impl BufferPool {
     #[cold]
     pub(crate) fn end_overdraft(&self) {
         self.overdrawn.store(false, Ordering::Relaxed);
+    }
+
+    /// Frees buffers larger than a window of which none of the same size was used since the last call: the system gets the memory of large
+    /// ones back. Says whether there are buffers that a later call may free.
+    pub fn trim(&self) -> bool {
+        let mut later = false;
+        for list in self.classes.iter().skip(1) {
+            let mut list = lock(list);
+            if std::mem::take(&mut list.is_used) {
+                later |= !list.masters.is_empty();
+                continue;
+            }
+            for _ in 0..list.masters.len() {
+                let Some(master) = list.masters.pop_front() else { break };
+                match master.try_into_mut() {
+                    Ok(mem) => self.discharge(mem.len()),
+                    Err(pinned) => list.masters.push_back(pinned),
+                }
+            }
+            later |= !list.masters.is_empty();
+        }
+        later
+    }
+
+    /// Bytes of all pooled buffers.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
     }
 
     /// Whether one more connection may keep its window.
@@ -378,8 +447,8 @@ impl BufferPool {
     fn allocate(&self, size: usize, open: usize) -> Buffer {
         self.misses.fetch_add(1, Ordering::Relaxed);
         let reserved = size + BASE_ALIGN;
-        let mut mem =
-            if open >= size { BytesMut::zeroed(reserved + 1) } else { BytesMut::with_capacity(reserved + 1) };
+        let whole = giop_codec::cdr::mapped_size(reserved + 1);
+        let mut mem = if open >= size { BytesMut::zeroed(whole) } else { BytesMut::with_capacity(whole) };
         // Splitting makes the buffer reference counted from the start: freezing it and turning it back are then
         // free of allocations for good.
         drop(mem.split_off(reserved));

@@ -82,6 +82,13 @@ impl Serving {
         awaited
     }
 
+    /// The id by which the peer knows a request.
+    #[cold]
+    pub(crate) fn id(&self, token: ServeToken) -> Option<RequestId> {
+        let slot = self.slots.get(token.index())?;
+        (slot.generation == token.generation).then_some(slot.id)
+    }
+
     /// Whether the peer waits for the reply of a request.
     pub(crate) fn is_awaited(&self, token: ServeToken) -> bool {
         self.slots

@@ -170,11 +170,14 @@ fn every_end_says_what_happened_and_which_limit_decides() {
         (CloseReason::SlowPeer(SlowPeer::FirstHeader), "`Limits::first_header_timeout`"),
         (CloseReason::SlowPeer(SlowPeer::Message), "`Limits::message_timeout`"),
         (CloseReason::SlowPeer(SlowPeer::Write), "`Limits::write_timeout`"),
+        (CloseReason::SlowPeer(SlowPeer::Crowded), "`OrbBuilder::pool_cap`"),
+        (CloseReason::Protocol(ProtocolError::TooLarge { size: 9, limit: 8 }), "`Limits::max_message_size`"),
         (CloseReason::Unread(5), "`Limits::max_backlog`"),
         (CloseReason::Flood(5), "`Limits::max_control_rate`"),
     ];
     for (reason, text) in reasons {
         assert!(reason.to_string().contains(text), "{reason}");
+        assert!(!text.contains("Limits::") || !reason.to_string().contains("broke the protocol"), "{reason}");
         assert_eq!(reason.to_string().lines().count(), 1);
     }
     let os = CloseReason::Io((&std::io::Error::from_raw_os_error(104)).into());

@@ -12,6 +12,7 @@ mod render;
 mod to_rust;
 
 pub use kinds::{Kind, Stage};
+pub use render::printable;
 
 /// How bad a [`Diagnostic`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

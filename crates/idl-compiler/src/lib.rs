@@ -33,7 +33,7 @@ pub mod emit;
 pub mod model;
 pub mod source;
 
-pub use diagnostic::{Diagnostic, Diagnostics, Label, Severity};
+pub use diagnostic::{Diagnostic, Diagnostics, Label, Severity, printable};
 pub use model::Model;
 pub use output::write_whole;
 pub use preprocess::{Disk, Files, Memory, NoFiles};

@@ -48,7 +48,11 @@ fn generated_code_compiles_and_runs_in_all_editions() {
     assert_eq!(text.matches("3 passed").count(), 3, "{text}");
 }
 
+/// Writes a file, unless it has that content: then cargo has nothing to compile again.
 fn write(path: &Path, text: &str) {
+    if std::fs::read(path).is_ok_and(|before| before == text.as_bytes()) {
+        return;
+    }
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
 }

@@ -13,11 +13,17 @@ Examples:
   idlc check --message-format json bank.idl  the same for a program, one JSON object a line
   idlc rust -I idl -D LIMIT=5 bank.idl       the Rust that idl!(\"bank.idl\") makes
   idlc rust --extern ::CosNaming=::zorb::cos_naming -I idl naming_client.idl
+  idlc model bank.idl                        what do they define?
   idlc model --json bank.idl | jq '.definitions[].repository_id'
   idlc deps --make --target bank.rs bank.idl >bank.d
   idlc fmt *.idl                             indents and spaces them; --check only says which are not so
 
 Exit codes: 0 all is well, 1 the IDL has errors (fmt --check: is not laid out), 2 the options have, 3 input or output failed.";
+
+/// The examples of the help, for a program that has these commands under another name, such as `zorb idl`.
+pub fn examples(program: &str) -> String {
+    EXAMPLES.replace("idlc ", &format!("{program} "))
+}
 
 /// An OMG IDL compiler: checks IDL, shows its Rust, its model and what it includes.
 #[derive(Debug, Parser)]
@@ -29,6 +35,9 @@ pub struct Args {
     /// How messages are written to standard error
     #[arg(long, value_name = "FORM", default_value = "human", global = true)]
     pub message_format: MessageFormat,
+    /// Results are JSON, as with the `--json` of `model`: for programs that have such an option for all of their commands.
+    #[arg(skip)]
+    pub json: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -82,8 +91,8 @@ pub(crate) enum Command {
     Model {
         #[command(flatten)]
         input: Input,
-        /// As JSON, which is the only form so far
-        #[arg(long, required = true)]
+        /// As JSON, with ids, places, comments and annotations, in place of a tree for people
+        #[arg(long)]
         json: bool,
         /// Write to this file
         #[arg(short, long, value_name = "FILE")]

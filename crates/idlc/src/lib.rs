@@ -6,6 +6,7 @@ mod deps;
 mod format;
 mod messages;
 mod model;
+mod tree;
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use idl_compiler::{Compiler, Diagnostics, Disk, Model, Source};
 use args::{Command, Input};
 use messages::Messages;
 
-pub use args::{Args, Colour, MessageFormat};
+pub use args::{Args, Colour, MessageFormat, examples};
 
 /// Does what the command line says. Results go to standard output, messages to standard error.
 ///
@@ -93,11 +94,16 @@ fn perform(args: &Args) -> Result<(), Failure> {
             let text = generated(&model, &options, messages)?;
             write(output.as_deref(), &text)
         }
-        Command::Model { input, output, json: _ } => {
+        Command::Model { input, output, json } => {
             let model = compile(input, &input.files, messages)?;
-            let text = serde_json::to_string_pretty(&model::json(&model))
-                .map_err(|error| Failure::Io(error.to_string()))?;
-            write(output.as_deref(), &format!("{text}\n"))
+            let text = if *json || args.json {
+                let json = serde_json::to_string_pretty(&model::json(&model))
+                    .map_err(|error| Failure::Io(error.to_string()))?;
+                messages::escaped_json(&json) + "\n"
+            } else {
+                tree::tree(&model)
+            };
+            write(output.as_deref(), &text)
         }
         Command::Deps { input, output, make, target } => {
             let first = input.files.first().map(PathBuf::as_path);

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use idl_compiler::{Diagnostic, Diagnostics, Label, Position, Severity, Sources};
+use idl_compiler::{Diagnostic, Diagnostics, Label, Position, Severity, Sources, printable};
 use serde_json::{Value, json};
 
 use crate::args::{Args, MessageFormat};
@@ -31,7 +31,9 @@ impl Messages {
                 complain(&found.iter().map(|one| short(found.sources(), one)).collect::<String>());
             }
             MessageFormat::Json => {
-                let lines = found.iter().map(|one| format!("{}\n", diagnostic(found, one)));
+                let lines = found
+                    .iter()
+                    .map(|one| format!("{}\n", escaped_json(&diagnostic(found, one).to_string())));
                 complain(&lines.collect::<String>());
             }
         }
@@ -42,9 +44,9 @@ impl Messages {
         match self.form {
             MessageFormat::Human | MessageFormat::Short => {
                 let (start, end) = if self.colour { ("\x1b[1;91m", "\x1b[0m") } else { ("", "") };
-                complain(&format!("{start}error{end}: {message}\n"));
+                complain(&format!("{start}error{end}: {}\n", printable(message)));
             }
-            MessageFormat::Json => complain(&format!("{}\n", bare(code, message))),
+            MessageFormat::Json => complain(&format!("{}\n", escaped_json(&bare(code, message).to_string()))),
         }
     }
 }
@@ -54,11 +56,25 @@ fn complain(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
+/// The same JSON, with characters that a terminal obeys or hides as `\u202e`.
+pub(crate) fn escaped_json(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        // ASCII outside of texts is white space, inside of texts it is escaped already, but for DEL.
+        if c < '\u{7f}' || printable(c.encode_utf8(&mut [0; 4])).chars().eq([c]) {
+            out.push(c);
+        } else {
+            out.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")));
+        }
+    }
+    out
+}
+
 /// One finding as a line that editors and `grep -n` have the form of.
 fn short(sources: &Sources, one: &Diagnostic) -> String {
     let place = one.span().map_or(String::new(), |span| format!("{}: ", sources.position(span)));
-    let message = one.message.replace(['\n', '\r'], " ");
-    format!("{place}{}[{}]: {message}\n", severity(one.severity), one.code)
+    let message = printable(&one.message).replace('\n', " ");
+    format!("{}{}[{}]: {message}\n", printable(&place), severity(one.severity), one.code)
 }
 
 /// One finding. The keys are described in docs/IDL-MAPPING.md: new ones may come, none changes or goes.

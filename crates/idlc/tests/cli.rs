@@ -315,3 +315,67 @@ fn the_files_of_omniorb_need_only_what_is_not_supported_yet() {
     }
     assert!(good >= 55, "{good} files compile");
 }
+
+#[test]
+fn text_of_the_idl_reaches_a_terminal_escaped() {
+    let idl = "struct S\u{1b}]0;x\u{7} { long a\u{202e}; };\nconst string T = \"\u{1b}[5n\u{9b}5n\";\n\
+               #include \"no\u{1b}[5n\u{202e}.idl\"\n#error \u{1b}[5n\u{2066}\ninterface I { void f(in Nope\u{1b}[5n x); };\n";
+    let folder = folder();
+    for form in ["human", "short", "json"] {
+        let said = idlc(folder.path(), &["check", "--message-format", form, "-"], idl).err;
+        let left: Vec<char> = said.chars().filter(|c| c.is_control() && *c != '\n').collect();
+        assert!(left.is_empty() && !said.contains(['\u{202e}', '\u{2066}']), "{form}: {left:?}\n{said}");
+    }
+}
+
+#[test]
+fn the_model_is_a_tree_for_people() {
+    let idl = "module M { const string T = \"x\"; enum E { a, b }; typedef sequence<E, 3> Es; exception X { long why; };
+        struct S { Es es; }; union U switch (E) { case a: S s; default: long l; }; native N;
+        abstract interface Base {}; interface I : Base { readonly attribute S all raises (X);
+        oneway void poke(in U u); S get(in long at, out Es es) raises (X); };
+        valuetype V { public long v; private S s; factory make(in long v); }; };";
+    let folder = folder();
+    let run = idlc(folder.path(), &["model", "--no-warnings", "-"], idl);
+    assert_eq!(
+        run.out,
+        "\
+module M
+  const string T = \"x\"
+  enum E
+    a
+    b
+  typedef sequence<M::E, 3> Es
+  exception X
+    long why
+  struct S
+    M::Es es
+  union U switch (M::E)
+    case a: M::S s
+    default: long l
+  native N
+  abstract interface Base
+  interface I : M::Base
+    readonly attribute M::S all raises (M::X)
+    oneway void poke(in M::U u)
+    M::S get(in long at, out M::Es es) raises (M::X)
+  valuetype V
+    public long v
+    private M::S s
+    factory make(in long v)
+"
+    );
+}
+
+#[test]
+fn a_closed_pipe_ends_a_command_quietly() {
+    let folder = folder();
+    for args in [&["--help"][..], &["model", "-I", "inc", "bank.idl"], &["rust", "-I", "inc", "bank.idl"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_idlc"));
+        let output = command.args(args).current_dir(folder.path()).stdout(writer).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.is_empty() && output.status.success(), "{args:?}: {said}");
+    }
+}

@@ -1,5 +1,8 @@
 //! Work grows as the text does: instructions of whole runs, counted by cachegrind, at one size and at twice that.
 //! Nothing here is timed. Without valgrind it says so.
+//!
+//! A run takes a second and a half under valgrind, whatever its text. So the suite counts the shapes of [`COMMON`], and `IDL_GROWTH=all` all of
+//! them (as in `.ci/full`).
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -65,6 +68,17 @@ const SHAPES: &[Shape] = &[
     }),
 ];
 
+/// Shapes that together reach every stage of the compiler, two of them its resolver by the dearest ways.
+const COMMON: &[&str] = &["a corpus", "values that hold each other", "uses of macros", "errors"];
+
+/// The shapes to count.
+fn shapes() -> Vec<&'static Shape> {
+    let all = std::env::var_os("IDL_GROWTH").is_some_and(|shapes| shapes == "all");
+    let shapes: Vec<_> = SHAPES.iter().filter(|(name, ..)| all || COMMON.contains(name)).collect();
+    assert!(shapes.len() >= COMMON.len(), "each of {COMMON:?} is a shape");
+    shapes
+}
+
 /// Instructions of a run.
 fn instructions(folder: &Path, args: &[&str]) -> u64 {
     let output = Command::new("valgrind")
@@ -104,12 +118,17 @@ fn work_grows_as_the_text_does() {
     };
     // Counts do not jitter, whatever runs beside them.
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let grown = &grown;
+    let (grown, shapes) = (&grown, &shapes());
     let wrong: String = std::thread::scope(|scope| {
         let parts: Vec<_> = (0..threads)
             .map(|first| {
                 scope.spawn(move || {
-                    SHAPES.iter().skip(first).step_by(threads).filter_map(grown).collect::<String>()
+                    shapes
+                        .iter()
+                        .skip(first)
+                        .step_by(threads)
+                        .filter_map(|shape| grown(shape))
+                        .collect::<String>()
                 })
             })
             .collect();

@@ -14,6 +14,8 @@ pub mod csi;
 pub mod dynamic;
 mod invoke;
 mod link;
+#[doc(hidden)]
+pub mod lossy;
 mod naming;
 mod orb;
 pub mod poa;
@@ -38,10 +40,11 @@ pub mod values;
 
 pub use context::Context;
 pub use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+pub use giop_codec::{OneLine, Printable};
 pub use giop_proto::DepositTarget;
 pub use giop_proto::pool::PoolStats;
-pub use giop_proto::{Limit, LimitHits, Limits, Stats};
-pub use invoke::{Answer, Defer, Deferred, FanOut, fan_out};
+pub use giop_proto::{CallError, CallErrorKind, Limit, LimitHits, Limits, ProtocolError, Stats};
+pub use invoke::{Answer, Defer, Deferred, FanOut, RaisedBy, fan_out};
 pub use orb::{ActivateError, Activation, ArgsError, BuildError, Latency, Orb, OrbBuilder, ShutdownReport};
 pub use poa::ObjectId;
 pub use reference::{

@@ -3,7 +3,7 @@
 use giop_codec::cdr::Encoder;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use giop_codec::url::{NameText, NameTextError};
-use giop_codec::{DecodeError, EncodeError};
+use giop_codec::{DecodeError, EncodeError, Printable};
 
 use crate::invoke::{Operation, invoke};
 use crate::reference::ObjectRef;
@@ -33,7 +33,7 @@ pub(crate) async fn resolve_str(context: &ObjectRef, name: &str) -> Result<Objec
 fn refused(id: &str) -> SystemException {
     let short = id.rsplit('/').next().unwrap_or(id).split(':').next().unwrap_or(id);
     SystemException::new(SystemExceptionKind::BadParam, minor::BAD_PARAM_URL_OTHER, CompletionStatus::Yes)
-        .because(format!("the naming context raised {short}"))
+        .because(format!("the naming context raised {}", Printable::new(short)))
 }
 
 fn bad_param(text: &'static str) -> SystemException {

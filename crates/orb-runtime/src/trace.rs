@@ -2,13 +2,24 @@
 //! set no subscriber.
 
 use std::fmt::Write as _;
+use std::io;
+use std::sync::OnceLock;
+use std::time::Duration;
 
 use giop_codec::giop::MessageHeader;
+use giop_codec::{OneLine, Printable};
 use tracing::Level;
 
+use crate::lossy::{Lossy, missing};
 use crate::transport::Peer;
 
-/// Sets a plain subscriber on stderr. Levels are omniORB's: 0 nothing, 1 warnings, 2 to 9 what happens, from 10 each
+/// The queue in front of stderr, once [`to_stderr`] has made it.
+static QUEUE: OnceLock<Lossy> = OnceLock::new();
+
+/// How long the end of an ORB waits for the last lines.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
+/// Sets a plain subscriber on stderr. A stderr that nothing reads blocks no call: lines are dropped then, and counted. Levels are omniORB's: 0 nothing, 1 warnings, 2 to 9 what happens, from 10 each
 /// connection and call, from 25 each message.
 pub(crate) fn to_stderr(level: u32) {
     let level = match level {
@@ -18,13 +29,45 @@ pub(crate) fn to_stderr(level: u32) {
         10..=24 => Level::DEBUG,
         _ => Level::TRACE,
     };
+    if QUEUE.get().is_none() {
+        let Ok(queue) = Lossy::new(io::stderr(), Lossy::MAX_BYTES, missing) else { return };
+        let _ = QUEUE.set(queue);
+    }
+    let Some(queue) = QUEUE.get() else { return };
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(level)
-        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_writer(|| Escaped(queue))
         .with_target(true)
         .finish();
     // Somebody else's subscriber stays: it was set on purpose.
     let _ = tracing::subscriber::set_global_default(subscriber);
+}
+
+/// Waits until the lines of [`to_stderr`] are written, if it was called; a second at most.
+pub(crate) async fn written() {
+    let Some(queue) = QUEUE.get() else { return };
+    let done = async {
+        while !queue.is_done() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let _ = tokio::time::timeout(LAST_LINES, done).await;
+}
+
+/// Lines of the log, each of which may hold text of peers.
+struct Escaped(&'static Lossy);
+
+impl io::Write for Escaped {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(line);
+        self.0.push(format!("{}\n", OneLine::new(text.trim_end_matches('\n')).whole()));
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Octets of a message that the wire log shows.
@@ -71,5 +114,6 @@ pub(crate) fn wire(way: Way, peer: &Peer, operation: &str, octets: &[u8], len: u
         Way::Out => "->",
         Way::In => "<-",
     };
-    tracing::trace!(target: "zorb::wire", %peer, kind, version, operation, len, octets = hex, "{arrow}");
+    let operation = Printable::new(operation);
+    tracing::trace!(target: "zorb::wire", %peer, kind, version, %operation, len, octets = hex, "{arrow}");
 }

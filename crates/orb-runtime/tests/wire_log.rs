@@ -3,8 +3,9 @@
 
 mod probe;
 
+use std::cell::RefCell;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 
 use orb_runtime::{Demux, OperationDemux};
 use probe::{Probe, ProbeRef, builder};
@@ -24,16 +25,26 @@ impl io::Write for Log {
     }
 }
 
-/// A log that everything on this thread writes into, as long as the guard is there.
-fn log() -> (Log, tracing::subscriber::DefaultGuard) {
+thread_local! {
+    /// Where this thread logs to.
+    static OF_THREAD: RefCell<Option<Log>> = const { RefCell::new(None) };
+}
+
+/// A log of all that this thread does from now on. The process has one subscriber: with several, which begin and end while others are in use,
+/// `tracing` may keep a callsite disabled.
+fn log() -> Log {
+    static SUBSCRIBER: Once = Once::new();
+    SUBSCRIBER.call_once(|| {
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::TRACE)
+            .with_ansi(false)
+            .with_writer(|| OF_THREAD.with_borrow(|log| log.clone().unwrap_or_default()))
+            .finish();
+        tracing::subscriber::set_global_default(subscriber).unwrap();
+    });
     let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_ansi(false)
-        .with_writer(move || writer.clone())
-        .finish();
-    (log, tracing::subscriber::set_default(subscriber))
+    OF_THREAD.set(Some(log.clone()));
+    log
 }
 
 impl Log {
@@ -44,7 +55,7 @@ impl Log {
 
 #[tokio::test]
 async fn a_request_that_waits_is_logged_when_it_comes_and_not_again() {
-    let (log, _logged) = log();
+    let log = log();
     let server = builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
     let here: ProbeRef = server.activate(Probe::default()).unwrap();
     let client = builder().build().await.unwrap();
@@ -74,7 +85,7 @@ async fn a_request_that_waits_is_logged_when_it_comes_and_not_again() {
 
 #[tokio::test]
 async fn an_operation_that_is_called_by_number_has_its_name_in_the_log_of_both_sides() {
-    let (log, _logged) = log();
+    let log = log();
     let demux = Demux::new().operations(OperationDemux::Numeric);
     let server = builder().demux(demux).listen("iiop://127.0.0.1:0").build().await.unwrap();
     let here: ProbeRef = server.activate(Probe::default()).unwrap();
@@ -113,7 +124,7 @@ async fn no_password_is_logged_or_shown() {
         }
     }
 
-    let (log, _logged) = log();
+    let log = log();
     let logins = Logins::new(Nosy(log.clone())).allow_plaintext_passwords();
     let server = builder().listen("iiop://127.0.0.1:0").logins(logins.clone());
     let shown = format!("{server:?} {logins:?}");

@@ -10,15 +10,17 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Args;
+use giop_codec::{OneLine, Printable};
 use serde_json::value::RawValue;
 use zorb::dynamic::{DynError, DynamicException, Idl, Interface, Mode, OperationInfo, Request};
 use zorb::prelude::*;
 use zorb::{ObjectRef, TypeCode};
 
 use crate::client::{Client, block_on};
+use crate::failure::of_exception;
 use crate::limits::in_options;
 use crate::login::Login;
-use crate::output::{Node, Output, Tone};
+use crate::output::{Node, Output, Tone, told};
 use crate::{Verdict, target};
 use interface::Wanted;
 pub(crate) use interface::repository_id;
@@ -97,7 +99,7 @@ pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
             anyhow::ensure!(!args.template, "which operation? {}", choice(&named.interface));
             output.show(&listed(&named.interface), |operations| {
                 let lines = operations.iter().map(|operation| Node::new(operation.clone(), ""));
-                vec![Node::new(named.interface.id(), "").under(lines)]
+                vec![Node::new(told(named.interface.id()), "").under(lines)]
             })?;
             return Ok(Verdict::Good);
         };
@@ -118,7 +120,7 @@ pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
         let (text, verdict, tone) = match &answered {
             Ok(Some(answered)) => (answered.to_json(), Verdict::Good, Tone::Plain),
             Ok(None) => (Ok("{}".to_owned()), Verdict::Good, Tone::Plain),
-            Err(exception) => (exception.to_json(), Verdict::Bad, Tone::Bad),
+            Err(exception) => (exception.to_json(), of_answer(exception), Tone::Bad),
         };
         // One that was sent is to be with the system before this process ends.
         object.flush().await.ok();
@@ -130,7 +132,7 @@ pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
                 output.remark("it is a limit of the server: zorb serve has --max-message SIZE too");
             }
         }
-        output.show(&json, |json| vec![Node::new("", format!("{json:#}")).tone(tone)])?;
+        output.show(&json, |json| vec![Node::json(json).tone(tone)])?;
         Ok(verdict)
     })
 }
@@ -214,7 +216,15 @@ impl IdlArgs {
     }
 }
 
-/// What can be called, as IDL.
+/// An exception is the answer of the object, unless nothing answered.
+fn of_answer(exception: &DynamicException) -> Verdict {
+    match exception {
+        DynamicException::System(error) => of_exception(error),
+        _ => Verdict::Bad,
+    }
+}
+
+/// What can be called, as IDL. An interface repository may have told anything.
 fn listed(interface: &Interface) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for one in interface.lineage() {
@@ -224,7 +234,7 @@ fn listed(interface: &Interface) -> Vec<String> {
         }
         all.extend(one.operations().iter().map(|operation| signature(operation)));
     }
-    all
+    all.iter().map(|line| OneLine::new(line).to_string()).collect()
 }
 
 fn signature(operation: &OperationInfo) -> String {
@@ -240,7 +250,13 @@ fn signature(operation: &OperationInfo) -> String {
     let params: Vec<String> = operation.params.iter().map(param).collect();
     let raises: Vec<String> = operation.raises.iter().map(type_name).collect();
     let raises = if raises.is_empty() { String::new() } else { format!(" raises ({})", raises.join(", ")) };
-    format!("{oneway}{} {}({}){raises};", type_name(&operation.result), operation.name, params.join(", "))
+    let text = format!(
+        "{oneway}{} {}({}){raises};",
+        type_name(&operation.result),
+        operation.name,
+        params.join(", ")
+    );
+    OneLine::new(&text).to_string()
 }
 
 /// As IDL names it: a definition by its name alone.
@@ -279,7 +295,7 @@ pub(crate) fn find(
         true => String::new(),
         false => format!("; {} would be one of another interface", others.join(" or ")),
     };
-    bail!("{} has no operation {name}{others}; {}", interface.id(), choice(interface))
+    bail!("{} has no operation {name}{others}; {}", Printable::new(interface.id()), choice(interface))
 }
 
 fn choice(interface: &Interface) -> String {

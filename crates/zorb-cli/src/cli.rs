@@ -1,11 +1,10 @@
 //! The command line.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use idlc::Colour;
 
@@ -81,9 +80,39 @@ pub(crate) fn colour(when: Colour) {
     .write_global();
 }
 
-/// Prints the completions for a shell.
-pub(crate) fn complete(shell: Shell) {
-    clap_complete::generate(shell, &mut Args::command(), "zorb", &mut io::stdout());
+/// What a shell needs to complete this program's words.
+pub(crate) fn completions(shell: Shell) -> String {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command(), "zorb", &mut script);
+    String::from_utf8_lossy(&script).into_owned()
+}
+
+/// The command line, or the process ends: with what is wrong, or with the help that was asked for.
+pub(crate) fn parse() -> Args {
+    let mut matches = command().get_matches();
+    Args::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.format(&mut command()).exit())
+}
+
+/// The definition of the command line, where one command has the examples of another program.
+fn command() -> clap::Command {
+    let examples = idlc::examples("zorb idl");
+    Args::command()
+        .mut_subcommand("idl", |idl| {
+            idl.after_help(&examples).mut_subcommands(|command| command.after_help(&examples))
+        })
+        .mut_subcommand("names", |names| {
+            names.mut_subcommands(|command| match command.get_name() {
+                // They ask no service: the global option is none of theirs.
+                "serve" | "repair" => {
+                    command.arg(clap::Arg::new("service").long("service").hide(true).value_parser(no_service))
+                }
+                _ => command,
+            })
+        })
+}
+
+fn no_service(_: &str) -> Result<String, String> {
+    Err("this command asks no naming service".to_owned())
 }
 
 /// Writes the manual pages.
@@ -91,7 +120,7 @@ pub(crate) fn complete(shell: Shell) {
 /// # Errors
 /// The folder does not take them.
 pub(crate) fn manual(folder: &Path) -> anyhow::Result<()> {
-    clap_mangen::generate_to(Args::command(), folder)
+    clap_mangen::generate_to(command(), folder)
         .with_context(|| format!("cannot write manual pages into {}", folder.display()))
 }
 
@@ -105,7 +134,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     seconds
         .filter(|seconds| *seconds > 0.0)
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| "a time above zero is expected, such as 500ms, 2s or 1.5".to_owned())
+        .ok_or_else(|| "not a time above zero, such as 500ms, 2s or 1.5".to_owned())
 }
 
 #[cfg(test)]
@@ -114,7 +143,7 @@ mod tests {
 
     #[test]
     fn the_command_line_contradicts_itself_nowhere() {
-        Args::command().debug_assert();
+        command().debug_assert();
     }
 
     #[test]

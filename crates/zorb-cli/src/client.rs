@@ -17,6 +17,9 @@ use crate::limits::MessageSize;
 const NAMES: &str = "NameService";
 const NAMES_HERE: &str = "corbaloc:iiop:1.2@127.0.0.1:2809/NameService";
 
+/// How long a call may take if nothing is said.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Options of all commands that talk to objects.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Connecting")]
@@ -46,13 +49,18 @@ pub(crate) struct Client {
 fn init_ref(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, url)) if !name.is_empty() && !url.is_empty() => Ok((name.to_owned(), url.to_owned())),
-        _ => {
-            Err("NAME=URL is expected, such as NameService=corbaloc::1.2@example.org/NameService".to_owned())
-        }
+        _ => Err("not NAME=URL, such as NameService=corbaloc::1.2@example.org/NameService".to_owned()),
     }
 }
 
 impl Client {
+    /// Whether no option was given.
+    pub(crate) fn is_default(&self) -> bool {
+        let Self { timeout, init_ref, tls_ca, tls_cert, tls_key, tls_any_name } = self;
+        let files = tls_ca.is_some() || tls_cert.is_some() || tls_key.is_some();
+        *timeout == DEFAULT_TIMEOUT && init_ref.is_empty() && !files && !tls_any_name
+    }
+
     /// An ORB that does not listen.
     ///
     /// # Errors

@@ -1,11 +1,12 @@
 //! `zorb`: looks at object references, asks objects, calls them.
 //!
-//! Exit codes: 0 all is well, 1 the answer is bad (no address is reachable, no such object, an exception), 2 the command line is
-//! wrong, 3 input or output failed.
+//! Exit codes: 0 all is well, 1 the answer is no (an exception, no such object or name, no address that is reachable), 2 the command
+//! line is wrong, 3 it could not be found out (nothing answers, input or output failed).
 
 mod call;
 mod cli;
 mod client;
+mod failure;
 mod ior;
 mod limits;
 mod load;
@@ -20,13 +21,11 @@ mod top;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use cli::{Args, Command};
+use cli::Command;
 use output::Output;
 
 fn main() -> ExitCode {
-    let mut args = Args::parse();
+    let mut args = cli::parse();
     cli::colour(args.colour);
     let output = Output::new(args.json);
     let done = match &mut args.command {
@@ -34,6 +33,7 @@ fn main() -> ExitCode {
             if args.json {
                 idl.message_format = idlc::MessageFormat::Json;
             }
+            idl.json |= args.json;
             return idlc::run(idl);
         }
         Command::Ior { command } => ior::run(command, &output),
@@ -44,20 +44,15 @@ fn main() -> ExitCode {
         Command::Top(args) => top::run(args, &output),
         Command::Call(args) => call::run(args, &output),
         Command::Load(args) => load::run(args, &output),
-        Command::Completions { shell } => {
-            cli::complete(*shell);
-            Ok(Verdict::Good)
-        }
+        Command::Completions { shell } => output.write(&cli::completions(*shell)).map(|_| Verdict::Good),
         Command::Man { folder } => cli::manual(folder).map(|()| Verdict::Good),
     };
-    match done {
-        Ok(Verdict::Good) => ExitCode::SUCCESS,
-        Ok(Verdict::Bad) => ExitCode::from(1),
-        Err(error) => {
-            output.failure(&error);
-            ExitCode::from(3)
-        }
-    }
+    let verdict = done.unwrap_or_else(|error| {
+        output.failure(&error);
+        failure::verdict(&error)
+    });
+    Output::finish();
+    verdict.code()
 }
 
 /// What a command found.
@@ -65,6 +60,21 @@ fn main() -> ExitCode {
 enum Verdict {
     /// All is well.
     Good,
-    /// What was asked about is not.
+    /// What was asked about is not, or the answer is no.
     Bad,
+    /// Options do not go together.
+    Usage,
+    /// It could not be found out.
+    Unknown,
+}
+
+impl Verdict {
+    fn code(self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Good => 0,
+            Self::Bad => 1,
+            Self::Usage => 2,
+            Self::Unknown => 3,
+        })
+    }
 }

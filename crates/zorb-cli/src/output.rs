@@ -1,9 +1,15 @@
 //! What commands write: trees of names and values for people, JSON for programs.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io::{self, Write};
+use std::sync::OnceLock;
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use anyhow::Context;
+use giop_codec::{OneLine, Printable, is_printable};
+use orb_runtime::lossy::{self, Lossy};
 use serde::Serialize;
 
 use crate::limits::in_options;
@@ -14,10 +20,31 @@ const GOOD: Style = AnsiColor::Green.on_default();
 const DOUBTFUL: Style = AnsiColor::Yellow.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 
+/// Bytes of a text of a peer that results show; messages show fewer.
+const SHOWN: usize = 4096;
+
+/// Bytes that wait for an output, of commands that serve.
+const QUEUED: usize = 256 << 10;
+
+/// How long the end of the process waits for output that nothing reads.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
+/// The queues in front of standard output and standard error, of commands that serve.
+static QUEUES: OnceLock<[Lossy; 2]> = OnceLock::new();
+
 /// How results are written, on standard output.
+///
+/// What reaches a terminal goes through here: control and format characters are escaped in all of it, wherever it comes from, and line
+/// breaks unless they are between lines that this program makes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stream {
+    Out,
+    Err,
 }
 
 impl Output {
@@ -30,33 +57,58 @@ impl Output {
         self.json
     }
 
+    /// From here on nothing that is written waits for what reads it: lines without room are dropped and counted. For commands that
+    /// serve, which go on where a pipe or terminal is not read.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(crate) fn never_block(&self) -> anyhow::Result<()> {
+        let as_json = |lines: u64| format!("{{\"missing_lines\":{lines}}}\n");
+        let notice: fn(u64) -> String = if self.json { as_json } else { lossy::missing };
+        let out = Lossy::new(io::stdout(), QUEUED, notice).context("cannot start")?;
+        let err = Lossy::new(io::stderr(), QUEUED, notice).context("cannot start")?;
+        let _ = QUEUES.set([out, err]);
+        Ok(())
+    }
+
+    /// Waits until all is written, a second at most where nothing reads it.
+    pub(crate) fn finish() {
+        for queue in QUEUES.get().into_iter().flatten() {
+            queue.flush(LAST_LINES);
+        }
+    }
+
     /// Writes a result in the form that is wanted.
     ///
     /// # Errors
-    /// Standard output does not take it. Who closes it before the end has seen enough: that is none.
+    /// Standard output does not take it. That it is closed before the end is none: it has been read enough.
     pub(crate) fn show<T: Serialize>(
         &self,
         value: &T,
         tree: impl FnOnce(&T) -> Vec<Node>,
     ) -> anyhow::Result<()> {
-        let mut out = anstream::stdout().lock();
-        let written = match self.json {
-            true => serde_json::to_writer_pretty(&mut out, value)
-                .map_err(io::Error::from)
-                .and_then(|()| writeln!(out)),
-            false => write_all(&mut out, &tree(value)),
+        let text = match self.json {
+            true => escaped_json(&serde_json::to_string_pretty(value)?) + "\n",
+            false => shown(&tree(value)),
         };
-        match written.and_then(|()| out.flush()) {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            written => written.context("cannot write to standard output"),
+        self.write(&text).map(drop)
+    }
+
+    /// Writes text that is escaped already to standard output; returns false where that is closed.
+    ///
+    /// # Errors
+    /// Standard output does not take it.
+    pub(crate) fn write(&self, text: &str) -> anyhow::Result<bool> {
+        match put(Stream::Out, text) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+            written => written.map(|()| true).context("cannot write to standard output"),
         }
     }
 
     /// Says something on standard error, where people look on.
     pub(crate) fn remark(&self, text: &str) {
         if !self.json {
-            let text = in_options(text);
-            let _ = writeln!(anstream::stderr(), "{NAME}{text}{NAME:#}");
+            let _ = put(Stream::Err, &format!("{NAME}{}{NAME:#}\n", OneLine::new(&in_options(text))));
         }
     }
 
@@ -69,20 +121,87 @@ impl Output {
 
     /// Says on standard error why a command failed.
     pub(crate) fn failure(&self, error: &anyhow::Error) {
-        let text = format!("{error:#}");
+        let text = causes(error);
         let text = in_options(&text);
-        let _ = match self.json {
-            true => writeln!(io::stderr(), "{}", serde_json::json!({ "error": text })),
-            false => writeln!(anstream::stderr(), "{BAD}zorb:{BAD:#} {text}"),
+        let text = match self.json {
+            true => escaped_json(&serde_json::json!({ "error": text }).to_string()) + "\n",
+            false => {
+                // Lines after the first one are indented: none of them looks like a message of its own.
+                let lines: Vec<String> = text.lines().map(|line| OneLine::new(line).to_string()).collect();
+                format!("{BAD}zorb:{BAD:#} {}\n", lines.join("\n  "))
+            }
         };
+        let _ = put(Stream::Err, &text);
     }
 }
 
-/// A line of a tree, with what belongs to it.
+/// An error with its causes, each once: many name their cause in their own text.
+pub(crate) fn causes(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(cause.trim_end()) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+/// Writes to a stream, or to the queue in front of it, without the colours that it does not take.
+fn put(stream: Stream, text: &str) -> io::Result<()> {
+    let choice = match stream {
+        Stream::Out => anstream::AutoStream::choice(&io::stdout()),
+        Stream::Err => anstream::AutoStream::choice(&io::stderr()),
+    };
+    let text: Cow<'_, str> = match choice {
+        anstream::ColorChoice::Never => anstream::adapter::strip_str(text).to_string().into(),
+        _ => text.into(),
+    };
+    if let Some([out, err]) = QUEUES.get() {
+        let queue = if stream == Stream::Out { out } else { err };
+        if queue.is_closed() {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        queue.push(text.as_bytes());
+        return Ok(());
+    }
+    match stream {
+        Stream::Out => {
+            let mut out = io::stdout().lock();
+            out.write_all(text.as_bytes()).and_then(|()| out.flush())
+        }
+        Stream::Err => io::stderr().lock().write_all(text.as_bytes()),
+    }
+}
+
+/// Text of a peer in a result.
+pub(crate) fn told(text: &str) -> String {
+    Printable::new(text).max_bytes(SHOWN).to_string()
+}
+
+/// The same JSON, with control and format characters as `\u202e`.
+pub(crate) fn escaped_json(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        // Control characters of ASCII are white space between values: in texts they are escaped already, but for DEL.
+        if c < ' ' || is_printable(c) {
+            out.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        }
+    }
+    out
+}
+
+/// A line of a tree, with what belongs to it. Name and value are one line each: line breaks in them are escaped.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Node {
     name: String,
-    value: String,
+    /// More than one where this program makes lines.
+    value: Vec<String>,
     tone: Tone,
     under: Vec<Node>,
 }
@@ -105,7 +224,18 @@ pub(crate) enum Tone {
 
 impl Node {
     pub(crate) fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
-        Self { name: name.into(), value: value.into(), ..Self::default() }
+        Self::lines(name, [value])
+    }
+
+    /// A value of several lines.
+    pub(crate) fn lines(name: impl Into<String>, lines: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let value = lines.into_iter().map(Into::into).collect();
+        Self { name: name.into(), value, ..Self::default() }
+    }
+
+    /// A value that is JSON, as JSON.
+    pub(crate) fn json(json: &serde_json::Value) -> Self {
+        Self::lines("", escaped_json(&format!("{json:#}")).lines())
     }
 
     pub(crate) fn tone(mut self, tone: Tone) -> Self {
@@ -119,15 +249,30 @@ impl Node {
     }
 }
 
-/// Names of neighbours are as wide as the widest of them, so that their values stand below each other.
-fn write_all(out: &mut impl Write, nodes: &[Node]) -> io::Result<()> {
-    write_level(out, nodes, 0)
+/// The lines of a tree. Names of neighbours are as wide as the widest of them, so that their values stand below each other. Where none
+/// has a name, values begin the line.
+pub(crate) fn shown(nodes: &[Node]) -> String {
+    let mut out = String::new();
+    show_level(&mut out, nodes, 0);
+    out
 }
 
 /// Writes nodes, and what is under them, at that depth.
+///
+/// # Errors
+/// The output does not take it.
 pub(crate) fn write_level(out: &mut impl Write, nodes: &[Node], depth: usize) -> io::Result<()> {
-    let width = nodes.iter().map(|node| node.name.chars().count()).max().unwrap_or(0);
-    for node in nodes {
+    let mut text = String::new();
+    show_level(&mut text, nodes, depth);
+    out.write_all(text.as_bytes())
+}
+
+fn show_level(out: &mut String, nodes: &[Node], depth: usize) {
+    let names: Vec<String> = nodes.iter().map(|node| OneLine::new(&node.name).whole().to_string()).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let gap = if width == 0 { 0 } else { width + 2 };
+    let indent = depth * 2;
+    for (node, name) in nodes.iter().zip(&names) {
         let style = match node.tone {
             Tone::Plain => Style::new(),
             Tone::Head => HEAD,
@@ -135,18 +280,15 @@ pub(crate) fn write_level(out: &mut impl Write, nodes: &[Node], depth: usize) ->
             Tone::Doubtful => DOUBTFUL,
             Tone::Bad => BAD,
         };
-        let indent = depth * 2;
-        let mut lines = node.value.lines();
+        let mut lines = node.value.iter().map(|line| OneLine::new(line).whole().to_string());
         let first = lines.next().unwrap_or_default();
-        let pad = if first.is_empty() { 0 } else { width - node.name.chars().count() + 2 };
-        let name = &node.name;
-        writeln!(out, "{:indent$}{NAME}{name}{NAME:#}{:pad$}{style}{first}{style:#}", "", "")?;
+        let pad = if first.is_empty() { 0 } else { gap - name.chars().count() };
+        let _ = writeln!(out, "{:indent$}{NAME}{name}{NAME:#}{:pad$}{style}{first}{style:#}", "", "");
         for line in lines {
-            writeln!(out, "{:1$}{style}{line}{style:#}", "", indent + width + 2)?;
+            let _ = writeln!(out, "{:1$}{style}{line}{style:#}", "", indent + gap);
         }
-        write_level(out, &node.under, depth + 1)?;
+        show_level(out, &node.under, depth + 1);
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -154,17 +296,47 @@ mod tests {
     use super::*;
 
     fn text(nodes: &[Node]) -> String {
-        let mut out = anstream::StripStream::new(Vec::new());
-        write_all(&mut out, nodes).unwrap();
-        String::from_utf8(out.into_inner()).unwrap()
+        anstream::adapter::strip_str(&shown(nodes)).to_string()
     }
 
     #[test]
     fn values_of_neighbours_stand_below_each_other() {
         let tree = [
             Node::new("a", "one"),
-            Node::new("long", "two\nlines").tone(Tone::Bad).under([Node::new("x", "1"), Node::new("y", "")]),
+            Node::lines("long", ["two", "lines"])
+                .tone(Tone::Bad)
+                .under([Node::new("x", "1"), Node::new("y", "")]),
         ];
         assert_eq!(text(&tree), "a     one\nlong  two\n      lines\n  x  1\n  y\n");
+    }
+
+    #[test]
+    fn values_without_a_name_are_not_indented() {
+        assert_eq!(text(&[Node::lines("", ["one", "two"])]), "one\ntwo\n");
+    }
+
+    #[test]
+    fn names_and_values_stay_on_their_lines_whatever_is_in_them() {
+        let hostile = "a\u{1b}[2J\nzorb: done\u{202e}";
+        assert_eq!(
+            text(&[Node::new(hostile, hostile)]),
+            "a\\x1b[2J\\nzorb: done\\u{202e}  a\\x1b[2J\\nzorb: done\\u{202e}\n"
+        );
+    }
+
+    #[test]
+    fn json_is_the_same_json_without_characters_that_a_terminal_obeys_or_hides() {
+        let hostile = serde_json::json!({ "\u{202e}": "\u{1b}\u{7f}\u{9b}\u{200b}\u{e0041}ü\n\t\"" });
+        let json = escaped_json(&serde_json::to_string_pretty(&hostile).unwrap());
+        assert!(json.chars().all(|c| c == '\n' || is_printable(c)), "{json}");
+        assert!(json.contains("ü") && json.contains("\\u202e"), "{json}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap(), hostile);
+    }
+
+    #[test]
+    fn causes_are_said_once() {
+        let error =
+            anyhow::anyhow!("address in use").context("cannot listen: address in use").context("no server");
+        assert_eq!(causes(&error), "no server: cannot listen: address in use");
     }
 }

@@ -12,9 +12,10 @@ use zorb::{CompletionStatus, MinorCode, SystemExceptionKind, Typed};
 
 use crate::call::repository_id;
 use crate::client::{Client, block_on};
+use crate::failure::of_exception;
 use crate::limits::in_options;
 use crate::login::Login;
-use crate::output::{Node, Output, Tone};
+use crate::output::{Node, Output, Tone, told};
 use crate::{Verdict, cli, target};
 
 #[derive(Debug, Args)]
@@ -69,7 +70,17 @@ struct IsA {
 #[serde(rename_all = "snake_case")]
 enum Said<T> {
     Answer { value: T, us: u64 },
-    Error(String),
+    Error(Failed),
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
+struct Failed {
+    text: String,
+    /// What it says of the object.
+    #[serde(skip)]
+    verdict: Option<Verdict>,
 }
 
 impl<T> Said<T> {
@@ -77,7 +88,10 @@ impl<T> Said<T> {
         let start = Instant::now();
         match asked.await {
             Ok(value) => Self::Answer { value, us: micros(start) },
-            Err(error) => Self::Error(in_options(&error.to_string()).into_owned()),
+            Err(error) => Self::Error(Failed {
+                text: in_options(&error.to_string()).into_owned(),
+                verdict: Some(of_exception(&error)),
+            }),
         }
     }
 
@@ -88,7 +102,7 @@ impl<T> Said<T> {
                 let tone = if is_good { Tone::Good } else { Tone::Bad };
                 Node::new(name, format!("{text} ({})", shown(*us))).tone(tone)
             }
-            Self::Error(error) => Node::new(name, error).tone(Tone::Bad),
+            Self::Error(error) => Node::new(name, &error.text).tone(Tone::Bad),
         }
     }
 
@@ -125,9 +139,8 @@ pub(crate) fn run(args: &PingArgs, output: &Output) -> anyhow::Result<Verdict> {
         orb.shutdown().await;
         Ok(report)
     })?;
-    let good = report.is_good();
     output.show(&report, Report::tree)?;
-    Ok(if good { Verdict::Good } else { Verdict::Bad })
+    Ok(report.verdict())
 }
 
 async fn ask(object: &ObjectRef, args: &PingArgs) -> Report {
@@ -141,7 +154,7 @@ async fn ask(object: &ObjectRef, args: &PingArgs) -> Report {
         type_id,
         locate,
         is_a: None,
-        non_existent: Said::Error("not asked".to_owned()),
+        non_existent: Said::Error(Failed { text: "not asked".to_owned(), verdict: None }),
         round_trips_us: Vec::new(),
         lost: 0,
         error: None,
@@ -163,7 +176,7 @@ async fn ask(object: &ObjectRef, args: &PingArgs) -> Report {
             Said::Answer { us, .. } => report.round_trips_us.push(us),
             Said::Error(error) => {
                 report.lost += 1;
-                report.error.get_or_insert(error);
+                report.error.get_or_insert(error.text);
             }
         }
     }
@@ -185,16 +198,22 @@ async fn is_a(object: &ObjectRef, type_id: &str) -> Result<bool, SystemException
 }
 
 impl Report {
-    fn is_good(&self) -> bool {
-        self.lost == 0
+    fn verdict(&self) -> Verdict {
+        let good = self.lost == 0
             && self.locate.is(|there| *there)
             && self.non_existent.is(|gone| !gone)
-            && self.is_a.as_ref().is_none_or(|is_a| is_a.said.is(|is| *is))
+            && self.is_a.as_ref().is_none_or(|is_a| is_a.said.is(|is| *is));
+        match &self.locate {
+            // It was not reached: what it would answer is not known.
+            Said::Error(Failed { verdict: Some(verdict), .. }) => *verdict,
+            _ if good => Verdict::Good,
+            _ => Verdict::Bad,
+        }
     }
 
     fn tree(&self) -> Vec<Node> {
         let mut nodes = Vec::new();
-        let id = if self.type_id.is_empty() { "not said" } else { &self.type_id };
+        let id = if self.type_id.is_empty() { "not said".to_owned() } else { told(&self.type_id) };
         nodes.push(Node::new("type", id).tone(Tone::Head));
         nodes.push(self.locate.node("locate", |there| match there {
             true => ("the object is there", true),
@@ -207,7 +226,7 @@ impl Report {
             let name = if is_a.type_id == self.type_id {
                 "is_a".to_owned()
             } else {
-                format!("is_a {}", is_a.type_id)
+                format!("is_a {}", told(&is_a.type_id))
             };
             is_a.said
                 .node(&name, |is| if *is { ("yes", true) } else { ("no: it has another interface", false) })

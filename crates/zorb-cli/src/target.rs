@@ -7,6 +7,8 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use giop_codec::url::ObjectUrl;
 
+use crate::failure::hinted;
+
 /// No reference is longer in text: 64 profiles of what an ORB takes for one message.
 const LONGEST: u64 = 1 << 20;
 
@@ -23,11 +25,10 @@ pub(crate) fn read(text: &str) -> anyhow::Result<ObjectUrl> {
         Ok(url) => Ok(url),
         // People name the file that a server wrote, too.
         Err(_) if Path::new(text).is_file() => of_file(Path::new(text)),
-        Err(error) => {
-            let what = "an object is named by IOR:, corbaloc:, corbaname: or file:, by a file that holds one of them, or by - for \
-                        standard input";
-            Err(error).context(what)
-        }
+        Err(error) => Err(hinted(
+            error,
+            "an object is named by IOR:, corbaloc:, corbaname: or file:, by a file that holds one of them, or by - for standard input",
+        )),
     }
 }
 

@@ -7,7 +7,7 @@ use orb_runtime::dynamic::{
     Value,
 };
 use orb_runtime::types::{TcKind, TypeCode};
-use orb_runtime::{ObjectRef, Reference, SystemException, SystemExceptionKind};
+use orb_runtime::{ObjectRef, Printable, Reference, SystemException, SystemExceptionKind};
 
 use super::describe::look_up;
 use super::own_interface;
@@ -23,13 +23,13 @@ pub enum FetchError {
     #[error(transparent)]
     System(#[from] SystemException),
     /// The repository knows nothing of it.
-    #[error("the interface repository has no `{0}`")]
+    #[error("the interface repository has no `{}`", Printable::new(.0))]
     Unknown(Box<str>),
     /// What the repository says is no description of an interface.
     #[error("the interface repository's description makes no sense")]
     Description(#[from] DynError),
     /// The repository describes something by another type than this.
-    #[error("the interface repository's description is no `CORBA::{0}`")]
+    #[error("the interface repository's description is no `CORBA::{}`", Printable::new(.0))]
     Foreign(Box<str>),
 }
 

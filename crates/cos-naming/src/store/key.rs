@@ -3,6 +3,7 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
+use zorb::OneLine;
 use zorb::cos_naming::{NameComponent, print_name};
 
 /// Id and kind of one component in one text, a NUL between them: no string of CORBA has one.
@@ -66,10 +67,10 @@ impl Hash for Key {
     }
 }
 
-/// As a stringified name.
+/// As a stringified name, for people: what no terminal should get is escaped.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&print_name(&[self.component()]))
+        OneLine::new(&print_name(&[self.component()])).fmt(f)
     }
 }
 

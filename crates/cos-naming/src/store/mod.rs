@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use zorb::CompletionStatus;
 use zorb::cos_naming::BindingType;
+use zorb::{CompletionStatus, OneLine};
 
 use crate::servant::Decoded;
 
@@ -279,10 +279,10 @@ impl From<StoreError> for ChangeError {
 #[non_exhaustive]
 pub enum StoreError {
     /// It does not work: clients see PERSIST_STORE.
-    #[error("the store of names does not work: {0}")]
+    #[error("the store of names does not work: {}", OneLine::new(&**.0))]
     Broken(Arc<str>),
     /// Those that keep the names do not answer: clients see TRANSIENT.
-    #[error("the store of names is away: {what}")]
+    #[error("the store of names is away: {}", OneLine::new(&**what))]
     Away {
         /// Who says what.
         what: Arc<str>,

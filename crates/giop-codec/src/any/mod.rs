@@ -21,7 +21,7 @@ use crate::dynamic::{DynError, DynErrorKind, Dynamic};
 use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
 use crate::typecode::{Labels, Node, TcKind, TypeCode, TypeCodeError, Typed};
 use crate::value::Made;
-use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
+use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, OneLine, Version};
 
 /// Anys in each other that are decoded.
 pub const MAX_ANYS: usize = 32;
@@ -444,7 +444,12 @@ impl fmt::Display for AnyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AnyError::TypeMismatch { wanted, found } => {
-                write!(f, "a value of type `{found}` is none of type `{wanted}`")
+                write!(
+                    f,
+                    "a value of type `{}` is none of type `{}`",
+                    OneLine::new(found),
+                    OneLine::new(wanted)
+                )
             }
             AnyError::Encode(error) => error.fmt(f),
             AnyError::Decode(error) => error.fmt(f),

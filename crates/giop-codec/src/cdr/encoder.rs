@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use super::context::Keeping;
 use super::flow::Flow;
 use super::layout::padding;
+use super::mapped::mapped_size;
 use super::text::CodeSets;
 use crate::value::Writing;
 use crate::{ByteOrder, EncodeError, EncodeErrorKind, Version};
@@ -213,7 +214,8 @@ impl Encoder {
     /// Makes room for `additional` octets at once.
     #[inline]
     pub fn reserve(&mut self, additional: usize) {
-        self.head.reserve(additional);
+        let len = self.head.len();
+        self.head.reserve(mapped_size(len.saturating_add(additional)) - len);
     }
 
     /// Pads with zeros to the next multiple of `n`: 1, 2, 4 or 8.

@@ -4,6 +4,7 @@ use super::decoder::Decoder;
 use super::encoder::Encoder;
 use super::fixed::{FixedReader, FixedWriter, read_strided, write_strided};
 use super::layout::FixedLayout;
+use super::mapped::LARGE;
 use crate::{DecodeError, DecodeErrorKind};
 
 /// Octets zeroed at once before fixed-layout elements are written into them: small enough to be still in the
@@ -57,6 +58,9 @@ impl Encoder {
             && const { T::LAYOUT.end(0) == 0 }
             && let Some(octets) = T::as_octets(items)
         {
+            if octets.len() >= LARGE {
+                self.reserve(octets.len());
+            }
             self.head.extend_from_slice(octets);
             return;
         }
@@ -69,7 +73,7 @@ impl Encoder {
                 return self.put_block(items, block, len, whole);
             }
         }
-        self.head.reserve(len);
+        self.reserve(len);
         for block in items.chunks(BLOCK.div_ceil(stride)) {
             let swap = self.swap;
             write_strided(self.grow(stride * block.len()), block, swap);

@@ -5,6 +5,7 @@ use bytes::{Bytes, BytesMut};
 use super::encoder::Encoder;
 use super::fixed::write_strided;
 use super::layout::FixedLayout;
+use super::mapped::mapped_size;
 use super::swapped::{TILE, swap};
 
 /// Octets of blocks kept for the next runs, more only for two: while some wait for the socket, another one is filled.
@@ -63,7 +64,7 @@ impl Encoder {
             None => return None,
         }
         // Splitting makes it reference counted from the start: freezing it allocates nothing, ever.
-        let mut block = BytesMut::zeroed(len + 1);
+        let mut block = BytesMut::zeroed(mapped_size(len + 1));
         drop(block.split_off(len));
         Some(block)
     }

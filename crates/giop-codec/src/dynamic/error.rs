@@ -5,7 +5,7 @@ use core::fmt;
 use super::path::{Path, Step};
 use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
 use crate::typecode::TypeCode;
-use crate::{DecodeError, EncodeError};
+use crate::{DecodeError, EncodeError, OneLine, Printable};
 
 /// Something is wrong with a value, or a question about it. `Display` says where: `payload.frames[3].width: ...`.
 #[derive(Clone, PartialEq)]
@@ -106,15 +106,19 @@ impl fmt::Display for DynErrorKind {
             DynErrorKind::Decode(error) => error.fmt(f),
             DynErrorKind::Encode(error) => error.fmt(f),
             DynErrorKind::TypeMismatch { wanted, found } => {
-                write!(f, "{found} is no value of type `{wanted}`")
+                write!(f, "{} is no value of type `{}`", OneLine::new(found), OneLine::new(wanted))
             }
             DynErrorKind::InvalidValue(text) | DynErrorKind::Inconsistent(text) => f.write_str(text),
-            DynErrorKind::NoSuchMember(name) => write!(f, "there is no member `{name}`"),
-            DynErrorKind::MissingMember(name) => write!(f, "the member `{name}` is missing"),
-            DynErrorKind::DoubledMember(name) => write!(f, "the member `{name}` is there twice"),
+            DynErrorKind::NoSuchMember(name) => write!(f, "there is no member `{}`", Printable::new(name)),
+            DynErrorKind::MissingMember(name) => {
+                write!(f, "the member `{}` is missing", Printable::new(name))
+            }
+            DynErrorKind::DoubledMember(name) => {
+                write!(f, "the member `{}` is there twice", Printable::new(name))
+            }
             DynErrorKind::Bounds { index, len } => write!(f, "{index} is out of bounds: at most {len}"),
             DynErrorKind::Limit(text) => write!(f, "{text}, which is more than is taken"),
-            DynErrorKind::Syntax(text) => f.write_str(text),
+            DynErrorKind::Syntax(text) => OneLine::new(text).fmt(f),
         }
     }
 }

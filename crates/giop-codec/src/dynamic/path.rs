@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use crate::Printable;
+
 /// The way from a value to a part of it: `payload.frames[3].width`.
 ///
 /// `Display` writes members by name, elements by index, what is in an any as `.value`, nodes of a graph of values as `->2`.
@@ -59,7 +61,7 @@ impl fmt::Display for Path {
         for (at, step) in self.0.iter().enumerate() {
             let dot = if at == 0 { "" } else { "." };
             match step {
-                Step::Member(name) => write!(f, "{dot}{name}")?,
+                Step::Member(name) => write!(f, "{dot}{}", Printable::new(name))?,
                 Step::Index(index) => write!(f, "[{index}]")?,
                 Step::Content => write!(f, "{dot}value")?,
                 Step::Node(node) => write!(f, "->{node}")?,

@@ -13,6 +13,7 @@ pub use minor_code::{MinorCode, minor};
 
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::error::{DecodeError, EncodeError};
+use crate::printable::{OneLine, Printable};
 
 /// A standard exception of the ORB: which one, why by number, how far the operation got, and the cause where it is known.
 ///
@@ -92,7 +93,8 @@ impl fmt::Debug for SystemException {
     }
 }
 
-/// `KIND (minor code: meaning), COMPLETED_X: cause: cause of the cause`, always on one line.
+/// `KIND (minor code: meaning), COMPLETED_X: cause: cause of the cause`, always on one line. Of each cause 4096 bytes are shown, with
+/// what no terminal should get as [`OneLine`] escapes it.
 impl fmt::Display for SystemException {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.name())?;
@@ -104,8 +106,8 @@ impl fmt::Display for SystemException {
         write!(f, ", {}", self.completed)?;
         let mut cause = self.source();
         while let Some(error) = cause {
-            f.write_str(": ")?;
-            write_one_line(f, error)?;
+            let text = error.to_string();
+            write!(f, ": {}", OneLine::new(text.trim_end()))?;
             // A system exception as cause prints its own causes.
             cause = if error.is::<SystemException>() { None } else { error.source() };
         }
@@ -142,7 +144,7 @@ impl CdrDecode for SystemException {
         let completed = known.unwrap_or(CompletionStatus::Maybe);
         let Some(kind) = SystemExceptionKind::from_repository_id(id) else {
             return Ok(Self::new(SystemExceptionKind::Unknown, minor::UNKNOWN_SYSTEM_EXCEPTION, completed)
-                .because(format!("the peer raised {id:?}, {minor}")));
+                .because(format!("the peer raised {:?}, {minor}", Printable::new(id))));
         };
         let exception = Self::new(kind, minor, completed);
         Ok(if known.is_none() {
@@ -164,16 +166,6 @@ impl fmt::Display for Reason {
 }
 
 impl Error for Reason {}
-
-/// Writes a foreign error's text with every control character as a space: a log line stays one line.
-#[cold]
-fn write_one_line(f: &mut fmt::Formatter<'_>, error: &(dyn Error + 'static)) -> fmt::Result {
-    use fmt::Write as _;
-    for c in error.to_string().trim_end().chars() {
-        f.write_char(if c.is_control() { ' ' } else { c })?;
-    }
-    Ok(())
-}
 
 #[cfg(test)]
 mod tests {
@@ -248,9 +240,20 @@ mod tests {
         let outer =
             SystemException::new(SystemExceptionKind::Unknown, MinorCode::NONE, CompletionStatus::Maybe)
                 .with_source(inner);
-        assert_eq!(outer.to_string(), "UNKNOWN, COMPLETED_MAYBE: TRANSIENT, COMPLETED_NO: refused by peer");
+        assert_eq!(outer.to_string(), "UNKNOWN, COMPLETED_MAYBE: TRANSIENT, COMPLETED_NO: refused\\nby peer");
         let cause = outer.source().and_then(|e| e.downcast_ref::<SystemException>()).map(|e| e.kind);
         assert_eq!(cause, Some(SystemExceptionKind::Transient));
+    }
+
+    #[test]
+    fn display_escapes_and_shortens_causes() {
+        let of = |text: String| {
+            SystemException::new(SystemExceptionKind::Unknown, MinorCode::NONE, CompletionStatus::No)
+                .because(text)
+                .to_string()
+        };
+        assert_eq!(of("\u{1b}]0;x\u{7}\u{202e}".into()), r"UNKNOWN, COMPLETED_NO: \x1b]0;x\x07\u{202e}");
+        assert!(of("x".repeat(200_000)).ends_with("x… and 195,904 more bytes"));
     }
 
     // clause: exc.wire.id, exc.wire.unknown_id, exc.wire.completed, exc.minor.unknown.2

@@ -9,7 +9,7 @@ use super::MAX_OBJECT_KEY;
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use crate::ior::{IiopProfile, Ior, TaggedProfile};
-use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
+use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Printable, Version};
 
 /// Number by which a reply finds its request; unique among the outstanding requests of a connection.
 ///
@@ -25,7 +25,8 @@ impl fmt::Display for RequestId {
 
 /// The octets by which a server finds the object; nobody else looks into them.
 ///
-/// Cheap to clone. `Display` shows printable octets as they are and the others as `\xHH`.
+/// Cheap to clone. `Display` shows printable bytes as they are and the others as `\xHH`; of a long key 256 bytes, and how many more
+/// there are.
 /// Source clause: "Object Adapter / Object Key" in "Object Keys".
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct ObjectKey(Bytes);
@@ -80,7 +81,12 @@ impl std::borrow::Borrow<[u8]> for ObjectKey {
 
 impl fmt::Display for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.escape_ascii().fmt(f)
+        let shown = self.0.get(..Printable::MAX_BYTES).unwrap_or(&self.0);
+        shown.escape_ascii().fmt(f)?;
+        match self.0.len() - shown.len() {
+            0 => Ok(()),
+            more => write!(f, "… and {more} more bytes"),
+        }
     }
 }
 

@@ -5,12 +5,13 @@ use core::fmt::{self, Display, Formatter, Write as _};
 use super::TypeCode;
 use super::kind::{TcKind, ValueModifier};
 use super::node::{Body, Index, Member, Named, Node, Nodes, Union, Value};
+use crate::Printable;
 
 /// Sequences in sequences that are shown.
 const MAX_SHOWN: usize = 16;
 
 impl Display for TypeCode {
-    /// The type as IDL has it, in one line, such as `struct S { long a; sequence<M::T> b; }`.
+    /// The type as IDL has it, in one line, such as `struct S { long a; sequence<M::T> b; }`. Names are [`Printable`].
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.node() {
             Node::Named(named) => definition(&self.nodes, named, f),
@@ -34,11 +35,11 @@ impl Display for Scoped<'_> {
         match idl_path(id) {
             Some(path) => {
                 let mut scopes = path.split('/').filter(|scope| !scope.contains('.'));
-                f.write_str(scopes.next().unwrap_or(path))?;
-                scopes.try_for_each(|scope| write!(f, "::{scope}"))
+                Printable::new(scopes.next().unwrap_or(path)).fmt(f)?;
+                scopes.try_for_each(|scope| write!(f, "::{}", Printable::new(scope)))
             }
-            None if name.is_empty() => f.write_str(if id.is_empty() { "_" } else { id }),
-            None => f.write_str(name),
+            None if name.is_empty() => Printable::new(if id.is_empty() { "_" } else { id }).fmt(f),
+            None => Printable::new(name).fmt(f),
         }
     }
 }
@@ -78,7 +79,7 @@ fn used(nodes: &Nodes, index: Index, depth: usize, f: &mut Formatter<'_>) -> fmt
             lengths.iter().try_for_each(|length| write!(f, "[{length}]"))
         }
         Node::Named(named) => Scoped(named).fmt(f),
-        Node::Recursive(id) => f.write_str(id),
+        Node::Recursive(id) => Printable::new(id).fmt(f),
     }
 }
 
@@ -110,7 +111,7 @@ fn definition(nodes: &Nodes, named: &Named, f: &mut Formatter<'_>) -> fmt::Resul
         Body::Enumerators(names) => {
             write!(f, "{keyword} {} {{ ", Scoped(named))?;
             for (index, name) in names.iter().enumerate() {
-                write!(f, "{}{name}", if index == 0 { "" } else { ", " })?;
+                write!(f, "{}{}", if index == 0 { "" } else { ", " }, Printable::new(name))?;
             }
             f.write_str(" }")
         }
@@ -130,7 +131,7 @@ fn definition(nodes: &Nodes, named: &Named, f: &mut Formatter<'_>) -> fmt::Resul
 
 fn member(nodes: &Nodes, member: &Member, f: &mut Formatter<'_>) -> fmt::Result {
     used(nodes, member.kind, MAX_SHOWN, f)?;
-    write!(f, " {}; ", member.name)
+    write!(f, " {}; ", Printable::new(&member.name))
 }
 
 fn cases(nodes: &Nodes, union: &Union, f: &mut Formatter<'_>) -> fmt::Result {
@@ -158,7 +159,7 @@ fn label(nodes: &Nodes, discriminator: Index, label: i64, f: &mut Formatter<'_>)
         Node::Basic(TcKind::ULongLong) => write!(f, "{}", label.cast_unsigned()),
         Node::Named(Named { body: Body::Enumerators(names), .. }) => {
             match usize::try_from(label).ok().and_then(|label| names.get(label)) {
-                Some(name) => f.write_str(name),
+                Some(name) => Printable::new(name).fmt(f),
                 None => write!(f, "{label}"),
             }
         }

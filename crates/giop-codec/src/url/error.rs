@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::Printable;
 use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use crate::ior::{MAX_PROFILES, ParseIorError};
 
@@ -129,10 +130,18 @@ impl fmt::Display for UrlErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownScheme(scheme) => {
-                write!(f, "unknown scheme {scheme:?} (IOR:, corbaloc:, corbaname: and file: are known)")
+                write!(
+                    f,
+                    "unknown scheme {:?} (IOR:, corbaloc:, corbaname: and file: are known)",
+                    Printable::new(scheme)
+                )
             }
             Self::UnknownProtocol(protocol) => {
-                write!(f, "protocol {protocol:?} is not supported (iiop:, rir:, uiop: and omniunix: are)")
+                write!(
+                    f,
+                    "protocol {:?} is not supported (iiop:, rir:, uiop: and omniunix: are)",
+                    Printable::new(protocol)
+                )
             }
             Self::NoProtocol => f.write_str("address expected, such as iiop:1.2@host:2809 or :host"),
             Self::Version => f.write_str("version expected before '@': 1.0, 1.1 or 1.2"),

@@ -7,8 +7,11 @@
 //! other would both stop reading.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::Connection;
+use super::pace::Pace;
+use crate::error::SlowPeer;
 use crate::hits::Limit;
 use crate::pool::BufferPool;
 
@@ -20,18 +23,23 @@ const STEP: usize = 64 * 1024;
 pub(super) struct Queued {
     pool: Arc<BufferPool>,
     counted: usize,
+    /// Those of them that are replies.
+    owed: usize,
+    /// How fast the peer takes them.
+    pace: Option<Pace>,
 }
 
 impl Queued {
     pub(super) fn new(pool: Arc<BufferPool>) -> Self {
-        Self { pool, counted: 0 }
+        Self { pool, counted: 0, owed: 0, pace: None }
     }
 
-    #[cold]
-    fn count(&mut self, octets: usize) {
-        let octets = if octets > STEP { octets } else { 0 };
+    fn count(&mut self, octets: usize, owed: usize) {
+        let counted = |octets: usize| if octets > STEP { octets } else { 0 };
+        let (octets, owed) = (counted(octets), counted(owed));
         self.pool.count_queued(self.counted, octets);
-        self.counted = octets;
+        self.pool.count_owed(self.owed, owed);
+        (self.counted, self.owed) = (octets, owed);
     }
 }
 
@@ -64,7 +72,7 @@ impl Owed {
 
 impl Drop for Queued {
     fn drop(&mut self) {
-        self.pool.count_queued(self.counted, 0);
+        self.count(0, 0);
     }
 }
 
@@ -114,13 +122,49 @@ impl Connection {
             || self.backs_up(self.tx.unlent() + self.fragmenting.octets()).is_some()
     }
 
-    /// Counts that requests which were handed out wait for room, once for each time that they do.
+    /// Counts that requests which were handed out wait for room, once for each time that they do. The connection is not read meanwhile.
     #[cold]
     pub fn waits_for_room(&mut self) {
+        self.clock.hold();
         if self.waited_at != Some(self.stats.messages_in) {
             self.waited_at = Some(self.stats.messages_in);
-            self.stats.limits.hit(self.backs_up(self.backlog()).unwrap_or(Limit::Backlog));
+            // Without much of its own, it waits for what all have queued.
+            self.stats.limits.hit(self.backs_up(self.backlog()).unwrap_or(Limit::Pool));
         }
+    }
+
+    /// Whether the replies of all connections take more than half of the pool's cap.
+    #[must_use]
+    pub fn is_crowded(&self) -> bool {
+        self.queued.pool.is_crowded()
+    }
+
+    /// Bytes of replies that are queued.
+    fn owed(&self) -> usize {
+        self.backlog().min(self.owed.octets.saturating_add(self.fragmenting.owed()))
+    }
+
+    /// The connection is not read for the time being, for a reason that is not the peer's: what it can not send is not late.
+    #[cold]
+    pub fn hold_reading(&mut self) {
+        self.clock.hold();
+    }
+
+    /// What a connection with more than 64 KiB of replies in its queue has there: how many bytes, and how long the peer needs for them at
+    /// the rate at which it has taken them so far; `Duration::MAX` where it takes none. `None`: there are fewer, or it was measured for less
+    /// than a second.
+    #[must_use]
+    pub fn reply_queue(&self, now: Instant) -> Option<(usize, Option<Duration>)> {
+        let owed = self.queued.owed;
+        (owed > 0).then(|| {
+            let pace = self.queued.pace.as_ref();
+            (owed, pace.and_then(|pace| pace.time_for(owed, self.tx.written(), now)))
+        })
+    }
+
+    /// Closes the connection, because its peer takes replies so slowly that others wait for the memory.
+    pub fn give_up_slow_reader(&mut self) {
+        self.end_slow(SlowPeer::Crowded);
     }
 
     /// Tells the others how much is queued, if it is or was much.
@@ -128,7 +172,19 @@ impl Connection {
     pub(super) fn count_queued(&mut self) {
         let backlog = self.backlog();
         if backlog > STEP || self.queued.counted > 0 {
-            self.queued.count(backlog);
+            self.count_much(backlog);
+        }
+    }
+
+    #[cold]
+    fn count_much(&mut self, backlog: usize) {
+        let owed = self.owed();
+        self.queued.count(backlog, owed);
+        let (written, now) = (self.tx.written(), self.clock.now);
+        match &mut self.queued.pace {
+            _ if self.queued.owed == 0 => self.queued.pace = None,
+            Some(pace) => pace.wrote(written, now),
+            pace => *pace = Some(Pace::new(written, now)),
         }
     }
 }

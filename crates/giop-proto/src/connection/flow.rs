@@ -71,7 +71,9 @@ impl Connection {
         }
         self.queue_answer(message);
         self.owed.add(usize::try_from(coming).unwrap_or(usize::MAX));
-        match self.tx.leave_gap(coming) {
+        let gap = self.tx.leave_gap(coming);
+        self.count_queued();
+        match gap {
             Some(end) => ReplyFlow::Begun(end),
             None => ReplyFlow::Dropped, // there is no other gap
         }

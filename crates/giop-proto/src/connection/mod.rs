@@ -9,6 +9,7 @@ mod fragmenting;
 mod growing;
 mod load;
 mod memory;
+mod pace;
 mod payload;
 mod reading;
 mod serving;

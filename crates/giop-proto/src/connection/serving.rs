@@ -1,8 +1,11 @@
 //! Serving: replies to the peer's requests.
 
+use giop_codec::Version;
 use giop_codec::cdr::Encoder;
+use giop_codec::exception::SystemException;
 
 use super::Connection;
+use crate::hits::Limit;
 use crate::serving::ServeToken;
 
 impl Connection {
@@ -19,6 +22,20 @@ impl Connection {
             }
         } else {
             message.reset(message.order(), message.version());
+        }
+        self.request_finished(token);
+    }
+
+    /// Ends a request by a system exception in the place of its reply, for which there is no memory.
+    #[cold]
+    pub fn refuse_reply(&mut self, token: ServeToken, version: Version, exception: &SystemException) {
+        let id = self.serving.id(token);
+        self.stats.limits.hit(Limit::Pool);
+        if self.serving.finish(token)
+            && self.is_serving_phase()
+            && let Some(id) = id
+        {
+            self.refuse(id, version, exception);
         }
         self.request_finished(token);
     }

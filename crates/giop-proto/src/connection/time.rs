@@ -235,6 +235,12 @@ impl Connection {
         self.clock.idle = timeout;
     }
 
+    /// Whether nothing came or went for a second: then memory that is kept for what comes next is freed.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        !self.clock.touched && self.clock.active + KEEP_MEMORY <= self.clock.now
+    }
+
     /// Does what the time has come for.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.clock.saw(now);
@@ -287,7 +293,7 @@ impl Connection {
         }
     }
 
-    fn end_slow(&mut self, which: SlowPeer) {
+    pub(super) fn end_slow(&mut self, which: SlowPeer) {
         if !matches!(self.phase, Phase::Closed { .. }) {
             let reason = match self.phase {
                 Phase::Finishing { reason, .. } => reason,
@@ -297,6 +303,7 @@ impl Connection {
                 SlowPeer::FirstHeader => Limit::FirstHeader,
                 SlowPeer::Message => Limit::MessageTime,
                 SlowPeer::Write => Limit::WriteTime,
+                SlowPeer::Crowded => Limit::Pool,
             });
             self.end(reason);
         }

@@ -81,8 +81,9 @@ impl Connection {
     /// Queues an answer to the peer.
     #[inline]
     pub(super) fn queue_answer(&mut self, message: &mut Encoder) {
-        let Place { start, end, .. } = self.queue(message, false);
-        self.owed.add(usize::try_from(end - start).unwrap_or(usize::MAX));
+        // Before it is queued: then it is among what is counted of the queue.
+        self.owed.add(message.len());
+        self.queue(message, false);
     }
 
     /// Queues a message of the machine's own.

@@ -119,3 +119,20 @@ fn a_growing_buffer_is_charged_step_by_step() {
     assert!(pool.take(4 * WINDOW).capacity() >= 4 * WINDOW);
     assert_eq!(pool.stats().misses, 2);
 }
+
+#[test]
+fn a_trim_frees_large_buffers_that_were_not_used_since_the_last_one() {
+    let pool = BufferPool::new(64 << 20);
+    let (large, window) = (pool.take(15 << 20), pool.take(1000));
+    pool.give_back(window);
+    let message = pool.share(large);
+    assert!(pool.trim(), "it was used since the pool was made");
+    assert!(pool.trim(), "a view pins it");
+    drop(message);
+    pool.give_back(pool.take(15 << 20));
+    assert!(pool.trim(), "it was used again");
+    assert!(!pool.trim());
+    let stats = pool.stats();
+    assert_eq!((stats.held, stats.free), (WINDOW + BASE_ALIGN, WINDOW + BASE_ALIGN), "the window stays");
+    assert_eq!((stats.hits, stats.misses), (1, 2));
+}

@@ -29,13 +29,13 @@ impl Diagnostics {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
         };
-        let title = level.primary_title(diagnostic.message.as_str()).id(diagnostic.code);
+        let title = level.primary_title(printable(&diagnostic.message)).id(diagnostic.code);
         renderer.render(&[self.report(diagnostic, title)])
     }
 
     /// One finding with excerpts, without colour, and without the word that says how bad it is: rustc puts its own.
     pub(super) fn render_one(&self, diagnostic: &Diagnostic) -> String {
-        let title = Level::ERROR.no_name().primary_title(diagnostic.message.as_str());
+        let title = Level::ERROR.no_name().primary_title(printable(&diagnostic.message));
         Renderer::plain().render(&[self.report(diagnostic, title)])
     }
 
@@ -51,12 +51,12 @@ impl Diagnostics {
             };
             let window = Window::around(&file.text, labels.iter().map(|(_, label)| place(label)));
             let (name, line) = window.line(file, labels.first().map_or(0, |(_, label)| place(label).start));
-            let mut snippet = Snippet::source(window.text).line_start(line).path(name);
+            let mut snippet = Snippet::source(window.text).line_start(line).path(printable(name));
             for (index, label) in labels {
                 let kind = if index == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
                 let mut mark = kind.span(window.place(place(label)));
                 if !label.text.is_empty() {
-                    mark = mark.label(label.text.as_str());
+                    mark = mark.label(printable(&label.text));
                 }
                 snippet = snippet.annotation(mark);
             }
@@ -66,10 +66,10 @@ impl Diagnostics {
             group = self.origins(group, span);
         }
         for note in &diagnostic.notes {
-            group = group.element(Level::NOTE.message(note.as_str()));
+            group = group.element(Level::NOTE.message(printable(note)));
         }
         for help in &diagnostic.helps {
-            group = group.element(Level::HELP.message(help.as_str()));
+            group = group.element(Level::HELP.message(printable(help)));
         }
         group
     }
@@ -88,13 +88,27 @@ impl Diagnostics {
         let from = self.sources.included_from(span);
         for include in from.iter().take(MAX_ORIGINS) {
             let position = self.sources.position(*include);
-            group = group.element(Level::NOTE.message(format!("included from {position}")));
+            group = group.element(Level::NOTE.message(printable(&format!("included from {position}"))));
         }
         if let Some(more) = from.len().checked_sub(MAX_ORIGINS).filter(|more| *more > 0) {
             group = group.element(Level::NOTE.message(format!("and {more} files more that include these")));
         }
         group
     }
+}
+
+/// The text of a message as it may stand on a terminal: what is in IDL, such as the name of a file that it includes, may be anything.
+/// Control characters but line breaks, bidirectional overrides and what has no glyph are escaped, as `{:?}` does it.
+pub fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | ' '..='~' => out.push(c),
+            // A mark that combines with the character before it stays: the first character of a text alone is escaped for that.
+            c => out.extend(format!("a{c}").escape_debug().skip(1)),
+        }
+    }
+    out
 }
 
 /// Labels near each other, shown in one excerpt, with their positions in the finding.

@@ -11,10 +11,14 @@
 //! | `/ready` | 200 while it serves requests; 503 while it holds them back (`OrbBuilder::hold`) or closes |
 //!
 //! Methods are GET and HEAD. A request whose `Host` is a name other than `localhost` is refused by 403: a page from elsewhere, whose name was bound to this
-//! address meanwhile, reads nothing. 16 connections are served at a time, more are closed at once; each has 5 s for its request,
-//! 10 s in all, and ends with its answer.
+//! address meanwhile, reads nothing. The same holds for the authority of an absolute URI. A request with several
+//! `Host` fields is refused by 400.
+//!
+//! 16 connections are served at a time, and each has 5 s for its request, 10 s in all, and ends with its answer. For a newcomer that finds
+//! them all taken, the oldest ends that has not sent a whole request head; where all have, the newcomer is closed at once.
 
 pub(crate) mod calls;
+mod seats;
 mod status;
 mod text;
 
@@ -25,13 +29,14 @@ use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderValue};
+use hyper::http::uri::Authority;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 
+use self::seats::{Seat, Seats};
 use crate::orb::{BuildError, OrbCore};
 
 /// Connections that are served at a time.
@@ -93,19 +98,22 @@ impl Opened {
     pub(crate) fn serve(self, core: &Arc<OrbCore>) {
         let served = Arc::downgrade(core);
         core.spawn_until_closed(async move {
-            let seats = Arc::new(Semaphore::new(MOST));
+            let seats = Seats::new(MOST);
             loop {
                 let Ok((stream, _)) = self.listener.accept().await else {
                     tokio::time::sleep(OUT_OF_DESCRIPTORS).await;
                     continue;
                 };
                 let Some(core) = served.upgrade() else { return };
-                // Who finds no seat is let go of here.
-                if let Ok(seat) = Arc::clone(&seats).try_acquire_owned() {
-                    let answered = connection(Arc::downgrade(&core), stream);
+                // A newcomer without a seat is closed here.
+                if let Some(seat) = seats.enter() {
+                    let core_of = Arc::downgrade(&core);
                     core.spawn_until_closed(async move {
-                        let _ = tokio::time::timeout(PATIENCE.1, answered).await;
-                        drop(seat);
+                        let answered = connection(core_of, stream, &seat);
+                        tokio::select! {
+                            _ = tokio::time::timeout(PATIENCE.1, answered) => {}
+                            () = seat.displaced() => {}
+                        }
                     });
                 }
             }
@@ -113,8 +121,9 @@ impl Opened {
     }
 }
 
-async fn connection(core: Weak<OrbCore>, stream: TcpStream) {
+async fn connection(core: Weak<OrbCore>, stream: TcpStream, seat: &Seat) {
     let answer = service_fn(|request: Request<Incoming>| {
+        seat.has_asked();
         let answer = core.upgrade().map_or_else(gone, |core| answer(&core, &request));
         async move { Ok::<_, Infallible>(answer) }
     });
@@ -136,7 +145,14 @@ fn answer<B>(core: &OrbCore, request: &Request<B>) -> Response<String> {
         response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
         return response;
     }
-    if !names_an_address(request.headers().get(header::HOST)) {
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let (host, second) = (hosts.next(), hosts.next());
+    if second.is_some() {
+        return plain(StatusCode::BAD_REQUEST, "several Host fields: send one\n");
+    }
+    // An absolute URI names the host by itself.
+    let authority = request.uri().authority().map(Authority::as_str);
+    if !host.is_some_and(names_an_address) || !authority.is_none_or(is_address) {
         return plain(StatusCode::FORBIDDEN, "call it by an address or as localhost\n");
     }
     match request.uri().path() {
@@ -160,8 +176,11 @@ fn health(problems: &[String]) -> Response<String> {
 }
 
 /// Whether a request is for an address, or for `localhost`: what no name server can have turned to this machine.
-fn names_an_address(host: Option<&HeaderValue>) -> bool {
-    let Some(host) = host.and_then(|host| host.to_str().ok()) else { return false };
+fn names_an_address(host: &HeaderValue) -> bool {
+    host.to_str().is_ok_and(is_address)
+}
+
+fn is_address(host: &str) -> bool {
     if let Some(rest) = host.strip_prefix('[') {
         let Some((address, port)) = rest.split_once(']') else { return false };
         let port = port.is_empty() || port.strip_prefix(':').is_some_and(is_port);
@@ -206,7 +225,7 @@ mod tests {
 
     #[test]
     fn hosts_are_addresses_or_localhost() {
-        let good = |host: &str| names_an_address(Some(&HeaderValue::from_str(host).unwrap()));
+        let good = |host: &str| names_an_address(&HeaderValue::from_str(host).unwrap());
         for host in
             ["127.0.0.1", "127.0.0.1:80", "localhost:9", "LocalHost", "[::1]", "[::1]:80", "10.0.0.1:1"]
         {
@@ -227,6 +246,6 @@ mod tests {
         ] {
             assert!(!good(host), "{host}");
         }
-        assert!(!names_an_address(None));
+        assert!(!names_an_address(&HeaderValue::from_bytes(b"\xff").unwrap()));
     }
 }

@@ -10,12 +10,13 @@ use giop_codec::csi::gssup::{self, LoginError};
 use giop_codec::csi::{ContextFailure, EstablishContext, IdentityToken, SasContext};
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{ContextId, ServiceContext};
+use giop_codec::{OneLine, Printable};
 use giop_proto::IncomingRequest;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::guard::{Caller, Fingerprint, Guard};
 use super::logins::{Login, LoginRefused, Logins, Required};
-use super::principal::{Principal, PrincipalKind, Shown};
+use super::principal::{Principal, PrincipalKind};
 use super::{Access, Decision};
 use crate::orb::OrbCore;
 
@@ -39,7 +40,16 @@ pub(crate) struct Check(AbortOnDropHandle<()>);
 
 const THROTTLED: &str = "too many from this address have failed (Logins::max_failures_per_address)";
 
-type Verdict = Result<Arc<Principal>, LoginRefused>;
+const CROWDED: &str = "too many logins wait to be checked: allow more by `Logins::max_waiting`";
+
+type Verdict = Result<Arc<Principal>, NotChecked>;
+
+/// Why a login is not good.
+enum NotChecked {
+    Refused(LoginRefused),
+    /// Too many others wait: nobody has looked at it.
+    Crowded,
+}
 
 /// A login that was given to the authenticator.
 pub(super) struct Tried {
@@ -72,6 +82,8 @@ impl Doubt {
 enum Found {
     Somebody(Option<Arc<Principal>>),
     Wait(Check),
+    /// Too many others wait to be checked.
+    Crowded,
 }
 
 impl Future for Check {
@@ -103,7 +115,8 @@ impl Guard {
         }
         let (number, judged) = match SasContext::from_service_context(&context) {
             Ok(Some(SasContext::Establish(context))) => {
-                (context.client_context_id, self.establish(orb, &logins, epoch, fingerprint, context))
+                let bytes = incoming.message().len();
+                (context.client_context_id, self.establish(orb, &logins, epoch, fingerprint, context, bytes))
             }
             Ok(Some(SasContext::InContext { client_context_id, .. })) => {
                 let known = self.known.table.get(&client_context_id);
@@ -134,14 +147,16 @@ impl Guard {
         epoch: u64,
         fingerprint: Fingerprint,
         context: EstablishContext,
+        bytes: usize,
     ) -> Result<Judged, Doubt> {
         let number = context.client_context_id;
         if self.known.table.get(&number).is_some_and(|(other, _)| *other != fingerprint) {
             let text = "another context of that number is there";
             return Err(Doubt::new(ContextFailure::POLICY_CONFLICT, text));
         }
-        let login = match self.log_in(orb, logins, epoch, &context.authentication)? {
+        let login = match self.log_in(orb, logins, epoch, &context.authentication, bytes)? {
             Found::Wait(check) => return Ok(Judged::Wait(check)),
+            Found::Crowded => return Ok(self.crowded()),
             Found::Somebody(login) => login,
         };
         let has_login = login.is_some();
@@ -158,13 +173,14 @@ impl Guard {
         Ok(Judged::As(self.known.keep(fingerprint, number, principal, logins.max_contexts)))
     }
 
-    /// Who logs in by the token; nobody by an empty one.
+    /// Who logs in by the token of a request of so many bytes; nobody by an empty one.
     fn log_in(
         &mut self,
         orb: &OrbCore,
         logins: &Arc<Logins>,
         epoch: u64,
         token: &Bytes,
+        bytes: usize,
     ) -> Result<Found, Doubt> {
         if token.is_empty() {
             return Ok(Found::Somebody(None));
@@ -184,7 +200,8 @@ impl Guard {
                     self.known.keep_login(known, principal);
                     return Ok(Found::Somebody(Some(Arc::clone(principal))));
                 }
-                Some(Err(refused)) => {
+                Some(Err(NotChecked::Crowded)) => return Ok(Found::Crowded),
+                Some(Err(NotChecked::Refused(refused))) => {
                     self.failures += 1;
                     logins.throttle.failed(&self.peer, crate::link::now());
                     return Err(self.failed(LoginError::Unspecified, refused.to_string()));
@@ -209,6 +226,7 @@ impl Guard {
             self.security.counts.throttled_logins.fetch_add(1, Ordering::Relaxed);
             return Err(self.failed(LoginError::Unspecified, THROTTLED));
         }
+        let Some(waiting) = logins.checks.enter(&self.peer, bytes) else { return Ok(Found::Crowded) };
         let verdict = Arc::new(OnceLock::new());
         self.tried = Some(Tried { token: known, verdict: Arc::clone(&verdict), epoch });
         let (logins, peer, counts) =
@@ -216,17 +234,26 @@ impl Guard {
         let runtime = orb.home().cloned().unwrap_or_else(tokio::runtime::Handle::current);
         let threads = runtime.clone();
         let checking = async move {
-            let Ok(_permit) = Arc::clone(&logins.checks).acquire_owned().await else { return };
+            let permit = tokio::select! {
+                permit = logins.checks.running.acquire() => permit,
+                () = waiting.displaced() => {
+                    let _ = verdict.set(Err(NotChecked::Crowded));
+                    return;
+                }
+            };
+            let Ok(_permit) = permit else { return };
+            drop(waiting);
             // Those before it may have been too many.
             if logins.throttle.refuses(&peer, crate::link::now()) {
                 counts.throttled_logins.fetch_add(1, Ordering::Relaxed);
-                let _ = verdict.set(Err(LoginRefused::because(THROTTLED)));
+                let _ = verdict.set(Err(NotChecked::Refused(LoginRefused::because(THROTTLED))));
                 return;
             }
             // A hash takes longer than other tasks of this thread may wait.
-            let checked = threads.spawn_blocking(move || check(&logins, &login, &peer)).await;
+            let by = Arc::clone(&logins);
+            let checked = threads.spawn_blocking(move || check(&by, &login, &peer)).await;
             let panicked = |_| Err(LoginRefused::because("the authenticator panicked"));
-            let _ = verdict.set(checked.unwrap_or_else(panicked));
+            let _ = verdict.set(checked.unwrap_or_else(panicked).map_err(NotChecked::Refused));
         };
         Ok(Found::Wait(Check(AbortOnDropHandle::new(runtime.spawn(checking)))))
     }
@@ -243,6 +270,16 @@ impl Guard {
         self.note("it does not say who calls");
         let text = "the request does not say who calls";
         let exception = no_permission(minor::NO_PERMISSION_UNKNOWN_CALLER, text.to_owned());
+        Judged::Refused(Box::new(Refused { exception, context: None }))
+    }
+
+    /// Too many logins wait to be checked.
+    #[cold]
+    fn crowded(&mut self) -> Judged {
+        self.security.counts.throttled_logins.fetch_add(1, Ordering::Relaxed);
+        self.note(CROWDED);
+        let (kind, minor) = (SystemExceptionKind::Transient, minor::TRANSIENT_OVERLOADED);
+        let exception = SystemException::new(kind, minor, CompletionStatus::No).because(CROWDED);
         Judged::Refused(Box::new(Refused { exception, context: None }))
     }
 
@@ -263,14 +300,14 @@ impl Guard {
         }
         self.security.counts.denied.fetch_add(1, Ordering::Relaxed);
         let who = access.principal().map_or_else(|| "nobody known".to_owned(), Principal::to_string);
-        let what = Shown(access.operation());
+        let what = Printable::new(access.operation());
         self.note(&format!("{who} may not call `{what}` of {}", access.object_id().escape_ascii()));
         Err(no_permission(minor::NO_PERMISSION_DENIED, "the rules do not allow the call".to_owned()))
     }
 
     /// Logs that a request is refused: the first of a connection for everybody to see, so that others can not fill the log.
     fn note(&mut self, reason: &str) {
-        let peer = &self.peer;
+        let (peer, reason) = (&self.peer, OneLine::new(reason));
         if std::mem::replace(&mut self.warned, true) {
             tracing::debug!(target: "zorb", %peer, "request refused: {reason}");
         } else {
@@ -316,11 +353,12 @@ fn asserted(
     Ok(Some(Arc::new(Principal::asserted(kind, name, Principal::clone(&speaker)))))
 }
 
-fn check(logins: &Logins, login: &gssup::Login, peer: &crate::Peer) -> Verdict {
+fn check(logins: &Logins, login: &gssup::Login, peer: &crate::Peer) -> Result<Arc<Principal>, LoginRefused> {
     let text = |octets| std::str::from_utf8(octets).map_err(|error| LoginRefused::because(error.to_string()));
     let user = logins.local_user(text(&login.user)?);
-    let refused =
-        |refused: LoginRefused| LoginRefused::because(format!("login of `{}`: {refused}", Shown(user)));
+    let refused = |refused: LoginRefused| {
+        LoginRefused::because(format!("login of `{}`: {refused}", Printable::new(user)))
+    };
     let name = logins.authenticator.check(&Login { user, password: text(&login.password)? }, peer);
     name.map(|name| Arc::new(Principal::new(PrincipalKind::Login, name))).map_err(refused)
 }

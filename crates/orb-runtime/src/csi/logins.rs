@@ -6,11 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use giop_codec::csi::ExportedName;
-use tokio::sync::Semaphore;
 
+use super::checks::Checks;
 use super::principal::{Principal, PrincipalKind};
 use super::throttle::Throttle;
 use crate::transport::Peer;
+
+/// Logins that wait for a check, by default.
+const WAITING: usize = 256;
 
 /// Checks user names and passwords.
 ///
@@ -96,7 +99,10 @@ pub struct Logins {
     pub(super) throttle: Arc<Throttle>,
     pub(super) max_contexts: usize,
     /// Checks that may run at a time.
-    pub(super) checks: Arc<Semaphore>,
+    pub(super) max_checks: usize,
+    /// Logins that may wait for one.
+    pub(super) max_waiting: usize,
+    pub(super) checks: Arc<Checks>,
 }
 
 impl Logins {
@@ -113,7 +119,9 @@ impl Logins {
             max_failures: 3,
             throttle: Throttle::new(30, Duration::from_secs(4)),
             max_contexts: 64,
-            checks: Arc::new(Semaphore::new(4)),
+            max_checks: 4,
+            max_waiting: WAITING,
+            checks: Checks::new(4, WAITING),
         }
     }
 
@@ -181,7 +189,18 @@ impl Logins {
     /// Logins that are checked at a time (default 4), one on a connection; others wait.
     #[must_use]
     pub fn max_checks(mut self, checks: usize) -> Self {
-        self.checks = Arc::new(Semaphore::new(checks.max(1)));
+        self.max_checks = checks;
+        self.checks = Checks::new(checks, self.max_waiting);
+        self
+    }
+
+    /// Logins that wait for a check (default 256), with at most 16 MiB of requests. Beyond that the address with the most loses its last
+    /// one for a login from an address with fewer, or the newcomer is refused: its request gets `TRANSIENT` with zorb's minor 1
+    /// (`minor::TRANSIENT_OVERLOADED`), completed no. A connection whose login waits is not read meanwhile.
+    #[must_use]
+    pub fn max_waiting(mut self, logins: usize) -> Self {
+        self.max_waiting = logins;
+        self.checks = Checks::new(self.max_checks, logins);
         self
     }
 

@@ -47,6 +47,7 @@
 //! Source clause: "Secure Interoperability / Common Secure Interoperability".
 
 mod authorizer;
+mod checks;
 mod credentials;
 mod guard;
 mod judge;

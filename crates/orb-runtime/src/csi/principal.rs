@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use giop_codec::Printable;
+
 use crate::tls::TlsSession;
 
 /// Who calls, as far as the server believes it: [`Request::principal`](crate::Request::principal).
@@ -70,10 +72,10 @@ pub(crate) fn by_certificate(session: Option<&TlsSession>) -> Option<Arc<Princip
     Some(Arc::new(Principal::new(PrincipalKind::Certificate, subject)))
 }
 
-/// For people: control characters are escaped, long names cut.
+/// For people: the name is [`Printable`].
 impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Shown(&self.name);
+        let name = Printable::new(&self.name);
         match self.kind {
             PrincipalKind::Login => write!(f, "user `{name}`"),
             PrincipalKind::Certificate => write!(f, "`{name}` by certificate"),
@@ -82,23 +84,6 @@ impl fmt::Display for Principal {
             PrincipalKind::Anonymous => f.write_str("somebody"),
         }?;
         self.speaker.as_ref().map_or(Ok(()), |speaker| write!(f, ", as {speaker} says"))
-    }
-}
-
-/// Text from the network as it may stand in a log.
-pub(super) struct Shown<'a>(pub(super) &'a str);
-
-impl fmt::Display for Shown<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// Characters of a name that are shown.
-        const MOST: usize = 100;
-        let mut characters = self.0.chars();
-        characters
-            .by_ref()
-            .take(MOST)
-            .flat_map(char::escape_debug)
-            .try_for_each(|c| fmt::Write::write_char(f, c))?;
-        if characters.next().is_some() { f.write_str("...") } else { Ok(()) }
     }
 }
 

@@ -61,7 +61,7 @@ impl Throttle {
 }
 
 /// Whoever has an IPv6 address mostly has 2^64 of them.
-fn of_site(address: IpAddr) -> IpAddr {
+pub(super) fn of_site(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
         address => address,

@@ -7,9 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use argon2::Argon2;
 use argon2::password_hash::rand_core::OsRng;
-use argon2::password_hash::{PasswordHash, PasswordHashString, PasswordHasher, PasswordVerifier, SaltString};
+use argon2::password_hash::{
+    self, Output, PasswordHash, PasswordHashString, PasswordHasher, Salt, SaltString,
+};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
+use giop_codec::cdr::mapped_size;
 
 use super::logins::{Authenticator, Login, LoginRefused};
 use crate::transport::Peer;
@@ -118,8 +121,7 @@ impl Authenticator for Users {
         // Somebody else's is tried where there is no such user: how long it takes does not tell names.
         let tried = found.or_else(|| current.values().next());
         let matches = tried.is_some_and(|hash| {
-            let hash = hash.password_hash();
-            Argon2::default().verify_password(login.password().as_bytes(), &hash).is_ok()
+            matches(login.password().as_bytes(), &hash.password_hash()).unwrap_or_default()
         });
         match found {
             Some(_) if matches => Ok(login.user().to_owned()),
@@ -140,6 +142,26 @@ impl fmt::Debug for Users {
             .field("users", &self.shared.current.load().len())
             .finish()
     }
+}
+
+/// Whether the password has that hash. The memory for it goes back to the system: the allocator would keep it for each thread.
+fn matches(password: &[u8], hash: &PasswordHash<'_>) -> password_hash::Result<bool> {
+    let (Some(salt), Some(expected)) = (hash.salt, hash.hash) else { return Ok(false) };
+    let algorithm = Algorithm::try_from(hash.algorithm)?;
+    let version = hash.version.map(Version::try_from).transpose()?.unwrap_or_default();
+    let params = Params::try_from(hash)?;
+    let blocks = params.block_count();
+    let size = mapped_size(blocks.saturating_mul(Block::SIZE));
+    let mut memory = Vec::with_capacity(size / Block::SIZE);
+    memory.resize(blocks, Block::new());
+    let mut salt_bytes = [0; Salt::RECOMMENDED_LENGTH * 4];
+    let salt = salt.decode_b64(&mut salt_bytes)?;
+    let found = Output::init_with(expected.len(), |out| {
+        let argon = Argon2::new(algorithm, version, params);
+        Ok(argon.hash_password_into_with_memory(password, salt, out, &mut memory)?)
+    })?;
+    // It takes the same time wherever they differ.
+    Ok(found == expected)
 }
 
 fn read(path: &Path) -> Result<Table, UsersError> {

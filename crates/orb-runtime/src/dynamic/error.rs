@@ -3,12 +3,12 @@
 use std::error::Error;
 use std::fmt;
 
-use giop_codec::EncodeError;
 use giop_codec::any::{Any, AnyError};
 use giop_codec::cdr::CdrDecode;
 use giop_codec::dynamic::DynError;
 use giop_codec::exception::SystemException;
 use giop_codec::typecode::Typed;
+use giop_codec::{EncodeError, Printable};
 
 use crate::serve::UserException;
 
@@ -42,10 +42,11 @@ impl DynamicException {
     }
 }
 
+/// A user exception by its repository id, as [`Printable`] text.
 impl fmt::Display for DynamicException {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::User(_) => f.write_str(&self.repository_id()),
+            Self::User(_) => Printable::new(&self.repository_id()).fmt(f),
             Self::System(exception) => exception.fmt(f),
         }
     }

@@ -23,7 +23,7 @@ use giop_codec::giop::{
     finish_message, put_message_header,
 };
 use giop_codec::ior::{Ior, RebindMode};
-use giop_codec::{DecodeError, EncodeError};
+use giop_codec::{DecodeError, EncodeError, Printable};
 use giop_proto::{CallError, Reply, later};
 
 use attempts::Attempts;
@@ -183,8 +183,11 @@ fn user_exception<E: From<SystemException>>(
 #[cold]
 pub(crate) fn unlisted(operation: &Called<'_>, id: &str) -> SystemException {
     let (kind, minor) = (SystemExceptionKind::Unknown, minor::UNKNOWN_USER_EXCEPTION);
-    SystemException::new(kind, minor, CompletionStatus::Yes)
-        .because(format!("`{}` raised {id}, which is not in its raises clause", operation.name))
+    SystemException::new(kind, minor, CompletionStatus::Yes).because(format!(
+        "`{}` raised {}, which is not in its raises clause",
+        operation.name,
+        Printable::new(id)
+    ))
 }
 
 /// A reply that does not decode; counted, where that is because of a limit.
@@ -531,7 +534,20 @@ fn raised_by(exception: SystemException, operation: &Called<'_>, link: &Link) ->
     if std::error::Error::source(&exception).is_some() {
         return exception;
     }
-    exception.because(format!("raised by `{}` at {}", operation.name, link.peer()))
+    exception.with_source(RaisedBy { operation: operation.name.into(), peer: link.peer().to_string() })
+}
+
+/// The cause of a system exception that came in a reply: the server answered, and says no.
+///
+/// An exception that a server gave another cause, such as one of an unknown id, has that one instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("raised by `{operation}` at {peer}")]
+#[non_exhaustive]
+pub struct RaisedBy {
+    /// The operation, as messages name it.
+    pub operation: Box<str>,
+    /// Where the server is.
+    pub peer: String,
 }
 
 #[cold]

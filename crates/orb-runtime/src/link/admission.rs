@@ -19,6 +19,14 @@ use crate::serve::running::{Running, Shut};
 use crate::serve::waiting::Until;
 use crate::trace::{self, Way};
 
+/// What a request waits for before it is looked at.
+enum Pause {
+    /// `Orb::accept`, or what requests before it wait for.
+    Accepting,
+    /// Memory for its reply.
+    Memory,
+}
+
 impl Driver {
     /// A request has come: it goes into the wire log, whenever it starts.
     #[inline]
@@ -35,11 +43,18 @@ impl Driver {
         if incoming.announces() {
             self.orb.learn_ways_back(&self.link);
         }
-        if self.orb.is_holding(cx, self.number)
-            || self.waiting.as_ref().is_some_and(|waiting| waiting.is_for_all())
-        {
-            self.put_off(incoming, Until::Accepting);
-            return None;
+        if self.orb.pauses() || self.waiting.as_ref().is_some_and(|waiting| waiting.is_for_all()) {
+            match self.pause(cx, &incoming) {
+                None => {}
+                Some(Pause::Accepting) => {
+                    self.put_off(incoming, Until::Accepting);
+                    return None;
+                }
+                Some(Pause::Memory) => {
+                    self.together.push_front(incoming);
+                    return None;
+                }
+            }
         }
         #[cfg(feature = "csi")]
         let incoming = match self.identify(cx, incoming) {
@@ -75,6 +90,45 @@ impl Driver {
         match shut {
             Shut::Gone => self.absent(cx, incoming),
             Shut::Closed => self.closed(cx, &poa, incoming),
+        }
+    }
+
+    /// What a request waits for before anything else is known of it.
+    #[cold]
+    fn pause(&mut self, cx: &mut Context<'_>, incoming: &IncomingRequest) -> Option<Pause> {
+        if self.orb.is_holding(cx, self.number)
+            || self.waiting.as_ref().is_some_and(|waiting| waiting.is_for_all())
+        {
+            return Some(Pause::Accepting);
+        }
+        // One that has waited does not wait again. A side that awaits replies itself must keep reading, or both sides could deadlock.
+        let waits = !std::mem::take(&mut self.admitted)
+            && incoming.response().expects_reply()
+            && self.link.calls_waiting() == 0;
+        if waits {
+            self.ticket = self.orb.wait_for_memory(incoming.operation_octets(), &self.link);
+        }
+        self.ticket.as_ref().map(|_| Pause::Memory)
+    }
+
+    /// Whether a login is being checked.
+    #[inline]
+    pub(super) fn waits_for_login(&self) -> bool {
+        self.waiting.as_ref().is_some_and(|waiting| waiting.is_for_login())
+    }
+
+    /// Whether the next request waits for memory, until the ORB lets it go on.
+    #[inline]
+    pub(super) fn waits_for_memory(&mut self, cx: &Context<'_>) -> bool {
+        match &self.ticket {
+            None => false,
+            Some(ticket) => {
+                let waits = !ticket.is_granted(cx);
+                if !waits {
+                    (self.ticket, self.admitted) = (None, true);
+                }
+                waits
+            }
         }
     }
 

@@ -15,9 +15,11 @@ use tokio::time::Sleep;
 
 use super::{Link, State, TAKEOVER, now};
 use crate::orb::OrbCore;
+use crate::orb::backpressure::{LARGE_REPLY, Ticket};
 use crate::poa::ForwardRequest;
 use crate::serve::Request;
 use crate::serve::entry::Entry;
+use crate::serve::reply::ReplyBuffer;
 use crate::serve::request::Outcome;
 use crate::serve::running::{Running, SPARE_SLOTS};
 use crate::serve::waiting::Waiting;
@@ -54,6 +56,10 @@ pub(crate) struct Driver {
     timer: Option<Pin<Box<Sleep>>>,
     /// The task has another waker than the timer knows.
     moved: bool,
+    /// The next request waits for memory for its reply.
+    pub(super) ticket: Option<Arc<Ticket>>,
+    /// It has waited, and starts.
+    pub(super) admitted: bool,
     /// Requests that may not start yet.
     pub(super) waiting: Option<Box<Waiting>>,
     /// Requests that are to be served together, and what came of them. Empty but for their memory.
@@ -79,6 +85,8 @@ impl Driver {
             guard,
             timer: None,
             moved: false,
+            ticket: None,
+            admitted: false,
             waiting: None,
             together: VecDeque::new(),
             outcomes: Vec::new(),
@@ -103,12 +111,48 @@ impl Driver {
             if trace::wire_enabled() {
                 trace::wire(Way::Out, link.peer(), "", encoder.head(), encoder.len());
             }
+            if encoder.len() >= LARGE_REPLY {
+                return self.answer_at_length(link, state, token, encoder);
+            }
             state.machine.send_reply(token, &mut encoder);
             if state.machine.is_worth_a_write() {
                 (state, _) = link.flush(state);
             }
         }
         self.running.keep_encoder(encoder);
+        state
+    }
+
+    /// The same of a large reply, which counts against the memory that the replies of all connections may take.
+    fn answer_at_length<'a>(
+        &mut self,
+        link: &'a Link,
+        mut state: MutexGuard<'a, State>,
+        token: ServeToken,
+        mut encoder: Box<ReplyBuffer>,
+    ) -> MutexGuard<'a, State> {
+        let mut room = Ok(());
+        if self.orb.pool().is_full_of_replies() {
+            drop(state);
+            room = self.orb.make_room_for_reply();
+            state = link.lock();
+        }
+        match room {
+            Ok(()) => state.machine.send_reply(token, &mut encoder),
+            Err(exception) => state.machine.refuse_reply(token, encoder.version(), &exception),
+        }
+        if state.machine.is_worth_a_write() {
+            (state, _) = link.flush(state);
+        }
+        if self.orb.pool().is_crowded() {
+            // What the encoder keeps is counted nowhere.
+            drop(encoder);
+            self.orb.queued_large_reply();
+        } else {
+            let (order, version) = (encoder.order(), encoder.version());
+            encoder.reset(order, version);
+            self.running.keep_encoder(encoder);
+        }
         state
     }
 
@@ -150,9 +194,15 @@ impl Driver {
         let mut served = 0;
         loop {
             let left = self.together.len();
+            if self.waiting.is_some() && self.waits_for_login() && state.machine.calls_waiting() == 0 {
+                // What is not read takes no memory here.
+                state.machine.hold_reading();
+                break;
+            }
             if left > 0 {
-                // Their replies would be too much before; who waits for replies never stops reading.
-                if state.machine.is_backed_up() && state.machine.calls_waiting() == 0 {
+                // Stop serving while too many reply bytes are queued. A side that awaits replies itself must keep reading.
+                let backed_up = state.machine.is_backed_up() && state.machine.calls_waiting() == 0;
+                if backed_up || self.waits_for_memory(cx) {
                     state.stalled = true;
                     state.machine.waits_for_room();
                     break;
@@ -232,6 +282,7 @@ impl Driver {
         let mut octets = 0;
         while let Some(incoming) = self.together.pop_front() {
             match self.serve(cx, incoming) {
+                None if self.ticket.is_some() || self.waits_for_login() => break,
                 None => {}
                 // The next request takes the same encoder.
                 Some(Outcome { token, encoder, failed: None }) if encoder.is_empty() => {
@@ -322,7 +373,7 @@ impl Driver {
         let (messages, octets) = state.machine.received();
         let mut served = 0;
         // A driver is mostly woken because something came: then nothing is looked at before it is read.
-        let idle = self.running.is_idle() && self.together.is_empty();
+        let idle = self.running.is_idle() && self.together.is_empty() && self.waiting.is_none();
         if state.driver_reads && !state.reading && idle && state.machine.wants_read() {
             match link.socket.poll_read_ready(cx) {
                 Poll::Ready(Ok(())) => (state, _) = link.read(state, Duration::ZERO),
@@ -388,6 +439,11 @@ impl Driver {
                 link.socket.shut_down_write();
             }
             if self.keep_time(&mut state, cx) {
+                if state.machine.is_quiet() {
+                    self.running.release(LARGE_REPLY);
+                    state.release(LARGE_REPLY);
+                    self.orb.trim_pool_later();
+                }
                 continue;
             }
             if self.waiting.as_ref().is_some_and(|waiting| waiting.keeps()) && self.orb.is_closing() {
@@ -399,7 +455,8 @@ impl Driver {
             }
             state.driver_awake = false;
             let caller_reads = link.client_only && !state.driver_reads && state.machine.calls_waiting() <= 1;
-            let stalled = !self.together.is_empty();
+            let for_login = self.waits_for_login() && state.machine.calls_waiting() == 0;
+            let stalled = !self.together.is_empty() || for_login;
             if state.reading || caller_reads || stalled || !state.machine.wants_read() {
                 return Poll::Pending;
             }

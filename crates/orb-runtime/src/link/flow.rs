@@ -84,7 +84,14 @@ impl Link {
     ) -> bool {
         let (order, version, sets) = (encoder.order(), encoder.version(), encoder.code_sets());
         let offset = encoder.position();
-        let message = match self.lock().machine.begin_reply_flow(token, encoder, coming) {
+        let mut state = self.lock();
+        if state.machine.is_crowded() {
+            // There may be no memory for it: that is decided for whole replies.
+            return false;
+        }
+        let begun = state.machine.begin_reply_flow(token, encoder, coming);
+        drop(state);
+        let message = match begun {
             ReplyFlow::Begun(message) => message,
             ReplyFlow::Busy => return false,
             ReplyFlow::Dropped => return true,

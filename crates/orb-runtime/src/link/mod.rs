@@ -298,6 +298,24 @@ impl Link {
         state.wake_driver();
     }
 
+    /// The replies in the queue, if they are many, and how long the peer needs for them: see [`Connection::reply_queue`].
+    pub(crate) fn reply_queue(&self, now: Instant) -> Option<(usize, Option<Duration>)> {
+        self.lock().machine.reply_queue(now)
+    }
+
+    /// Closes the connection, because the peer takes its replies too slowly.
+    pub(crate) fn give_up_slow_reader(&self) {
+        let mut state = self.lock();
+        state.machine.give_up_slow_reader();
+        self.drain_events(&mut state, None);
+        state.wake_driver();
+    }
+
+    /// How many calls wait for replies.
+    pub(crate) fn calls_waiting(&self) -> usize {
+        self.lock().machine.calls_waiting()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // The machine keeps its invariants between any two of its methods.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -444,6 +462,11 @@ impl State {
         }
         encoder.reset(ByteOrder::NATIVE, version);
         encoder
+    }
+
+    /// Frees encoders that keep more memory than that.
+    fn release(&mut self, most: usize) {
+        self.encoders.retain(|encoder| encoder.capacity() <= most);
     }
 
     fn keep_encoder(&mut self, encoder: Box<Encoder>) {

@@ -148,10 +148,7 @@ impl OrbCore {
 
     fn admit(self: &Arc<Self>, stream: TcpStream, peer: Peer, secure: bool, guests: &Arc<Guests>) {
         let (all, per_address) = (self.config.max_connections, self.config.max_connections_per_address);
-        let address = match &peer {
-            Peer::Tcp(address) => Some(address.ip()),
-            _ => None,
-        };
+        let address = peer.address();
         let seat = match Guests::enter(guests, address) {
             Ok((seat, displaces)) => {
                 if displaces {

@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 
+use giop_codec::Printable;
 use tokio::net::TcpListener;
 
 use super::accept::Listener;
@@ -118,7 +119,7 @@ pub(super) fn open(
     for found in publish::unroutable(&endpoints, &plain, !templates.is_empty()) {
         tracing::warn!(
             target: "zorb",
-            host = %found.host,
+            host = %Printable::new(&found.host),
             "references name an address by which clients may not get here: {found} (OrbBuilder::publish says another)"
         );
     }

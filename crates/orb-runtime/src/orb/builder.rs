@@ -1,7 +1,7 @@
 //! Building an ORB.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -253,7 +253,9 @@ impl OrbBuilder {
     /// messages that wait for more, one at a time goes past it.
     ///
     /// As much again may be queued for peers that do not take it: beyond that, requests of connections with more than 64 KiB queued are left
-    /// unread. Nothing is dropped for it.
+    /// unread. From half of it on, requests of operations with replies of 64 KiB or more wait, and clients that take their replies too
+    /// slowly are closed for them: those that would need more than [`Limits::write_timeout`](crate::Limits::write_timeout) for what is
+    /// queued, at the rate of the last seconds. A large reply that is made when all of it is taken is replaced by `TRANSIENT`, completed yes.
     pub fn pool_cap(mut self, octets: usize) -> Self {
         self.parts.pool = octets;
         self
@@ -539,7 +541,7 @@ impl Parts {
             #[cfg(feature = "tls")]
             handshakes: {
                 let most = self.config.tls.as_ref().map_or(0, crate::tls::Tls::max_handshakes);
-                Arc::new(tokio::sync::Semaphore::new(most))
+                crate::tls::handshakes::Handshakes::new(most, self.config.newcomers_displace)
             },
             #[cfg(feature = "admin")]
             shown: super::shown::Shown::new(self.config.admin.is_some()),
@@ -558,7 +560,9 @@ impl Parts {
             serving: TaskTracker::new(),
             listening: TaskTracker::new(),
             home: tokio::runtime::Handle::try_current().ok(),
-            holding: AtomicBool::new(self.hold),
+            pauses: AtomicU8::new(if self.hold { super::HELD } else { 0 }),
+            backpressure: Default::default(),
+            trimming: Default::default(),
             held: Mutex::default(),
             closing: AtomicBool::new(false),
             ending: AtomicBool::new(false),

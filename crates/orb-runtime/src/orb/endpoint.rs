@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::LazyLock;
 
-use giop_codec::EncodeError;
 use giop_codec::giop::ObjectKey;
 use giop_codec::ior::{
     IiopProfile, Ior, OmniUnixAddress, OperationNumbers, OrbType, TaggedComponent, UiopProfile,
 };
+use giop_codec::{EncodeError, Printable};
 
 use super::OrbCore;
 use super::dial::{Family, interleaved};
@@ -36,13 +36,22 @@ pub(crate) struct Route {
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Iiop { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
-            Self::Iiop { host, port } => write!(f, "{host}:{port}"),
-            Self::Ssl { host, port } if host.contains(':') => write!(f, "ssliop://[{host}]:{port}"),
-            Self::Ssl { host, port } => write!(f, "ssliop://{host}:{port}"),
-            Self::Unix { path } => write!(f, "uiop://{path}"),
+            Self::Iiop { host, port } => write!(f, "{}:{port}", Host(host)),
+            Self::Ssl { host, port } => write!(f, "ssliop://{}:{port}", Host(host)),
+            Self::Unix { path } => write!(f, "uiop://{}", Printable::new(path)),
             Self::Itself => f.write_str("this ORB"),
         }
+    }
+}
+
+/// The host of a reference, which a peer may have made: IPv6 addresses in brackets.
+pub(crate) struct Host<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Host<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(host) = self;
+        let host = Printable::new(host);
+        if self.0.contains(':') { write!(f, "[{host}]") } else { host.fmt(f) }
     }
 }
 

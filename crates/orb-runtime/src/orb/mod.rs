@@ -9,6 +9,7 @@ mod args_tls;
 #[cfg(not(feature = "tls"))]
 #[path = "args_tls_absent.rs"]
 mod args_tls;
+pub(crate) mod backpressure;
 mod bind;
 mod builder;
 mod connections;
@@ -25,14 +26,16 @@ mod reverse;
 #[cfg(feature = "admin")]
 mod shown;
 mod shutdown;
+mod trimming;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
+use giop_codec::OneLine;
 use giop_codec::cdr::{DecodeContext, TypeCodeCache};
 use giop_codec::code_set::CodeSetComponentInfo;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
@@ -41,8 +44,6 @@ use giop_codec::value::Factories;
 use giop_proto::pool::{BufferPool, PoolStats};
 use giop_proto::{Limits, Load, ProtocolError, Stats};
 use tokio::sync::Notify;
-#[cfg(feature = "tls")]
-use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 pub use activation::{ActivateError, Activation};
@@ -78,6 +79,12 @@ pub struct Orb {
 /// Closes the ORB when the last [`Orb`] goes.
 struct Guard(Weak<OrbCore>);
 
+/// Requests wait for `Orb::accept`.
+const HELD: u8 = 1;
+
+/// Requests with large replies wait for memory.
+const CROWDED: u8 = 2;
+
 pub(crate) struct OrbCore {
     pub(crate) config: Config,
     pub(crate) connections: Connections,
@@ -89,7 +96,7 @@ pub(crate) struct OrbCore {
     sockets: Sockets,
     /// Handshakes of clients that may begin.
     #[cfg(feature = "tls")]
-    handshakes: Arc<Semaphore>,
+    handshakes: Arc<crate::tls::handshakes::Handshakes>,
     endpoints: Vec<Endpoint>,
     links: Mutex<HashMap<u64, Weak<Link>>>,
     next_number: AtomicU64,
@@ -102,7 +109,10 @@ pub(crate) struct OrbCore {
     listening: TaskTracker,
     /// The runtime in which the ORB was built.
     home: Option<tokio::runtime::Handle>,
-    holding: AtomicBool,
+    /// Why requests may have to wait before they start: [`HELD`] and [`CROWDED`].
+    pauses: AtomicU8,
+    pub(crate) backpressure: backpressure::Backpressure,
+    trimming: trimming::Trimming,
     /// Who waits for that to end, by the number of the connection or call.
     held: Mutex<HashMap<u64, Waker>>,
     closing: AtomicBool,
@@ -320,13 +330,32 @@ impl OrbCore {
         }
     }
 
+    /// Whether requests may have to wait before they start.
+    #[inline]
+    pub(crate) fn pauses(&self) -> bool {
+        self.pauses.load(Ordering::Acquire) != 0
+    }
+
+    fn set_pause(&self, why: u8, pauses: bool) {
+        if pauses {
+            self.pauses.fetch_or(why, Ordering::AcqRel);
+        } else {
+            self.pauses.fetch_and(!why, Ordering::AcqRel);
+        }
+    }
+
+    /// Whether requests wait for `Orb::accept`.
+    fn is_on_hold(&self) -> bool {
+        self.pauses.load(Ordering::Acquire) & HELD != 0
+    }
+
     /// Whether requests are held back. If so, the task is woken by `Orb::accept`.
     pub(crate) fn is_holding(&self, cx: &mut Context<'_>, number: u64) -> bool {
-        if !self.holding.load(Ordering::Acquire) {
+        if !self.is_on_hold() {
             return false;
         }
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.holding.load(Ordering::Acquire) {
+        if !self.is_on_hold() {
             return false;
         }
         held.insert(number, cx.waker().clone());
@@ -335,7 +364,7 @@ impl OrbCore {
 
     /// The connection or call of that number does not wait for `Orb::accept` any more.
     pub(crate) fn waits_no_more(&self, number: u64) {
-        if self.holding.load(Ordering::Acquire) {
+        if self.is_on_hold() {
             self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
         }
     }
@@ -353,7 +382,7 @@ impl OrbCore {
                 self.0.waits_no_more(self.1);
             }
         }
-        if !self.holding.load(Ordering::Acquire) {
+        if !self.is_on_hold() {
             return;
         }
         let number = self.number();
@@ -372,7 +401,7 @@ impl OrbCore {
             Located::Level(parent, _) if parent.gate() == Gate::Holding || parent.births.are_possible() => {
                 true
             }
-            _ => self.holding.load(Ordering::Acquire) && self.adapter.may_come(key),
+            _ => self.is_on_hold() && self.adapter.may_come(key),
         }
     }
 
@@ -423,6 +452,7 @@ impl OrbCore {
     #[cold]
     pub(crate) fn note_failed_oneway(&self, exception: &dyn fmt::Display) {
         self.failed_oneways.fetch_add(1, Ordering::Relaxed);
+        let exception = OneLine::new(exception);
         tracing::warn!(target: "zorb", %exception, "a oneway failed in its servant; the caller is not told");
     }
 
@@ -441,7 +471,8 @@ impl OrbCore {
     }
 
     /// A connection is closed: what it counted stays.
-    fn ended(&self, id: u64, link: &Link) {
+    fn ended(self: &Arc<Self>, id: u64, link: &Link) {
+        self.trim_pool_later();
         if let Some(ProtocolError::Header(error @ HeaderError::Magic([0x16, 3, ..]))) = link.protocol_error()
         {
             self.sockets.tls.misdirected.fetch_add(1, Ordering::Relaxed);
@@ -492,12 +523,11 @@ impl OrbCore {
     }
 
     #[cfg(feature = "tls")]
-    pub(crate) fn handshakes(&self) -> &Arc<Semaphore> {
+    pub(crate) fn handshakes(&self) -> &Arc<crate::tls::handshakes::Handshakes> {
         &self.handshakes
     }
 
     /// Runs a task that ends when the ORB closes.
-    #[cfg(any(feature = "admin", feature = "tls"))]
     pub(crate) fn spawn_until_closed(self: &Arc<Self>, task: impl Future<Output = ()> + Send + 'static) {
         let core = Arc::clone(self);
         self.tasks.spawn(async move {

@@ -1,7 +1,6 @@
 //! What the admin endpoint shows of an ORB.
 
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -74,7 +73,7 @@ impl OrbCore {
 
     /// Whether requests are served now.
     pub(crate) fn is_ready(&self) -> bool {
-        !self.is_closing() && !self.holding.load(Ordering::Acquire)
+        !self.is_closing() && !self.is_on_hold()
     }
 
     pub(crate) fn uptime(&self) -> Duration {

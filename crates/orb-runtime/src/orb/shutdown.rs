@@ -27,7 +27,7 @@ pub struct ShutdownReport {
 impl Orb {
     /// Serves what `OrbBuilder::hold` held back, and all that follows.
     pub fn accept(&self) {
-        self.core.holding.store(false, Ordering::Release);
+        self.core.set_pause(super::HELD, false);
         let held =
             std::mem::take(&mut *self.core.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
         held.into_values().for_each(std::task::Waker::wake);
@@ -108,16 +108,18 @@ impl OrbCore {
             }
         }
         self.adapter().main.end();
+        crate::trace::written().await;
         ShutdownReport { connections, cut }
     }
 
     fn begin_closing(&self) -> bool {
         let first = !self.closing.swap(true, Ordering::AcqRel);
         self.closed.notify_waiters();
+        self.stop_waiting_for_memory();
         first
     }
 
-    fn open_links(&self) -> Vec<Arc<Link>> {
+    pub(super) fn open_links(&self) -> Vec<Arc<Link>> {
         self.links().values().filter_map(std::sync::Weak::upgrade).collect()
     }
 }

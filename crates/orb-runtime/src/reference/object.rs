@@ -11,12 +11,12 @@ use giop_codec::giop::{AddressingDisposition, ObjectKey, ServiceContext};
 use giop_codec::ior::RebindMode;
 use giop_codec::ior::{IiopProfile, Ior};
 use giop_codec::typecode::{TypeDesc, Typed};
-use giop_codec::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
+use giop_codec::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Printable, Version};
 
 use super::{CallOptions, Reference};
 use crate::link::Link;
 use crate::orb::OrbCore;
-use crate::orb::endpoint::profiles;
+use crate::orb::endpoint::{Host, profiles};
 use crate::serve::ending_behind_us;
 use crate::serve::entry::Entry;
 
@@ -443,9 +443,9 @@ impl fmt::Display for ObjectRef {
 impl fmt::Debug for ObjectRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("ObjectRef");
-        shown.field("type_id", &self.core.ior.type_id);
+        shown.field("type_id", &Printable::new(&self.core.ior.type_id));
         if let Some(profile) = self.own_profiles().first() {
-            shown.field("address", &format_args!("{}:{}", profile.host, profile.port));
+            shown.field("address", &format_args!("{}:{}", Host(&profile.host), profile.port));
             shown.field("key", &format_args!("{}", profile.object_key));
         }
         shown.field("local", &self.core.own.is_some()).finish()

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use giop_codec::exception::SystemException;
 use giop_codec::ior::Ior;
 use giop_codec::url::{Corbaloc, Corbaname, ObjectUrl, UrlError};
+use giop_codec::{OneLine, Printable};
 
 use super::{ObjectRef, Reference};
 use crate::orb::{Orb, OrbCore};
@@ -20,7 +21,10 @@ const NESTING: usize = 10;
 #[non_exhaustive]
 pub enum NarrowError {
     /// The object has another interface.
-    #[error("the object is no {wanted}: its reference says {found}, and it answers `_is_a` with false")]
+    #[error(
+        "the object is no {wanted}: its reference says {}, and it answers `_is_a` with false",
+        Printable::new(found)
+    )]
     WrongInterface {
         /// The repository id asked for.
         wanted: &'static str,
@@ -28,7 +32,7 @@ pub enum NarrowError {
         found: String,
     },
     /// The object could not be asked.
-    #[error("cannot ask the object whether it is a {wanted}: {source}")]
+    #[error("cannot ask the object whether it is of {wanted}: {source}")]
     Call {
         /// The repository id asked for.
         wanted: &'static str,
@@ -65,7 +69,11 @@ pub enum ResolveError {
     #[error(transparent)]
     Narrow(#[from] NarrowError),
     /// The naming service did not resolve the name.
-    #[error("cannot resolve `{name}` in the naming context {context}: {source}")]
+    #[error(
+        "cannot resolve `{}` in the naming context {}: {source}",
+        OneLine::new(name),
+        OneLine::new(context)
+    )]
     Naming {
         /// The name.
         name: String,

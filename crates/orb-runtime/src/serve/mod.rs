@@ -14,7 +14,7 @@ pub(crate) mod elsewhere;
 pub(crate) mod entry;
 mod optable;
 mod outflow;
-mod reply;
+pub(crate) mod reply;
 pub(crate) mod request;
 pub(crate) mod running;
 mod seq_stream;

@@ -20,6 +20,7 @@ use super::reply::ReplyBuffer;
 use super::skeleton::UserException;
 use crate::invoke;
 use crate::link::Link;
+use crate::orb::backpressure::LARGE_REPLY;
 use crate::poa::{ForwardRequest, Refusal};
 
 /// A request that waits to be served: its message, the buffer of its reply and what `zorb::request()` tells of it.
@@ -126,7 +127,13 @@ impl ServerRequest {
             Ok(())
         };
         match to.put(&mut self.encoder, status, &all, put) {
-            Ok(()) => Outcome { token: to.token, encoder: self.encoder, failed: None },
+            Ok(()) => {
+                let len = self.encoder.len();
+                if len >= LARGE_REPLY {
+                    self.current.core().note_large_reply(self.current.operation_octets(), len);
+                }
+                Outcome { token: to.token, encoder: self.encoder, failed: None }
+            }
             Err(error) => to.system_exception(self.encoder, error.system(CompletionStatus::Yes)),
         }
     }
@@ -256,7 +263,14 @@ impl ServerRequest {
             return to.forward(self.encoder, &forward);
         }
         match to.put(&mut self.encoder, status, &contexts, encode) {
-            Ok(()) => Outcome { token: to.token, encoder: self.encoder, failed: None },
+            Ok(()) => {
+                // One that has left already, while it was encoded, leaves nothing.
+                let len = self.encoder.len();
+                if len.wrapping_sub(1) >= LARGE_REPLY {
+                    self.current.core().note_large_reply(self.current.operation_octets(), len);
+                }
+                Outcome { token: to.token, encoder: self.encoder, failed: None }
+            }
             Err(error) => {
                 let exception = error.system(CompletionStatus::Yes);
                 self.current.seen().system_exception(&exception);

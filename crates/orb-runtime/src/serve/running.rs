@@ -264,6 +264,11 @@ impl Running {
         }
     }
 
+    /// Frees encoders that keep more memory than that.
+    pub(crate) fn release(&mut self, most: usize) {
+        self.encoders.retain(|encoder| encoder.capacity() <= most);
+    }
+
     /// An encoder for a reply without a servant.
     pub(crate) fn encoder(&mut self) -> Box<ReplyBuffer> {
         let mut encoder =

@@ -50,6 +50,14 @@ impl Waiting {
         self.requests.push_back(Waits { incoming, until });
     }
 
+    /// Whether a login is being checked: until it is known who calls, nothing more of the connection is looked at.
+    pub(crate) fn is_for_login(&self) -> bool {
+        #[cfg(feature = "csi")]
+        return self.requests.iter().any(|waits| matches!(waits.until, Until::Login(_)));
+        #[cfg(not(feature = "csi"))]
+        false
+    }
+
     /// Whether all requests wait, whatever they are for.
     pub(crate) fn is_for_all(&self) -> bool {
         self.requests.iter().any(|waits| waits.until.is_for_all())

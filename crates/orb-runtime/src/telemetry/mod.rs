@@ -28,6 +28,8 @@ mod server;
 
 use std::fmt;
 
+use giop_codec::Printable;
+
 pub use context::TraceContext;
 
 pub(crate) use client::{Outbound, Watch, local};
@@ -60,7 +62,7 @@ impl fmt::Debug for Propagator {
     }
 }
 
-/// `Bank.Account/deposit` of `IDL:Bank/Account:1.0`; other ids as they are.
+/// `Bank.Account/deposit` of `IDL:Bank/Account:1.0`; other ids as they are. Ids and operations come from peers: they are [`Printable`].
 struct Method<'a> {
     interface: &'a str,
     operation: &'a str,
@@ -73,14 +75,14 @@ impl fmt::Display for Method<'_> {
             match name {
                 Some((name, _)) => {
                     for (at, part) in name.split('/').enumerate() {
-                        write!(f, "{}{part}", if at == 0 { "" } else { "." })?;
+                        write!(f, "{}{}", if at == 0 { "" } else { "." }, Printable::new(part))?;
                     }
                 }
-                None => f.write_str(self.interface)?,
+                None => Printable::new(self.interface).fmt(f)?,
             }
             f.write_str("/")?;
         }
-        f.write_str(self.operation)
+        Printable::new(self.operation).fmt(f)
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 
 use super::Tls;
 use super::failure::Failure;
-use crate::link::Link;
+use crate::link::{Link, now};
 use crate::orb::{Endpoint, OrbCore, Seat};
 use crate::transport::tls::TlsSocket;
 use crate::transport::{Peer, Socket, shut_down};
@@ -31,7 +31,7 @@ impl OrbCore {
     pub(crate) fn admit_secure(self: &Arc<Self>, stream: TcpStream, peer: Peer, seat: Seat) {
         let Some(tls) = self.config.tls.clone() else { return };
         let counts = self.tls_counts();
-        let Ok(permit) = Arc::clone(self.handshakes()).try_acquire_owned() else {
+        let Some((place, displaces)) = self.handshakes().enter(peer.address(), now()) else {
             counts.shed.fetch_add(1, Ordering::Relaxed);
             self.has_counted();
             self.hit(Limit::Handshakes);
@@ -43,18 +43,28 @@ impl OrbCore {
             );
             return;
         };
+        if displaces {
+            self.hit(Limit::Displaced);
+        }
         let core = Arc::clone(self);
         self.spawn_until_closed(async move {
-            let handshake = tokio::time::timeout(tls.rules().handshake_timeout, serve(&tls, stream));
+            let begun = || place.begun();
+            let handshake = tokio::time::timeout(tls.rules().handshake_timeout, serve(&tls, stream, &begun));
+            // A handshake that takes long while others want in.
+            let gives_way = async {
+                tokio::select! {
+                    () = seat.given_away() => {}
+                    () = place.displaced() => {}
+                }
+            };
             let outcome = tokio::select! {
                 outcome = handshake => outcome,
-                // A handshake that takes long while others want in.
-                () = seat.given_away() => {
+                () = gives_way => {
                     core.tls_counts().failed.fetch_add(1, Ordering::Relaxed);
                     return core.has_counted();
                 }
             };
-            drop(permit);
+            drop(place);
             let counts = core.tls_counts();
             let (stream, failure) = match outcome {
                 Ok(Ok(socket)) => {
@@ -95,7 +105,7 @@ impl OrbCore {
             let name = ServerName::try_from(host.to_owned())
                 .map_err(|_| Failure::NotConfigured("the host is neither a DNS name nor an IP address"));
             let connection = ClientConnection::new(tls?, name?)?;
-            let handshake = TlsSocket::handshake(stream, Connection::from(connection));
+            let handshake = TlsSocket::handshake(stream, Connection::from(connection), &|| {});
             handshake.await.map_err(|(_, failure)| failure)
         };
         match made.await {
@@ -136,14 +146,18 @@ pub(crate) fn exception_of(endpoint: &Endpoint, error: &io::Error) -> Option<Sys
     error.get_ref()?.downcast_ref::<Failure>().map(|failure| failure.to_exception(endpoint))
 }
 
-/// The handshake of a server.
-pub(super) async fn serve(tls: &Tls, stream: TcpStream) -> Result<TlsSocket, (TcpStream, Failure)> {
+/// The handshake of a server. `begun` is called when the client's first message is there.
+pub(super) async fn serve(
+    tls: &Tls,
+    stream: TcpStream,
+    begun: &(dyn Fn() + Sync),
+) -> Result<TlsSocket, (TcpStream, Failure)> {
     let connection = match tls.server() {
         None => Err(Failure::NotConfigured("this server has no certificate")),
         Some(server) => ServerConnection::new(server).map_err(Failure::from),
     };
     match connection {
-        Ok(connection) => TlsSocket::handshake(stream, Connection::from(connection)).await,
+        Ok(connection) => TlsSocket::handshake(stream, Connection::from(connection), begun).await,
         Err(failure) => Err((stream, failure)),
     }
 }

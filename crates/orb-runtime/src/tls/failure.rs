@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use giop_codec::OneLine;
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use giop_proto::Refused;
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
@@ -73,7 +74,7 @@ impl fmt::Display for Failure {
             Self::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 f.write_str("the peer closed the connection during the handshake")
             }
-            Self::Io(error) => error.fmt(f),
+            Self::Io(error) => OneLine::new(error).fmt(f),
             Self::Plaintext => f.write_str(
                 "the client speaks plain IIOP to a port for TLS: give it a reference of this server, or listen on iiop:// too",
             ),
@@ -98,8 +99,9 @@ impl fmt::Display for Failure {
                 | CertificateError::ExpiredRevocationListContext { .. }),
             )) => write!(
                 f,
-                "the revocation list for the peer's certificate is out of date: {reason} (Tls::reload reads a new one, \
-                 TlsBuilder::revocation_check takes the old one)"
+                "the revocation list for the peer's certificate is out of date: {} (Tls::reload reads a new one, \
+                 TlsBuilder::revocation_check takes the old one)",
+                OneLine::new(reason)
             ),
             Self::Tls(Error::InvalidCertRevocationList(reason)) => write!(
                 f,
@@ -107,9 +109,10 @@ impl fmt::Display for Failure {
             ),
             Self::Tls(Error::InvalidCertificate(reason)) => write!(
                 f,
-                "the peer's certificate is not accepted: {reason} (TlsBuilder::trust, ::server_names and ::pin decide)"
+                "the peer's certificate is not accepted: {} (TlsBuilder::trust, ::server_names and ::pin decide)",
+                OneLine::new(reason)
             ),
-            Self::Tls(error) => error.fmt(f),
+            Self::Tls(error) => OneLine::new(error).fmt(f),
             Self::NotConfigured(text) => f.write_str(text),
         }
     }

@@ -24,7 +24,7 @@ impl TlsEnd {
     /// # Errors
     /// Why there is no session.
     pub async fn accept(tls: &Tls, stream: TcpStream) -> Result<Self, String> {
-        let socket = serve(tls, stream).await.map_err(|(_, failure)| failure.to_string())?;
+        let socket = serve(tls, stream, &|| {}).await.map_err(|(_, failure)| failure.to_string())?;
         Ok(Self(Socket::Tls(Box::new(socket))))
     }
 
@@ -36,7 +36,7 @@ impl TlsEnd {
         let config = tls.client().ok_or("nobody is trusted")?;
         let name = ServerName::try_from(server).map_err(|error| error.to_string())?;
         let connection = ClientConnection::new(config, name).map_err(|error| error.to_string())?;
-        let made = TlsSocket::handshake(stream, Connection::from(connection)).await;
+        let made = TlsSocket::handshake(stream, Connection::from(connection), &|| {}).await;
         let socket = made.map_err(|(_, failure)| failure.to_string())?;
         Ok(Self(Socket::Tls(Box::new(socket))))
     }

@@ -25,6 +25,7 @@
 
 mod connect;
 pub(crate) mod failure;
+pub(crate) mod handshakes;
 pub(crate) mod inside;
 mod pem;
 mod revocation;
@@ -371,7 +372,9 @@ impl TlsBuilder {
         self
     }
 
-    /// Handshakes of clients under way at a time (default 256); connections beyond are closed at once, and counted.
+    /// Handshakes of clients under way at a time (default 256). Beyond that the oldest one ends for a newcomer, if it takes longer than
+    /// [`OrbBuilder::newcomers_displace`](crate::OrbBuilder::newcomers_displace) or its address has more of them than the newcomer's;
+    /// those without a ClientHello end first. Where none does, the newcomer is closed at once, and counted.
     pub fn max_handshakes(mut self, handshakes: usize) -> Self {
         self.rules.max_handshakes = handshakes.max(1);
         self

@@ -30,6 +30,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use giop_codec::Printable;
 use giop_proto::outbox::Transmit;
 use giop_proto::pool::BufferPool;
 use giop_proto::receive::{PIECE_HEADER_LEN, ReadBuf};
@@ -54,11 +55,21 @@ pub enum Peer {
     Local,
 }
 
+impl Peer {
+    /// Its address, where connections from one address are counted together.
+    pub(crate) fn address(&self) -> Option<std::net::IpAddr> {
+        match self {
+            Self::Tcp(address) => Some(address.ip()),
+            Self::Unix(_) | Self::Memory | Self::Local => None,
+        }
+    }
+}
+
 impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(address) => address.fmt(f),
-            Self::Unix(path) => write!(f, "uiop://{}", path.display()),
+            Self::Unix(path) => write!(f, "uiop://{}", Printable::new(&path.to_string_lossy())),
             Self::Memory => f.write_str("in-memory pipe"),
             Self::Local => f.write_str("this process"),
         }

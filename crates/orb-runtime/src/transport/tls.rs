@@ -74,15 +74,19 @@ struct Staging {
 type Got = io::Result<Option<usize>>;
 
 impl TlsSocket {
-    /// Goes through the handshake. The stream comes back where it fails.
+    /// Goes through the handshake. The stream comes back where it fails. `begun` is called when the peer's first message is there.
     ///
     /// # Cancel safety
     /// Dropping the future closes the connection.
-    pub(crate) async fn handshake(stream: TcpStream, tls: Connection) -> Result<Self, (TcpStream, Failure)> {
+    pub(crate) async fn handshake(
+        stream: TcpStream,
+        tls: Connection,
+        begun: &(dyn Fn() + Sync),
+    ) -> Result<Self, (TcpStream, Failure)> {
         let mut state =
             State { tls, staging: None, held: false, accepted: false, failed: None, closed: false };
         state.tls.set_buffer_limit(Some(BATCH));
-        if let Err(failure) = state.shake_hands(&stream).await {
+        if let Err(failure) = state.shake_hands(&stream, begun).await {
             return Err((stream, failure));
         }
         let session = Arc::new(TlsSession::new(&state.tls));
@@ -249,7 +253,7 @@ impl TlsSocket {
 }
 
 impl State {
-    async fn shake_hands(&mut self, stream: &TcpStream) -> Result<(), Failure> {
+    async fn shake_hands(&mut self, stream: &TcpStream, begun: &(dyn Fn() + Sync)) -> Result<(), Failure> {
         let mut first = matches!(self.tls, Connection::Server(_));
         loop {
             while self.tls.wants_write() {
@@ -283,6 +287,9 @@ impl State {
                 // The peer is told why.
                 let _ = self.leave(stream);
                 return Err(error.into());
+            }
+            if self.tls.protocol_version().is_some() {
+                begun();
             }
         }
     }

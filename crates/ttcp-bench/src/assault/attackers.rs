@@ -21,6 +21,8 @@ use crate::run::child::{orders, say};
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two attempts that the own system refuses, and two of whoever was closed at once.
 const PAUSE: Duration = Duration::from_millis(10);
+/// Between two looks at whether attacks are under way.
+const LOOK: Duration = Duration::from_millis(5);
 /// How much of its time a pace that was held up makes good.
 const MADE_GOOD: Duration = Duration::from_millis(20);
 
@@ -99,6 +101,13 @@ impl Meeting {
     pub(super) fn sent(&self, messages: usize, octets: usize) {
         self.messages.fetch_add(messages as u64, Ordering::Relaxed);
         self.octets.fetch_add(octets as u64, Ordering::Relaxed);
+    }
+
+    /// Whether every peer has tried to connect and the attack has sent what makes it one.
+    fn is_under_way(&self, attack: Attack, peers: u32) -> bool {
+        let met = self.read();
+        met.opened + met.refused >= u64::from(peers)
+            && met.messages >= attacks::opening_messages(attack, peers)
     }
 
     fn read(&self) -> Met {
@@ -202,6 +211,7 @@ async fn serve(
     while let Some(order) = orders.recv().await {
         match order {
             Order::Attack(attacks) => {
+                let mut begun = Vec::new();
                 for attack in attacks {
                     let front = Arc::new(Front {
                         pace: Pace::new(args.rate),
@@ -209,11 +219,23 @@ async fn serve(
                         server: args.server,
                         addresses: args.addresses,
                     });
-                    for number in 0..attacks::peers(attack, args.peers) {
+                    let count = attacks::peers(attack, args.peers);
+                    for number in 0..count {
                         peers.spawn(attack_for_ever(attack, number, Arc::clone(&front)));
                     }
+                    begun.push((attack, count, Arc::clone(&front)));
                     fronts.insert(attack, front);
                 }
+                // Beside the orders: "rest" may come first.
+                peers.spawn(async move {
+                    for (attack, count, front) in begun {
+                        while !front.meeting.is_under_way(attack, count) {
+                            sleep(LOOK).await;
+                        }
+                    }
+                    // A parent that is gone ends this process by its orders.
+                    let _ = say("UNDER_WAY", &());
+                });
             }
             Order::Rest => {
                 peers.shutdown().await;

@@ -38,6 +38,19 @@ pub(super) fn peers(attack: Attack, slow: u32) -> u32 {
     }
 }
 
+/// Messages after which an attack of so many peers has begun in earnest: one of each peer that begins with a message.
+pub(super) fn opening_messages(attack: Attack, peers: u32) -> u64 {
+    let peers = u64::from(peers);
+    match attack {
+        // Of four peers, two send what counts as a message at once.
+        Attack::Slowloris => peers / 2,
+        Attack::Bombs => peers,
+        Attack::Cancels => 2 * peers * BURST as u64,
+        // Of three connections, one sends a message.
+        Attack::Connects => peers / 3,
+    }
+}
+
 /// An attack by one connection. Ends well where the peer has done all it wanted.
 ///
 /// # Errors

@@ -23,9 +23,13 @@ use crate::run::progress::Progress;
 use crate::system;
 
 /// How long a process may take to begin, to say something, or to let go of what it had.
-const PATIENCE: Duration = Duration::from_secs(20);
+///
+/// Attackers run at the lowest priority: on a busy machine they need most of it to connect.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// How often the server is looked at: seldom enough to leave no mark on the 99th percentile of the calls.
 const LOOK: Duration = Duration::from_secs(1);
+/// How long to listen to a child before the user's interrupt is looked for.
+const SLICE: Duration = Duration::from_millis(100);
 /// Calls before the first phase, milliseconds: connection and buffers are there when it counts.
 const WARM: u64 = 500;
 /// Memory that attackers may cost, octets: the pool of receive buffers, and something for each of their connections.
@@ -162,9 +166,18 @@ impl Assault {
         let (server_s, attackers_s) = (of_process(self.server.pid()), of_process(self.attackers.pid()));
         let begun = Instant::now();
         self.attackers.order(&format!("attack {}", serde_json::to_string(attacks)?));
+        // What is measured is a server under attack: calls before that would count as good ones.
+        let deadline = Instant::now() + PATIENCE;
+        while self.attackers.try_hear::<()>("UNDER_WAY", SLICE).context("the attackers")?.is_none() {
+            if self.is_over() {
+                return Ok(None);
+            }
+            anyhow::ensure!(Instant::now() < deadline, "the attackers do not get to work");
+        }
+        let seen = self.counted()?;
+        let mut most = self.held(&seen)?;
         self.client.order(&format!("measure {}", self.seconds * 1_000));
-        let mut most = Held::default();
-        let deadline = begun + Duration::from_secs(self.seconds) + PATIENCE;
+        let deadline = Instant::now() + Duration::from_secs(self.seconds) + PATIENCE;
         let client: Measured = loop {
             let time = LOOK.min(Duration::from_millis(self.seconds * 250));
             // In short pieces: the user may end it.

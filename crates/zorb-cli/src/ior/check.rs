@@ -4,6 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
+use giop_codec::Printable;
 use giop_codec::ior::{ComponentTag, IiopProfile, Ior};
 use giop_codec::url::ObjectUrl;
 use serde::Serialize;
@@ -167,14 +168,15 @@ async fn find(
         Ok(Ok(resolved)) => resolved.collect(),
         Ok(Err(error)) => {
             let why = format!(
-                "{host} is no name that this machine can resolve ({error}): the server should publish one that it can, or its IP address"
+                "{} is no name that this machine can resolve ({error}): the server should publish one that it can, or its IP address",
+                Printable::new(&host)
             );
             return Err((Outcome::Unreachable, why));
         }
         Err(_) => {
             return Err((
                 Outcome::Unreachable,
-                format!("no name server told within {within:?} what {host} is"),
+                format!("no name server told within {within:?} what {} is", Printable::new(&host)),
             ));
         }
     };

@@ -1,18 +1,18 @@
 //! Components: what a profile says beside address and key.
 
-use giop_codec::DecodeError;
 use giop_codec::cdr::{CdrDecode, Decoder};
 use giop_codec::code_set::{CodeSetComponent, CodeSetId};
 use giop_codec::csi::{
     AssociationOptions, CompoundSecMech, ExportedName, IdentityTypes, Oid, TlsSecTrans, TransportMechanism,
 };
 use giop_codec::ior::{ComponentTag, Policy, SslSecTrans, TaggedComponent, open_encapsulation};
+use giop_codec::{DecodeError, Printable};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::key::{KeyView, hex, text};
 use super::names;
-use crate::output::{Node, Tone};
+use crate::output::{Node, Tone, told};
 
 /// A component, and what it means where that is known.
 #[derive(Debug, Serialize)]
@@ -67,7 +67,7 @@ impl ComponentView {
             return Node::new(name, wrong).tone(Tone::Doubtful);
         }
         match self.value {
-            Some(_) => Node::new(name, self.lines.join("\n")),
+            Some(_) => Node::lines(name, &self.lines),
             None => Node::new(name, format!("{} ({} octets)", self.hex, self.octets)),
         }
     }
@@ -115,7 +115,7 @@ fn meaning(component: &TaggedComponent) -> Option<Option<Meaning>> {
         ComponentTag::SSL_SEC_TRANS => component.as_ssl_sec_trans().map(ssl),
         ComponentTag::JAVA_CODEBASE => read(component, |d| {
             let urls = String::from(d.read_str_ascii()?);
-            Ok(Meaning::line(json!(urls), urls))
+            Ok(Meaning::line(json!(urls), told(&urls)))
         }),
         ComponentTag::FT_GROUP => read(component, |d| {
             let (major, minor) = (d.read_u8()?, d.read_u8()?);
@@ -123,7 +123,7 @@ fn meaning(component: &TaggedComponent) -> Option<Option<Meaning>> {
             let (group, version) = (d.read_u64()?, d.read_u32()?);
             Ok(Meaning::line(
                 json!({ "ft": format!("{major}.{minor}"), "domain": domain, "group": group, "version": version }),
-                format!("group {group} of domain {domain:?}, version {version}"),
+                format!("group {group} of domain {:?}, version {version}", Printable::new(&domain)),
             ))
         }),
         ComponentTag::FT_PRIMARY | ComponentTag::FT_HEARTBEAT_ENABLED => read(component, |d| {
@@ -153,12 +153,12 @@ fn meaning(component: &TaggedComponent) -> Option<Option<Meaning>> {
             Ok(Meaning::line(json!(version), format!("version {version}")))
         }),
         ComponentTag::OMNI_UNIX => component.as_omni_unix().map(|unix| {
-            let line = format!("{} on the host {}", unix.path, unix.host);
+            let line = format!("{} on the host {}", told(&unix.path), told(&unix.host));
             Meaning::line(json!({ "host": unix.host, "path": unix.path }), line)
         }),
         ComponentTag::OMNI_BIDIR => read(component, |d| {
             let from = String::from(d.read_str_ascii()?);
-            Ok(Meaning::line(json!(from), from))
+            Ok(Meaning::line(json!(from), told(&from)))
         }),
         ComponentTag::OMNI_PERSISTENT_ID => {
             let id = text(&component.data);
@@ -186,7 +186,8 @@ fn read<T>(
 
 /// Host and port as URLs have them.
 pub(super) fn address(host: &str, port: u16) -> String {
-    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+    let shown = told(host);
+    if host.contains(':') { format!("[{shown}]:{port}") } else { format!("{shown}:{port}") }
 }
 
 fn code_sets(one: &CodeSetComponent) -> String {
@@ -246,7 +247,11 @@ fn mechanism(mechanism: &CompoundSecMech) -> (Value, Vec<String>) {
     ];
     if login.supports != AssociationOptions::NONE {
         let must = if login.requires == AssociationOptions::NONE { "may" } else { "must" };
-        lines.push(format!("  login      clients {must} log in by {} to {realm:?}", oid(&login.mechanism)));
+        lines.push(format!(
+            "  login      clients {must} log in by {} to {:?}",
+            oid(&login.mechanism),
+            Printable::new(&realm)
+        ));
     }
     if assertion.supports != AssociationOptions::NONE {
         let forms = identities(assertion.identity_types).join(", ");

@@ -1,18 +1,18 @@
 //! All that a reference says.
 
-use giop_codec::Version;
 use giop_codec::cdr::CdrDecode;
 use giop_codec::ior::{
     ComponentTag, IiopProfile, Ior, ProfileTag, TaggedComponent, TaggedProfile, UiopProfile,
     open_encapsulation,
 };
 use giop_codec::url::ObjectUrl;
+use giop_codec::{OneLine, Version};
 use serde::Serialize;
 
 use super::component::{ComponentView, address};
 use super::key::{KeyView, hex};
 use super::names;
-use crate::output::{Node, Tone};
+use crate::output::{Node, Tone, told};
 
 /// A reference, taken apart.
 #[derive(Debug, Serialize)]
@@ -105,7 +105,7 @@ impl Address {
     /// As people read it.
     pub(super) fn shown(&self) -> String {
         match self.protocol {
-            Protocol::Unix => format!("unix://{}", self.host),
+            Protocol::Unix => format!("unix://{}", told(&self.host)),
             protocol => format!("{}://{}", protocol.name(), address(&self.host, self.port)),
         }
     }
@@ -140,12 +140,14 @@ impl Dump {
         nodes.extend(self.url.as_ref().map(|url| Node::new("url", url)));
         nodes.extend(self.name.as_ref().map(|name| {
             let what = if name.is_empty() { "the context itself" } else { name.as_str() };
+            // A name doubles its own backslashes.
+            let what = OneLine::new(what);
             Node::new("name", format!("{what}  (in the naming context below)"))
         }));
         let id = match self.type_id.as_str() {
             "" if self.nil => Node::new("type", "nil: no object").tone(Tone::Head),
             "" => Node::new("type", "not said; the object knows (_is_a)").tone(Tone::Doubtful),
-            id => Node::new("type", id).tone(Tone::Head),
+            id => Node::new("type", told(id)).tone(Tone::Head),
         };
         nodes.push(id);
         nodes.extend(self.orb.map(|orb| Node::new("made by", orb)));
@@ -185,7 +187,7 @@ impl ProfileView {
                 Node::new(name, format!("IIOP {version}")).under(parts(addresses, Some(key), components))
             }
             Body::Uiop { version, path, key, components } => {
-                let at = vec![Node::new("path", path).tone(Tone::Head)];
+                let at = vec![Node::new("path", told(path)).tone(Tone::Head)];
                 Node::new(name, format!("{tag} {version}")).under(parts(at, Some(key), components))
             }
             Body::Components { components } => {

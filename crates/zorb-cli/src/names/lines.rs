@@ -6,7 +6,7 @@ use anyhow::Context;
 use serde::Serialize;
 
 use super::bounds::Stop;
-use crate::output::{Node, Output, write_level};
+use crate::output::{Node, Output, escaped_json, write_level};
 
 /// What writes names to standard output.
 pub(super) struct Lines<W: Write> {
@@ -78,7 +78,7 @@ impl<W: Write> Lines<W> {
     /// Writes that piece of JSON; nothing in text.
     pub(super) fn json(&mut self, text: &str) {
         if self.json && self.failed.is_none() {
-            self.failed = self.out.write_all(text.as_bytes()).err();
+            self.failed = self.out.write_all(escaped_json(text).as_bytes()).err();
         }
     }
 

@@ -9,7 +9,7 @@ use super::bounds::{Left, Stop};
 use super::lines::Lines;
 use crate::Verdict;
 use crate::limits::in_options;
-use crate::output::{Node, Output, Tone};
+use crate::output::{Node, Output, Tone, told};
 
 /// A binding.
 #[derive(Debug, Serialize)]
@@ -134,7 +134,8 @@ impl Bound {
         if let Some(error) = &self.error {
             return Node::new(padded, error).tone(Tone::Bad);
         }
-        let parts: Vec<&str> = [self.type_id.as_deref(), self.url.as_deref()].into_iter().flatten().collect();
+        let parts = [self.type_id.as_deref(), self.url.as_deref()];
+        let parts: Vec<String> = parts.into_iter().flatten().map(told).collect();
         match parts.is_empty() {
             true => Node::new(name, ""),
             false => Node::new(padded, parts.join("  ")),

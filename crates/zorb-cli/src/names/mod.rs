@@ -11,10 +11,11 @@ mod tree;
 
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::{Args, Subcommand};
+use cos_naming::zorb_naming::balanced_context::BindForError;
 use serde::Serialize;
-use zorb::cos_naming::{Naming, NamingContextRef, parse_name};
+use zorb::cos_naming::naming_context::NotFoundReason;
+use zorb::cos_naming::{Naming, NamingContextRef, NamingError, parse_name, print_name};
 use zorb::prelude::*;
 
 pub(crate) use serve::ServeArgs;
@@ -22,7 +23,8 @@ pub(crate) use serve::ServeArgs;
 use bounds::Bounds;
 
 use crate::client::{Client, block_on};
-use crate::output::{Node, Output};
+use crate::failure::{Usage, hinted};
+use crate::output::{Node, Output, Tone, told};
 use crate::{Verdict, target};
 
 const EXAMPLES: &str = "\
@@ -130,6 +132,10 @@ enum NamesCommand {
 /// There is no naming service, or it does not do it; output fails.
 pub(crate) fn run(args: &NamesArgs, output: &Output) -> anyhow::Result<Verdict> {
     match &args.command {
+        NamesCommand::Serve(_) | NamesCommand::Repair { .. } => args.ask_no_service()?,
+        _ => {}
+    }
+    match &args.command {
         NamesCommand::Serve(args) => return serve::run(args, output),
         NamesCommand::Repair { file } => return serve::repair(file, output),
         _ => {}
@@ -140,6 +146,18 @@ pub(crate) fn run(args: &NamesArgs, output: &Output) -> anyhow::Result<Verdict> 
         orb.shutdown().await;
         done
     })
+}
+
+impl NamesArgs {
+    /// # Errors
+    /// Options that say how a service is asked, where none is.
+    fn ask_no_service(&self) -> Result<(), Usage> {
+        if self.service.is_none() && self.client.is_default() {
+            return Ok(());
+        }
+        let text = "--service and the options of connections have no meaning here: this command asks no naming service";
+        Err(Usage(text.to_owned()))
+    }
 }
 
 async fn on(orb: &Orb, args: &NamesArgs, output: &Output) -> anyhow::Result<Verdict> {
@@ -165,17 +183,22 @@ async fn on(orb: &Orb, args: &NamesArgs, output: &Output) -> anyhow::Result<Verd
             }
             if let Some(seconds) = *seconds {
                 let bound: ObjectRef = orb.resolve_unchecked(&url).await?;
-                status::balanced(&names).await?.bind_for(&parse_name(name)?, bound, seconds).await?;
+                let balanced = status::balanced(&names).await?;
+                let bound = balanced.bind_for(&parse_name(name)?, bound, seconds).await;
+                bound.map_err(|error| without_parents(raised(name, error)))?;
             } else if *context {
                 let bound: NamingContextRef = orb.resolve(&url).await?;
-                if *replace {
-                    names.rebind_context(name, &bound).await?;
+                let bound = if *replace {
+                    names.rebind_context(name, &bound).await
                 } else {
-                    names.bind_context(name, &bound).await?;
-                }
+                    names.bind_context(name, &bound).await
+                };
+                bound.map_err(without_parents)?;
             } else {
                 let bound: ObjectRef = orb.resolve_unchecked(&url).await?;
-                if *replace { names.rebind(name, &bound).await? } else { names.bind(name, &bound).await? }
+                let bound =
+                    if *replace { names.rebind(name, &bound).await } else { names.bind(name, &bound).await };
+                bound.map_err(without_parents)?;
             }
         }
         NamesCommand::Make { name } => drop(names.make_contexts(name).await?),
@@ -191,10 +214,39 @@ async fn on(orb: &Orb, args: &NamesArgs, output: &Output) -> anyhow::Result<Verd
     Ok(Verdict::Good)
 }
 
+/// What `bind_for` raises, in terms of the name.
+fn raised(name: &str, error: BindForError) -> NamingError {
+    let name = name.to_owned();
+    match error {
+        BindForError::NotFound(error) => {
+            NamingError::NotFound { name, why: error.why, rest: print_name(&error.rest_of_name) }
+        }
+        BindForError::CannotProceed(error) => {
+            let rest = print_name(&error.rest_of_name);
+            NamingError::CannotProceed { name, rest, context: error.cxt }
+        }
+        BindForError::InvalidName(_) => NamingError::InvalidName(name),
+        BindForError::AlreadyBound(_) => NamingError::AlreadyBound(name),
+        BindForError::System(error) => NamingError::System(error),
+    }
+}
+
+/// A name whose contexts are missing, and the option that makes them.
+fn without_parents(error: NamingError) -> anyhow::Error {
+    match error {
+        NamingError::NotFound { why: NotFoundReason::MissingNode, .. } => {
+            hinted(error, "--parents makes the contexts on the way")
+        }
+        error => error.into(),
+    }
+}
+
 async fn service(orb: &Orb, service: Option<&str>) -> anyhow::Result<Naming> {
     let found = match service {
         Some(text) => Naming::new(orb.resolve(&target::read(text)?.to_string()).await?),
-        None => orb.naming().await.context("no naming service: --service says where one is")?,
+        None => {
+            orb.naming().await.map_err(|error| hinted(error, "--service says where a naming service is"))?
+        }
     };
     Ok(found)
 }

@@ -11,6 +11,7 @@ use zorb::prelude::*;
 
 use crate::Verdict;
 use crate::client::ended;
+use crate::failure::hinted;
 use crate::limits::MessageSize;
 use crate::output::{Node, Output, Tone};
 
@@ -71,6 +72,7 @@ struct Repair {
 /// # Errors
 /// The address is taken, the store is in use or corrupt; output fails.
 pub(super) fn run(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
+    output.never_block()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.context("cannot start")?.block_on(start(args, output))
 }
@@ -139,8 +141,9 @@ async fn serve<S: Store>(
     output: &Output,
 ) -> anyhow::Result<Verdict> {
     // The first context is there before the first request is served: OBJECT_NOT_EXIST would be a verdict for good.
-    let orb = builder.hold().build().await;
-    let orb = orb.context("another naming service may be there: --listen takes another port")?;
+    let built = builder.hold().build().await;
+    let hint = "another naming service may be there: --listen takes another port";
+    let orb = built.map_err(|error| hinted(error, hint))?;
     let served = present(&orb, store, path, args, output).await;
     // Also where that failed: clients whose requests are held get to know that they were not executed.
     orb.shutdown().await;

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+use giop_codec::Printable;
 use serde_json::Value;
 use zorb::Any;
 use zorb::dynamic::{DynServant, Dynamic, DynamicException, OperationInfo, ServerRequest};
 use zorb::{SystemException, TypeCode};
 
 use super::script::{Answer, Answers, Outcome};
-use crate::output::Output;
+use crate::output::{Output, escaped_json};
 
 /// Answers requests as a script says, and with what types begin with where it says nothing.
 pub(super) struct Mock {
@@ -136,9 +137,10 @@ impl Log {
             Ok(_) if operation.oneway => String::new(),
             Ok(request) => format!(" -> {}", answer(request)),
             Err(exception) => {
-                format!(" -> {}", exception.to_json().unwrap_or_else(|_| exception.repository_id()))
+                format!(" -> {}", exception.to_json().unwrap_or_else(|_| exception.to_string()))
             }
         };
-        self.output.remark(&format!("{}.{} {arguments}{outcome}", self.key, operation.name));
+        let call = format!("{}.{} {arguments}{outcome}", Printable::new(&self.key), operation.name);
+        self.output.remark(&escaped_json(&call));
     }
 }

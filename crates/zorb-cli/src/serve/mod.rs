@@ -94,7 +94,7 @@ struct Served {
 /// # Errors
 /// IDL or script are wrong, the address is taken; output fails.
 pub(crate) fn run(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
-    let idl = args.idl.read()?.context("which interfaces? --idl FILE")?;
+    let idl = args.idl.read()?.context("no interface is known: --idl FILE names the IDL that has it")?;
     let mut script = match &args.script {
         Some(path) => Script::read(path)?,
         None => Script::default(),
@@ -112,6 +112,7 @@ pub(crate) fn run(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> 
         let log = if args.quiet { None } else { Some(Log { key: key.to_owned(), output: *output }) };
         mocks.push((key.to_owned(), interface, Mock::new(answers, log)));
     }
+    output.never_block()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     runtime.context("cannot start")?.block_on(serve(args, &idl, mocks, output))
 }

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use giop_codec::Version;
 use giop_codec::cdr::{CdrDecode, CodeSets, Decoder};
 use giop_codec::code_set::CodeSetContext;
 use giop_codec::csi::SasContext;
@@ -13,6 +12,7 @@ use giop_codec::giop::{
     MessageType, ReplyStatus, ServiceContexts, TargetAddress,
 };
 use giop_codec::ior::Ior;
+use giop_codec::{Printable, Version};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -474,9 +474,8 @@ impl Connection {
                 }),
                 ContextId::BI_DIR_IIOP => {
                     BiDirIiopServiceContext::from_service_context(&context).ok().flatten().map(|points| {
-                        let at = |point: &giop_codec::giop::ListenPoint| {
-                            format!("{}:{}", point.host.escape_debug(), point.port)
-                        };
+                        let at =
+                            |point: &giop_codec::giop::ListenPoint| format!("{}:{}", point.host, point.port);
                         points.listen_points.iter().map(at).collect::<Vec<_>>().join(", ")
                     })
                 }
@@ -547,7 +546,7 @@ fn reply_body(
         ReplyStatus::UserException => {
             let (id, decoded) = types.exception(known.map(|known| &*known.operation), d);
             if decoded.json.is_none() {
-                told.remarks.push(format!("raises {}", id.escape_debug()));
+                told.remarks.push(format!("raises {}", Printable::new(&id)));
             }
             told.take(decoded.json.is_some(), decoded, d);
         }

@@ -126,13 +126,15 @@ pub(crate) fn run(args: &SniffArgs, output: &Output) -> anyhow::Result<Verdict> 
     let types = Types::new(args.idl.read()?, &args.object)?;
     let mut front = Front {
         sniffer: Sniffer::new(types, args.client.size),
-        lines: Lines::new(output.is_json(), args.verbose),
+        lines: Lines::new(*output, args.verbose),
         filter: Filter::new(&args.filter),
         output: *output,
     };
     match (&args.replay, &args.listen, &args.to, &args.file) {
         (Some(capture), _, Some(to), _) => block_on(replay::run(capture, to, &args.client, front)),
         (None, Some(listen), Some(to), _) => {
+            // What passes does not wait for what is told of it.
+            output.never_block()?;
             block_on(proxy::run(listen, to, args.record.as_deref(), args.ior.as_deref(), &args.client, front))
         }
         (None, None, _, Some(file)) => {
@@ -149,7 +151,7 @@ pub(crate) fn run(args: &SniffArgs, output: &Output) -> anyhow::Result<Verdict> 
             }?;
             front.summary(Some(packets), Some(tcp))
         }
-        _ => bail!("what is to be told? FILE, --listen or --replay"),
+        _ => bail!("nothing to tell: name a FILE, --listen or --replay"),
     }
 }
 

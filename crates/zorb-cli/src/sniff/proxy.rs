@@ -1,12 +1,14 @@
 //! A proxy between clients and a server, which passes octets on as they are and tells the calls in them.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
+use giop_codec::Printable;
 use giop_codec::ior::{ComponentTag, IiopProfile, Ior};
 use serde::Serialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -20,6 +22,7 @@ use super::Front;
 use super::packets::{Recorded, Writer};
 use super::tcp::Happened;
 use crate::client::{Client, ended};
+use crate::failure::hinted;
 use crate::{Verdict, target};
 
 /// Connections through a proxy at a time; further ones wait.
@@ -245,9 +248,12 @@ pub(super) async fn connect(
                 return Ok((socket, address));
             }
             Ok(Err(error)) => {
-                last = anyhow::Error::new(error).context(format!("no connection to {host}:{port}"))
+                last = anyhow::Error::new(error)
+                    .context(format!("no connection to {}:{port}", Printable::new(host)))
             }
-            Err(_) => last = anyhow::anyhow!("no connection to {host}:{port} within {timeout:?}"),
+            Err(_) => {
+                last = anyhow::anyhow!("no connection to {}:{port} within {timeout:?}", Printable::new(host));
+            }
         }
     }
     Err(last)
@@ -263,7 +269,7 @@ impl Target {
             Ok(url) => url.to_string(),
             Err(error) => {
                 let address = crate::ior::host_and_port(text).ok().filter(|(_, port)| *port > 0);
-                let address = address.ok_or_else(|| error.context("--to takes HOST:PORT, or an object"))?;
+                let address = address.ok_or_else(|| hinted(error, "--to takes HOST:PORT, or an object"))?;
                 return Ok(Self { addresses: vec![address], ior: None });
             }
         };
@@ -284,8 +290,8 @@ impl std::fmt::Display for Target {
             .addresses
             .iter()
             .map(|(host, port)| match host.contains(':') {
-                true => format!("[{host}]:{port}"),
-                false => format!("{host}:{port}"),
+                true => format!("[{}]:{port}", Printable::new(host)),
+                false => format!("{}:{port}", Printable::new(host)),
             })
             .collect();
         f.write_str(&all.join(", "))

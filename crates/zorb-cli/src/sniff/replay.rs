@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use bytes::Bytes;
-use giop_codec::Version;
 use giop_codec::cdr::{Decoder, Encoder};
 use giop_codec::giop::{
     ContextId, LocateRequestHeader, Message, MessageHeader, MessageType, RequestHeader, ServiceContext,
     ServiceContexts, TargetAddress, begin_body, finish_message, put_message_header,
 };
+use giop_codec::{Printable, Version};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -292,8 +292,10 @@ impl Front {
             return self.lines.object(&Compared { same, differences, recorded, now });
         }
         let name = match (&recorded.interface, recorded.operation.as_deref().unwrap_or("locate")) {
-            (Some(interface), operation) => format!("{interface}.{}", operation.escape_debug()),
-            (None, operation) => operation.escape_debug().to_string(),
+            (Some(interface), operation) => {
+                format!("{}.{}", Printable::new(interface), Printable::new(operation))
+            }
+            (None, operation) => Printable::new(operation).to_string(),
         };
         self.lines.compared(same, recorded.connection, &name, recorded.request, &differences)
     }

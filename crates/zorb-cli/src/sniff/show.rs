@@ -1,13 +1,14 @@
 //! Messages as lines: one each for people, one JSON object each for programs.
 
-use std::io::{self, Write};
+use std::fmt::{self, Write};
 
 use anstyle::{AnsiColor, Style};
-use anyhow::Context;
 use giop_codec::ior::Ior;
+use giop_codec::{OneLine, Printable};
 use serde::Serialize;
 
 use super::calls::Told;
+use crate::output::{Output, escaped_json, told as shown};
 
 const FAINT: Style = Style::new().dimmed();
 const CALL: Style = Style::new().bold();
@@ -18,8 +19,9 @@ const BAD: Style = AnsiColor::Red.on_default();
 /// Characters of a body that are told to people.
 const LONGEST: usize = 2000;
 
-/// Where messages are written.
+/// Where messages are written. Texts of peers are escaped where they are put into a line.
 pub(super) struct Lines {
+    output: Output,
     pub(super) json: bool,
     /// Service contexts, sizes and keys too, and bodies of any length.
     pub(super) verbose: bool,
@@ -30,8 +32,8 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn new(json: bool, verbose: bool) -> Self {
-        Self { json, verbose, first: None, closed: false }
+    pub(super) fn new(output: Output, verbose: bool) -> Self {
+        Self { output, json: output.is_json(), verbose, first: None, closed: false }
     }
 
     /// Tells a message.
@@ -52,10 +54,8 @@ impl Lines {
     /// # Errors
     /// Standard output does not take it.
     pub(super) fn object(&mut self, value: &impl Serialize) -> anyhow::Result<()> {
-        self.write(|out| {
-            serde_json::to_writer(&mut *out, value)?;
-            writeln!(out)
-        })
+        let json = serde_json::to_string(value)?;
+        self.write(|out| writeln!(out, "{}", escaped_json(&json)))
     }
 
     /// Tells a reply that came once more.
@@ -77,36 +77,29 @@ impl Lines {
                 out,
                 "{tone}{what}{tone:#}  {FAINT}{connection}{FAINT:#}  {name}{FAINT}{request}{FAINT:#}"
             )?;
-            differences.iter().try_for_each(|one| writeln!(out, "    {}", printable(one)))
+            differences.iter().try_for_each(|one| writeln!(out, "    {}", OneLine::new(one)))
         })
     }
 
     /// Writes to standard output. Who closes it before the end has seen enough: that is no error.
-    pub(super) fn write(
-        &mut self,
-        what: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> anyhow::Result<()> {
-        let mut out = anstream::stdout().lock();
-        match what(&mut out).and_then(|()| out.flush()) {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                self.closed = true;
-                Ok(())
-            }
-            written => written.context("cannot write to standard output"),
-        }
+    pub(super) fn write(&mut self, what: impl FnOnce(&mut String) -> fmt::Result) -> anyhow::Result<()> {
+        let mut text = String::new();
+        what(&mut text)?;
+        self.closed |= !self.output.write(&text)?;
+        Ok(())
     }
 }
 
 /// `0.000312  1  127.0.0.1:40000 > 127.0.0.1:2809  Bank::Account.deposit {"amount":10.0}`
-fn line(out: &mut dyn Write, told: &Told, since: f64, verbose: bool) -> io::Result<()> {
+fn line(out: &mut String, told: &Told, since: f64, verbose: bool) -> fmt::Result {
     write!(out, "{FAINT}{since:.6}  {}  {} > {}{FAINT:#}  ", told.connection, told.from, told.to)?;
     let operation = || {
         if told.operation.is_none() {
             return "of what".to_owned();
         }
-        let name = told.operation.as_deref().unwrap_or_default().escape_debug();
+        let name = Printable::new(told.operation.as_deref().unwrap_or_default());
         match &told.interface {
-            Some(interface) => format!("{interface}.{name}"),
+            Some(interface) => format!("{}.{name}", Printable::new(interface)),
             None => name.to_string(),
         }
     };
@@ -152,7 +145,7 @@ fn line(out: &mut dyn Write, told: &Told, since: f64, verbose: bool) -> io::Resu
         write!(out, "  {FAINT}{latency:.0} us{FAINT:#}")?;
     }
     for remark in &told.remarks {
-        write!(out, "  {DOUBTFUL}({}){DOUBTFUL:#}", printable(remark))?;
+        write!(out, "  {DOUBTFUL}({}){DOUBTFUL:#}", OneLine::new(remark))?;
     }
     writeln!(out)?;
     if verbose {
@@ -167,8 +160,7 @@ fn line(out: &mut dyn Write, told: &Told, since: f64, verbose: bool) -> io::Resu
         writeln!(out, "{FAINT:#}")?;
         for context in &told.contexts {
             let name = context.name.map_or_else(|| format!("{:#x}", context.id), str::to_owned);
-            let says =
-                context.says.as_deref().map(|says| format!(" {}", printable(says))).unwrap_or_default();
+            let says = context.says.as_deref().map(|says| format!(" {}", shown(says))).unwrap_or_default();
             writeln!(out, "    {FAINT}{name} ({} octets){says}{FAINT:#}", context.octets)?;
         }
     }
@@ -178,20 +170,20 @@ fn line(out: &mut dyn Write, told: &Told, since: f64, verbose: bool) -> io::Resu
 /// All that is told of a message, without colours.
 #[cfg(test)]
 pub(super) fn text(told: &Told) -> String {
-    let mut out = anstream::StripStream::new(Vec::new());
+    let mut out = String::new();
     line(&mut out, told, 0.0, true).unwrap();
-    String::from_utf8(out.into_inner()).unwrap()
+    anstream::adapter::strip_str(&out).to_string()
 }
 
 /// The body with a blank before it, if there is one.
 fn body(told: &Told, verbose: bool) -> String {
     let text = match (&told.body, &told.body_octets) {
         (Some(json), _) if json.get() == "{}" => return String::new(),
-        (Some(json), _) => references(json.get()),
+        (Some(json), _) => escaped_json(&references(json.get())),
         (None, Some(hex)) => format!("0x{hex}"),
         (None, None) => return String::new(),
     };
-    let text = printable(&text);
+    let text = OneLine::new(&text).whole().to_string();
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) if !verbose => {
             format!(" {} ... ({} characters more: --verbose)", &text[..end], text.len() - end)
@@ -218,13 +210,13 @@ fn references(json: &str) -> String {
                 let at = ior.iiop_profile().map_or_else(
                     || "elsewhere than at TCP".to_owned(),
                     |profile| match profile.host.contains(':') {
-                        true => format!("[{}]:{}", profile.host, profile.port),
-                        false => format!("{}:{}", profile.host, profile.port),
+                        true => format!("[{}]:{}", Printable::new(&profile.host), profile.port),
+                        false => format!("{}:{}", Printable::new(&profile.host), profile.port),
                     },
                 );
                 out.push_str(&format!(
                     "<{} at {at}>",
-                    if ior.type_id.is_empty() { "object" } else { &ior.type_id }
+                    Printable::new(if ior.type_id.is_empty() { "object" } else { &ior.type_id })
                 ));
             }
             Err(_) => out.push_str(from.get(..=end).unwrap_or_default()),
@@ -232,17 +224,5 @@ fn references(json: &str) -> String {
         rest = from.get(end + 1..).unwrap_or_default();
     }
     out.push_str(rest);
-    out
-}
-
-/// Nothing that a terminal would take for a command.
-fn printable(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c.is_control() {
-            true => out.extend(c.escape_unicode()),
-            false => out.push(c),
-        }
-    }
     out
 }

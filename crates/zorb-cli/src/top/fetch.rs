@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use giop_codec::Printable;
 use hyper::body::Body;
 use hyper::{Request, header};
 use hyper_util::rt::TokioIo;
@@ -31,7 +32,7 @@ impl Endpoint {
         let address = text.strip_prefix("http://").unwrap_or(text);
         let address = address.split('/').next().unwrap_or_default();
         let port = address.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
-        ensure!(port.is_some(), "`{text}`: HOST:PORT is expected, or http://HOST:PORT/");
+        ensure!(port.is_some(), "`{text}` is no address: HOST:PORT is expected, or http://HOST:PORT/");
         Ok(Self { address: address.to_owned(), timeout })
     }
 
@@ -72,7 +73,10 @@ impl Endpoint {
                 ensure!(octets.len() <= LONGEST, "{at} answers without end");
             }
             if !status.is_success() {
-                bail!("{at} answers {status}: {}", String::from_utf8_lossy(&octets).trim_end());
+                bail!(
+                    "{at} answers {status}: {}",
+                    Printable::new(String::from_utf8_lossy(&octets).trim_end())
+                );
             }
             Ok(octets)
         };

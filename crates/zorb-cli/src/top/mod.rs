@@ -13,7 +13,7 @@ use clap::Args;
 use crate::Verdict;
 use crate::cli;
 use crate::client::block_on;
-use crate::output::{Node, Output, Tone};
+use crate::output::{Node, Output, Tone, told};
 use fetch::Endpoint;
 use view::View;
 
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &TopArgs, output: &Output) -> anyhow::Result<Verdict> {
             output.show(&view, tree)?;
         } else {
             let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
-            ensure!(terminal, "this is no terminal: --once says it once, --json to programs");
+            ensure!(terminal, "standard output is no terminal: --once says it once, --json to programs");
             // What is wrong from the beginning is said on a line of its own.
             let first = endpoint.status().await?;
             screen::show(&endpoint, first, args.interval).await.context("the terminal does not take it")?;
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &TopArgs, output: &Output) -> anyhow::Result<Verdict> {
 
 fn tree(view: &View) -> Vec<Node> {
     let mut nodes = vec![
-        Node::new("listens at", view.endpoints.join(", ")).tone(Tone::Head),
+        Node::new("listens at", told(&view.endpoints.join(", "))).tone(Tone::Head),
         Node::new("ready", if view.ready { "yes" } else { "no" }).tone(if view.ready {
             Tone::Good
         } else {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anstream::ColorChoice;
 use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use crossterm::{cursor, queue, style, terminal};
+use giop_codec::OneLine;
 use tokio::sync::mpsc;
 
 use super::fetch::Endpoint;
@@ -111,7 +112,7 @@ impl Screen {
             self.line(&mut out, row, line, width)?;
         }
         let last = match trouble {
-            Some(trouble) => Line { text: trouble.replace(char::is_control, " "), kind: Kind::Bad },
+            Some(trouble) => Line { text: trouble.to_owned(), kind: Kind::Bad },
             None if lines.len() > room => {
                 Line { text: format!("{} more   q ends", lines.len() - room), kind: Kind::Plain }
             }
@@ -123,7 +124,8 @@ impl Screen {
     }
 
     fn line(&self, out: &mut impl Write, row: u16, line: &Line, width: u16) -> io::Result<()> {
-        let text: String = line.text.chars().take(width.into()).collect();
+        // Whatever a line was made of, it stays one.
+        let text: String = OneLine::new(&line.text).to_string().chars().take(width.into()).collect();
         queue!(out, cursor::MoveTo(0, row))?;
         if !self.coloured {
             return queue!(out, style::Print(text));

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use giop_codec::Printable;
 use serde::{Deserialize, Serialize};
 
 /// What an admin endpoint says: what the ORB counted from its beginning.
@@ -134,9 +135,9 @@ impl View {
         }
     }
 
-    /// Calls per second of all rows.
+    /// Calls per second of all rows. The sum of none is 0, not the -0 of `Sum`.
     pub(super) fn rate(rows: &[Row]) -> f64 {
-        rows.iter().map(|row| row.calls_per_second).sum()
+        rows.iter().fold(0.0, |sum, row| sum + row.calls_per_second)
     }
 
     pub(super) fn pool_text(&self) -> String {
@@ -169,7 +170,10 @@ impl View {
             Line::plain(format!("receive buffers {}", self.pool_text())),
         ];
         for (name, hits) in &self.limits {
-            lines.push(Line { text: format!("limit {name} hit {hits} times"), kind: Kind::Bad });
+            lines.push(Line {
+                text: format!("limit {} hit {hits} times", Printable::new(name)),
+                kind: Kind::Bad,
+            });
         }
         for (name, rows) in [("served", &self.served), ("made", &self.made)] {
             if rows.is_empty() {
@@ -205,10 +209,9 @@ impl View {
 }
 
 impl Row {
-    /// `operation  interface`, without what could move a terminal's cursor: names come from peers.
+    /// `operation  interface`, escaped: names come from peers.
     pub(super) fn method(&self) -> String {
-        let text = format!("{}  {}", self.operation, self.interface);
-        text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+        format!("{}  {}", Printable::new(&self.operation), Printable::new(&self.interface))
     }
 
     pub(super) fn text(&self) -> String {
@@ -335,7 +338,7 @@ mod tests {
                 "limit max_requests hit 7 times",
                 "",
                 "   calls/s      calls    failed   half in    99% in  served: 1 calls/s",
-                "         1       3661       366      1 us      1 us  a?[2J  IDL:A:1.0",
+                r"         1       3661       366      1 us      1 us  a\x1b[2J  IDL:A:1.0",
                 "         0          1         0      1 us      1 us  idle  IDL:A:1.0",
             ]
         );

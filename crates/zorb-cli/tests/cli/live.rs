@@ -146,7 +146,7 @@ fn a_proxy_without_a_server_sends_clients_away() {
     let mut proxy = Beside::zorb(&["--json", "sniff", "--listen", "127.0.0.1:0", "--to", "127.0.0.1:1"]);
     let listening = proxy.json();
     let url = format!("corbaloc::{}/x", listening["listening"].as_str().unwrap());
-    assert_eq!(zorb(&["ping", &url, "-c", "1"], "").code, 1);
+    assert_eq!(zorb(&["ping", &url, "-c", "1"], "").code, 3);
     assert_eq!(proxy.interrupt(), 0);
     for (args, why) in [
         (&["sniff", "--listen", "127.0.0.1:0", "--to", "nonsense"][..], "--to takes HOST:PORT"),

@@ -6,7 +6,10 @@ mod call;
 mod endless;
 #[cfg(feature = "etcd")]
 mod etcd;
+mod exits;
 mod guide;
+#[cfg(unix)]
+mod hostile;
 mod large;
 mod live;
 mod load;
@@ -18,6 +21,8 @@ mod start;
 #[cfg(unix)]
 mod terminal;
 mod top;
+#[cfg(unix)]
+mod unread;
 mod wire;
 
 use std::io::Write;
@@ -278,7 +283,7 @@ fn objects_are_pinged() {
         assert_eq!(other.code, 1);
         assert!(other.out.contains("no: it has another interface"), "{}", other.out);
         let gone = zorb(&["ping", "corbaloc::127.0.0.1:1/x"], "");
-        assert_eq!(gone.code, 1);
+        assert_eq!(gone.code, 3);
         assert!(gone.out.contains("refused"), "{}", gone.out);
     });
 }
@@ -397,7 +402,7 @@ fn names_are_served_listed_and_changed() {
     assert_eq!(names(&["bind", r"bank/a\.b.kind", url]).code, 0);
     assert_eq!(names(&["tree"]).out, "bank/\n  a\\.b.kind\n  accounts/\n    mine\n");
     let again = names(&["bind", "bank/accounts/mine", url]);
-    assert!(again.code == 3 && again.err.contains("is bound already"), "{}", again.err);
+    assert!(again.code == 1 && again.err.contains("is bound already"), "{}", again.err);
     let other = "corbaloc:iiop:1.2@127.0.0.1:2/y";
     assert_eq!(names(&["bind", "--replace", "bank/accounts/mine", other]).code, 0);
     let resolved = names(&["resolve", "bank/accounts/mine"]).out;
@@ -406,21 +411,25 @@ fn names_are_served_listed_and_changed() {
     assert!(listed.contains("accounts/") && listed.contains("127.0.0.1:1/x"), "{listed}");
     let json = zorb(&["--json", "names", "--service", &served.url, "list", "bank"], "").json();
     assert_eq!((&json[0]["name"], &json[1]["context"]), (&Value::from(r"a\.b.kind"), &Value::from(true)));
-    for (args, why) in [
-        (&["resolve", "bank/nobody"][..], "nothing is bound"),
-        (&["resolve", "a//b"], "is no name"),
-        (&["list", "bank/accounts/mine"], "bank/accounts/mine"),
-        (&["unbind", "nobody"], "nothing is bound"),
+    for (args, code, why) in [
+        (&["resolve", "bank/nobody"][..], 1, "nothing is bound"),
+        (&["resolve", "a//b"], 3, "is no name"),
+        (&["list", "bank/accounts/mine"], 3, "bank/accounts/mine"),
+        (&["unbind", "nobody"], 1, "nothing is bound"),
+        (&["bind", "a/b/c", url], 1, "; --parents makes the contexts on the way"),
+        (&["bind", "a/b/c", url, "--for", "5"], 1, "; --parents makes the contexts on the way"),
     ] {
         let wrong = names(args);
-        assert!(wrong.code == 3 && wrong.err.contains(why), "{args:?}: {}", wrong.err);
+        assert!(wrong.code == code && wrong.err.contains(why), "{args:?}: {} {}", wrong.code, wrong.err);
     }
+    let no_name = names(&["resolve", "a//b"]).err;
+    assert_eq!(no_name.matches("character 3").count(), 1, "{no_name}");
     assert_eq!(names(&["unbind", "bank/accounts/mine"]).code, 0);
     assert_eq!(names(&["make", "x/y"]).code, 0);
     assert_eq!(names(&["bind", "x/y/loop", "--context", &served.url]).code, 0);
     assert_eq!(names(&["bind", "x/y/loop", "--context", "--replace", &served.url]).code, 0);
     let refused = names(&["bind", "x/y/short", url, "--for", "5"]);
-    assert!(refused.code == 3 && refused.err.contains("NO_IMPLEMENT"), "{}", refused.err);
+    assert!(refused.code == 1 && refused.err.contains("NO_IMPLEMENT"), "{} {}", refused.code, refused.err);
     assert_eq!(
         names(&["status"]).out.split_whitespace().collect::<Vec<_>>(),
         ["names", "current", "iterators", "0"]

@@ -249,8 +249,8 @@ fn exceptions_forwards_contexts_and_the_rest_are_told() {
     0.001300  0  10.0.0.2:2809 > 10.0.0.1:40000  reply Bank::Account._get_limit #7 0x01  100 us  (it does not fit the IDL: $result: data ends inside a value (at octet 24))
     0.001400  0  10.0.0.1:40000 > 10.0.0.2:2809  nobody_knows #8
     0.001500  0  10.0.0.2:2809 > 10.0.0.1:40000  reply nobody_knows #8 0x04030201  100 us
-    0.001600  0  10.0.0.1:40000 > 10.0.0.2:2809  \u{1b}[2Jbell\u{7} #9
-    0.001700  0  10.0.0.2:2809 > 10.0.0.1:40000  reply \u{1b}[2Jbell\u{7} #9  100 us
+    0.001600  0  10.0.0.1:40000 > 10.0.0.2:2809  \x1b[2Jbell\x07 #9
+    0.001700  0  10.0.0.2:2809 > 10.0.0.1:40000  reply \x1b[2Jbell\x07 #9  100 us
     0.001800  0  10.0.0.1:40000 > 10.0.0.2:2809  _is_a #10  (it does not fit the IDL: logical_type_id: data ends inside a value (at octet 56))
     0.001900  0  10.0.0.2:2809 > 10.0.0.1:40000  reply _is_a #10 {"$result":true}  100 us
     0.002000  0  10.0.0.1:40000 > 10.0.0.2:2809  Bank::Account.poke #90 oneway {"what":"x"}

@@ -9,13 +9,13 @@ use rustix::termios::LocalModes;
 use super::{OMNIORB, beside, zorb};
 
 /// The program in a terminal of its own.
-struct Terminal {
+pub(crate) struct Terminal {
     pty: Pty,
     child: std::process::Child,
 }
 
 impl Terminal {
-    fn start(args: &[&str], variables: &[(&str, &str)]) -> Self {
+    pub(crate) fn start(args: &[&str], variables: &[(&str, &str)]) -> Self {
         let (pty, pts) = open().unwrap();
         pty.resize(pty_process::Size::new(24, 200)).unwrap();
         let command = Command::new(env!("CARGO_BIN_EXE_zorb")).args(args);
@@ -27,7 +27,7 @@ impl Terminal {
     }
 
     /// What is shown until that text is, or to the end.
-    fn until(&mut self, text: &str) -> String {
+    pub(crate) fn until(&mut self, text: &str) -> String {
         let (mut shown, mut buffer) = (Vec::new(), [0; 4096]);
         while let Ok(count @ 1..) = self.pty.read(&mut buffer) {
             shown.extend_from_slice(&buffer[..count]);
@@ -36,6 +36,16 @@ impl Terminal {
             }
         }
         String::from_utf8(shown).unwrap()
+    }
+
+    /// As a keyboard sends it.
+    pub(crate) fn press(&mut self, keys: &str) {
+        self.pty.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Ctrl-C: the terminal makes a signal of it.
+    pub(crate) fn interrupt(&mut self) {
+        self.press("\x03");
     }
 }
 
@@ -86,8 +96,7 @@ fn ctrl_c_ends_what_serves_in_order() {
         ] {
             let mut terminal = Terminal::start(args, &[]);
             assert!(terminal.until(ready).contains(ready), "{args:?}");
-            // As a keyboard sends it: the terminal makes a signal of it.
-            terminal.pty.write_all(b"\x03").unwrap();
+            terminal.interrupt();
             let rest = terminal.until("");
             assert_eq!(terminal.child.wait().unwrap().code(), Some(0), "{args:?}: {rest}");
         }

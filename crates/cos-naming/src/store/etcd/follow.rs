@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use zorb::OneLine;
 
 use super::api::{
     Compare, Long, Octets, Op, RangeRequest, RangeResponse, TxnRequest, TxnResponse, WatchCreate, WatchLine,
@@ -141,7 +142,7 @@ pub(super) async fn follow(shared: Arc<Shared>) {
                 continue;
             }
             Err(Failure::LoggedOut(error)) => {
-                tracing::debug!(error, "etcd wants to know who this is");
+                tracing::debug!(error = %OneLine::new(&error), "etcd wants to know who this is");
                 let _ = shared.cluster.log_in().await;
             }
             Err(error) => tracing::debug!(%error, "a watch ended"),

@@ -19,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
+use zorb::OneLine;
 
 use super::api::{AuthRequest, AuthResponse, Refusal};
 use super::tls::Tls;
@@ -69,7 +70,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotSent(what) | Self::Unknown(what) | Self::LoggedOut(what) | Self::Refused(what) => {
-                f.write_str(what)
+                OneLine::new(what).fmt(f)
             }
             Self::Compacted => f.write_str("the history was compacted"),
         }

@@ -19,8 +19,8 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
-use zorb::CompletionStatus;
 use zorb::cos_naming::BindingType;
+use zorb::{CompletionStatus, OneLine, Printable};
 
 use self::cache::Cache;
 use self::http::{Cluster, Failure};
@@ -75,10 +75,13 @@ pub enum ConnectError {
     #[error("names can not be kept in etcd: {0}")]
     Config(String),
     /// No member of the cluster does what it is asked.
-    #[error("etcd does not answer: {0}")]
+    #[error("etcd does not answer: {}", OneLine::new(.0))]
     Away(String),
     /// What is there is of another version of the service, or of something else.
-    #[error("what etcd has below {prefix} has format {found}; this naming service knows format {}", FORMAT)]
+    #[error(
+        "what etcd has below {prefix} has format {}; this naming service knows format {FORMAT}",
+        Printable::new(found)
+    )]
     Format {
         /// Where it is.
         prefix: String,

@@ -3,6 +3,7 @@
 use core::fmt::{self, Write};
 
 use super::Program;
+use crate::Printable;
 use crate::any::Any;
 use crate::cdr::Decoder;
 use crate::dynamic::check::state;
@@ -106,7 +107,7 @@ impl Show<'_> {
             }
             (Node::Named(Named { body: Shape::Enumerators(names), .. }), Value::Enum(ordinal)) => {
                 match names.get(*ordinal as usize) {
-                    Some(name) if !name.is_empty() => f.write_str(name),
+                    Some(name) if !name.is_empty() => write!(f, "{}", Printable::new(name)),
                     _ => write!(f, "{ordinal}"),
                 }
             }
@@ -152,7 +153,7 @@ impl Show<'_> {
     ) -> fmt::Result {
         match name {
             "" => write!(f, "{at}: ")?,
-            name => write!(f, "{name}: ")?,
+            name => write!(f, "{}: ", Printable::new(name))?,
         }
         self.value(f, nodes, kind, value, level + 1)
     }
@@ -169,7 +170,7 @@ impl Show<'_> {
         match nodes.at(nodes.compiled().unaliased(union.discriminator)) {
             Node::Named(Named { body: Shape::Enumerators(names), .. }) => {
                 let name = usize::try_from(label).ok().and_then(|label| names.get(label));
-                write!(f, "({})", name.map_or("", |name| name))?;
+                write!(f, "({})", Printable::new(name.map_or("", |name| name)))?;
             }
             _ => write!(f, "({label})")?,
         }
@@ -246,14 +247,12 @@ fn show_leaf(f: &mut Shown<'_>, value: &Value) -> fmt::Result {
         Value::Char(value) => write!(f, "{:?}", char::from(*value)),
         Value::WChar(value) => write!(f, "{:?}", char::from(*value)),
         Value::String(text) | Value::WString(text) => {
-            let shown = text.floor_char_boundary_of(MAX_TEXT);
-            write!(f, "{shown:?}")?;
-            if shown.len() < text.len() { f.write_str("...") } else { Ok(()) }
+            write!(f, "{:?}", Printable::new(text).max_bytes(MAX_TEXT))
         }
         Value::Fixed(number) => write!(f, "{number}"),
         Value::TypeCode(code) => write!(f, "`{}`", Brief(code)),
         Value::Object(reference) if reference.profiles.is_empty() => f.write_str("nil"),
-        Value::Object(reference) => write!(f, "object {:?}", reference.type_id),
+        Value::Object(reference) => write!(f, "object {:?}", Printable::new(&reference.type_id)),
         Value::Node(None) => f.write_str("null"),
         Value::Node(Some(node)) => write!(f, "->{node}"),
         Value::Principal(octets) => write!(f, "{} octets", octets.len()),
@@ -268,7 +267,7 @@ struct Brief<'a>(&'a TypeCode);
 impl fmt::Display for Brief<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.name() {
-            Ok(name) if !name.is_empty() => f.write_str(name),
+            Ok(name) if !name.is_empty() => Printable::new(name).fmt(f),
             _ => self.0.fmt(f),
         }
     }

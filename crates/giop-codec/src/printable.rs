@@ -1,0 +1,312 @@
+//! Text of peers as it may stand on a terminal or in a log.
+
+use core::fmt::{self, Debug, Display, Formatter, Write};
+
+/// Text of a peer, for people: a repository id, a host, an operation, a name, the text of an exception.
+///
+/// `Display` writes it on one line and without anything that a terminal would obey or hide:
+///
+/// * Printable characters stay as they are, `ü` and `漢` too.
+/// * A line break, carriage return and tab are `\n`, `\r` and `\t`; other control characters of ASCII are `\x1b`.
+/// * Other control characters, bidirectional overrides and isolates, zero-width and other invisible characters are `\u{202e}`.
+/// * A backslash is doubled. Therefore no two texts look alike: `\x1b` is a character, `\\x1b` is a backslash and three letters.
+/// * Of a long text the first [`MAX_BYTES`](Self::MAX_BYTES) bytes are shown, and the others are counted: `… and 199,744 more bytes`.
+///
+/// `Debug` is the same with double quotes around what is shown, and `\"` for a quote inside.
+///
+/// Text that holds escapes already, such as a message with a `Printable` in it or a stringified name, goes through [`OneLine`].
+///
+/// ```
+/// use giop_codec::Printable;
+///
+/// let host = "\u{1b}[2Jüber\u{202e}\n";
+/// assert_eq!(Printable::new(host).to_string(), r"\x1b[2Jüber\u{202e}\n");
+/// assert_eq!(Printable::new("1234567890").max_bytes(4).to_string(), "1234… and 6 more bytes");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Printable<'a> {
+    text: &'a str,
+    max: usize,
+}
+
+impl<'a> Printable<'a> {
+    /// Bytes of a text that are shown by default.
+    pub const MAX_BYTES: usize = 256;
+
+    /// The text, of which at most [`MAX_BYTES`](Self::MAX_BYTES) bytes are shown.
+    pub const fn new(text: &'a str) -> Self {
+        Self { text, max: Self::MAX_BYTES }
+    }
+
+    /// The same text, of which at most `max` bytes are shown.
+    #[must_use]
+    pub const fn max_bytes(self, max: usize) -> Self {
+        Self { max, ..self }
+    }
+
+    /// The same text, all of which is shown: for the answer that a command was asked for.
+    #[must_use]
+    pub const fn whole(self) -> Self {
+        self.max_bytes(usize::MAX)
+    }
+}
+
+impl Display for Printable<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.write(f, false)
+    }
+}
+
+impl Debug for Printable<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_char('"')?;
+        self.write(f, true)
+    }
+}
+
+impl Printable<'_> {
+    #[cold]
+    fn write(&self, f: &mut Formatter<'_>, quoted: bool) -> fmt::Result {
+        let mut out = Escaper::new(f, self.max);
+        (out.doubled, out.quoted) = (true, quoted);
+        out.write_str(self.text)?;
+        if quoted {
+            out.out.write_char('"')?;
+        }
+        out.finish()
+    }
+}
+
+/// A message that holds text of peers somewhere, on one line: what [`Printable`] escapes is escaped here too, backslashes stay.
+///
+/// It is the last guard in front of a terminal or log. It changes nothing in a text that is escaped already, so it may be applied
+/// more than once. Of a long message the first [`MAX_BYTES`](Self::MAX_BYTES) bytes are shown, and the others are counted.
+///
+/// ```
+/// use giop_codec::{OneLine, Printable};
+///
+/// let message = format!("no such host: {}", Printable::new("\u{7}"));
+/// assert_eq!(OneLine::new(&message).to_string(), r"no such host: \x07");
+/// assert_eq!(OneLine::new("two\nlines").to_string(), r"two\nlines");
+/// ```
+#[derive(Clone, Copy)]
+pub struct OneLine<'a, T: ?Sized = str> {
+    message: &'a T,
+    max: usize,
+}
+
+impl<'a, T: Display + ?Sized> OneLine<'a, T> {
+    /// Bytes of a message that are shown by default.
+    pub const MAX_BYTES: usize = 4096;
+
+    /// The message, of which at most [`MAX_BYTES`](Self::MAX_BYTES) bytes are shown.
+    pub const fn new(message: &'a T) -> Self {
+        Self { message, max: Self::MAX_BYTES }
+    }
+
+    /// The same message, of which at most `max` bytes are shown.
+    #[must_use]
+    pub const fn max_bytes(self, max: usize) -> Self {
+        Self { max, ..self }
+    }
+
+    /// The same message, all of which is shown.
+    #[must_use]
+    pub const fn whole(self) -> Self {
+        self.max_bytes(usize::MAX)
+    }
+}
+
+impl<T: Display + ?Sized> Display for OneLine<'_, T> {
+    #[cold]
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let mut out = Escaper::new(f, self.max);
+        write!(out, "{}", self.message)?;
+        out.finish()
+    }
+}
+
+impl<T: Display + ?Sized> Debug for OneLine<'_, T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        Display::fmt(self, f)
+    }
+}
+
+/// Escapes what is written through it, and counts what is too much.
+struct Escaper<'a, 'f> {
+    out: &'a mut Formatter<'f>,
+    /// Whether backslashes are doubled.
+    doubled: bool,
+    /// Whether double quotes are escaped.
+    quoted: bool,
+    first: bool,
+    left: usize,
+    hidden: usize,
+}
+
+impl<'a, 'f> Escaper<'a, 'f> {
+    fn new(out: &'a mut Formatter<'f>, max: usize) -> Self {
+        Self { out, doubled: false, quoted: false, first: true, left: max, hidden: 0 }
+    }
+
+    fn finish(self) -> fmt::Result {
+        if self.hidden == 0 {
+            return Ok(());
+        }
+        let plural = if self.hidden == 1 { "" } else { "s" };
+        write!(self.out, "… and {} more byte{plural}", Grouped(self.hidden))
+    }
+
+    fn escape(&mut self, c: char) -> fmt::Result {
+        match c {
+            '\n' => self.out.write_str("\\n"),
+            '\r' => self.out.write_str("\\r"),
+            '\t' => self.out.write_str("\\t"),
+            '\\' | '"' => write!(self.out, "\\{c}"),
+            c if c.is_ascii() => write!(self.out, "\\x{:02x}", u32::from(c)),
+            c => write!(self.out, "\\u{{{:x}}}", u32::from(c)),
+        }
+    }
+
+    fn stays(&self, c: char) -> bool {
+        match c {
+            '\\' => !self.doubled,
+            '"' => !self.quoted,
+            // What combines with the character before it would combine with text of this side.
+            c if self.first && !c.is_ascii() => is_printable(c) && c.escape_debug().len() == 1,
+            c => is_printable(c),
+        }
+    }
+}
+
+impl Write for Escaper<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut rest = text;
+        while let Some(c) = rest.chars().next() {
+            let Some(left) = self.left.checked_sub(c.len_utf8()) else {
+                (self.left, self.hidden) = (0, self.hidden.saturating_add(rest.len()));
+                return Ok(());
+            };
+            self.left = left;
+            if self.stays(c) {
+                self.out.write_char(c)?
+            } else {
+                self.escape(c)?
+            }
+            self.first = false;
+            rest = rest.get(c.len_utf8()..).unwrap_or_default();
+        }
+        Ok(())
+    }
+}
+
+/// Whether a character has a glyph of its own and moves nothing else: what [`Printable`] leaves as it is, but for the backslash.
+pub fn is_printable(c: char) -> bool {
+    match c {
+        ' '..='~' => true,
+        '\0'..='\u{9f}' => false,
+        c if INVISIBLE.iter().any(|range| range.contains(&c)) => false,
+        c => {
+            // What the standard library's `{:?}` leaves as it is inside of a text: no format characters and separators, nothing that
+            // is private or not assigned.
+            let mut text = [b'a'; 5];
+            let len = text.get_mut(1..).map_or(0, |rest| c.encode_utf8(rest).len());
+            let text = text.get(..=len).and_then(|text| core::str::from_utf8(text).ok());
+            text.is_some_and(|text| text.escape_debug().count() == 2)
+        }
+    }
+}
+
+/// Characters without a glyph that `{:?}` leaves as they are: fillers, joiners and variation selectors.
+const INVISIBLE: &[core::ops::RangeInclusive<char>] = &[
+    '\u{34f}'..='\u{34f}',
+    '\u{115f}'..='\u{1160}',
+    '\u{17b4}'..='\u{17b5}',
+    '\u{180b}'..='\u{180f}',
+    '\u{2800}'..='\u{2800}',
+    '\u{3164}'..='\u{3164}',
+    '\u{fe00}'..='\u{fe0f}',
+    '\u{ffa0}'..='\u{ffa0}',
+    '\u{e0100}'..='\u{e01ef}',
+];
+
+/// A number with its thousands apart: `199,744`.
+struct Grouped(usize);
+
+impl Display for Grouped {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let digits = self.0.to_string();
+        for (at, digit) in digits.chars().enumerate() {
+            if at > 0 && (digits.len() - at).is_multiple_of(3) {
+                f.write_char(',')?;
+            }
+            f.write_char(digit)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_or_hides_is_left() {
+        let hostile = "\u{1b}]0;t\u{7}\u{1b}[2J\r\n\t\0\u{7f}\u{85}\u{9b}2J\u{a0}\u{ad}\u{61c}\u{200b}\u{200d}\u{200e}\u{202e}\u{2028}\
+                       \u{2066}\u{2069}\u{feff}\u{fe0f}\u{3164}\u{e0041}\u{e000}";
+        let shown = Printable::new(hostile).to_string();
+        assert_eq!(
+            shown,
+            r"\x1b]0;t\x07\x1b[2J\r\n\t\x00\x7f\u{85}\u{9b}2J\u{a0}\u{ad}\u{61c}\u{200b}\u{200d}\u{200e}\u{202e}\u{2028}\u{2066}\u{2069}\u{feff}\u{fe0f}\u{3164}\u{e0041}\u{e000}"
+        );
+        assert_eq!(OneLine::new(hostile).to_string(), shown);
+        assert_eq!(OneLine::new(&shown).to_string(), shown, "escaping again changes nothing");
+    }
+
+    #[test]
+    fn letters_of_all_languages_stay() {
+        let text = "über, naïve, Ελληνικά, русский, 漢字, عربى, e\u{301}, 🦀 'a' \"b\"";
+        assert_eq!(Printable::new(text).to_string(), text);
+        assert_eq!(
+            Printable::new("\u{301}x").to_string(),
+            r"\u{301}x",
+            "it would combine with what stands before it"
+        );
+    }
+
+    #[test]
+    fn texts_that_differ_look_different() {
+        assert_eq!(Printable::new("\\x1b").to_string(), r"\\x1b");
+        assert_eq!(Printable::new("\u{1b}").to_string(), r"\x1b");
+        assert_eq!(format!("{:?}", Printable::new("a\"\\\n")), r#""a\"\\\n""#);
+        assert_eq!(OneLine::new(r"a\/b").to_string(), r"a\/b", "names have their own backslashes");
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters_and_the_rest_is_counted() {
+        let long = "a".repeat(200_000);
+        assert_eq!(Printable::new(&long).to_string(), format!("{}… and 199,744 more bytes", &long[..256]));
+        assert_eq!(Printable::new("aüb").max_bytes(2).to_string(), "a… and 3 more bytes");
+        assert_eq!(Printable::new("ab").max_bytes(1).to_string(), "a… and 1 more byte");
+        assert_eq!(Printable::new("ab").max_bytes(2).to_string(), "ab");
+        assert_eq!(format!("{:?}", Printable::new("ab").max_bytes(1)), "\"a\"… and 1 more byte");
+        assert_eq!(Printable::new(&long).whole().to_string(), long);
+        let parts = format_args!("{}{}", "ü", "b").to_string();
+        assert_eq!(
+            OneLine::new(&format_args!("{}{}", parts, 12345)).max_bytes(1).to_string(),
+            "… and 8 more bytes"
+        );
+        assert_eq!(OneLine::new(&long).to_string().len(), 4096 + "… and 195,904 more bytes".len());
+    }
+
+    #[test]
+    fn no_character_is_both_printable_and_a_control_or_format_character() {
+        let bidi = [
+            '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}', '\u{2066}', '\u{2067}', '\u{2068}',
+            '\u{2069}',
+        ];
+        for c in ('\0'..=char::MAX).filter(|c| c.is_control()).chain(bidi) {
+            assert!(!is_printable(c), "{c:?}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The model as a tree for people: a line for each definition, those inside of it indented below.
+
+use idl_compiler::Model;
+use idl_compiler::model::{
+    Attribute, ConstValue, Def, DefId, DefKind, Direction, Flavour, Interface, Operation, Param, TypeId,
+    Union, Value, ValueModifier, Visibility,
+};
+
+/// All definitions, in the order of the IDL; those of included files too, which say so.
+pub(crate) fn tree(model: &Model) -> String {
+    let mut tree = Tree { model, text: String::new() };
+    for id in model.roots() {
+        tree.definition(*id, 0);
+    }
+    tree.text
+}
+
+struct Tree<'m> {
+    model: &'m Model,
+    text: String,
+}
+
+impl Tree<'_> {
+    fn line(&mut self, level: usize, line: &str) {
+        self.text.extend(std::iter::repeat_n("  ", level));
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    fn definition(&mut self, id: DefId, level: usize) {
+        let def = self.model.def(id);
+        // The module around it says it for all that is in it, unless a file opens that module too.
+        let outer = def.parent.is_some_and(|parent| self.model.is_included(parent));
+        let included = if self.model.is_included(id) && !outer { "  (included)" } else { "" };
+        let head = self.head(def);
+        self.line(level, &format!("{head}{included}"));
+        for part in self.parts(def) {
+            self.line(level + 1, &part);
+        }
+        for child in self.model.children(id) {
+            self.definition(*child, level + 1);
+        }
+    }
+
+    /// The definition without what is inside of it.
+    fn head(&self, def: &Def) -> String {
+        let (keyword, name) = (def.kind.keyword(), &def.name);
+        match &def.kind {
+            DefKind::Interface(interface) => self.interface(keyword, name, interface),
+            DefKind::Value(value) => self.value_type(keyword, name, value),
+            DefKind::ValueBox(boxed) => format!("{keyword} {name} {}", self.ty(boxed.ty)),
+            DefKind::Bitset(bitset) => format!("{keyword} {name}{}", self.listed(" : ", bitset.base)),
+            DefKind::Operation(operation) => self.operation(name, operation),
+            DefKind::Attribute(attribute) => self.attribute(name, attribute),
+            DefKind::Struct(body) | DefKind::Exception(body) => {
+                format!("{keyword} {name}{}", self.listed(" : ", body.base))
+            }
+            DefKind::Union(union) => format!("{keyword} {name} switch ({})", self.ty(union.discriminator)),
+            DefKind::Typedef(alias) => format!("{keyword} {} {name}", self.ty(alias.ty)),
+            DefKind::Const(constant) => {
+                format!("{keyword} {} {name} = {}", self.ty(constant.ty), self.value(&constant.value))
+            }
+            DefKind::Module(_) | DefKind::Native | DefKind::Bitmask(_) | DefKind::Enum(_) => {
+                format!("{keyword} {name}")
+            }
+        }
+    }
+
+    /// Its parts that are no definitions.
+    fn parts(&self, def: &Def) -> Vec<String> {
+        match &def.kind {
+            DefKind::Struct(body) | DefKind::Exception(body) => {
+                body.members.iter().map(|member| format!("{} {}", self.ty(member.ty), member.name)).collect()
+            }
+            DefKind::Union(union) => self.cases(union),
+            DefKind::Enum(body) => body.enumerators.iter().map(|one| one.name.clone()).collect(),
+            DefKind::Bitset(bitset) => {
+                let name =
+                    |name: &Option<String>| name.as_ref().map_or(String::new(), |name| format!(" {name}"));
+                let field = bitset.fields.iter();
+                field.map(|field| format!("bitfield<{}>{}", field.width, name(&field.name))).collect()
+            }
+            DefKind::Bitmask(bitmask) => {
+                bitmask.flags.iter().map(|flag| format!("{} at {}", flag.name, flag.position)).collect()
+            }
+            DefKind::Value(value) => {
+                let state = value.state.iter().map(|state| {
+                    let visible = if state.visibility == Visibility::Public { "public" } else { "private" };
+                    format!("{visible} {} {}", self.ty(state.member.ty), state.member.name)
+                });
+                let factories = value.factories.iter().map(|factory| {
+                    let raises = self.raises("raises", &factory.raises);
+                    format!("factory {}({}){raises}", factory.name, self.params(&factory.params))
+                });
+                state.chain(factories).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn interface(&self, keyword: &str, name: &str, interface: &Interface) -> String {
+        let flavour = match interface.flavour {
+            Flavour::Plain => "",
+            Flavour::Abstract => "abstract ",
+            Flavour::Local => "local ",
+        };
+        let declared = if interface.only_declared { "  (only declared)" } else { "" };
+        let bases = self.listed(" : ", interface.bases.iter().copied());
+        format!("{flavour}{keyword} {name}{bases}{declared}")
+    }
+
+    fn value_type(&self, keyword: &str, name: &str, value: &Value) -> String {
+        let modifier = match value.modifier {
+            ValueModifier::Plain => "",
+            ValueModifier::Abstract => "abstract ",
+            ValueModifier::Custom => "custom ",
+        };
+        let bases = if value.truncatable { " : truncatable " } else { " : " };
+        let bases = self.listed(bases, value.bases.iter().copied());
+        let supports = self.listed(" supports ", value.supports.iter().copied());
+        format!("{modifier}{keyword} {name}{bases}{supports}")
+    }
+
+    fn operation(&self, name: &str, operation: &Operation) -> String {
+        let oneway = if operation.oneway { "oneway " } else { "" };
+        let result = operation.result.map_or("void".to_owned(), |ty| self.ty(ty));
+        let raises = self.raises("raises", &operation.raises);
+        let context = match &*operation.context {
+            [] => String::new(),
+            names => format!(" context ({})", names.join(", ")),
+        };
+        format!("{oneway}{result} {name}({}){raises}{context}", self.params(&operation.params))
+    }
+
+    fn attribute(&self, name: &str, attribute: &Attribute) -> String {
+        let readonly = if attribute.readonly { "readonly " } else { "" };
+        let (get, set) = (&attribute.get_raises, &attribute.set_raises);
+        let raises = match attribute.readonly {
+            true => self.raises("raises", get),
+            false => self.raises("getraises", get) + &self.raises("setraises", set),
+        };
+        format!("{readonly}attribute {} {name}{raises}", self.ty(attribute.ty))
+    }
+
+    fn cases(&self, union: &Union) -> Vec<String> {
+        let case = |case: &idl_compiler::model::Case| {
+            let labels = case.labels.iter().map(|label| format!("case {}: ", self.value(&label.value)));
+            let default = case.is_default.then(|| "default: ".to_owned());
+            let labels: String = labels.chain(default).collect();
+            format!("{labels}{} {}", self.ty(case.member.ty), case.member.name)
+        };
+        union.cases.iter().map(case).collect()
+    }
+
+    fn params(&self, params: &[Param]) -> String {
+        let param = |param: &Param| {
+            let direction = match param.direction {
+                Direction::In => "in",
+                Direction::Out => "out",
+                Direction::InOut => "inout",
+            };
+            format!("{direction} {} {}", self.ty(param.ty), param.name)
+        };
+        params.iter().map(param).collect::<Vec<_>>().join(", ")
+    }
+
+    fn raises(&self, word: &str, ids: &[DefId]) -> String {
+        match self.listed("", ids.iter().copied()) {
+            names if names.is_empty() => names,
+            names => format!(" {word} ({names})"),
+        }
+    }
+
+    /// Scoped names, with a text before them if there are any.
+    fn listed(&self, before: &str, ids: impl IntoIterator<Item = DefId>) -> String {
+        let names: Vec<String> = ids.into_iter().map(|id| self.model.scoped_name(id)).collect();
+        if names.is_empty() { String::new() } else { format!("{before}{}", names.join(", ")) }
+    }
+
+    fn ty(&self, id: TypeId) -> String {
+        self.model.describe(id)
+    }
+
+    fn value(&self, value: &ConstValue) -> String {
+        match value {
+            ConstValue::Bool(value) => if *value { "TRUE" } else { "FALSE" }.to_owned(),
+            ConstValue::Integer(value) => value.to_string(),
+            ConstValue::Float(value) => format!("{value:?}"),
+            ConstValue::LongDouble(bits) => format!("{bits:#034x} (bits)"),
+            ConstValue::Char(code) => format!("{:?}", char::from(*code)),
+            ConstValue::WChar(unit) => match char::from_u32(u32::from(*unit)) {
+                Some(c) => format!("L{c:?}"),
+                None => format!("L'\\u{unit:04x}'"),
+            },
+            ConstValue::String(text) => format!("{text:?}"),
+            ConstValue::WString(text) => format!("L{text:?}"),
+            ConstValue::Fixed { unscaled, scale } => {
+                let digits = unscaled.unsigned_abs().to_string();
+                let scale = usize::try_from(*scale).unwrap_or_default();
+                let digits = format!("{digits:0>width$}", width = scale + 1);
+                let (whole, rest) = digits.split_at(digits.len() - scale);
+                let (sign, point) =
+                    (if *unscaled < 0 { "-" } else { "" }, if rest.is_empty() { "" } else { "." });
+                format!("{sign}{whole}{point}{rest}d")
+            }
+            ConstValue::Enum { def, ordinal } => {
+                let name =
+                    self.model.enumeration(*def).and_then(|body| body.enumerators.get(*ordinal as usize));
+                name.map_or_else(|| ordinal.to_string(), |one| one.name.clone())
+            }
+        }
+    }
+}

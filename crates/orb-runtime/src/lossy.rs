@@ -1,0 +1,240 @@
+//! Output that never blocks what writes it.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A bounded queue in front of an output, which a thread of its own writes.
+///
+/// A pipe or terminal that nothing reads blocks that thread alone. What finds no room in the queue is dropped and counted. When the
+/// output takes something again, a line says how many were dropped.
+///
+/// Unlike `tracing-appender` it is bounded in bytes, says what is missing where it is missing, and can be waited for at the end of a
+/// process. Clones share the queue. The thread ends with the process.
+#[derive(Clone, Debug)]
+pub struct Lossy {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    filled: Condvar,
+    emptied: Condvar,
+    max_bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queue: VecDeque<Vec<u8>>,
+    bytes: usize,
+    /// Since the last line that said so.
+    dropped: u64,
+    /// The thread has taken something out that is not written yet.
+    writing: bool,
+    /// Nothing will ever read it.
+    broken: bool,
+}
+
+impl Lossy {
+    /// Bytes that wait for an output by default.
+    pub const MAX_BYTES: usize = 1 << 20;
+
+    /// Starts the thread that writes to `out`; at most `max_bytes` bytes wait for it. `notice` makes the line that says how many are
+    /// missing.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn new(
+        out: impl Write + Send + 'static,
+        max_bytes: usize,
+        notice: fn(u64) -> String,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            state: Mutex::default(),
+            filled: Condvar::new(),
+            emptied: Condvar::new(),
+            max_bytes,
+        });
+        let writer = Arc::clone(&shared);
+        thread::Builder::new().name("zorb-output".to_owned()).spawn(move || writer.run(out, notice))?;
+        Ok(Self { shared })
+    }
+
+    /// Queues a line with its line break; returns false where it is dropped. Never blocks.
+    pub fn push(&self, line: impl Into<Vec<u8>>) -> bool {
+        let line = line.into();
+        let mut state = self.shared.lock();
+        let fits = state.bytes == 0 || state.bytes.saturating_add(line.len()) <= self.shared.max_bytes;
+        if state.broken || !fits {
+            state.dropped = state.dropped.saturating_add(1);
+            return false;
+        }
+        state.bytes += line.len();
+        state.queue.push_back(line);
+        self.shared.filled.notify_one();
+        true
+    }
+
+    /// Waits until all that was queued is written, for at most `within`; returns whether it is. Blocks the thread.
+    pub fn flush(&self, within: Duration) -> bool {
+        let begun = Instant::now();
+        let mut state = self.shared.lock();
+        while !state.is_done() {
+            let Some(left) = within.checked_sub(begun.elapsed()) else { return false };
+            let waited = self.shared.emptied.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    /// Whether the output is closed: nothing will be written any more.
+    pub fn is_closed(&self) -> bool {
+        self.shared.lock().broken
+    }
+
+    /// Whether all that was queued is written.
+    pub fn is_done(&self) -> bool {
+        self.shared.lock().is_done()
+    }
+}
+
+/// The notice of a log.
+pub fn missing(lines: u64) -> String {
+    let (what, are) = if lines == 1 { ("line", "is") } else { ("lines", "are") };
+    format!("zorb: {lines} {what} {are} missing here: the output was not read in time\n")
+}
+
+/// Each write is a line of its own, written or dropped as a whole.
+impl Write for Lossy {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.push(line);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl State {
+    fn is_done(&self) -> bool {
+        self.broken || self.queue.is_empty() && !self.writing && self.dropped == 0
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self, mut out: impl Write, notice: fn(u64) -> String) {
+        let mut state = self.lock();
+        loop {
+            while state.queue.is_empty() && state.dropped == 0 {
+                state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            let line = state.queue.pop_front();
+            // What was dropped came after all that is queued.
+            let dropped = if line.is_none() { std::mem::take(&mut state.dropped) } else { 0 };
+            state.bytes -= line.as_ref().map_or(0, Vec::len);
+            state.writing = true;
+            drop(state);
+            let written = match line {
+                Some(line) => out.write_all(&line),
+                None => out.write_all(notice(dropped).as_bytes()),
+            };
+            let written = written.and_then(|()| out.flush());
+            state = self.lock();
+            state.writing = false;
+            if written.is_err() {
+                (state.broken, state.bytes) = (true, 0);
+                state.queue.clear();
+                self.emptied.notify_all();
+                return;
+            }
+            if state.is_done() {
+                self.emptied.notify_all();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// An output that takes a write for each permit.
+    struct Gate {
+        permits: mpsc::Receiver<()>,
+        written: Arc<Mutex<Vec<u8>>>,
+    }
+
+    impl Write for Gate {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.permits.recv().map_err(|_| io::ErrorKind::BrokenPipe)?;
+            self.written.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn gate(max_bytes: usize) -> (Lossy, mpsc::Sender<()>, Arc<Mutex<Vec<u8>>>) {
+        let (permit, permits) = mpsc::channel();
+        let written = Arc::new(Mutex::new(Vec::new()));
+        let lossy = Lossy::new(Gate { permits, written: Arc::clone(&written) }, max_bytes, missing).unwrap();
+        (lossy, permit, written)
+    }
+
+    fn text(written: &Mutex<Vec<u8>>) -> String {
+        String::from_utf8(written.lock().unwrap().clone()).unwrap()
+    }
+
+    #[test]
+    fn output_that_is_not_read_blocks_nothing_and_lines_without_room_are_counted() {
+        let (lossy, permit, written) = gate(10);
+        let taken = (0..1000).filter(|_| lossy.push("12345678\n")).count();
+        // One is with the thread, and one in the queue; or one alone, if the thread is slow.
+        assert!((1..=2).contains(&taken), "{taken}");
+        assert!(!lossy.flush(Duration::ZERO));
+        (0..10).for_each(|_| permit.send(()).unwrap());
+        assert!(lossy.flush(Duration::MAX));
+        let dropped = 1000 - taken as u64;
+        let notice = missing(dropped);
+        assert_eq!(text(&written), "12345678\n".repeat(taken) + &notice);
+        assert!(lossy.push("again\n"));
+        permit.send(()).unwrap();
+        assert!(lossy.flush(Duration::MAX));
+        assert!(text(&written).ends_with(&(notice + "again\n")));
+    }
+
+    #[test]
+    fn all_that_fits_is_written_in_order_before_a_flush_ends() {
+        let (lossy, permit, written) = gate(1 << 20);
+        let lines: Vec<String> = (0..100).map(|n| format!("{n}\n")).collect();
+        for line in &lines {
+            assert!(lossy.push(line.as_str()));
+            permit.send(()).unwrap();
+        }
+        assert!(lossy.flush(Duration::MAX));
+        assert_eq!(text(&written), lines.concat());
+        assert!(lossy.is_done());
+    }
+
+    #[test]
+    fn a_closed_output_ends_the_waiting() {
+        let (lossy, permit, _) = gate(10);
+        drop(permit);
+        lossy.push("x\n");
+        assert!(lossy.flush(Duration::MAX));
+        assert!(!lossy.push("y\n"));
+        assert!(lossy.flush(Duration::MAX));
+    }
+}
