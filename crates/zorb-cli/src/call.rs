@@ -20,7 +20,7 @@ use crate::client::{Client, block_on};
 use crate::failure::of_exception;
 use crate::limits::in_options;
 use crate::login::Login;
-use crate::output::{Node, Output, Tone, told};
+use crate::output::{Node, Output, Tone, escaped_json, told};
 use crate::{Verdict, target};
 use interface::Wanted;
 pub(crate) use interface::repository_id;
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
             // Of an attribute the operation that has an argument: the one that sets it.
             let operation = find(&named.interface, name, true, idl.as_ref())?;
             let skeleton = RawValue::from_string(template::of(inputs(&operation))?)?;
-            output.show(&skeleton, |skeleton| vec![Node::new("", skeleton.get())])?;
+            output.show(&skeleton, |skeleton| vec![Node::lines("", escaped_json(skeleton.get()).lines())])?;
             return Ok(Verdict::Good);
         }
         let operation = find(&named.interface, name, arguments.is_some(), idl.as_ref())?;

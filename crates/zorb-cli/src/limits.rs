@@ -129,7 +129,7 @@ mod tests {
         ] {
             assert!(raised >= 64 << 20 && raised >= usual);
         }
-        assert_eq!(limits(1 << 20).max_decoded, usual.max_decoded);
+        assert_eq!(limits(64 << 10).max_decoded, usual.max_decoded);
     }
 
     /// The texts are those of the library: a message that is worded anew there is translated anew here.

@@ -445,4 +445,21 @@ mod tests {
         }
         assert_eq!((cutter.held(), told), (0, 1));
     }
+
+    #[test]
+    fn messages_are_kept_up_to_the_size_that_is_wanted() {
+        let large = message(2, 0, false, &[0; 2000]);
+        for (size, kept) in [(1024, false), (4096, true)] {
+            let mut cutter = Cutter::new(true, size);
+            let mut found = Vec::new();
+            cutter.octets(&large, &mut |cut| {
+                found.push(match cut {
+                    Cut::Message(whole) => whole.octets.len() == large.len(),
+                    Cut::Damaged { why, .. } => !why.contains("--max-message SIZE"),
+                    _ => true,
+                });
+            });
+            assert_eq!(found, [kept], "{size}");
+        }
+    }
 }
