@@ -404,7 +404,11 @@ impl Cx<'_> {
             impl ::core::fmt::Display for #path {
                 fn fmt(&self, __zorb_f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
                     __zorb_f.write_str(#scope)?;
-                    ::core::fmt::Debug::fmt(self, __zorb_f)
+                    // Texts in it may come from a peer, and be of any length.
+                    ::core::fmt::Display::fmt(
+                        &#v1::OneLine::new(&::core::format_args!("{:?}", self)),
+                        __zorb_f,
+                    )
                 }
             }
 
