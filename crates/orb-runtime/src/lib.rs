@@ -135,7 +135,7 @@ pub mod private {
         ValueRef, ValueType,
     };
     pub use giop_codec::{
-        __zerocopy as zerocopy, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind,
+        __zerocopy as zerocopy, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, OneLine,
     };
 
     pub use crate::context::Context;

@@ -416,6 +416,7 @@ impl Cx<'_> {
 
     /// Writes an exception as a sentence: the IDL name, and each member with its value (`Bank::Broke: missing 3.5, owner "ann"`).
     fn exception_display(&self, def: &Def) -> TokenStream {
+        let v1 = &self.v1;
         let name = self.model.scoped_name(def.id);
         let members = self.model.structure(def.id).map_or(&[][..], |body| &body.members);
         let fields =
@@ -423,7 +424,11 @@ impl Cx<'_> {
                 let before = format!("{} {} ", if index == 0 { ":" } else { "," }, member.name);
                 quote! {
                     __zorb_f.write_str(#before)?;
-                    ::core::fmt::Debug::fmt(&self.#field, __zorb_f)?;
+                    // Texts in it may come from a peer, and be of any length.
+                    ::core::fmt::Display::fmt(
+                        &#v1::OneLine::new(&::core::format_args!("{:?}", self.#field)),
+                        __zorb_f,
+                    )?;
                 }
             });
         quote! {

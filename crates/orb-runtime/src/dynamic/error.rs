@@ -3,11 +3,11 @@
 use std::error::Error;
 use std::fmt;
 
+use giop_codec::Printable;
 use giop_codec::any::Any;
 use giop_codec::cdr::CdrDecode;
 use giop_codec::exception::SystemException;
 use giop_codec::typecode::Typed;
-use giop_codec::Printable;
 
 use crate::serve::UserException;
 

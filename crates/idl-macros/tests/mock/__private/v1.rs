@@ -26,7 +26,9 @@ pub use giop_codec::value::{
     AbstractForm, Casts, CustomMarshal, Extends, Flow, Progress, Value, ValueBase, ValueForm, ValuePart,
     ValueRef, ValueType,
 };
-pub use giop_codec::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
+pub use giop_codec::{
+    ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, OneLine, Version,
+};
 
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
