@@ -1,6 +1,6 @@
 //! Servers that end by a signal: each is a process of its own, since signals belong to the process.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
 
 use std::io::Write as _;
 use std::process::{ExitStatus, Stdio};

@@ -234,7 +234,6 @@ mod tests {
         SystemException::transient(minor::TRANSIENT_NO_USABLE_PROFILE).because("connection refused by h:1")
     }
 
-    // clause: exc.kind.obj_adapter
     #[test]
     fn kinds_and_minor_codes_tell_what_failed() {
         use SystemExceptionKind::*;
