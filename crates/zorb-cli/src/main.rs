@@ -7,11 +7,13 @@ mod call;
 mod cli;
 mod client;
 mod ior;
+mod log;
 mod names;
 mod output;
 mod ping;
 mod serve;
 mod sniff;
+mod start;
 mod target;
 mod top;
 
@@ -24,6 +26,7 @@ use output::Output;
 
 fn main() -> ExitCode {
     let mut args = Args::parse();
+    start::end_on_panic(args.json);
     cli::colour(args.colour);
     let output = Output::new(args.json);
     let done = match &mut args.command {

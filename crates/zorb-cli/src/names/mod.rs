@@ -5,13 +5,16 @@ mod etcd;
 mod serve;
 mod status;
 mod tree;
+mod watch;
 
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
+use cos_naming::zorb_naming::balanced_context::BindForError;
 use serde::Serialize;
-use zorb::cos_naming::{BindingType, Naming, NamingContextRef, parse_name};
+use zorb::cos_naming::naming_context::NotFound;
+use zorb::cos_naming::{BindingType, Naming, NamingContextRef, NamingError, parse_name, print_name};
 use zorb::prelude::*;
 
 pub(crate) use serve::ServeArgs;
@@ -26,6 +29,7 @@ Examples:
   zorb names --service corbaloc::1.2@host:2809/NameService list bank
   zorb names bind bank/accounts/mine account.ior --parents
   zorb ping $(zorb names resolve bank/accounts/mine)
+  zorb names watch bank --interval 500ms       changes below bank, as they come
   zorb names serve                             is a naming service
 
 A name is a/b.kind/c: `/` separates its parts, a dot the kind, and a backslash stands before those that are meant as they are.";
@@ -106,6 +110,8 @@ enum NamesCommand {
         #[arg(value_name = "NAME")]
         name: String,
     },
+    /// Prints changes of names as they come, until Ctrl-C: bound, unbound, bound to something else. Any service is asked again and again
+    Watch(watch::WatchArgs),
     /// Says whether a service of zorb knows the latest of its names: where those that keep them are away it reads what it has of them
     Status,
     /// Is a naming service, until Ctrl-C: port 2809 of this machine, and a file that keeps the names
@@ -158,23 +164,18 @@ async fn on(orb: &Orb, args: &NamesArgs, output: &Output) -> anyhow::Result<Verd
             if let (true, Some(parent)) = (*parents, parent(name)) {
                 names.make_contexts(parent).await?;
             }
-            if let Some(seconds) = *seconds {
-                let bound: ObjectRef = orb.resolve_unchecked(&url).await?;
-                status::balanced(&names).await?.bind_for(&parse_name(name)?, bound, seconds).await?;
-            } else if *context {
-                let bound: NamingContextRef = orb.resolve(&url).await?;
-                if *replace {
-                    names.rebind_context(name, &bound).await?;
-                } else {
-                    names.bind_context(name, &bound).await?;
-                }
-            } else {
-                let bound: ObjectRef = orb.resolve_unchecked(&url).await?;
-                if *replace { names.rebind(name, &bound).await? } else { names.bind(name, &bound).await? }
-            }
+            let done = bind(orb, &names, name, &url, (*replace, *context, *seconds)).await;
+            done.map_err(|error| match error.downcast_ref().and_then(NamingError::missing_context) {
+                Some(_) => anyhow!("{error}, or use --parents"),
+                None => error,
+            })?;
         }
         NamesCommand::Make { name } => drop(names.make_contexts(name).await?),
         NamesCommand::Unbind { name } => names.unbind(name).await?,
+        NamesCommand::Watch(watch) => {
+            let inside = inside(&names, watch.name.as_deref()).await?;
+            return watch::run(&inside, watch, args.client.timeout, output).await;
+        }
         NamesCommand::Status => {
             let status = status::Status::of(&names).await?;
             output.show(&status, status::Status::nodes)?;
@@ -184,6 +185,38 @@ async fn on(orb: &Orb, args: &NamesArgs, output: &Output) -> anyhow::Result<Verd
         NamesCommand::Serve(_) | NamesCommand::Repair { .. } => {}
     }
     Ok(Verdict::Good)
+}
+
+/// Binds a name: in place of what has it or not, as a context or an object, and for how many seconds.
+async fn bind(
+    orb: &Orb,
+    names: &Naming,
+    name: &str,
+    url: &str,
+    (replace, context, seconds): (bool, bool, Option<u32>),
+) -> anyhow::Result<()> {
+    if let Some(seconds) = seconds {
+        let bound: ObjectRef = orb.resolve_unchecked(url).await?;
+        let done = status::balanced(names).await?.bind_for(&parse_name(name)?, bound, seconds).await;
+        return done.map_err(|error| match error {
+            BindForError::NotFound(NotFound { why, rest_of_name }) => {
+                NamingError::NotFound { name: name.to_owned(), why, rest: print_name(&rest_of_name) }.into()
+            }
+            other => other.into(),
+        });
+    }
+    if context {
+        let bound: NamingContextRef = orb.resolve(url).await?;
+        if replace {
+            names.rebind_context(name, &bound).await?;
+        } else {
+            names.bind_context(name, &bound).await?;
+        }
+    } else {
+        let bound: ObjectRef = orb.resolve_unchecked(url).await?;
+        if replace { names.rebind(name, &bound).await? } else { names.bind(name, &bound).await? }
+    }
+    Ok(())
 }
 
 async fn service(orb: &Orb, service: Option<&str>) -> anyhow::Result<Naming> {

@@ -13,10 +13,10 @@ use zorb::dynamic::Interface;
 use zorb::prelude::*;
 use zorb::{ObjectRef, Servant};
 
-use crate::Verdict;
 use crate::call::IdlArgs;
 use crate::client::ended;
 use crate::output::{Node, Output, Tone};
+use crate::{Verdict, log, start};
 use mock::{Log, Mock};
 use script::Script;
 
@@ -109,8 +109,8 @@ pub(crate) fn run(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> 
         let log = if args.quiet { None } else { Some(Log { key: key.to_owned(), output: *output }) };
         mocks.push((key.to_owned(), interface, Mock::new(answers, log)));
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.context("cannot start")?.block_on(serve(args, mocks, output))
+    log::start()?;
+    start::threads(Some(2))?.block_on(serve(args, mocks, output))
 }
 
 async fn serve(
@@ -135,6 +135,7 @@ async fn serve(
     let served = present(&orb, args, mocks, output);
     if served.is_ok() {
         orb.accept();
+        start::serves();
         over.await;
     }
     // Also where that failed: clients whose requests are held get to know that they were not executed.

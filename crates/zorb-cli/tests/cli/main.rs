@@ -6,6 +6,7 @@
 mod etcd;
 mod guide;
 mod live;
+mod names;
 mod readme;
 mod serve;
 mod sniff;
