@@ -10,12 +10,14 @@ mod failure;
 mod ior;
 mod limits;
 mod load;
+mod log;
 mod login;
 mod names;
 mod output;
 mod ping;
 mod serve;
 mod sniff;
+mod start;
 mod target;
 mod top;
 
@@ -26,6 +28,7 @@ use output::Output;
 
 fn main() -> ExitCode {
     let mut args = cli::parse();
+    start::end_on_panic(args.json);
     cli::colour(args.colour);
     let output = Output::new(args.json);
     let done = match &mut args.command {

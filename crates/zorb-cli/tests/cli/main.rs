@@ -14,6 +14,7 @@ mod large;
 mod live;
 mod load;
 mod login;
+mod names;
 mod readme;
 mod serve;
 mod sniff;
