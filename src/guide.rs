@@ -29,6 +29,7 @@ pages! {
 pages! {
     getting_started "guide/src/getting-started.md"
     idl "guide/src/idl.md"
+    servants "guide/src/servants.md"
     from_omniorb "guide/src/migrating/omniorb.md"
     from_tao "guide/src/migrating/tao.md"
     from_jacorb "guide/src/migrating/jacorb.md"
