@@ -8,6 +8,7 @@ mod cli;
 mod client;
 mod ior;
 mod names;
+mod new;
 mod output;
 mod ping;
 mod serve;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Command::Sniff(args) => sniff::run(args, &output),
         Command::Top(args) => top::run(args, &output),
         Command::Call(args) => call::run(args, &output),
+        Command::New(args) => new::run(args),
         Command::Completions { shell } => {
             cli::complete(*shell);
             Ok(Verdict::Good)
