@@ -29,6 +29,7 @@ pages! {
 pages! {
     getting_started "guide/src/getting-started.md"
     idl "guide/src/idl.md"
+    servants "guide/src/servants.md"
     factories "guide/src/factories.md"
     callbacks "guide/src/callbacks.md"
     streaming "guide/src/streaming.md"

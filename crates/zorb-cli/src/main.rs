@@ -13,6 +13,7 @@ mod load;
 mod log;
 mod login;
 mod names;
+mod new;
 mod output;
 mod ping;
 mod serve;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Command::Top(args) => top::run(args, &output),
         Command::Call(args) => call::run(args, &output),
         Command::Load(args) => load::run(args, &output),
+        Command::New(args) => new::run(args),
         Command::Completions { shell } => output.write(&cli::completions(*shell)).map(|_| Verdict::Good),
         Command::Man { folder } => cli::manual(folder).map(|()| Verdict::Good),
     };
