@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod deep;
 #[cfg(feature = "etcd")]
 mod etcd;
 mod guide;
