@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use crate::MAX_DEPTH;
 use crate::ast::{Ident, Item, Name};
 use crate::diagnostic::{Collector, Diagnostic, Severity};
 use crate::lex::clean_comment;
@@ -22,9 +23,6 @@ mod interface;
 mod item;
 mod types;
 mod value;
-
-/// Brackets, scopes and operators may nest this deep; deeper text is an attack or a mistake, and recursion is bounded.
-const MAX_DEPTH: usize = 64;
 
 /// Keywords that start a definition or a part of one, so that what stood before is over.
 const STARTERS: &[&str] = &[
@@ -346,6 +344,14 @@ impl Parser<'_> {
 
     /// Runs a production one level deeper.
     fn nested<T>(&mut self, production: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
+        self.deeper()?;
+        let result = production(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Begins a level, which ends where the depth is what it was.
+    fn deeper(&mut self) -> Parse<()> {
         if self.depth >= MAX_DEPTH {
             let error = Diagnostic::error(
                 "too-deep",
@@ -358,9 +364,7 @@ impl Parser<'_> {
             return Err(Reported);
         }
         self.depth += 1;
-        let result = production(self);
-        self.depth -= 1;
-        result
+        Ok(())
     }
 
     /// Runs a production with `>>` closing brackets or shifting.

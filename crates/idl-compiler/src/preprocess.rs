@@ -36,7 +36,7 @@ use scan::Cursor;
 use text::Text;
 
 /// Files that may be open at once.
-pub(crate) const MAX_NESTED: usize = 64;
+pub(crate) const MAX_NESTED: usize = crate::MAX_DEPTH;
 /// Files that may be opened in all.
 pub(crate) const MAX_FILES: usize = 10_000;
 /// Octets of all files together, each counted whenever it is opened.

@@ -144,8 +144,12 @@ impl Resolver<'_> {
     }
 
     fn items(&mut self, items: Vec<Item>, scope: ScopeId) {
-        for item in items {
-            self.item(item, scope);
+        for Item { head, kind } in items {
+            match kind {
+                // Modules nest, and what is on the stack for other definitions is much.
+                ItemKind::Module { name, items } => self.module(head, &name, items, scope),
+                kind => self.item(Item { head, kind }, scope),
+            }
         }
     }
 

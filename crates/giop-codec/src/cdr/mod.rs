@@ -50,7 +50,7 @@ pub(crate) use context::Context;
 pub use context::{DecodeContext, TypeCodeCache};
 pub use converted::ConvertedSet;
 pub use decimal::{Fixed, FixedError, Rounding};
-pub use decoder::{DecodeLimits, Decoder};
+pub use decoder::{DecodeLimits, Decoder, MAX_DEPTH};
 pub use elements::{Elements, Viewed};
 pub use encoder::{Encoder, Mark};
 pub use fixed::{FixedReader, FixedWriter};

@@ -1,5 +1,6 @@
 //! `zorb serve`: objects of any IDL, whose answers a script says.
 
+mod look;
 mod mock;
 mod script;
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod call;
+mod deep;
 mod endless;
 #[cfg(feature = "etcd")]
 mod etcd;
