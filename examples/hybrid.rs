@@ -17,12 +17,12 @@ use zorb::{TcKind, TypeCode, Typed};
 
 mod compiled {
     pub(crate) use interop::names;
-    zorb::idl!("tests/interop/idl/types.idl", define = ["TYPES_ONLY"]);
+    zorb::idl!("tests/interop/idl/types.idl", define = ["TYPES_ONLY"], no_warnings);
 }
 
 mod interpreted {
     pub(crate) use interop::names;
-    zorb::idl!("tests/interop/idl/types.idl", define = ["TYPES_ONLY"], interpretive);
+    zorb::idl!("tests/interop/idl/types.idl", define = ["TYPES_ONLY"], no_warnings, interpretive);
 }
 
 /// Interpreted for ever, and counted.
@@ -31,6 +31,7 @@ mod counted {
     zorb::idl!(
         "tests/interop/idl/types.idl",
         define = ["TYPES_ONLY"],
+        no_warnings,
         adaptive(uses = 4294967295),
         uses = "all_uses"
     );

@@ -143,7 +143,7 @@ async fn serve(orb: &Orb, file: Option<&str>) -> Result<(), BoxError> {
     if let Some(path) = file {
         std::fs::write(path, ttcp.to_string())?;
     }
-    let report = orb.run_until(tokio::signal::ctrl_c()).await?;
+    let report = orb.run_until(zorb::signal::shutdown()).await?;
     println!("{} connections closed", report.connections);
     Ok(())
 }

@@ -31,7 +31,7 @@ async fn serve(files: &[String]) -> Result<(), Box<dyn Error>> {
     let idl = Idl::options().files(files)?;
     let orb = Orb::builder().listen("iiop://127.0.0.1:2809").hold().build().await?;
     println!("{}", InterfaceRepository::new().idl(&idl).serve(&orb)?);
-    orb.run_until(tokio::signal::ctrl_c()).await?;
+    orb.run_until(zorb::signal::shutdown()).await?;
     Ok(())
 }
 

@@ -29,6 +29,12 @@ pages! {
 pages! {
     getting_started "guide/src/getting-started.md"
     idl "guide/src/idl.md"
+    servants "guide/src/servants.md"
+    factories "guide/src/factories.md"
+    callbacks "guide/src/callbacks.md"
+    streaming "guide/src/streaming.md"
+    versions "guide/src/versions.md"
+    containers "guide/src/containers.md"
     from_omniorb "guide/src/migrating/omniorb.md"
     from_tao "guide/src/migrating/tao.md"
     from_jacorb "guide/src/migrating/jacorb.md"

@@ -29,6 +29,7 @@ extern crate self as zorb;
 
 pub mod cos_naming;
 pub mod dynamic;
+mod errors;
 
 pub use idl_macros::idl;
 
@@ -48,11 +49,11 @@ macro_rules! include_idl {
 pub use orb_runtime::{
     ActivateError, Activation, ArgsError, BuildError, ByteSource, ByteStream, CallError, CallErrorKind,
     CompletionStatus, Context, Demux, DepositError, DepositTarget, InvalidName, ItemSource, Latency, Limit,
-    LimitHits, Limits, LocalReference, MinorCode, NarrowError, ObjectDemux, ObjectId, ObjectRef, OneLine,
-    OperationDemux, Orb, OrbBuilder, PathDemux, Peer, PoolStats, Printable, ProtocolError, RaisedBy,
-    Reference, ReplyInfo, Request, ResolveError, ResultExt, Retry, SeqSource, SeqStream, Servant, Serves,
-    ServesLocally, ShutdownReport, Stats, SyncScope, SystemException, SystemExceptionKind, Transport,
-    TransportStats, blocking, minor, request, testing, try_request,
+    LimitHits, Limits, LimitsError, LocalReference, MinorCode, NarrowError, ObjectDemux, ObjectId, ObjectRef,
+    OneLine, OperationDemux, Orb, OrbBuilder, PathDemux, Peer, PoolStats, Printable, ProtocolError, RaisedBy,
+    Reference, ReplyInfo, Request, ResolveError, ResultExt, Retry, SeqSource, SeqStream, Servant,
+    ServantFuture, Serves, ServesLocally, ShutdownReport, Stats, SyncScope, SystemException,
+    SystemExceptionKind, Transport, TransportStats, blocking, minor, request, testing, try_request,
 };
 
 pub use orb_runtime::{Answer, Defer, Deferred, FanOut, fan_out};
@@ -96,6 +97,11 @@ pub mod tls {
     pub use orb_runtime::tls::*;
 }
 
+/// The signal that ends a server.
+pub mod signal {
+    pub use orb_runtime::signal::*;
+}
+
 /// What the wire carries: references, service contexts, versions.
 pub mod wire {
     pub use orb_runtime::wire::*;
@@ -108,8 +114,8 @@ pub mod prelude {
     pub use crate::cos_naming::OrbNaming;
     pub use crate::{
         AbstractReference, Any, Bounded, Bytes, Char, CompletionStatus, Defer, Fixed, LocalReference,
-        LongDouble, ObjectRef, Orb, Reference, ResultExt, Seq, SystemException, SystemExceptionKind,
-        TypeCode, Typed, Value, ValueBase, WChar, WString,
+        LongDouble, MinorCode, ObjectRef, Orb, Reference, ResultExt, Seq, SystemException,
+        SystemExceptionKind, TypeCode, Typed, Value, ValueBase, WChar, WString, minor, request,
     };
 }
 

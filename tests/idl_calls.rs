@@ -193,7 +193,7 @@ async fn exceptions_and_refused_arguments_are_typed() {
     both(|garage, _, _| async move {
         let error = garage.find("none").await.unwrap_err();
         assert_eq!(error, depot::FindError::NotFound(NotFound { plate: "none".to_owned() }));
-        assert_eq!(error.to_string(), "Fleet::NotFound { plate: \"none\" }");
+        assert_eq!(error.to_string(), "Fleet::NotFound: plate \"none\"");
         let error = garage.add(&Vehicle::default(), Load::Persons(1)).await;
         assert_eq!(error, Err(garage::AddError::Busy(Busy)));
         let error = garage.many("123456789", WChar::default()).await.unwrap_err();

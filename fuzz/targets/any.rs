@@ -5,6 +5,8 @@
 //! them; where the octets are cut into segments makes no difference.
 #![no_main]
 
+mod small_stack;
+
 #[path = "../../crates/giop-codec/tests/values/mod.rs"]
 mod values;
 
@@ -13,9 +15,10 @@ use std::fmt::Debug;
 use bytes::Bytes;
 use giop_codec::any::Any;
 use giop_codec::cdr::{
-    CdrDecode, CdrEncode, Char, CharSet, CodeSets, Decoder, Encoder, Fixed, LongDouble, Segments, Seq, WChar,
-    WCharSet, WString,
+    CdrDecode, CdrEncode, Char, CharSet, CodeSets, Decoder, Encoder, Fixed, LongDouble, MAX_DEPTH, Segments,
+    Seq, WChar, WCharSet, WString,
 };
+use giop_codec::dynamic::program::Program;
 use giop_codec::typecode::{TypeCode, Typed};
 use giop_codec::value::{Factories, Value, ValueBase};
 use giop_codec::{ByteOrder, DecodeErrorKind, Version};
@@ -25,7 +28,9 @@ use values::{Base, BoxStr, LNode, Pair, Tree, Wrap, all};
 /// What UTF-16 and UTF-8 can say, every any can.
 const SETS: CodeSets = CodeSets { char: CharSet::Utf8, wchar: Some(WCharSet::Utf16) };
 
-fuzz_target!(|data: &[u8]| {
+fuzz_target!(|data: &[u8]| small_stack::run(256, || fuzz(data)));
+
+fn fuzz(data: &[u8]) {
     let octets = Bytes::copy_from_slice(data);
     for order in [ByteOrder::Big, ByteOrder::Little] {
         for version in [Version::V1_0, Version::V1_1, Version::V1_2] {
@@ -34,6 +39,7 @@ fuzz_target!(|data: &[u8]| {
             if let Ok(code) = TypeCode::decode(&mut d.clone()) {
                 type_code(&code, 3);
             }
+            located(&d);
             if let Ok(any) = Any::decode(&mut d)
                 && any.validate().is_ok()
             {
@@ -44,7 +50,23 @@ fuzz_target!(|data: &[u8]| {
             several(&octets, order, &factories);
         }
     }
-});
+}
+
+/// Where what is wrong with an any is, or with a value of the type that the octets begin with, is found within the limits of decoding.
+fn located(d: &Decoder<'_>) {
+    let taken = Any::decode(&mut d.clone()).map_err(|error| error.kind);
+    let found = Any::decode_value_with_path(&TypeCode::ANY, &mut d.clone());
+    if let (Err(kind), Err(found)) = (taken, found) {
+        assert!(
+            found.path().steps().len() <= 4 * usize::from(MAX_DEPTH) || kind != DecodeErrorKind::DepthLimit
+        );
+    }
+    let mut d = d.clone();
+    let Ok(code) = TypeCode::decode(&mut d) else { return };
+    let program = Program::of(&code);
+    let _ = (program.skip(&mut d.clone()), program.validate(&mut d.clone()), program.decode(&mut d.clone()));
+    let _ = Any::decode_value_with_path(&code, &mut d);
+}
 
 /// Anys and values of a message, as many as there are.
 #[derive(Debug, Default)]

@@ -3,6 +3,8 @@
 //! What decodes has an encoding, and that encoding decodes to a value with the same encoding.
 #![no_main]
 
+mod small_stack;
+
 use std::fmt::Debug;
 
 use bytes::Bytes;
@@ -38,7 +40,9 @@ zorb::idl! {
     };
 }
 
-fuzz_target!(|data: &[u8]| {
+fuzz_target!(|data: &[u8]| small_stack::run(256, || fuzz(data)));
+
+fn fuzz(data: &[u8]) {
     let octets = Bytes::copy_from_slice(data);
     let utf = CodeSets { char: CharSet::Utf8, wchar: Some(WCharSet::Utf16) };
     let set = |id| CharSet::from_id(id).expect("a set that is always there");
@@ -51,7 +55,7 @@ fuzz_target!(|data: &[u8]| {
             }
         }
     }
-});
+}
 
 struct Input<'a> {
     octets: &'a Bytes,

@@ -4,6 +4,8 @@
 //! the value.
 #![no_main]
 
+mod small_stack;
+
 use bytes::Bytes;
 use giop_codec::any::Any;
 use giop_codec::cdr::{CdrDecode, Char, Decoder, WChar};
@@ -15,7 +17,9 @@ use libfuzzer_sys::fuzz_target;
 /// Things to do: each may make a sequence longer.
 const STEPS: usize = 64;
 
-fuzz_target!(|data: &[u8]| {
+fuzz_target!(|data: &[u8]| small_stack::run(256, || fuzz(data)));
+
+fn fuzz(data: &[u8]) {
     let octets = Bytes::copy_from_slice(data);
     let any = Any::decode(&mut Decoder::from_bytes(&octets, ByteOrder::Big, Version::V1_2));
     let mut d = Decoder::from_bytes(&octets, ByteOrder::Big, Version::V1_2);
@@ -50,7 +54,7 @@ fuzz_target!(|data: &[u8]| {
             walk(&whole, data.get(d.position()..).unwrap_or_default());
         }
     }
-});
+}
 
 /// About how many parts a value of a type begins with.
 fn parts(code: &TypeCode, depth: usize) -> usize {

@@ -5,6 +5,8 @@
 //! runs must tell the same story.
 #![no_main]
 
+mod small_stack;
+
 mod story;
 
 use bytes::Bytes;
@@ -14,7 +16,9 @@ use giop_proto::Role;
 use libfuzzer_sys::fuzz_target;
 use story::{Dice, converse};
 
-fuzz_target!(|data: &[u8]| {
+fuzz_target!(|data: &[u8]| small_stack::run(256, || fuzz(data)));
+
+fn fuzz(data: &[u8]) {
     decode_alone(data);
     for role in [Role::Client, Role::Server] {
         let whole = converse(role, data, None);
@@ -23,7 +27,7 @@ fuzz_target!(|data: &[u8]| {
         // What is not written when the peer closes is dropped, and in pieces more is written before.
         assert!(pieces.1.starts_with(&whole.1), "{role:?}: the answers depend on how the octets arrive");
     }
-});
+}
 
 /// Decodes the first message without a connection; what decodes must survive being written again.
 fn decode_alone(data: &[u8]) {

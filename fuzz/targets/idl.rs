@@ -3,18 +3,22 @@
 //! The compiler ends with a model or with errors that can be shown; generated code parses as Rust.
 #![no_main]
 
+mod small_stack;
+
 use idl_compiler::emit::{Options, emit};
 use idl_compiler::{Compiler, Source};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| {
+fuzz_target!(|data: &[u8]| small_stack::run(1024, || fuzz(data)));
+
+fn fuzz(data: &[u8]) {
     compile(Source::octets("fuzz.idl", data.to_vec()));
     if let Ok(text) = std::str::from_utf8(data)
         && let Ok(tokens) = text.parse()
     {
         compile(Source::tokens(tokens));
     }
-});
+}
 
 fn compile(source: Source) {
     for strict in [false, true] {

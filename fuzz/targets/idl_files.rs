@@ -4,11 +4,15 @@
 //! shown; generated code parses as Rust, with and without what is included.
 #![no_main]
 
+mod small_stack;
+
 use idl_compiler::emit::{IncludePolicy, Options, emit};
 use idl_compiler::{Compiler, Diagnostics, Memory};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| {
+fuzz_target!(|data: &[u8]| small_stack::run(1024, || fuzz(data)));
+
+fn fuzz(data: &[u8]) {
     let mut files: Vec<(String, Vec<u8>)> = vec![("a.idl".to_owned(), Vec::new())];
     for line in data.split_inclusive(|octet| *octet == b'\n') {
         match line.strip_prefix(b"//// ") {
@@ -41,7 +45,7 @@ fuzz_target!(|data: &[u8]| {
             }
         }
     }
-});
+}
 
 fn shown(messages: &Diagnostics) {
     assert_eq!(messages.is_empty(), messages.render(false).is_empty(), "a message has a text");

@@ -5,6 +5,8 @@
 //! differently, so that what one of them stops is left out.
 #![no_main]
 
+mod small_stack;
+
 use std::fmt::Debug;
 
 use bytes::Bytes;
@@ -38,7 +40,9 @@ zorb::idl! {
     };
 }
 
-fuzz_target!(|data: &[u8]| {
+fuzz_target!(|data: &[u8]| small_stack::run(256, || fuzz(data)));
+
+fn fuzz(data: &[u8]) {
     // The first octet chooses the phase that a value begins at.
     let Some((phase, octets)) = data.split_first() else { return };
     let phase = usize::from(phase % 8);
@@ -48,7 +52,7 @@ fuzz_target!(|data: &[u8]| {
             all(&Input { octets: &octets, phase, order, version });
         }
     }
-});
+}
 
 struct Input<'a> {
     octets: &'a Bytes,

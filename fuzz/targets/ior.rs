@@ -3,6 +3,8 @@
 //! What parses prints as text that parses to the same; what is wrong says so at a character of the text.
 #![no_main]
 
+mod small_stack;
+
 use bytes::Bytes;
 use giop_codec::cdr::CdrEncode;
 use giop_codec::cdr::{CdrDecode, Decoder, Encoder};
@@ -11,7 +13,9 @@ use giop_codec::url::{Corbaloc, Corbaname, ObjectUrl};
 use giop_codec::{ByteOrder, Version};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| {
+fuzz_target!(|data: &[u8]| small_stack::run(256, || fuzz(data)));
+
+fn fuzz(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
         url(text);
         if let Err(error) = text.parse::<Ior>() {
@@ -30,7 +34,7 @@ fuzz_target!(|data: &[u8]| {
     {
         reference(&ior);
     }
-});
+}
 
 fn url(text: &str) {
     let url = match text.parse::<ObjectUrl>() {

@@ -3,6 +3,8 @@
 //! What is read can be written, and reads as the same: the second text is the first one. What is refused says where.
 #![no_main]
 
+mod small_stack;
+
 use std::collections::HashSet;
 
 use bytes::Bytes;
@@ -13,7 +15,9 @@ use giop_codec::typecode::{TcKind, TypeCode};
 use giop_codec::{ByteOrder, Version};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| {
+fuzz_target!(|data: &[u8]| small_stack::run(512, || fuzz(data)));
+
+fn fuzz(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data)
         && let Ok(any) = Any::from_json(text)
     {
@@ -34,7 +38,7 @@ fuzz_target!(|data: &[u8]| {
             assert_eq!(again.to_json().expect("it was written before"), text);
         }
     }
-});
+}
 
 /// Types of a type code that are looked at.
 const TYPES: usize = 4096;

@@ -4,6 +4,8 @@
 //! same values shared.
 #![no_main]
 
+mod small_stack;
+
 #[path = "../../crates/giop-codec/tests/values/mod.rs"]
 mod values;
 
@@ -14,7 +16,9 @@ use giop_codec::{ByteOrder, DecodeError, EncodeError, Version};
 use libfuzzer_sys::fuzz_target;
 use values::*;
 
-fuzz_target!(|data: &[u8]| {
+fuzz_target!(|data: &[u8]| small_stack::run(256, || fuzz(data)));
+
+fn fuzz(data: &[u8]) {
     // The first octet says where types and alignment begin, the second where segments end.
     let [start, joint, octets @ ..] = data else { return };
     let octets = Bytes::copy_from_slice(octets);
@@ -23,7 +27,7 @@ fuzz_target!(|data: &[u8]| {
             one(&octets, usize::from(*start), usize::from(*joint), order, &factories);
         }
     }
-});
+}
 
 /// Values of the types of a message's parameters, as many as there are.
 #[derive(Debug, Default)]

@@ -108,11 +108,39 @@ pub enum NamingError {
 
 fn not_found(name: &str, why: NotFoundReason, rest: &str) -> String {
     match why {
-        NotFoundReason::MissingNode => format!("`{name}`: nothing is bound to `{rest}`"),
+        NotFoundReason::MissingNode => match missing_context(name, rest) {
+            Some(context) => format!("`{name}`: there is no context `{context}`: make it first"),
+            None => format!("nothing is bound to `{name}`"),
+        },
         NotFoundReason::NotContext => {
-            format!("`{name}`: the first part of `{rest}` is bound to an object, which has no names")
+            let part = part_at_fault(name, rest).unwrap_or_else(|| rest.to_owned());
+            format!("`{name}`: `{part}` is bound to an object, not to a context")
         }
-        NotFoundReason::NotObject => format!("`{name}`: `{rest}` is bound to a context, not to an object"),
+        NotFoundReason::NotObject => format!("`{name}` is bound to a context, not to an object"),
+    }
+}
+
+/// The context on the way to a name that is missing; `None` where it is the name itself, or what the service says makes no sense.
+fn missing_context(name: &str, rest: &str) -> Option<String> {
+    let left = parse_name(rest).ok()?.len();
+    if left < 2 { None } else { part_at_fault(name, rest) }
+}
+
+/// A name up to the first component of what is left of it.
+fn part_at_fault(name: &str, rest: &str) -> Option<String> {
+    let (name, left) = (parse_name(name).ok()?, parse_name(rest).ok()?.len());
+    let end = name.len().checked_sub(left.checked_sub(1)?)?;
+    (end > 0).then(|| print_name(name.get(..end).unwrap_or_default()))
+}
+
+impl NamingError {
+    /// The context that is missing on the way to the name, where that is why: [`Naming::make_contexts`] makes it.
+    #[must_use]
+    pub fn missing_context(&self) -> Option<String> {
+        match self {
+            Self::NotFound { name, why: NotFoundReason::MissingNode, rest } => missing_context(name, rest),
+            _ => None,
+        }
     }
 }
 
@@ -340,4 +368,36 @@ raised! {
     ResolveError,
     UnbindError,
     BindNewContextError with AlreadyBound,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_missing_context_is_named() {
+        let error = |name: &str, rest: &str| NamingError::NotFound {
+            name: name.to_owned(),
+            why: NotFoundReason::MissingNode,
+            rest: rest.to_owned(),
+        };
+        for (name, rest, context) in [
+            ("ü/é", "ü/é", Some("ü")),
+            ("a/b.k/c", "b.k/c", Some("a/b.k")),
+            (r"a\/b/c/d", "c/d", Some(r"a\/b/c")),
+            ("a/b", "b", None),
+            ("a", "a", None),
+            // What a service should not say.
+            ("a", "x/y/z", None),
+            ("a/b", "", None),
+        ] {
+            let error = error(name, rest);
+            assert_eq!(error.missing_context().as_deref(), context, "{name} {rest}");
+            let told = match context {
+                Some(context) => format!("`{name}`: there is no context `{context}`: make it first"),
+                None => format!("nothing is bound to `{name}`"),
+            };
+            assert_eq!(error.to_string(), told);
+        }
+    }
 }

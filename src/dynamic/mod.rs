@@ -15,8 +15,8 @@ pub use orb_runtime::dynamic::*;
 pub use idl::{Definition, DefinitionKind, Idl, IdlError, IdlFinding, IdlOptions};
 #[cfg(feature = "dynamic")]
 pub use ifr::{
-    DefinitionDetails, DescribedDefinition, FetchError, InterfaceRepository, ServeError, describe_contents,
-    describe_definition, interface_of, look_up, look_up_interface, look_up_value,
+    DefinitionDetails, DescribedDefinition, FetchError, InterfaceList, InterfaceRepository, ServeError,
+    describe_contents, describe_definition, interface_of, look_up, look_up_interface, look_up_value,
 };
 #[cfg(feature = "dynamic")]
 pub use value_info::{InitializerInfo, ValueInfo};

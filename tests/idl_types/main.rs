@@ -15,7 +15,7 @@ use zorb::wire::{ByteOrder, Version};
 mod rare {
     use zorb::values::{CustomMarshal, DecodeError, Decoder, EncodeError, Encoder};
 
-    zorb::idl!("tests/idl_types/rare.idl");
+    zorb::idl!("tests/idl_types/rare.idl", no_warnings);
 
     impl CustomMarshal for rare::Own {
         fn marshal(&self, _: &mut Encoder) -> Result<(), EncodeError> {

@@ -388,3 +388,30 @@ async fn what_would_change_the_repository_is_refused() {
         assert_eq!(error.kind, SystemExceptionKind::ObjectNotExist, "{id}");
     }
 }
+
+zorb::idl! {
+    module Line {
+        interface One { void go(); };
+        interface Two : One { };
+        interface Three { One next(); };
+    };
+}
+
+struct Three;
+
+impl line::ThreeServant for Three {
+    async fn next(&self) -> Result<Option<line::OneRef>, SystemException> {
+        Ok(None)
+    }
+}
+
+#[tokio::test]
+async fn one_line_registers_the_interfaces_of_generated_code() {
+    let place = place_of(InterfaceRepository::of::<(line::TwoRef, line::ThreeRef)>()).await;
+    for id in ["IDL:Line/One:1.0", "IDL:Line/Two:1.0", "IDL:Line/Three:1.0"] {
+        assert_eq!(look_up_interface(&place.repository, id).await.unwrap().id(), id);
+    }
+    let three: line::ThreeRef = place.server.activate(Three).unwrap();
+    let three: line::ThreeRef = place.client.resolve_unchecked(&three.to_string()).await.unwrap();
+    assert_eq!(interface_of(&three).await.unwrap().id(), "IDL:Line/Three:1.0");
+}

@@ -38,7 +38,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 println!("-ORBInitRef NameService=corbaloc:iiop:1.2@{endpoint}/{}", cos_naming::KEY);
             }
             println!("{}", names.root());
-            orb.run_until(tokio::signal::ctrl_c()).await?;
+            orb.run_until(zorb::signal::shutdown()).await?;
         }
         _ => return Err("which file has the names?".into()),
     }

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use cos_naming::Server;
-use cos_naming::store::{Change, ContextId, DiskStore, Key, Lookup, Over, Store, Target};
+use cos_naming::store::{Change, ContextId, DiskStore, Key, Lookup, Over, PageLimit, Store, Target};
 use zorb::cos_naming::{NameComponent, NamingContextExtRef, parse_name};
 use zorb::prelude::*;
 
@@ -392,8 +392,9 @@ async fn fill(bindings: usize) {
     println!("memory: {:.0} MB in all behind the bindings, {:.0} MB at the start", before, empty);
     let (mut after, mut pages, begin) = (None, 0, Instant::now());
     loop {
-        let page = store.page(ContextId::ROOT, after.as_ref(), 10_000).await.unwrap().unwrap();
-        let Some((last, _)) = page.into_iter().next_back() else { break };
+        let limit = PageLimit { bindings: 10_000, bytes: usize::MAX };
+        let page = store.page(ContextId::ROOT, after.as_ref(), limit).await.unwrap().unwrap();
+        let Some((last, _)) = page.bindings.into_iter().next_back() else { break };
         (after, pages) = (Some(last), pages + 1);
     }
     println!("listed in {pages} pages: {:.1} s", begin.elapsed().as_secs_f64());

@@ -30,14 +30,14 @@ pub const PORT: u16 = 2809;
 /// let orb = Orb::builder().listen("iiop://127.0.0.1:2809").hold().build().await?;
 /// let names = Server::builder(store).serve(&orb)?;
 /// println!("{}", names.root());
-/// orb.run_until(tokio::signal::ctrl_c()).await?;
+/// orb.run_until(zorb::signal::shutdown()).await?;
 /// # Ok(()) }
 /// ```
 ///
 /// References to its contexts are good for ever: in another run too, if that listens at the same address and has the same store. Contexts
 /// cost nothing while nobody calls them.
 ///
-/// It answers at most 10,000 bindings at a time, has at most 1024 iterators, and drops those that nobody asked for five minutes. Names
+/// It answers at most 10,000 bindings and 1 MiB at a time, has at most 1024 iterators, and drops those that nobody asked for five minutes. Names
 /// have up to 256 components, each with up to 16 KiB. A name that leads through contexts of other services is followed there, by calls of up
 /// to ten seconds through up to 16 services.
 #[must_use = "the service ends when this is dropped"]
@@ -73,6 +73,7 @@ impl<S: Store> Server<S> {
     pub fn builder(store: S) -> ServerBuilder<S> {
         let options = Options {
             page: 10_000,
+            page_bytes: 1024 * 1024,
             iterators: 1024,
             iterator_timeout: Duration::from_secs(300),
             foreign_timeout: Duration::from_secs(10),
@@ -112,6 +113,12 @@ impl<S: Store> ServerBuilder<S> {
     /// The most bindings of one answer, 10,000 by default: who asks for more gets an iterator beside them.
     pub fn max_page(mut self, bindings: usize) -> Self {
         self.options.page = bindings.max(1);
+        self
+    }
+
+    /// The most bytes of one answer, about; 1 MiB by default. A page has one binding in any case, and the iterator gives the rest.
+    pub fn max_page_bytes(mut self, bytes: usize) -> Self {
+        self.options.page_bytes = bytes;
         self
     }
 

@@ -289,3 +289,28 @@ proptest! {
         let _ = Dynamic::from_json(&TypeCode::TYPE_CODE, &changed);
     }
 }
+
+/// Takes so many bytes.
+struct Few(usize);
+
+impl std::io::Write for Few {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(std::io::ErrorKind::WriteZero)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_text_ends_where_its_writer_takes_no_more() {
+    let any = Any::new(vec![70_000; 1000]).unwrap();
+    let value = any.to_dynamic().unwrap();
+    let text = value.to_json().unwrap();
+    assert_eq!(any.byte_len(), 4004);
+    value.write_json(&mut Few(text.len())).unwrap();
+    let error = value.write_json(&mut Few(text.len() - 1)).unwrap_err();
+    assert!(matches!(error.kind(), DynErrorKind::Limit(_)), "{error}");
+}

@@ -25,7 +25,7 @@ pub use connection::{Config, Connection, ReplyFlow, ReplyRoom};
 pub use error::{CallError, CallErrorKind, CloseReason, IoFailure, ProtocolError, Refused, Sent, SlowPeer};
 pub use event::Event;
 pub use hits::{Limit, LimitHits};
-pub use limits::{Limits, Role, later};
+pub use limits::{Limits, LimitsError, Role, later};
 pub use load::Load;
 pub use message::{Arguments, IncomingLocate, IncomingRequest, RawBody, Reply};
 pub use outbox::Transmit;

@@ -1,6 +1,10 @@
 //! What one connection grants to its peer.
 
+mod settings;
+
 use std::time::{Duration, Instant};
+
+pub use settings::LimitsError;
 
 /// The limits of one connection. Every field has a safe default that is not zero; a peer can never make an
 /// endpoint allocate, spin or wait beyond them.
@@ -11,6 +15,8 @@ use std::time::{Duration, Instant};
 /// let mut limits = Limits::default();
 /// limits.max_message_size = 64 << 20; // an endpoint for bulk data
 /// ```
+///
+/// [`from_env`](Self::from_env) reads them from the environment. With the feature `serde` they are a section of a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {

@@ -191,6 +191,13 @@ impl Collector {
         }
     }
 
+    /// Adds a fact to the first error of a kind.
+    pub(crate) fn note(&mut self, code: &str, text: String) {
+        if let Some(error) = self.items.iter_mut().find(|item| item.code == code) {
+            error.notes.push(text);
+        }
+    }
+
     /// Takes over what another one has.
     pub(crate) fn absorb(&mut self, other: Collector) {
         self.errors += other.errors.saturating_sub(other.kept_errors);

@@ -21,6 +21,8 @@ pub(crate) struct Lexed {
     pub(crate) tokens: Vec<Token>,
     /// Something was left out after an error, so names may be missing for no fault of the rest.
     pub(crate) incomplete: bool,
+    /// Files that are included and are not there: all else was read.
+    pub(crate) missing: Vec<String>,
     /// `#pragma` lines that mean nothing in IDL.
     pub(crate) pragmas: Vec<VendorPragma>,
 }
@@ -90,6 +92,8 @@ struct Output<'a> {
     in_pragma: bool,
     /// Whether the next token stands right behind the one before, where spans cannot say it.
     joined: Option<bool>,
+    /// See [`Lexed`].
+    missing: Vec<String>,
     pragmas: Vec<VendorPragma>,
     out: &'a mut Collector,
 }
@@ -97,8 +101,9 @@ struct Output<'a> {
 impl<'a> Output<'a> {
     fn new(file: u32, out: &'a mut Collector) -> Self {
         let (tokens, comments) = (Vec::new(), Comments::default());
-        let (incomplete, after_stray, in_pragma, joined, pragmas) = (false, false, false, None, Vec::new());
-        Output { file, tokens, comments, incomplete, after_stray, in_pragma, joined, pragmas, out }
+        let (incomplete, after_stray, in_pragma, joined) = (false, false, false, None);
+        let (missing, pragmas) = (Vec::new(), Vec::new());
+        Output { file, tokens, comments, incomplete, after_stray, in_pragma, joined, missing, pragmas, out }
     }
 
     fn span(&self, start: usize, end: usize) -> Span {
@@ -166,7 +171,12 @@ impl<'a> Output<'a> {
 
     fn finish(mut self, end: Span) -> Lexed {
         self.push(TokenKind::End, end);
-        Lexed { tokens: self.tokens, incomplete: self.incomplete, pragmas: self.pragmas }
+        Lexed {
+            tokens: self.tokens,
+            incomplete: self.incomplete,
+            missing: self.missing,
+            pragmas: self.pragmas,
+        }
     }
 }
 

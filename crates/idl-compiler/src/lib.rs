@@ -46,6 +46,10 @@ use diagnostic::Collector;
 use lex::Lexed;
 use preprocess::{Define, Settings};
 
+/// Levels in which what a text says may nest: parentheses, operators, types, modules, conditions and calls of macros, files that include each
+/// other, and types that are built of types. It is the one limit of all that the compiler, and whoever walks a model, does by recursion.
+pub const MAX_DEPTH: usize = 64;
+
 /// Compiles with default options.
 ///
 /// # Errors
@@ -139,8 +143,12 @@ impl Compiler {
         components::add(&mut parsed, &mut sources, &mut collector);
         let sources = Rc::new(sources);
         // After an error the parser leaves declarations out, so names may be missing for no fault of their users.
-        let incomplete = lexed.incomplete || collector.errors() > 0;
-        let conditions = resolve::Conditions { strict_names: self.strict_names, incomplete };
+        let left_out = lexed.incomplete || collector.errors() > lexed.missing.len();
+        let conditions = resolve::Conditions {
+            strict_names: self.strict_names,
+            incomplete: left_out || !lexed.missing.is_empty(),
+            only_files_missing: !left_out && !lexed.missing.is_empty(),
+        };
         let mut model = resolve::resolve(parsed, Rc::clone(&sources), conditions, &mut collector);
         model.pragmas = lexed.pragmas;
         model.warnings = collector.finish(sources)?;

@@ -6,12 +6,14 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use crate::MAX_DEPTH;
 use crate::ast::{Ident, Item, Name};
 use crate::diagnostic::{Collector, Diagnostic, Severity};
 use crate::lex::clean_comment;
 use crate::model::Docs;
 use crate::source::Span;
-use crate::token::{Punct, Token, TokenKind, keyword};
+use crate::suggest::closest;
+use crate::token::{KEYWORDS, Punct, Token, TokenKind, keyword};
 
 mod ccm;
 mod expr;
@@ -21,9 +23,6 @@ mod interface;
 mod item;
 mod types;
 mod value;
-
-/// Brackets, scopes and operators may nest this deep; deeper text is an attack or a mistake, and recursion is bounded.
-const MAX_DEPTH: usize = 64;
 
 /// Keywords that start a definition or a part of one, so that what stood before is over.
 const STARTERS: &[&str] = &[
@@ -49,6 +48,12 @@ const STARTERS: &[&str] = &[
     "case",
     "default",
 ];
+
+/// Words that follow an operation or attribute.
+const CLAUSES: &[&str] = &["raises", "context", "getraises", "setraises"];
+
+/// A shorter word is not taken for a misspelt keyword after which something else is wrong.
+const MIN_MISSPELT: usize = 4;
 
 /// What a text says, names not bound.
 pub(crate) struct Parsed {
@@ -177,8 +182,39 @@ impl Parser<'_> {
     fn expected<T>(&mut self, wanted: &str) -> Parse<T> {
         let message = format!("expected {wanted}, found {}", self.kind().describe());
         let error = Diagnostic::error("syntax", self.span(), message);
-        self.unexpected(error);
+        let words: Vec<&str> = wanted.split('`').skip(1).step_by(2).collect();
+        self.unexpected(self.suggesting(error, &words));
         Err(Reported)
+    }
+
+    /// The error, with the keyword that is likely meant: one of these by the word that stands here, or any by a word before it.
+    fn suggesting(&self, error: Diagnostic, words: &[&str]) -> Diagnostic {
+        let near = match self.kind() {
+            // One letter is like every sign.
+            TokenKind::Ident { text, escaped: false } if text.len() > 1 => {
+                let words = words.iter().filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic()));
+                closest(text, words.copied())
+            }
+            _ => None,
+        };
+        match near {
+            Some(word) => error.help(format!("did you mean `{word}`?")),
+            None => self.blaming_word_before(error),
+        }
+    }
+
+    /// The error, at the place of a misspelt keyword before it if there is one (`sruct S {`, `unsinged long x`).
+    fn blaming_word_before(&self, error: Diagnostic) -> Diagnostic {
+        for back in 1..=2 {
+            let at = self.at.checked_sub(back).and_then(|at| self.tokens.get(at));
+            let Some(Token { kind: TokenKind::Ident { text, escaped: false }, span, .. }) = at else { break };
+            // Short words are like many others.
+            let is_long = text.len() >= MIN_MISSPELT && !self.declared.contains(text);
+            if let Some(word) = closest(text, KEYWORDS.iter().copied()).filter(|_| is_long) {
+                return error.and(*span, format!("did you mean `{word}`?"));
+            }
+        }
+        error
     }
 
     fn report(&mut self, error: Diagnostic) {
@@ -222,11 +258,12 @@ impl Parser<'_> {
                 self.tokens.get(self.at.saturating_sub(1)),
                 Some(Token { kind: TokenKind::BadLiteral, .. })
             ) {
-                self.unexpected(Diagnostic::error("syntax", end, message).label("a `;` belongs after this"));
+                self.unexpected(Diagnostic::error("syntax", end, message));
             }
             return Ok(());
         }
-        self.unexpected(Diagnostic::error("syntax", self.span(), message));
+        let error = Diagnostic::error("syntax", self.span(), message);
+        self.unexpected(self.suggesting(error, CLAUSES));
         Err(Reported)
     }
 
@@ -271,9 +308,9 @@ impl Parser<'_> {
             TokenKind::Keyword(word) => {
                 let message = format!("expected {what}, found the keyword `{word}`");
                 let error = Diagnostic::error("syntax", self.span(), message);
-                let error =
-                    error.help(format!("a leading underscore makes it a name: `_{word}` is named `{word}`"));
-                self.report(error);
+                let help = format!("a leading underscore makes it a name: `_{word}` is named `{word}`");
+                let blaming = self.blaming_word_before(error.clone());
+                self.report(if blaming == error { error.help(help) } else { blaming });
                 Err(Reported)
             }
             _ => self.expected(what),
@@ -307,6 +344,14 @@ impl Parser<'_> {
 
     /// Runs a production one level deeper.
     fn nested<T>(&mut self, production: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
+        self.deeper()?;
+        let result = production(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Begins a level, which ends where the depth is what it was.
+    fn deeper(&mut self) -> Parse<()> {
         if self.depth >= MAX_DEPTH {
             let error = Diagnostic::error(
                 "too-deep",
@@ -319,9 +364,7 @@ impl Parser<'_> {
             return Err(Reported);
         }
         self.depth += 1;
-        let result = production(self);
-        self.depth -= 1;
-        result
+        Ok(())
     }
 
     /// Runs a production with `>>` closing brackets or shifting.

@@ -36,7 +36,7 @@ use scan::Cursor;
 use text::Text;
 
 /// Files that may be open at once.
-pub(crate) const MAX_NESTED: usize = 64;
+pub(crate) const MAX_NESTED: usize = crate::MAX_DEPTH;
 /// Files that may be opened in all.
 pub(crate) const MAX_FILES: usize = 10_000;
 /// Octets of all files together, each counted whenever it is opened.
@@ -163,6 +163,8 @@ pub(crate) struct Preprocessor<'a> {
     pub(crate) pragmas: Vec<VendorPragma>,
     /// Something was left out after an error, so names may be missing for no fault of the rest.
     pub(crate) incomplete: bool,
+    /// Files that are included and are not there.
+    pub(crate) missing: Vec<String>,
     /// The end of the last file.
     pub(crate) end: Span,
     /// Input that would never end: nothing more is handed out.
@@ -207,6 +209,7 @@ impl<'a> Preprocessor<'a> {
             found: Collector::default(),
             pragmas: Vec::new(),
             incomplete: false,
+            missing: Vec::new(),
             end: Span::START,
             gave_up: false,
             stack: Vec::new(),

@@ -58,6 +58,8 @@ pub(crate) struct Conditions {
     pub(crate) strict_names: bool,
     /// Parts of the text were left out after an error, so a missing name is no news.
     pub(crate) incomplete: bool,
+    /// Nothing but files that are included and not there was left out: a missing name is theirs, or an error of its own.
+    pub(crate) only_files_missing: bool,
 }
 
 /// Builds the model. It is of use only if the collector has no error in the end.
@@ -90,10 +92,12 @@ pub(crate) fn resolve(
         annotation_types: HashMap::new(),
         recursion_possible: false,
         implied: Implied::default(),
+        assumed: Vec::new(),
         out,
     };
     resolver.items(parsed.items, ScopeId::FILE);
     resolver.finish();
+    resolver.note_assumed();
     resolver.model
 }
 
@@ -103,6 +107,8 @@ struct Resolver<'o> {
     states: Vec<State>,
     scopes: Vec<Scope>,
     conditions: Conditions,
+    /// Names that are not declared, and that a missing file may declare.
+    assumed: Vec<String>,
     /// Where names of the whole text are declared.
     later: HashMap<String, Span>,
     /// What `@annotation` declares, by scope and lower-case name.
@@ -138,8 +144,12 @@ impl Resolver<'_> {
     }
 
     fn items(&mut self, items: Vec<Item>, scope: ScopeId) {
-        for item in items {
-            self.item(item, scope);
+        for Item { head, kind } in items {
+            match kind {
+                // Modules nest, and what is on the stack for other definitions is much.
+                ItemKind::Module { name, items } => self.module(head, &name, items, scope),
+                kind => self.item(Item { head, kind }, scope),
+            }
         }
     }
 
@@ -449,8 +459,8 @@ impl Resolver<'_> {
 }
 
 impl DefKind {
-    /// What a message calls it.
-    pub(crate) fn what(&self) -> &'static str {
+    /// What it is, for messages (`interface`, `value type`).
+    pub fn what(&self) -> &'static str {
         match self {
             DefKind::Const(_) => "constant",
             DefKind::Interface(interface) => match interface.flavour {

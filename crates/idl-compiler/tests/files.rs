@@ -278,6 +278,35 @@ fn what_cannot_be_included_is_said() {
 }
 
 #[test]
+fn a_missing_file_hides_no_other_error() {
+    let text = "#include <absent.idl>\n#include <gone.idl>\n\
+        interface Account { void pay(in Money m, in Absent::Thing t, in strng s, in Money n); };\n\
+        struct Bank { Acount a; CORBA::Any b; };\n\
+        const octet FULL = 256;";
+    let found = files(&[("main.idl", text)]).compile_files(["main.idl"]).expect_err("errors");
+    let messages: Vec<&str> = found.iter().map(|error| error.message.as_str()).collect();
+    assert_eq!(
+        messages,
+        [
+            "there is no file `absent.idl`",
+            "there is no file `gone.idl`",
+            "`strng` is not declared",
+            "`Acount` is not declared",
+            "256 does not fit `octet`",
+        ]
+    );
+    let first = found.iter().next().expect("an error");
+    assert_eq!(
+        first.notes.last().map(String::as_str),
+        Some("not declared unless it declares them: `Money`, `Absent::Thing`, `CORBA::Any`")
+    );
+    // Where something was left out of the text itself, a missing name is no news.
+    let broken = "#include <absent.idl>\nstruct Acount { long };\nstruct Bank { Acont a; };";
+    let found = files(&[("main.idl", broken)]).compile_files(["main.idl"]).expect_err("errors");
+    assert_eq!(found.len(), 2, "{found}");
+}
+
+#[test]
 fn circles_and_bombs_of_files_end_in_one_error() {
     insta::assert_snapshot!(
         "circle",

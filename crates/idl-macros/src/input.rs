@@ -32,6 +32,8 @@ pub(crate) struct Input {
     pub(crate) include: Vec<String>,
     /// Macros, as behind `-D`.
     pub(crate) define: Vec<String>,
+    /// Warnings of the IDL are not shown.
+    pub(crate) no_warnings: bool,
 }
 
 /// Where the IDL is.
@@ -110,6 +112,7 @@ struct Reader {
     crate_span: Option<Span>,
     include: Vec<String>,
     define: Vec<String>,
+    no_warnings: bool,
     /// The name of the first option that only the preprocessor obeys.
     preprocessed: Option<Ident>,
     files: Vec<(Literal, String)>,
@@ -252,6 +255,7 @@ impl Reader {
                     self.options.adaptive.push((pattern.value(), uses));
                 }
             }
+            "no_warnings" => self.no_warnings = true,
             "uses" => {
                 input.parse::<Token![=]>()?;
                 let function: LitStr = input.parse()?;
@@ -259,7 +263,7 @@ impl Reader {
                 self.options.uses = Some(function.value());
             }
             _ => {
-                let known = "`file`, `include`, `define`, `extern`, `include_policy`, `rename`, `non_nil`, `derive`, `default_bodies`, `ami`, `interpretive`, `adaptive`, `uses` and `crate`";
+                let known = "`file`, `include`, `define`, `extern`, `include_policy`, `rename`, `non_nil`, `derive`, `default_bodies`, `ami`, `interpretive`, `adaptive`, `uses`, `no_warnings` and `crate`";
                 return Err(syn::Error::new(
                     name.span(),
                     format!("there is no option `{text}`; there are {known}"),
@@ -312,6 +316,7 @@ impl Reader {
                 crate_span: self.crate_span,
                 include: self.include,
                 define: self.define,
+                no_warnings: self.no_warnings,
             }),
         }
     }
@@ -381,7 +386,7 @@ fn is_option_mark(first: &Ident, second: &TokenTree) -> bool {
     match second {
         // The options without a value.
         TokenTree::Punct(punct) if punct.as_char() == ';' => {
-            ["default_bodies", "ami", "interpretive"].iter().any(|name| first == name)
+            ["default_bodies", "ami", "interpretive", "no_warnings"].iter().any(|name| first == name)
         }
         TokenTree::Punct(punct) => matches!(punct.as_char(), '=' | ','),
         TokenTree::Group(group) => group.delimiter() == Delimiter::Parenthesis,

@@ -41,11 +41,17 @@ use input::{Idl, Input};
 /// | `default_bodies`, `default_bodies("M::I", "M::I::op", ...)` | what servants need not implement, of all or of these: `NO_IMPLEMENT` is answered |
 /// | `interpretive`, `interpretive("M::*", ...)` | all types, or these, are marshalled by the interpreter and have no code of their own for it; of interfaces, what their calls send |
 /// | `adaptive("M::*", ..., uses = 100)` | these types, or all where none are named, are interpreted so many times and compiled then |
+/// | `no_warnings` | warnings of the IDL are not shown |
 /// | `uses = "name"` | `name()` gives the use counts of all adaptive types |
 /// | `crate = ::path` | where the crate `zorb` is |
 ///
 /// # Errors
 /// Everything that is wrong with the IDL is a compile error at its token, all of them at once.
+///
+/// # Warnings
+/// Warnings of the IDL are warnings of rustc, as uses of a deprecated constant `IDL_WARNING`: stable Rust lets a macro give no others.
+/// What other IDL compilers may refuse is a warning for files only, since those read no IDL among Rust.
+/// `#[allow(deprecated)]` before a module with the macro hides them, as the option `no_warnings` does.
 #[proc_macro]
 pub fn idl(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     expand(input.into()).unwrap_or_else(|errors| errors).into()
@@ -84,7 +90,10 @@ fn expand(tokens: TokenStream) -> Result<TokenStream, TokenStream> {
     }
     let output = emit::emit(&model, &input.options).map_err(|errors| errors.to_compile_errors())?;
     let rebuild = rebuild(&model);
-    Ok(quote!(#output #rebuild))
+    // No other compiler reads IDL among Rust.
+    let portable = matches!(input.idl, Idl::Files(_));
+    let warnings = (!input.no_warnings).then(|| model.warnings().to_warnings(portable));
+    Ok(quote!(#output #rebuild #warnings))
 }
 
 /// Says that a file cannot be read, if it cannot.

@@ -247,15 +247,28 @@ fn bounded_arguments_are_plain_and_checked_before_they_are_sent() {
         let few = [String::from("f")];
         let text = object.bounded("abcd", &b"wxyz"[..], &few, "w").await.unwrap();
         assert_eq!(text, "abcd b\"wxyz\" [\"f\"] w");
-        let kind = |result: Result<String, SystemException>| result.unwrap_err().kind;
+        let refused = |result: Result<String, SystemException>| {
+            let error = result.unwrap_err();
+            assert_eq!((error.kind, error.completed), (SystemExceptionKind::BadParam, CompletionStatus::No));
+            std::error::Error::source(&error).unwrap().to_string()
+        };
         let long = vec![String::new(); 3];
-        assert_eq!(kind(object.bounded("abcde", Bytes::new(), &[], "").await), SystemExceptionKind::BadParam);
-        assert_eq!(kind(object.bounded("", &b"12345"[..], &[], "").await), SystemExceptionKind::BadParam);
-        assert_eq!(kind(object.bounded("", Bytes::new(), &long, "").await), SystemExceptionKind::BadParam);
+        assert_eq!(
+            refused(object.bounded("abcde", Bytes::new(), &[], "").await),
+            "argument `s`: 5 characters, bound 4"
+        );
+        assert_eq!(
+            refused(object.bounded("", &b"12345"[..], &[], "").await),
+            "argument `d`: 5 bytes, bound 4"
+        );
+        assert_eq!(
+            refused(object.bounded("", Bytes::new(), &long, "").await),
+            "argument `f`: 3 elements, bound 2"
+        );
         // One character, two UTF-16 units, and a third.
         assert_eq!(
-            kind(object.bounded("", Bytes::new(), &[], "\u{1F600}x").await),
-            SystemExceptionKind::BadParam
+            refused(object.bounded("", Bytes::new(), &[], "\u{1F600}x").await),
+            "argument `w`: 3 UTF-16 units, bound 2"
         );
         let code = Code::try_from("in").unwrap();
         let digest = Digest::try_from(Bytes::from_static(b"d")).unwrap();
@@ -297,7 +310,7 @@ fn attributes_have_a_getter_and_a_setter_with_their_own_errors() {
         assert_eq!(object.place().await, Err(everything::PlaceError::Empty(Empty)));
         object.set_place(&Point::default()).await.unwrap();
         let error = object.set_place(&Point { x: -1.0, y: 0.0 }).await.unwrap_err();
-        assert_eq!(error.to_string(), "Shop::Refused { why: \"left\", code: 0 }");
+        assert_eq!(error.to_string(), "Shop::Refused: why \"left\", code 0");
     });
 }
 

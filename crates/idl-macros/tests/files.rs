@@ -5,7 +5,7 @@
 mod mock;
 
 mod common {
-    idl_macros::idl!("tests/idl/common/money.idl", crate = crate::mock);
+    idl_macros::idl!("tests/idl/common/money.idl", no_warnings, crate = crate::mock);
 }
 
 /// Everything that is included is compiled in.
@@ -14,6 +14,7 @@ mod whole {
         "tests/idl/shop.idl",
         include = ["tests/idl/common"],
         define = ["MOST=5"],
+        no_warnings,
         crate = crate::mock
     );
 }
@@ -27,6 +28,7 @@ mod referring {
         define = ["MOST=5 + 1"],
         extern("::Common" = crate::common::common),
         include_policy = extern,
+        no_warnings,
         crate = crate::mock,
     );
 }
@@ -41,6 +43,7 @@ mod single {
         "#,
         extern("Common::Money" = crate::common::common::Money, "::Common::Currency" = crate::common::common::Currency),
         include_policy = extern,
+        no_warnings,
         crate = crate::mock,
     );
 }

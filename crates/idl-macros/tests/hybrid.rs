@@ -15,12 +15,18 @@ use mock::{SystemException, activate, run};
 
 /// The same types compiled, interpreted, and interpreted only the first time.
 mod compiled {
-    super::idl!("../../tests/interop/idl/types.idl", define = ["TYPES_ONLY"], crate = crate::mock);
+    super::idl!(
+        "../../tests/interop/idl/types.idl",
+        define = ["TYPES_ONLY"],
+        no_warnings,
+        crate = crate::mock
+    );
 }
 mod interpreted {
     super::idl!(
         "../../tests/interop/idl/types.idl",
         define = ["TYPES_ONLY"],
+        no_warnings,
         interpretive,
         crate = crate::mock
     );
@@ -29,6 +35,7 @@ mod adaptive {
     super::idl!(
         "../../tests/interop/idl/types.idl",
         define = ["TYPES_ONLY"],
+        no_warnings,
         adaptive("Interop::*", uses = 1),
         uses = "all_uses",
         crate = crate::mock

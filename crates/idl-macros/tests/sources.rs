@@ -27,6 +27,7 @@ mod tokens {
 mod short_file {
     idl_macros::idl!(
         "tests/idl/clock.idl",
+        no_warnings,
         crate = crate::mock,
         rename("Clock::Settable::set_time" = "assign_time", "Clock::Time" = "Moment")
     );

@@ -381,7 +381,7 @@ fn exceptions_are_errors_and_an_empty_one_is_a_unit() {
     let error: Box<dyn std::error::Error + Send + Sync> = Box::new(Empty);
     assert_eq!(error.to_string(), "Types::Empty");
     let full = Full { why: String::from("w"), code: 1, data: Bytes::new() };
-    assert_eq!(full.to_string(), "Types::Full { why: \"w\", code: 1, data: b\"\" }");
+    assert_eq!(full.to_string(), "Types::Full: why \"w\", code 1, data b\"\"");
     round_trip(&full);
     assert_eq!(encoded(&Empty).unwrap().len(), 0);
     assert_eq!(decoded(&[]), Ok(Empty {}));

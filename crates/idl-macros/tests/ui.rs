@@ -11,7 +11,7 @@ fn put_files() {
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ui/files");
     let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ui-files");
     std::fs::create_dir_all(to.join("inc")).expect("a directory");
-    for name in ["main.idl", "uses.idl", "used.idl", "inc/types.idl"] {
+    for name in ["main.idl", "uses.idl", "used.idl", "warns.idl", "inc/types.idl"] {
         std::fs::copy(from.join(name), to.join(name)).expect(name);
     }
 }

@@ -349,7 +349,7 @@ fn operations_are_those_of_the_value_behind_a_handle() {
     let rex = dog.downcast::<Dog>().unwrap();
     let (puppy, back, ok) = rex.get().breed(Some(rex.clone()), None).unwrap();
     assert_eq!((puppy.unwrap().get().called.as_str(), back, ok), ("RexRex", None, true));
-    assert_eq!(rex.get().breed(None, None).unwrap_err().to_string(), "T::Silent { why: \"alone\" }");
+    assert_eq!(rex.get().breed(None, None).unwrap_err().to_string(), "T::Silent: why \"alone\"");
     let failed = Dog::cloned(None, 3).unwrap_err();
     assert_eq!(failed, dog::ClonedError::Silent(Silent { why: "3".to_owned() }));
     assert_eq!(Dog::cloned(Some(rex.clone()), 1).unwrap(), *rex.get());

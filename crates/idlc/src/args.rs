@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 use idl_compiler::emit::{IncludePolicy, Options};
 
+use crate::breaking::BreakingArgs;
+
 const EXAMPLES: &str = "\
 Examples:
   idlc check -I idl bank.idl shop.idl        is anything wrong with these files?
@@ -13,12 +15,14 @@ Examples:
   idlc check --message-format json bank.idl  the same for a program, one JSON object a line
   idlc rust -I idl -D LIMIT=5 bank.idl       the Rust that idl!(\"bank.idl\") makes
   idlc rust --extern ::CosNaming=::zorb::cos_naming -I idl naming_client.idl
+  idlc skeleton bank.idl >>src/server.rs     a servant of each interface, with the signature of every method
   idlc model bank.idl                        what do they define?
   idlc model --json bank.idl | jq '.definitions[].repository_id'
+  idlc breaking old/bank.idl bank.idl        which changes break old clients and servers; --help lists the rules
   idlc deps --make --target bank.rs bank.idl >bank.d
   idlc fmt *.idl                             indents and spaces them; --check only says which are not so
 
-Exit codes: 0 all is well, 1 the IDL has errors (fmt --check: is not laid out), 2 the options have, 3 input or output failed.";
+Exit codes: 0 all is well, 1 the IDL has errors (fmt --check: is not laid out; breaking: something breaks), 2 the options have, 3 input or output failed.";
 
 /// The examples of the help, for a program that has these commands under another name, such as `zorb idl`.
 pub fn examples(program: &str) -> String {
@@ -86,6 +90,23 @@ pub(crate) enum Command {
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
+    /// Prints a servant of each interface, with the signature of every method
+    #[command(after_help = EXAMPLES)]
+    Skeleton {
+        #[command(flatten)]
+        input: Input,
+        #[command(flatten)]
+        mapping: Box<Mapping>,
+        /// The Rust module that has the output of `idl!` (`crate::idl`); by default the one where the skeleton stands
+        #[arg(long, value_name = "PATH")]
+        module: Option<String>,
+        /// Print this interface only: a scoped name, or a beginning of names and `*`; by default all of the files given, not of those that they include
+        #[arg(long = "interface", value_name = "PATTERN")]
+        interfaces: Vec<String>,
+        /// Write to this file
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
     /// Prints what the files together define
     #[command(after_help = EXAMPLES)]
     Model {
@@ -98,6 +119,9 @@ pub(crate) enum Command {
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
+    /// Says which changes between two versions of an IDL break clients and servers
+    #[command(after_help = EXAMPLES, after_long_help = crate::breaking::help())]
+    Breaking(BreakingArgs),
     /// Indents and spaces IDL, which keeps its lines, comments and directives
     #[command(after_help = EXAMPLES)]
     Fmt {
@@ -196,13 +220,6 @@ impl Mapping {
     /// # Errors
     /// What is no path of Rust.
     pub(crate) fn options(&self) -> Result<Options, String> {
-        let path = |text: &str| {
-            let tokens: Option<proc_macro2::TokenStream> = text.parse().ok();
-            let is_path = |tokens: &proc_macro2::TokenStream| {
-                syn::parse::Parser::parse2(syn::Path::parse_mod_style, tokens.clone()).is_ok()
-            };
-            tokens.filter(is_path).ok_or_else(|| format!("`{text}` is not a Rust path"))
-        };
         let mut external = Vec::new();
         for (idl, rust) in &self.external {
             external.push((idl.clone(), path(rust)?));
@@ -230,6 +247,18 @@ impl Mapping {
             uses: self.uses.clone(),
         })
     }
+}
+
+/// The tokens of a Rust path.
+///
+/// # Errors
+/// The text is none.
+pub(crate) fn path(text: &str) -> Result<proc_macro2::TokenStream, String> {
+    let tokens: Option<proc_macro2::TokenStream> = text.parse().ok();
+    let is_path = |tokens: &proc_macro2::TokenStream| {
+        syn::parse::Parser::parse2(syn::Path::parse_mod_style, tokens.clone()).is_ok()
+    };
+    tokens.filter(is_path).ok_or_else(|| format!("`{text}` is not a Rust path"))
 }
 
 /// `pattern=9`.

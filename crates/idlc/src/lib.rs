@@ -2,23 +2,26 @@
 //! that have these commands among theirs.
 
 mod args;
+mod breaking;
 mod deps;
 mod format;
 mod messages;
 mod model;
+mod skeleton;
 mod tree;
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use idl_compiler::emit::{self, OptionProblem, Options};
+use idl_compiler::emit::{self, OptionProblem, Options, Skeleton};
 use idl_compiler::{Compiler, Diagnostics, Disk, Model, Source};
 
 use args::{Command, Input};
 use messages::Messages;
 
 pub use args::{Args, Colour, MessageFormat, examples};
+pub use skeleton::skeleton;
 
 /// Does what the command line says. Results go to standard output, messages to standard error.
 ///
@@ -37,6 +40,8 @@ pub fn run(args: &Args) -> ExitCode {
 enum Failure {
     /// The IDL is wrong, or not laid out; said already where it is.
     Idl,
+    /// Something breaks; said already what.
+    Breaks,
     /// A file can not be read; said already.
     Unread,
     /// Options do not fit the IDL.
@@ -49,7 +54,7 @@ impl Failure {
     /// The exit code: the higher, the less the IDL is to blame.
     fn code(&self) -> u8 {
         match self {
-            Failure::Idl => 1,
+            Failure::Idl | Failure::Breaks => 1,
             Failure::Options(_) => 2,
             Failure::Unread | Failure::Io(_) => 3,
         }
@@ -57,7 +62,7 @@ impl Failure {
 
     fn show(&self, messages: &Messages) {
         let (code, lines) = match self {
-            Failure::Idl | Failure::Unread => return,
+            Failure::Idl | Failure::Breaks | Failure::Unread => return,
             Failure::Options(lines) => ("options", lines.as_slice()),
             Failure::Io(line) => ("io", std::slice::from_ref(line)),
         };
@@ -94,6 +99,23 @@ fn perform(args: &Args) -> Result<(), Failure> {
             let text = generated(&model, &options, messages)?;
             write(output.as_deref(), &text)
         }
+        Command::Skeleton { input, mapping, module, interfaces, output } => {
+            let model = compile(input, &input.files, messages)?;
+            let wrong = |wrong| Failure::Options(vec![wrong]);
+            let options = mapping.options().map_err(wrong)?;
+            let module = module.as_deref().map(args::path).transpose().map_err(wrong)?;
+            let wanted = Skeleton { module, interfaces: interfaces.clone() };
+            check_options(&model, &options)?;
+            if emit::served_interfaces(&model, interfaces).is_empty() {
+                return Err(wrong(skeleton::nothing(interfaces)));
+            }
+            let names: Vec<String> = input.files.iter().map(|file| file.display().to_string()).collect();
+            let text = skeleton(&model, &options, &wanted, &names.join(", ")).map_err(|errors| {
+                messages.show(&errors);
+                Failure::Idl
+            })?;
+            write(output.as_deref(), &text)
+        }
         Command::Model { input, output, json } => {
             let model = compile(input, &input.files, messages)?;
             let text = if *json || args.json {
@@ -125,6 +147,14 @@ fn perform(args: &Args) -> Result<(), Failure> {
             write(output.as_deref(), &text)?;
             checked(input, result, messages).map(|_| ())
         }
+        Command::Breaking(args) => match breaking::run(args, messages) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Failure::Breaks),
+            // An exit code of 1 says that something breaks.
+            Err(Failure::Idl | Failure::Unread) => Err(Failure::Options(Vec::new())),
+            Err(Failure::Io(line)) => Err(Failure::Options(vec![line])),
+            Err(other) => Err(other),
+        },
         Command::Fmt { files, check } => format::files(files, *check),
     }
 }
@@ -186,11 +216,7 @@ fn checked(input: &Input, result: Result<Model, Diagnostics>, messages: &Message
 
 /// The Rust of a model, laid out for readers.
 fn generated(model: &Model, options: &Options, messages: &Messages) -> Result<String, Failure> {
-    let problems: Vec<String> =
-        options.check(model).into_iter().map(|problem| explained(options, problem)).collect();
-    if !problems.is_empty() {
-        return Err(Failure::Options(problems));
-    }
+    check_options(model, options)?;
     let tokens = emit::emit(model, options).map_err(|errors| {
         messages.show(&errors);
         Failure::Idl
@@ -199,6 +225,13 @@ fn generated(model: &Model, options: &Options, messages: &Messages) -> Result<St
         Failure::Io(format!("the generated code is no Rust, which is a mistake of idlc: {error}"))
     })?;
     Ok(prettyplease::unparse(&file))
+}
+
+/// Options that do not fit the model are errors.
+fn check_options(model: &Model, options: &Options) -> Result<(), Failure> {
+    let problems: Vec<String> =
+        options.check(model).into_iter().map(|problem| explained(options, problem)).collect();
+    if problems.is_empty() { Ok(()) } else { Err(Failure::Options(problems)) }
 }
 
 fn explained(options: &Options, problem: OptionProblem) -> String {

@@ -196,7 +196,7 @@ impl Tree<'_> {
             ConstValue::WString(text) => format!("L{text:?}"),
             ConstValue::Fixed { unscaled, scale } => {
                 let digits = unscaled.unsigned_abs().to_string();
-                let scale = usize::try_from(*scale).unwrap_or_default();
+                let scale = usize::from(*scale);
                 let digits = format!("{digits:0>width$}", width = scale + 1);
                 let (whole, rest) = digits.split_at(digits.len() - scale);
                 let (sign, point) =

@@ -12,6 +12,7 @@ mod context;
 #[cfg(feature = "csi")]
 pub mod csi;
 pub mod dynamic;
+mod errors;
 mod invoke;
 mod link;
 #[doc(hidden)]
@@ -22,6 +23,7 @@ pub mod poa;
 mod quirks;
 mod reference;
 mod serve;
+pub mod signal;
 mod source;
 #[cfg(feature = "tracing")]
 pub mod telemetry;
@@ -43,7 +45,7 @@ pub use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, Sy
 pub use giop_codec::{OneLine, Printable};
 pub use giop_proto::DepositTarget;
 pub use giop_proto::pool::PoolStats;
-pub use giop_proto::{CallError, CallErrorKind, Limit, LimitHits, Limits, ProtocolError, Stats};
+pub use giop_proto::{CallError, CallErrorKind, Limit, LimitHits, Limits, LimitsError, ProtocolError, Stats};
 pub use invoke::{Answer, Defer, Deferred, FanOut, RaisedBy, fan_out};
 pub use orb::{ActivateError, Activation, ArgsError, BuildError, Latency, Orb, OrbBuilder, ShutdownReport};
 pub use poa::ObjectId;
@@ -53,7 +55,7 @@ pub use reference::{
 };
 pub use serve::{
     ByteStream, Demux, DepositError, ObjectDemux, OperationDemux, PathDemux, Request, SeqStream, Servant,
-    Serves, request, try_request,
+    ServantFuture, Serves, request, try_request,
 };
 pub use source::{ByteSource, ItemSource, SeqSource};
 pub use transport::{Peer, Transport, TransportStats};
@@ -133,10 +135,11 @@ pub mod private {
         ValueRef, ValueType,
     };
     pub use giop_codec::{
-        __zerocopy as zerocopy, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind,
+        __zerocopy as zerocopy, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, OneLine,
     };
 
     pub use crate::context::Context;
+    pub use crate::errors::{OrbError, because_of};
     pub use crate::invoke::{
         LocalFuture, LocalServant, Operation, boxed_array, invoke, invoke_from, local, send_oneway,
         send_oneway_from, sendc,
@@ -146,7 +149,7 @@ pub mod private {
     };
     pub use crate::serve::{
         ByteStream, DispatchSlot, Interface, OpTable, Operations, Outcome, SeqStart, SeqStream,
-        ServerRequest, Serves, Skeleton, StreamStart, UserException, unknown_user_exception,
+        ServantFuture, ServerRequest, Serves, Skeleton, StreamStart, UserException, unknown_user_exception,
     };
     pub use crate::source::{ByteSource, ItemSource, LastArgument, LastResult, SeqSource, collected};
     pub use crate::values::{Abstract, AbstractReference};

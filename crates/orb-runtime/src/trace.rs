@@ -114,6 +114,6 @@ pub(crate) fn wire(way: Way, peer: &Peer, operation: &str, octets: &[u8], len: u
         Way::Out => "->",
         Way::In => "<-",
     };
-    let operation = Printable::new(operation);
-    tracing::trace!(target: "zorb::wire", %peer, kind, version, %operation, len, octets = hex, "{arrow}");
+    let operation = Printable::new(operation).to_string();
+    tracing::trace!(target: "zorb::wire", %peer, kind, version, operation, len, octets = hex, "{arrow}");
 }

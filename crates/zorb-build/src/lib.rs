@@ -36,6 +36,7 @@ pub struct Config {
     output: Option<String>,
     paths: Vec<(String, String)>,
     derive: Vec<(String, String)>,
+    no_warnings: bool,
 }
 
 impl Config {
@@ -160,6 +161,12 @@ impl Config {
         self
     }
 
+    /// Shows no warnings of the IDL.
+    pub fn no_warnings(mut self) -> Self {
+        self.no_warnings = true;
+        self
+    }
+
     /// Where the crate `zorb` is, `::zorb` if not said.
     pub fn runtime(mut self, path: impl Into<String>) -> Self {
         self.paths.push((String::new(), path.into()));
@@ -229,7 +236,9 @@ impl Config {
             // Cargo runs a script that failed again whenever anything changes.
             Error::new(errors.render(false))
         })?;
-        cargo.extend(warnings(&model));
+        if !self.no_warnings {
+            cargo.extend(warnings(&model));
+        }
         let problems: Vec<String> = self
             .options
             .check(&model)

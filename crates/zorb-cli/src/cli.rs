@@ -13,6 +13,7 @@ use crate::ior::IorCommand;
 use crate::limits::MessageSize;
 use crate::load::LoadArgs;
 use crate::names::NamesArgs;
+use crate::new::NewArgs;
 use crate::ping::PingArgs;
 use crate::serve::ServeArgs;
 use crate::sniff::SniffArgs;
@@ -55,6 +56,8 @@ pub(crate) enum Command {
     Top(TopArgs),
     /// Lists and changes the names of a naming service, or is one
     Names(NamesArgs),
+    /// Makes a cargo project with a server and a client of an IDL
+    New(NewArgs),
     /// Checks IDL, lays it out, and shows what becomes of it
     Idl(idlc::Args),
     /// Prints what a shell needs to complete this program's words

@@ -107,30 +107,15 @@ pub(crate) fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyh
     runtime.context("cannot start")?.block_on(work)
 }
 
-/// What waits for Ctrl-C, or for the signal by which services are ended. They are caught from this call on: it comes before anybody is told
-/// that there is something to end.
+/// Waits for Ctrl-C, or the signal by which services are ended. Signals are caught from this call on: it comes before anything is printed
+/// that says there is something to end. A second signal ends the process at once.
 ///
 /// # Errors
 /// The system takes no handler for them.
 pub(crate) fn ended() -> anyhow::Result<impl Future<Output = ()>> {
-    const WHY: &str = "cannot wait for signals";
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let mut interrupt = signal(SignalKind::interrupt()).context(WHY)?;
-        let mut term = signal(SignalKind::terminate()).context(WHY)?;
-        Ok(async move {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = term.recv() => {}
-            }
-        })
-    }
-    #[cfg(windows)]
-    {
-        let mut interrupt = tokio::signal::windows::ctrl_c().context(WHY)?;
-        Ok(async move {
-            interrupt.recv().await;
-        })
-    }
+    let signal = zorb::signal::Shutdown::new().context("cannot wait for signals")?;
+    Ok(async move {
+        // What it fails with was returned above.
+        let _ = signal.await;
+    })
 }

@@ -10,12 +10,15 @@ mod failure;
 mod ior;
 mod limits;
 mod load;
+mod log;
 mod login;
 mod names;
+mod new;
 mod output;
 mod ping;
 mod serve;
 mod sniff;
+mod start;
 mod target;
 mod top;
 
@@ -26,6 +29,7 @@ use output::Output;
 
 fn main() -> ExitCode {
     let mut args = cli::parse();
+    start::end_on_panic(args.json);
     cli::colour(args.colour);
     let output = Output::new(args.json);
     let done = match &mut args.command {
@@ -44,6 +48,7 @@ fn main() -> ExitCode {
         Command::Top(args) => top::run(args, &output),
         Command::Call(args) => call::run(args, &output),
         Command::Load(args) => load::run(args, &output),
+        Command::New(args) => new::run(args),
         Command::Completions { shell } => output.write(&cli::completions(*shell)).map(|_| Verdict::Good),
         Command::Man { folder } => cli::manual(folder).map(|()| Verdict::Good),
     };

@@ -135,6 +135,11 @@ impl Output {
     }
 }
 
+/// Writes a line of the log to standard error.
+pub(crate) fn log_line(line: &str) {
+    let _ = put(Stream::Err, &format!("{}\n", OneLine::new(line)));
+}
+
 /// An error with its causes, each once: many name their cause in their own text.
 pub(crate) fn causes(error: &anyhow::Error) -> String {
     let mut text = String::new();

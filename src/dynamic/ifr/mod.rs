@@ -4,6 +4,7 @@ mod answer;
 mod describe;
 mod fetch;
 mod kind;
+mod list;
 mod object;
 mod store;
 mod value;
@@ -12,6 +13,7 @@ pub use describe::{
     DefinitionDetails, DescribedDefinition, describe_contents, describe_definition, look_up, look_up_value,
 };
 pub use fetch::{FetchError, interface_of, look_up_interface};
+pub use list::InterfaceList;
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -98,6 +100,30 @@ impl InterfaceRepository {
     /// One that knows nothing yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// One that knows the interfaces of generated types, those that they are derived from, and the types that they name. One line makes an ORB answer
+    /// `_interface`:
+    ///
+    /// ```
+    /// use zorb::dynamic::InterfaceRepository;
+    /// use zorb::prelude::*;
+    ///
+    /// zorb::idl! {
+    ///     module Bank {
+    ///         interface Account { readonly attribute double balance; };
+    ///         interface Teller { Account open(); };
+    ///     };
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let orb = Orb::builder().listen("iiop://127.0.0.1:0").build().await?;
+    /// InterfaceRepository::of::<(bank::AccountRef, bank::TellerRef)>().serve(&orb)?;
+    /// # Ok(()) }
+    /// ```
+    pub fn of<L: InterfaceList>() -> Self {
+        L::add_to(Self::new())
     }
 
     /// The same with all that is in that IDL. Definitions whose repository ids it has already stay as they are.

@@ -67,6 +67,7 @@ impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
         let (kind, completion) = match error {
             StoreError::Away { completion, .. } => (SystemExceptionKind::Transient, completion),
+            StoreError::NotWritten { .. } => (SystemExceptionKind::PersistStore, CompletionStatus::No),
             // Whether a change was made is not known.
             StoreError::Broken(_) => (SystemExceptionKind::PersistStore, CompletionStatus::Maybe),
         };

@@ -102,7 +102,7 @@ impl<S: Store> Iterating<S> {
         let mut after = after.lock().await;
         let page = service.store.page(context, after.as_ref(), service.limit(how_many)).await;
         // Of a context that was destroyed nothing is left.
-        let page = page.map_err(|error| BindError::from(Fault::from(error)))?.unwrap_or_default();
+        let page = page.map_err(|error| BindError::from(Fault::from(error)))?.unwrap_or_default().bindings;
         if let Some((last, _)) = page.last() {
             *after = Some(last.clone());
         }

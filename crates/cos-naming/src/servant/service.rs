@@ -14,7 +14,9 @@ use super::contexts::{context_of, id_of};
 use super::fault::{Fault, system};
 use super::iterators::Iterators;
 use super::walk::{End, balanced, gave_up, unreadable};
-use crate::store::{Bound, Change, ChangeError, ContextId, Group, Key, Lookup, Store, Target};
+use crate::store::{
+    Bound, Change, ChangeError, ContextId, Group, Key, Lookup, Page, PageLimit, Store, Target,
+};
 use crate::zorb_naming::Member;
 use crate::zorb_naming::balanced_context::{NoGroup, NoMember};
 
@@ -23,6 +25,8 @@ use crate::zorb_naming::balanced_context::{NoGroup, NoMember};
 pub(crate) struct Options {
     /// The most bindings of one answer.
     pub(crate) page: usize,
+    /// The most bytes of one answer, about.
+    pub(crate) page_bytes: usize,
     pub(crate) iterators: usize,
     pub(crate) iterator_timeout: Duration,
     pub(crate) foreign_timeout: Duration,
@@ -221,24 +225,21 @@ impl<S: Store> Service<S> {
         context: ContextId,
         how_many: u32,
     ) -> Result<(Vec<Binding>, Option<BindingIteratorRef>), Fault> {
-        let limit = self.limit(how_many);
-        // One more tells whether there is more.
-        let page = self.store.page(context, None, limit + 1).await?;
-        let mut page = page.ok_or_else(Fault::gone)?;
-        let further = page.len() > limit;
-        page.truncate(limit);
-        let iterator = further.then(|| {
-            let id = self.iterators.begin(context, page.last().map(|(key, _)| key.clone()));
+        let page = self.store.page(context, None, self.limit(how_many)).await?;
+        let Page { bindings, more } = page.ok_or_else(Fault::gone)?;
+        let iterator = more.then(|| {
+            let id = self.iterators.begin(context, bindings.last().map(|(key, _)| key.clone()));
             let reference = self.places()?.iterating.create_reference_with_id(id);
             reference.map_err(no_reference)
         });
         let iterator = iterator.transpose()?;
-        Ok((page.iter().map(binding).collect(), iterator))
+        Ok((bindings.iter().map(binding).collect(), iterator))
     }
 
-    /// How many bindings an answer has at most.
-    pub(super) fn limit(&self, how_many: u32) -> usize {
-        usize::try_from(how_many).unwrap_or(usize::MAX).min(self.options.page)
+    /// How much an answer has at most.
+    pub(super) fn limit(&self, how_many: u32) -> PageLimit {
+        let bindings = usize::try_from(how_many).unwrap_or(usize::MAX).min(self.options.page);
+        PageLimit { bindings, bytes: self.options.page_bytes }
     }
 
     pub(crate) async fn report_load(

@@ -60,6 +60,36 @@ impl Index {
         self.bindings.pin().insert(Place(context, key), Arc::new(bound));
     }
 
+    /// Becomes like another one. Says how many contexts and bindings differed.
+    ///
+    /// Lookups go on meanwhile; what both have is there all the time.
+    pub(super) fn assign(&self, other: &Self) -> usize {
+        let mut differences = 0;
+        let (contexts, others) = (self.contexts.pin(), other.contexts.pin());
+        for context in others.keys().filter(|context| !contexts.contains_key(*context)) {
+            contexts.insert(*context, ());
+            differences += 1;
+        }
+        let (bindings, new) = (self.bindings.pin(), other.bindings.pin());
+        for (Place(context, key), bound) in &new {
+            let here = bindings.get(&PlaceRef(*context, key));
+            if here.is_none_or(|here| here.target != bound.target) {
+                bindings.insert(Place(*context, key.clone()), Arc::clone(bound));
+                differences += 1;
+            }
+        }
+        for (place, _) in bindings.iter().filter(|(Place(at, key), _)| !new.contains_key(&PlaceRef(*at, key)))
+        {
+            bindings.remove(place);
+            differences += 1;
+        }
+        for context in contexts.keys().filter(|context| !others.contains_key(*context)) {
+            contexts.remove(context);
+            differences += 1;
+        }
+        differences
+    }
+
     pub(super) fn unbind(&self, context: ContextId, key: &Key) {
         self.bindings.pin().remove(&PlaceRef(context, key));
     }

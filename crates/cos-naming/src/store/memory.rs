@@ -7,7 +7,8 @@ use std::sync::{Arc, RwLock};
 use zorb::cos_naming::BindingType;
 
 use super::{
-    Bound, Change, ChangeError, ContextId, Group, Key, Lookup, Over, Refused, Store, StoreError, Target,
+    Bound, Change, ChangeError, ContextId, Group, Key, Lookup, Member, Over, Page, PageLimit, Refused, Store,
+    StoreError, Target,
 };
 
 /// Keeps contexts and bindings in memory, as long as it is there: for tests, and where names need not outlive their service.
@@ -57,13 +58,13 @@ impl Store for MemoryStore {
         &self,
         context: ContextId,
         after: Option<&Key>,
-        limit: usize,
-    ) -> Result<Option<Vec<(Key, BindingType)>>, StoreError> {
+        limit: PageLimit,
+    ) -> Result<Option<Page>, StoreError> {
         let state = self.state.read().map_err(StoreError::new)?;
         let Some(bindings) = state.contexts.get(&context) else { return Ok(None) };
         let begin = after.map_or(Edge::Unbounded, Edge::Excluded);
-        let page = bindings.range((begin, Edge::Unbounded)).take(limit);
-        Ok(Some(page.map(|(key, bound)| (key.clone(), bound.target.binding_type())).collect()))
+        let all = bindings.range((begin, Edge::Unbounded));
+        Page::of(all.map(|(key, bound)| Ok((key.clone(), bound.target.binding_type()))), limit).map(Some)
     }
 
     async fn change(&self, change: Change) -> Result<Option<ContextId>, ChangeError> {
@@ -149,6 +150,10 @@ pub(super) fn regroup(found: Option<&Target>, change: &Change) -> Result<Group, 
                 Some(other) => *other = member.clone(),
                 None if full => return Err(Refused::Full),
                 None => members.push(member.clone()),
+            }
+            // All of them are one record, and one answer.
+            if members.iter().map(Member::size).sum::<usize>() > Group::MAX_BYTES {
+                return Err(Refused::Full);
             }
         }
         Change::Leave { member, .. } => {

@@ -59,7 +59,7 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError`].
     fn has_context(&self, context: ContextId) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
-    /// Up to `limit` bindings of a context in the order of their keys, from behind `after` on; `None` where there is no such context.
+    /// Bindings of a context in the order of their keys, after the key `after`, within a limit; `None` where there is no such context.
     ///
     /// A binding that is there all the time between two pages is in one of them.
     ///
@@ -69,8 +69,8 @@ pub trait Store: Send + Sync + 'static {
         &self,
         context: ContextId,
         after: Option<&Key>,
-        limit: usize,
-    ) -> impl Future<Output = Result<Option<Vec<(Key, BindingType)>>, StoreError>> + Send;
+        limit: PageLimit,
+    ) -> impl Future<Output = Result<Option<Page>, StoreError>> + Send;
 
     /// Makes a change. Gives the context that it made, for those that make one.
     ///
@@ -81,6 +81,57 @@ pub trait Store: Send + Sync + 'static {
     /// How it is, without asking anybody. A store that has everything itself is always current.
     fn state(&self) -> StoreState {
         StoreState::default()
+    }
+
+    /// What is wrong with it now, for people; `None` where it works. Such a store recovers by itself.
+    fn problem(&self) -> Option<String> {
+        None
+    }
+}
+
+/// How much a page has at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageLimit {
+    /// Bindings.
+    pub bindings: usize,
+    /// Bytes of the reply that the page becomes, about. One binding fits in any case.
+    pub bytes: usize,
+}
+
+/// Some bindings of a context.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Page {
+    /// The bindings, in the order of their keys.
+    pub bindings: Vec<(Key, BindingType)>,
+    /// Whether the context has bindings after these.
+    pub more: bool,
+}
+
+/// What a binding takes in a reply beside its name, in bytes: lengths, ends of strings, padding, its type.
+const AROUND_A_NAME: usize = 32;
+
+impl Page {
+    /// The first of these bindings, within a limit.
+    ///
+    /// # Errors
+    /// Those of the bindings.
+    pub fn of<E>(
+        bindings: impl IntoIterator<Item = Result<(Key, BindingType), E>>,
+        limit: PageLimit,
+    ) -> Result<Self, E> {
+        let mut page = Self::default();
+        let mut bytes = 0;
+        for binding in bindings {
+            let (key, binding_type) = binding?;
+            bytes += key.text().len() + AROUND_A_NAME;
+            let is_first = page.bindings.is_empty();
+            if page.bindings.len() >= limit.bindings || bytes > limit.bytes && !is_first {
+                page.more = true;
+                break;
+            }
+            page.bindings.push((key, binding_type));
+        }
+        Ok(page)
     }
 }
 
@@ -106,8 +157,8 @@ impl<S: Store> Store for Arc<S> {
         &self,
         context: ContextId,
         after: Option<&Key>,
-        limit: usize,
-    ) -> Result<Option<Vec<(Key, BindingType)>>, StoreError> {
+        limit: PageLimit,
+    ) -> Result<Option<Page>, StoreError> {
         S::page(self, context, after, limit).await
     }
 
@@ -117,6 +168,10 @@ impl<S: Store> Store for Arc<S> {
 
     fn state(&self) -> StoreState {
         S::state(self)
+    }
+
+    fn problem(&self) -> Option<String> {
+        S::problem(self)
     }
 }
 
@@ -215,6 +270,22 @@ pub enum Change {
     },
 }
 
+impl Change {
+    /// About how many bytes of names and references it has.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Bind { key, target, .. } | Self::BindFor { key, target, .. } => {
+                key.text().len() + target.size()
+            }
+            Self::Join { key, member, .. } => key.text().len() + member.size(),
+            Self::BindNewContext { key, .. } | Self::Unbind { key, .. } | Self::Leave { key, .. } => {
+                key.text().len()
+            }
+            Self::NewContext | Self::Destroy { .. } => 0,
+        }
+    }
+}
+
 /// What a binding may replace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Over {
@@ -243,7 +314,7 @@ pub enum Refused {
     NoGroup,
     /// The group has no such member.
     NoMember,
-    /// The group has as many members as it may ([`Group::MAX_MEMBERS`]).
+    /// The group has as many members as it may ([`Group::MAX_MEMBERS`]), or as large ones ([`Group::MAX_BYTES`]).
     Full,
     /// The context has bindings.
     NotEmpty,
@@ -278,6 +349,12 @@ impl From<StoreError> for ChangeError {
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
+    /// A change was not made, and the store takes none for now: clients see PERSIST_STORE, COMPLETED_NO. It recovers by itself.
+    #[error("the name is not stored, and nothing was changed: {what}")]
+    NotWritten {
+        /// What failed.
+        what: Arc<str>,
+    },
     /// It does not work: clients see PERSIST_STORE.
     #[error("the store of names does not work: {}", OneLine::new(&**.0))]
     Broken(Arc<str>),

@@ -31,6 +31,9 @@ impl Group {
     /// How many members a group may have.
     pub const MAX_MEMBERS: usize = 1000;
 
+    /// How many bytes the names and references of its members may have together.
+    pub const MAX_BYTES: usize = 4 * 1024 * 1024;
+
     /// A group without members.
     #[must_use]
     pub fn new(strategy: Strategy) -> Self {
@@ -62,7 +65,23 @@ impl Strategy {
     const ALL: [Self; 3] = [Self::RoundRobin, Self::LeastLoaded, Self::ByClient];
 }
 
+impl Member {
+    /// The bytes of its name and its reference.
+    pub(super) fn size(&self) -> usize {
+        self.name.len() + self.object.len()
+    }
+}
+
 impl Target {
+    /// The bytes of its names and references.
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Self::Object(object) | Self::Foreign(object) => object.len(),
+            Self::Context(_) => 8,
+            Self::Group(group) => group.members.iter().map(Member::size).sum(),
+        }
+    }
+
     /// What `list` calls it.
     #[must_use]
     pub fn binding_type(&self) -> BindingType {
@@ -131,13 +150,13 @@ pub(super) fn checksum(context: u64, key: &str, octets: &[u8]) -> u32 {
 }
 
 /// A length, then so many octets.
-fn put(out: &mut BytesMut, octets: &[u8]) {
+pub(super) fn put(out: &mut impl BufMut, octets: &[u8]) {
     // Names and references come from messages, which are far shorter.
     out.put_u32(u32::try_from(octets.len()).unwrap_or(u32::MAX));
     out.put_slice(octets);
 }
 
-fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+pub(super) fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let len = usize::try_from(rest.try_get_u32().ok()?).ok()?;
     let (octets, behind) = rest.split_at_checked(len)?;
     *rest = behind;

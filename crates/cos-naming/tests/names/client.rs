@@ -42,10 +42,9 @@ async fn errors_say_what_is_wrong_with_which_name() {
     assert!(
         matches!(&missing, NamingError::NotFound { why: NotFoundReason::MissingNode, rest, .. } if rest == "x/y")
     );
-    assert_eq!(text(missing), "`c/x/y`: nothing is bound to `x/y`");
+    assert_eq!(text(missing), "`c/x/y`: there is no context `c/x`: make it first");
     assert!(
-        text(naming.unbind("o/x").await.unwrap_err())
-            .contains("the first part of `o/x` is bound to an object")
+        text(naming.unbind("o/x").await.unwrap_err()).contains("`o` is bound to an object, not to a context")
     );
     let object = site.object("p").await;
     assert!(text(naming.rebind("c", &object).await.unwrap_err()).contains("`c` is bound to a context"));

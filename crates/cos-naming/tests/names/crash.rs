@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use cos_naming::Server;
-use cos_naming::store::DiskStore;
+use cos_naming::store::{ContextId, DiskStore, Key, Lookup, Store, Target};
 use zorb::cos_naming::{Naming, NamingContextExtRef, NamingContextRef, NamingError};
 use zorb::prelude::*;
 
@@ -91,6 +92,24 @@ async fn load(root: NamingContextExtRef, round: u32, client: u32, known: Arc<Mut
     }
 }
 
+/// The names come back from the journal alone, in a copy whose database is lost.
+async fn the_journal_has(file: &Path, copy: &Path, bound: &BTreeSet<String>) {
+    std::fs::write(copy, b"no database").unwrap();
+    std::fs::copy(file.with_extension("journal"), copy.with_extension("journal")).unwrap();
+    DiskStore::repair(copy).unwrap();
+    let store = DiskStore::open(copy).unwrap();
+    for text in bound {
+        let mut context = ContextId::ROOT;
+        for part in name(text) {
+            let found = store.lookup(context, &Key::new(&part).unwrap()).await.unwrap();
+            let Lookup::Bound(found) = found else { panic!("{text} is not in the journal") };
+            if let Target::Context(below) = found.target {
+                context = below;
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_was_acknowledged_is_there_after_every_kill() {
     let folder = tempfile::tempdir().unwrap();
@@ -115,6 +134,9 @@ async fn what_was_acknowledged_is_there_after_every_kill() {
         for client in clients {
             client.await.unwrap();
         }
+
+        let bound = known.lock().unwrap().bound.clone();
+        the_journal_has(&file, &folder.path().join(format!("copy {round}")), &bound).await;
 
         let (_service, url) = Service::start(&file);
         let root: NamingContextExtRef = orb.resolve(&url).await.unwrap();

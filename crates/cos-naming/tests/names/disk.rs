@@ -140,9 +140,10 @@ async fn a_damaged_file_is_refused_and_all_that_can_be_read_is_saved() {
     }
     fs::write(&path, &octets).unwrap();
     let refused = DiskStore::open(&path).unwrap_err();
-    let OpenError::Damaged { what, .. } = &refused else { panic!("{refused}") };
-    assert!(what.contains("binding 77"), "{refused}");
+    assert!(matches!(refused, OpenError::Damaged { .. }), "{refused}");
 
+    // Of the file alone, without the journal that has all names.
+    fs::remove_file(folder.path().join("names.journal")).unwrap();
     let repaired = DiskStore::repair(&path).unwrap();
     assert_eq!((repaired.contexts, repaired.bindings, repaired.lost), (1, 199, Some(1)));
     assert_eq!(place_of(&repaired.damaged, b"he reference of binding 77, some").min(1), 1);

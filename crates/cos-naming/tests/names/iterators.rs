@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use cos_naming::store::MemoryStore;
-use zorb::cos_naming::{BindingIteratorRef, print_name};
+use cos_naming::store::{DiskStore, MemoryStore, Store};
+use zorb::cos_naming::{Binding, BindingIteratorRef, print_name};
 use zorb::prelude::*;
 
 use crate::support::{Site, name};
@@ -99,4 +99,43 @@ async fn iterators_that_nobody_uses_are_dropped_in_time() {
         tokio::time::sleep(timeout).await;
     }
     assert_eq!(kind(&idle.next_one().await.unwrap_err()), SystemExceptionKind::ObjectNotExist);
+}
+
+/// The bytes of names in an answer.
+fn bytes(page: &[Binding]) -> usize {
+    page.iter().flat_map(|b| &b.binding_name).map(|part| part.id.len() + part.kind.len()).sum()
+}
+
+async fn bindings_of_long_names_come_in_pages_of_bytes(store: impl Store) {
+    const LIMIT: usize = 100_000;
+    let site = Site::of(store, |builder| builder.max_page_bytes(LIMIT)).await;
+    let object = site.object("o").await;
+    for i in 0..40 {
+        site.root.bind(&name(&format!("{i:02}{}", "n".repeat(15_900))), object.clone()).await.unwrap();
+    }
+    let (first, further) = site.root.list(10_000).await.unwrap();
+    assert!(!first.is_empty() && bytes(&first) <= LIMIT, "{}", bytes(&first));
+    let (mut seen, further) = (first, further.unwrap());
+    while let (true, page) = further.next_n(10_000).await.unwrap() {
+        assert!(bytes(&page) <= LIMIT, "{}", bytes(&page));
+        seen.extend(page);
+    }
+    let seen: BTreeSet<_> = seen.iter().map(|b| b.binding_name[0].id[..2].to_owned()).collect();
+    assert_eq!(seen.len(), 40);
+}
+
+#[tokio::test]
+async fn pages_are_bounded_in_bytes_and_the_iterator_gives_the_rest() {
+    bindings_of_long_names_come_in_pages_of_bytes(MemoryStore::new()).await;
+    let folder = tempfile::tempdir().unwrap();
+    bindings_of_long_names_come_in_pages_of_bytes(DiskStore::open(folder.path().join("names")).unwrap())
+        .await;
+}
+
+#[tokio::test]
+async fn a_page_has_one_binding_however_long_its_name_is() {
+    let site = Site::of(MemoryStore::new(), |builder| builder.max_page_bytes(1)).await;
+    filled(3, &site).await;
+    let (first, further) = site.root.list(2).await.unwrap();
+    assert_eq!((first.len(), further.unwrap().next_n(9).await.unwrap().1.len()), (1, 1));
 }

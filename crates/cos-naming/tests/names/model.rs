@@ -4,10 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use cos_naming::store::{
-    Change, ChangeError, ContextId, DiskStore, Key, Lookup, MemoryStore, Over, Refused, Store, Target,
+    Change, ChangeError, ContextId, DiskStore, Key, Lookup, MemoryStore, Over, PageLimit, Refused, Store,
+    Target,
 };
 use proptest::prelude::*;
 use zorb::cos_naming::{BindingType, NameComponent};
+
+/// Pages of two bindings.
+const TWO: PageLimit = PageLimit { bindings: 2, bytes: usize::MAX };
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -136,14 +140,14 @@ impl Model {
             let mut all: Vec<(Key, BindingType)> = Vec::new();
             loop {
                 let after = all.last().map(|(key, _)| key.clone());
-                let Some(page) = store.page(ContextId(context), after.as_ref(), 2).await.unwrap() else {
+                let Some(page) = store.page(ContextId(context), after.as_ref(), TWO).await.unwrap() else {
                     assert!(!self.contexts.contains(&context));
                     break;
                 };
-                if page.is_empty() {
+                all.extend(page.bindings);
+                if !page.more {
                     break;
                 }
-                all.extend(page);
             }
             let here = self.bindings.iter().filter(|((at, _), _)| *at == context);
             let here: Vec<_> = here.map(|((_, key), target)| (key.clone(), target.binding_type())).collect();

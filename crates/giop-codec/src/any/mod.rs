@@ -232,6 +232,15 @@ impl Any {
         })
     }
 
+    /// Bytes that the value takes as it is kept, without its type: about as many as it has in a message. What is made of it for a program, such as
+    /// a tree or a text, takes several times as many.
+    pub fn byte_len(&self) -> usize {
+        match &self.form {
+            Form::Kept(kept) => kept.value.len(),
+            Form::Received(received) => received.octets.len(),
+        }
+    }
+
     fn kept(&self) -> Result<&Kept, DecodeError> {
         match &self.form {
             Form::Kept(kept) => Ok(kept),
@@ -395,11 +404,7 @@ impl PartialEq for Any {
 
 impl fmt::Debug for Any {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let octets = match &self.form {
-            Form::Kept(kept) => &kept.value,
-            Form::Received(received) => &received.octets,
-        };
-        write!(f, "Any({}, {} octets)", self.code, octets.len())
+        write!(f, "Any({}, {} octets)", self.code, self.byte_len())
     }
 }
 

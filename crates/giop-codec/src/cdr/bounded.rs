@@ -10,33 +10,45 @@ use super::encoder::Encoder;
 use super::seq::{Element, Seq};
 use super::text::{WStr, WString};
 use super::traits::{CdrDecode, CdrEncode};
+use crate::exception::{CompletionStatus, SystemException};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
 /// Something whose length an IDL type can bound.
 pub trait BoundedContent {
+    /// What the bound counts, as messages name it.
+    const UNIT: &'static str = "elements";
+
     /// What the bound counts: characters of a string, UTF-16 units of a wide string, elements of a sequence.
     fn bounded_len(&self) -> usize;
 }
 
 impl BoundedContent for str {
+    const UNIT: &'static str = "characters";
+
     fn bounded_len(&self) -> usize {
         self.chars().count()
     }
 }
 
 impl BoundedContent for String {
+    const UNIT: &'static str = str::UNIT;
+
     fn bounded_len(&self) -> usize {
         self.as_str().bounded_len()
     }
 }
 
 impl BoundedContent for WStr<'_> {
+    const UNIT: &'static str = "UTF-16 units";
+
     fn bounded_len(&self) -> usize {
         self.0.encode_utf16().count()
     }
 }
 
 impl BoundedContent for WString {
+    const UNIT: &'static str = WStr::UNIT;
+
     fn bounded_len(&self) -> usize {
         WStr(self).bounded_len()
     }
@@ -61,6 +73,8 @@ impl<T: Element> BoundedContent for Seq<T> {
 }
 
 impl BoundedContent for Bytes {
+    const UNIT: &'static str = "bytes";
+
     fn bounded_len(&self) -> usize {
         self.len()
     }
@@ -72,6 +86,25 @@ impl BoundedContent for Bytes {
 /// [`BoundExceeded`](EncodeErrorKind::BoundExceeded) (`BAD_PARAM`) if it is longer than `bound`.
 pub fn check_bound<S: BoundedContent + ?Sized>(content: &S, bound: usize) -> Result<(), EncodeError> {
     if content.bounded_len() > bound { Err(EncodeErrorKind::BoundExceeded.into()) } else { Ok(()) }
+}
+
+/// Checks an argument of a call, about to be sent as a bounded value.
+///
+/// # Errors
+/// `BAD_PARAM`, completion No, if it is longer than `bound`; the reason names the argument, its length and the bound.
+pub fn check_argument<S: BoundedContent + ?Sized>(
+    content: &S,
+    bound: usize,
+    argument: &str,
+) -> Result<(), SystemException> {
+    let length = content.bounded_len();
+    if length > bound { Err(too_long(argument, length, S::UNIT, bound)) } else { Ok(()) }
+}
+
+#[cold]
+fn too_long(argument: &str, length: usize, unit: &str, bound: usize) -> SystemException {
+    let reason = format!("argument `{argument}`: {length} {unit}, bound {bound}");
+    EncodeError::from(EncodeErrorKind::BoundExceeded).system(CompletionStatus::No).because(reason)
 }
 
 /// An `S` of at most `N` characters or elements: `string<N>`, `wstring<N>`, `sequence<T, N>`.

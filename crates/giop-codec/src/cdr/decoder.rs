@@ -16,7 +16,7 @@ use crate::{ByteOrder, DecodeError, DecodeErrorKind, Version};
 /// What a decoder grants to data from the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeLimits {
-    /// Levels of nesting of constructed types and encapsulations. Default 64.
+    /// Levels of nesting of constructed types and encapsulations. Default [`MAX_DEPTH`], 64.
     pub depth: u16,
     /// Octets that the decoded values may allocate. Default: the greater of 16 MiB and 8 times the data.
     pub alloc: usize,
@@ -26,11 +26,15 @@ impl DecodeLimits {
     /// The default limits for `len` octets of data.
     pub const fn for_data(len: usize) -> DecodeLimits {
         let alloc = len.saturating_mul(8);
-        DecodeLimits { depth: 64, alloc: if alloc > MIN_ALLOC { alloc } else { MIN_ALLOC } }
+        DecodeLimits { depth: MAX_DEPTH, alloc: if alloc > MIN_ALLOC { alloc } else { MIN_ALLOC } }
     }
 }
 
 const MIN_ALLOC: usize = 16 << 20;
+
+/// Levels in which values, types and what is in encapsulations and anys nest, by default: all that reads, writes, checks, compares or prints
+/// them counts its levels by this one limit, so that what it takes of the stack has a bound.
+pub const MAX_DEPTH: u16 = 64;
 
 /// Decodes values from CDR ("CDR Transfer Syntax").
 ///
@@ -475,12 +479,30 @@ impl<'a> Decoder<'a> {
         &mut self,
         f: impl FnOnce(&mut Self) -> Result<R, DecodeError>,
     ) -> Result<R, DecodeError> {
-        let Some(depth) = self.depth.checked_sub(1) else {
-            return Err(self.error(DecodeErrorKind::DepthLimit));
-        };
-        self.depth = depth;
+        self.descend()?;
         let result = f(self);
-        self.depth = depth + 1;
+        self.ascend();
         result
+    }
+
+    /// Goes one level of nesting deeper, until [`ascend`](Self::ascend): as [`nested`](Self::nested), with fewer frames on the stack.
+    ///
+    /// # Errors
+    /// [`DepthLimit`](DecodeErrorKind::DepthLimit).
+    #[inline]
+    pub(crate) fn descend(&mut self) -> Result<(), DecodeError> {
+        match self.depth.checked_sub(1) {
+            Some(depth) => {
+                self.depth = depth;
+                Ok(())
+            }
+            None => Err(self.error(DecodeErrorKind::DepthLimit)),
+        }
+    }
+
+    /// Ends the level that [`descend`](Self::descend) began.
+    #[inline]
+    pub(crate) fn ascend(&mut self) {
+        self.depth += 1;
     }
 }

@@ -11,12 +11,39 @@ const MOST_IN_ARENAS: usize = 32 << 20;
 const PAGE: usize = 4096;
 
 /// How much to allocate for a buffer of that many bytes: as much, or, for a large one, so much that the allocator maps it by itself. What is
-/// allocated beyond the buffer is never touched: it takes addresses and no memory.
+/// allocated beyond the buffer is never touched: it takes addresses and no memory. Where addresses are limited, too, nothing is allocated
+/// beyond it.
 #[must_use]
-pub const fn mapped_size(bytes: usize) -> usize {
+pub fn mapped_size(bytes: usize) -> usize {
     let mapped = MOST_IN_ARENAS + PAGE;
-    let keeps = cfg!(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"));
-    if keeps && bytes >= LARGE && bytes < mapped { mapped } else { bytes }
+    if bytes >= LARGE && bytes < mapped && addresses_are_free() { mapped } else { bytes }
+}
+
+/// Whether addresses cost nothing: the process has no limit of them (`ulimit -v`, `ulimit -d`), and the system lets programs map more than
+/// there is memory (`vm.overcommit_memory`). It is looked at once.
+#[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
+#[cold]
+fn addresses_are_free() -> bool {
+    static FREE: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *FREE.get_or_init(|| {
+        let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+        is_unlimited(&read("/proc/self/limits")) && read("/proc/sys/vm/overcommit_memory").trim() != "2"
+    })
+}
+
+/// Other allocators give memory back, or do it in other ways.
+#[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
+fn addresses_are_free() -> bool {
+    false
+}
+
+/// Whether a table of the limits of a process (proc_pid_limits(5)) has none for addresses and for data.
+#[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
+fn is_unlimited(limits: &str) -> bool {
+    ["Max address space", "Max data size"].iter().all(|name| {
+        let line = limits.lines().find_map(|line| line.strip_prefix(name));
+        line.is_some_and(|line| line.trim_start().starts_with("unlimited"))
+    })
 }
 
 #[cfg(test)]
@@ -28,8 +55,20 @@ mod tests {
         assert_eq!(mapped_size(LARGE - 1), LARGE - 1);
         assert!(mapped_size(LARGE) >= LARGE);
         assert_eq!(mapped_size(100 << 20), 100 << 20);
-        if cfg!(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")) {
-            assert!(mapped_size(LARGE) > MOST_IN_ARENAS);
-        }
+        assert!(!addresses_are_free() || mapped_size(LARGE) > MOST_IN_ARENAS);
+    }
+
+    #[test]
+    #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
+    fn limited_addresses_are_found() {
+        let limits = |data: &str, addresses: &str| {
+            format!(
+                "Max data size     {data}   unlimited   bytes\nMax address space     {addresses}   unlimited   bytes\n"
+            )
+        };
+        assert!(is_unlimited(&limits("unlimited", "unlimited")));
+        assert!(!is_unlimited(&limits("unlimited", "1073741824")));
+        assert!(!is_unlimited(&limits("1073741824", "unlimited")));
+        assert!(!is_unlimited(""), "no table");
     }
 }

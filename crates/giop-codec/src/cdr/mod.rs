@@ -44,13 +44,13 @@ mod traits;
 pub use bits::{
     BitsError, bit_field, replace_bit_field, signed_bit_field, with_bit_field, with_signed_bit_field,
 };
-pub use bounded::{BoundError, Bounded, BoundedContent, check_bound};
+pub use bounded::{BoundError, Bounded, BoundedContent, check_argument, check_bound};
 pub(crate) use chunked::Chunks;
 pub(crate) use context::Context;
 pub use context::{DecodeContext, TypeCodeCache};
 pub use converted::ConvertedSet;
 pub use decimal::{Fixed, FixedError, Rounding};
-pub use decoder::{DecodeLimits, Decoder};
+pub use decoder::{DecodeLimits, Decoder, MAX_DEPTH};
 pub use elements::{Elements, Viewed};
 pub use encoder::{Encoder, Mark};
 pub use fixed::{FixedReader, FixedWriter};

@@ -11,7 +11,7 @@ use crate::ior::Ior;
 use crate::typecode::{Body, Index, Labels, Named, Node, Nodes, TcKind, TypeCode, Union};
 
 /// Levels of structs, unions, sequences, arrays and anys in each other.
-pub(super) const MAX_DEPTH: usize = 64;
+pub(super) const MAX_DEPTH: usize = crate::cdr::MAX_DEPTH as usize;
 
 /// Octets of memory that a value to begin with may take, counted roughly, and so many of them that a sequence gets at a time.
 pub(super) const MAX_SIZE: usize = 64 << 20;

@@ -1,5 +1,6 @@
 //! System exceptions: kind, minor code, completion status and cause.
 
+mod from;
 mod kind;
 mod minor_code;
 

@@ -14,7 +14,7 @@ use crate::{EncodeError, EncodeErrorKind};
 
 /// Values in members of values that are not [parts](super::ValuePart), one inside of the other, and the outermost one: a receiver takes
 /// no more.
-const DEPTH: usize = 65;
+const DEPTH: usize = crate::cdr::MAX_DEPTH as usize + 1;
 
 /// What an encoder knows of the values in its message; positions are from the alignment origin.
 #[derive(Default)]

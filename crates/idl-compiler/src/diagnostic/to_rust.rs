@@ -5,9 +5,11 @@ use quote::quote;
 
 use super::{Diagnostic, Diagnostics, Severity};
 
+/// Warnings of what other IDL compilers may refuse, and this one does not mind.
+const PORTABILITY: &[&str] = &["use-then-define", "enclosing-scope-name", "keyword-collision"];
+
 impl Diagnostics {
-    /// All errors as one `syn::Error`, each at its token. Warnings are left out: stable Rust has no way to say them.
-    /// `None` if there is no error.
+    /// All errors as one `syn::Error`, each at its token, without the warnings: [`Diagnostics::to_warnings`] shows those. `None` if there is no error.
     pub fn to_syn_error(&self) -> Option<syn::Error> {
         let errors = self.items.iter().filter(|item| item.severity == Severity::Error);
         errors.map(|item| self.one_error(item)).reduce(|mut all, error| {
@@ -21,15 +23,50 @@ impl Diagnostics {
         self.to_syn_error().map(|error| error.to_compile_error()).unwrap_or_default()
     }
 
+    /// The warnings as Rust items for which rustc prints them, each at its token.
+    ///
+    /// Macros can give errors on stable Rust, and no warnings of their own. A use of a deprecated item is a warning with a text, at
+    /// a place, that editors show, that `#[allow(deprecated)]` around the macro silences, and that `-D warnings` makes an error. (What
+    /// a macro prints is seen on the terminal of the first build only.)
+    ///
+    /// `portable`: the IDL is a file, which other IDL compilers may read; else what only these refuse is left out.
+    pub fn to_warnings(&self, portable: bool) -> TokenStream {
+        let shown = |item: &&Diagnostic| {
+            item.severity == Severity::Warning && (portable || !PORTABILITY.contains(&item.code))
+        };
+        self.items.iter().filter(shown).map(|item| self.one_warning(item)).collect()
+    }
+
+    fn one_warning(&self, item: &Diagnostic) -> TokenStream {
+        let (message, span) = match item.span() {
+            None => (item.message.clone(), proc_macro2::Span::call_site()),
+            Some(span) if self.is_exact(span) => (self.plain(item), self.sources.rust_spans(span).0),
+            // On lines of its own, since rustc indents nothing.
+            Some(span) => (format!("\n{}\n", self.render_one(item)), self.sources.rust_spans(span).0),
+        };
+        // Named so that the line says what it is: "use of deprecated constant `_::IDL_WARNING`: ...".
+        let used = Ident::new("IDL_WARNING", span);
+        quote! {
+            const _: () = {
+                #[deprecated(note = #message)]
+                const IDL_WARNING: () = ();
+                #used
+            };
+        }
+    }
+
+    /// The place is one of Rust tokens: rustc shows it. Where a macro brought the token, people must see the macro as well.
+    fn is_exact(&self, span: crate::source::Span) -> bool {
+        self.sources.exact_subspan(span) && span.expansion == 0
+    }
+
     fn one_error(&self, item: &Diagnostic) -> syn::Error {
         let Some(span) = item.span() else {
             return syn::Error::new(proc_macro2::Span::call_site(), &item.message);
         };
         let (first, last) = self.sources.rust_spans(span);
         let (first, last) = (Ident::new("a", first), Ident::new("a", last));
-        // Where a macro brought the token, people must see the macro as well.
-        let exact = self.sources.exact_subspan(span) && span.expansion == 0;
-        let message = if exact { self.plain(item) } else { self.render_one(item) };
+        let message = if self.is_exact(span) { self.plain(item) } else { self.render_one(item) };
         syn::Error::new_spanned(quote!(#first #last), message)
     }
 

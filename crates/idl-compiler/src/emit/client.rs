@@ -167,16 +167,14 @@ impl Cx<'_> {
 
     /// Bounded arguments come in as plain ones: too long ones are refused before anything is sent.
     pub(super) fn bound_checks(&self, method: &Method) -> TokenStream {
-        let v1 = &self.v1;
         let sent = method.sent().filter(|param| !param.is_inout());
         let checks = sent.filter_map(|param| {
             let name = &param.name;
-            self.bound_check(param.ty, &quote!(#name))
+            self.bound_check(param.ty, &quote!(#name), &param.idl)
         });
         quote! {
             #(
                 if let ::core::result::Result::Err(__zorb_x) = #checks {
-                    let __zorb_x = <#v1::SystemException as ::core::convert::From<#v1::EncodeError>>::from(__zorb_x);
                     return ::core::result::Result::Err(::core::convert::From::from(__zorb_x));
                 }
             )*

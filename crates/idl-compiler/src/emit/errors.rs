@@ -120,6 +120,12 @@ impl Cx<'_> {
                 }
             }
 
+            impl<E: #v1::OrbError<#path>> ::core::convert::From<E> for #path {
+                fn from(__zorb_x: E) -> Self {
+                    Self::System(::core::convert::Into::into(__zorb_x))
+                }
+            }
+
             impl ::core::convert::From<#path> for #v1::SystemException {
                 fn from(__zorb_x: #path) -> Self {
                     match __zorb_x {

@@ -65,15 +65,15 @@ impl External {
         self.emitted[id.index()]
     }
 
-    /// The Rust type of a native type, where an entry says so, from `depth` modules below the hidden root.
-    pub(super) fn native(&self, depth: usize, id: DefId) -> Option<TokenStream> {
-        self.natives.get(&id).map(|path| placed(path, depth))
+    /// The Rust type of a native type, where an entry says so, from `up` modules below the user's.
+    pub(super) fn native(&self, up: usize, id: DefId) -> Option<TokenStream> {
+        self.natives.get(&id).map(|path| placed(path, up))
     }
 
-    /// The path of the module in which a definition lies that is elsewhere, from `depth` modules below the hidden root.
-    pub(super) fn scope(&self, depth: usize, id: DefId, names: &Names) -> Option<TokenStream> {
+    /// The path of the module in which a definition lies that is elsewhere, from `up` modules below the user's.
+    pub(super) fn scope(&self, up: usize, id: DefId, names: &Names) -> Option<TokenStream> {
         let (path, levels) = self.places[id.index()].as_ref().filter(|_| !self.emitted(id))?;
-        let (path, scope) = (placed(path, depth), names[id].scope.iter().skip(*levels));
+        let (path, scope) = (placed(path, up), names[id].scope.iter().skip(*levels));
         Some(quote!(#path #(::#scope)*))
     }
 

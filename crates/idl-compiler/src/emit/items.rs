@@ -17,6 +17,9 @@ impl Cx<'_> {
         if roots.is_empty() {
             return TokenStream::new();
         }
+        if let Some(modules) = self.modules_alone(&roots) {
+            return modules;
+        }
         let hidden = self.hidden_name(&roots);
         let items = self.items(0, &roots);
         let uses = self.all_uses();
@@ -57,7 +60,7 @@ impl Cx<'_> {
     }
 
     /// The items of definitions that stand in one scope, whose module is `depth` levels below the hidden root.
-    fn items(&self, depth: usize, ids: &[DefId]) -> Vec<TokenStream> {
+    pub(super) fn items(&self, depth: usize, ids: &[DefId]) -> Vec<TokenStream> {
         let emitted = ids.iter().filter(|id| self.external.emitted(**id));
         emitted.map(|id| self.definition(depth, self.model.def(*id))).collect()
     }
@@ -168,18 +171,8 @@ impl Cx<'_> {
         names
     }
 
-    /// Path of the module in which a definition's items lie.
-    pub(super) fn scope_path(&self, depth: usize, id: DefId) -> TokenStream {
-        if let Some(path) = self.external.scope(depth, id, &self.names) {
-            return path;
-        }
-        let root = self.root(depth);
-        let scope = self.names[id].scope.iter();
-        quote!(#root #(::#scope)*)
-    }
-
     /// The public names that a definition puts into its scope, hidden modules included.
-    fn exported(&self, id: DefId) -> Vec<Ident> {
+    pub(super) fn exported(&self, id: DefId) -> Vec<Ident> {
         let names = &self.names[id];
         let def = self.model.def(id);
         let at = self.model.rust_span(def.span);

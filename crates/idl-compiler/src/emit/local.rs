@@ -21,7 +21,7 @@ impl Cx<'_> {
 
     /// The type that a native type is, under its IDL name.
     pub(super) fn native(&self, depth: usize, def: &Def) -> TokenStream {
-        let Some(path) = self.external.native(depth, def.id) else { return TokenStream::new() };
+        let Some(path) = self.external.native(self.up(depth), def.id) else { return TokenStream::new() };
         let item = self.names[def.id].item.at(self.model.rust_span(def.span));
         let docs = doc(&def.docs, &format!("IDL native type `{}`.", self.model.scoped_name(def.id)));
         quote!(#docs pub type #item = #path;)

@@ -45,6 +45,8 @@ pub(super) struct Method {
 /// A parameter.
 pub(super) struct Parameter {
     pub(super) name: RustName,
+    /// Its name in the IDL.
+    pub(super) idl: String,
     pub(super) span: Span,
     pub(super) ty: Use,
     pub(super) direction: Direction,
@@ -164,6 +166,7 @@ impl Cx<'_> {
                 );
                 set.params = vec![Parameter {
                     name: RustName::verbatim("value"),
+                    idl: "value".to_owned(),
                     span: set.span,
                     ty,
                     direction: Direction::In,
@@ -181,6 +184,7 @@ impl Cx<'_> {
         let params: Vec<Parameter> = (operation.params.iter().zip(&names.members))
             .map(|(param, name)| Parameter {
                 name: name.clone(),
+                idl: param.name.clone(),
                 span: self.model.rust_span(param.span),
                 ty: self.place(param.ty, &param.annotations, &format!("{scoped}::{}", param.name)),
                 direction: param.direction,
@@ -226,6 +230,7 @@ impl Cx<'_> {
         let scoped = format!("{}::{}", self.model.scoped_name(owner.id), factory.name);
         let params = (factory.params.iter().zip(&names.params)).map(|(param, name)| Parameter {
             name: name.clone(),
+            idl: param.name.clone(),
             span: self.model.rust_span(param.span),
             ty: self.place(param.ty, &param.annotations, &format!("{scoped}::{}", param.name)),
             direction: param.direction,
@@ -354,9 +359,9 @@ impl Cx<'_> {
     }
 
     /// What an asynchronous method of a servant returns.
-    pub(super) fn served(&self, depth: usize, method: &Method) -> TokenStream {
-        let given = self.given(depth, method);
-        quote!(impl ::core::future::Future<Output = #given> + ::core::marker::Send)
+    pub(super) fn served(&self, output: &TokenStream) -> TokenStream {
+        let v1 = &self.v1;
+        quote!(impl #v1::ServantFuture<Output = #output> + ::core::marker::Send)
     }
 
     /// What an asynchronous method of a trait returns.

@@ -25,8 +25,11 @@ mod method;
 mod names;
 mod options;
 mod passing;
+mod paths;
 mod reference;
 mod servant;
+mod shorten;
+mod skeleton;
 mod structs;
 #[cfg(test)]
 mod tests;
@@ -36,6 +39,7 @@ mod unions;
 mod value;
 mod value_ops;
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -43,6 +47,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 pub use options::{IncludePolicy, OptionProblem, Options};
+pub use skeleton::{ServantNames, Skeleton, servant_names, served_interfaces, skeleton};
 
 use crate::diagnostic::Diagnostics;
 use crate::model::{DefId, DefKind, Model};
@@ -58,6 +63,11 @@ use names::Names;
 /// Names that are the same in Rust though they differ in IDL, each clash with both places and the way out; `@zero_copy`
 /// structs of more than 64 KiB; included definitions that are needed and of which nothing says where they are.
 pub fn emit(model: &Model, options: &Options) -> Result<TokenStream, Diagnostics> {
+    Ok(context(model, options)?.whole())
+}
+
+/// What the emitter needs to know of a model, checked.
+fn context<'a>(model: &'a Model, options: &'a Options) -> Result<Cx<'a>, Diagnostics> {
     let mut problems = Vec::new();
     let external = External::new(model, options);
     let names = Names::new(model, options, &external, &mut problems);
@@ -67,9 +77,18 @@ pub fn emit(model: &Model, options: &Options) -> Result<TokenStream, Diagnostics
         return Err(Diagnostics::new(problems, Rc::clone(&model.sources)));
     }
     let runtime = &options.runtime;
-    let v1 = quote!(#runtime::__private::v1);
-    let mut cx =
-        Cx { model, options, names, external, v1, methods: HashMap::new(), hybrid: Hybrid::default() };
+    let mut cx = Cx {
+        model,
+        options,
+        names,
+        external,
+        v1: quote!(#runtime::__private::v1),
+        methods: HashMap::new(),
+        hybrid: Hybrid::default(),
+        outside: None,
+        direct: Cell::new(None),
+        left_root: Cell::new(false),
+    };
     let interfaces =
         model.defs().iter().filter(|def| matches!(def.kind, DefKind::Interface(_) | DefKind::Value(_)));
     cx.methods = interfaces.map(|def| (def.id, cx.methods(def.id))).collect();
@@ -78,7 +97,7 @@ pub fn emit(model: &Model, options: &Options) -> Result<TokenStream, Diagnostics
     if !problems.is_empty() {
         return Err(Diagnostics::new(problems, Rc::clone(&model.sources)));
     }
-    Ok(cx.whole())
+    Ok(cx)
 }
 
 /// What every part of the emitter needs.
@@ -93,4 +112,10 @@ struct Cx<'a> {
     methods: HashMap<DefId, Vec<Method>>,
     /// What is interpreted.
     hybrid: Hybrid,
+    /// The code stands beside the output, not in it: the path of the module that has the output.
+    outside: Option<TokenStream>,
+    /// The file-level module that is being written, if it is not inside of a hidden module.
+    direct: Cell<Option<DefId>>,
+    /// Something in a file-level module names something outside of it.
+    left_root: Cell<bool>,
 }

@@ -177,20 +177,20 @@ fn starts_with(path: &TokenStream) -> bool {
     matches!(path.clone().into_iter().next(), Some(TokenTree::Ident(word)) if word == "self" || word == "super")
 }
 
-/// A path of the user's as it is `depth` modules below the hidden root, which itself lies in the module that the user
-/// sees: what starts with `self` or `super` starts from there.
-pub(super) fn placed(path: &TokenStream, depth: usize) -> TokenStream {
-    if !starts_with(path) {
+/// A path of the user's as it is `up` modules below the module that the user sees: what starts with `self` or `super` starts
+/// from there.
+pub(super) fn placed(path: &TokenStream, up: usize) -> TokenStream {
+    if up == 0 || !starts_with(path) {
         return path.clone();
     }
-    let up = std::iter::repeat_n(quote!(super), depth + 1);
+    let supers = std::iter::repeat_n(quote!(super), up);
     let mut rest = path.clone().into_iter().peekable();
     // `self` is where the way up leads.
     if rest.next_if(|tree| matches!(tree, TokenTree::Ident(word) if word == "self")).is_some() {
         let rest: TokenStream = rest.collect();
-        return quote!(#(#up)::* #rest);
+        return quote!(#(#supers)::* #rest);
     }
-    quote!(#(#up)::* :: #path)
+    quote!(#(#supers)::* :: #path)
 }
 
 /// Derive macros that every Rust knows, with the paths of their traits: paths, since IDL may use the names.
@@ -232,7 +232,7 @@ impl Cx<'_> {
                         (proc_macro2::Ident::new(name, span), proc_macro2::Ident::new(module, span));
                     quote!(::core::#module::#name)
                 }
-                None => placed(path, depth),
+                None => placed(path, self.up(depth)),
             });
         }
         if paths.is_empty() { TokenStream::new() } else { quote!(#[derive(#(#paths),*)]) }

@@ -163,8 +163,8 @@ impl Cx<'_> {
         matches!(form, Form::Shared | Form::Reference) && !(inout && bound.is_some())
     }
 
-    /// A `Result` that is an error if an `in` parameter is too long to be sent.
-    pub(super) fn bound_check(&self, u: Use, name: &TokenStream) -> Option<TokenStream> {
+    /// A `Result` that is an error if an `in` parameter is too long to be sent; `idl` is its name in messages.
+    pub(super) fn bound_check(&self, u: Use, name: &TokenStream, idl: &str) -> Option<TokenStream> {
         let v1 = &self.v1;
         let Passing { form, bound } = self.passing(u);
         let bound = Literal::u32_unsuffixed(bound?);
@@ -173,7 +173,7 @@ impl Cx<'_> {
             Form::Shared => quote!(&#name),
             _ => quote!(#name),
         };
-        Some(quote!(#v1::check_bound(#content, #bound)))
+        Some(quote!(#v1::check_argument(#content, #bound, #idl)))
     }
 
     /// The statement that encodes an `in` parameter, or an `inout` one, which is owned.

@@ -12,7 +12,21 @@ use crate::model::{Def, DefId};
 /// Operations that are served by one future, where there are more than twice as many.
 const GROUP: usize = 32;
 
+/// How a method of a servant trait is declared.
+pub(super) struct Signature {
+    /// `name: Type` for each parameter.
+    pub(super) parameters: Vec<TokenStream>,
+    /// What the method's future resolves to.
+    pub(super) output: TokenStream,
+}
+
 impl Cx<'_> {
+    /// The signature of a method of a servant trait, but for its name.
+    pub(super) fn servant_signature(&self, depth: usize, method: &Method) -> Signature {
+        let parameters = self.parameters(depth, method, Side::Servant);
+        Signature { parameters, output: self.given(depth, method) }
+    }
+
     /// Path of an interface's servant trait.
     pub(super) fn servant(&self, depth: usize, id: DefId) -> TokenStream {
         self.path(depth, id, &self.names[id].servant)
@@ -33,8 +47,8 @@ impl Cx<'_> {
         let methods = &self.methods[&def.id];
         let signatures = methods.iter().map(|method| {
             let (docs, name) = (method.docs(), method.ident());
-            let parameters = self.parameters(depth, method, Side::Servant);
-            let future = self.served(depth, method);
+            let Signature { parameters, output } = self.servant_signature(depth, method);
+            let future = self.served(&output);
             // The whole signature is located at the name: rustc shows it for missing and wrong methods.
             let body = match self.has_default_body(method) {
                 true => self.default_body(method),
@@ -44,8 +58,8 @@ impl Cx<'_> {
         });
         let forwards = methods.iter().map(|method| {
             let name = &method.name;
-            let parameters = self.parameters(depth, method, Side::Servant);
-            let future = self.served(depth, method);
+            let Signature { parameters, output } = self.servant_signature(depth, method);
+            let future = self.served(&output);
             let arguments = method.arguments();
             quote! {
                 fn #name(&self, #(#parameters),*) -> #future {
@@ -72,8 +86,10 @@ impl Cx<'_> {
                 }
             },
         };
+        let missing = self.missing_servant(def);
         quote! {
             #docs
+            #missing
             pub trait #item: #supers ::core::marker::Send + ::core::marker::Sync + 'static {
                 #(#signatures)*
             }
@@ -84,6 +100,20 @@ impl Cx<'_> {
 
             #serves
         }
+    }
+
+    /// What rustc says where a type that does not implement the trait is used as a servant.
+    fn missing_servant(&self, def: &Def) -> TokenStream {
+        let scoped = self.model.scoped_name(def.id);
+        let names = &self.names[def.id];
+        let path: String = names.scope.iter().map(|module| format!("{module}::")).collect();
+        let path = format!("{path}{}", names.servant);
+        let message = format!("`{{Self}}` is not a servant of interface `{scoped}`");
+        let label = format!("expected a servant of `{scoped}`");
+        let note = format!(
+            "implement `{path}` for `{{Self}}`, or choose the reference type of an interface that `{{Self}}` is a servant of"
+        );
+        quote!(#[diagnostic::on_unimplemented(message = #message, label = #label, note = #note)])
     }
 
     /// The body of a method that the servant need not implement.

@@ -398,13 +398,11 @@ impl Cx<'_> {
         let v1 = &self.v1;
         let path = self.item(depth, def.id);
         let id = &def.repository_id;
-        let scope =
-            def.parent.map(|parent| format!("{}::", self.model.scoped_name(parent))).unwrap_or_default();
+        let display = self.exception_display(def);
         quote! {
             impl ::core::fmt::Display for #path {
                 fn fmt(&self, __zorb_f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                    __zorb_f.write_str(#scope)?;
-                    ::core::fmt::Debug::fmt(self, __zorb_f)
+                    #display
                 }
             }
 
@@ -413,6 +411,30 @@ impl Cx<'_> {
             impl #v1::UserException for #path {
                 const REPOSITORY_ID: &'static ::core::primitive::str = #id;
             }
+        }
+    }
+
+    /// Writes an exception as a sentence: the IDL name, and each member with its value (`Bank::Broke: missing 3.5, owner "ann"`).
+    fn exception_display(&self, def: &Def) -> TokenStream {
+        let v1 = &self.v1;
+        let name = self.model.scoped_name(def.id);
+        let members = self.model.structure(def.id).map_or(&[][..], |body| &body.members);
+        let fields =
+            members.iter().zip(&self.names[def.id].members).enumerate().map(|(index, (member, field))| {
+                let before = format!("{} {} ", if index == 0 { ":" } else { "," }, member.name);
+                quote! {
+                    __zorb_f.write_str(#before)?;
+                    // Texts in it may come from a peer, and be of any length.
+                    ::core::fmt::Display::fmt(
+                        &#v1::OneLine::new(&::core::format_args!("{:?}", self.#field)),
+                        __zorb_f,
+                    )?;
+                }
+            });
+        quote! {
+            __zorb_f.write_str(#name)?;
+            #(#fields)*
+            ::core::result::Result::Ok(())
         }
     }
 }

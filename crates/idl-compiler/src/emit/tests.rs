@@ -25,6 +25,16 @@ fn file(idl: &str, options: &Options) -> syn::File {
     syn::parse2(tokens).expect("generated code parses")
 }
 
+/// What the IDL declares at file level: it is in a hidden module unless there are only modules that name nothing outside.
+fn items(file: &syn::File) -> &[syn::Item] {
+    match file.items.first() {
+        Some(syn::Item::Mod(hidden)) if hidden.ident.to_string().starts_with("__zorb_idl_") => {
+            hidden.content.as_ref().map_or(&[][..], |(_, items)| items)
+        }
+        _ => &file.items,
+    }
+}
+
 /// Paths of all public items below the hidden module, hidden ones left out; methods and fields as `Type::name`.
 fn names(idl: &str, options: &Options) -> BTreeSet<String> {
     fn ident(scope: &str, ident: &syn::Ident) -> String {
@@ -63,11 +73,8 @@ fn names(idl: &str, options: &Options) -> BTreeSet<String> {
         }
     }
     let file = file(idl, options);
-    let Some(syn::Item::Mod(hidden)) = file.items.first() else {
-        panic!("the first item is the hidden module")
-    };
     let mut names = BTreeSet::new();
-    walk("", hidden.content.as_ref().map_or(&[][..], |(_, items)| items), &mut names);
+    walk("", items(&file), &mut names);
     names
 }
 
@@ -141,8 +148,8 @@ fn an_interface_becomes_a_reference_two_traits_and_a_module() {
 }
 
 #[test]
-fn the_output_is_one_hidden_module_and_re_exports() {
-    let file = file(BANK, &Options::default());
+fn definitions_at_file_level_are_in_one_hidden_module_and_re_exported() {
+    let file = file("struct Alone { long x; };", &Options::default());
     let [syn::Item::Mod(hidden), syn::Item::Use(exports), ..] = file.items.as_slice() else {
         panic!("two items")
     };
@@ -151,6 +158,53 @@ fn the_output_is_one_hidden_module_and_re_exports() {
             && matches!(hidden.vis, syn::Visibility::Inherited)
     );
     assert!(matches!(exports.vis, syn::Visibility::Public(_)));
+}
+
+#[test]
+fn modules_that_name_nothing_outside_are_written_as_they_are() {
+    fn modules(idl: &str, options: &Options) -> Vec<String> {
+        let is_module = |item: &syn::Item| match item {
+            syn::Item::Mod(module) => Some(module.ident.to_string()),
+            _ => None,
+        };
+        file(idl, options).items.iter().filter_map(is_module).collect()
+    }
+    let options = Options::default();
+    let apart = "module A { struct S { long x; }; }; module B { struct S { long x; }; };";
+    assert_eq!(modules(apart, &options), ["a", "b"]);
+    let code = emit(&model(apart), &options).expect("code").to_string();
+    // Nothing leads out of the modules: the macro may stand in a function.
+    assert!(!code.contains("super :: a") && !code.contains("super :: b"), "{code}");
+    for crossing in [
+        "module A { struct S { long x; }; }; module B { struct T { A::S s; }; };",
+        "module A { interface I { }; }; module B { interface J : A::I { }; };",
+        "module A { exception X { }; }; module B { interface J { void f() raises (A::X); }; };",
+        "const long N = 1; module A { struct S { long x; }; };",
+    ] {
+        let modules = modules(crossing, &options);
+        assert!(
+            matches!(modules.as_slice(), [one] if one.starts_with("__zorb_idl_")),
+            "{crossing}: {modules:?}"
+        );
+    }
+}
+
+#[test]
+fn a_skeleton_has_the_signatures_of_the_servant_trait() {
+    let idl = "module M { valuetype V { public long x; }; interface I { V f(in string s, inout V v); oneway void g(); }; };";
+    let model = model(idl);
+    let skeleton = super::Skeleton::default();
+    let code = super::skeleton(&model, &Options::default(), &skeleton).expect("code").to_string();
+    let code = code.replace(' ', "");
+    assert!(code.contains("asyncfnf(&self,s:&str,v:Option<Value<m::V>>)->Result<(Option<Value<m::V>>,Option<Value<m::V>>),SystemException>"), "{code}");
+    assert!(code.contains("asyncfng(&self,)->Result<(),SystemException>"), "{code}");
+    let outside =
+        super::Skeleton { module: Some(quote::quote!(crate::idl)), interfaces: vec!["M::I".to_owned()] };
+    let code = super::skeleton(&model, &Options::default(), &outside).expect("code").to_string();
+    assert!(code.replace(' ', "").contains("implcrate::idl::m::IServantforIImpl"), "{code}");
+    let names = super::servant_names(&model, &Options::default(), &outside).expect("names");
+    assert_eq!(names[0].reference, "crate::idl::m::IRef");
+    assert_eq!((names[0].servant.as_str(), names[0].interface.as_str()), ("IImpl", "M::I"));
 }
 
 #[test]

@@ -266,6 +266,7 @@ pub(super) fn label_bits(value: &ConstValue) -> TokenStream {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::collections::HashMap;
 
     use quote::quote;
@@ -285,7 +286,10 @@ mod tests {
         let names = Names::new(&model, options, &external, &mut Vec::new());
         let hybrid = Hybrid::default();
         let v1 = quote!(v1);
-        let cx = Cx { model: &model, options, names, external, v1, methods: HashMap::new(), hybrid };
+        let (outside, direct, left_root) = (None, Cell::new(None), Cell::new(false));
+        let methods = HashMap::new();
+        let cx =
+            Cx { model: &model, options, names, external, v1, methods, hybrid, outside, direct, left_root };
         let def = model.def(model.find(name).expect("a definition"));
         cx.typed(0, def).to_string().replace(' ', "")
     }

@@ -60,15 +60,6 @@ pub(super) enum ArrayForm {
 }
 
 impl Cx<'_> {
-    /// From a module `depth` levels below the hidden root up to that root.
-    pub(super) fn root(&self, depth: usize) -> TokenStream {
-        if depth == 0 {
-            return quote!(self);
-        }
-        let up = std::iter::repeat_n(quote!(super), depth);
-        quote!(#(#up)::*)
-    }
-
     /// Path of a name that lies beside the item of `id`.
     pub(super) fn path(&self, depth: usize, id: DefId, name: &RustName) -> TokenStream {
         let scope = self.scope_path(depth, id);
@@ -256,12 +247,18 @@ impl Cx<'_> {
     /// What the array behind this type becomes.
     pub(super) fn array_form(&self, ty: TypeId) -> ArrayForm {
         let Type::Array { element, dims } = self.model.stripped(ty) else { return ArrayForm::Inline };
-        let size = dims.iter().fold(self.size(*element), |size, dim| size.saturating_mul(u64::from(*dim)));
+        if self.inline_size(*element, dims) <= MAX_INLINE {
+            return ArrayForm::Inline;
+        }
         match self.seq_form(*element) {
-            _ if size <= MAX_INLINE => ArrayForm::Inline,
             SeqForm::Vec => ArrayForm::Boxed,
             SeqForm::Bytes | SeqForm::Seq => ArrayForm::Shared,
         }
+    }
+
+    /// The size of all elements together.
+    fn inline_size(&self, element: TypeId, dims: &[u32]) -> u64 {
+        dims.iter().fold(self.size(element), |size, dim| size.saturating_mul(u64::from(*dim)))
     }
 
     /// The size by which arrays are measured: the same on every target, and nothing that a codec may change. Basic
@@ -274,10 +271,11 @@ impl Cx<'_> {
             Type::String(_) | Type::WString(_) | Type::Sequence { .. } | Type::Object => HANDLE,
             Type::Any | Type::TypeCode | Type::ValueBase | Type::Map { .. } => HANDLE,
             Type::Fixed { .. } => 16,
-            Type::Array { element, dims } if self.array_form(ty) == ArrayForm::Inline => {
-                dims.iter().fold(self.size(*element), |size, dim| size.saturating_mul(u64::from(*dim)))
-            }
-            Type::Array { .. } => HANDLE,
+            // Asks for the size of its elements once: arrays of arrays would double it with each.
+            Type::Array { element, dims } => match self.inline_size(*element, dims) {
+                size if size <= MAX_INLINE => size,
+                _ => HANDLE,
+            },
             Type::Named(def) if self.is_zero_copy(*def) => {
                 self.model.zero_copy_layout(*def).map_or(HANDLE, |layout| layout.size as u64)
             }

@@ -45,6 +45,7 @@ pub(super) fn lex(mut preprocessor: Preprocessor<'_>, mut output: Output<'_>) ->
         }
     }
     output.incomplete |= preprocessor.incomplete;
+    output.missing = std::mem::take(&mut preprocessor.missing);
     output.pragmas = std::mem::take(&mut preprocessor.pragmas);
     if preprocessor.gave_up {
         // A part of an endless text means nothing.

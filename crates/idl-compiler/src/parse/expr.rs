@@ -15,24 +15,52 @@ const LEVELS: &[&[(Punct, Binary)]] = &[
     &[(Punct::Star, Binary::Multiply), (Punct::Slash, Binary::Divide), (Punct::Percent, Binary::Remainder)],
 ];
 
+/// Operands of one precedence, and the operator before the next one.
+struct Operands {
+    level: usize,
+    first: Expr,
+    rest: Vec<(Binary, Expr)>,
+    operator: Binary,
+}
+
+impl Operands {
+    fn closed(mut self, last: Expr) -> Expr {
+        let span = self.first.span.to(last.span);
+        self.rest.push((self.operator, last));
+        Expr { kind: ExprKind::Binary(Box::new(self.first), self.rest), span }
+    }
+}
+
 impl Parser<'_> {
     /// An expression; `what` it is for goes into messages.
     pub(super) fn expr(&mut self, what: &str) -> Parse<Expr> {
-        self.nested(|parser| parser.binary(LEVELS, what))
+        let depth = self.depth;
+        let expr = self.deeper().and_then(|()| self.binary(what));
+        self.depth = depth;
+        expr
     }
 
-    fn binary(&mut self, levels: &[&[(Punct, Binary)]], what: &str) -> Parse<Expr> {
-        let Some((level, tighter)) = levels.split_first() else { return self.unary(what) };
-        let first = self.binary(tighter, what)?;
-        let mut rest = Vec::new();
-        while let Some(operator) = self.operator(level) {
-            rest.push((operator, self.binary(tighter, "an operand")?));
+    /// Operands joined by operators. An operator that stands in an operand of another one is a level.
+    fn binary(&mut self, what: &str) -> Parse<Expr> {
+        // The loosest first.
+        let mut open: Vec<Operands> = Vec::new();
+        let mut operand = self.unary(what)?;
+        loop {
+            let found = LEVELS.iter().enumerate().find_map(|(at, level)| Some((at, self.operator(level)?)));
+            while let Some(done) = open.pop_if(|open| found.is_none_or(|(level, _)| level < open.level)) {
+                operand = done.closed(operand);
+                self.depth -= 1;
+            }
+            let Some((level, operator)) = found else { return Ok(operand) };
+            match open.last_mut().filter(|open| open.level == level) {
+                Some(open) => open.rest.push((std::mem::replace(&mut open.operator, operator), operand)),
+                None => {
+                    self.deeper()?;
+                    open.push(Operands { level, first: operand, rest: Vec::new(), operator });
+                }
+            }
+            operand = self.unary("an operand")?;
         }
-        if rest.is_empty() {
-            return Ok(first);
-        }
-        let span = first.span.to(self.last_span());
-        Ok(Expr { kind: ExprKind::Binary(Box::new(first), rest), span })
     }
 
     fn operator(&mut self, level: &[(Punct, Binary)]) -> Option<Binary> {
@@ -55,6 +83,7 @@ impl Parser<'_> {
             TokenKind::Punct(Punct::Plus) => Unary::Plus,
             TokenKind::Punct(Punct::Minus) => Unary::Minus,
             TokenKind::Punct(Punct::Tilde) => Unary::Complement,
+            TokenKind::Punct(Punct::ParenOpen) => return self.parenthesised(),
             _ => return self.primary(what),
         };
         self.advance();
@@ -77,16 +106,22 @@ impl Parser<'_> {
                 let name = self.name("a constant")?;
                 return Ok(Expr { span: name.span, kind: ExprKind::Name(name) });
             }
-            TokenKind::Punct(Punct::ParenOpen) => {
-                self.advance();
-                let inner = self.with_angle(false, |parser| parser.expr("an expression"))?;
-                self.expect_punct(Punct::ParenClose)?;
-                return Ok(Expr { span: span.to(self.last_span()), ..inner });
-            }
+            TokenKind::Punct(Punct::ParenOpen) => return self.parenthesised(),
             _ => return self.expected(what),
         };
         self.advance();
         Ok(Expr { kind, span })
+    }
+
+    fn parenthesised(&mut self) -> Parse<Expr> {
+        let start = self.span();
+        self.advance();
+        let outer = std::mem::replace(&mut self.in_angle, false);
+        let inner = self.expr("an expression");
+        self.in_angle = outer;
+        let inner = inner?;
+        self.expect_punct(Punct::ParenClose)?;
+        Ok(Expr { span: start.to(self.last_span()), ..inner })
     }
 
     /// Adjacent string literals, joined.

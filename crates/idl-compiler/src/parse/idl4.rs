@@ -115,15 +115,18 @@ impl Parser<'_> {
     pub(super) fn map(&mut self) -> Parse<TypeKind> {
         self.advance();
         self.expect_punct(Punct::Less)?;
-        let kind = self.with_angle(true, |parser| {
-            let key = parser.nested(|parser| parser.element_type("a map", "the type of the keys"))?;
-            parser.expect_punct(Punct::Comma)?;
-            let value = parser.nested(|parser| parser.element_type("a map", "the type of the values"))?;
-            let bound = if parser.take_punct(Punct::Comma) { Some(parser.expr("a bound")?) } else { None };
-            Ok(TypeKind::Map { key: Box::new(key), value: Box::new(value), bound })
-        })?;
+        let outer = std::mem::replace(&mut self.in_angle, true);
+        let key = self.nested_element("a map", "the type of the keys");
+        let key = key.and_then(|key| self.expect_punct(Punct::Comma).map(|_| key));
+        let value = match &key {
+            Ok(_) => self.nested_element("a map", "the type of the values"),
+            Err(Reported) => Err(Reported),
+        };
+        let value = value.and_then(|value| Ok((value, self.comma_bound()?)));
+        self.in_angle = outer;
+        let (key, (value, bound)) = (key?, value?);
         self.expect_punct(Punct::Greater)?;
-        Ok(kind)
+        Ok(TypeKind::Map { key, value, bound })
     }
 
     /// `@annotation name { ... }` behind the `@`.
@@ -136,7 +139,7 @@ impl Parser<'_> {
             let before = self.at;
             let result = match self.kind() {
                 TokenKind::Keyword("enum" | "const" | "typedef") => {
-                    self.nested(|parser| parser.item(Place::File)).map(|item| items.push(item))
+                    self.nested(|parser| parser.module_or_item(Place::File)).map(|item| items.push(item))
                 }
                 _ => self.annotation_member().map(|member| members.push(member)),
             };

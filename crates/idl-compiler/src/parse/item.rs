@@ -49,7 +49,7 @@ impl Parser<'_> {
                 }
                 _ => {
                     let before = self.at;
-                    match self.item(place) {
+                    match self.module_or_item(place) {
                         Ok(item) => items.push(item),
                         Err(Reported) => self.recover_from(before),
                     }
@@ -58,8 +58,16 @@ impl Parser<'_> {
         }
     }
 
-    pub(super) fn item(&mut self, place: Place) -> Parse<Item> {
+    /// Modules nest, and what is on the stack for other definitions is much.
+    pub(super) fn module_or_item(&mut self, place: Place) -> Parse<Item> {
         let head = self.head()?;
+        match place {
+            Place::File | Place::Module if self.at_keyword("module") => self.module(head),
+            _ => self.item(head, place),
+        }
+    }
+
+    fn item(&mut self, head: Head, place: Place) -> Parse<Item> {
         if matches!(place, Place::Component | Place::PortType) {
             return self.port(head, place);
         }
@@ -73,7 +81,6 @@ impl Parser<'_> {
             return self.ccm(head, word, place);
         }
         let (kind, what) = match *self.kind() {
-            TokenKind::Keyword("module") if !inside => return self.module(head),
             TokenKind::Keyword("interface") if !inside => return self.interface(head),
             _ if !inside && self.at_flavoured_interface() => return self.interface(head),
             _ if !inside && self.at_value() => return self.value(head, false),

@@ -1,9 +1,12 @@
 //! Types.
 
 use super::{Parse, Parser, Reported};
-use crate::ast::{Case, Declarator, Enumerator, Expr, Head, Member, MemberKind, TypeKind, TypeSpec, Union};
+use crate::ast::{
+    Case, Declarator, Enumerator, Expr, Head, Ident, Member, MemberKind, TypeKind, TypeSpec, Union,
+};
 use crate::diagnostic::Diagnostic;
 use crate::model::Primitive;
+use crate::source::Span;
 use crate::token::{Punct, TokenKind};
 
 impl Parser<'_> {
@@ -24,8 +27,23 @@ impl Parser<'_> {
     /// A type that declares nothing.
     pub(super) fn simple_type(&mut self, what: &str) -> Parse<TypeSpec> {
         let start = self.span();
+        // These nest: nothing else is to be on the stack for each level.
         let kind = match *self.kind() {
-            TokenKind::Keyword("sequence") => self.sequence()?,
+            TokenKind::Keyword("sequence") => self.sequence(),
+            TokenKind::Ident { .. }
+                if self.at_new_word("map") && self.kind_at(1) == &TokenKind::Punct(Punct::Less) =>
+            {
+                self.map()
+            }
+            _ => self.plain_type(what),
+        };
+        Ok(TypeSpec { kind: kind?, span: start.to(self.last_span()) })
+    }
+
+    /// A type that is made of no other.
+    fn plain_type(&mut self, what: &str) -> Parse<TypeKind> {
+        let start = self.span();
+        Ok(match *self.kind() {
             TokenKind::Keyword("string") => {
                 self.advance();
                 TypeKind::String(self.bound("a bound")?)
@@ -61,11 +79,6 @@ impl Parser<'_> {
                 Some(primitive) => TypeKind::Primitive(primitive),
                 None => return self.expected(what),
             },
-            TokenKind::Ident { .. }
-                if self.at_new_word("map") && self.kind_at(1) == &TokenKind::Punct(Punct::Less) =>
-            {
-                self.map()?
-            }
             TokenKind::Ident { .. } if self.new_primitive().is_some() => {
                 let primitive = self.new_primitive();
                 self.advance();
@@ -73,8 +86,7 @@ impl Parser<'_> {
             }
             TokenKind::Ident { .. } | TokenKind::Punct(Punct::Scope) => TypeKind::Name(self.name(what)?),
             _ => return self.expected(what),
-        };
-        Ok(TypeSpec { kind, span: start.to(self.last_span()) })
+        })
     }
 
     /// A basic type made of keywords; `None`, and nothing taken, if there is none here.
@@ -137,30 +149,50 @@ impl Parser<'_> {
     fn sequence(&mut self) -> Parse<TypeKind> {
         self.advance();
         let open = self.expect_punct(Punct::Less)?;
-        let (element, bound) = self.with_angle(true, |parser| {
-            let element =
-                parser.nested(|parser| parser.element_type("a sequence", "the type of the elements"))?;
-            let bound = if parser.take_punct(Punct::Comma) { Some(parser.expr("a bound")?) } else { None };
-            Ok((Box::new(element), bound))
-        })?;
-        if !self.take_punct(Punct::Greater) {
-            let wanted = if bound.is_some() { "`>`" } else { "`,` or `>`" };
-            let message = format!("expected {wanted}, found {}", self.kind().describe());
-            let error = Diagnostic::error("syntax", self.span(), message);
-            self.unexpected(error.and(open, "to close this `<`"));
-            return Err(Reported);
-        }
+        let outer = std::mem::replace(&mut self.in_angle, true);
+        let element = self.nested_element("a sequence", "the type of the elements");
+        let bound = element.and_then(|element| Ok((element, self.comma_bound()?)));
+        self.in_angle = outer;
+        let (element, bound) = bound?;
+        self.close_angle(open, bound.is_some())?;
         Ok(TypeKind::Sequence { element, bound })
     }
 
-    pub(super) fn element_type(&mut self, container: &str, what: &str) -> Parse<TypeSpec> {
-        if matches!(self.kind(), TokenKind::Keyword("struct" | "union" | "enum")) {
-            let message = format!("{} cannot be declared inside {container} type", self.kind().describe());
-            let error = Diagnostic::error("syntax", self.span(), message);
-            self.report(error.help("declare it before and use the name"));
-            return Err(Reported);
+    /// A type one level deeper.
+    pub(super) fn nested_element(&mut self, container: &str, what: &str) -> Parse<Box<TypeSpec>> {
+        self.deeper()?;
+        let element = self.element_type(container, what);
+        self.depth -= 1;
+        element.map(Box::new)
+    }
+
+    pub(super) fn comma_bound(&mut self) -> Parse<Option<Expr>> {
+        if self.take_punct(Punct::Comma) { self.expr("a bound").map(Some) } else { Ok(None) }
+    }
+
+    fn close_angle(&mut self, open: Span, bound: bool) -> Parse<()> {
+        if self.take_punct(Punct::Greater) {
+            return Ok(());
         }
-        self.simple_type(what)
+        let wanted = if bound { "`>`" } else { "`,` or `>`" };
+        let message = format!("expected {wanted}, found {}", self.kind().describe());
+        let error = Diagnostic::error("syntax", self.span(), message);
+        self.unexpected(error.and(open, "to close this `<`"));
+        Err(Reported)
+    }
+
+    pub(super) fn element_type(&mut self, container: &str, what: &str) -> Parse<TypeSpec> {
+        match self.kind() {
+            TokenKind::Keyword("struct" | "union" | "enum") => self.declared_inside(container),
+            _ => self.simple_type(what),
+        }
+    }
+
+    fn declared_inside<T>(&mut self, container: &str) -> Parse<T> {
+        let message = format!("{} cannot be declared inside {container} type", self.kind().describe());
+        let error = Diagnostic::error("syntax", self.span(), message);
+        self.report(error.help("declare it before and use the name"));
+        Err(Reported)
     }
 
     /// `fixed<digits, scale>`, or `fixed` alone.
@@ -271,6 +303,24 @@ impl Parser<'_> {
     }
 
     fn union(&mut self) -> Parse<TypeKind> {
+        let (name, head, discriminator) = self.switch()?;
+        let open = self.expect_punct(Punct::BraceOpen)?;
+        let errors = self.out.errors();
+        let cases = self.cases()?;
+        self.close(open)?;
+        if cases.is_empty() && self.out.errors() == errors {
+            self.no_members(&name);
+        }
+        Ok(TypeKind::Union(Box::new(Union { name, head, discriminator, cases })))
+    }
+
+    fn no_members(&mut self, name: &Ident) {
+        let message = format!("union `{}` has no members", name.text);
+        self.report(Diagnostic::error("empty", name.span, message));
+    }
+
+    /// From `union` up to its body: its name and its discriminator with what stands before that.
+    fn switch(&mut self) -> Parse<(Ident, Head, TypeSpec)> {
         self.advance();
         let name = self.new_ident("the name of the union")?;
         if !self.take_keyword("switch") {
@@ -280,37 +330,50 @@ impl Parser<'_> {
         let head = self.head()?;
         let discriminator = self.type_spec("the type of the discriminator")?;
         self.expect_punct(Punct::ParenClose)?;
-        let open = self.expect_punct(Punct::BraceOpen)?;
-        let errors = self.out.errors();
+        Ok((name, head, discriminator))
+    }
+
+    /// Cases up to the `}`, which is left. A broken one is reported and left out.
+    fn cases(&mut self) -> Parse<Vec<Case>> {
         let mut cases = Vec::new();
         while !matches!(self.kind(), TokenKind::Punct(Punct::BraceClose) | TokenKind::End) {
             if *self.kind() == TokenKind::Pragma {
-                let span = self.span();
-                self.report(Diagnostic::error(
-                    "bad-pragma",
-                    span,
-                    "a pragma cannot stand between the cases of a union",
-                ));
-                self.pragma();
+                self.pragma_between_cases();
                 continue;
             }
             let before = self.at;
-            match self.with_angle(false, Self::case) {
+            let outer = std::mem::replace(&mut self.in_angle, false);
+            let case = self.case();
+            self.in_angle = outer;
+            match case {
                 Ok(case) => cases.push(case),
                 Err(Reported) if self.gave_up => return Err(Reported),
                 Err(Reported) => self.recover_from(before),
             }
         }
-        self.close(open)?;
-        if cases.is_empty() && self.out.errors() == errors {
-            let message = format!("union `{}` has no members", name.text);
-            self.report(Diagnostic::error("empty", name.span, message));
-        }
-        Ok(TypeKind::Union(Box::new(Union { name, head, discriminator, cases })))
+        Ok(cases)
+    }
+
+    fn pragma_between_cases(&mut self) {
+        let span = self.span();
+        self.report(Diagnostic::error(
+            "bad-pragma",
+            span,
+            "a pragma cannot stand between the cases of a union",
+        ));
+        self.pragma();
     }
 
     /// Labels, then one member.
     fn case(&mut self) -> Parse<Case> {
+        let (labels, head) = self.labels()?;
+        let ty = self.type_spec("the type of the member")?;
+        let declarator = self.member_of_case()?;
+        Ok(Case { labels, head, ty, declarator })
+    }
+
+    /// Labels, and what stands before them and before the member.
+    fn labels(&mut self) -> Parse<(Vec<(Option<Expr>, Span)>, Head)> {
         let before = self.head()?;
         let mut labels = Vec::new();
         loop {
@@ -331,7 +394,11 @@ impl Parser<'_> {
         let mut head = self.head()?;
         head.docs.lines.splice(0..0, before.docs.lines);
         head.annotations.splice(0..0, before.annotations);
-        let ty = self.type_spec("the type of the member")?;
+        Ok((labels, head))
+    }
+
+    /// The name behind the type, and the end.
+    fn member_of_case(&mut self) -> Parse<Declarator> {
         let declarator = self.declarator()?;
         if self.at_punct(Punct::Comma) {
             let error = Diagnostic::error("syntax", self.span(), "a case of a union has one member");
@@ -339,6 +406,6 @@ impl Parser<'_> {
             return Err(Reported);
         }
         self.semicolon("this member")?;
-        Ok(Case { labels, head, ty, declarator })
+        Ok(declarator)
     }
 }

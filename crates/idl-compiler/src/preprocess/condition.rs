@@ -2,11 +2,9 @@
 
 use super::Preprocessor;
 use super::text::{Kind, Piece};
+use crate::MAX_DEPTH;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
-
-/// Parentheses, signs and branches may nest this deep.
-const MAX_DEPTH: usize = 100;
 
 /// A number; once one is unsigned, so is what is made of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,7 +188,7 @@ impl Reader<'_> {
                 "||" => left.is_true(),
                 _ => false,
             };
-            let right = self.skipping(settled, |reader| reader.binary(level + 1))?;
+            let right = self.nested(|reader| reader.skipping(settled, |reader| reader.binary(level + 1)))?;
             left = match self.apply(&operator, left, right) {
                 Some(value) => value,
                 None => {
@@ -253,6 +251,11 @@ impl Reader<'_> {
                 false => Err(self.bad("expected `)`")),
             };
         }
+        self.number()
+    }
+
+    /// A number, a character or a name.
+    fn number(&mut self) -> Computed {
         let Some(piece) = self.line.get(self.at) else {
             return Err(self.bad("expected a number or a name behind this"));
         };

@@ -13,10 +13,8 @@ use super::{MAX_EXPANDED, Preprocessor};
 /// Octets of text made by macros that count as one token.
 const OCTETS: usize = 16;
 
+use crate::MAX_DEPTH;
 use crate::diagnostic::Diagnostic;
-
-/// Calls in arguments of calls may nest this deep.
-const MAX_DEPTH: usize = 100;
 
 /// Marks of two characters that `##` may make of two.
 const DOUBLE: &[&str] = &[">>", ">=", "<=", "==", "!=", "&&", "||", "++", "--", "->", "<:", ":>", "<%", "%>"];

@@ -51,8 +51,8 @@ impl Preprocessor<'_> {
     }
 
     fn not_found(&mut self, wanted: &Wanted, tried: &[PathBuf]) {
-        self.incomplete = true;
         let name = &wanted.name;
+        self.missing.push(name.clone());
         let mut error = Diagnostic::error("include", wanted.span, format!("there is no file `{name}`"));
         if tried.is_empty() {
             error = error.note("no folder is searched for `<...>`");

@@ -125,7 +125,9 @@ impl Resolver<'_> {
         if part.text == "TypeCode" {
             return Some(predeclared_entry(Entity::TypeCode));
         }
-        if !self.conditions.incomplete {
+        if self.conditions.only_files_missing {
+            self.assume(format!("CORBA::{}", part.text));
+        } else if !self.conditions.incomplete {
             let message = format!("`{}` is not declared in `CORBA`", part.text);
             let error = Diagnostic::error("not-found", part.span, message);
             self.report(match part.text.eq_ignore_ascii_case("TypeCode") {
@@ -193,13 +195,46 @@ impl Resolver<'_> {
                 None
             }
             Answer::Missing => {
-                if !self.conditions.incomplete {
+                if self.conditions.only_files_missing {
+                    self.missing_or_misspelt(name, index, scope);
+                } else if !self.conditions.incomplete {
                     let error = self.not_found(name, index, scope);
                     self.report(error);
                 }
                 None
             }
         }
+    }
+
+    /// A name that is not declared where a file is missing: it is reported if it looks like one that is declared, else it is
+    /// named beside the file.
+    fn missing_or_misspelt(&mut self, name: &Name, index: usize, scope: ScopeId) {
+        let error = self.not_found(name, index, scope);
+        if error.helps.iter().any(|help| !help.starts_with(MISSING_INCLUDE)) {
+            self.report(error.note("a file that is included and is not there may declare it, too"));
+        } else {
+            self.assume(name.text());
+        }
+    }
+
+    fn assume(&mut self, name: String) {
+        if !self.assumed.contains(&name) {
+            self.assumed.push(name);
+        }
+    }
+
+    /// Names beside the first missing file what it may declare.
+    pub(super) fn note_assumed(&mut self) {
+        let names: Vec<String> =
+            self.assumed.iter().take(MAX_ASSUMED).map(|name| format!("`{name}`")).collect();
+        if names.is_empty() {
+            return;
+        }
+        let more = match self.assumed.len().saturating_sub(MAX_ASSUMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        self.out.note("include", format!("not declared unless it declares them: {}{more}", names.join(", ")));
     }
 
     fn not_found(&self, name: &Name, index: usize, scope: ScopeId) -> Diagnostic {
@@ -282,6 +317,12 @@ impl Resolver<'_> {
     }
 }
 
+/// How help begins that names a file to include.
+const MISSING_INCLUDE: &str = "include";
+
+/// So many names are listed that a missing file may declare.
+const MAX_ASSUMED: usize = 12;
+
 fn predeclared_entry(entity: Entity) -> Entry {
     let (name, what) = if entity == Entity::Corba { ("CORBA", "module") } else { ("TypeCode", "type") };
     Entry { name: name.to_owned(), span: Span::START, entity, what, used: false }
@@ -289,7 +330,7 @@ fn predeclared_entry(entity: Entity) -> Entry {
 
 /// Where definitions of the OMG's own modules are.
 fn missing_include(file: &str) -> String {
-    format!("include the OMG's file, `#include <{file}>`, or declare what you need in this text")
+    format!("{MISSING_INCLUDE} the OMG's file, `#include <{file}>`, or declare what you need in this text")
 }
 
 /// Where each name is declared first, to tell a name that comes too late from one that never comes.

@@ -2,14 +2,11 @@
 
 use super::scope::{Entity, ScopeId};
 use super::{Progress, Resolver, article};
+use crate::MAX_DEPTH;
 use crate::ast::{Expr, Head, Name, TypeKind, TypeSpec};
 use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, DefKind, Primitive, Type, TypeId};
 use crate::source::Span;
-
-/// Types may be built of types this many definitions deep, and interfaces derived this many deep: whoever walks them may
-/// recurse.
-const MAX_LEVELS: usize = 256;
 
 /// Arrays of more elements in all are refused: their values could not be held.
 const MAX_ELEMENTS: u64 = 1 << 31;
@@ -265,10 +262,10 @@ impl Resolver<'_> {
         let parts = self.model.member_types(id);
         let depth = 1 + of_bases.chain(parts.into_iter().map(|ty| self.type_depth(ty))).max().unwrap_or(0);
         self.states[id.index()].depth = depth;
-        if depth > MAX_LEVELS {
+        if depth > MAX_DEPTH {
             let def = self.model.def(id);
             let message =
-                format!("{} `{}` is built more than {MAX_LEVELS} levels deep", def.kind.what(), def.name);
+                format!("{} `{}` is built more than {MAX_DEPTH} levels deep", def.kind.what(), def.name);
             let error = Diagnostic::error("too-deep", def.span, message);
             self.report(error.note("counted through members, elements, typedefs and base interfaces"));
             self.cut(id);

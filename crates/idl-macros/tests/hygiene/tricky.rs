@@ -221,7 +221,7 @@ fn idl_may_name_its_things_as_rust_does() {
     let (back, length) = mock::run(object.crate_("", vec![1, 2], &object, value.clone())).unwrap();
     assert_eq!((back, length), (value, 2));
     let error = mock::run(object.crate_("raise", vec![], None, Vec::default())).unwrap_err();
-    assert_eq!(error.to_string(), "Option::Err { self_: \"raise\" }");
+    assert_eq!(error.to_string(), "Option::Err: self \"raise\"");
     assert!(matches!(error, self_::CrateError::Err(_)));
     let union = tricky::r#option::String::Match(Box::Some);
     mock::run(object.f(Box::None, &union, &Vec { r#type: 3, ..Vec::default() })).unwrap();

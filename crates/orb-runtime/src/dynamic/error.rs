@@ -3,12 +3,11 @@
 use std::error::Error;
 use std::fmt;
 
-use giop_codec::any::{Any, AnyError};
+use giop_codec::Printable;
+use giop_codec::any::Any;
 use giop_codec::cdr::CdrDecode;
-use giop_codec::dynamic::DynError;
 use giop_codec::exception::SystemException;
 use giop_codec::typecode::Typed;
-use giop_codec::{EncodeError, Printable};
 
 use crate::serve::UserException;
 
@@ -71,14 +70,8 @@ impl<X: UserException + Typed> From<X> for DynamicException {
     }
 }
 
-macro_rules! from_errors {
-    ($($error:ty)*) => {
-        $(impl From<$error> for DynamicException {
-            fn from(error: $error) -> Self {
-                Self::System(error.into())
-            }
-        })*
-    };
+impl From<SystemException> for DynamicException {
+    fn from(exception: SystemException) -> Self {
+        Self::System(exception)
+    }
 }
-
-from_errors!(SystemException AnyError EncodeError DynError);

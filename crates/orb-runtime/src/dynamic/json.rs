@@ -1,7 +1,10 @@
 //! Calls with arguments and results in JSON. The mapping is in docs/JSON.md.
 
+use std::io::{self, Write};
+
 use giop_codec::any::Any;
-use giop_codec::dynamic::{DynError, Dynamic, Interface, Step, Value};
+use giop_codec::cdr::DecodeLimits;
+use giop_codec::dynamic::{DynError, DynErrorKind, Dynamic, Interface, Step, Value};
 use giop_codec::exception::SystemException;
 use giop_codec::typecode::TypeCode;
 
@@ -61,7 +64,8 @@ impl Answered {
     /// The `out` and `inout` arguments by their names in a JSON object, with the result as `"$result"` where there is one.
     ///
     /// # Errors
-    /// A value has no JSON, such as one of a local interface.
+    /// A value has no JSON, such as one of a local interface; [`Limit`](DynErrorKind::Limit): together they take over 16 MiB, and over eight
+    /// times what they took in the message.
     pub fn to_json(&self) -> Result<String, DynError> {
         let result = (!is_nothing(self.result.type_code())).then_some((RESULT, &self.result));
         object(result.into_iter().chain(values(&self.outputs)))
@@ -72,7 +76,8 @@ impl ServerRequest {
     /// What was set of the reply, in the form of [`Answered::to_json`]: what its caller will see.
     ///
     /// # Errors
-    /// A value has no JSON, such as one of a local interface.
+    /// A value has no JSON, such as one of a local interface; [`Limit`](DynErrorKind::Limit): together they take over 16 MiB, and over eight
+    /// times what they took in the message.
     pub fn reply_to_json(&self) -> Result<String, DynError> {
         let result =
             self.result().filter(|_| !is_nothing(&self.info().result)).map(|result| (RESULT, result));
@@ -86,7 +91,8 @@ impl NVList {
     /// The arguments that have values, by their names in a JSON object.
     ///
     /// # Errors
-    /// A value has no JSON, such as one of a local interface.
+    /// A value has no JSON, such as one of a local interface; [`Limit`](DynErrorKind::Limit): together they take over 16 MiB, and over eight
+    /// times what they took in the message.
     pub fn to_json(&self) -> Result<String, DynError> {
         object(values(self))
     }
@@ -115,24 +121,82 @@ fn values(list: &NVList) -> impl Iterator<Item = (&str, &Any)> {
     list.iter().filter_map(|argument| Some((&*argument.name, argument.value.as_ref()?)))
 }
 
-/// Each value by itself, so that `"$id"`s of graphs count in one argument.
+/// Each value by itself, so that `"$id"`s of graphs count in one argument. All together take no more bytes than what is decoded from a
+/// message with these values may: the greater of 16 MiB and eight times theirs.
 fn object<'a>(members: impl Iterator<Item = (&'a str, &'a Any)>) -> Result<String, DynError> {
-    let mut json = String::from("{");
+    let members: Vec<(&str, &Any)> = members.collect();
+    let bytes = members.iter().map(|(_, value)| value.byte_len()).sum();
+    let mut json = Bounded { text: vec![b'{'], left: DecodeLimits::for_data(bytes).alloc, is_full: false };
     for (name, value) in members {
-        let inside = |error: DynError| error.inside(Step::Member(name.into()));
-        let value = value.to_dynamic().and_then(|value| value.to_json()).map_err(inside)?;
-        if json.len() > 1 {
-            json.push(',');
+        if json.text.len() > 1 {
+            json.text.push(b',');
         }
-        json.push_str(&quoted(name)?);
-        json.push(':');
-        json.push_str(&value);
+        json.text.extend_from_slice(quoted(name)?.as_bytes());
+        json.text.push(b':');
+        let written = value.to_dynamic().and_then(|value| value.write_json(&mut json));
+        if json.is_full {
+            let text =
+                "the values take over 16 MiB as JSON, and over eight times what they took in the message";
+            return Err(DynErrorKind::Limit(text).into());
+        }
+        written.map_err(|error| error.inside(Step::Member(name.into())))?;
     }
-    json.push('}');
-    Ok(json)
+    json.text.push(b'}');
+    String::from_utf8(json.text).map_err(|_| DynErrorKind::InvalidValue("the text is not UTF-8").into())
+}
+
+/// A text that grows no longer than it may.
+struct Bounded {
+    text: Vec<u8>,
+    left: usize,
+    is_full: bool,
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.left.checked_sub(bytes.len()) {
+            Some(left) => {
+                self.left = left;
+                self.text.extend_from_slice(bytes);
+                Ok(bytes.len())
+            }
+            None => {
+                self.is_full = true;
+                Err(io::ErrorKind::OutOfMemory.into())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 fn quoted(text: &str) -> Result<String, DynError> {
     let value = Value::String(text.into());
     Dynamic { code: TypeCode::string(0), value, graph: Default::default() }.to_json()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "helpers of tests")]
+mod tests {
+    use giop_codec::cdr::{Char, Seq};
+    use giop_codec::dynamic::Mode;
+
+    use super::super::NamedValue;
+    use super::*;
+
+    /// Nine bytes of text for each character.
+    fn list(characters: usize) -> NVList {
+        let value = Any::new(Seq::from(vec![Char(1); characters])).unwrap();
+        [NamedValue::new("all", Mode::In, value)].into_iter().collect()
+    }
+
+    #[test]
+    fn a_text_takes_no_more_than_a_message_of_its_values_may() {
+        assert_eq!(list(2).to_json().unwrap(), "{\"all\":[\"\\u0001\",\"\\u0001\"]}");
+        assert!(list(1 << 20).to_json().unwrap().len() > 8 << 20);
+        let error = list(4 << 20).to_json().unwrap_err();
+        assert!(matches!(error.kind(), DynErrorKind::Limit(_)), "{error}");
+    }
 }

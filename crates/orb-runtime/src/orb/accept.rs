@@ -13,7 +13,7 @@ use super::OrbCore;
 use super::guests::Guests;
 use crate::link::Link;
 use crate::transport::threads::IoThreads;
-use crate::transport::{Peer, last, unix};
+use crate::transport::{self, Peer, last, unix};
 
 /// How long to wait when the system has no descriptor for another connection.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
@@ -61,10 +61,10 @@ impl Listener {
             Self::Tcp(listener) | Self::Given(listener) | Self::Tls(listener) => {
                 SockRef::from(listener).accept()
             }
-            Self::Unix(listener) => SockRef::from(listener).accept(),
+            Self::Unix(listener) => listener.accept_now(),
         }?;
         socket.set_nonblocking(true)?;
-        let stream = TcpStream::from_std(std::os::fd::OwnedFd::from(socket).into())?;
+        let stream = TcpStream::from_std(socket.into())?;
         let peer = match (self, address.as_socket()) {
             (Self::Unix(listener), _) => Peer::Unix(listener.path().to_owned()),
             (_, Some(address)) => Peer::Tcp(address),
@@ -173,7 +173,8 @@ impl OrbCore {
             }
         };
         let thread = self.sockets.threads().and_then(IoThreads::in_turn);
-        let ready = if address.is_some() { self.prepare(&stream) } else { Ok(()) };
+        let ready = transport::prepare(&stream)
+            .and_then(|()| if address.is_some() { self.prepare(&stream) } else { Ok(()) });
         if secure && ready.is_ok() {
             return self.admit_secure(stream, peer, seat);
         }
@@ -193,8 +194,9 @@ impl OrbCore {
     /// Sets the options of an accepted socket.
     fn prepare(&self, stream: &TcpStream) -> std::io::Result<()> {
         stream.set_nodelay(true)?;
-        self.notice_silence(stream);
-        if self.takes_ways_back() { self.keep_alive(stream) } else { Ok(()) }
+        let socket = SockRef::from(stream);
+        self.notice_silence(&socket);
+        if self.takes_ways_back() { self.keep_alive(&socket) } else { Ok(()) }
     }
 
     /// The machine's configuration for connections of this ORB.
@@ -223,7 +225,9 @@ fn concerns_one(error: &std::io::Error) -> bool {
         Errno::CONNABORTED,
         Errno::CONNRESET,
         Errno::INTR,
+        #[cfg(unix)]
         Errno::PERM,
+        #[cfg(unix)]
         Errno::PROTO,
         Errno::NOPROTOOPT,
         Errno::HOSTDOWN,

@@ -1,7 +1,7 @@
 //! Sockets that an ORB is to listen on.
 
+use rustix::fd::OwnedFd;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::os::fd::OwnedFd;
 
 use giop_codec::Printable;
 use tokio::net::TcpListener;
@@ -206,6 +206,8 @@ fn tcp(
 fn listen(address: SocketAddr, buffer: Option<usize>) -> std::io::Result<std::net::TcpListener> {
     let domain = socket2::Domain::for_address(address);
     let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
+    // On Windows that would let others take the port.
+    #[cfg(not(windows))]
     socket.set_reuse_address(true)?;
     if let Some(octets) = buffer {
         socket.set_recv_buffer_size(octets)?;

@@ -15,6 +15,7 @@ use giop_codec::Version;
 use giop_codec::cdr::CodeSets;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use giop_proto::{Limit, Role};
+use socket2::SockRef;
 use tokio::net::TcpStream;
 
 use super::OrbCore;
@@ -323,9 +324,10 @@ impl OrbCore {
             socket.set_send_buffer_size(octets)?;
         }
         socket.set_nodelay(true)?;
-        self.notice_silence(&socket);
+        let options = SockRef::from(&socket);
+        self.notice_silence(&options);
         if self.offers_ways_back(self.config.max_version) {
-            self.keep_alive(&socket)?;
+            self.keep_alive(&options)?;
         }
         socket.connect(address).await
     }

@@ -72,8 +72,12 @@ impl Endpoint {
 
 /// The name of this machine as its system says it: that of omniORB's Unix sockets.
 pub(crate) fn this_machine() -> &'static str {
+    #[cfg(unix)]
     static NAME: LazyLock<String> =
         LazyLock::new(|| rustix::system::uname().nodename().to_string_lossy().into_owned());
+    #[cfg(not(unix))]
+    static NAME: LazyLock<String> =
+        LazyLock::new(|| std::env::var("COMPUTERNAME").unwrap_or_else(|_| "localhost".to_owned()));
     &NAME
 }
 

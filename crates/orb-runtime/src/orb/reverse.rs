@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -126,25 +125,25 @@ impl OrbCore {
     }
 
     /// The same for its socket: a peer that is gone without a word is noticed all the same.
-    pub(super) fn keep_alive(&self, stream: &impl AsFd) -> std::io::Result<()> {
+    pub(super) fn keep_alive(&self, socket: &SockRef<'_>) -> std::io::Result<()> {
         let probes = TcpKeepalive::new().with_time(SIGN_OF_LIFE).with_interval(SIGN_OF_LIFE);
-        SockRef::from(stream).set_tcp_keepalive(&probes)
+        socket.set_tcp_keepalive(&probes)
     }
 
     /// Lets the system end the connection when the peer's system acknowledges nothing, or takes nothing, for `Limits::write_timeout`. Else a
     /// host that is gone without a word would be written to for a quarter of an hour, and each call over that connection would
     /// run into its deadline.
-    pub(super) fn notice_silence(&self, stream: &impl AsFd) {
+    pub(super) fn notice_silence(&self, socket: &SockRef<'_>) {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         {
             // A system that does not have it waits longer: that is all.
             let _ = rustix::net::sockopt::set_tcp_user_timeout(
-                stream,
+                &**socket,
                 user_timeout(self.config.limits.write_timeout),
             );
         }
         #[cfg(not(any(target_os = "linux", target_os = "android")))]
-        let _ = stream;
+        let _ = socket;
     }
 
     /// Whether clients may be called back over their connections.
@@ -221,7 +220,7 @@ mod tests {
     fn the_system_asks_whether_the_peer_is_still_there() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        Orb::builder().parts.core(Vec::new()).keep_alive(&stream).unwrap();
+        Orb::builder().parts.core(Vec::new()).keep_alive(&SockRef::from(&stream)).unwrap();
         let socket = SockRef::from(&stream);
         assert!(socket.keepalive().unwrap());
         assert_eq!(socket.tcp_keepalive_time().unwrap(), SIGN_OF_LIFE);
@@ -237,7 +236,7 @@ mod tests {
         {
             let mut limits = giop_proto::Limits::default();
             limits.write_timeout = limit;
-            Orb::builder().limits(limits).parts.core(Vec::new()).notice_silence(&stream);
+            Orb::builder().limits(limits).parts.core(Vec::new()).notice_silence(&SockRef::from(&stream));
             assert_eq!(rustix::net::sockopt::tcp_user_timeout(&stream).unwrap(), taken);
         }
     }

@@ -36,7 +36,7 @@ impl Orb {
     /// Serves until `end` is ready, then shuts down. Requests of POAs with [`ThreadModel::Main`](crate::poa::ThreadModel::Main) run in the task that awaits this.
     ///
     /// # Errors
-    /// Those of `end`, such as `tokio::signal::ctrl_c()`'s.
+    /// Those of `end`, such as [`signal::shutdown`](crate::signal::shutdown)'s.
     ///
     /// # Cancel safety
     /// Dropping the future leaves the ORB serving, or in the middle of its shutdown.

@@ -3,7 +3,13 @@
 //! Sockets and the pipe are asked to read and write when they are ready. A ring ([`uring`]) is given buffers, and says later what
 //! became of them: `link::ring` deals with that.
 
+#[cfg(not(windows))]
+mod calls;
+#[cfg(windows)]
+#[path = "calls_windows.rs"]
+mod calls;
 pub(crate) mod last;
+#[cfg(unix)]
 mod low_water;
 pub(crate) mod pipe;
 mod tcp;
@@ -13,6 +19,10 @@ pub(crate) mod tls;
 #[cfg(not(feature = "tls"))]
 #[path = "tls_absent.rs"]
 pub(crate) mod tls;
+#[cfg(unix)]
+pub(crate) mod unix;
+#[cfg(not(unix))]
+#[path = "unix_absent.rs"]
 pub(crate) mod unix;
 #[cfg(all(feature = "uring", target_os = "linux"))]
 pub(crate) mod uring;
@@ -23,7 +33,6 @@ pub(crate) mod uring;
 use std::fmt;
 use std::io;
 use std::net::{Shutdown, SocketAddr};
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -34,6 +43,8 @@ use giop_codec::Printable;
 use giop_proto::outbox::Transmit;
 use giop_proto::pool::BufferPool;
 use giop_proto::receive::{PIECE_HEADER_LEN, ReadBuf};
+#[cfg(unix)]
+use rustix::fd::AsFd;
 use threads::{IoThread, IoThreads};
 use tls::TlsSocket;
 use tokio::net::TcpStream;
@@ -292,6 +303,11 @@ pub(crate) enum Socket {
     Tls(Box<TlsSocket>),
 }
 
+/// Sets what every accepted socket needs, of whatever family.
+pub(crate) fn prepare(stream: &TcpStream) -> io::Result<()> {
+    calls::prepare(stream)
+}
+
 /// Ends a direction of a socket.
 pub(crate) fn shut_down(stream: &TcpStream, way: Shutdown) {
     // One that is gone already needs no telling.
@@ -404,7 +420,11 @@ impl Socket {
     #[cold]
     pub(crate) fn set_low_water(&self, octets: usize) -> io::Result<()> {
         match self {
+            #[cfg(unix)]
             Self::Tcp(stream) => low_water::set(stream.as_fd(), octets),
+            // The system has no such option.
+            #[cfg(not(unix))]
+            Self::Tcp(_) => Ok(()),
             Self::Uring(ring) => ring.set_low_water(octets),
             // Of what is missing, some may be here already, in a record that is not whole: nobody would be woken.
             Self::Pipe(_) | Self::Tls(_) => Ok(()),

@@ -1,18 +1,16 @@
 //! System calls on TCP, each told to tokio in the way that saves the failing second call.
 
 use std::io::{self, IoSlice};
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use giop_proto::outbox::{MAX_SLICES, Transmit};
 use giop_proto::receive::ReadBuf;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::net::SendFlags;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-use super::Progress;
+use super::{Progress, calls};
 
 /// One `read`, or `readv` while a message is deposited. See [`super::Socket::try_read`].
 pub(super) fn try_read(stream: &TcpStream, buf: &mut ReadBuf) -> io::Result<Option<usize>> {
@@ -46,8 +44,8 @@ fn read(stream: &TcpStream, buf: &mut ReadBuf) -> rustix::io::Result<Option<(usi
     let room = slices.iter().map(|slice| slice.len()).sum();
     let n = match slices {
         _ if room == 0 => return Ok(None),
-        [into, next] if next.is_empty() => rustix::io::read(stream.as_fd(), &mut **into)?,
-        both => rustix::io::readv(stream.as_fd(), both)?,
+        [into, next] if next.is_empty() => calls::read(stream, into)?,
+        both => calls::read_vectored(stream, both)?,
     };
     Ok(Some((n, room)))
 }
@@ -123,7 +121,7 @@ pub(super) fn write_now(stream: &TcpStream, transmit: &mut Transmit) -> io::Resu
 fn write(stream: &TcpStream, transmit: &Transmit) -> rustix::io::Result<(usize, usize)> {
     loop {
         let (written, len) = match transmit.single() {
-            Some(one) => (rustix::net::send(stream.as_fd(), one, SendFlags::NOSIGNAL), one.len()),
+            Some(one) => (calls::write(stream, one), one.len()),
             None => write_all_pieces(stream, transmit),
         };
         match written {
@@ -137,5 +135,5 @@ fn write_all_pieces(stream: &TcpStream, transmit: &Transmit) -> (rustix::io::Res
     let mut slices = [IoSlice::new(&[]); MAX_SLICES];
     let used = transmit.io_slices(&mut slices);
     let slices = slices.get(..used).unwrap_or_default();
-    (rustix::io::writev(stream.as_fd(), slices), slices.iter().map(|slice| slice.len()).sum())
+    (calls::write_vectored(stream, slices), slices.iter().map(|slice| slice.len()).sum())
 }

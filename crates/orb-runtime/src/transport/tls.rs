@@ -10,7 +10,6 @@
 use std::cell::RefCell;
 use std::io::{self, IoSlice, Write};
 use std::net::Shutdown;
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -23,7 +22,7 @@ use rustls::{Connection, Error};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-use super::{Progress, shut_down, tcp};
+use super::{Progress, calls, shut_down, tcp};
 use crate::tls::TlsSession;
 use crate::tls::failure::{Failure, refusal};
 
@@ -426,7 +425,7 @@ impl Write for Out<'_> {
         if self.full {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let n = rustix::io::writev(self.stream.as_fd(), slices)?;
+        let n = calls::write_vectored(self.stream, slices)?;
         self.full = n < slices.iter().map(|slice| slice.len()).sum();
         Ok(n)
     }
@@ -439,7 +438,7 @@ impl Write for Out<'_> {
 /// One `read`.
 fn read(stream: &TcpStream, into: &mut [u8]) -> io::Result<usize> {
     loop {
-        match rustix::io::read(stream.as_fd(), &mut *into) {
+        match calls::read(stream, into) {
             Err(Errno::INTR) => {}
             outcome => return Ok(outcome?),
         }

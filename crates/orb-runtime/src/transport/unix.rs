@@ -4,14 +4,16 @@
 
 use std::fs::{self, File, Metadata, Permissions};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, Mode};
-use socket2::{Domain, SockAddr, Socket, Type};
+use rustix::fs::FlockOperation;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use rustix::fs::Mode;
+use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use tokio::net::{TcpStream, UnixListener};
 
 /// Connections that wait to be accepted, as with TCP.
@@ -49,6 +51,11 @@ impl Listener {
         into_stream(stream.into_std()?)
     }
 
+    /// Accepts the next connection that is there already, whatever the runtime knows of the socket.
+    pub(crate) fn accept_now(&self) -> io::Result<(Socket, SockAddr)> {
+        SockRef::from(&self.socket).accept()
+    }
+
     /// The path on which it listens.
     pub(crate) fn path(&self) -> &Path {
         &self.file.path
@@ -57,12 +64,6 @@ impl Listener {
     /// Serves what was [bound](bind), in the current runtime.
     pub(crate) fn new(socket: OwnedFd, file: SocketFile) -> io::Result<Self> {
         Ok(Self { socket: UnixListener::from_std(socket.into())?, file })
-    }
-}
-
-impl AsFd for Listener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
     }
 }
 
@@ -89,6 +90,8 @@ pub(crate) fn bind(
 ) -> io::Result<(OwnedFd, SocketFile)> {
     let address = SockAddr::unix(path)?;
     let socket = open(buffer)?;
+    // Elsewhere the system refuses it. There the bits are set before the socket listens: until then nobody can connect either.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
     if let Some(mode) = mode {
         // The file is made with no more than these bits: there is no moment in which others may connect.
         rustix::fs::fchmod(&socket, Mode::from_raw_mode(mode))?;

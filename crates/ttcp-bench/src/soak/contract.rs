@@ -4,7 +4,7 @@ use zorb::prelude::*;
 
 #[allow(missing_docs)]
 mod idl {
-    zorb::idl!("idl/soak.idl", ami("Soak::Slim"));
+    zorb::idl!("idl/soak.idl", ami("Soak::Slim"), no_warnings);
 }
 
 pub(super) use idl::soak::{

@@ -76,8 +76,7 @@ pub(super) fn run(url: &ObjectUrl, within: Duration, output: &Output) -> anyhow:
         !ways.is_empty(),
         "the reference has no IIOP profile, and so no address to try (zorb ior dump shows what it has)"
     );
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let addresses = runtime.block_on(async {
+    let addresses = crate::start::threads(Some(2))?.block_on(async {
         let orb = Orb::builder().connect_timeout(within).timeout(within).build().await?;
         let mut tasks = Vec::new();
         for (address, profile) in ways {

@@ -8,13 +8,13 @@ mod list;
 mod serve;
 mod status;
 mod tree;
+mod watch;
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use cos_naming::zorb_naming::balanced_context::BindForError;
 use serde::Serialize;
-use zorb::cos_naming::naming_context::NotFoundReason;
 use zorb::cos_naming::{Naming, NamingContextRef, NamingError, parse_name, print_name};
 use zorb::prelude::*;
 
@@ -33,6 +33,7 @@ Examples:
   zorb names --service corbaloc::1.2@host:2809/NameService list bank
   zorb names bind bank/accounts/mine account.ior --parents
   zorb ping $(zorb names resolve bank/accounts/mine)
+  zorb names watch bank --interval 500ms       changes below bank, as they come
   zorb names serve                             is a naming service
 
 A name is a/b.kind/c: `/` separates its parts, a dot the kind, and a backslash stands before those that are meant as they are.";
@@ -114,6 +115,8 @@ enum NamesCommand {
         #[arg(value_name = "NAME")]
         name: String,
     },
+    /// Prints changes of names as they come, until Ctrl-C: bound, unbound, bound to something else. Any service is asked again and again
+    Watch(watch::WatchArgs),
     /// Says whether a service of zorb knows the latest of its names: where those that keep them are away it reads what it has of them
     Status,
     /// Is a naming service, until Ctrl-C: port 2809 of this machine, and a file that keeps the names
@@ -181,28 +184,15 @@ async fn on(orb: &Orb, args: &NamesArgs, output: &Output) -> anyhow::Result<Verd
             if let (true, Some(parent)) = (*parents, parent(name)) {
                 names.make_contexts(parent).await?;
             }
-            if let Some(seconds) = *seconds {
-                let bound: ObjectRef = orb.resolve_unchecked(&url).await?;
-                let balanced = status::balanced(&names).await?;
-                let bound = balanced.bind_for(&parse_name(name)?, bound, seconds).await;
-                bound.map_err(|error| without_parents(raised(name, error)))?;
-            } else if *context {
-                let bound: NamingContextRef = orb.resolve(&url).await?;
-                let bound = if *replace {
-                    names.rebind_context(name, &bound).await
-                } else {
-                    names.bind_context(name, &bound).await
-                };
-                bound.map_err(without_parents)?;
-            } else {
-                let bound: ObjectRef = orb.resolve_unchecked(&url).await?;
-                let bound =
-                    if *replace { names.rebind(name, &bound).await } else { names.bind(name, &bound).await };
-                bound.map_err(without_parents)?;
-            }
+            let done = bind(orb, &names, name, &url, (*replace, *context, *seconds)).await;
+            done.map_err(without_parents)?;
         }
         NamesCommand::Make { name } => drop(names.make_contexts(name).await?),
         NamesCommand::Unbind { name } => names.unbind(name).await?,
+        NamesCommand::Watch(watch) => {
+            let inside = inside(&names, watch.name.as_deref()).await?;
+            return watch::run(&inside, watch, args.client.timeout, output).await;
+        }
         NamesCommand::Status => {
             let status = status::Status::of(&names).await?;
             output.show(&status, status::Status::nodes)?;
@@ -231,13 +221,38 @@ fn raised(name: &str, error: BindForError) -> NamingError {
     }
 }
 
-/// A name whose contexts are missing, and the option that makes them.
-fn without_parents(error: NamingError) -> anyhow::Error {
-    match error {
-        NamingError::NotFound { why: NotFoundReason::MissingNode, .. } => {
-            hinted(error, "--parents makes the contexts on the way")
+/// Binds a name: in place of what has it or not, as a context or an object, and for how many seconds.
+async fn bind(
+    orb: &Orb,
+    names: &Naming,
+    name: &str,
+    url: &str,
+    (replace, context, seconds): (bool, bool, Option<u32>),
+) -> anyhow::Result<()> {
+    if let Some(seconds) = seconds {
+        let bound: ObjectRef = orb.resolve_unchecked(url).await?;
+        let done = status::balanced(names).await?.bind_for(&parse_name(name)?, bound, seconds).await;
+        return Ok(done.map_err(|error| raised(name, error))?);
+    }
+    if context {
+        let bound: NamingContextRef = orb.resolve(url).await?;
+        if replace {
+            names.rebind_context(name, &bound).await?;
+        } else {
+            names.bind_context(name, &bound).await?;
         }
-        error => error.into(),
+    } else {
+        let bound: ObjectRef = orb.resolve_unchecked(url).await?;
+        if replace { names.rebind(name, &bound).await? } else { names.bind(name, &bound).await? }
+    }
+    Ok(())
+}
+
+/// The error, with the option that makes the contexts on the way where one of them is missing.
+fn without_parents(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast_ref().and_then(NamingError::missing_context) {
+        Some(_) => hinted(error, "--parents makes the contexts on the way"),
+        None => error,
     }
 }
 

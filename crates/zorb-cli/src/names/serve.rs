@@ -1,6 +1,7 @@
 //! `zorb names serve` and `zorb names repair`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -9,11 +10,11 @@ use cos_naming::store::{DiskStore, MemoryStore, Store};
 use serde::Serialize;
 use zorb::prelude::*;
 
-use crate::Verdict;
 use crate::client::ended;
 use crate::failure::hinted;
 use crate::limits::MessageSize;
 use crate::output::{Node, Output, Tone};
+use crate::{Verdict, log, start};
 
 /// Options of `zorb names serve`.
 #[derive(Debug, Args)]
@@ -64,6 +65,8 @@ struct Repair {
     bindings: u64,
     /// Bindings, where the damaged file says how many it had.
     lost: Option<u64>,
+    /// The names come from the journal beside the file.
+    from_journal: bool,
     damaged: PathBuf,
 }
 
@@ -73,8 +76,8 @@ struct Repair {
 /// The address is taken, the store is in use or corrupt; output fails.
 pub(super) fn run(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
     output.never_block()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.context("cannot start")?.block_on(start(args, output))
+    log::start();
+    start::threads(None)?.block_on(begin(args, output))
 }
 
 /// Saves what can be read of a damaged store.
@@ -87,6 +90,7 @@ pub(super) fn repair(file: &Path, output: &Output) -> anyhow::Result<Verdict> {
         contexts: repaired.contexts,
         bindings: repaired.bindings,
         lost: repaired.lost,
+        from_journal: repaired.from_journal,
         damaged: repaired.damaged,
     };
     output.show(&found, |found| {
@@ -95,13 +99,14 @@ pub(super) fn repair(file: &Path, output: &Output) -> anyhow::Result<Verdict> {
             Node::new("contexts", found.contexts.to_string()),
             Node::new("bindings", found.bindings.to_string()),
             Node::new("lost", lost).tone(if found.lost == Some(0) { Tone::Good } else { Tone::Doubtful }),
+            Node::new("from", if found.from_journal { "the journal" } else { "the file" }),
             Node::new("damaged", found.damaged.display().to_string()),
         ]
     })?;
     Ok(Verdict::Good)
 }
 
-async fn start(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
+async fn begin(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
     let (mut builder, rest) = Orb::from_args(args.orb.iter().cloned())?;
     if let Some(unknown) = rest.first() {
         bail!("{unknown} is no -ORB option");
@@ -140,6 +145,7 @@ async fn serve<S: Store>(
     args: &ServeArgs,
     output: &Output,
 ) -> anyhow::Result<Verdict> {
+    let store = Arc::new(store);
     // The first context is there before the first request is served: OBJECT_NOT_EXIST would be a verdict for good.
     let built = builder.hold().build().await;
     let hint = "another naming service may be there: --listen takes another port";
@@ -152,13 +158,16 @@ async fn serve<S: Store>(
 
 async fn present<S: Store>(
     orb: &Orb,
-    store: S,
+    store: Arc<S>,
     path: Option<&Path>,
     args: &ServeArgs,
     output: &Output,
 ) -> anyhow::Result<Verdict> {
+    let health = Arc::downgrade(&store);
+    orb.add_health_check(move || health.upgrade().and_then(|store| store.problem()));
     let server = Server::builder(store).serve(orb)?;
     orb.accept();
+    start::serves();
     let reference = server.root().as_object().to_string();
     if let Some(file) = &args.ior {
         std::fs::write(file, format!("{reference}\n"))

@@ -1,20 +1,20 @@
 //! The servant of an object that answers by a script.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use giop_codec::Printable;
-use serde_json::Value;
 use zorb::Any;
-use zorb::dynamic::{DynServant, Dynamic, DynamicException, OperationInfo, ServerRequest};
+use zorb::dynamic::{DynServant, Dynamic, DynamicException, NVList, OperationInfo, ServerRequest};
 use zorb::{SystemException, TypeCode};
 
+use super::look::{LOOKED_AT, is_told, told};
 use super::script::{Answer, Answers, Outcome};
 use crate::output::{Output, escaped_json};
 
 /// Answers requests as a script says, and with what types begin with where it says nothing.
 pub(super) struct Mock {
-    answers: Answers,
+    answers: Arc<Answers>,
     state: Mutex<State>,
     log: Option<Log>,
 }
@@ -35,17 +35,17 @@ struct State {
 
 impl Mock {
     pub(super) fn new(answers: Answers, log: Option<Log>) -> Self {
-        Self { answers, state: Mutex::default(), log }
+        Self { answers: Arc::new(answers), state: Mutex::default(), log }
     }
 
-    /// The answer that counts for these arguments; it counts as given.
-    fn choose(&self, operation: &str, arguments: &Value) -> Option<&Answer> {
+    /// The first of these answers that was not given as often as it may be; it counts as given.
+    fn choose(&self, operation: &str, fitting: Vec<usize>) -> Option<&Answer> {
         let answers = self.answers.get(operation)?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        answers.iter().enumerate().find_map(|(at, answer)| {
-            let fits = answer.when.iter().all(|(name, value)| arguments.get(name) == Some(value));
+        fitting.into_iter().find_map(|at| {
+            let answer = answers.get(at)?;
             let given = state.given.entry((operation.to_owned(), at)).or_default();
-            if !fits || answer.times.is_some_and(|times| *given >= times) {
+            if answer.times.is_some_and(|times| *given >= times) {
                 return None;
             }
             *given += 1;
@@ -53,10 +53,30 @@ impl Mock {
         })
     }
 
+    /// The answers that are for these arguments. Where the script asks for large ones they are looked at on a thread for what takes long.
+    async fn fitting(&self, request: &ServerRequest) -> Vec<usize> {
+        let operation = request.operation();
+        let Some(answers) = self.answers.get(operation) else { return Vec::new() };
+        let arguments = request.arguments();
+        let asked_for =
+            |name: &str| answers.iter().any(|answer| answer.when.iter().any(|(of, _)| of == name));
+        let asked = arguments.iter().filter(|argument| asked_for(&argument.name));
+        let bytes: usize = asked.filter_map(|argument| argument.value.as_ref()).map(Any::byte_len).sum();
+        if bytes <= LOOKED_AT {
+            return fitting(answers, arguments);
+        }
+        let (answers, arguments) = (Arc::clone(&self.answers), arguments.clone());
+        let operation = operation.to_owned();
+        let looked = tokio::task::spawn_blocking(move || {
+            answers.get(&operation).map(|answers| fitting(answers, &arguments)).unwrap_or_default()
+        });
+        looked.await.unwrap_or_default()
+    }
+
     async fn answer(&self, mut request: ServerRequest) -> Result<ServerRequest, DynamicException> {
         let operation = request.info().clone();
-        let arguments = arguments(&request);
-        let answer = self.choose(&operation.name, &arguments);
+        let fitting = self.fitting(&request).await;
+        let answer = self.choose(&operation.name, fitting);
         if let Some(answer) = answer
             && !answer.delay.is_zero()
         {
@@ -101,7 +121,7 @@ impl Mock {
 
 impl DynServant for Mock {
     async fn invoke(&self, request: ServerRequest) -> Result<ServerRequest, DynamicException> {
-        let said = self.log.as_ref().map(|_| (request.info().clone(), arguments(&request)));
+        let said = self.log.as_ref().map(|_| (request.info().clone(), arguments(request.arguments())));
         let answered = self.answer(request).await;
         if let (Some(log), Some((operation, arguments))) = (&self.log, said) {
             log.tell(&operation, &arguments, &answered);
@@ -114,23 +134,40 @@ fn blank(code: &TypeCode) -> Result<Any, SystemException> {
     Ok(Any::from_dynamic(&Dynamic::default_of(code)?)?)
 }
 
-/// What came in, as JSON; null where a value has none.
-fn arguments(request: &ServerRequest) -> Value {
-    let json = request.arguments().to_json().ok();
-    json.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or(Value::Null)
+/// Those of the answers whose arguments are these. Of each argument that one of them asks for a tree is made, once.
+fn fitting(answers: &[Answer], arguments: &NVList) -> Vec<usize> {
+    let mut trees: BTreeMap<&str, Option<Dynamic>> = BTreeMap::new();
+    let mut fits = |answer: &Answer| {
+        answer.when.iter().all(|(name, text)| {
+            let Some(argument) = arguments.named(name) else { return false };
+            let tree = trees
+                .entry(&argument.name)
+                .or_insert_with(|| argument.value.as_ref().and_then(|value| value.to_dynamic().ok()));
+            tree.as_ref().is_some_and(|tree| is_told(tree, text))
+        })
+    };
+    answers.iter().enumerate().filter(|(_, answer)| fits(answer)).map(|(at, _)| at).collect()
+}
+
+/// What came in, as JSON.
+fn arguments(arguments: &NVList) -> String {
+    told(arguments.iter().filter_map(|argument| Some((&*argument.name, argument.value.as_ref()?))))
 }
 
 /// What goes out, as JSON.
-fn answer(request: &ServerRequest) -> Value {
-    let json = request.reply_to_json().ok();
-    json.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or(Value::Null)
+fn answer(request: &ServerRequest) -> String {
+    let nothing = request.info().result.kind() == TypeCode::VOID.kind();
+    let result = request.result().filter(|_| !nothing).map(|result| ("$result", result));
+    let outputs = request.arguments().iter().filter(|argument| argument.mode.comes_out());
+    let outputs = outputs.filter_map(|argument| Some((&*argument.name, argument.value.as_ref()?)));
+    told(result.into_iter().chain(outputs))
 }
 
 impl Log {
     fn tell(
         &self,
         operation: &OperationInfo,
-        arguments: &Value,
+        arguments: &str,
         answered: &Result<ServerRequest, DynamicException>,
     ) {
         let outcome = match answered {

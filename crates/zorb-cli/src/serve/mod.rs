@@ -1,5 +1,6 @@
 //! `zorb serve`: objects of any IDL, whose answers a script says.
 
+mod look;
 mod mock;
 mod script;
 
@@ -13,11 +14,11 @@ use zorb::dynamic::{Idl, Interface, InterfaceRepository, ServeError};
 use zorb::prelude::*;
 use zorb::{ObjectRef, Servant};
 
-use crate::Verdict;
 use crate::call::IdlArgs;
 use crate::client::ended;
 use crate::limits::MessageSize;
 use crate::output::{Node, Output, Tone};
+use crate::{Verdict, log, start};
 use mock::{Log, Mock};
 use script::Script;
 
@@ -113,8 +114,8 @@ pub(crate) fn run(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> 
         mocks.push((key.to_owned(), interface, Mock::new(answers, log)));
     }
     output.never_block()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.context("cannot start")?.block_on(serve(args, &idl, mocks, output))
+    log::start();
+    start::threads(Some(2))?.block_on(serve(args, &idl, mocks, output))
 }
 
 async fn serve(
@@ -141,6 +142,7 @@ async fn serve(
     let served = present(&orb, args, idl, mocks, output);
     if served.is_ok() {
         orb.accept();
+        start::serves();
         over.await;
     }
     // Also where that failed: clients whose requests are held get to know that they were not executed.

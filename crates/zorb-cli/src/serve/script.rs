@@ -49,7 +49,7 @@ pub(super) type Answers = BTreeMap<String, Vec<Answer>>;
 #[derive(Debug)]
 pub(super) struct Answer {
     /// Arguments that it is for, as JSON in the form that they are told in.
-    pub(super) when: Vec<(String, Value)>,
+    pub(super) when: Vec<(String, String)>,
     pub(super) outcome: Outcome,
     pub(super) delay: Duration,
     /// How often it is given; `None`: always.
@@ -125,7 +125,7 @@ fn answer(operation: &OperationInfo, line: &Value) -> anyhow::Result<Answer> {
             param.with_context(|| format!("when.{name}: {} takes no such argument", operation.name))?;
         // In the form in which arguments are told: 10 and 10.0 are the same double.
         let value = of_type(&param.code, &value).with_context(|| format!("when.{name}"))?;
-        when.push((name, told(&value)?));
+        when.push((name, value.to_json()?));
     }
     let outcome = match (line.raises, line.result, line.out.is_empty()) {
         (Some(_), Some(_), _) | (Some(_), _, false) => {
@@ -149,11 +149,6 @@ fn answer(operation: &OperationInfo, line: &Value) -> anyhow::Result<Answer> {
         }
     };
     Ok(Answer { when, outcome, delay: Duration::from_millis(line.delay_ms), times: line.times })
-}
-
-/// A value as arguments are told.
-pub(super) fn told(value: &Dynamic) -> anyhow::Result<Value> {
-    Ok(serde_json::from_str(&value.to_json()?)?)
 }
 
 fn of_type(code: &TypeCode, value: &Value) -> anyhow::Result<Dynamic> {

@@ -176,10 +176,8 @@ fn watch(over: Arc<AtomicBool>) -> anyhow::Result<()> {
             };
             let _ = ready.send(Ok(()));
             first.await;
-            let second = ended()?;
             over.store(true, Ordering::Relaxed);
-            second.await;
-            std::process::exit(130)
+            Ok(())
         });
     });
     is_ready.recv().context("cannot wait for signals")?

@@ -145,7 +145,7 @@ fn answers_and_logs_of_calls_are_shown_escaped() {
     assert_eq!(answer["$result"], wide());
     // The reply is told after the call.
     let shown = server.until(r#"Echo.echo {"text":"\u001b]0;owned"#);
-    let _ = server.interrupt();
+    server.interrupt();
     is_plain(&(ready + &shown + &server.until("")), &serve);
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod call;
+mod deep;
 mod endless;
 #[cfg(feature = "etcd")]
 mod etcd;
@@ -14,6 +15,7 @@ mod large;
 mod live;
 mod load;
 mod login;
+mod names;
 mod readme;
 mod serve;
 mod sniff;

@@ -30,6 +30,11 @@ impl Server {
         server
     }
 
+    #[cfg(target_os = "linux")]
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn url(&self, at: usize) -> &str {
         self.told[at]["url"].as_str().unwrap()
     }

@@ -22,13 +22,24 @@ fn names_serve_opens_its_store_before_it_listens() {
     assert!(run.err.contains("names.redb is in use") && !run.err.contains("listen"), "{}", run.err);
 }
 
-/// What the admin endpoint at that address shows.
-fn status(address: &str) -> Value {
+/// What the admin endpoint at that address answers.
+pub(crate) fn admin(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "GET /status.json HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
-    serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
+    answer
+}
+
+/// The address of the admin endpoint, out of the first line on standard error.
+pub(crate) fn admin_address(err: &mut impl BufRead) -> String {
+    let mut line = String::new();
+    err.read_line(&mut line).unwrap();
+    line.trim().trim_start_matches("admin at http://").trim_end_matches('/').to_owned()
+}
+
+fn status(address: &str) -> Value {
+    serde_json::from_str(admin(address, "/status.json").split_once("\r\n\r\n").unwrap().1).unwrap()
 }
 
 #[test]
@@ -45,10 +56,7 @@ fn a_call_that_comes_before_its_object_is_active_waits_for_it() {
             .args(["--listen", &format!("iiop://127.0.0.1:{port}"), "--ior", folder.path().to_str().unwrap()])
             .stderr(Stdio::piped()),
     );
-    let mut told = BufReader::new(server.child.stderr.take().unwrap());
-    let mut line = String::new();
-    told.read_line(&mut line).unwrap();
-    let admin = line.trim().trim_start_matches("admin at http://").trim_end_matches('/').to_owned();
+    let admin = admin_address(&mut BufReader::new(server.child.stderr.take().unwrap()));
     let url = format!("corbaloc:iiop:1.2@127.0.0.1:{port}/B");
     let mut early = Command::new(env!("CARGO_BIN_EXE_zorb"))
         .args(["ping", "--timeout", "60s", "--count", "1", &url])
@@ -62,4 +70,65 @@ fn a_call_that_comes_before_its_object_is_active_waits_for_it() {
     assert!(std::fs::read_to_string(&pipe).unwrap().starts_with("IOR:"));
     let answered = early.wait_with_output().unwrap();
     assert!(answered.status.success(), "{}", String::from_utf8_lossy(&answered.stderr));
+}
+
+/// Runs a command with at most so many KiB of address space, and ends it as soon as it says that it serves. Gives its exit code, if it ended
+/// by itself, and its standard error.
+fn with_memory(kib: usize, args: &[&str]) -> (Option<i32>, String) {
+    let mut child = Command::new("sh")
+        .args([
+            "-c",
+            "ulimit -v \"$0\"; exec timeout 60 \"$@\"",
+            &kib.to_string(),
+            env!("CARGO_BIN_EXE_zorb"),
+        ])
+        .args(args)
+        // More threads than the memory has stacks for.
+        .env("TOKIO_WORKER_THREADS", "400")
+        .env_remove("RUST_BACKTRACE")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let serves = !line.is_empty();
+    if serves {
+        // It passes the signal on.
+        assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    }
+    let mut err = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    let code = child.wait().unwrap().code();
+    (if serves { None } else { code }, err)
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_command_without_memory_for_its_threads_ends_with_a_message() {
+    let idl = bank();
+    let idl = idl.path().to_str().unwrap();
+    let here = ["--listen", "iiop://127.0.0.1:0"];
+    let names = [&["names", "serve", "--memory"][..], &here].concat();
+    let serve = [&["serve", "--object", "A=Bank::Account", "--idl", idl][..], &here].concat();
+    let check = ["ior", "check", "corbaloc::127.0.0.1:1/x"];
+    for args in [&names[..], &serve, &check] {
+        // From too little for the first thread to enough for all.
+        let (mut least, mut enough) = (8 * 1024_usize, 4 * 1024 * 1024);
+        let mut told = 0;
+        while enough - least > 256 {
+            let middle = least.midpoint(enough);
+            let (code, err) = with_memory(middle, args);
+            assert_ne!(code, Some(124), "it hangs with {middle} KiB: {args:?}: {err}");
+            if code == Some(3) && err.contains("cannot start") {
+                told += 1;
+                assert!(err.lines().count() == 1, "{err}");
+            }
+            // Whatever has ended by itself for want of memory: the loader of programs and the allocator have messages of their own.
+            let short = code.is_some() && !err.contains("reachable") && code != Some(1);
+            if short { least = middle } else { enough = middle }
+        }
+        assert!(told > 0, "{args:?}: no limit leads to a runtime without threads");
+    }
 }

@@ -94,11 +94,20 @@ fn ctrl_c_ends_what_serves_in_order() {
             (&serve, "IDL:Bank/Account:1.0"),
             (&["names", "serve", "--memory", "--listen", here], "Ctrl-C"),
         ] {
-            let mut terminal = Terminal::start(args, &[]);
-            assert!(terminal.until(ready).contains(ready), "{args:?}");
-            terminal.interrupt();
-            let rest = terminal.until("");
-            assert_eq!(terminal.child.wait().unwrap().code(), Some(0), "{args:?}: {rest}");
+            for by_keyboard in [true, false] {
+                let mut terminal = Terminal::start(args, &[]);
+                assert!(terminal.until(ready).contains(ready), "{args:?}");
+                if by_keyboard {
+                    // The terminal makes a signal of it.
+                    terminal.interrupt();
+                } else {
+                    // As a service manager ends it.
+                    let id = rustix::process::Pid::from_child(&terminal.child);
+                    rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+                }
+                let rest = terminal.until("");
+                assert_eq!(terminal.child.wait().unwrap().code(), Some(0), "{args:?}: {rest}");
+            }
         }
     });
 }

@@ -1,30 +1,35 @@
 //! The store in a file: a `redb` database, with everything in memory for lookups.
 
+mod changes;
+mod files;
+mod journal;
+mod outage;
 mod repair;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod writer;
 
+use std::cell::Cell;
 use std::fmt;
-use std::fs::File;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::JoinHandle;
 
 use redb::{Database, DatabaseError, ReadableTable, StorageError as DbError, TableHandle};
 use tokio::sync::oneshot;
-use zorb::cos_naming::BindingType;
 
-use self::tables::{BINDINGS, CONTEXTS, Counts, META, kind_of, open_record};
-use self::writer::Job;
+use self::files::{Disk, Files, open_database, open_overlay};
+use self::journal::{Journal, Scan};
+use self::outage::Health;
+use self::tables::{BINDINGS, CONTEXTS, Counts, META, Version, kind_of, open_record};
+use self::writer::{Job, Writer};
 use super::index::Index;
-use super::{Bound, Change, ChangeError, ContextId, Key, Lookup, Store, StoreError};
+use super::{Bound, Change, ChangeError, ContextId, Key, Lookup, Page, PageLimit, Store, StoreError};
 
 pub use self::repair::{RepairError, Repaired};
-
-/// What the database may hold of its file in memory beside the index, in octets: it is read for `list` alone.
-const CACHE: usize = 32 * 1024 * 1024;
 
 /// Keeps contexts and bindings in a file, where nothing that was acknowledged is lost: neither by a kill at any moment nor, where the disk
 /// keeps what it was told to, by a loss of power.
@@ -33,10 +38,15 @@ const CACHE: usize = 32 * 1024 * 1024;
 /// it. Lookups are answered from memory, which has every binding (about 200 octets each beside its reference), and never wait for changes;
 /// [`page`](Store::page) reads a snapshot of the file. One process has the file at a time.
 ///
+/// Beside the file is a journal, `FILE.journal`: a second copy of everything, from which [`repair`](Self::repair) gets the names back where
+/// the file is damaged. The journal is at most about twice as long as what the store has.
+///
+/// Where the disk takes nothing, for example because it is full, changes are [`StoreError::NotWritten`]. The disk is tried again until it
+/// takes them; meanwhile [`problem`](Store::problem) says what is wrong, and lookups go on.
+///
 /// Dropping it waits for the changes that are being made.
 pub struct DiskStore {
-    db: Arc<Database>,
-    index: Arc<Index>,
+    shared: Arc<Shared>,
     /// `None` while it ends.
     jobs: Option<std::sync::mpsc::Sender<Job>>,
     writer: Option<JoinHandle<()>>,
@@ -54,7 +64,7 @@ pub enum OpenError {
     },
     /// What is in it is not what was written. Nothing was changed.
     #[error(
-        "{} is damaged: {what}. It is left as it is; put a copy from a backup in its place, or have DiskStore::repair save what can be read",
+        "{} is damaged: {what}. It is left as it is; put a copy from a backup in its place, or have DiskStore::repair (`zorb names repair`) make it anew from its journal",
         path.display()
     )]
     Damaged {
@@ -81,24 +91,53 @@ pub enum OpenError {
     },
 }
 
+/// What the store shares with its writer.
+struct Shared {
+    slot: Slot,
+    index: Index,
+    health: Health,
+}
+
+/// The database, which is closed for a moment where the disk failed.
+struct Slot(RwLock<Option<Database>>);
+
+impl Slot {
+    fn read(&self) -> RwLockReadGuard<'_, Option<Database>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Option<Database>> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.read().is_none()
+    }
+}
+
 impl DiskStore {
     /// Opens a file, or makes it. Reads all of it.
     ///
     /// # Errors
     /// [`OpenError::Damaged`] says what is wrong with a file; it is not changed then.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
-        let path = path.as_ref();
-        let (db, index) = open(path)?;
-        let (db, index) = (Arc::new(db), Arc::new(index));
-        let (jobs, queue) = std::sync::mpsc::channel();
-        let (writes, indexed) = (Arc::clone(&db), Arc::clone(&index));
-        let writer = std::thread::Builder::new().name("names-store".to_owned());
-        let writer = writer.spawn(move || writer::run(&writes, &indexed, &queue));
-        let writer = writer.map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
-        Ok(Self { db, index, jobs: Some(jobs), writer: Some(writer) })
+        Self::open_files(Arc::new(Disk::new(path.as_ref())))
     }
 
-    /// Saves what can be read of a damaged file into a new one in its place; the old one stays beside it, as `FILE.damaged`.
+    fn open_files(files: Arc<dyn Files>) -> Result<Self, OpenError> {
+        let (Opened { db, index, version }, journal) = open(&*files)?;
+        let path = files.path().to_owned();
+        let shared = Arc::new(Shared { slot: Slot(RwLock::new(Some(db))), index, health: Health::default() });
+        let (jobs, queue) = std::sync::mpsc::channel();
+        let writer = Writer::new(files, Arc::clone(&shared), journal, version);
+        let thread = std::thread::Builder::new().name("names-store".to_owned());
+        let thread = thread.spawn(move || writer.run(&queue));
+        let thread = thread.map_err(|source| OpenError::Io { path, source })?;
+        Ok(Self { shared, jobs: Some(jobs), writer: Some(thread) })
+    }
+
+    /// Makes a damaged file anew, of what its journal has, and of what can be read of the file itself where the journal is damaged too. The
+    /// damaged file stays beside it, as `FILE.damaged`.
     ///
     /// # Errors
     /// [`RepairError`]; the file is where it was then.
@@ -107,36 +146,119 @@ impl DiskStore {
     }
 }
 
-fn builder() -> redb::Builder {
-    let mut builder = Database::builder();
-    // The format that later versions of redb read too.
-    builder.set_cache_size(CACHE).create_with_file_format_v3(true);
-    builder
+/// A database that was opened, and what it has.
+struct Opened {
+    db: Database,
+    index: Index,
+    version: Version,
 }
 
-fn open(path: &Path) -> Result<(Database, Index), OpenError> {
+/// Opens both files, and makes them agree.
+fn open(files: &dyn Files) -> Result<(Opened, Option<Journal>), OpenError> {
+    let path = files.path();
+    // A file without a byte is what a crash leaves that came before anything was written.
+    if !path.metadata().is_ok_and(|file| file.len() > 0) {
+        create(files)?;
+    }
+    let mut opened = open_existing(files)?;
+    let journal = match agree(files, &mut opened)? {
+        Some(journal) => Some(journal),
+        None => match guarded(|| Journal::rewrite(files, &opened.db)) {
+            Ok(Ok(journal)) => Some(journal),
+            Ok(Err(Broken(error))) | Err(error) => {
+                // The first change tries that again, and is refused where it fails again.
+                tracing::error!(%error, path = %path.display(), "the names have no journal: where their file is damaged, they are lost");
+                None
+            }
+        },
+    };
+    Ok((opened, journal))
+}
+
+/// Makes a new file without names.
+fn create(files: &dyn Files) -> Result<(), OpenError> {
+    let path = files.path();
+    let io = |source| OpenError::Io { path: path.to_owned(), source };
+    if let Some(mut journal) = files.journal().map_err(io)? {
+        let found = Scan::of(&mut *journal, Version::default()).map_err(io)?;
+        if found.version != Version::default() {
+            return Err(OpenError::Damaged {
+                path: path.to_owned(),
+                what: "it is missing or empty, but it has a journal with names".to_owned(),
+            });
+        }
+    }
+    let failed = |error| open_failed(path, error);
+    let file = files.database().map_err(failed)?;
+    let db = open_database(file).map_err(failed)?;
+    let made = guarded(|| tables::create(&db)).unwrap_or_else(|what| Err(Broken(what)));
+    made.map_err(|Broken(what)| OpenError::Io { path: path.to_owned(), source: io::Error::other(what) })?;
+    // The name of a new file is kept by its directory.
+    files::sync_directory(path).map_err(io)
+}
+
+fn open_failed(path: &Path, error: DatabaseError) -> OpenError {
+    let path = path.to_owned();
+    match error {
+        DatabaseError::DatabaseAlreadyOpen => OpenError::InUse { path },
+        DatabaseError::Storage(DbError::Io(source)) if is_io(&source) => OpenError::Io { path, source },
+        other => OpenError::Damaged { path, what: other.to_string() },
+    }
+}
+
+/// Opens a file that is there. It is read once without being written to, so that a damaged one stays as it is.
+fn open_existing(files: &dyn Files) -> Result<Opened, OpenError> {
+    let path = files.path();
+    let failed = |error| open_failed(path, error);
+    let damaged = |what: String| OpenError::Damaged { path: path.to_owned(), what };
+    let file = files.database().map_err(failed)?;
+    let checked = guarded(|| {
+        let mut db = open_overlay(Arc::clone(&file), None).map_err(failed)?;
+        // Pages have checksums: without a look at them damaged ones may lead anywhere, also in a circle.
+        if !db.check_integrity().map_err(failed)? {
+            return Err(damaged("its pages are not what was written".to_owned()));
+        }
+        load(&db).map_err(|error| match error {
+            Unread::Format(found) => OpenError::Format { path: path.to_owned(), found },
+            Unread::Damaged(what) => damaged(what),
+        })
+    });
+    let (index, version) = checked.map_err(damaged)??;
+    let db = guarded(|| open_database(file)).map_err(damaged)?.map_err(failed)?;
+    Ok(Opened { db, index, version })
+}
+
+/// The journal, if it has what the database has. A batch that only the journal has is made in the database too: a kill may have come
+/// between the two, or the database gone back by one because its last page was not whole.
+fn agree(files: &dyn Files, opened: &mut Opened) -> Result<Option<Journal>, OpenError> {
+    let path = files.path();
     let io = |source| OpenError::Io { path: path.to_owned(), source };
     let damaged = |what: String| OpenError::Damaged { path: path.to_owned(), what };
-    // A file without an octet is what a crash leaves that came before anything was written.
-    let is_there = path.metadata().is_ok_and(|file| file.len() > 0);
-    let db = guarded(|| if is_there { builder().open(path) } else { builder().create(path) });
-    let db = db.map_err(damaged)?.map_err(|error| match error {
-        DatabaseError::DatabaseAlreadyOpen => OpenError::InUse { path: path.to_owned() },
-        DatabaseError::Storage(DbError::Io(e)) if is_io(&e) => io(e),
-        other => damaged(other.to_string()),
-    })?;
-    let fresh = guarded(|| -> Result<_, Broken> { Ok(db.begin_read()?.list_tables()?.next().is_none()) });
-    if fresh.map_err(damaged)?.map_err(|Broken(what)| damaged(what))? {
-        tables::create(&db).map_err(|Broken(what)| damaged(what))?;
-        // The name of a new file is kept by its directory.
-        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        File::open(directory.unwrap_or(Path::new("."))).and_then(|file| file.sync_all()).map_err(io)?;
+    let Some(mut file) = files.journal().map_err(io)? else { return Ok(None) };
+    let found = Scan::of(&mut *file, opened.version).map_err(io)?;
+    match (found.found, found.behind_found) {
+        (Some(_), 0) => Ok(Journal::resume(file, &found).ok()),
+        (Some(at), 1) => {
+            let Some((effects, counts, version)) = journal::last_batch(&mut *file, at).map_err(io)? else {
+                return Ok(None);
+            };
+            let replayed = guarded(|| changes::replay(&opened.db, &effects, &counts, version));
+            replayed.unwrap_or_else(|what| Err(Broken(what))).map_err(|Broken(what)| damaged(what))?;
+            effects.into_iter().for_each(|effect| effect.tell(&opened.index));
+            opened.version = version;
+            Ok(Journal::resume(file, &found).ok())
+        }
+        _ if found.version.number > opened.version.number => Err(damaged(format!(
+            "it is older than its journal, which has {} batches of changes more; a repair takes the newer names, and with the journal moved away the older ones are taken",
+            found.version.number - opened.version.number
+        ))),
+        _ => {
+            if found.version.number == opened.version.number || !found.is_whole {
+                tracing::warn!(path = %path.display(), "the journal of the names was damaged, or of other names; it is made anew");
+            }
+            Ok(None)
+        }
     }
-    let index = guarded(|| load(&db)).map_err(damaged)?.map_err(|error| match error {
-        Unread::Format(found) => OpenError::Format { path: path.to_owned(), found },
-        Unread::Damaged(what) => damaged(what),
-    })?;
-    Ok((db, index))
 }
 
 /// Whether the system refused, rather than that what is in the file makes no sense.
@@ -144,9 +266,27 @@ fn is_io(error: &io::Error) -> bool {
     !matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
 }
 
-/// Runs what reads a file that may be damaged: the database panics for some damage that it does not expect.
+thread_local! {
+    /// Whether panics of this thread are caught and become errors.
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs what uses a file that may be damaged: the database panics for some damage that it does not expect. Such a panic is an error of the
+/// file, so nothing is printed of it.
 fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(f)).map_err(|panic| {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let others = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !GUARDED.get() {
+                others(info);
+            }
+        }));
+    });
+    let outer = GUARDED.replace(true);
+    let done = catch_unwind(AssertUnwindSafe(f));
+    GUARDED.set(outer);
+    done.map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
             .unwrap_or_else(|| "its pages make no sense".to_owned())
@@ -175,12 +315,14 @@ impl<E: std::error::Error> From<E> for Unread {
 }
 
 /// Everything that is in a file.
-fn load(db: &Database) -> Result<Index, Unread> {
+fn load(db: &Database) -> Result<(Index, Version), Unread> {
     let txn = db.begin_read()?;
-    let counts = Counts::read(&txn.open_table(META)?)?.ok_or_else(|| {
+    let meta = txn.open_table(META)?;
+    let version = Version::read(&meta)?;
+    let counts = Counts::read(&meta)?.ok_or_else(|| {
         Unread::Damaged(format!("the table `{}` does not say how much there is", META.name()))
     })?;
-    if counts.format != tables::FORMAT {
+    if !matches!(counts.format, tables::FORMAT | tables::UNVERSIONED) {
         return Err(Unread::Format(counts.format));
     }
     let index = Index::default();
@@ -210,35 +352,39 @@ fn load(db: &Database) -> Result<Index, Unread> {
             format!("{contexts} contexts and {bindings} bindings can be read, {c} and {b} were written");
         return Err(Unread::Damaged(what));
     }
-    Ok(index)
+    Ok((index, version))
 }
 
 impl Store for DiskStore {
     async fn lookup(&self, context: ContextId, key: &Key) -> Result<Lookup, StoreError> {
-        Ok(self.index.lookup(context, key))
+        Ok(self.shared.index.lookup(context, key))
     }
 
     async fn has_context(&self, context: ContextId) -> Result<bool, StoreError> {
-        Ok(self.index.has(context))
+        Ok(self.shared.index.has(context))
     }
 
     async fn page(
         &self,
         context: ContextId,
         after: Option<&Key>,
-        limit: usize,
-    ) -> Result<Option<Vec<(Key, BindingType)>>, StoreError> {
-        if !self.index.has(context) {
+        limit: PageLimit,
+    ) -> Result<Option<Page>, StoreError> {
+        if !self.shared.index.has(context) {
             return Ok(None);
         }
-        let read = || -> Result<Vec<_>, Broken> {
-            let table = self.db.begin_read()?.open_table(BINDINGS)?;
-            let mut page = Vec::new();
-            for entry in table.range(tables::behind(context, after.map(Key::text)))?.take(limit) {
-                let (place, record) = entry?;
-                page.extend(Key::from_text(place.value().1).map(|key| (key, kind_of(record.value()))));
-            }
-            Ok(page)
+        let read = || -> Result<Page, Broken> {
+            let slot = self.shared.slot.read();
+            let db = slot.as_ref().ok_or_else(|| Broken("its file can not be opened again".to_owned()))?;
+            let table = db.begin_read()?.open_table(BINDINGS)?;
+            let range = table.range(tables::behind(context, after.map(Key::text)))?;
+            let bindings = range.filter_map(|entry| match entry {
+                Ok((place, record)) => {
+                    Key::from_text(place.value().1).map(|key| Ok((key, kind_of(record.value()))))
+                }
+                Err(error) => Some(Err(Broken::from(error))),
+            });
+            Page::of(bindings, limit)
         };
         read().map(Some).map_err(|Broken(what)| StoreError::new(what))
     }
@@ -249,6 +395,10 @@ impl Store for DiskStore {
         let jobs = self.jobs.as_ref().ok_or_else(ended)?;
         jobs.send(Job { change, reply }).map_err(|_| ended())?;
         replied.await.map_err(|_| ended())?
+    }
+
+    fn problem(&self) -> Option<String> {
+        self.shared.health.problem()
     }
 }
 

@@ -1,16 +1,25 @@
-//! Saving what can be read of a damaged file.
+//! Making a damaged file anew: of its journal, and of what can be read of the file.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use redb::{Database, ReadableTable};
+use redb::backends::FileBackend;
+use redb::{DatabaseError, ReadableTable, StorageBackend};
 
 use super::super::{ContextId, Key, Target};
-use super::tables::{self, BINDINGS, CONTEXTS, Counts, META, open_record, record, seal};
-use super::{Broken, builder, guarded};
+use super::files::{Disk, Files, beside, open_database, open_overlay, sync_directory};
+use super::journal::Contents;
+use super::tables::{self, BINDINGS, CONTEXTS, Counts, META, Version, open_record, record, seal};
+use super::{Broken, guarded, load};
+
+/// The stack of the thread that reads a damaged file: the database reads pages below pages by recursion.
+const STACK: usize = 64 * 1024 * 1024;
+
+/// Reads of a damaged file: so many, and so many for each page.
+const BUDGET: (u64, u64) = (10_000, 16);
 
 /// What a repair brought.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,8 +29,10 @@ pub struct Repaired {
     pub contexts: u64,
     /// Bindings in the new file.
     pub bindings: u64,
-    /// How many bindings the old file should have had beside them, where it says that.
+    /// How many bindings are missing in the new file, where that is known: 0 where all come from the journal.
     pub lost: Option<u64>,
+    /// Whether the names come from the journal, or the old file turned out to be whole.
+    pub from_journal: bool,
     /// The old file.
     pub damaged: PathBuf,
 }
@@ -30,8 +41,14 @@ pub struct Repaired {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RepairError {
-    /// Nothing of it can be read.
-    #[error("nothing can be read of {}: {what}", path.display())]
+    /// Another process has it, or a store of this one.
+    #[error("{} is in use: end the naming service that has it first", path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Nothing can be read of it, nor of its journal.
+    #[error("nothing can be read of {}, nor of its journal: {what}", path.display())]
     Nothing {
         /// The file.
         path: PathBuf,
@@ -62,6 +79,9 @@ struct Saved {
     contexts: BTreeSet<u64>,
     bindings: BTreeMap<(u64, String), Target>,
     counts: Option<Counts>,
+    version: Version,
+    /// Nothing of it is damaged.
+    is_whole: bool,
 }
 
 pub(super) fn repair(path: &Path) -> Result<Repaired, RepairError> {
@@ -69,13 +89,27 @@ pub(super) fn repair(path: &Path) -> Result<Repaired, RepairError> {
         let path = path.to_owned();
         move |source| RepairError::Io { path, source }
     };
-    let (copy, fresh) = (beside(path, ".repairing"), beside(path, ".repaired"));
-    // Opening a database that was not closed writes to it, so that is done to a copy.
-    fs::copy(path, &copy).map_err(at(&copy))?;
-    let read = guarded(|| read(&copy)).and_then(|read| read);
-    fs::remove_file(&copy).map_err(at(&copy))?;
-    let mut saved = read.map_err(|what| RepairError::Nothing { path: path.to_owned(), what })?;
-    saved.complete();
+    let files = Disk::new(path);
+    // A store that has the file would go on with the old one.
+    let file = match OpenOptions::new().read(true).write(true).open(path) {
+        Ok(file) => Some(FileBackend::new(file).map_err(|error| match error {
+            DatabaseError::DatabaseAlreadyOpen => RepairError::InUse { path: path.to_owned() },
+            other => RepairError::Io { path: path.to_owned(), source: io::Error::other(other) },
+        })?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(at(path)(error)),
+    };
+    let journal = match files.journal().map_err(at(path))? {
+        Some(mut file) => Contents::of(&mut *file).map_err(at(path))?,
+        None => Contents::default(),
+    };
+    let file = file.map(|file| Arc::new(file) as Arc<dyn StorageBackend>);
+    let read = match &file {
+        Some(file) => read_apart(file).map_err(at(path))?,
+        None => Err("there is no such file".to_owned()),
+    };
+    let (saved, from_journal) = choose(path, read, journal)?;
+    let fresh = beside(path, ".repaired");
     match fs::remove_file(&fresh) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(&fresh)(error)),
         _ => {}
@@ -83,28 +117,85 @@ pub(super) fn repair(path: &Path) -> Result<Repaired, RepairError> {
     let written = write(&fresh, &saved);
     let counts = written.map_err(|Broken(what)| RepairError::New { path: fresh.clone(), what })?;
     let damaged = beside(path, ".damaged");
-    fs::rename(path, &damaged).map_err(at(&damaged))?;
+    if file.is_some() {
+        keep(path, &damaged).map_err(at(&damaged))?;
+    }
+    // At every moment there is a file of that name: a new one without names would be made otherwise.
     fs::rename(&fresh, path).map_err(at(path))?;
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    File::open(directory.unwrap_or(Path::new("."))).and_then(|file| file.sync_all()).map_err(at(path))?;
-    let lost = saved.counts.map(|before| before.bindings.saturating_sub(counts.bindings));
-    Ok(Repaired { contexts: counts.contexts, bindings: counts.bindings, lost, damaged })
+    sync_directory(path).map_err(at(path))?;
+    let lost = match saved.is_whole {
+        true => Some(0),
+        false => saved.counts.map(|before| before.bindings.saturating_sub(counts.bindings)),
+    };
+    Ok(Repaired { contexts: counts.contexts, bindings: counts.bindings, lost, from_journal, damaged })
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(suffix);
-    name.into()
+/// Gives a file another name too.
+fn keep(path: &Path, other: &Path) -> io::Result<()> {
+    match fs::remove_file(other) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    // Some file systems have no second names.
+    fs::hard_link(path, other).or_else(|_| fs::copy(path, other).map(drop))
 }
 
-/// Reads each table from both ends up to where it is damaged.
-fn read(path: &Path) -> Result<Saved, String> {
-    let db = builder().open(path).map_err(|error| error.to_string())?;
+/// Which names there are, and whether all are as the journal has them.
+fn choose(path: &Path, read: Result<Saved, String>, journal: Contents) -> Result<(Saved, bool), RepairError> {
+    let has_journal = journal.is_whole || !journal.contexts.is_empty();
+    let Contents { contexts, bindings, counts, version, is_whole } = journal;
+    let journal = Saved { contexts, bindings, counts, version, is_whole };
+    let (mut saved, from_journal) = match read {
+        Err(what) if !has_journal => return Err(RepairError::Nothing { path: path.to_owned(), what }),
+        Err(_) => (journal, true),
+        Ok(file) if file.is_whole && file.version.number >= journal.version.number => (file, false),
+        // Where it is not known which version the file is of, the journal has all that was acknowledged.
+        Ok(file) if journal.is_whole && file.version.number <= journal.version.number => (journal, true),
+        Ok(file) if !has_journal => (file, false),
+        Ok(file) => (both(file, journal), false),
+    };
+    saved.complete();
+    Ok((saved, from_journal))
+}
+
+/// What either has; of what both have, that of the newer one.
+fn both(file: Saved, journal: Saved) -> Saved {
+    let (newer, older) =
+        if file.version.number >= journal.version.number { (file, journal) } else { (journal, file) };
+    let Saved { mut contexts, mut bindings, .. } = older;
+    contexts.extend(newer.contexts);
+    bindings.extend(newer.bindings);
+    // It is neither of the two, so the journal is not that of the new file.
+    let Version { number, chain } = newer.version;
+    let version = Version { number: number.saturating_add(1), chain: !chain };
+    Saved { contexts, bindings, counts: newer.counts, version, is_whole: false }
+}
+
+/// Reads a file in a thread of its own, which has the stack for it.
+fn read_apart(file: &Arc<dyn StorageBackend>) -> io::Result<Result<Saved, String>> {
+    let file = Arc::clone(file);
+    let thread = std::thread::Builder::new().name("names-repair".to_owned()).stack_size(STACK);
+    let thread = thread.spawn(move || guarded(|| read(&file)).and_then(|read| read))?;
+    Ok(thread.join().unwrap_or_else(|_| Err("its pages make no sense".to_owned())))
+}
+
+/// Reads all of a file, or each table from both ends up to where it is damaged. The file is not written to.
+fn read(file: &Arc<dyn StorageBackend>) -> Result<Saved, String> {
     let mut saved = Saved::default();
+    let pages = file.len().map_err(|error| error.to_string())? / 4096;
+    let budget = BUDGET.0 + BUDGET.1 * pages;
+    saved.is_whole = guarded(|| {
+        let mut db = open_overlay(Arc::clone(file), Some(budget)).map_err(drop)?;
+        let sound = db.check_integrity().map_err(drop)? && load(&db).is_ok();
+        Ok::<_, ()>(sound)
+    })
+    .is_ok_and(|sound| sound == Ok(true));
+    let db = open_overlay(Arc::clone(file), Some(budget)).map_err(|error| error.to_string())?;
     let txn = db.begin_read().map_err(|error| error.to_string())?;
     // What one table or one end does not give, another one may.
     let _ = guarded(|| {
         if let Ok(table) = txn.open_table(META) {
+            saved.version = Version::read(&table).unwrap_or_default();
             saved.counts = Counts::read(&table).ok().flatten();
         }
     });
@@ -152,7 +243,7 @@ impl Saved {
 }
 
 fn write(path: &Path, saved: &Saved) -> Result<Counts, Broken> {
-    let db: Database = builder().create(path)?;
+    let db = open_database(Disk::new(path).database()?)?;
     let last = saved.contexts.last().copied().unwrap_or_default();
     let counts = Counts {
         format: tables::FORMAT,
@@ -161,8 +252,10 @@ fn write(path: &Path, saved: &Saved) -> Result<Counts, Broken> {
         next: saved.counts.map_or(0, |counts| counts.next).max(last + 1),
     };
     let txn = db.begin_write()?;
-    counts.write(&mut txn.open_table(META)?)?;
     {
+        let mut meta = txn.open_table(META)?;
+        counts.write(&mut meta)?;
+        saved.version.write(&mut meta)?;
         let mut contexts = txn.open_table(CONTEXTS)?;
         for id in &saved.contexts {
             contexts.insert(*id, seal(*id))?;

@@ -10,7 +10,10 @@ use super::super::{ContextId, Target};
 use super::Broken;
 
 /// What [`META`] says of the tables below; another number for anything that this code would read wrongly.
-pub(super) const FORMAT: u64 = 1;
+pub(super) const FORMAT: u64 = 2;
+
+/// The format before: it has no [`Version`]. The first change writes the current one.
+pub(super) const UNVERSIONED: u64 = 1;
 
 /// Numbers by name: see [`Counts`].
 pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
@@ -42,10 +45,11 @@ impl Counts {
         Ok(Some(Self { format, contexts, bindings, next }))
     }
 
+    /// Writes them as those of the current format.
     pub(super) fn write(&self, table: &mut Table<'_, &'static str, u64>) -> Result<(), redb::StorageError> {
-        let Self { format, contexts, bindings, next } = *self;
+        let Self { contexts, bindings, next, .. } = *self;
         for (name, number) in
-            [("format", format), ("contexts", contexts), ("bindings", bindings), ("next", next)]
+            [("format", FORMAT), ("contexts", contexts), ("bindings", bindings), ("next", next)]
         {
             table.insert(name, number)?;
         }
@@ -53,10 +57,36 @@ impl Counts {
     }
 }
 
+/// Which changes a store has had: the database and the journal are compared by it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Version {
+    /// How many batches.
+    pub(super) number: u64,
+    /// A checksum of all of them.
+    pub(super) chain: u64,
+}
+
+impl Version {
+    pub(super) fn read(table: &impl ReadableTable<&'static str, u64>) -> Result<Self, redb::StorageError> {
+        let number = |name| Ok::<_, redb::StorageError>(table.get(name)?.map_or(0, |number| number.value()));
+        Ok(Self { number: number("number")?, chain: number("chain")? })
+    }
+
+    pub(super) fn write(self, table: &mut Table<'_, &'static str, u64>) -> Result<(), redb::StorageError> {
+        table.insert("number", self.number)?;
+        table.insert("chain", self.chain)?;
+        Ok(())
+    }
+}
+
 /// Makes the tables of a new file.
 pub(super) fn create(db: &Database) -> Result<(), Broken> {
     let txn = db.begin_write()?;
-    Counts::EMPTY.write(&mut txn.open_table(META)?)?;
+    {
+        let mut meta = txn.open_table(META)?;
+        Counts::EMPTY.write(&mut meta)?;
+        Version::default().write(&mut meta)?;
+    }
     txn.open_table(CONTEXTS)?.insert(ContextId::ROOT.0, seal(ContextId::ROOT.0))?;
     txn.open_table(BINDINGS)?;
     txn.commit()?;

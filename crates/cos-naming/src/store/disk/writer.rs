@@ -1,19 +1,24 @@
 //! The thread that makes changes: as many as wait in one transaction.
 
-use std::sync::mpsc::Receiver;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use redb::{Database, ReadableTable, Table};
 use tokio::sync::oneshot;
 
-use super::super::index::Index;
-use super::super::memory::{may_bind, may_destroy, regroup};
-use super::super::{Bound, Change, ChangeError, ContextId, Key, Over, Refused, StoreError, Target};
-use super::Broken;
-use super::tables::{BINDINGS, CONTEXTS, Counts, META, behind, open_record, record, seal};
+use super::super::{Change, ChangeError, ContextId, Refused, StoreError};
+use super::changes::{self, Stage};
+use super::files::Files;
+use super::journal::{Effect, Journal};
+use super::outage::{Health, Outage};
+use super::tables::Version;
+use super::{Broken, Opened, Shared, guarded};
 
 /// The most changes of one transaction, so that the first of them does not wait for ever.
 const MOST: usize = 10_000;
+
+/// The most bytes of names and references in one transaction, but for one change.
+const MOST_BYTES: usize = 64 * 1024 * 1024;
 
 /// Which part of the time of a transaction is waited for more changes.
 const GATHER: u32 = 4;
@@ -24,190 +29,267 @@ pub(super) struct Job {
     pub(super) reply: oneshot::Sender<Result<Option<ContextId>, ChangeError>>,
 }
 
-/// What the index is told when the transaction is on the disk.
-enum Effect {
-    Context(ContextId),
-    NoContext(ContextId),
-    Bind(ContextId, Key, Target),
-    Unbind(ContextId, Key),
+/// What a transaction brought.
+pub(super) type Made = (Vec<Result<Option<ContextId>, Refused>>, Vec<Effect>);
+
+/// What was not made.
+struct Failed {
+    what: String,
+    /// Whether the disk has it is not known.
+    is_open: bool,
 }
 
-/// Makes changes until nobody is left who could ask for one.
-pub(super) fn run(db: &Database, index: &Index, queue: &Receiver<Job>) {
-    // How many may come together: those that were made together last, and those that came meanwhile.
-    let (mut expected, mut took) = (1, Duration::ZERO);
-    let mut batch: Vec<Job> = Vec::new();
-    loop {
-        if batch.is_empty() {
-            let Ok(first) = queue.recv() else { return };
-            batch.push(first);
-        }
-        // Who was answered just now may be about to ask again. Without a moment's wait callers fall into two parts that wait for each
-        // other's transactions, and each for two waits of the disk.
-        let until = Instant::now() + took / GATHER;
-        while batch.len() < MOST {
-            let more = match queue.try_recv() {
-                Err(_) if batch.len() >= expected => break,
-                Err(_) => queue.recv_timeout(until.saturating_duration_since(Instant::now())).ok(),
-                Ok(job) => Some(job),
-            };
-            let Some(more) = more else { break };
-            batch.push(more);
-        }
-        let (changes, replies): (Vec<_>, Vec<_>) = batch.drain(..).map(|job| (job.change, job.reply)).unzip();
-        let begin = Instant::now();
-        let made = commit(db, changes);
-        took = begin.elapsed();
-        batch.extend(queue.try_iter().take(MOST));
-        expected = replies.len() + batch.len();
-        match made {
-            Ok((results, effects)) => {
-                effects.into_iter().for_each(|effect| tell(index, effect));
-                for (reply, result) in replies.into_iter().zip(results) {
-                    // Who gave up does not hear of it.
-                    let _ = reply.send(result.map_err(ChangeError::Refused));
+impl Failed {
+    fn not_made(Broken(what): Broken) -> Self {
+        Self { what, is_open: false }
+    }
+}
+
+/// Makes changes, and begins anew where the disk failed.
+pub(super) struct Writer {
+    files: Arc<dyn Files>,
+    shared: Arc<Shared>,
+    journal: Option<Journal>,
+    version: Version,
+    outage: Option<Outage>,
+}
+
+impl Writer {
+    pub(super) fn new(
+        files: Arc<dyn Files>,
+        shared: Arc<Shared>,
+        journal: Option<Journal>,
+        version: Version,
+    ) -> Self {
+        Self { files, shared, journal, version, outage: None }
+    }
+
+    /// Makes changes until nobody is left who could ask for one.
+    pub(super) fn run(mut self, queue: &Receiver<Job>) {
+        // How many may come together: those that were made together last, and those that came meanwhile.
+        let (mut expected, mut took) = (1, Duration::ZERO);
+        let mut batch: Vec<Job> = Vec::new();
+        loop {
+            if batch.is_empty() {
+                match self.wait(queue) {
+                    Ok(Some(first)) => batch.push(first),
+                    Ok(None) => continue,
+                    Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
                 }
             }
-            Err(Broken(error)) => {
-                tracing::error!(%error, changes = replies.len(), "names are not stored");
-                let error = StoreError::new(error);
-                for reply in replies {
-                    let _ = reply.send(Err(error.clone().into()));
-                }
-            }
-        }
-    }
-}
-
-fn tell(index: &Index, effect: Effect) {
-    match effect {
-        Effect::Context(id) => index.add_context(id),
-        Effect::NoContext(id) => index.remove_context(id),
-        Effect::Bind(context, key, target) => index.bind(context, key, Bound::new(target)),
-        Effect::Unbind(context, key) => index.unbind(context, &key),
-    }
-}
-
-type Made = (Vec<Result<Option<ContextId>, Refused>>, Vec<Effect>);
-
-/// Makes the changes that can be made; they are on the disk when this is done. In an error none is made.
-fn commit(db: &Database, changes: Vec<Change>) -> Result<Made, Broken> {
-    let txn = db.begin_write()?;
-    let made = {
-        let mut meta = txn.open_table(META)?;
-        let counts = Counts::read(&meta)?;
-        let counts = counts.ok_or_else(|| Broken("nothing says how much there is".to_owned()))?;
-        let (contexts, bindings) = (txn.open_table(CONTEXTS)?, txn.open_table(BINDINGS)?);
-        let mut making = Making { contexts, bindings, counts, effects: Vec::new() };
-        let results = changes.into_iter().map(|change| match making.make(change) {
-            Ok(id) => Ok(Ok(id)),
-            Err(Stop::Refused(refused)) => Ok(Err(refused)),
-            Err(Stop::Broken(error)) => Err(error),
-        });
-        let results = results.collect::<Result<Vec<_>, Broken>>()?;
-        making.counts.write(&mut meta)?;
-        (results, making.effects)
-    };
-    // What changes nothing need not wait for the disk.
-    if made.1.is_empty() {
-        txn.abort()?
-    } else {
-        txn.commit()?
-    }
-    Ok(made)
-}
-
-/// Why a change is not made; none of it is then, or nothing of the transaction.
-enum Stop {
-    Refused(Refused),
-    Broken(Broken),
-}
-
-impl From<Refused> for Stop {
-    fn from(refused: Refused) -> Self {
-        Self::Refused(refused)
-    }
-}
-
-impl From<redb::StorageError> for Stop {
-    fn from(error: redb::StorageError) -> Self {
-        Self::Broken(error.into())
-    }
-}
-
-struct Making<'t> {
-    contexts: Table<'t, u64, u32>,
-    bindings: Table<'t, (u64, &'static str), &'static [u8]>,
-    counts: Counts,
-    effects: Vec<Effect>,
-}
-
-impl Making<'_> {
-    fn make(&mut self, change: Change) -> Result<Option<ContextId>, Stop> {
-        match change {
-            Change::NewContext => return Ok(Some(self.new_context()?)),
-            Change::BindNewContext { context, key } => {
-                may_bind(self.find(context, &key)?.as_ref(), Over::Nothing)?;
-                let id = self.new_context()?;
-                self.bind(context, key, Target::Context(id))?;
-                return Ok(Some(id));
-            }
-            Change::Bind { context, key, target, over } => {
-                may_bind(self.find(context, &key)?.as_ref(), over)?;
-                self.bind(context, key, target)?;
-            }
-            Change::BindFor { .. } => return Err(Refused::NoLeases.into()),
-            Change::Unbind { context, key } => {
-                self.find(context, &key)?.ok_or(Refused::Free)?;
-                self.bindings.remove((context.0, key.text()))?;
-                self.counts.bindings -= 1;
-                self.effects.push(Effect::Unbind(context, key));
-            }
-            Change::Destroy { context } => {
-                let has_bindings = match self.contexts.get(context.0)? {
-                    Some(_) => Some(self.bindings.range(behind(context, None))?.next().is_some()),
-                    None => None,
+            // Who was answered just now may be about to ask again. Without a moment's wait callers fall into two parts that wait for
+            // each other's transactions, and each for two waits of the disk.
+            let until = Instant::now() + took / GATHER;
+            let mut bytes: usize = batch.iter().map(|job| job.change.size()).sum();
+            while batch.len() < MOST && bytes < MOST_BYTES {
+                let more = match queue.try_recv() {
+                    Err(_) if batch.len() >= expected => break,
+                    Err(_) => queue.recv_timeout(until.saturating_duration_since(Instant::now())).ok(),
+                    Ok(job) => Some(job),
                 };
-                may_destroy(context, has_bindings)?;
-                self.contexts.remove(context.0)?;
-                self.counts.contexts -= 1;
-                self.effects.push(Effect::NoContext(context));
+                let Some(more) = more else { break };
+                bytes += more.change.size();
+                batch.push(more);
             }
-            Change::Join { context, ref key, .. } | Change::Leave { context, ref key, .. } => {
-                let group = regroup(self.find(context, key)?.as_ref(), &change)?;
-                self.bind(context, key.clone(), Target::Group(group))?;
+            let (changes, replies): (Vec<_>, Vec<_>) =
+                batch.drain(..).map(|job| (job.change, job.reply)).unzip();
+            let begin = Instant::now();
+            let made = self.make(changes);
+            took = begin.elapsed();
+            let mut more = 0;
+            while more < MOST_BYTES && batch.len() < MOST {
+                let Ok(job) = queue.try_recv() else { break };
+                more += job.change.size();
+                batch.push(job);
             }
+            expected = replies.len() + batch.len();
+            match made {
+                Ok((results, _)) => {
+                    for (reply, result) in replies.into_iter().zip(results) {
+                        // Who gave up does not hear of it.
+                        let _ = reply.send(result.map_err(ChangeError::Refused));
+                    }
+                }
+                Err(error) => {
+                    for reply in replies {
+                        let _ = reply.send(Err(error.clone().into()));
+                    }
+                }
+            }
+            self.sync_if_due();
         }
-        Ok(None)
+        if let Some(journal) = &mut self.journal
+            && journal.sync_at().is_some()
+        {
+            let _ = journal.sync();
+        }
     }
 
-    fn new_context(&mut self) -> Result<ContextId, Stop> {
-        let id = ContextId(self.counts.next);
-        self.counts.next += 1;
-        self.counts.contexts += 1;
-        self.contexts.insert(id.0, seal(id.0))?;
-        self.effects.push(Effect::Context(id));
-        Ok(id)
+    /// Waits for a change, and does meanwhile what is due without one.
+    fn wait(&mut self, queue: &Receiver<Job>) -> Result<Option<Job>, RecvTimeoutError> {
+        let sync = self.journal.as_ref().and_then(Journal::sync_at);
+        let due = match (self.outage.as_ref().map(Outage::next), sync) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        let Some(due) = due else {
+            return queue.recv().map(Some).map_err(|_| RecvTimeoutError::Disconnected);
+        };
+        match queue.recv_timeout(due.saturating_duration_since(Instant::now())) {
+            Ok(job) => Ok(Some(job)),
+            Err(RecvTimeoutError::Timeout) => {
+                if self.outage.as_ref().is_some_and(Outage::is_due) {
+                    // Its outcome is in the log and in the health.
+                    let _ = self.attempt(Vec::new());
+                }
+                self.sync_if_due();
+                Ok(None)
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(RecvTimeoutError::Disconnected),
+        }
     }
 
-    fn bind(&mut self, context: ContextId, key: Key, target: Target) -> Result<(), Stop> {
-        let octets = record(context.0, key.text(), &target);
-        if self.bindings.insert((context.0, key.text()), octets.as_slice())?.is_none() {
-            self.counts.bindings += 1;
+    /// Gives the disk what was appended to the journal a while ago.
+    fn sync_if_due(&mut self) {
+        let Some(journal) = &mut self.journal else { return };
+        if journal.sync_at().is_some_and(|due| due <= Instant::now())
+            && let Err(error) = journal.sync()
+        {
+            tracing::error!(%error, path = %self.files.path().display(), "the journal of the names is not written; it is made anew");
+            // What the disk has of it is not known.
+            self.journal = None;
         }
-        self.effects.push(Effect::Bind(context, key, target));
+    }
+
+    /// Makes changes; in an outage only when the next attempt is due.
+    fn make(&mut self, changes: Vec<Change>) -> Result<Made, StoreError> {
+        match &self.outage {
+            Some(outage) if !outage.is_due() => Err(StoreError::NotWritten { what: outage.what().into() }),
+            _ => self.attempt(changes),
+        }
+    }
+
+    /// Makes changes, or tries whether the disk takes any where there are none.
+    fn attempt(&mut self, changes: Vec<Change>) -> Result<Made, StoreError> {
+        let begin = Instant::now();
+        // Even where a page that is damaged makes the database panic.
+        let made = guarded(|| self.write(changes));
+        let made = made.unwrap_or_else(|what| {
+            self.close();
+            Err(Failed { what, is_open: true })
+        });
+        let path = self.files.path();
+        match made {
+            Ok(made) => {
+                if let Some(outage) = self.outage.take() {
+                    self.shared.health.set(None);
+                    let seconds = outage.began().elapsed().as_secs();
+                    tracing::warn!(path = %path.display(), seconds, "names are stored again");
+                }
+                self.compact();
+                Ok(made)
+            }
+            Err(Failed { what, is_open }) => {
+                let outage = match self.outage.take() {
+                    None => {
+                        tracing::error!(
+                            error = %what,
+                            path = %path.display(),
+                            "names are not stored: changes are refused until the disk takes them, which is tried again and again"
+                        );
+                        Outage::new(what.clone())
+                    }
+                    Some(outage) => outage.again(what.clone(), begin.elapsed()),
+                };
+                self.shared.health.set(Some(Health::of(path, &what)));
+                self.outage = Some(outage);
+                let what = what.into();
+                Err(if is_open { StoreError::Broken(what) } else { StoreError::NotWritten { what } })
+            }
+        }
+    }
+
+    /// Makes changes. Afterwards both files have them, and the index, or nothing does.
+    fn write(&mut self, changes: Vec<Change>) -> Result<Made, Failed> {
+        if self.shared.slot.is_empty() {
+            self.reopen().map_err(Failed::not_made)?;
+        }
+        let probes = self.outage.is_some();
+        let shared = Arc::clone(&self.shared);
+        let slot = shared.slot.read();
+        let Some(db) = slot.as_ref() else {
+            return Err(Failed { what: "the database is not open".to_owned(), is_open: false });
+        };
+        let journal = match &mut self.journal {
+            Some(journal) => journal,
+            None => self.journal.insert(Journal::rewrite(&*self.files, db).map_err(Failed::not_made)?),
+        };
+        let committed = changes::commit(db, journal, self.version, changes, probes);
+        drop(slot);
+        let (stage, what) = match committed {
+            Ok((made, version)) => {
+                self.version = version;
+                let (results, effects) = made;
+                effects.into_iter().for_each(|effect| effect.tell(&self.shared.index));
+                return Ok((results, Vec::new()));
+            }
+            Err(failed) => failed,
+        };
+        if let Stage::Journal { is_lost } = stage {
+            if is_lost {
+                self.journal = None;
+            }
+            return Err(Failed { what, is_open: false });
+        }
+        // The database does nothing any more after an error of the disk, and only the file says whether it has the changes.
+        self.close();
+        let reopened = self.reopen();
+        match (stage, reopened) {
+            (Stage::Commit(made, version), Ok(())) if self.version == version => Ok(made),
+            (_, Ok(())) => Err(Failed { what, is_open: false }),
+            (Stage::Commit(..), Err(_)) => Err(Failed { what, is_open: true }),
+            (_, Err(_)) => Err(Failed { what, is_open: false }),
+        }
+    }
+
+    /// Closes the database.
+    fn close(&self) {
+        let db = self.shared.slot.write().take();
+        // It may write as it goes.
+        let _ = guarded(|| drop(db));
+    }
+
+    /// Opens the files again, and compares what is in them with what lookups are answered from.
+    fn reopen(&mut self) -> Result<(), Broken> {
+        self.close();
+        let opened = super::open_existing(&*self.files).map_err(|error| Broken(error.to_string()))?;
+        let Opened { db, index, version } = opened;
+        let differences = self.shared.index.assign(&index);
+        if differences > 0 {
+            // Those that were not acknowledged, since it was not known whether the disk has them.
+            tracing::warn!(path = %self.files.path().display(), differences, "the file has names that were not acknowledged");
+        }
+        self.version = version;
+        if let Some(journal) = &mut self.journal
+            && !journal.agree_with(version)
+        {
+            self.journal = None;
+        }
+        *self.shared.slot.write() = Some(db);
         Ok(())
     }
 
-    /// What is bound in a context that must be there.
-    fn find(&self, context: ContextId, key: &Key) -> Result<Option<Target>, Stop> {
-        if self.contexts.get(context.0)?.is_none() {
-            return Err(Refused::NoContext.into());
+    /// Writes the journal anew where it has become long.
+    fn compact(&mut self) {
+        let Some(journal) = self.journal.as_mut().filter(|journal| journal.is_long()) else { return };
+        let slot = self.shared.slot.read();
+        let Some(db) = slot.as_ref() else { return };
+        match guarded(|| Journal::rewrite(&*self.files, db)) {
+            Ok(Ok(rewritten)) => *journal = rewritten,
+            Ok(Err(Broken(error))) | Err(error) => {
+                tracing::warn!(%error, path = %self.files.path().display(), "the journal of the names is not made shorter");
+                journal.postpone();
+            }
         }
-        let Some(found) = self.bindings.get((context.0, key.text()))? else { return Ok(None) };
-        let target = open_record(context.0, key.text(), found.value());
-        let broken =
-            || Broken(format!("the binding `{key}` of context {} is not what was written", context.0));
-        Ok(Some(target.ok_or_else(|| Stop::Broken(broken()))?))
     }
 }

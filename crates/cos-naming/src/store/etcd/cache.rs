@@ -1,6 +1,7 @@
 //! What etcd has, as its watch told it: lookups are answered from here.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::convert::Infallible;
 use std::ops::Bound as Edge;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
@@ -9,7 +10,7 @@ use zorb::cos_naming::BindingType;
 
 use super::api::{Event, KeyValue, Long};
 use super::keys::{Keys, Place, open};
-use super::{Bound, ContextId, Key, Lookup, StoreError, Target};
+use super::{Bound, ContextId, Key, Lookup, Page, PageLimit, StoreError, Target};
 
 /// Everything below the prefix.
 #[derive(Default)]
@@ -129,22 +130,19 @@ impl Cache {
         self.read().bindings.contains_key(&context)
     }
 
-    pub(super) fn page(
-        &self,
-        context: ContextId,
-        after: Option<&Key>,
-        limit: usize,
-    ) -> Option<Vec<(Key, BindingType)>> {
+    pub(super) fn page(&self, context: ContextId, after: Option<&Key>, limit: PageLimit) -> Option<Page> {
         let content = self.read();
         if !content.contexts.contains(&context) {
             return None;
         }
-        let Some(bindings) = content.bindings.get(&context) else { return Some(Vec::new()) };
+        let Some(bindings) = content.bindings.get(&context) else { return Some(Page::default()) };
         let begin = after.map_or(Edge::Unbounded, Edge::Excluded);
-        let page = bindings.range((begin, Edge::Unbounded)).take(limit);
+        let all = bindings.range((begin, Edge::Unbounded));
         // Clients see of a damaged one that it is there.
         let kind = |entry: &Entry| entry.target().map_or(BindingType::Nobject, Target::binding_type);
-        Some(page.map(|(key, entry)| (key.clone(), kind(entry))).collect())
+        let all = all.map(|(key, entry)| Ok::<_, Infallible>((key.clone(), kind(entry))));
+        let Ok(page) = Page::of(all, limit);
+        Some(page)
     }
 }
 

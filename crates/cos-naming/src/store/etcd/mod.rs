@@ -19,13 +19,15 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
-use zorb::cos_naming::BindingType;
 use zorb::{CompletionStatus, OneLine, Printable};
 
 use self::cache::Cache;
 use self::http::{Cluster, Failure};
 use self::keys::Keys;
-use super::{Bound, Change, ChangeError, ContextId, Key, Lookup, Store, StoreError, StoreState, Target};
+use super::{
+    Bound, Change, ChangeError, ContextId, Key, Lookup, Page, PageLimit, Store, StoreError, StoreState,
+    Target,
+};
 
 /// Keeps contexts and bindings in an etcd cluster (3.4 or later), for several servers of one service: each serves all names, and any of
 /// them may go.
@@ -294,8 +296,8 @@ impl Store for EtcdStore {
         &self,
         context: ContextId,
         after: Option<&Key>,
-        limit: usize,
-    ) -> Result<Option<Vec<(Key, BindingType)>>, StoreError> {
+        limit: PageLimit,
+    ) -> Result<Option<Page>, StoreError> {
         // What is not listed is said not to be there.
         self.shared.catch_up().await?;
         Ok(self.shared.cache.page(context, after, limit))

@@ -28,10 +28,28 @@ impl Dynamic {
     /// value type in another one is one, and where names that are written again and again take over 16 MiB; as [`Any::to_dynamic`] for what is in
     /// anys.
     pub fn to_json(&self) -> Result<String, DynError> {
+        let mut json = Vec::new();
+        self.json_to(&mut json)?;
+        String::from_utf8(json).map_err(|_| DynErrorKind::InvalidValue("the text is not UTF-8").into())
+    }
+
+    /// Writes the value as JSON, without its type, piece by piece as it is made. After an error a part of the text is written.
+    ///
+    /// # Errors
+    /// As [`to_json`](Self::to_json); [`Limit`](DynErrorKind::Limit) where `out` takes no more.
+    pub fn write_json(&self, out: &mut dyn std::io::Write) -> Result<(), DynError> {
+        self.json_to(out)
+    }
+
+    fn json_to(&self, out: impl std::io::Write) -> Result<(), DynError> {
         self.check()?;
         let all = write::All::default();
-        let json = serde_json::to_string(&write::Whole { value: self, depth: 0, all: &all });
-        json.map_err(|error| all.fault.take().unwrap_or_else(|| syntax(error)))
+        let written = serde_json::to_writer(out, &write::Whole { value: self, depth: 0, all: &all });
+        written.map_err(|error| match all.fault.take() {
+            Some(fault) => fault,
+            None if error.is_io() => DynErrorKind::Limit("the text is longer").into(),
+            None => syntax(error),
+        })
     }
 
     /// A value of the type from its JSON.

@@ -40,6 +40,7 @@ struct Frame {
 
 struct Elements {
     kind: Index,
+    count: usize,
     left: usize,
     values: Vec<Value>,
 }
@@ -119,8 +120,9 @@ impl Reader {
         // Of one without an id it is remembered for whoever comes back to it.
         let own = class.passed.ids.first().filter(|_| ids.is_empty());
         d.enter_passed(value, own)?;
-        let members = d.new_vec(class.members.len())?;
+        let members = self.list(d, class.members.len())?;
         self.graph.nodes.push(ValueNode { code: class.code.clone(), members });
+        let walk = self.walk();
         walk.places.insert(value.at, (next, Arc::clone(&class)));
         let skips = chosen.truncated;
         walk.frames.push(Frame { class, node: next, member: 0, elements: None, read: value, skips });
@@ -159,9 +161,10 @@ impl Reader {
         let value = match nodes.at(kind) {
             node if is_value(node) => self.begin(d, nodes, kind)?,
             Node::Sequence { element, bound } if is_value(nodes.at(nodes.unaliased(*element))) => {
-                let left = length(d, nodes.compiled().least(*element))?;
-                within(d, *bound, || left <= *bound as usize)?;
-                let elements = Elements { kind: nodes.unaliased(*element), left, values: d.new_vec(left)? };
+                let count = length(d, nodes.compiled().least(*element))?;
+                within(d, *bound, || count <= *bound as usize)?;
+                let (kind, values) = (nodes.unaliased(*element), self.list(d, count)?);
+                let elements = Elements { kind, count, left: count, values };
                 if let Some(frame) = self.walk().frames.get_mut(at) {
                     frame.elements = Some(elements);
                 }
@@ -182,9 +185,9 @@ impl Reader {
             self.keep(at, Value::Items(items));
             return Ok(());
         }
-        let index = elements.values.len();
+        let index = elements.count - elements.left;
         let value = self.begin(d, &class.code.nodes, elements.kind);
-        elements.values.push(value.map_err(|error| inside_element(error, index))?);
+        self.push(&mut elements.values, value.map_err(|error| inside_element(error, index))?);
         elements.left -= 1;
         if let Some(frame) = self.walk().frames.get_mut(at) {
             frame.elements = Some(elements);
@@ -192,9 +195,12 @@ impl Reader {
         Ok(())
     }
 
-    /// Appends a member to the value in a frame.
+    /// Appends a member to the value in a frame, if it is kept.
     #[inline(never)]
     fn keep(&mut self, at: usize, value: Value) {
+        if self.keeps_nothing() {
+            return;
+        }
         let node = self.walk().frames.get(at).map(|frame| frame.node as usize);
         if let Some(node) = node.and_then(|node| self.graph.nodes.get_mut(node)) {
             node.members.push(value);

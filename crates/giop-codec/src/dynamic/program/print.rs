@@ -17,7 +17,7 @@ const MAX_TEXT: usize = 1024;
 const MAX_ITEMS: usize = 256;
 
 /// Levels that are shown.
-const MAX_LEVELS: usize = 64;
+const MAX_LEVELS: usize = crate::cdr::MAX_DEPTH as usize;
 
 /// Octets of all: a name may stand in a type once and in a value often.
 const MAX_SHOWN: usize = 1 << 20;

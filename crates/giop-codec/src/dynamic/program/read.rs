@@ -5,11 +5,11 @@ use super::graph_read::Walk;
 use super::run::length;
 use super::skip::{pass_wide, read_except_id};
 use super::{EMPTY_VALUE, Program, Ran};
-use crate::any::Any;
+use crate::any::{Any, MAX_ANYS};
 use crate::cdr::{CdrDecode, Decoder, Seq, Spot, WStr, check_bound};
 use crate::dynamic::{Decimal, DynError, DynErrorKind, Dynamic, Items, Step, UnionValue, Value, ValueGraph};
 use crate::ior::Ior;
-use crate::typecode::{Body as Shape, Index, Labels, Member, Named, Node, Nodes, TcKind, TypeCode};
+use crate::typecode::{Body as Shape, Index, Labels, Member, Named, Node, Nodes, TcKind, TypeCode, Union};
 use crate::{DecodeError, DecodeErrorKind};
 
 pub(super) type Read<T = Value> = Result<T, DynError>;
@@ -25,7 +25,8 @@ impl Program {
         Ok(Dynamic { code: self.code.clone(), value, graph: reader.graph })
     }
 
-    /// Where in a value, which began at `spot`, an error is: reads again, with names, and looks at text and ordinals or not.
+    /// Where in a value, which began at `spot`, an error is: reads again, with names, within the limits that were left there. Looks at text
+    /// and ordinals or not.
     #[cold]
     pub(super) fn locate<'a>(
         &self,
@@ -38,12 +39,18 @@ impl Program {
         again.return_to(spot);
         let mut reader = Reader::new(checks, true);
         match reader.value(&mut again, self.nodes(), self.code.root) {
-            Err(found) if matches!(found.kind(), DynErrorKind::Decode(_)) => {
+            Err(found) if may_be(found.kind(), error.kind) => {
                 DynError::at(DynErrorKind::Decode(error), found.path().clone())
             }
             _ => error.into(),
         }
     }
+}
+
+/// Whether an error that was found may be the one that is looked for: not where looking for it met a limit first.
+fn may_be(found: &DynErrorKind, wanted: DecodeErrorKind) -> bool {
+    let is_limit = |kind| matches!(kind, DecodeErrorKind::AllocLimit | DecodeErrorKind::DepthLimit);
+    matches!(found, DynErrorKind::Decode(found) if found.kind == wanted || !is_limit(found.kind))
 }
 
 pub(super) struct Reader {
@@ -52,23 +59,37 @@ pub(super) struct Reader {
     pub(super) walk: Option<Box<Walk>>,
     /// Looks at text and ordinals.
     checks: bool,
-    /// Looks into anys for what is wrong.
+    /// Looks for what is wrong, in anys too, and keeps nothing. Counts, and charges for, what it would keep.
     locates: bool,
+    /// Anys around, where it looks into them.
+    anys: usize,
 }
 
 impl Reader {
     fn new(checks: bool, locates: bool) -> Reader {
-        Reader { graph: ValueGraph::default(), walk: None, checks, locates }
+        Reader { graph: ValueGraph::default(), walk: None, checks, locates, anys: 0 }
     }
 
+    /// Reads a value. What takes no other function with it is read by [`leaf`](Self::leaf): this one is on the stack once for each level.
     pub(super) fn value(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, index: Index) -> Read {
         let index = nodes.compiled().unaliased(index);
-        Ok(match nodes.at(index) {
+        match nodes.at(index) {
+            Node::Basic(TcKind::Any) if self.locates => self.into_any(d),
+            Node::Sequence { element, bound } => {
+                let count = counted(d, nodes, *element, *bound)?;
+                self.items(d, nodes, *element, count)
+            }
+            Node::Array { element, length } => self.items(d, nodes, *element, *length as usize),
+            Node::Named(named) => self.named(d, nodes, named, index),
+            node => self.leaf(d, node),
+        }
+    }
+
+    #[inline(never)]
+    fn leaf(&self, d: &mut Decoder<'_>, node: &Node) -> Read {
+        Ok(match node {
             Node::Basic(TcKind::Any) => {
                 let any = any(d)?;
-                if self.locates && self.checks {
-                    any.validate().map_err(|error| error.inside(Step::Content))?;
-                }
                 Value::Any(boxed(d, any)?)
             }
             Node::Basic(kind) => basic(d, *kind)?,
@@ -95,15 +116,40 @@ impl Reader {
                 let number = decimal(d, *digits, *scale)?;
                 Value::Fixed(boxed(d, number)?)
             }
-            Node::Sequence { element, bound } => {
-                let count = length(d, nodes.compiled().least(*element))?;
-                within(d, *bound, || count <= *bound as usize)?;
-                self.items(d, nodes, *element, count)?
+            Node::Named(named) => match (&named.body, named.kind) {
+                (Shape::Enumerators(_), _) if !self.checks => Value::Enum(d.read_u32()?),
+                (Shape::Enumerators(names), _) => Value::Enum(d.read_enum(names.len() as u32)?),
+                (_, TcKind::ObjRef | TcKind::Component | TcKind::Home) => {
+                    let reference = Ior::decode(d)?;
+                    Value::Object(boxed(d, reference)?)
+                }
+                _ => return Err(d.error(DecodeErrorKind::NotInAny).into()),
+            },
+            Node::Recursive(_) | Node::Sequence { .. } | Node::Array { .. } => {
+                return Err(d.error(DecodeErrorKind::InvalidTypeCode).into());
             }
-            Node::Array { element, length } => self.items(d, nodes, *element, *length as usize)?,
-            Node::Named(named) => return self.named(d, nodes, named, index),
-            Node::Recursive(_) => return Err(d.error(DecodeErrorKind::InvalidTypeCode).into()),
         })
+    }
+
+    /// Looks into an any for what is wrong there, within the limits that it is received with.
+    fn into_any(&mut self, d: &mut Decoder<'_>) -> Read {
+        let code = self.any_type(d)?;
+        let mut inside = Reader::new(self.checks, true);
+        inside.anys = self.anys + 1;
+        d.descend()?;
+        let read = inside.value(d, &code.nodes, code.root);
+        d.ascend();
+        read.map_err(|error| error.inside(Step::Content)).map(|_| Value::Void)
+    }
+
+    #[inline(never)]
+    fn any_type(&self, d: &mut Decoder<'_>) -> Read<TypeCode> {
+        if self.anys >= MAX_ANYS {
+            return Err(d.error(DecodeErrorKind::DepthLimit).into());
+        }
+        let code = TypeCode::decode(d)?;
+        code.nodes.compile_for(d)?;
+        Ok(code)
     }
 
     fn named(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, named: &Named, index: Index) -> Read {
@@ -112,42 +158,61 @@ impl Reader {
                 if kind == TcKind::Except {
                     read_except_id(d, &named.id)?;
                 }
-                deeper(d, |d| self.members(d, nodes, members))
+                d.descend()?;
+                let read = self.members(d, nodes, members);
+                d.ascend();
+                read
             }
-            (Shape::Enumerators(_), _) if !self.checks => Ok(Value::Enum(d.read_u32()?)),
-            (Shape::Enumerators(names), _) => Ok(Value::Enum(d.read_enum(names.len() as u32)?)),
-            (Shape::Union(union), _) => {
-                let labels = Labels::of_node(nodes, union.discriminator)
-                    .ok_or_else(|| d.error(DecodeErrorKind::InvalidTypeCode))?;
-                let discriminator = labels.read(d, false)?;
-                d.charge(size_of::<UnionValue>())?;
-                let value = match union.selected(discriminator) {
-                    Some(member) => {
-                        let value = deeper(d, |d| self.value(d, nodes, member.kind));
-                        Some(value.map_err(|error| inside_member(error, member))?)
-                    }
-                    None => None,
-                };
-                Ok(Value::Union(Box::new(UnionValue { discriminator, value })))
-            }
-            (_, TcKind::ObjRef | TcKind::Component | TcKind::Home) => {
-                let reference = Ior::decode(d)?;
-                Ok(Value::Object(boxed(d, reference)?))
-            }
+            (Shape::Union(union), _) => self.union(d, nodes, union),
             (_, TcKind::Value | TcKind::Event | TcKind::ValueBox | TcKind::AbstractInterface) => {
                 self.graph_at(d, nodes, index)
             }
-            _ => Err(d.error(DecodeErrorKind::NotInAny).into()),
+            _ => self.leaf(d, nodes.at(index)),
         }
     }
 
+    fn union(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, union: &Union) -> Read {
+        let discriminator = discriminator(d, nodes, union)?;
+        let value = match union.selected(discriminator) {
+            Some(member) => {
+                d.descend()?;
+                let read = self.value(d, nodes, member.kind);
+                d.ascend();
+                Some(read.map_err(|error| inside_member(error, member))?)
+            }
+            None => None,
+        };
+        Ok(Value::Union(Box::new(UnionValue { discriminator, value })))
+    }
+
     fn members(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, members: &[Member]) -> Read {
-        let mut values = d.new_vec(members.len())?;
+        let mut values = self.list(d, members.len())?;
         for member in members {
-            let value = self.value(d, nodes, member.kind);
-            values.push(value.map_err(|error| inside_member(error, member))?);
+            match self.value(d, nodes, member.kind) {
+                Ok(value) => self.push(&mut values, value),
+                Err(error) => return Err(inside_member(error, member)),
+            }
         }
         Ok(Value::Struct(values.into()))
+    }
+
+    /// Room for so many values, which is paid for also where none is kept.
+    pub(super) fn list(&self, d: &mut Decoder<'_>, count: usize) -> Result<Vec<Value>, DecodeError> {
+        if !self.locates {
+            return d.new_vec(count);
+        }
+        d.charge(count.saturating_mul(size_of::<Value>()))?;
+        Ok(Vec::new())
+    }
+
+    pub(super) fn keeps_nothing(&self) -> bool {
+        self.locates
+    }
+
+    pub(super) fn push(&self, values: &mut Vec<Value>, value: Value) {
+        if !self.locates {
+            values.push(value);
+        }
     }
 
     /// The elements of a sequence or array, whose count was read.
@@ -163,19 +228,31 @@ impl Reader {
         {
             return self.joined(d, nodes, element, (count, each));
         }
-        let mut values = d.new_vec(count)?;
-        deeper(d, |d| {
-            for index in 0..count {
-                let start = d.position();
-                let value = self.value(d, nodes, element);
-                values.push(value.map_err(|error| inside_element(error, index))?);
-                if d.position() == start {
-                    d.charge(EMPTY_VALUE)?;
-                }
+        d.descend()?;
+        let values = self.elements(d, nodes, element, count);
+        d.ascend();
+        Ok(Value::Items(boxed(d, Items::Values(values?))?))
+    }
+
+    fn elements(
+        &mut self,
+        d: &mut Decoder<'_>,
+        nodes: &Nodes,
+        element: Index,
+        count: usize,
+    ) -> Read<Vec<Value>> {
+        let mut values = self.list(d, count)?;
+        for index in 0..count {
+            let start = d.position();
+            match self.value(d, nodes, element) {
+                Ok(value) => self.push(&mut values, value),
+                Err(error) => return Err(inside_element(error, index)),
             }
-            Ok(())
-        })?;
-        Ok(Value::Items(boxed(d, Items::Values(values))?))
+            if d.position() == start {
+                d.charge(EMPTY_VALUE)?;
+            }
+        }
+        Ok(values)
     }
 
     /// Numbers of arrays in a message in pieces: nothing is aligned anew in their midst, so all are taken together.
@@ -245,6 +322,24 @@ fn number(d: &mut Decoder<'_>, width: u8) -> Ran<u64> {
     })
 }
 
+/// Reads the count of a sequence.
+#[inline(never)]
+fn counted(d: &mut Decoder<'_>, nodes: &Nodes, element: Index, bound: u32) -> Read<usize> {
+    let count = length(d, nodes.compiled().least(element))?;
+    within(d, bound, || count <= bound as usize)?;
+    Ok(count)
+}
+
+/// Reads the label of a union.
+#[inline(never)]
+fn discriminator(d: &mut Decoder<'_>, nodes: &Nodes, union: &Union) -> Read<i64> {
+    let labels = Labels::of_node(nodes, union.discriminator)
+        .ok_or_else(|| d.error(DecodeErrorKind::InvalidTypeCode))?;
+    let discriminator = labels.read(d, false)?;
+    d.charge(size_of::<UnionValue>())?;
+    Ok(discriminator)
+}
+
 /// An any; an error in its value has the path in there.
 #[inline(never)]
 fn any(d: &mut Decoder<'_>) -> Read<Any> {
@@ -252,10 +347,13 @@ fn any(d: &mut Decoder<'_>) -> Read<Any> {
     Any::decode(d).map_err(|error| {
         let mut again = d.clone();
         again.return_to(spot);
-        let content = TypeCode::decode(&mut again).map(|code| Program::of(&code));
-        let spot = again.spot();
+        let content = TypeCode::decode(&mut again).and_then(|code| {
+            code.nodes.compile_for(&mut again)?;
+            again.descend()?;
+            Ok(Program::of(&code))
+        });
         match content {
-            Ok(content) => locate_kept(&content, &again, spot, error).inside(Step::Content),
+            Ok(content) => locate_kept(&content, &again, again.spot(), error).inside(Step::Content),
             Err(_) => error.into(),
         }
     })
@@ -316,12 +414,10 @@ fn decimal(d: &mut Decoder<'_>, digits: u16, scale: i16) -> Read<Decimal> {
 
 /// Runs `f` one level of nesting deeper.
 pub(super) fn deeper<T>(d: &mut Decoder<'_>, f: impl FnOnce(&mut Decoder<'_>) -> Read<T>) -> Read<T> {
-    let mut fault = None;
-    let result = d.nested(|d| {
-        let start = d.position();
-        put_aside(&mut fault, start, f(d))
-    });
-    result.map_err(|error| fault.unwrap_or_else(|| error.into()))
+    d.descend()?;
+    let done = f(d);
+    d.ascend();
+    done
 }
 
 /// For what knows only errors of octets: puts the one with a path aside.

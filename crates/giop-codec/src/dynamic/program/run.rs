@@ -80,7 +80,10 @@ pub(crate) fn run(body: &Body, nodes: &Nodes, act: &mut dyn Act, d: &mut Decoder
             Op::Union(switch) => union(body, nodes, act, d, switch)?,
             Op::Call(index) => {
                 let start = d.position();
-                d.nested(|d| run(body, nodes, act, d, body.entry(index)))?;
+                d.descend()?;
+                let done = run(body, nodes, act, d, body.entry(index));
+                d.ascend();
+                done?;
                 if d.position() == start {
                     d.charge(EMPTY_VALUE)?;
                 }
@@ -137,16 +140,20 @@ fn each(
     count: usize,
 ) -> Ran {
     let entry = body.entry(element);
-    d.nested(|d| {
-        for _ in 0..count {
-            let start = d.position();
-            run(body, nodes, act, d, entry)?;
-            if d.position() == start {
-                d.charge(EMPTY_VALUE)?;
-            }
+    d.descend()?;
+    let mut done = Ok(());
+    for _ in 0..count {
+        let start = d.position();
+        done = run(body, nodes, act, d, entry);
+        if done.is_ok() && d.position() == start {
+            done = d.charge(EMPTY_VALUE);
         }
-        Ok(())
-    })
+        if done.is_err() {
+            break;
+        }
+    }
+    d.ascend();
+    done
 }
 
 fn union(body: &Body, nodes: &Nodes, act: &mut dyn Act, d: &mut Decoder<'_>, switch: u32) -> Ran {
@@ -156,7 +163,12 @@ fn union(body: &Body, nodes: &Nodes, act: &mut dyn Act, d: &mut Decoder<'_>, swi
     };
     let label = act.label(d, switch.labels)?;
     match union.selected(label) {
-        Some(member) => d.nested(|d| run(body, nodes, act, d, body.entry(member.kind))),
+        Some(member) => {
+            d.descend()?;
+            let done = run(body, nodes, act, d, body.entry(member.kind));
+            d.ascend();
+            done
+        }
         None => Ok(()),
     }
 }

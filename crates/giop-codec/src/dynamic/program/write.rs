@@ -10,7 +10,7 @@ use crate::typecode::{Body as Shape, Index, Labels, Member, Named, Node, Nodes, 
 use crate::{EncodeError, EncodeErrorKind};
 
 /// Levels of nesting of constructed types, as many as a receiver takes.
-const MAX_DEPTH: usize = 64;
+const MAX_DEPTH: usize = crate::cdr::MAX_DEPTH as usize;
 
 pub(super) type Written<T = ()> = Result<T, DynError>;
 

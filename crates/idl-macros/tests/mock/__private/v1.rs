@@ -26,7 +26,9 @@ pub use giop_codec::value::{
     AbstractForm, Casts, CustomMarshal, Extends, Flow, Progress, Value, ValueBase, ValueForm, ValuePart,
     ValueRef, ValueType,
 };
-pub use giop_codec::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
+pub use giop_codec::{
+    ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, OneLine, Version,
+};
 
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -353,6 +355,16 @@ pub struct Operations {
     pub counts: &'static [usize],
 }
 
+#[diagnostic::on_unimplemented(
+    message = "a method of a servant must be an `async fn`",
+    label = "`{Self}` is not a future",
+    note = "write `async fn` instead of `fn`"
+)]
+pub trait ServantFuture: Future {}
+
+#[diagnostic::do_not_recommend]
+impl<F: Future + ?Sized> ServantFuture for F {}
+
 pub trait Serves<S>: Reference {
     fn skeleton(servant: S) -> Arc<dyn Skeleton>;
 }
@@ -421,6 +433,9 @@ impl ServerRequest {
 pub trait UserException: CdrEncode + CdrDecode + std::error::Error + Send + Sync + 'static {
     const REPOSITORY_ID: &'static str;
 }
+
+/// Nothing is one here.
+pub trait OrbError<E>: Into<SystemException> {}
 
 pub fn unknown_user_exception(exception: impl std::error::Error + Send + Sync + 'static) -> SystemException {
     SystemException::new(SystemExceptionKind::Unknown, MinorCode::NONE, CompletionStatus::Maybe)

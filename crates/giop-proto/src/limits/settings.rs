@@ -1,0 +1,385 @@
+//! [`Limits`] from variables of the environment, and from a section of a configuration file (feature `serde`).
+
+use std::time::Duration;
+
+use giop_codec::exception::{MinorCode, SystemException};
+
+use super::Limits;
+
+/// What the variables of all limits begin with.
+const PREFIX: &str = "ZORB_LIMITS_";
+
+/// Why limits are not what was written: which one, and the form that is right.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LimitsError {
+    /// The value has another form.
+    #[error("{name}: `{value}` is not {expected}")]
+    Value {
+        /// The variable or field.
+        name: String,
+        /// What it says.
+        value: String,
+        /// What it should be, with an example.
+        expected: &'static str,
+    },
+    /// No limit has the name.
+    #[error("{name}: there is no limit of this name; the limits are {}", FIELDS.join(", "))]
+    Unknown {
+        /// The variable or field.
+        name: String,
+    },
+    /// The variable is not valid UTF-8.
+    #[error("{name}: the value is not valid UTF-8")]
+    NotUtf8 {
+        /// The variable.
+        name: String,
+    },
+}
+
+/// `BAD_PARAM`, COMPLETED_NO.
+impl From<LimitsError> for SystemException {
+    fn from(error: LimitsError) -> Self {
+        Self::bad_param(MinorCode::NONE).with_source(error)
+    }
+}
+
+impl Limits {
+    /// The default limits with those that variables of the environment name.
+    ///
+    /// The variable of a limit is its name in upper case after `ZORB_LIMITS_`: `ZORB_LIMITS_MAX_MESSAGE_SIZE=64MiB`,
+    /// `ZORB_LIMITS_WRITE_TIMEOUT=10s`. Sizes and rates are numbers of bytes, or with a unit: `B`, `KiB`, `MiB`, `GiB`, `kB`, `MB`, `GB`. Times have a unit:
+    /// `ms`, `s`, `min`, `h`, or are `never`. All else is a whole number. An empty variable is one that is not set.
+    ///
+    /// # Errors
+    /// [`LimitsError`] names the variable and the right form. A variable with the prefix that names no limit is an error, because it would
+    /// have no effect.
+    ///
+    /// ```
+    /// # use giop_proto::Limits;
+    /// let limits = Limits::from_env()?;
+    /// assert_eq!(limits, Limits::default());
+    /// # Ok::<(), giop_proto::LimitsError>(())
+    /// ```
+    pub fn from_env() -> Result<Self, LimitsError> {
+        Self::default().with_env()
+    }
+
+    /// These limits with those that variables of the environment name, as [`from_env`](Self::from_env): for variables that win over a
+    /// configuration file.
+    ///
+    /// # Errors
+    /// As [`from_env`](Self::from_env).
+    pub fn with_env(mut self) -> Result<Self, LimitsError> {
+        let mut variables: Vec<_> = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+            .filter(|(name, _)| name.starts_with(PREFIX))
+            .collect();
+        // The same one is reported whatever the order of the environment.
+        variables.sort();
+        for (name, value) in variables {
+            let Ok(value) = value.into_string() else { return Err(LimitsError::NotUtf8 { name }) };
+            self.set_variable(name, value)?;
+        }
+        Ok(self)
+    }
+
+    fn set_variable(&mut self, name: String, value: String) -> Result<(), LimitsError> {
+        if value.is_empty() {
+            return Ok(());
+        }
+        let field = name.strip_prefix(PREFIX).unwrap_or_default();
+        let is_upper = field.chars().all(|c| !c.is_ascii_lowercase());
+        match self.set(&field.to_ascii_lowercase(), &value) {
+            _ if !is_upper => Err(LimitsError::Unknown { name }),
+            None => Err(LimitsError::Unknown { name }),
+            Some(Err(expected)) => Err(LimitsError::Value { name, value, expected }),
+            Some(Ok(())) => Ok(()),
+        }
+    }
+}
+
+/// What is wrong: the form that a value should have.
+type Parsed<T> = Result<T, &'static str>;
+
+/// Sets fields by their names, each by the function that reads its unit.
+macro_rules! settings {
+    ($($field:ident $read:ident,)+) => {
+        /// The names of all limits.
+        const FIELDS: &[&str] = &[$(stringify!($field)),+];
+
+        impl Limits {
+            /// Sets the limit of that name; `None`: there is none.
+            fn set(&mut self, field: &str, value: &str) -> Option<Parsed<()>> {
+                Some(match field {
+                    $(stringify!($field) => $read(value).map(|value| self.$field = value),)+
+                    _ => return None,
+                })
+            }
+        }
+    };
+}
+
+settings! {
+    max_message_size size,
+    max_stream_size size,
+    max_fragmented count,
+    max_fragment_memory size,
+    max_requests count,
+    max_total_requests count,
+    max_held_requests count,
+    max_held_octets size,
+    max_backlog size,
+    max_depth count,
+    max_decoded size,
+    max_control_rate count,
+    first_header_timeout time,
+    message_timeout time,
+    min_message_rate size,
+    write_timeout time,
+    min_write_rate size,
+    idle_timeout optional_time,
+    linger_timeout time,
+}
+
+/// Bytes, with or without a unit.
+fn size<T: TryFrom<u64>>(text: &str) -> Parsed<T> {
+    const FORM: &str = "a size of at least one byte, such as `64MiB` or `65536`";
+    let (number, unit) = split(text).ok_or(FORM)?;
+    let scale: u64 = match unit {
+        "" | "B" => 1,
+        "kB" => 1000,
+        "MB" => 1000 * 1000,
+        "GB" => 1000 * 1000 * 1000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return Err(FORM),
+    };
+    let bytes = number.checked_mul(scale).filter(|bytes| *bytes > 0).ok_or(FORM)?;
+    T::try_from(bytes).map_err(|_| FORM)
+}
+
+fn count<T: TryFrom<u64>>(text: &str) -> Parsed<T> {
+    const FORM: &str = "a whole number of at least 1 that is in range, such as `256`";
+    match split(text) {
+        Some((number @ 1.., "")) => T::try_from(number).map_err(|_| FORM),
+        _ => Err(FORM),
+    }
+}
+
+fn time(text: &str) -> Parsed<Duration> {
+    const FORM: &str = "a time with its unit, such as `30s`, `500ms`, `2min` or `1h`, or `never`";
+    if text.trim() == "never" {
+        return Ok(Duration::MAX);
+    }
+    let (number, unit) = split(text).ok_or(FORM)?;
+    let seconds = |each: u64| number.checked_mul(each).map(Duration::from_secs).ok_or(FORM);
+    match unit {
+        "ms" => Ok(Duration::from_millis(number)),
+        "s" => seconds(1),
+        "min" => seconds(60),
+        "h" => seconds(3600),
+        _ => Err(FORM),
+    }
+}
+
+fn optional_time(text: &str) -> Parsed<Option<Duration>> {
+    time(text).map(Some)
+}
+
+/// A whole number and what follows it, without the blanks around both.
+fn split(text: &str) -> Option<(u64, &str)> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    Some((number.parse().ok()?, unit.trim_start()))
+}
+
+#[cfg(feature = "serde")]
+mod read {
+    use std::fmt;
+
+    use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+
+    use super::{FIELDS, Limits, LimitsError};
+
+    /// Fields by their names, as [`from_env`](Limits::from_env) takes their values; plain numbers may stand without quotes. What is not there has its
+    /// default, and a field that is no limit is an error.
+    ///
+    /// ```toml
+    /// [limits]
+    /// max_message_size = "64 MiB"
+    /// max_requests = 1024
+    /// write_timeout = "10 s"
+    /// ```
+    impl<'de> Deserialize<'de> for Limits {
+        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            from.deserialize_map(Section)
+        }
+    }
+
+    struct Section;
+
+    impl<'de> Visitor<'de> for Section {
+        type Value = Limits;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a section of limits")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Limits, A::Error> {
+            let mut limits = Limits::default();
+            while let Some(name) = map.next_key::<String>()? {
+                if !FIELDS.contains(&name.as_str()) {
+                    return Err(A::Error::unknown_field(&name, FIELDS));
+                }
+                let Text(value) = map.next_value()?;
+                if let Some(Err(expected)) = limits.set(&name, &value) {
+                    return Err(A::Error::custom(LimitsError::Value { name, value, expected }));
+                }
+            }
+            Ok(limits)
+        }
+    }
+
+    /// A text, or a number as one.
+    struct Text(String);
+
+    impl<'de> Deserialize<'de> for Text {
+        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            from.deserialize_any(Scalar)
+        }
+    }
+
+    struct Scalar;
+
+    impl Visitor<'_> for Scalar {
+        type Value = Text;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a text such as \"64 MiB\" or \"30 s\", or a whole number")
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<Text, E> {
+            Ok(Text(text.to_owned()))
+        }
+
+        fn visit_u64<E: Error>(self, number: u64) -> Result<Text, E> {
+            Ok(Text(number.to_string()))
+        }
+
+        fn visit_i64<E: Error>(self, number: i64) -> Result<Text, E> {
+            Ok(Text(number.to_string()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(variables: &[(&str, &str)]) -> Result<Limits, LimitsError> {
+        let mut limits = Limits::default();
+        for (name, value) in variables {
+            limits.set_variable((*name).to_owned(), (*value).to_owned())?;
+        }
+        Ok(limits)
+    }
+
+    #[test]
+    fn every_limit_has_a_name_and_no_other_field_has() {
+        let shown = format!("{:#?}", Limits::default());
+        let fields: Vec<_> =
+            shown.lines().filter_map(|line| line.strip_prefix("    ")?.split_once(": ")).collect();
+        let names: Vec<_> = fields.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, FIELDS, "a field of `Limits` belongs into `settings!`, with its unit");
+    }
+
+    #[test]
+    fn sizes_counts_and_times_are_read_with_their_units() {
+        let limits = with(&[
+            ("ZORB_LIMITS_MAX_MESSAGE_SIZE", "64MiB"),
+            ("ZORB_LIMITS_MAX_STREAM_SIZE", "1 GiB"),
+            ("ZORB_LIMITS_MAX_BACKLOG", "65536"),
+            ("ZORB_LIMITS_MIN_WRITE_RATE", "2 kB"),
+            ("ZORB_LIMITS_MAX_REQUESTS", "1024"),
+            ("ZORB_LIMITS_MAX_DEPTH", "32"),
+            ("ZORB_LIMITS_MESSAGE_TIMEOUT", "500ms"),
+            ("ZORB_LIMITS_WRITE_TIMEOUT", "2 min"),
+            ("ZORB_LIMITS_LINGER_TIMEOUT", "never"),
+            ("ZORB_LIMITS_IDLE_TIMEOUT", "1h"),
+            ("ZORB_LIMITS_MAX_DECODED", ""),
+        ])
+        .unwrap();
+        let expected = Limits {
+            max_message_size: 64 << 20,
+            max_stream_size: 1 << 30,
+            max_backlog: 65536,
+            min_write_rate: 2000,
+            max_requests: 1024,
+            max_depth: 32,
+            message_timeout: Duration::from_millis(500),
+            write_timeout: Duration::from_secs(120),
+            linger_timeout: Duration::MAX,
+            idle_timeout: Some(Duration::from_secs(3600)),
+            ..Limits::default()
+        };
+        assert_eq!(limits, expected);
+    }
+
+    #[test]
+    fn wrong_value_is_named_with_the_right_form() {
+        for (name, value, part) in [
+            ("MAX_MESSAGE_SIZE", "lots", "`64MiB`"),
+            ("MAX_MESSAGE_SIZE", "0", "at least one byte"),
+            ("MAX_MESSAGE_SIZE", "-1", "a size"),
+            ("MAX_MESSAGE_SIZE", "99999999999999999999", "a size"),
+            ("MAX_MESSAGE_SIZE", "99999999999 GiB", "a size"),
+            ("MAX_MESSAGE_SIZE", "1 mib", "a size"),
+            ("MAX_DEPTH", "70000", "in range"),
+            ("MAX_REQUESTS", "1 KiB", "a whole number"),
+            ("WRITE_TIMEOUT", "30", "a time with its unit"),
+            ("WRITE_TIMEOUT", "99999999999999999 h", "a time"),
+        ] {
+            let name = format!("ZORB_LIMITS_{name}");
+            let error = with(&[(&name, value)]).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{name}: `{value}` is not ")), "{error}");
+            assert!(error.contains(part), "{error}");
+        }
+        for name in ["ZORB_LIMITS_MAX_MESAGE_SIZE", "ZORB_LIMITS_max_depth", "ZORB_LIMITS_"] {
+            let error = with(&[(name, "1")]).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{name}: there is no limit of this name")), "{error}");
+            assert!(error.contains("max_message_size, max_stream_size"), "{error}");
+        }
+    }
+
+    #[cfg(feature = "serde")]
+    #[test]
+    fn section_of_toml_is_read_and_what_is_unknown_refused() {
+        #[derive(serde::Deserialize)]
+        struct Config {
+            limits: Limits,
+        }
+        let read = |text: &str| toml::from_str::<Config>(text).map(|config| config.limits);
+        let text = "[limits]\nmax_message_size = \"64 MiB\"\nmax_requests = 1024\nwrite_timeout = \"10 s\"\n";
+        let expected = Limits {
+            max_message_size: 64 << 20,
+            max_requests: 1024,
+            write_timeout: Duration::from_secs(10),
+            ..Limits::default()
+        };
+        assert_eq!(read(text).unwrap(), expected);
+        assert_eq!(read("[limits]\n").unwrap(), Limits::default());
+        for (line, part) in [
+            ("max_mesage_size = 1", "unknown field `max_mesage_size`"),
+            ("max_message_size = \"lots\"", "max_message_size: `lots` is not a size"),
+            ("max_requests = -1", "max_requests: `-1` is not a whole number"),
+            ("write_timeout = 30", "write_timeout: `30` is not a time with its unit"),
+            ("write_timeout = true", "expected a text such as"),
+        ] {
+            let error = read(&format!("[limits]\n{line}\n")).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

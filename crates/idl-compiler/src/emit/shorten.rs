@@ -1,0 +1,184 @@
+//! Paths as people write them: what generated code names in full, shortened for code that is read.
+
+use proc_macro2::{Spacing, TokenStream, TokenTree};
+use quote::{TokenStreamExt, quote};
+
+/// Paths that every Rust module can name by their last part, or by less than all.
+const KNOWN: &[(&str, &str)] = &[
+    ("::core::result::Result", "Result"),
+    ("::core::option::Option", "Option"),
+    ("::std::string::String", "String"),
+    ("::std::vec::Vec", "Vec"),
+    ("::std::boxed::Box", "Box"),
+    ("::std::collections::BTreeMap", "std::collections::BTreeMap"),
+];
+
+/// Words that stand before paths and are no part of them.
+const KEYWORDS: &[&str] = &[
+    "as", "async", "const", "dyn", "else", "fn", "for", "if", "impl", "in", "let", "match", "move", "mut",
+    "pub", "ref", "return", "static", "struct", "unsafe", "use", "where",
+];
+
+/// Names of the runtime's prelude that stand in signatures.
+pub(super) const PRELUDE: &[&str] = &[
+    "Any",
+    "Bounded",
+    "Bytes",
+    "Char",
+    "CompletionStatus",
+    "Fixed",
+    "LongDouble",
+    "ObjectRef",
+    "Seq",
+    "SystemException",
+    "SystemExceptionKind",
+    "TypeCode",
+    "Value",
+    "ValueBase",
+    "WChar",
+    "WString",
+];
+
+/// How paths are shortened.
+pub(super) struct Shortener {
+    /// The path of the runtime crate.
+    runtime: String,
+    /// Names that mean something else where the code stands.
+    taken: Vec<String>,
+}
+
+impl Shortener {
+    /// The output names the runtime by this path, and stands where these names are taken.
+    pub(super) fn new(runtime: &TokenStream, taken: Vec<String>) -> Self {
+        Shortener { runtime: runtime.to_string().replace(' ', ""), taken }
+    }
+
+    /// The same code with shorter paths.
+    pub(super) fn shorten(&self, tokens: TokenStream) -> TokenStream {
+        let trees: Vec<TokenTree> = tokens.into_iter().collect();
+        let mut out = TokenStream::new();
+        let mut at = 0;
+        while let Some(tree) = trees.get(at) {
+            if let TokenTree::Group(group) = tree {
+                let inside = self.shorten(group.stream());
+                let mut shorter = proc_macro2::Group::new(group.delimiter(), inside);
+                shorter.set_span(group.span());
+                out.append(shorter);
+                at += 1;
+                continue;
+            }
+            let segments = path(&trees[at..]);
+            if segments.is_empty() {
+                out.append(tree.clone());
+                at += 1;
+                continue;
+            }
+            // An absolute path starts with an empty segment; between two segments are two colons.
+            let count = segments.iter().filter(|segment| !segment.is_empty()).count();
+            let absolute = segments.first().is_some_and(String::is_empty);
+            let len = count + 2 * (count - usize::from(!absolute));
+            match self.short(&segments).and_then(|short| short.parse::<TokenStream>().ok()) {
+                Some(short) => out.extend(short),
+                None => out.extend(trees[at..at + len].iter().cloned()),
+            }
+            at += len;
+        }
+        out
+    }
+
+    /// A shorter path that means the same.
+    fn short(&self, segments: &[String]) -> Option<String> {
+        let whole = segments.join("::");
+        let free = |name: &str| !self.taken.iter().any(|taken| taken == name);
+        if let Some(primitive) = whole.strip_prefix("::core::primitive::") {
+            return free(primitive).then(|| primitive.to_owned());
+        }
+        if let Some((_, short)) = KNOWN.iter().find(|(long, _)| *long == whole) {
+            let first = short.split("::").next().unwrap_or_default();
+            return free(first).then(|| (*short).to_owned());
+        }
+        if let Some(name) = whole.strip_prefix(&format!("{}::", self.runtime)) {
+            let first = name.split("::").next().unwrap_or_default();
+            if PRELUDE.contains(&first) && free(first) {
+                return Some(name.to_owned());
+            }
+            let bare = whole.strip_prefix("::")?;
+            return free(bare.split("::").next().unwrap_or_default()).then(|| bare.to_owned());
+        }
+        let inside = whole.strip_prefix("self::")?;
+        let first = inside.split("::").next().unwrap_or_default();
+        let is_crate =
+            ["std", "core", "alloc"].contains(&first) || self.runtime.trim_start_matches("::") == first;
+        (!is_crate).then(|| inside.to_owned())
+    }
+}
+
+/// The segments of the path that these tokens start with; an absolute one starts with an empty segment.
+fn path(trees: &[TokenTree]) -> Vec<String> {
+    let is_scope = |at: usize| {
+        matches!(trees.get(at), Some(TokenTree::Punct(first)) if first.as_char() == ':' && first.spacing() == Spacing::Joint)
+            && matches!(trees.get(at + 1), Some(TokenTree::Punct(second)) if second.as_char() == ':')
+    };
+    let mut segments = Vec::new();
+    let mut at = 0;
+    if is_scope(0) {
+        segments.push(String::new());
+        at = 2;
+    }
+    while let Some(TokenTree::Ident(ident)) = trees.get(at) {
+        if segments.is_empty() && KEYWORDS.contains(&ident.to_string().as_str()) {
+            return segments;
+        }
+        segments.push(ident.to_string());
+        at += 1;
+        if !is_scope(at) || !matches!(trees.get(at + 2), Some(TokenTree::Ident(_))) {
+            return segments;
+        }
+        at += 2;
+    }
+    Vec::new()
+}
+
+/// `use` of the names that shortened paths need.
+pub(super) fn prelude(runtime: &TokenStream) -> TokenStream {
+    quote!(use #runtime::prelude::*;)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn short(code: &str, taken: &[&str]) -> String {
+        let taken = taken.iter().map(|name| (*name).to_owned()).collect();
+        let shortener = Shortener::new(&quote!(::zorb), taken);
+        shortener.shorten(code.parse().unwrap_or_default()).to_string().replace(' ', "")
+    }
+
+    #[test]
+    fn known_paths_become_short() {
+        let long = "(a: &::core::primitive::str) -> ::core::result::Result<::core::option::Option<::zorb::Value<self::m::V>>, ::zorb::Ranged<::core::primitive::i32, 1, 2>>";
+        assert_eq!(short(long, &[]), "(a:&str)->Result<Option<Value<m::V>>,zorb::Ranged<i32,1,2>>");
+    }
+
+    #[test]
+    fn taken_names_stay_long() {
+        assert_eq!(
+            short("::core::option::Option<::zorb::Any>", &["Option", "Any"]),
+            "::core::option::Option<zorb::Any>"
+        );
+        assert_eq!(short("::zorb::Ranged<self::std::X>", &["zorb"]), "::zorb::Ranged<self::std::X>");
+    }
+
+    #[test]
+    fn other_paths_are_left_alone() {
+        assert_eq!(short("<S as crate::a::B>::c(x::y, 1)", &[]), "<Sascrate::a::B>::c(x::y,1)");
+        assert_eq!(short("impl ::other::A for B {}", &[]), "impl::other::AforB{}");
+    }
+
+    #[test]
+    fn words_before_paths_are_no_part_of_them() {
+        assert_eq!(short("use ::zorb::prelude::*;", &[]), "usezorb::prelude::*;");
+        assert_eq!(short("impl self::m::A for B {}", &[]), "implm::AforB{}");
+        assert_eq!(short("::zorb::SystemException::new()", &[]), "SystemException::new()");
+    }
+}

@@ -1,0 +1,198 @@
+//! Servants to begin with: the implementation of each servant trait, with every method answering `NO_IMPLEMENT`.
+//!
+//! Signatures are those of the traits: [`Cx::servant_signature`] makes both.
+
+use std::collections::HashMap;
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote};
+
+use super::ident::{Case, RustName};
+use super::method::Method;
+use super::options::Options;
+use super::servant::Signature;
+use super::shorten::{Shortener, prelude};
+use super::types::matches_name;
+use super::{Cx, context};
+use crate::diagnostic::Diagnostics;
+use crate::model::{Def, DefId, DefKind, Flavour, Model};
+
+/// What a skeleton is made of.
+#[derive(Clone, Debug, Default)]
+pub struct Skeleton {
+    /// The module where the Rust of the IDL is (`crate::idl`); by default the skeleton stands in that module.
+    pub module: Option<TokenStream>,
+    /// The interfaces: scoped names, or beginnings of names and `*`. By default all of the files given, and none of the
+    /// files that these include.
+    pub interfaces: Vec<String>,
+}
+
+/// Rust with a servant of each interface: its type, and the implementations of the servant traits of the interface and its bases.
+/// Every method answers `NO_IMPLEMENT`. The code compiles as it is.
+///
+/// # Errors
+/// Those of [`emit`](super::emit), of whose output the skeleton implements the traits.
+pub fn skeleton(model: &Model, options: &Options, skeleton: &Skeleton) -> Result<TokenStream, Diagnostics> {
+    let mut cx = context(model, options)?;
+    // What people read and write names no private module.
+    cx.v1 = options.runtime.clone();
+    cx.outside = Some(skeleton.module.clone().unwrap_or_else(|| quote!(self)));
+    Ok(cx.skeleton(skeleton))
+}
+
+/// What a skeleton calls the servant of an interface, and where its reference type is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServantNames {
+    /// The interface: its scoped name.
+    pub interface: String,
+    /// Its repository id.
+    pub repository_id: String,
+    /// The path of the reference type, from the module that [`Skeleton::module`] names (`idl::bank::AccountRef`).
+    pub reference: String,
+    /// The type of the servant (`AccountImpl`).
+    pub servant: String,
+    /// The objects of a local interface are not activated.
+    pub is_local: bool,
+}
+
+/// The names of the servants in a skeleton, in order.
+///
+/// # Errors
+/// Those of [`skeleton`].
+pub fn servant_names(
+    model: &Model,
+    options: &Options,
+    skeleton: &Skeleton,
+) -> Result<Vec<ServantNames>, Diagnostics> {
+    let mut cx = context(model, options)?;
+    cx.outside = Some(skeleton.module.clone().unwrap_or_else(|| quote!(self)));
+    let interfaces = served_interfaces(model, &skeleton.interfaces);
+    let names = cx.servant_names(&interfaces);
+    let names = interfaces.iter().zip(names).map(|(def, servant)| ServantNames {
+        interface: model.scoped_name(def.id),
+        repository_id: def.repository_id.clone(),
+        reference: cx.reference(0, def.id).to_string().replace(' ', ""),
+        servant: servant.to_string(),
+        is_local: cx.is_local(def.id),
+    });
+    Ok(names.collect())
+}
+
+/// The interfaces of a model that a servant can have, and that the patterns name, in order.
+pub fn served_interfaces<'m>(model: &'m Model, patterns: &[String]) -> Vec<&'m Def> {
+    let wanted = |def: &&Def| match patterns {
+        [] => !model.is_included(def.id) && !model.sources().is_predeclared(def.span),
+        patterns => patterns.iter().any(|pattern| matches_name(pattern, &model.scoped_name(def.id))),
+    };
+    model.defs().iter().filter(|def| is_served(def)).filter(wanted).collect()
+}
+
+/// An object of exactly this interface can be made.
+fn is_served(def: &Def) -> bool {
+    match &def.kind {
+        DefKind::Interface(interface) => interface.flavour != Flavour::Abstract && !interface.only_declared,
+        _ => false,
+    }
+}
+
+impl Cx<'_> {
+    fn skeleton(&self, skeleton: &Skeleton) -> TokenStream {
+        let interfaces = served_interfaces(self.model, &skeleton.interfaces);
+        let names = self.servant_names(&interfaces);
+        let servants = interfaces.iter().zip(&names).map(|(def, name)| self.servant_skeleton(def, name));
+        let (v1, prelude) = (&self.v1, prelude(&self.options.runtime));
+        let code = quote! {
+            #prelude
+
+            #(#servants)*
+
+            #[doc = " What an operation answers that is not written yet."]
+            fn not_written() -> #v1::SystemException {
+                #v1::SystemException::new(
+                    #v1::SystemExceptionKind::NoImplement,
+                    #v1::MinorCode::NONE,
+                    #v1::CompletionStatus::No,
+                )
+            }
+        };
+        let code = if interfaces.is_empty() { TokenStream::new() } else { code };
+        // Where the IDL's own names are, they win.
+        let taken = match skeleton.module {
+            None => self
+                .model
+                .roots()
+                .iter()
+                .flat_map(|id| self.exported(*id))
+                .map(|name| name.to_string())
+                .collect(),
+            Some(_) => Vec::new(),
+        };
+        Shortener::new(&self.options.runtime, taken).shorten(code)
+    }
+
+    /// Names of the types of servants, all different: that of the interface and `Impl`, with names of modules before it where
+    /// two interfaces have the same.
+    fn servant_names(&self, interfaces: &[&Def]) -> Vec<Ident> {
+        let camel =
+            |name: &str| RustName::convert(name, Case::Camel).as_str().trim_end_matches('_').to_owned();
+        let name = |def: &Def, whole: bool| {
+            let path = self.model.path(def.id);
+            let skipped = if whole { 0 } else { path.len().saturating_sub(1) };
+            path.into_iter().skip(skipped).map(&camel).collect::<String>()
+        };
+        let mut count: HashMap<String, usize> = HashMap::new();
+        for def in interfaces {
+            *count.entry(name(def, false)).or_default() += 1;
+        }
+        let mut taken: Vec<String> = Vec::new();
+        let names = interfaces.iter().map(|def| {
+            let whole = count.get(&name(def, false)).is_some_and(|count| *count > 1);
+            let mut name = format!("{}Impl", name(def, whole));
+            while taken.contains(&name) {
+                name.push('_');
+            }
+            taken.push(name.clone());
+            format_ident!("{name}")
+        });
+        names.collect()
+    }
+
+    fn servant_skeleton(&self, def: &Def, name: &Ident) -> TokenStream {
+        let docs = format!(" A servant of interface `{}`.", self.model.scoped_name(def.id));
+        let mut lineage = self.model.all_bases(def.id);
+        lineage.push(def.id);
+        let impls = lineage.into_iter().map(|owner| self.servant_impl(owner, name));
+        quote! {
+            #[doc = #docs]
+            #[derive(Debug, Default)]
+            pub struct #name;
+
+            #(#impls)*
+        }
+    }
+
+    fn servant_impl(&self, owner: DefId, name: &Ident) -> TokenStream {
+        let servant = self.servant(0, owner);
+        let methods = self.methods[&owner].iter().map(|method| self.method_skeleton(method));
+        quote!(impl #servant for #name { #(#methods)* })
+    }
+
+    fn method_skeleton(&self, method: &Method) -> TokenStream {
+        let Signature { parameters, output } = self.servant_signature(0, method);
+        let name = &method.name;
+        let docs = format!(" IDL: `{}`", method.idl);
+        let arguments = method.arguments();
+        let unused = (!arguments.is_empty()).then(|| quote!(let _ = (#(#arguments,)*);));
+        let error = match &method.error {
+            Some(_) => quote!(not_written().into()),
+            None => quote!(not_written()),
+        };
+        quote! {
+            #[doc = #docs]
+            async fn #name(&self, #(#parameters),*) -> #output {
+                #unused
+                Err(#error)
+            }
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! Operations, attributes and bases of interfaces and value types.
+
+use idl_compiler::model::{
+    Annotations, Attribute, Def, DefId, DefKind, Direction, Factory, Operation, TypeId,
+};
+
+use super::compare::{Comparison, Place};
+use super::rules::{self, Rule};
+use super::types::Difference;
+
+impl<'m> Comparison<'m> {
+    /// The operations, attributes and bases of two versions of an interface or value type.
+    pub(super) fn members_of_interface(&mut self, old: &'m Def, new: &'m Def) {
+        let pair = self.pair;
+        self.bases(old, new);
+        for old_member in self.own_members(old.id, true) {
+            let found = pair.new.all_members(new.id).find(|def| def.name == old_member.name);
+            let name = pair.old.scoped_name(old_member.id);
+            let what = what(&old_member.kind);
+            match found {
+                None => self.add(
+                    &rules::OPERATION_REMOVED,
+                    &name,
+                    Place::Old(old_member),
+                    format!("{what} `{name}` is gone"),
+                ),
+                Some(new_member) => {
+                    if new_member.parent != Some(new.id) {
+                        let owner = new_member.parent.map(|owner| pair.new.scoped_name(owner));
+                        let message =
+                            format!("{what} `{name}` is inherited from `{}` now", owner.unwrap_or_default());
+                        self.add(
+                            &rules::OPERATION_MOVED,
+                            &name,
+                            Place::Both(old_member, new_member),
+                            message,
+                        );
+                    }
+                    self.member(old_member, new_member);
+                }
+            }
+        }
+        for new_member in self.own_members(new.id, false) {
+            let name = pair.new.scoped_name(new_member.id);
+            let what = what(&new_member.kind);
+            match pair.old.all_members(old.id).find(|def| def.name == new_member.name) {
+                None => self.add(
+                    &rules::OPERATION_ADDED,
+                    &name,
+                    Place::New(new_member),
+                    format!("{what} `{name}` is new"),
+                ),
+                Some(inherited) if inherited.parent != Some(old.id) => {
+                    let owner = inherited.parent.map(|owner| pair.old.scoped_name(owner));
+                    let message = format!(
+                        "{what} `{name}` is no longer inherited from `{}`",
+                        owner.unwrap_or_default()
+                    );
+                    self.add(&rules::OPERATION_MOVED, &name, Place::Both(inherited, new_member), message);
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// The operations and attributes that an interface or value type declares itself.
+    fn own_members(&self, id: DefId, of_old: bool) -> Vec<&'m Def> {
+        let model = if of_old { self.pair.old } else { self.pair.new };
+        let is_member = |def: &&Def| matches!(def.kind, DefKind::Operation(_) | DefKind::Attribute(_));
+        model.children(id).iter().map(|id| model.def(*id)).filter(is_member).collect()
+    }
+
+    /// Direct and indirect bases, and supported interfaces.
+    fn bases(&mut self, old: &'m Def, new: &'m Def) {
+        let name = self.pair.old.scoped_name(old.id);
+        let (before, after) = (self.pair.old.all_bases(old.id), self.pair.new.all_bases(new.id));
+        for base in &before {
+            if !after.iter().any(|other| self.pair.is_same(*base, *other)) {
+                let base = self.pair.old.scoped_name(*base);
+                self.add(
+                    &rules::BASE_REMOVED,
+                    &name,
+                    Place::Both(old, new),
+                    format!("`{name}` lacks its base `{base}`"),
+                );
+            }
+        }
+        for base in &after {
+            if !before.iter().any(|other| self.pair.is_same(*other, *base)) {
+                let base = self.pair.new.scoped_name(*base);
+                self.add(
+                    &rules::BASE_ADDED,
+                    &name,
+                    Place::Both(old, new),
+                    format!("`{name}` has the new base `{base}`"),
+                );
+            }
+        }
+    }
+
+    fn member(&mut self, old: &'m Def, new: &'m Def) {
+        let name = self.pair.old.scoped_name(old.id);
+        match (&old.kind, &new.kind) {
+            (DefKind::Operation(a), DefKind::Operation(b)) => self.operation((old, a), (new, b), &name),
+            (DefKind::Attribute(a), DefKind::Attribute(b)) => self.attribute((old, a), (new, b), &name),
+            (a, b) => {
+                let message =
+                    format!("`{name}` was {} and is {}", with_article(what(a)), with_article(what(b)));
+                self.add(&rules::OPERATION_REMOVED, &name, Place::Both(old, new), message);
+            }
+        }
+    }
+
+    fn operation(
+        &mut self,
+        (old, a): (&'m Def, &'m Operation),
+        (new, b): (&'m Def, &'m Operation),
+        name: &str,
+    ) {
+        let place = Place::Both(old, new);
+        if a.oneway != b.oneway {
+            let is = if b.oneway { "is oneway now" } else { "is no longer oneway" };
+            self.add(&rules::ONEWAY_CHANGED, name, place, format!("operation `{name}` {is}"));
+        }
+        match (a.result, b.result) {
+            (Some(x), Some(y)) => self.use_of(
+                (&old.annotations, x),
+                (&new.annotations, y),
+                &rules::RESULT_CHANGED,
+                name,
+                place,
+                &format!("the result of `{name}`"),
+            ),
+            (None, None) => {}
+            (x, y) => {
+                let told = |ty: Option<String>| ty.unwrap_or_else(|| "void".to_owned());
+                let (x, y) = (
+                    told(x.map(|ty| self.pair.old.describe(ty))),
+                    told(y.map(|ty| self.pair.new.describe(ty))),
+                );
+                self.add(
+                    &rules::RESULT_CHANGED,
+                    name,
+                    place,
+                    format!("the result of `{name}` was `{x}` and is `{y}`"),
+                );
+            }
+        }
+        self.parameters(a, b, name, place);
+        self.raises(&a.raises, &b.raises, name, place, "");
+        if a.context != b.context {
+            self.add(&rules::CONTEXT_CHANGED, name, place, format!("`{name}` has another context clause"));
+        }
+    }
+
+    fn parameters(&mut self, a: &Operation, b: &Operation, name: &str, place: Place<'m>) {
+        let names = |operation: &Operation| -> Vec<String> {
+            operation.params.iter().map(|param| param.name.clone()).collect()
+        };
+        let (before, after) = (names(a), names(b));
+        if a.params.len() != b.params.len() || (before != after && sorted(&before) == sorted(&after)) {
+            let message = format!("`{name}` took ({}) and takes ({})", before.join(", "), after.join(", "));
+            self.add(&rules::PARAMETERS_CHANGED, name, place, message);
+            return;
+        }
+        for (x, y) in a.params.iter().zip(&b.params) {
+            let full = format!("{name}::{}", x.name);
+            if x.direction != y.direction {
+                let message = format!(
+                    "parameter `{}` of `{name}` was `{}` and is `{}`",
+                    x.name,
+                    word(x.direction),
+                    word(y.direction)
+                );
+                self.add(&rules::DIRECTION_CHANGED, &full, place, message);
+            }
+            let told = format!("parameter `{}` of `{name}`", x.name);
+            self.use_of(
+                (&x.annotations, x.ty),
+                (&y.annotations, y.ty),
+                &rules::PARAMETER_TYPE,
+                &full,
+                place,
+                &told,
+            );
+        }
+    }
+
+    fn attribute(
+        &mut self,
+        (old, a): (&'m Def, &'m Attribute),
+        (new, b): (&'m Def, &'m Attribute),
+        name: &str,
+    ) {
+        let place = Place::Both(old, new);
+        match (a.readonly, b.readonly) {
+            (false, true) => {
+                self.add(
+                    &rules::OPERATION_REMOVED,
+                    name,
+                    place,
+                    format!("attribute `{name}` is readonly now"),
+                );
+            }
+            (true, false) => {
+                self.add(
+                    &rules::OPERATION_ADDED,
+                    name,
+                    place,
+                    format!("attribute `{name}` is no longer readonly"),
+                );
+            }
+            _ => {}
+        }
+        let told = format!("attribute `{name}`");
+        self.use_of(
+            (&old.annotations, a.ty),
+            (&new.annotations, b.ty),
+            &rules::RESULT_CHANGED,
+            name,
+            place,
+            &told,
+        );
+        self.raises(&a.get_raises, &b.get_raises, name, place, " when it is read");
+        if !a.readonly && !b.readonly {
+            self.raises(&a.set_raises, &b.set_raises, name, place, " when it is set");
+        }
+    }
+
+    fn raises(&mut self, a: &[DefId], b: &[DefId], name: &str, place: Place<'m>, when: &str) {
+        for id in a {
+            if !b.iter().any(|other| self.pair.is_same(*id, *other)) {
+                let exception = self.pair.old.scoped_name(*id);
+                self.add(
+                    &rules::RAISES_CHANGED,
+                    name,
+                    place,
+                    format!("`{name}` no longer raises `{exception}`{when}"),
+                );
+            }
+        }
+        for id in b {
+            if !a.iter().any(|other| self.pair.is_same(*other, *id)) {
+                let exception = self.pair.new.scoped_name(*id);
+                self.add(
+                    &rules::RAISES_CHANGED,
+                    name,
+                    place,
+                    format!("`{name}` raises `{exception}`{when} now"),
+                );
+            }
+        }
+    }
+
+    /// The type at one place: a result, parameter, member or attribute.
+    pub(super) fn use_of(
+        &mut self,
+        old: (&Annotations, TypeId),
+        new: (&Annotations, TypeId),
+        whole: &'static Rule,
+        name: &str,
+        place: Place<'m>,
+        told: &str,
+    ) {
+        let (was, is) = self.pair.named(old.1, new.1);
+        match self.pair.difference(old.1, new.1) {
+            Difference::Whole => {
+                return self.add(whole, name, place, format!("{told} was `{was}` and is `{is}`"));
+            }
+            Difference::Bound => {
+                self.add(&rules::BOUND_CHANGED, name, place, format!("{told} was `{was}` and is `{is}`"));
+            }
+            Difference::None if self.pair.range_differs(old, new) => {
+                self.add(&rules::BOUND_CHANGED, name, place, format!("{told} has another range"));
+            }
+            Difference::None => {}
+        }
+        for (annotation, rule, what) in [
+            ("non_nil", &rules::NIL_CHANGED, "`@non_nil`"),
+            ("stream", &rules::STREAM_CHANGED, "a `@stream`"),
+            ("optional", &rules::OPTIONAL_CHANGED, "`@optional`"),
+        ] {
+            let has = |annotations: &Annotations| match annotation {
+                "optional" => annotations.is_optional(),
+                name => annotations.has(name) || annotations.get(name).is_some(),
+            };
+            match (has(old.0), has(new.0)) {
+                (false, true) => self.add(rule, name, place, format!("{told} is {what} now")),
+                (true, false) => self.add(rule, name, place, format!("{told} is no longer {what}")),
+                _ => {}
+            }
+        }
+    }
+
+    /// The factories of two versions of a value type.
+    pub(super) fn factories(&mut self, old: &'m Def, new: &'m Def, a: &[Factory], b: &[Factory]) {
+        let name = self.pair.old.scoped_name(old.id);
+        let is_alike = |x: &Factory, y: &Factory| {
+            let raises = |ids: &[DefId], others: &[DefId]| {
+                ids.len() == others.len()
+                    && ids.iter().zip(others).all(|(id, other)| self.pair.is_same(*id, *other))
+            };
+            x.name == y.name
+                && x.params.len() == y.params.len()
+                && x.params
+                    .iter()
+                    .zip(&y.params)
+                    .all(|(p, q)| self.pair.difference(p.ty, q.ty) == Difference::None)
+                && raises(&x.raises, &y.raises)
+        };
+        if a.len() != b.len() || !a.iter().all(|x| b.iter().any(|y| is_alike(x, y))) {
+            let message = format!("the factories of `{name}` differ");
+            self.add(&rules::FACTORY_CHANGED, &name, Place::Both(old, new), message);
+        }
+    }
+}
+
+fn sorted(names: &[String]) -> Vec<&String> {
+    let mut names: Vec<&String> = names.iter().collect();
+    names.sort_unstable();
+    names
+}
+
+fn word(direction: Direction) -> &'static str {
+    match direction {
+        Direction::In => "in",
+        Direction::Out => "out",
+        Direction::InOut => "inout",
+    }
+}
+
+fn what(kind: &DefKind) -> &'static str {
+    if matches!(kind, DefKind::Attribute(_)) { "attribute" } else { "operation" }
+}
+
+fn with_article(what: &str) -> String {
+    format!("an {what}")
+}

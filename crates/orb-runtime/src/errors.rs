@@ -1,0 +1,300 @@
+//! Errors of the ORB's operations as what servants raise: `orb.activate(x)?` in a servant.
+
+use std::error::Error;
+
+use giop_codec::EncodeError;
+use giop_codec::any::AnyError;
+use giop_codec::cdr::{BitsError, BoundError, CharConversionError, FixedError, FixedLengthError, RangeError};
+use giop_codec::code_set::CodeSetError;
+use giop_codec::dynamic::DynError;
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::ior::ParseIorError;
+use giop_codec::typecode::{CreateError, TypeCodeError};
+use giop_codec::url::{NameTextError, UrlError};
+use giop_proto::LimitsError;
+
+use crate::dynamic::DynamicException;
+use crate::orb::{ActivateError, ArgsError, BuildError};
+use crate::poa::{
+    AdapterInactive, InvalidPolicy, InvalidPolicyValue, ManagerAlreadyExists, PoaError, Refusal,
+};
+use crate::reference::{InvalidName, NarrowError, ResolveError};
+use crate::serve::{DepositError, unknown_user_exception};
+
+/// An error of the ORB that what `E` says an operation can fail with takes as a system exception: generated code has
+/// `impl<X: OrbError<E>> From<X> for E` for each error enum `E`, so that `?` makes it in one step.
+///
+/// The parameter is there for coherence: that an exception of another crate is no `OrbError` of this enum is known to the crate of the enum.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not become the error `{E}` of the operation by itself",
+    note = "errors of zorb's own operations do, and the exceptions of the operation's raises clause",
+    note = "of any other error `.system(SystemExceptionKind::Internal)?` (`zorb::ResultExt`) makes a system exception"
+)]
+pub trait OrbError<E>: Into<SystemException> {}
+
+/// COMPLETED_NO, with the error as its cause.
+fn not_done(
+    kind: SystemExceptionKind,
+    minor: MinorCode,
+    error: impl Error + Send + Sync + 'static,
+) -> SystemException {
+    because_of(SystemException::new(kind, minor, CompletionStatus::No), error)
+}
+
+/// The exception with the error as its cause. One whose text has its own cause's in it becomes a text: `Display` would say that twice.
+#[doc(hidden)]
+#[cold]
+pub fn because_of(exception: SystemException, error: impl Error + Send + Sync + 'static) -> SystemException {
+    let text = error.to_string();
+    let says_all = error.source().is_some_and(|source| text.contains(&source.to_string()));
+    if says_all { exception.because(text) } else { exception.with_source(error) }
+}
+
+/// The name is in use: `OBJ_ADAPTER`; it is not one to use: `BAD_PARAM` minor OMG 14; the ORB shuts down: `BAD_INV_ORDER` minor OMG 4.
+/// COMPLETED_NO.
+impl From<ActivateError> for SystemException {
+    fn from(error: ActivateError) -> Self {
+        let (kind, minor) = match error {
+            ActivateError::KeyInUse(_) | ActivateError::Destroyed => {
+                (SystemExceptionKind::ObjAdapter, MinorCode::NONE)
+            }
+            ActivateError::ReservedKey(_) => (SystemExceptionKind::BadParam, minor::BAD_PARAM_OBJECT_ID),
+            ActivateError::Closed => (SystemExceptionKind::BadInvOrder, minor::BAD_INV_ORDER_SHUTDOWN),
+        };
+        not_done(kind, minor, error)
+    }
+}
+
+/// Policies that contradict each other: `INV_POLICY`; a system exception is itself; all else: `OBJ_ADAPTER`, with minor OMG 3 where there is no
+/// default servant. COMPLETED_NO.
+impl From<PoaError> for SystemException {
+    fn from(error: PoaError) -> Self {
+        let minor = match error {
+            PoaError::System(exception) => return exception,
+            PoaError::InvalidPolicy(error) => return error.into(),
+            PoaError::NoServant => minor::OBJ_ADAPTER_NO_DEFAULT_SERVANT,
+            _ => MinorCode::NONE,
+        };
+        not_done(SystemExceptionKind::ObjAdapter, minor, error)
+    }
+}
+
+/// It has another interface: `BAD_PARAM`, COMPLETED_NO, as in the Java mapping; else what asking brought.
+impl From<NarrowError> for SystemException {
+    fn from(error: NarrowError) -> Self {
+        match &error {
+            NarrowError::WrongInterface { .. } => {
+                not_done(SystemExceptionKind::BadParam, MinorCode::NONE, error)
+            }
+            NarrowError::Call { source, .. } => because_of(bare(source), error),
+        }
+    }
+}
+
+/// A malformed text and one that cannot be used: `BAD_PARAM` with the OMG's minor codes 7 to 10; a nil reference: `INV_OBJREF`, COMPLETED_NO; a
+/// failed call: what it brought.
+impl From<ResolveError> for SystemException {
+    fn from(error: ResolveError) -> Self {
+        use SystemExceptionKind::{BadParam, InvObjref};
+        match error {
+            ResolveError::Url(error) => error.into(),
+            ResolveError::Nil(_) => not_done(InvObjref, MinorCode::NONE, error),
+            ResolveError::File { .. } | ResolveError::Nesting => {
+                not_done(BadParam, minor::BAD_PARAM_URL_OTHER, error)
+            }
+            ResolveError::InvalidName(error) => error.into(),
+            ResolveError::Narrow(error) => error.into(),
+            ResolveError::Naming { ref source, .. } => because_of(bare(source), error),
+        }
+    }
+}
+
+/// What a dynamic call or servant raised: `UNKNOWN` minor OMG 1, COMPLETED_MAYBE, for an exception of IDL, as where generated code passes on one that
+/// the operation does not raise.
+impl From<DynamicException> for SystemException {
+    fn from(error: DynamicException) -> Self {
+        match error {
+            DynamicException::System(exception) => exception,
+            DynamicException::User(_) => unknown_user_exception(error),
+        }
+    }
+}
+
+/// Kind, minor code and completion status alone.
+fn bare(exception: &SystemException) -> SystemException {
+    SystemException::new(exception.kind, exception.minor, exception.completed)
+}
+
+/// COMPLETED_NO, with the error as its cause.
+macro_rules! not_done {
+    ($($(#[$on:meta])* $error:ty => $kind:ident, $minor:expr, $doc:literal;)+) => {
+        $(
+            #[doc = $doc]
+            $(#[$on])*
+            impl From<$error> for SystemException {
+                fn from(error: $error) -> Self {
+                    not_done(SystemExceptionKind::$kind, $minor, error)
+                }
+            }
+        )+
+    };
+}
+
+not_done! {
+    AdapterInactive => ObjAdapter, minor::OBJ_ADAPTER_UNKNOWN_ADAPTER, "`OBJ_ADAPTER` minor OMG 1, COMPLETED_NO.";
+    ArgsError => BadParam, MinorCode::NONE, "`BAD_PARAM`, COMPLETED_NO.";
+    BuildError => Initialize, MinorCode::NONE, "`INITIALIZE`, COMPLETED_NO.";
+    InvalidName => BadParam, MinorCode::NONE, "`BAD_PARAM`, COMPLETED_NO.";
+    InvalidPolicy => InvPolicy, MinorCode::NONE, "`INV_POLICY`, COMPLETED_NO.";
+    InvalidPolicyValue => InvPolicy, MinorCode::NONE, "`INV_POLICY`, COMPLETED_NO.";
+    ManagerAlreadyExists => ObjAdapter, MinorCode::NONE, "`OBJ_ADAPTER`, COMPLETED_NO.";
+    #[cfg(feature = "csi")] crate::csi::LoginRefused => NoPermission, minor::NO_PERMISSION_NOT_BELIEVED,
+        "`NO_PERMISSION` minor zorb 2, COMPLETED_NO.";
+    #[cfg(feature = "csi")] crate::csi::RulesError => Initialize, MinorCode::NONE, "`INITIALIZE`, COMPLETED_NO.";
+    #[cfg(feature = "csi")] crate::csi::UsersError => Initialize, MinorCode::NONE, "`INITIALIZE`, COMPLETED_NO.";
+    #[cfg(feature = "tls")] crate::tls::TlsError => Initialize, MinorCode::NONE, "`INITIALIZE`, COMPLETED_NO.";
+}
+
+/// All errors that become system exceptions, in servants of every kind: with generated code, dynamic ones, and servant managers.
+macro_rules! orb_errors {
+    ($($(#[$on:meta])* $error:ty;)+) => {
+        $(
+            $(#[$on])*
+            impl<E> OrbError<E> for $error {}
+
+            $(#[$on])*
+            impl From<$error> for DynamicException {
+                fn from(error: $error) -> Self {
+                    Self::System(error.into())
+                }
+            }
+        )+
+    };
+}
+
+orb_errors! {
+    ActivateError;
+    AdapterInactive;
+    AnyError;
+    ArgsError;
+    BitsError;
+    BoundError;
+    BuildError;
+    CharConversionError;
+    CodeSetError;
+    CreateError;
+    DynError;
+    EncodeError;
+    FixedError;
+    FixedLengthError;
+    InvalidName;
+    InvalidPolicy;
+    InvalidPolicyValue;
+    LimitsError;
+    ManagerAlreadyExists;
+    NameTextError;
+    NarrowError;
+    ParseIorError;
+    PoaError;
+    RangeError;
+    ResolveError;
+    SystemExceptionKind;
+    TypeCodeError;
+    UrlError;
+    #[cfg(feature = "csi")] crate::csi::LoginRefused;
+    #[cfg(feature = "csi")] crate::csi::RulesError;
+    #[cfg(feature = "csi")] crate::csi::UsersError;
+    #[cfg(feature = "tls")] crate::tls::TlsError;
+}
+
+impl<E> OrbError<E> for DynamicException {}
+
+impl<T, E> OrbError<E> for DepositError<T> {}
+
+impl<T> From<DepositError<T>> for DynamicException {
+    fn from(error: DepositError<T>) -> Self {
+        Self::System(error.into())
+    }
+}
+
+/// A servant manager's error ends the request as a system exception.
+impl<X: OrbError<Refusal>> From<X> for Refusal {
+    fn from(error: X) -> Self {
+        Self::System(error.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    fn call_error() -> SystemException {
+        SystemException::transient(minor::TRANSIENT_NO_USABLE_PROFILE).because("connection refused by h:1")
+    }
+
+    #[test]
+    fn kinds_and_minor_codes_tell_what_failed() {
+        use SystemExceptionKind::*;
+        let name = || "x".to_owned();
+        let cases: [(SystemException, SystemExceptionKind, MinorCode); 13] = [
+            (ActivateError::KeyInUse(name()).into(), ObjAdapter, MinorCode::NONE),
+            (ActivateError::ReservedKey(name()).into(), BadParam, minor::BAD_PARAM_OBJECT_ID),
+            (ActivateError::Closed.into(), BadInvOrder, minor::BAD_INV_ORDER_SHUTDOWN),
+            (PoaError::shut_down().into(), BadInvOrder, minor::BAD_INV_ORDER_SHUTDOWN),
+            (PoaError::ObjectAlreadyActive.into(), ObjAdapter, MinorCode::NONE),
+            (PoaError::NoServant.into(), ObjAdapter, minor::OBJ_ADAPTER_NO_DEFAULT_SERVANT),
+            (AdapterInactive.into(), ObjAdapter, minor::OBJ_ADAPTER_UNKNOWN_ADAPTER),
+            (InvalidPolicyValue { id: 16, value: 9 }.into(), InvPolicy, MinorCode::NONE),
+            (ResolveError::Nil(name()).into(), InvObjref, MinorCode::NONE),
+            (ResolveError::Nesting.into(), BadParam, minor::BAD_PARAM_URL_OTHER),
+            (InvalidName(name()).into(), BadParam, MinorCode::NONE),
+            (ArgsError::NoValue(name()).into(), BadParam, MinorCode::NONE),
+            (BuildError::NoRuntime.into(), Initialize, MinorCode::NONE),
+        ];
+        for (raised, kind, minor) in cases {
+            assert_eq!(raised, SystemException::new(kind, minor, CompletionStatus::No), "{raised}");
+            assert!(raised.source().is_some(), "{raised}");
+        }
+    }
+
+    #[test]
+    fn failed_call_keeps_its_kind_minor_code_and_status() {
+        let wanted = "IDL:X:1.0";
+        let asked = NarrowError::Call { wanted, source: call_error() };
+        let looked_up = ResolveError::Naming { name: "a".into(), context: "h".into(), source: call_error() };
+        for raised in
+            [SystemException::from(asked.clone()), ResolveError::from(asked).into(), looked_up.into()]
+        {
+            assert_eq!(raised, call_error());
+            assert_eq!(raised.to_string().matches("connection refused by h:1").count(), 1, "{raised}");
+        }
+        let wrong = NarrowError::WrongInterface { wanted, found: "IDL:Y:1.0".into() };
+        assert_eq!(SystemException::from(wrong), SystemException::bad_param(MinorCode::NONE));
+    }
+
+    #[test]
+    fn reason_is_said_once() {
+        let source = io::Error::other("address in use");
+        let raised: SystemException = BuildError::Listen { endpoint: "iiop://h:1".into(), source }.into();
+        assert_eq!(
+            raised.to_string(),
+            "INITIALIZE, COMPLETED_NO: cannot listen on `iiop://h:1`: address in use"
+        );
+        // Where the text leaves the cause out, it follows.
+        let raised = SystemException::from(PoaError::wrong_policy("x", "RETAIN"));
+        assert_eq!(raised.to_string(), "OBJ_ADAPTER, COMPLETED_NO: `x` needs a POA with RETAIN");
+        assert!(raised.source().is_some_and(|cause| cause.is::<PoaError>()));
+    }
+
+    #[test]
+    fn dynamic_servants_and_servant_managers_raise_the_same() {
+        let closed: DynamicException = ActivateError::Closed.into();
+        assert_eq!(SystemException::from(closed), ActivateError::Closed.into());
+        let Refusal::System(refused) = Refusal::from(PoaError::ServantNotActive) else {
+            panic!("it is no forward");
+        };
+        assert_eq!(refused, SystemException::obj_adapter());
+    }
+}

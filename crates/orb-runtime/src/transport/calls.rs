@@ -1,0 +1,42 @@
+//! The system calls by which connected sockets are read and written, on Unix.
+
+use std::io::{IoSlice, IoSliceMut};
+
+use rustix::fd::AsFd;
+use rustix::io::Result;
+use rustix::net::SendFlags;
+use tokio::net::TcpStream;
+
+/// No SIGPIPE where the peer is gone. Apple's systems have a socket option in its place: see [`prepare`].
+#[cfg(not(target_vendor = "apple"))]
+const FLAGS: SendFlags = SendFlags::NOSIGNAL;
+#[cfg(target_vendor = "apple")]
+const FLAGS: SendFlags = SendFlags::empty();
+
+/// Sets what every connected socket needs.
+pub(super) fn prepare(stream: &TcpStream) -> std::io::Result<()> {
+    #[cfg(target_vendor = "apple")]
+    socket2::SockRef::from(stream).set_nosigpipe(true)?;
+    let _ = stream;
+    Ok(())
+}
+
+#[inline]
+pub(super) fn read(stream: &TcpStream, into: &mut [u8]) -> Result<usize> {
+    rustix::io::read(stream.as_fd(), into)
+}
+
+#[inline]
+pub(super) fn read_vectored(stream: &TcpStream, into: &mut [IoSliceMut<'_>]) -> Result<usize> {
+    rustix::io::readv(stream.as_fd(), into)
+}
+
+#[inline]
+pub(super) fn write(stream: &TcpStream, bytes: &[u8]) -> Result<usize> {
+    rustix::net::send(stream.as_fd(), bytes, FLAGS)
+}
+
+#[inline]
+pub(super) fn write_vectored(stream: &TcpStream, slices: &[IoSlice<'_>]) -> Result<usize> {
+    rustix::io::writev(stream.as_fd(), slices)
+}

@@ -1,0 +1,45 @@
+// Servants of the interfaces in names.idl, made by `idlc skeleton`.
+// Each method answers NO_IMPLEMENT until it is written.
+
+use ::zorb::prelude::*;
+
+/// A servant of interface `zorb::Result`.
+#[derive(Debug, Default)]
+pub struct ResultImpl;
+
+impl self::zorb::ResultServant for ResultImpl {
+    /// IDL: `Option get(in Bytes a, in Value b, in string c)`
+    async fn get(
+        &self,
+        a: &Bytes,
+        b: ::core::option::Option<::zorb::Value<Value>>,
+        c: &str,
+    ) -> Result<Option, ::zorb::SystemException> {
+        let _ = (a, b, c);
+        Err(not_written())
+    }
+}
+
+/// A servant of interface `SystemException`.
+#[derive(Debug, Default)]
+pub struct SystemExceptionImpl;
+
+impl SystemExceptionServant for SystemExceptionImpl {
+    /// IDL: `void raise(in zorb::Result which)`
+    async fn raise(
+        &self,
+        which: ::core::option::Option<self::zorb::ResultRef>,
+    ) -> Result<(), ::zorb::SystemException> {
+        let _ = (which,);
+        Err(not_written())
+    }
+}
+
+/// What an operation answers that is not written yet.
+fn not_written() -> ::zorb::SystemException {
+    ::zorb::SystemException::new(
+        SystemExceptionKind::NoImplement,
+        ::zorb::MinorCode::NONE,
+        CompletionStatus::No,
+    )
+}
