@@ -54,9 +54,9 @@ fn init_ref(text: &str) -> Result<(String, String), String> {
 }
 
 impl Client {
-    /// Whether no option was given.
+    /// Whether no option was given, but for --max-message, which servers have too.
     pub(crate) fn is_default(&self) -> bool {
-        let Self { timeout, init_ref, tls_ca, tls_cert, tls_key, tls_any_name } = self;
+        let Self { timeout, init_ref, tls_ca, tls_cert, tls_key, tls_any_name, size: _ } = self;
         let files = tls_ca.is_some() || tls_cert.is_some() || tls_key.is_some();
         *timeout == DEFAULT_TIMEOUT && init_ref.is_empty() && !files && !tls_any_name
     }

@@ -24,7 +24,7 @@ use bounds::Bounds;
 
 use crate::client::{Client, block_on};
 use crate::failure::{Usage, hinted};
-use crate::output::{Node, Output, Tone, told};
+use crate::output::{Node, Output};
 use crate::{Verdict, target};
 
 const EXAMPLES: &str = "\
