@@ -138,7 +138,7 @@ impl Cx<'_> {
         let name = |def: &Def, whole: bool| {
             let path = self.model.path(def.id);
             let skipped = if whole { 0 } else { path.len().saturating_sub(1) };
-            path.into_iter().skip(skipped).map(|part| camel(part)).collect::<String>()
+            path.into_iter().skip(skipped).map(&camel).collect::<String>()
         };
         let mut count: HashMap<String, usize> = HashMap::new();
         for def in interfaces {
