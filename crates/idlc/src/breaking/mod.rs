@@ -6,7 +6,7 @@ mod rules;
 mod types;
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use idl_compiler::Model;
@@ -100,12 +100,12 @@ pub(crate) fn run(args: &BreakingArgs, messages: &Messages) -> Result<bool, Fail
 
 fn model(
     args: &BreakingArgs,
-    file: &PathBuf,
+    file: &Path,
     include: Vec<PathBuf>,
     messages: &Messages,
 ) -> Result<Model, Failure> {
     let input = Input {
-        files: vec![file.clone()],
+        files: vec![file.to_owned()],
         include,
         define: args.define.clone(),
         undefine: Vec::new(),
