@@ -37,6 +37,7 @@ mod long_file {
     idl_macros::idl!(
         crate = crate::mock,
         file = "tests/idl/clock.idl",
+        no_warnings,
         rename("Clock::Settable::set_time" = "assign_time"),
     );
 }
