@@ -22,7 +22,7 @@ fn the_context_that_is_missing_on_the_way_to_a_name_is_named() {
     let served = Names::kept(&["--memory"]);
     for options in [&[][..], &["--context"], &["--replace"]] {
         let wrong = names(&served.url, &[&["bind", "ü/é", &served.url][..], options].concat());
-        assert_eq!(wrong.code, 3, "{}", wrong.err);
+        assert_eq!(wrong.code, 1, "{}", wrong.err);
         assert!(
             wrong.err.contains("`ü/é`: there is no context `ü`") && wrong.err.contains("--parents"),
             "{}",
@@ -151,7 +151,7 @@ fn a_full_disk_is_told_in_the_log_and_in_the_health_until_it_takes_names_again()
     assert!(admin(&admin_at, "/health").starts_with("HTTP/1.1 200"));
     may_write(Some(1));
     let refused = names(&url, &["bind", "during", OBJECT]);
-    assert!(refused.code == 3 && refused.err.contains("PERSIST_STORE"), "{}", refused.err);
+    assert!(refused.code == 1 && refused.err.contains("PERSIST_STORE"), "{}", refused.err);
     let health = admin(&admin_at, "/health");
     assert!(health.starts_with("HTTP/1.1 503") && health.contains("names are not stored in"), "{health}");
     let mut logged = String::new();
