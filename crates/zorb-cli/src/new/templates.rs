@@ -25,7 +25,7 @@ edition = "2024"
 
 [dependencies]
 zorb = {zorb}
-tokio = {{ version = "1", features = ["macros", "rt-multi-thread", "signal"] }}
+tokio = {{ version = "1", features = ["macros", "rt-multi-thread"] }}
 "#,
             name = self.name,
             zorb = self.zorb,
@@ -56,7 +56,8 @@ use zorb::prelude::*;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {{
-    let orb = Orb::builder().listen("iiop://127.0.0.1:2900").build().await?;
+    // Requests are held until `run_until`: clients that come early wait for the objects.
+    let orb = Orb::builder().listen("iiop://127.0.0.1:2900").hold().build().await?;
 "#,
             library = self.library_name(),
         );
@@ -69,22 +70,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {{
             ));
         }
         text.push_str(
-            r#"    orb.run_until(shutdown()).await?;
+            r#"    orb.run_until(zorb::signal::shutdown()).await?;
     Ok(())
-}
-
-/// Returns at Ctrl-C, and at SIGTERM where there are signals.
-async fn shutdown() -> std::io::Result<()> {
-    #[cfg(unix)]
-    {
-        let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-        tokio::select! {
-            interrupted = tokio::signal::ctrl_c() => interrupted,
-            _ = terminate.recv() => Ok(()),
-        }
-    }
-    #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await
 }
 "#,
         );
