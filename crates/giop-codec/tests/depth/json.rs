@@ -13,8 +13,10 @@ pub(crate) fn written(value: &Dynamic) {
     }
 }
 
+type Levels = &'static [(&'static str, &'static str)];
+
 /// What opens a level and what closes it, in turn; in the innermost is nothing.
-const TEXTS: [(&str, &[(&str, &str)], &str); 11] = [
+const TEXTS: [(&str, Levels, &str); 11] = [
     ("arrays", &[("[", "]")], ""),
     ("objects", &[("{\"a\":", "}")], "null"),
     ("structs", &[("{\"kids\":[", "]}")], ""),

@@ -9,6 +9,9 @@ use crate::model::Primitive;
 use crate::source::Span;
 use crate::token::{Punct, TokenKind};
 
+/// Values of a case with their places; `None` is `default`.
+type Labels = Vec<(Option<Expr>, Span)>;
+
 impl Parser<'_> {
     /// Any type, constructed ones declared in place included.
     pub(super) fn type_spec(&mut self, what: &str) -> Parse<TypeSpec> {
@@ -373,7 +376,7 @@ impl Parser<'_> {
     }
 
     /// Labels, and what stands before them and before the member.
-    fn labels(&mut self) -> Parse<(Vec<(Option<Expr>, Span)>, Head)> {
+    fn labels(&mut self) -> Parse<(Labels, Head)> {
         let before = self.head()?;
         let mut labels = Vec::new();
         loop {

@@ -74,7 +74,7 @@ impl Reader {
     pub(super) fn value(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, index: Index) -> Read {
         let index = nodes.compiled().unaliased(index);
         match nodes.at(index) {
-            Node::Basic(TcKind::Any) if self.locates => self.into_any(d),
+            Node::Basic(TcKind::Any) if self.locates => self.look_into(d),
             Node::Sequence { element, bound } => {
                 let count = counted(d, nodes, *element, *bound)?;
                 self.items(d, nodes, *element, count)
@@ -132,7 +132,7 @@ impl Reader {
     }
 
     /// Looks into an any for what is wrong there, within the limits that it is received with.
-    fn into_any(&mut self, d: &mut Decoder<'_>) -> Read {
+    fn look_into(&mut self, d: &mut Decoder<'_>) -> Read {
         let code = self.any_type(d)?;
         let mut inside = Reader::new(self.checks, true);
         inside.anys = self.anys + 1;
