@@ -34,12 +34,17 @@ const NESTS: [(&str, &str, &str, &str, &str, &str); 15] = [
 ];
 
 /// Definitions of which each names the one before.
-const CHAINS: [(&str, &str, &str); 8] = [
+const CHAINS: [(&str, &str, &str); 12] = [
     ("typedefs", "typedef long T0;", "typedef T@ T#;"),
     ("sequences", "typedef long T0;", "typedef sequence<T@> T#;"),
     ("arrays", "typedef long T0;", "typedef T@ T#[1];"),
     ("members", "struct T0 { long x; };", "struct T# { T@ x; };"),
     ("cases", "struct T0 { long x; };", "union T# switch (long) { case 1: T@ x; };"),
+    // Work that doubles with each level would not end.
+    ("members twice", "struct T0 { long x; };", "struct T# { T@ x; T@ y; };"),
+    ("arrays twice", "struct T0 { long x; };", "struct T# { T@ x[1]; T@ y[1]; };"),
+    ("sequences twice", "struct T0 { string x; };", "struct T# { sequence<T@> x; sequence<T@> y; };"),
+    ("cases twice", "struct T0 { long x; };", "union T# switch (long) { case 1: T@ x; case 2: T@ y; };"),
     ("interfaces", "interface T0 { void f0(); };", "interface T# : T@ { void f#(); };"),
     ("value types", "valuetype T0 { public long x0; };", "valuetype T# : T@ { public long x#; };"),
     ("constants", "const long T0 = 1;", "const long T# = T@;"),

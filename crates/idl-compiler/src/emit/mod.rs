@@ -39,7 +39,7 @@ mod unions;
 mod value;
 mod value_ops;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -88,6 +88,7 @@ fn context<'a>(model: &'a Model, options: &'a Options) -> Result<Cx<'a>, Diagnos
         outside: None,
         direct: Cell::new(None),
         left_root: Cell::new(false),
+        facts: Facts::default(),
     };
     let interfaces =
         model.defs().iter().filter(|def| matches!(def.kind, DefKind::Interface(_) | DefKind::Value(_)));
@@ -118,4 +119,33 @@ struct Cx<'a> {
     direct: Cell<Option<DefId>>,
     /// Something in a file-level module names something outside of it.
     left_root: Cell<bool>,
+    facts: Facts,
+}
+
+/// What was found out about definitions. A struct may hold another one twice, which may hold a third one twice: without this the work would
+/// double with each level.
+#[derive(Default)]
+struct Facts {
+    /// How large an array of it is taken to be.
+    sizes: Found<u64>,
+    /// Whether its Rust type has a fixed layout.
+    fixed: Found<bool>,
+    /// Whether its Rust type has a default.
+    defaults: Found<bool>,
+}
+
+/// Answers to one question, by definition.
+#[derive(Default)]
+struct Found<T>(RefCell<HashMap<DefId, T>>);
+
+impl<T: Copy> Found<T> {
+    /// The answer, which is computed once.
+    fn of(&self, id: DefId, compute: impl FnOnce() -> T) -> T {
+        let known = self.0.borrow().get(&id).copied();
+        known.unwrap_or_else(|| {
+            let answer = compute();
+            self.0.borrow_mut().insert(id, answer);
+            answer
+        })
+    }
 }

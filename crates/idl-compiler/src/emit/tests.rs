@@ -235,7 +235,7 @@ fn every_path_is_absolute_or_starts_at_the_root_and_nothing_is_unsafe() {
         }
         fn visit_type_path(&mut self, path: &syn::TypePath) {
             let first = &path.path.segments[0].ident;
-            let known = ["Self", "S", "Skeleton", "Local"].iter().any(|name| first == name);
+            let known = ["Self", "S", "E", "Skeleton", "Local"].iter().any(|name| first == name);
             if path.path.get_ident().is_some() && !known {
                 self.bad.push(format!("type {first}"));
             }

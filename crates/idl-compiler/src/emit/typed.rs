@@ -274,7 +274,7 @@ mod tests {
     use crate::emit::external::External;
     use crate::emit::hybrid::Hybrid;
     use crate::emit::names::Names;
-    use crate::emit::{Cx, IncludePolicy, Options};
+    use crate::emit::{Cx, Facts, IncludePolicy, Options};
     use crate::{Compiler, Memory};
 
     /// What a definition says of its type, without blanks; also of what is not written yet.
@@ -287,9 +287,10 @@ mod tests {
         let hybrid = Hybrid::default();
         let v1 = quote!(v1);
         let (outside, direct, left_root) = (None, Cell::new(None), Cell::new(false));
+        let facts = Facts::default();
         let methods = HashMap::new();
         let cx =
-            Cx { model: &model, options, names, external, v1, methods, hybrid, outside, direct, left_root };
+            Cx { model: &model, options, names, external, v1, methods, hybrid, outside, direct, left_root, facts };
         let def = model.def(model.find(name).expect("a definition"));
         cx.typed(0, def).to_string().replace(' ', "")
     }

@@ -279,7 +279,7 @@ impl Cx<'_> {
             Type::Named(def) if self.is_zero_copy(*def) => {
                 self.model.zero_copy_layout(*def).map_or(HANDLE, |layout| layout.size as u64)
             }
-            Type::Named(def) => {
+            Type::Named(def) => self.facts.sizes.of(*def, || {
                 // Not of values, which may hold themselves.
                 let sizes = || self.model.member_types(*def).into_iter().map(|ty| self.size(ty));
                 match &self.model.def(*def).kind {
@@ -289,7 +289,7 @@ impl Cx<'_> {
                     DefKind::Bitset(_) | DefKind::Bitmask(_) => self.model.bits(*def).size() as u64,
                     _ => HANDLE,
                 }
-            }
+            }),
         }
     }
 
@@ -304,10 +304,10 @@ impl Cx<'_> {
             Type::Named(def) => match &self.model.def(*def).kind {
                 DefKind::Enum(_) => true,
                 DefKind::Struct(_) if self.is_zero_copy(*def) => true,
-                DefKind::Struct(_) => {
+                DefKind::Struct(_) => self.facts.fixed.of(*def, || {
                     let members = self.model.all_struct_members(*def);
                     !members.is_empty() && members.iter().all(|member| self.is_fixed_member(member))
-                }
+                }),
                 DefKind::Bitset(_) | DefKind::Bitmask(_) => true,
                 _ => false,
             },
@@ -334,6 +334,10 @@ impl Cx<'_> {
 
     /// The struct, exception or union has a default.
     pub(super) fn def_has_default(&self, id: DefId) -> bool {
+        self.facts.defaults.of(id, || self.find_def_default(id))
+    }
+
+    fn find_def_default(&self, id: DefId) -> bool {
         match &self.model.def(id).kind {
             DefKind::Struct(s) | DefKind::Exception(s) => {
                 s.members.iter().all(|member| self.has_default(self.member(id, member)))
