@@ -152,11 +152,11 @@ impl Connection {
 
     /// What a connection with more than 64 KiB of replies in its queue has there: how many bytes, and how long the peer needs for them at
     /// the rate at which it has taken them so far; `Duration::MAX` where it takes none. `None`: there are fewer, or it was measured for less
-    /// than a second.
+    /// than a second. `None` also where the connection is closed: its memory is about to come back.
     #[must_use]
     pub fn reply_queue(&self, now: Instant) -> Option<(usize, Option<Duration>)> {
         let owed = self.queued.owed;
-        (owed > 0).then(|| {
+        (owed > 0 && !self.is_closed()).then(|| {
             let pace = self.queued.pace.as_ref();
             (owed, pace.and_then(|pace| pace.time_for(owed, self.tx.written(), now)))
         })

@@ -136,8 +136,9 @@ impl OrbCore {
     /// enough, and this is what the client gets in the place of the reply. Called without the lock of any connection.
     #[cold]
     pub(crate) fn make_room_for_reply(&self) -> Result<(), SystemException> {
-        while self.pool().is_full_of_replies() {
-            if !self.close_slow_reader() {
+        if self.pool().is_full_of_replies() {
+            let needed = self.pool().owed().saturating_sub(self.pool().cap()) + 1;
+            if !self.close_slow_readers(needed) {
                 let text = "replies that are queued for all clients take as much memory as they may: allow more by `OrbBuilder::pool_cap`";
                 return Err(SystemException::new(
                     SystemExceptionKind::Transient,
@@ -150,8 +151,19 @@ impl OrbCore {
         Ok(())
     }
 
-    /// Closes the connection of a client that takes its replies too slowly. Says whether there was one.
-    fn close_slow_reader(&self) -> bool {
+    /// Closes connections of clients that take their replies too slowly, until those had so many bytes. Returns whether they had. A socket may
+    /// hold on to its bytes for a moment longer, until the kernel has given up its write, so what is still queued is no measure of it.
+    fn close_slow_readers(&self, bytes: usize) -> bool {
+        let mut freed = 0;
+        while freed < bytes {
+            let Some(more) = self.close_slow_reader() else { return false };
+            freed += more;
+        }
+        true
+    }
+
+    /// Closes the connection of a client that takes its replies too slowly; returns how many bytes of replies it had.
+    fn close_slow_reader(&self) -> Option<usize> {
         let now = now();
         let mut by_address = HashMap::<Option<IpAddr>, usize>::new();
         let mut slow = Vec::new();
@@ -168,7 +180,7 @@ impl OrbCore {
         let slowest = slow.into_iter().max_by_key(|(address, time, bytes, _)| {
             (by_address.get(address).copied().unwrap_or_default(), *time, *bytes)
         });
-        let Some((_, _, bytes, link)) = slowest else { return false };
+        let (_, _, bytes, link) = slowest?;
         tracing::warn!(
             target: "zorb",
             peer = %link.peer(),
@@ -176,7 +188,7 @@ impl OrbCore {
             "a client that takes its replies too slowly is closed, because others wait for the memory: `OrbBuilder::pool_cap` allows more"
         );
         link.give_up_slow_reader();
-        true
+        Some(bytes)
     }
 
     /// Lets requests go on for whose replies there is memory. Says whether there is nothing more to look after.
@@ -235,7 +247,7 @@ async fn watch(core: Weak<OrbCore>) {
         let Some(core) = core.upgrade() else { return };
         looks += 1;
         if looks % LOOKS == 0 && !core.backpressure.waiting().is_empty() {
-            while core.pool().is_crowded() && core.close_slow_reader() {}
+            core.close_slow_readers(core.pool().owed().saturating_sub(core.pool().cap() / 2));
         }
         if core.grant() {
             return;
