@@ -167,7 +167,7 @@ fn a_value_derives_from_one_that_is_elsewhere() {
         );
     }
     let failed = Animal::born("").unwrap_err();
-    assert_eq!(failed.to_string(), "Zoo::Described::Dumb { why: \"no name\" }");
+    assert_eq!(failed.to_string(), "Zoo::Described::Dumb: why \"no name\"");
     let code = Bird::type_code().to_string();
     assert!(code.starts_with("valuetype Park::Bird : truncatable Zoo::Animal {"), "{code}");
     assert_eq!(Crate::from(Pair::default()).0.two, None);

@@ -90,7 +90,7 @@ fn a_project_has_the_idl_a_server_a_client_and_servants() {
         "use my_bank::{idl, servants};",
         "let _: idl::bank::AccountRef = orb.activate_named(\"Account\", servants::AccountImpl)?;",
         "let _: idl::bank::TellerRef = orb.activate_named(\"Teller\", servants::TellerImpl)?;",
-        "SignalKind::terminate()",
+        "orb.run_until(zorb::signal::shutdown()).await?;",
     ] {
         assert!(server.contains(line), "{line}\n{server}");
     }

@@ -289,8 +289,19 @@ mod tests {
         let (outside, direct, left_root) = (None, Cell::new(None), Cell::new(false));
         let facts = Facts::default();
         let methods = HashMap::new();
-        let cx =
-            Cx { model: &model, options, names, external, v1, methods, hybrid, outside, direct, left_root, facts };
+        let cx = Cx {
+            model: &model,
+            options,
+            names,
+            external,
+            v1,
+            methods,
+            hybrid,
+            outside,
+            direct,
+            left_root,
+            facts,
+        };
         let def = model.def(model.find(name).expect("a definition"));
         cx.typed(0, def).to_string().replace(' ', "")
     }
