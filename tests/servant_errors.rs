@@ -76,7 +76,7 @@ impl CounterServant for Counter {
     }
 }
 
-/// What the client gets, who has no reason, since that does not travel.
+/// What the client gets: without the reason, which does not travel.
 fn raised<T: std::fmt::Debug, E: Into<SystemException>>(result: Result<T, E>) -> SystemException {
     result.unwrap_err().into()
 }

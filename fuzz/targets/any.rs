@@ -52,7 +52,7 @@ fn fuzz(data: &[u8]) {
     }
 }
 
-/// Where what is wrong with an any is, or with a value of the type that the octets begin with, is found within the limits of decoding.
+/// The place of a fault in an any, or in a value of the type with which the bytes begin, is found within the limits of decoding.
 fn located(d: &Decoder<'_>) {
     let taken = Any::decode(&mut d.clone()).map_err(|error| error.kind);
     let found = Any::decode_value_with_path(&TypeCode::ANY, &mut d.clone());

@@ -37,7 +37,7 @@ pub const PORT: u16 = 2809;
 /// References to its contexts are good for ever: in another run too, if that listens at the same address and has the same store. Contexts
 /// cost nothing while nobody calls them.
 ///
-/// It answers at most 10,000 bindings and 1 MiB at a time, has at most 1024 iterators, and drops those that nobody asked for five minutes. Names
+/// It answers at most 10,000 bindings and 1 MiB at a time, has at most 1024 iterators, and drops those that were not used for five minutes. Names
 /// have up to 256 components, each with up to 16 KiB. A name that leads through contexts of other services is followed there, by calls of up
 /// to ten seconds through up to 16 services.
 #[must_use = "the service ends when this is dropped"]

@@ -47,7 +47,7 @@ use lex::Lexed;
 use preprocess::{Define, Settings};
 
 /// Levels in which what a text says may nest: parentheses, operators, types, modules, conditions and calls of macros, files that include each
-/// other, and types that are built of types. It is the one limit of all that the compiler, and whoever walks a model, does by recursion.
+/// other, and types that are built of types. It limits all recursion of the compiler, and that of programs that walk a model.
 pub const MAX_DEPTH: usize = 64;
 
 /// Compiles with default options.

@@ -1,4 +1,4 @@
-//! `--user`: as whom objects are called (CSIv2).
+//! `--user`: the login of calls (CSIv2).
 
 use std::fs::File;
 use std::io::Read;

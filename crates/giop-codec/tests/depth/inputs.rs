@@ -112,7 +112,7 @@ pub(crate) fn all() -> Vec<Nest> {
         Nest::new("value of structs", in_structs, &[VALUE]),
         Nest::new("value box", boxes, &[VALUE, 1]),
         Nest::new("value of anys", of_anys.clone(), &[&[VALUE], words(&of_anys).as_slice()].concat()),
-        // A union of one struct, in it a value, in it the next union; behind that an any and a sequence of them.
+        // A union of one struct, in it a value, in it the next union; after that an any and a sequence of them.
         Nest { close: vec![0, 0], ..Nest::new("all in turn", mixed, &[1, 1, VALUE]) },
     ]
 }
@@ -129,7 +129,7 @@ fn octets(words: &[u32]) -> Vec<u8> {
 
 /// A type code of sequences in each other: so many encapsulations, each in the one before.
 pub(crate) fn type_code(levels: usize) -> Vec<u8> {
-    // A kind and a length, the byte order, and behind the inner type the bound.
+    // A kind and a length, the byte order, and after the inner type the bound.
     let size = |levels: usize| (4 + levels * 16) as u32;
     let mut words = Vec::with_capacity(4 * levels + 1);
     for level in (0..levels).rev() {

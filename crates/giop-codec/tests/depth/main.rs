@@ -1,4 +1,4 @@
-//! However deep octets and texts of a stranger nest, a thread of 256 KiB has stack enough for whatever is done with them.
+//! However deep bytes and texts of a peer nest, a thread of 256 KiB has stack enough for all that is done with them.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
 mod inputs;
@@ -83,7 +83,7 @@ fn use_all(name: &str, any: &Any) {
 
 type Read = fn(&Program, &mut Decoder<'_>) -> Result<(), DynError>;
 
-/// All that reads octets by a type code.
+/// All that reads bytes by a type code.
 const READS: [(&str, Read); 6] = [
     ("skip", |program, d| program.skip(d).map(drop)),
     ("validate", |program, d| program.validate(d).map(drop)),

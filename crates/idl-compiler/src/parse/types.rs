@@ -400,7 +400,7 @@ impl Parser<'_> {
         Ok((labels, head))
     }
 
-    /// The name behind the type, and the end.
+    /// The name after the type, and the end.
     fn member_of_case(&mut self) -> Parse<Declarator> {
         let declarator = self.declarator()?;
         if self.at_punct(Punct::Comma) {

@@ -47,7 +47,7 @@ type Verdict = Result<Arc<Principal>, NotChecked>;
 /// Why a login is not good.
 enum NotChecked {
     Refused(LoginRefused),
-    /// Too many others wait: nobody has looked at it.
+    /// Too many others wait: it was not checked.
     Crowded,
 }
 
@@ -173,7 +173,7 @@ impl Guard {
         Ok(Judged::As(self.known.keep(fingerprint, number, principal, logins.max_contexts)))
     }
 
-    /// Who logs in by the token of a request of so many bytes; nobody by an empty one.
+    /// The login in the token of a request of so many bytes; an empty token has none.
     fn log_in(
         &mut self,
         orb: &OrbCore,

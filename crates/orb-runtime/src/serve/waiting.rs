@@ -50,7 +50,7 @@ impl Waiting {
         self.requests.push_back(Waits { incoming, until });
     }
 
-    /// Whether a login is being checked: until it is known who calls, nothing more of the connection is looked at.
+    /// Whether a login is being checked: until the caller is known, nothing more of the connection is read.
     pub(crate) fn is_for_login(&self) -> bool {
         #[cfg(feature = "csi")]
         return self.requests.iter().any(|waits| matches!(waits.until, Until::Login(_)));

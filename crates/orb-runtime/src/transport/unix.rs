@@ -90,7 +90,7 @@ pub(crate) fn bind(
 ) -> io::Result<(OwnedFd, SocketFile)> {
     let address = SockAddr::unix(path)?;
     let socket = open(buffer)?;
-    // Elsewhere the system refuses it. There the bits are set before the socket listens: until then nobody can connect either.
+    // Elsewhere the system refuses it. There the bits are set before the socket listens: until then no client can connect either.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if let Some(mode) = mode {
         // The file is made with no more than these bits: there is no moment in which others may connect.

@@ -1,4 +1,4 @@
-//! In place of Unix sockets where the system has none that tokio knows: nobody has one, so most of this never runs.
+//! In place of Unix sockets where the system has none that tokio knows: none can be made, so most of this never runs.
 
 use std::convert::Infallible;
 use std::io;

@@ -108,7 +108,7 @@ impl Line<'_> {
     }
 }
 
-/// Writes changes until it is told to end or nobody reads them.
+/// Writes changes until a signal comes or its output is closed.
 ///
 /// # Errors
 /// The names can not be read at the beginning; output fails.

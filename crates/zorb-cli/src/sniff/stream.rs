@@ -6,7 +6,7 @@ use giop_codec::{ByteOrder, Version};
 
 /// The longest message that is kept by default, with all its fragments. Of a longer one the header is told.
 pub(super) const MAX_MESSAGE: usize = 16 << 20;
-/// Messages of one side of which fragments are to come; their octets together are those of two messages.
+/// Messages of one side of which fragments are to come; together they may take as many bytes as two messages.
 const MAX_OPEN: usize = 64;
 /// What is kept of a message that is not whole: enough for its header.
 const START: usize = 4096;

@@ -1,4 +1,4 @@
-//! `--user`: calls of a server that wants to know who calls.
+//! `--user`: calls of a server that requires a login.
 
 use zorb::csi::{Logins, Users};
 use zorb::prelude::*;

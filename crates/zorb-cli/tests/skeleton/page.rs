@@ -51,7 +51,7 @@ fn signatures(code: &str) -> Vec<(String, Vec<String>, String)> {
     methods.collect()
 }
 
-/// The type behind the typedef `T`.
+/// The type that the typedef `T` names.
 fn alias(text: &str) -> String {
     let rust = joined(&idl(&["rust"], text));
     let after = rust.split("pub type T = ").nth(1).unwrap();

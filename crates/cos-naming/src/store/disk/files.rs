@@ -108,7 +108,7 @@ pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(directory.unwrap_or(Path::new("."))).and_then(|file| file.sync_all())
 }
 
-/// The path with something behind its last component.
+/// The path with a suffix after its last component.
 pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
@@ -216,7 +216,7 @@ impl Overlay {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the file has there; zeros behind its end.
+    /// What the file has there; zeros after its end.
     fn original(&self, offset: u64, len: usize, kept: u64) -> io::Result<Vec<u8>> {
         let there = usize::try_from(kept.saturating_sub(offset)).unwrap_or(usize::MAX).min(len);
         let mut data = if there > 0 { self.file.read(offset, there)? } else { Vec::new() };

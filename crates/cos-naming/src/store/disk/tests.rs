@@ -184,7 +184,7 @@ async fn a_batch_that_only_the_journal_has_is_made_when_the_file_is_opened() {
     let found = store.lookup(ContextId::ROOT, &key("the last one")).await.unwrap();
     assert!(matches!(found, Lookup::Bound(_)));
     drop(store);
-    // Two are no kill: somebody put an old file there.
+    // Two cannot come from a kill: an old file was put there.
     fs::write(&path, &newer).unwrap();
     let store = DiskStore::open(&path).unwrap();
     store.change(bind(ContextId::ROOT, "one more")).await.unwrap();

@@ -64,7 +64,7 @@ impl Writer {
         Self { files, shared, journal, version, outage: None }
     }
 
-    /// Makes changes until nobody is left who could ask for one.
+    /// Makes changes until no handle is left that could ask for one.
     pub(super) fn run(mut self, queue: &Receiver<Job>) {
         // How many may come together: those that were made together last, and those that came meanwhile.
         let (mut expected, mut took) = (1, Duration::ZERO);
@@ -77,7 +77,7 @@ impl Writer {
                     Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
                 }
             }
-            // Who was answered just now may be about to ask again. Without a moment's wait callers fall into two parts that wait for
+            // A caller that was answered just now may be about to ask again. Without a moment's wait callers fall into two parts that wait for
             // each other's transactions, and each for two waits of the disk.
             let until = Instant::now() + took / GATHER;
             let mut bytes: usize = batch.iter().map(|job| job.change.size()).sum();
@@ -106,7 +106,7 @@ impl Writer {
             match made {
                 Ok((results, _)) => {
                     for (reply, result) in replies.into_iter().zip(results) {
-                        // Who gave up does not hear of it.
+                        // A caller that was dropped gets no answer.
                         let _ = reply.send(result.map_err(ChangeError::Refused));
                     }
                 }
