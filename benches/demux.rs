@@ -404,11 +404,13 @@ fn check_counts() {
             return;
         };
         println!("{few:?}: {one:.0} instructions a call at the server, {many:?}: {other:.0}");
-        assert!((other / one - 1.0).abs() < 0.02, "{few:?} and {many:?} are further apart than 2 %");
+        // Names of many operations are longer by a digit or two, which unoptimised code hashes and compares by some 800 instructions; timers
+        // and buffers add up to 1 % by chance. A search through a hundred operations takes 26 % more.
+        assert!((other / one - 1.0).abs() < 0.05, "{few:?} and {many:?} are further apart than 5 %");
     }
     let counted = |shape: &[&str]| counted("server", shape).unwrap();
     let linear = counted(&["operations=100", "find=operations:linear"]);
-    assert!(linear > counted(&["operations=1", "find=operations:linear"]) * 1.02, "so counting counts");
+    assert!(linear > counted(&["operations=1", "find=operations:linear"]) * 1.1, "so counting counts");
 }
 
 fn main() {
