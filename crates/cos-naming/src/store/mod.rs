@@ -349,7 +349,8 @@ impl From<StoreError> for ChangeError {
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// A change was not made, and the store takes none for now: clients see PERSIST_STORE, COMPLETED_NO. It recovers by itself.
+    /// A change was not made, and the store takes none until its disk works again, which it finds out by itself. Clients get PERSIST_STORE,
+    /// COMPLETED_NO.
     #[error("the name is not stored, and nothing was changed: {what}")]
     NotWritten {
         /// What failed.
