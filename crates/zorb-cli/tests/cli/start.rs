@@ -72,9 +72,9 @@ fn a_call_that_comes_before_its_object_is_active_waits_for_it() {
     assert!(answered.status.success(), "{}", String::from_utf8_lossy(&answered.stderr));
 }
 
-/// Runs a command with at most so many KiB of address space, and ends it as soon as it says that it serves. Gives its exit code, if it ended
-/// by itself, and its standard error.
-fn with_memory(kib: usize, args: &[&str]) -> (Option<i32>, String) {
+/// Runs a command whose threads want stacks of this many bytes, within this many KiB of address space, and ends it as soon as it says that it
+/// serves. Gives its exit code, if it ended by itself, and its standard error.
+fn with_memory(kib: u64, stack: u64, args: &[&str]) -> (Option<i32>, String) {
     let mut child = Command::new("sh")
         .args([
             "-c",
@@ -83,8 +83,8 @@ fn with_memory(kib: usize, args: &[&str]) -> (Option<i32>, String) {
             env!("CARGO_BIN_EXE_zorb"),
         ])
         .args(args)
-        // More threads than the memory has stacks for.
-        .env("TOKIO_WORKER_THREADS", "400")
+        .env("TOKIO_WORKER_THREADS", "16")
+        .env("RUST_MIN_STACK", stack.to_string())
         .env_remove("RUST_BACKTRACE")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -107,6 +107,7 @@ fn with_memory(kib: usize, args: &[&str]) -> (Option<i32>, String) {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_command_without_memory_for_its_threads_ends_with_a_message() {
+    const GIB: u64 = 1 << 30;
     let idl = bank();
     let idl = idl.path().to_str().unwrap();
     let here = ["--listen", "iiop://127.0.0.1:0"];
@@ -114,21 +115,18 @@ fn a_command_without_memory_for_its_threads_ends_with_a_message() {
     let serve = [&["serve", "--object", "A=Bank::Account", "--idl", idl][..], &here].concat();
     let check = ["ior", "check", "corbaloc::127.0.0.1:1/x"];
     for args in [&names[..], &serve, &check] {
-        // From too little for the first thread to enough for all.
-        let (mut least, mut enough) = (8 * 1024_usize, 4 * 1024 * 1024);
-        let mut told = 0;
-        while enough - least > 256 {
-            let middle = least.midpoint(enough);
-            let (code, err) = with_memory(middle, args);
-            assert_ne!(code, Some(124), "it hangs with {middle} KiB: {args:?}: {err}");
-            if code == Some(3) && err.contains("cannot start") {
-                told += 1;
-                assert!(err.lines().count() == 1, "{err}");
-            }
-            // Whatever has ended by itself for want of memory: the loader of programs and the allocator have messages of their own.
-            let short = code.is_some() && !err.contains("reachable") && code != Some(1);
-            if short { least = middle } else { enough = middle }
+        // Stacks so large that the system refuses one long before the program lacks memory for anything else: the first, or one of the next.
+        for stacks in [0, 1, 2, 5, 9] {
+            let (code, err) = with_memory((stacks * 8 + 7) * GIB / 1024, 8 * GIB, args);
+            assert_eq!(code, Some(3), "room for {stacks} threads: {args:?}: {err}");
+            assert!(err.contains("cannot start") && err.lines().count() == 1, "room for {stacks} threads: {err}");
         }
-        assert!(told > 0, "{args:?}: no limit leads to a runtime without threads");
+        let (code, err) = with_memory(400 * GIB / 1024, 8 * GIB, args);
+        assert!(code.is_none() || err.contains("reachable"), "room for all threads: {args:?}: {code:?}: {err}");
+    }
+    // Whatever is missing, it ends: the loader of programs and the allocator have messages of their own.
+    for mib in [8, 16, 24, 32, 48, 64] {
+        let (code, err) = with_memory(mib << 10, 2 << 20, &names);
+        assert_ne!(code, Some(124), "it hangs with {mib} MiB: {err}");
     }
 }
