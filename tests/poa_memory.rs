@@ -13,7 +13,7 @@ struct Small(#[expect(dead_code, reason = "it is there to be counted")] u64);
 
 impl NothingServant for Small {}
 
-const OBJECTS: u64 = 1_000_000;
+const OBJECTS: u64 = 250_000;
 
 fn servant(number: u64) -> Servant {
     Servant::of::<NothingRef, _>(Small(number))
