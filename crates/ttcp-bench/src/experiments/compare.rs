@@ -47,7 +47,7 @@ fn table(a: &Data, b: &Data, wanted: Option<&str>) -> Table {
         columns.chain(["A", "B", "B / A", "interval"].map(Column::figures)).chain([Column::words("verdict")]);
     let mut rows = Vec::new();
     let mut seen = BTreeSet::new();
-    for sample in &a.samples {
+    for sample in a.samples() {
         let Outcome::Figures { figures, .. } = &sample.outcome else { continue };
         // How much was checked says nothing of who is better.
         let of_interest =
@@ -109,7 +109,7 @@ mod tests {
                 line: serde_json::Value::Null,
             },
         };
-        Data { environments: Vec::new(), samples: (0..).zip(figures).map(sample).collect() }
+        Data::new(Vec::new(), (0..).zip(figures).map(sample).collect())
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub(crate) fn run(common: &Common, plans: &[Plan]) -> anyhow::Result<ExitCode> {
     show(plans, &store)?;
     if let Some(path) = &common.json {
         let data = store.data();
-        let object = json!({ "format": 1, "environments": data.environments, "samples": data.samples });
+        let object = json!({ "format": 1, "environments": data.environments, "samples": data.samples() });
         std::fs::write(path, format!("{object:#}\n"))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }

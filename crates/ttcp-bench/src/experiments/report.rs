@@ -78,7 +78,7 @@ fn document(data: &Data, title: &str) -> Document {
 
 /// Each machine, and each run on it that has samples here.
 fn summary(data: &Data) -> Vec<String> {
-    let has_samples = |number: usize| data.samples.iter().any(|sample| sample.run == number);
+    let has_samples = |number: usize| data.samples().iter().any(|sample| sample.run == number);
     let runs: Vec<(usize, &Environment)> =
         data.environments.iter().enumerate().filter(|(number, _)| has_samples(*number)).collect();
     if let [(_, environment)] = runs[..] {

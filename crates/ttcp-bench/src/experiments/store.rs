@@ -146,17 +146,37 @@ pub(crate) struct Data {
     /// Where and how, one for each run.
     pub(crate) environments: Vec<Environment>,
     /// What came out, in the order in which it did.
-    pub(crate) samples: Vec<Sample>,
+    samples: Vec<Sample>,
+    /// The places of the samples of each experiment and peer.
+    places: BTreeMap<String, BTreeMap<String, Vec<usize>>>,
 }
 
 impl Data {
+    /// With all samples so far.
+    pub(crate) fn new(environments: Vec<Environment>, samples: Vec<Sample>) -> Data {
+        let mut data = Data { environments, ..Data::default() };
+        samples.into_iter().for_each(|sample| data.push(sample));
+        data
+    }
+
+    /// With one more.
+    pub(crate) fn push(&mut self, sample: Sample) {
+        let peers = self.places.entry(sample.experiment.clone()).or_default();
+        peers.entry(sample.peer.clone()).or_default().push(self.samples.len());
+        self.samples.push(sample);
+    }
+
+    /// What came out, in the order in which it did.
+    pub(crate) fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
     /// Reads a directory.
     ///
     /// # Errors
     /// There is nothing to read, or a line is not what this program writes; the text says which.
     pub(crate) fn read(dir: &Path) -> anyhow::Result<Data> {
-        let data =
-            Data { environments: lines(&dir.join(ENVIRONMENTS))?, samples: lines(&dir.join(SAMPLES))? };
+        let data = Data::new(lines(&dir.join(ENVIRONMENTS))?, lines(&dir.join(SAMPLES))?);
         if data.samples.is_empty() {
             bail!("{} has no results: a directory given to --out of an experiment has", dir.display());
         }
@@ -181,8 +201,9 @@ impl Data {
 
     /// Every figure of that name that a peer has in a cell.
     pub(crate) fn figures(&self, experiment: &str, peer: &str, cell: &Cell, name: &str) -> Vec<f64> {
-        let same = |sample: &&Sample| sample.peer == peer && sample.cell == *cell;
-        self.of(experiment).filter(same).filter_map(|sample| sample.figure(name)).collect()
+        let places = self.places.get(experiment).and_then(|peers| peers.get(peer));
+        let samples = places.into_iter().flatten().filter_map(|place| self.samples.get(*place));
+        samples.filter(|sample| sample.cell == *cell).filter_map(|sample| sample.figure(name)).collect()
     }
 
     /// The failures that no later measurement of the same has made good, each once.
@@ -258,7 +279,7 @@ impl Store {
         write(&mut file, &environment).with_context(|| format!("cannot write into {}", dir.display()))?;
         environments.push(environment);
         let good = known.iter().filter_map(key_of_good).collect();
-        Ok(Store { dir: dir.to_owned(), data: Data { environments, samples: known }, good, samples })
+        Ok(Store { dir: dir.to_owned(), data: Data::new(environments, known), good, samples })
     }
 
     /// Whether a round of a cell has been measured.
@@ -276,7 +297,7 @@ impl Store {
             format!("cannot write into {}: what was measured before is kept there", self.dir.display())
         })?;
         self.good.extend(key_of_good(&sample));
-        self.data.samples.push(sample);
+        self.data.push(sample);
         Ok(())
     }
 
@@ -344,8 +365,8 @@ mod tests {
         store.add(sample(1, good(8.5))).unwrap();
         assert_eq!(store.data().failures(), [""; 0]);
         let data = Data::read(dir.path()).unwrap();
-        assert_eq!((data.environments.len(), data.samples.len()), (2, 3));
-        assert_eq!(data.samples.iter().map(|sample| sample.run).collect::<Vec<_>>(), [0, 0, 1]);
+        assert_eq!((data.environments.len(), data.samples().len()), (2, 3));
+        assert_eq!(data.samples().iter().map(|sample| sample.run).collect::<Vec<_>>(), [0, 0, 1]);
         assert_eq!(data.figures("latency", "zorb", &cell, "p50_us"), [7.5, 8.5]);
         assert_eq!(
             (cell.word("type"), cell.number("units"), cell.number("type")),

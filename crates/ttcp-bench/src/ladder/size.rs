@@ -27,6 +27,9 @@ const ENGINE: [&str; 5] = [
     "giop_codec::cdr::swapped::swap_here",
 ];
 
+/// Parts of the names of all that is counted, as they stand in manglings too: nothing else is worth its reading.
+const KNOWN: [&str; 2] = ["ladder", "giop_codec"];
+
 /// Where stubs of the ladder's types begin.
 const STUBS: [&str; 2] = ["ttcp_bench::ladder::compiled::encode", "ttcp_bench::ladder::compiled::decode"];
 /// What they call that is theirs: of the codec, and of the types.
@@ -74,7 +77,8 @@ impl Functions {
                 continue;
             };
             let (address, size) = (symbol.address(), symbol.size());
-            if let (Ok(name), Ok(Some(code))) = (symbol.name(), section.data_range(address, size)) {
+            let name = symbol.name().ok().filter(|name| KNOWN.iter().any(|part| name.contains(part)));
+            if let (Some(name), Ok(Some(code))) = (name, section.data_range(address, size)) {
                 let name = format!("{:#}", rustc_demangle::demangle(name));
                 functions.push(Function { name, address, code: code.to_vec() });
             }
