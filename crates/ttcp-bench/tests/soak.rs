@@ -29,7 +29,7 @@ fn said(out: &Output) -> String {
 }
 
 fn some_seconds_over(transport: &str) {
-    let (out, result) = soak(&["--seconds", "5", "--transport", transport]);
+    let (out, result) = soak(&["--seconds", "2", "--transport", transport]);
     assert!(out.status.success(), "{}", said(&out));
     if transport != "epoll" && result["fallbacks"] != 0 {
         assert!(std::env::var_os("REQUIRE_URING").is_none(), "there is no io_uring");
@@ -78,7 +78,7 @@ fn a_server_that_errs_is_found() {
         ("files", " descriptors, "),
     ] {
         let arguments =
-            ["--seconds", "2", "--clients", "1", "--patience", "2", "--first", "--sabotage", sabotage];
+            ["--seconds", "1", "--clients", "1", "--patience", "2", "--first", "--sabotage", sabotage];
         let (out, result) = soak(&arguments);
         assert_eq!(out.status.code(), Some(1), "{sabotage}: {}", said(&out));
         let violations = result["violations"].as_array().unwrap();

@@ -49,8 +49,16 @@ pub(super) const KINDS: [(&str, u32); 19] = [
     ("served by name", 5),
     ("made object", 3),
     ("stream of items", 3),
-    ("new connection", 1),
+    (NEW_CONNECTION, 1),
 ];
+
+/// What is done between calls and is none itself.
+const NEW_CONNECTION: &str = "new connection";
+
+/// Whether calls of that kind are noted by both sides.
+pub(super) fn is_noted(kind: &str) -> bool {
+    kind != NEW_CONNECTION
+}
 
 /// How long a caller waits.
 #[derive(Debug, Clone, Copy)]

@@ -128,7 +128,7 @@ async fn serve(args: SoakClientArgs, mut orders: mpsc::UnboundedReceiver<Order>)
     Ok(())
 }
 
-fn is_wanted(only: &[String], kind: &str) -> bool {
+pub(super) fn is_wanted(only: &[String], kind: &str) -> bool {
     only.is_empty() || only.iter().any(|wanted| wanted == kind)
 }
 

@@ -15,7 +15,7 @@ use fastrand::Rng;
 
 use super::calls;
 use super::check::{self, Round};
-use super::client::Told;
+use super::client::{Told, is_wanted};
 use super::faults::RawPeers;
 use super::records::{Notes, Record};
 use super::report::Report;
@@ -26,6 +26,8 @@ use crate::run::child::Child;
 
 /// The longest round.
 const ROUND: Duration = Duration::from_secs(10);
+/// How often the rounds are repeated past their time, where they were too short for each call and fault to happen once.
+const REPEATS: usize = 5;
 /// The traffic after which a process counts as warm.
 const WARM: Duration = Duration::from_millis(700);
 /// How long a process may take to begin, to say something, or to let go of what it had.
@@ -98,13 +100,14 @@ pub fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
     let end = Instant::now() + time;
     for kind in kinds.iter().copied().cycle() {
         let left = end.saturating_duration_since(Instant::now());
-        // Each kind at least once, however long the first ones took.
+        // Each kind at least once, however long the first ones took, and each call and fault, however slow the machine is.
         let all = soak.report.rounds > kinds.len() as u64;
+        let enough = soak.has_seen_all() || soak.report.rounds > (REPEATS * kinds.len()) as u64;
         let found = args.first && !soak.report.violations.is_empty();
-        if soak.is_over() || found || all && left < length / 4 {
+        if soak.is_over() || found || all && enough && left < length / 4 {
             break;
         }
-        soak.round(kind, if all { length.min(left) } else { length })?;
+        soak.round(kind, if all && left >= length / 4 { length.min(left) } else { length })?;
         eprintln!(
             "ttcp: {:>5.0} s, round {}, {}: {} calls, {} violations",
             begun.elapsed().as_secs_f64(),
@@ -254,17 +257,25 @@ impl Soak {
         *self.report.faults.entry(what.to_owned()).or_default() += 1;
     }
 
-    /// Traffic for that long, then quiet, then the checks.
+    /// Whether each kind of call was answered, and each peer that is no ORB did what it does.
+    fn has_seen_all(&self) -> bool {
+        let mut kinds = calls::KINDS.iter().map(|(kind, _)| *kind).filter(|kind| calls::is_noted(kind));
+        let is_answered = |kind| self.report.kinds.get(kind).is_some_and(|counts| counts.answered > 0);
+        kinds.all(|kind| !is_wanted(&self.args.only, kind) || is_answered(kind))
+            && self.raw.counts().all(|(_, times)| times > 0)
+    }
+
+    /// Traffic for that long, and for at least one fault of a kind that has any, then quiet, then the checks.
     fn round(&mut self, kind: Kind, length: Duration) -> anyhow::Result<()> {
         self.strikes = 0;
         for client in &mut self.clients {
             client.child.order("go");
         }
         let end = Instant::now() + length;
-        while !self.is_over() && Instant::now() < end {
+        while !self.is_over() && (Instant::now() < end || self.strikes == 0) {
             let pause = (length / 6).min(Duration::from_millis(self.rng.u64(150..2_500)));
-            self.sleep(end.min(Instant::now() + pause))?;
-            if Instant::now() < end && !self.is_over() {
+            self.sleep(Instant::now() + pause)?;
+            if !self.is_over() {
                 self.strike(kind)?;
             }
         }
