@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 logs=$(mktemp -d)
-log=$logs/log uring=$logs/uring ring=$logs/ring
+log=$logs/log second=$logs/second ring=$logs/ring
 other=
 trap '[[ -z $other ]] || kill -- "-$other" 2>/dev/null; rm -rf "$logs"' EXIT
 problems=()
@@ -25,6 +25,9 @@ rm -f target/interop/matrix.tsv # The interoperability tests write it anew, a li
 all=(--workspace --all-features --no-fail-fast)
 cargo test "${all[@]}" --no-run "$@"
 
+# JacORB's programs end soon: what the virtual machine's second compiler does for them is for nothing.
+export JAVA_TIER=${JAVA_TIER:-1}
+
 # In CI a test that hangs is a failure, and the last lines of the log name it. (By hand that would take Ctrl-C away from the tests.)
 run() { # options of cargo test
   if [[ ${CI:-} == true ]]; then
@@ -39,7 +42,7 @@ run() { # options of cargo test
 over_uring() { # options of cargo test
   local status=0 transport tests suites faults
   printf '\n==== over io_uring\n'
-  run --test uring --test uring_threads -- --nocapture 2>&1 | tee "$ring" || status=$?
+  run --test uring --test uring_threads "$@" -- --nocapture 2>&1 | tee "$ring" || status=$?
   if grep -q 'SKIPPED: no io_uring' "$ring"; then
     printf '%s\n' '' '********' \
       'SKIPPED: the kernel refuses io_uring, nothing was tested over it (REQUIRE_URING=1 makes that an error)' '********' ''
@@ -49,29 +52,49 @@ over_uring() { # options of cargo test
   faults=(crowd:: processes:: drops::binds_over_tcp servants::a_servant_that_blocks endings::who_ shutdown::a_server_that_restarts)
   for transport in uring uring-threads; do
     printf '\n==== ZORB_TEST_TRANSPORT=%s\n' "$transport"
-    tests=("${suites[@]/#/--test=}")
-    # Other ORBs are tried over one of the two.
-    [[ $transport != uring ]] || tests+=(--test=interop)
-    ZORB_TEST_TRANSPORT=$transport REQUIRE_URING=1 run "${tests[@]}" "$@" 2>&1 || status=$?
+    ZORB_TEST_TRANSPORT=$transport REQUIRE_URING=1 run "${suites[@]/#/--test=}" "$@" 2>&1 || status=$?
     # What breaks, but for what is in memory.
     ZORB_TEST_TRANSPORT=$transport REQUIRE_URING=1 run --test faults "$@" -- "${faults[@]}" 2>&1 || status=$?
   done
+  printf '\n==== ZORB_TEST_TRANSPORT=uring, other ORBs\n'
+  # Peers are tried over one of the two, and one peer: JacORB's virtual machines would take as long as all the rest.
+  ZORB_TEST_TRANSPORT=uring REQUIRE_URING=1 run --test interop "$@" -- --skip jacorb 2>&1 || status=$?
   return "$status"
 }
 
-# Beside the others, for they wait more than they work; what they say comes after.
+# Beside the tests of libraries and of the ORB run those that start other programs: both wait now and then.
+programs=(contract experiments assault soak run corpus growth messages productions editions ui fixtures)
+beside() { # options of cargo test
+  local status=0
+  run "${programs[@]/#/--test=}" "$@" 2>&1 || status=$?
+  over_uring "$@" || status=$?
+  return "$status"
+}
+
+# The names of all other files of tests.
+others() {
+  cargo metadata --no-deps --format-version 1 | grep -oE '\{"kind":\["test"\],"crate_types":\["bin"\],"name":"[^"]*"' |
+    awk -F'"' '{ print $(NF - 1) }' | sort -u | grep -vxF "$(printf '%s\n' "${programs[@]}")"
+}
+mapfile -t tests < <(others)
+((${#tests[@]} > 100)) || { echo 'test.sh: cargo metadata names no tests' >&2; exit 1; }
+
+# What they say comes after the others.
 set -m # In a process group of its own, which ends with this script.
-over_uring "$@" >"$uring" &
+beside "$@" >"$second" &
 other=$!
 set +m
 status=0
-run "$@" 2>&1 | tee -a "$log" || status=$?
+run --lib --bins "${tests[@]/#/--test=}" "$@" 2>&1 | tee -a "$log" || status=$?
 ((status == 0)) || problems+=("cargo test failed ($status)")
+status=0
+run --doc "$@" 2>&1 | tee -a "$log" || status=$?
+((status == 0)) || problems+=("cargo test --doc failed ($status)")
 status=0
 wait "$other" || status=$?
 other=
-tee -a "$log" <"$uring"
-((status == 0)) || problems+=("cargo test over io_uring failed ($status)")
+tee -a "$log" <"$second"
+((status == 0)) || problems+=("cargo test of programs and over io_uring failed ($status)")
 
 printf '\n==== summary\n'
 awk '

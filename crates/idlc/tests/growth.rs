@@ -1,7 +1,7 @@
 //! Work grows as the text does: instructions of whole runs, counted by cachegrind, at one size and at twice that.
 //! Nothing here is timed. Without valgrind it says so.
 //!
-//! A run takes a second and a half under valgrind, whatever its text. So the suite counts the shapes of [`COMMON`], and `IDL_GROWTH=all` all of
+//! A run takes a second and a half under valgrind, whatever its text. So the suite counts the shapes of [`COMMON`], and `ZORB_TESTS=all` all of
 //! them (as in `.ci/full`).
 
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -73,7 +73,7 @@ const COMMON: &[&str] = &["a corpus", "values that hold each other", "uses of ma
 
 /// The shapes to count.
 fn shapes() -> Vec<&'static Shape> {
-    let all = std::env::var_os("IDL_GROWTH").is_some_and(|shapes| shapes == "all");
+    let all = std::env::var_os("ZORB_TESTS").is_some_and(|tests| tests == "all");
     let shapes: Vec<_> = SHAPES.iter().filter(|(name, ..)| all || COMMON.contains(name)).collect();
     assert!(shapes.len() >= COMMON.len(), "each of {COMMON:?} is a shape");
     shapes

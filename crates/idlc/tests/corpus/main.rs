@@ -1,7 +1,7 @@
 //! The IDL files of Debian's omniorb-idl: each is understood as omniidl understands it, and becomes Rust without warnings.
 //!
 //! Without the package the tests are skipped, loudly; with `CI=true` that is a failure. All files become 580,000 lines of Rust, which take
-//! rustc minutes: it gets them with `IDL_CORPUS=all` (as in `.ci/full`), otherwise those of [`SAMPLE`]. Cargo does not compile again what has
+//! rustc minutes: it gets them with `ZORB_TESTS=all` (as in `.ci/full`), otherwise those of [`SAMPLE`]. Cargo does not compile again what has
 //! not changed.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -201,7 +201,7 @@ fn the_generated_rust_has_no_errors_and_no_warnings() {
     if files.is_empty() {
         return;
     }
-    if std::env::var_os("IDL_CORPUS").is_none_or(|files| files != "all") {
+    if std::env::var_os("ZORB_TESTS").is_none_or(|tests| tests != "all") {
         files.retain(|file| SAMPLE.contains(&file.as_str()));
         assert_eq!(files.len(), SAMPLE.len(), "the sample is part of the corpus");
     }
