@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use giop_codec::any::Any;
 use giop_codec::cdr::DecodeLimits;
 use giop_codec::dynamic::{DynError, DynErrorKind, Dynamic, Interface, Step, Value};
-use giop_codec::exception::SystemException;
+use giop_codec::exception::{CompletionStatus, SystemException};
 use giop_codec::typecode::TypeCode;
 
+use super::offload::{is_large, offload};
 use super::request::{RESULT, is_nothing};
 use super::{Answered, DynamicException, NVList, Request, ServerRequest};
 use crate::reference::ObjectRef;
@@ -25,6 +26,8 @@ impl ObjectRef {
     /// # Ok(()) }
     /// ```
     ///
+    /// Texts and answers of 64 KiB and more are read and written on one of the runtime's threads for blocking work.
+    ///
     /// # Errors
     /// As [`Request::of`], [`Request::with_json`] and [`Request::invoke`]; [`DynamicException::to_json`] has them as JSON.
     ///
@@ -36,8 +39,18 @@ impl ObjectRef {
         operation: &str,
         arguments: &str,
     ) -> Result<String, DynamicException> {
-        let answered = Request::of(self, interface, operation)?.with_json(arguments)?.invoke().await?;
-        Ok(answered.to_json()?)
+        let request = Request::of(self, interface, operation)?;
+        let request = if is_large(arguments.len()) {
+            let arguments = arguments.to_owned();
+            offload(self.orb(), CompletionStatus::No, move || request.with_json(&arguments)).await??
+        } else {
+            request.with_json(arguments)?
+        };
+        let answered = request.invoke().await?;
+        if !is_large(answered.byte_len()) {
+            return Ok(answered.to_json()?);
+        }
+        Ok(offload(self.orb(), CompletionStatus::Yes, move || answered.to_json()).await??)
     }
 }
 
