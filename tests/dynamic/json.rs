@@ -42,7 +42,7 @@ async fn a_call_takes_json_and_gives_json() {
         let unknown = call("title", "{}").await;
         assert!(
             unknown.starts_with(r#"! {"$exception":"IDL:omg.org/CORBA/BAD_OPERATION:1.0","minor":"#)
-                && unknown.ends_with(r#","completed":"COMPLETED_NO"}"#),
+                && unknown.contains(r#","completed":"COMPLETED_NO""#),
             "{unknown}"
         );
     }

@@ -3,6 +3,7 @@
 
 #[cfg(feature = "serde")]
 mod json;
+mod large;
 mod meter;
 mod pairs;
 mod requests;

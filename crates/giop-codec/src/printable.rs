@@ -2,6 +2,31 @@
 
 use core::fmt::{self, Debug, Display, Formatter, Write};
 
+/// How much of a text is shown: the same methods of both kinds of text.
+macro_rules! shown {
+    ($what:literal, $text:ty, $most:literal) => {
+        #[doc = concat!("Bytes of a ", $what, " that are shown by default.")]
+        pub const MAX_BYTES: usize = $most;
+
+        #[doc = concat!("The ", $what, ", of which at most [`MAX_BYTES`](Self::MAX_BYTES) bytes are shown.")]
+        pub const fn new(text: &'a $text) -> Self {
+            Self { text, max: Self::MAX_BYTES }
+        }
+
+        #[doc = concat!("The same ", $what, ", of which at most `max` bytes are shown.")]
+        #[must_use]
+        pub const fn max_bytes(self, max: usize) -> Self {
+            Self { max, ..self }
+        }
+
+        #[doc = concat!("The same ", $what, ", all of which is shown: for the answer that a command was asked for.")]
+        #[must_use]
+        pub const fn whole(self) -> Self {
+            self.max_bytes(usize::MAX)
+        }
+    };
+}
+
 /// Text of a peer, for people: a repository id, a host, an operation, a name, the text of an exception.
 ///
 /// `Display` writes it on one line and without anything that a terminal would obey or hide:
@@ -30,25 +55,7 @@ pub struct Printable<'a> {
 }
 
 impl<'a> Printable<'a> {
-    /// Bytes of a text that are shown by default.
-    pub const MAX_BYTES: usize = 256;
-
-    /// The text, of which at most [`MAX_BYTES`](Self::MAX_BYTES) bytes are shown.
-    pub const fn new(text: &'a str) -> Self {
-        Self { text, max: Self::MAX_BYTES }
-    }
-
-    /// The same text, of which at most `max` bytes are shown.
-    #[must_use]
-    pub const fn max_bytes(self, max: usize) -> Self {
-        Self { max, ..self }
-    }
-
-    /// The same text, all of which is shown: for the answer that a command was asked for.
-    #[must_use]
-    pub const fn whole(self) -> Self {
-        self.max_bytes(usize::MAX)
-    }
+    shown!("text", str, 256);
 }
 
 impl Display for Printable<'_> {
@@ -91,37 +98,19 @@ impl Printable<'_> {
 /// ```
 #[derive(Clone, Copy)]
 pub struct OneLine<'a, T: ?Sized = str> {
-    message: &'a T,
+    text: &'a T,
     max: usize,
 }
 
 impl<'a, T: Display + ?Sized> OneLine<'a, T> {
-    /// Bytes of a message that are shown by default.
-    pub const MAX_BYTES: usize = 4096;
-
-    /// The message, of which at most [`MAX_BYTES`](Self::MAX_BYTES) bytes are shown.
-    pub const fn new(message: &'a T) -> Self {
-        Self { message, max: Self::MAX_BYTES }
-    }
-
-    /// The same message, of which at most `max` bytes are shown.
-    #[must_use]
-    pub const fn max_bytes(self, max: usize) -> Self {
-        Self { max, ..self }
-    }
-
-    /// The same message, all of which is shown.
-    #[must_use]
-    pub const fn whole(self) -> Self {
-        self.max_bytes(usize::MAX)
-    }
+    shown!("message", T, 4096);
 }
 
 impl<T: Display + ?Sized> Display for OneLine<'_, T> {
     #[cold]
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let mut out = Escaper::new(f, self.max);
-        write!(out, "{}", self.message)?;
+        write!(out, "{}", self.text)?;
         out.finish()
     }
 }

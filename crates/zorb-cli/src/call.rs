@@ -120,11 +120,11 @@ pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
         let (text, verdict, tone) = match &answered {
             Ok(Some(answered)) => (answered.to_json(), Verdict::Good, Tone::Plain),
             Ok(None) => (Ok("{}".to_owned()), Verdict::Good, Tone::Plain),
-            Err(exception) => (exception.to_json(), of_answer(exception), Tone::Bad),
+            Err(exception) => (told_exception(exception), of_answer(exception), Tone::Bad),
         };
         // One that was sent is to be with the system before this process ends.
         object.flush().await.ok();
-        let json: serde_json::Value = serde_json::from_str(&text.context("the answer has no JSON")?)?;
+        let json = text.context("the answer has no JSON")?;
         if let Err(DynamicException::System(error)) = &answered {
             let text = error.to_string();
             output.remark(&text);
@@ -132,7 +132,7 @@ pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
                 output.remark("it is a limit of the server: zorb serve has --max-message SIZE too");
             }
         }
-        output.show(&json, |json| vec![Node::json(json).tone(tone)])?;
+        output.show_json(&json, tone)?;
         Ok(verdict)
     })
 }
@@ -222,6 +222,15 @@ fn of_answer(exception: &DynamicException) -> Verdict {
         DynamicException::System(error) => of_exception(error),
         _ => Verdict::Bad,
     }
+}
+
+/// An exception as JSON; a reason names options of this program.
+fn told_exception(exception: &DynamicException) -> Result<String, DynError> {
+    let json = exception.to_json()?;
+    Ok(match exception {
+        DynamicException::System(_) => in_options(&json).into_owned(),
+        _ => json,
+    })
 }
 
 /// What can be called, as IDL. An interface repository may have told anything.

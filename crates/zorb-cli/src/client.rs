@@ -64,7 +64,7 @@ impl Client {
     /// An ORB that does not listen.
     ///
     /// # Errors
-    /// A file for TLS is not there or not what it should be.
+    /// A file for TLS is not there or not what it should be; a variable for a limit has another form.
     pub(crate) async fn orb(&self) -> anyhow::Result<Orb> {
         self.orb_as(None).await
     }
@@ -74,7 +74,7 @@ impl Client {
     /// # Errors
     /// As [`orb`](Self::orb).
     pub(crate) async fn orb_as(&self, credentials: Option<Credentials>) -> anyhow::Result<Orb> {
-        let mut builder = self.size.of(Orb::builder().timeout(self.timeout).connect_timeout(self.timeout));
+        let mut builder = self.size.of(Orb::builder().timeout(self.timeout).connect_timeout(self.timeout))?;
         if let Some(credentials) = credentials {
             builder = builder.credentials(credentials);
         }

@@ -27,23 +27,29 @@ impl MessageSize {
         self.max_message
     }
 
-    /// The same ORB with all limits that a message of that size needs; without the option as it is.
-    pub(crate) fn of(self, builder: OrbBuilder) -> OrbBuilder {
-        match self.max_message {
-            Some(size) => builder.limits(limits(size)).pool_cap(POOL.max(size.saturating_mul(2))),
-            None => builder,
-        }
+    /// The same ORB with the limits that variables of the environment name, and with all limits that a message of the size of the option needs.
+    ///
+    /// # Errors
+    /// A variable has another form, or names no limit.
+    pub(crate) fn of(self, builder: OrbBuilder) -> anyhow::Result<OrbBuilder> {
+        let limits = Limits::from_env()?;
+        Ok(match self.max_message {
+            Some(size) => builder.limits(raised(limits, size)).pool_cap(POOL.max(size.saturating_mul(2))),
+            None => builder.limits(limits),
+        })
     }
 }
 
-/// The limits with which a message of that size is received and decoded, in one piece or in fragments.
-fn limits(size: usize) -> Limits {
-    let usual = Limits::default();
-    let mut limits = Limits::default();
+/// The same limits, but for those that a message of that size meets as it is received, in one piece or in fragments, and decoded.
+fn raised(mut limits: Limits, size: usize) -> Limits {
     limits.max_message_size = size;
-    limits.max_fragment_memory = usual.max_fragment_memory.max(size);
-    limits.max_held_octets = usual.max_held_octets.max(size);
-    limits.max_decoded = usual.max_decoded.max(size.saturating_mul(DECODED));
+    for (limit, least) in [
+        (&mut limits.max_fragment_memory, size),
+        (&mut limits.max_held_octets, size),
+        (&mut limits.max_decoded, size.saturating_mul(DECODED)),
+    ] {
+        *limit = least.max(*limit);
+    }
     limits
 }
 
@@ -120,7 +126,8 @@ mod tests {
 
     #[test]
     fn each_limit_that_a_message_meets_is_raised_and_none_is_lowered() {
-        let (usual, raised) = (Limits::default(), limits(64 << 20));
+        let usual = Limits::default();
+        let raised = raised(usual.clone(), 64 << 20);
         for (usual, raised) in [
             (usual.max_message_size, raised.max_message_size),
             (usual.max_fragment_memory, raised.max_fragment_memory),
@@ -129,7 +136,18 @@ mod tests {
         ] {
             assert!(raised >= 64 << 20 && raised >= usual);
         }
-        assert_eq!(limits(64 << 10).max_decoded, usual.max_decoded);
+    }
+
+    #[test]
+    fn limits_that_a_message_does_not_meet_stay_as_they_are() {
+        let mut set = Limits::default();
+        set.max_decoded = 1 << 40;
+        set.max_fragment_memory = 1 << 10;
+        set.max_depth = 3;
+        let mut wanted = set.clone();
+        wanted.max_message_size = 64 << 10;
+        wanted.max_fragment_memory = 64 << 10;
+        assert_eq!(raised(set, 64 << 10), wanted);
     }
 
     /// The texts are those of the library: a message that is worded anew there is translated anew here.

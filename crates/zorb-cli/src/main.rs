@@ -16,6 +16,7 @@ mod names;
 mod new;
 mod output;
 mod ping;
+mod pretty;
 mod serve;
 mod sniff;
 mod start;

@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use anyhow::Context;
-use giop_codec::{OneLine, Printable, is_printable};
+use giop_codec::{OneLine, Printable};
 use orb_runtime::lossy::{self, Lossy};
 use serde::Serialize;
 
 use crate::limits::in_options;
+pub(crate) use crate::pretty::escaped_json;
+use crate::pretty::pretty;
 
 const NAME: Style = Style::new().dimmed();
 const HEAD: Style = Style::new().bold();
@@ -92,6 +94,15 @@ impl Output {
             false => shown(&tree(value)),
         };
         self.write(&text).map(drop)
+    }
+
+    /// Writes a result that is JSON on one line, as JSON on many. It takes no memory beside that line.
+    ///
+    /// # Errors
+    /// As [`show`](Self::show).
+    pub(crate) fn show_json(&self, json: &str, tone: Tone) -> anyhow::Result<()> {
+        let style = if self.json { Style::new() } else { tone.style() };
+        pretty(json, style, |piece| self.write(piece))
     }
 
     /// Writes text that is escaped already to standard output; returns false where that is closed.
@@ -185,22 +196,6 @@ pub(crate) fn told(text: &str) -> String {
     Printable::new(text).max_bytes(SHOWN).to_string()
 }
 
-/// The same JSON, with control and format characters as `\u202e`.
-pub(crate) fn escaped_json(json: &str) -> String {
-    let mut out = String::with_capacity(json.len());
-    for c in json.chars() {
-        // Control characters of ASCII are white space between values: in texts they are escaped already, but for DEL.
-        if c < ' ' || is_printable(c) {
-            out.push(c);
-        } else {
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                let _ = write!(out, "\\u{unit:04x}");
-            }
-        }
-    }
-    out
-}
-
 /// A line of a tree, with what belongs to it. Name and value are one line each: line breaks in them are escaped.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Node {
@@ -227,6 +222,18 @@ pub(crate) enum Tone {
     Bad,
 }
 
+impl Tone {
+    fn style(self) -> Style {
+        match self {
+            Self::Plain => Style::new(),
+            Self::Head => HEAD,
+            Self::Good => GOOD,
+            Self::Doubtful => DOUBTFUL,
+            Self::Bad => BAD,
+        }
+    }
+}
+
 impl Node {
     pub(crate) fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self::lines(name, [value])
@@ -236,11 +243,6 @@ impl Node {
     pub(crate) fn lines(name: impl Into<String>, lines: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let value = lines.into_iter().map(Into::into).collect();
         Self { name: name.into(), value, ..Self::default() }
-    }
-
-    /// A value that is JSON, as JSON.
-    pub(crate) fn json(json: &serde_json::Value) -> Self {
-        Self::lines("", escaped_json(&format!("{json:#}")).lines())
     }
 
     pub(crate) fn tone(mut self, tone: Tone) -> Self {
@@ -278,13 +280,7 @@ fn show_level(out: &mut String, nodes: &[Node], depth: usize) {
     let gap = if width == 0 { 0 } else { width + 2 };
     let indent = depth * 2;
     for (node, name) in nodes.iter().zip(&names) {
-        let style = match node.tone {
-            Tone::Plain => Style::new(),
-            Tone::Head => HEAD,
-            Tone::Good => GOOD,
-            Tone::Doubtful => DOUBTFUL,
-            Tone::Bad => BAD,
-        };
+        let style = node.tone.style();
         let mut lines = node.value.iter().map(|line| OneLine::new(line).whole().to_string());
         let first = lines.next().unwrap_or_default();
         let pad = if first.is_empty() { 0 } else { gap - name.chars().count() };
@@ -298,6 +294,8 @@ fn show_level(out: &mut String, nodes: &[Node], depth: usize) {
 
 #[cfg(test)]
 mod tests {
+    use giop_codec::is_printable;
+
     use super::*;
 
     fn text(nodes: &[Node]) -> String {

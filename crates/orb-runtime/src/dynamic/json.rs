@@ -1,13 +1,15 @@
 //! Calls with arguments and results in JSON. The mapping is in docs/JSON.md.
 
+use std::error::Error as _;
 use std::io::{self, Write};
 
 use giop_codec::any::Any;
 use giop_codec::cdr::DecodeLimits;
 use giop_codec::dynamic::{DynError, DynErrorKind, Dynamic, Interface, Step, Value};
-use giop_codec::exception::SystemException;
+use giop_codec::exception::{CompletionStatus, SystemException};
 use giop_codec::typecode::TypeCode;
 
+use super::offload::{is_large, offload};
 use super::request::{RESULT, is_nothing};
 use super::{Answered, DynamicException, NVList, Request, ServerRequest};
 use crate::reference::ObjectRef;
@@ -25,6 +27,8 @@ impl ObjectRef {
     /// # Ok(()) }
     /// ```
     ///
+    /// Texts and answers of 64 KiB and more are read and written on one of the runtime's threads for blocking work.
+    ///
     /// # Errors
     /// As [`Request::of`], [`Request::with_json`] and [`Request::invoke`]; [`DynamicException::to_json`] has them as JSON.
     ///
@@ -36,8 +40,18 @@ impl ObjectRef {
         operation: &str,
         arguments: &str,
     ) -> Result<String, DynamicException> {
-        let answered = Request::of(self, interface, operation)?.with_json(arguments)?.invoke().await?;
-        Ok(answered.to_json()?)
+        let request = Request::of(self, interface, operation)?;
+        let request = if is_large(arguments.len()) {
+            let arguments = arguments.to_owned();
+            offload(self.orb(), CompletionStatus::No, move || request.with_json(&arguments)).await??
+        } else {
+            request.with_json(arguments)?
+        };
+        let answered = request.invoke().await?;
+        if !is_large(answered.byte_len()) {
+            return Ok(answered.to_json()?);
+        }
+        Ok(offload(self.orb(), CompletionStatus::Yes, move || answered.to_json()).await??)
     }
 }
 
@@ -99,22 +113,42 @@ impl NVList {
 }
 
 impl DynamicException {
-    /// The exception as JSON: the members of a user exception with its repository id as `"$exception"`; of a system exception `"minor"`, a number, and
-    /// `"completed"`, such as `"COMPLETED_NO"`.
+    /// The exception as JSON: the members of a user exception with its repository id as `"$exception"`; of a system exception `"minor"`, a number,
+    /// `"completed"`, such as `"COMPLETED_NO"`, and where it has a cause, `"reason"`: the whole text of that, and of its causes, with `: ` between them.
     ///
     /// # Errors
-    /// A member has no JSON.
+    /// A member has no JSON; [`Limit`](DynErrorKind::Limit): together they take over 16 MiB, and over eight times what they took in the message.
     pub fn to_json(&self) -> Result<String, DynError> {
         match self {
-            Self::User(exception) => exception.to_dynamic()?.to_json(),
-            Self::System(exception) => Ok(format!(
-                "{{\"$exception\":{},\"minor\":{},\"completed\":\"{}\"}}",
-                quoted(exception.repository_id())?,
-                exception.minor.0,
-                exception.completed
-            )),
+            Self::User(exception) => {
+                bounded(exception.byte_len(), |json| exception.to_dynamic()?.write_json(json))
+            }
+            Self::System(exception) => {
+                let reason = match reason(exception) {
+                    Some(reason) => format!(",\"reason\":{}", quoted(&reason)?),
+                    None => String::new(),
+                };
+                Ok(format!(
+                    "{{\"$exception\":{},\"minor\":{},\"completed\":\"{}\"{reason}}}",
+                    quoted(exception.repository_id())?,
+                    exception.minor.0,
+                    exception.completed
+                ))
+            }
         }
     }
+}
+
+/// The texts of all causes, as `Display` of the exception has them, but whole.
+fn reason(exception: &SystemException) -> Option<String> {
+    let mut texts = Vec::new();
+    let mut cause = exception.source();
+    while let Some(error) = cause {
+        texts.push(error.to_string());
+        // A system exception as cause tells its own causes.
+        cause = if error.is::<SystemException>() { None } else { error.source() };
+    }
+    (!texts.is_empty()).then(|| texts.join(": "))
 }
 
 fn values(list: &NVList) -> impl Iterator<Item = (&str, &Any)> {
@@ -126,22 +160,34 @@ fn values(list: &NVList) -> impl Iterator<Item = (&str, &Any)> {
 fn object<'a>(members: impl Iterator<Item = (&'a str, &'a Any)>) -> Result<String, DynError> {
     let members: Vec<(&str, &Any)> = members.collect();
     let bytes = members.iter().map(|(_, value)| value.byte_len()).sum();
-    let mut json = Bounded { text: vec![b'{'], left: DecodeLimits::for_data(bytes).alloc, is_full: false };
-    for (name, value) in members {
-        if json.text.len() > 1 {
-            json.text.push(b',');
+    bounded(bytes, |json| {
+        json.text.push(b'{');
+        for (name, value) in members {
+            if json.text.len() > 1 {
+                json.text.push(b',');
+            }
+            json.text.extend_from_slice(quoted(name)?.as_bytes());
+            json.text.push(b':');
+            let written = value.to_dynamic().and_then(|value| value.write_json(&mut *json));
+            written.map_err(|error| error.inside(Step::Member(name.into())))?;
         }
-        json.text.extend_from_slice(quoted(name)?.as_bytes());
-        json.text.push(b':');
-        let written = value.to_dynamic().and_then(|value| value.write_json(&mut json));
-        if json.is_full {
-            let text =
-                "the values take over 16 MiB as JSON, and over eight times what they took in the message";
-            return Err(DynErrorKind::Limit(text).into());
-        }
-        written.map_err(|error| error.inside(Step::Member(name.into())))?;
+        json.text.push(b'}');
+        Ok(())
+    })
+}
+
+/// The text of values that take so many bytes.
+fn bounded(
+    bytes: usize,
+    write: impl FnOnce(&mut Bounded) -> Result<(), DynError>,
+) -> Result<String, DynError> {
+    let mut json = Bounded { text: Vec::new(), left: DecodeLimits::for_data(bytes).alloc, is_full: false };
+    let written = write(&mut json);
+    if json.is_full {
+        let text = "the values take over 16 MiB as JSON, and over eight times what they took in the message";
+        return Err(DynErrorKind::Limit(text).into());
     }
-    json.text.push(b'}');
+    written?;
     String::from_utf8(json.text).map_err(|_| DynErrorKind::InvalidValue("the text is not UTF-8").into())
 }
 
@@ -198,5 +244,21 @@ mod tests {
         assert!(list(1 << 18).to_json().unwrap().len() > 2 << 20);
         let error = list(2 << 20).to_json().unwrap_err();
         assert!(matches!(error.kind(), DynErrorKind::Limit(_)), "{error}");
+        let raised = DynamicException::User(list(2 << 20)[0].value.clone().unwrap());
+        let error = raised.to_json().unwrap_err();
+        assert!(matches!(error.kind(), DynErrorKind::Limit(_)), "{error}");
+    }
+
+    #[test]
+    fn the_reason_of_a_system_exception_is_whole() {
+        let json = |exception: SystemException| DynamicException::System(exception).to_json().unwrap();
+        let none = r#"{"$exception":"IDL:omg.org/CORBA/NO_MEMORY:1.0","minor":0,"completed":"COMPLETED_NO"}"#;
+        assert_eq!(json(SystemException::no_memory()), none);
+        let text = "\"quoted\" \\ \n\u{1b}\u{202e} ".repeat(1_000);
+        let told = json(SystemException::no_memory().because(text.clone()));
+        let (before, reason) = told.rsplit_once(",\"reason\":").unwrap();
+        assert_eq!(format!("{before}}}"), none);
+        let reason = Dynamic::from_json(&TypeCode::STRING, reason.strip_suffix('}').unwrap()).unwrap();
+        assert_eq!(reason.value, Value::String(text.into()));
     }
 }

@@ -9,6 +9,7 @@ mod error;
 #[cfg(feature = "serde")]
 mod json;
 mod named;
+mod offload;
 mod request;
 mod servant;
 mod server_request;

@@ -10,6 +10,7 @@ use giop_codec::typecode::{TypeCode, Typed};
 use giop_proto::Reply;
 
 use super::named::{Aside, missing, received, taken, unknown};
+use super::offload::{is_large, offload};
 use super::{DynamicException, NVList, NamedValue, ServerRequest, check_type};
 use crate::context::Context;
 use crate::invoke::{self, Called};
@@ -75,6 +76,12 @@ impl Answered {
     /// BAD_PARAM where there is none, and as [`get`](Self::get).
     pub fn output<T: Typed + CdrDecode>(&self, name: &str) -> Result<T, SystemException> {
         self.outputs.get(name)
+    }
+
+    #[cfg(feature = "serde")]
+    pub(super) fn byte_len(&self) -> usize {
+        let outputs = self.outputs.iter().filter_map(|output| output.value.as_ref());
+        self.result.byte_len() + outputs.map(Any::byte_len).sum::<usize>()
     }
 }
 
@@ -233,6 +240,8 @@ impl Request {
     /// with COMPLETED_YES when the reply does not decode. What sending it brought: TRANSIENT, COMM_FAILURE, TIMEOUT, with the completion status
     /// of how far it came.
     ///
+    /// A reply of 64 KiB and more is decoded on one of the runtime's threads for blocking work.
+    ///
     /// # Cancel safety
     /// Dropping the future cancels the call: a CancelRequest goes out if the request did.
     #[doc(alias = "send_deferred")]
@@ -246,7 +255,12 @@ impl Request {
         let aside = Aside::new();
         let encode = |e: &mut Encoder| aside.encoded(self.encode(e));
         let reply = invoke::transact(&self.target, &called, ResponseFlags::Target, &encode).await;
-        self.answered(reply.map_err(|exception| because_of(&aside, exception))?, &called)
+        let reply = reply.map_err(|exception| because_of(&aside, exception))?;
+        if !is_large(reply.body().remaining()) {
+            return self.answered(reply);
+        }
+        let request = self.clone();
+        offload(self.target.orb(), CompletionStatus::Yes, move || request.answered(reply)).await?
     }
 
     /// Sends the request and wants no reply, at the reference's [`SyncScope`](crate::SyncScope).
@@ -305,8 +319,9 @@ impl Request {
         Ok(())
     }
 
-    fn answered(&self, reply: Reply, called: &Called<'_>) -> Result<Answered, DynamicException> {
+    fn answered(&self, reply: Reply) -> Result<Answered, DynamicException> {
         let orb = self.target.orb();
+        let called = &Called::passing(&self.operation, false);
         if reply.status() != ReplyStatus::NoException {
             return Err(self.raised(&reply, called));
         }

@@ -143,6 +143,13 @@ impl ServerRequest {
         Ok(())
     }
 
+    /// Bytes that the values of the reply take, as far as they are set.
+    pub(super) fn reply_bytes(&self) -> usize {
+        let outputs = self.arguments.iter().filter(|argument| argument.mode.comes_out());
+        let outputs = outputs.filter_map(|argument| argument.value.as_ref());
+        self.result.iter().chain(outputs).map(Any::byte_len).sum()
+    }
+
     pub(super) fn encode(&self, e: &mut Encoder) -> Result<(), DynError> {
         if let Some(result) = &self.result
             && !is_nothing(&self.operation.result)

@@ -7,6 +7,7 @@ use giop_codec::any::Any;
 use giop_codec::ior::Ior;
 
 use super::cache::TypeCodes;
+use super::offload::Permits;
 use crate::orb::Orb;
 
 /// Where an ORB finds descriptions of interfaces for clients that ask its objects for them.
@@ -22,6 +23,8 @@ pub trait InterfaceSource: Send + Sync + 'static {
 #[derive(Default)]
 pub(crate) struct Known {
     pub(crate) type_codes: TypeCodes,
+    /// For work on large values of any type.
+    pub(super) permits: Permits,
     source: RwLock<Option<Arc<dyn InterfaceSource>>>,
 }
 

@@ -97,6 +97,14 @@ impl ServerRequest {
         decoded
     }
 
+    /// Bytes of the arguments that are not decoded yet.
+    pub(crate) fn argument_bytes(&self) -> usize {
+        match &self.arguments {
+            Some(arguments) => arguments.decoder().remaining(),
+            None => self.current.arguments().remaining(),
+        }
+    }
+
     /// The arguments as they came; `None` of a call that has none, because it is not marshalled.
     pub(crate) fn raw_body(&self) -> Option<RawBody> {
         match &self.arguments {

@@ -111,7 +111,7 @@ async fn begin(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
     if let Some(unknown) = rest.first() {
         bail!("{unknown} is no -ORB option");
     }
-    builder = args.size.of(builder);
+    builder = args.size.of(builder)?;
     for url in &args.listen {
         builder = builder.listen(url);
     }

@@ -128,7 +128,7 @@ async fn serve(
     if let Some(unknown) = rest.first() {
         bail!("{unknown} is no -ORB option");
     }
-    builder = args.size.of(builder);
+    builder = args.size.of(builder)?;
     for url in &args.listen {
         builder = builder.listen(url);
     }

@@ -199,7 +199,8 @@ fn system(kind: SystemExceptionKind, said: &Value) -> anyhow::Result<SystemExcep
         Some(Some("COMPLETED_MAYBE")) => CompletionStatus::Maybe,
         Some(_) => bail!("completed: COMPLETED_YES, COMPLETED_NO or COMPLETED_MAYBE is expected"),
     };
-    let known = ["$exception", "minor", "completed"];
+    // Answers of `zorb call` may stand in a script: a reason says something to its reader alone.
+    let known = ["$exception", "minor", "completed", "reason"];
     if let Some(unknown) =
         said.as_object().and_then(|said| said.keys().find(|key| !known.contains(&key.as_str())))
     {

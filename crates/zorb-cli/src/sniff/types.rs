@@ -9,7 +9,10 @@ use giop_codec::exception::SystemException;
 use giop_codec::ior::Ior;
 use serde_json::value::RawValue;
 use zorb::TypeCode;
-use zorb::dynamic::{DefinitionKind, Dynamic, Idl, Interface, Items, Mode, OperationInfo, ParamInfo, Value};
+use zorb::dynamic::{
+    DefinitionKind, Dynamic, DynamicException, Idl, Interface, Items, Mode, NVList, NamedValue,
+    OperationInfo, ParamInfo, Value,
+};
 
 /// Objects whose interfaces are remembered; more are not.
 const MAX_OBJECTS: usize = 4096;
@@ -234,7 +237,7 @@ impl Types {
         let Some(code) = code else { return (id, Decoded::default()) };
         let mut d = body.clone();
         let json = Any::decode_value_with_path(&code, &mut d)
-            .and_then(|any| any.to_dynamic()?.to_json())
+            .and_then(|exception| DynamicException::User(exception).to_json())
             .map_err(|error| error.to_string());
         let decoded = match json {
             Ok(json) => Decoded::of(json),
@@ -245,30 +248,25 @@ impl Types {
 
     fn values(&mut self, members: &[(&str, &TypeCode)], body: &Decoder<'_>, all: bool) -> Decoded {
         let mut d = body.clone();
-        let mut json = String::from("{");
+        let mut list = NVList::new();
         let mut found = Vec::new();
         for (name, code) in members {
-            let value = Any::decode_value_with_path(code, &mut d).and_then(|any| any.to_dynamic());
-            let text = value.and_then(|value| {
-                references(&value, &mut found);
-                value.to_json()
+            let value = Any::decode_value_with_path(code, &mut d).and_then(|any| {
+                references(&any.to_dynamic()?, &mut found);
+                Ok(any)
             });
-            match text {
-                Ok(text) => {
-                    if json.len() > 1 {
-                        json.push(',');
-                    }
-                    json.push_str(&serde_json::Value::from(*name).to_string());
-                    json.push(':');
-                    json.push_str(&text);
-                }
+            match value {
+                Ok(value) => list.push(NamedValue::new(name, Mode::In, value)),
                 Err(error) => return Decoded::failed(&format!("{name}: {error}")),
             }
         }
-        json.push('}');
+        let json = match list.to_json() {
+            Ok(json) => json,
+            Err(error) => return Decoded::failed(&error.to_string()),
+        };
         // Padding may follow, to a multiple of 8.
         if all && d.remaining() >= 8 {
-            return Decoded::failed(&format!("{} octets more than the types take", d.remaining()));
+            return Decoded::failed(&format!("{} bytes more than the types take", d.remaining()));
         }
         for ior in &found {
             self.learn_reference(ior);

@@ -325,6 +325,12 @@ mod tests {
         assert_eq!(View::of(now, Some(&other)).served[0].calls_per_second, 100.0);
     }
 
+    /// The sum of no numbers is -0, which would be shown.
+    #[test]
+    fn no_calls_are_shown_as_0() {
+        assert_eq!(format!("{:.0} calls/s", View::rate(&[])), "0 calls/s");
+    }
+
     #[test]
     fn lines_are_those_of_a_terminal() {
         let view = View::of(status(3_661_000, 3661, [1, 0, 0, 0]), None);

@@ -113,6 +113,32 @@ fn a_capture_of_anys_that_are_too_deep_is_shown() {
     }
 }
 
+/// Six bytes of JSON for each one of the message.
+#[test]
+fn a_capture_of_values_that_take_too_much_as_json_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let (idl, path) = (folder.path().join("text.idl"), folder.path().join("text.pcap"));
+    std::fs::write(&idl, "typedef sequence<char> Text; interface Desk { oneway void keep(in Text all); };")
+        .unwrap();
+    let shown = |count: usize| {
+        let (mut capture, mut line) = (Capture::new(), Line::new("10.0.0.1:40000", "10.0.0.2:2809"));
+        capture.open(&mut line);
+        let request = USUAL.request(1, b"D", "keep", &[], |e| {
+            e.put_len(count).unwrap();
+            e.put_raw(&vec![1; count]);
+        });
+        capture.send(&mut line, true, &request);
+        capture.close(&line);
+        std::fs::write(&path, capture.pcap(1, false, false)).unwrap();
+        let run = zorb(&["sniff", path.to_str().unwrap(), "--idl", idl.to_str().unwrap()], "");
+        assert_eq!(run.code, 0, "{}", run.err);
+        run.out
+    };
+    assert!(shown(2).contains(r#"{"all":["\u0001","\u0001"]}"#));
+    let long = shown(2 << 20);
+    assert!(long.len() < 4 << 10 && long.contains("over 16 MiB as JSON"), "{}", long.len());
+}
+
 /// The most memory that a process ever had, in bytes.
 #[cfg(target_os = "linux")]
 fn most_memory(server: &Server) -> usize {

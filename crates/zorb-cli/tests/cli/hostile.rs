@@ -248,6 +248,31 @@ fn calls_in_captures_are_shown_escaped() {
     assert_eq!(first["operation"], ASCII);
 }
 
+/// What a server answers through the proxy, and a server that is not there.
+#[test]
+fn calls_through_a_proxy_are_shown_escaped() {
+    let answers = raises(format!("IDL:{ASCII}:1.0")).to_string();
+    let nowhere = hostile_ior(1);
+    for (to, wanted) in [(&answers, format!("raises IDL:{SHOWN}")), (&nowhere, "is sent away".to_owned())] {
+        let args = ["sniff", "--listen", "127.0.0.1:0", "--to", to, "--timeout", "1s", "--color", "never"];
+        let mut proxy = Terminal::start(&args, &[]);
+        let mut shown = proxy.until(" for ");
+        let address = shown.split("listening at ").nth(1).unwrap().split(' ').next().unwrap();
+        let mut client = TcpStream::connect(address).unwrap();
+        let form = Form(giop_codec::Version::V1_2, giop_codec::ByteOrder::Big);
+        client.write_all(&form.request(1, wide().as_bytes(), ASCII, &[], |_| {})).unwrap();
+        shown += &proxy.until(&wanted);
+        proxy.interrupt();
+        shown += &proxy.until("");
+        is_plain(&shown, &args);
+        assert!(shown.contains(SHOWN), "{shown}");
+        assert!(
+            !shown.lines().any(|line| line.starts_with("zorb: all is well")),
+            "a line is forged\n{shown}"
+        );
+    }
+}
+
 #[test]
 fn what_an_admin_endpoint_says_is_shown_escaped() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

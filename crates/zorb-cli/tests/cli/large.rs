@@ -9,9 +9,11 @@ const CAMERA: &str = "\
 typedef sequence<octet> Photo;
 typedef fixed<3,1> Price;
 typedef sequence<Price> Prices;
+typedef sequence<short> Levels;
 interface Camera {
     Photo photo(in unsigned long size);
     Prices prices(in unsigned long count);
+    Levels levels(in unsigned long count);
 };
 ";
 
@@ -19,9 +21,11 @@ zorb::idl! {
     typedef sequence<octet> Photo;
     typedef fixed<3,1> Price;
     typedef sequence<Price> Prices;
+    typedef sequence<short> Levels;
     interface Camera {
         Photo photo(in unsigned long size);
         Prices prices(in unsigned long count);
+        Levels levels(in unsigned long count);
     };
 }
 
@@ -34,6 +38,10 @@ impl CameraServant for Shot {
 
     async fn prices(&self, count: u32) -> Result<Vec<Price>, SystemException> {
         Ok(vec![Price::default(); count as usize])
+    }
+
+    async fn levels(&self, count: u32) -> Result<Seq<i16>, SystemException> {
+        Ok(vec![-1; count as usize].into())
     }
 }
 
@@ -90,6 +98,54 @@ fn values_that_take_much_more_memory_than_their_message_come_with_the_same_optio
         let prices = call(&["--max-message", "16M"]);
         assert_eq!(prices.code, 0, "{}", prices.err);
         assert_eq!(prices.json()["$result"].as_array().map(Vec::len), Some(310_000));
+    });
+}
+
+/// Text of the JSON and a piece of its lines, but no tree of it: of shorts that would take 16 times as much as in the message.
+#[test]
+#[cfg(target_os = "linux")]
+fn an_answer_is_printed_in_the_memory_that_its_values_may_take() {
+    const COUNT: usize = 2_000_000;
+    beside_a_camera(|camera, idl| {
+        for form in [&["--color", "never"][..], &["--json"]] {
+            // 64 MiB: the program, and eight times the message.
+            let run = std::process::Command::new("sh")
+                .args(["-c", "ulimit -d 65536 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_zorb"), "call"])
+                .args([camera, "levels", &COUNT.to_string(), "--idl", idl, "--timeout", "1000s"])
+                .args(form)
+                .output()
+                .unwrap();
+            assert!(run.status.success(), "{form:?}: {}", String::from_utf8_lossy(&run.stderr));
+            let out = String::from_utf8(run.stdout).unwrap();
+            assert!(out.starts_with("{\n  \"$result\": [\n    -1,\n"), "{}", &out[..40]);
+            assert_eq!(out.lines().filter(|line| line.trim_end_matches(',') == "    -1").count(), COUNT);
+        }
+    });
+}
+
+/// The option raises what it names; all other limits are those of the environment.
+#[test]
+fn limits_of_the_environment_hold_beside_the_option() {
+    beside_a_camera(|camera, idl| {
+        let call = |variables: &[(&str, &str)], options: &[&str]| {
+            let run = std::process::Command::new(env!("CARGO_BIN_EXE_zorb"))
+                .args(["call", camera, "photo", "100000", "--idl", idl, "--timeout", "1000s"])
+                .args(options)
+                .envs(variables.iter().copied())
+                .output()
+                .unwrap();
+            (run.status.code().unwrap(), String::from_utf8(run.stderr).unwrap())
+        };
+        let option = ["--max-message", "1M"];
+        let small = ("ZORB_LIMITS_MAX_MESSAGE_SIZE", "64KiB");
+        let (code, told) = call(&[small], &[]);
+        assert!(code == 1 && told.contains("--max-message SIZE"), "{code} {told}");
+        assert_eq!(call(&[small], &option), (0, String::new()));
+        let (code, told) = call(&[("ZORB_LIMITS_MAX_DEPTHS", "3")], &option);
+        assert!(
+            code == 3 && told.contains("ZORB_LIMITS_MAX_DEPTHS: there is no limit of this name"),
+            "{code} {told}"
+        );
     });
 }
 

@@ -42,7 +42,8 @@ impl Program {
         .ok_or_else(|| DynErrorKind::Inconsistent(NOT_FLAT).into())
     }
 
-    /// Octets from one element of a flat image to the next; of a type without a flat image none.
+    /// Bytes from one element of a flat image to the next; of a type without a flat image none. Types of fixed layout have one, and sequences of
+    /// such, unless there is an array in them of over 64 fields that are not numbers side by side, or they have over 256 fields.
     pub fn flat_stride(&self) -> Option<usize> {
         self.flat_plan().ok().map(|(plan, _)| plan.stride())
     }
@@ -52,7 +53,7 @@ impl Program {
     /// Numbers are a view of the decoder's memory where it has some and order and alignment allow; all else is written once.
     ///
     /// # Errors
-    /// [`Decode`](DynErrorKind::Decode), with the path to what is wrong; [`Inconsistent`](DynErrorKind::Inconsistent) of other types.
+    /// [`Decode`](DynErrorKind::Decode), with the path to what is wrong; [`Inconsistent`](DynErrorKind::Inconsistent) of types without a flat image.
     pub fn flat(&self, d: &mut Decoder<'_>) -> Result<Bytes, DynError> {
         let (plan, bound) = self.flat_plan()?;
         let spot = d.spot();
@@ -72,7 +73,7 @@ impl Program {
     ///
     /// # Errors
     /// [`InvalidValue`](DynErrorKind::InvalidValue) where the octets are not those of whole elements, as many as there may be, with ordinals of their enumerators;
-    /// [`Inconsistent`](DynErrorKind::Inconsistent) of other types.
+    /// [`Inconsistent`](DynErrorKind::Inconsistent) of types without a flat image.
     pub fn unflat(&self, flat: &Bytes, e: &mut Encoder) -> Result<(), DynError> {
         let (plan, bound) = self.flat_plan()?;
         let stride = plan.stride().max(1);

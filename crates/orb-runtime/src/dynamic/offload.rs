@@ -1,0 +1,60 @@
+//! Work on large values, on threads for blocking work: connections and tasks of the runtime's own threads go on meanwhile.
+
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::thread::available_parallelism;
+
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+
+use crate::orb::OrbCore;
+
+/// Bytes of values from which work on them is moved to another thread. Work on fewer takes a few milliseconds at most.
+const LARGE: usize = 64 << 10;
+
+/// Permits for such work: one for each processor, so that any number of large messages leaves the runtime's own threads their share.
+#[derive(Debug)]
+pub(crate) struct Permits(Arc<Semaphore>);
+
+impl Default for Permits {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(available_parallelism().map_or(1, NonZero::get))))
+    }
+}
+
+/// Whether work on so many bytes of values is to be moved.
+pub(super) fn is_large(bytes: usize) -> bool {
+    bytes >= LARGE
+}
+
+/// Does the work on another thread, as soon as a permit is free. Without a runtime there is no other one: it is done here.
+///
+/// # Errors
+/// TRANSIENT, completed as `completed` says: the runtime ends.
+///
+/// # Cancel safety
+/// Work that has begun is done to its end, and its result is dropped.
+pub(super) async fn offload<T: Send + 'static>(
+    orb: &OrbCore,
+    completed: CompletionStatus,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, SystemException> {
+    let Some(runtime) = orb.home().cloned().or_else(|| Handle::try_current().ok()) else { return Ok(work()) };
+    let permit = Arc::clone(&orb.known.permits.0).acquire_owned().await.ok();
+    let done = runtime.spawn_blocking(move || {
+        let _permit = permit;
+        work()
+    });
+    done.await.map_err(|error| match error.try_into_panic() {
+        Ok(panic) => resume_unwind(panic),
+        Err(_) => ends(completed),
+    })
+}
+
+#[cold]
+fn ends(completed: CompletionStatus) -> SystemException {
+    SystemException::new(SystemExceptionKind::Transient, MinorCode::NONE, completed)
+        .because("the runtime ends, which was to decode or encode large values")
+}
