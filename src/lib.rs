@@ -48,12 +48,13 @@ macro_rules! include_idl {
 
 pub use orb_runtime::{
     ActivateError, Activation, ArgsError, BuildError, ByteSource, ByteStream, CallError, CallErrorKind,
-    CompletionStatus, Context, Demux, DepositError, DepositTarget, InvalidName, ItemSource, Latency, Limit,
-    LimitHits, Limits, LimitsError, LocalReference, MinorCode, NarrowError, ObjectDemux, ObjectId, ObjectRef,
-    OneLine, OperationDemux, Orb, OrbBuilder, PathDemux, Peer, PoolStats, Printable, ProtocolError, RaisedBy,
-    Reference, ReplyInfo, Request, ResolveError, ResultExt, Retry, SeqSource, SeqStream, Servant,
-    ServantFuture, Serves, ServesLocally, ShutdownReport, Stats, SyncScope, SystemException,
-    SystemExceptionKind, Transport, TransportStats, blocking, minor, request, testing, try_request,
+    CompletionStatus, Context, Demux, DepositError, DepositTarget, InvalidName, ItemSource, ItemStream,
+    Latency, Limit, LimitHits, Limits, LimitsError, LocalReference, MinorCode, NarrowError, ObjectDemux,
+    ObjectId, ObjectRef, OneLine, OperationDemux, Orb, OrbBuilder, PathDemux, Peer, PoolStats, Printable,
+    ProtocolError, RaisedBy, Reference, ReplyInfo, Request, ResolveError, ResultExt, Retry, SeqSource,
+    SeqStream, Servant, ServantFuture, Serves, ServesLocally, ShutdownReport, Stats, SyncScope,
+    SystemException, SystemExceptionKind, Transport, TransportStats, blocking, minor, request, testing,
+    try_request,
 };
 
 pub use orb_runtime::{Answer, Defer, Deferred, FanOut, fan_out};

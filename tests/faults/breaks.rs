@@ -143,7 +143,7 @@ async fn one_octet_at_a_time_is_enough_for_everything() {
         target.flush().await.unwrap();
         assert_eq!(target.put(octets(17_000)).await.unwrap(), 17_000);
         assert_eq!(target.deposit(octets(17_000)).await.unwrap(), 17_000);
-        assert_eq!(target.read(17_000).await.unwrap().len(), 17_000);
+        assert_eq!(target.read(17_000).await.unwrap().remaining(), 17_000);
     }
     drop(target);
     leaves_nothing(orbs, servant, "octet by octet").await;

@@ -134,8 +134,12 @@ async fn a_deposit_dropped_anywhere_leaves_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_from_a_servant_dropped_anywhere_leaves_nothing() {
-    let work =
-        |target: TargetRef| async move { target.read(90_000).await.is_ok_and(|data| data.len() == 90_000) };
+    let work = |target: TargetRef| async move {
+        match target.read(90_000).await {
+            Ok(data) => data.collect(90_000).await.is_ok_and(|data| data.len() == 90_000),
+            Err(_) => false,
+        }
+    };
     drop_everywhere("a streamed result", true, with(work)).await;
 }
 

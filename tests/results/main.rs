@@ -1,6 +1,7 @@
-//! `@stream` results that servants make while their reply leaves: to clients that take them whole.
+//! `@stream` results that servants make while their reply leaves, and that clients take while it comes.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod client;
 mod ends;
 mod memory;
 #[path = "../transport/mod.rs"]
@@ -17,7 +18,8 @@ use tokio::sync::Semaphore;
 use zorb::prelude::*;
 use zorb::wire::{ContextId, ServiceContext};
 use zorb::{
-    ByteSource, ByteStream, CompletionStatus, ItemSource, Limits, OrbBuilder, SeqSource, SystemExceptionKind,
+    ByteSource, ByteStream, CompletionStatus, ItemSource, ItemStream, Limits, OrbBuilder, SeqSource,
+    SystemExceptionKind,
 };
 
 zorb::idl! {
@@ -199,6 +201,34 @@ impl ShelfServant for Shelf {
     }
     async fn add(&self, a: u32, b: u32) -> Result<u32, SystemException> {
         Ok(a + b)
+    }
+}
+
+/// All items of a result.
+async fn all<T: Send + 'static>(items: ItemStream<T>) -> Vec<T> {
+    items.collect(1 << 20).await.unwrap()
+}
+
+/// All bytes of a result.
+async fn bytes(bytes: ByteStream) -> Bytes {
+    bytes.collect(1 << 30).await.unwrap()
+}
+
+/// Why a result failed, at once or in the middle.
+async fn failed<T: futures_util::Stream<Item = Result<I, SystemException>> + Unpin, I>(
+    result: Result<T, SystemException>,
+) -> SystemException {
+    match result {
+        Err(error) => error,
+        Ok(mut stream) => {
+            while let Some(item) = stream.next().await {
+                if let Err(error) = item {
+                    assert!(stream.next().await.is_none(), "an error ends the stream");
+                    return error;
+                }
+            }
+            panic!("it came whole");
+        }
     }
 }
 

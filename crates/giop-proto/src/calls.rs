@@ -177,7 +177,12 @@ impl<R> Calls<R> {
     /// Whether a call with this request id waits.
     #[must_use]
     pub fn awaits(&self, id: RequestId) -> bool {
-        self.call_of(id).is_some_and(|call| self.is_waiting(call))
+        self.waiting_call(id).is_some()
+    }
+
+    /// The call with this request id, if it waits.
+    pub(crate) fn waiting_call(&self, id: RequestId) -> Option<CallId> {
+        self.call_of(id).filter(|call| self.is_waiting(*call))
     }
 
     /// Whether the call still waits.

@@ -54,8 +54,8 @@ pub use reference::{
     ServesLocally, SyncScope,
 };
 pub use serve::{
-    ByteStream, Demux, DepositError, ObjectDemux, OperationDemux, PathDemux, Request, SeqStream, Servant,
-    ServantFuture, Serves, request, try_request,
+    ByteStream, Demux, DepositError, ItemStream, ObjectDemux, OperationDemux, PathDemux, Request, SeqStream,
+    Servant, ServantFuture, Serves, request, try_request,
 };
 pub use source::{ByteSource, ItemSource, SeqSource};
 pub use transport::{Peer, Transport, TransportStats};
@@ -141,16 +141,16 @@ pub mod private {
     pub use crate::context::Context;
     pub use crate::errors::{OrbError, because_of};
     pub use crate::invoke::{
-        LocalFuture, LocalServant, Operation, boxed_array, invoke, invoke_from, local, send_oneway,
-        send_oneway_from, sendc,
+        LocalFuture, LocalServant, Operation, boxed_array, invoke, invoke_from, invoke_into, local,
+        send_oneway, send_oneway_from, sendc,
     };
     pub use crate::reference::{
         LocalObject, LocalReference, Native, ObjectRef, Reference, ServesLocally, not_received, not_sent,
     };
     pub use crate::serve::{
-        ByteStream, DispatchSlot, Interface, OpTable, Operations, Outcome, SeqStart, SeqStream,
+        ByteStream, DispatchSlot, Interface, ItemStream, OpTable, Operations, Outcome, SeqStart, SeqStream,
         ServantFuture, ServerRequest, Serves, Skeleton, StreamStart, UserException, unknown_user_exception,
     };
-    pub use crate::source::{ByteSource, ItemSource, LastArgument, LastResult, SeqSource, collected};
+    pub use crate::source::{ByteSource, ItemSource, LastArgument, LastResult, ResultSource, SeqSource};
     pub use crate::values::{Abstract, AbstractReference};
 }

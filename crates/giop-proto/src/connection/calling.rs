@@ -54,6 +54,16 @@ impl Connection {
         }
     }
 
+    /// Says that the results of a call are wanted before all of them are there: if they are large, [`Reply::coming`] says that more
+    /// follows, which is [opened](Self::open_stream) and [taken](Self::take_chunk) or [given up](Self::abandon_stream) by the call's id, as
+    /// long as nothing else is expected on the connection. `nameless`: also where they come in fragments of GIOP 1.1, so that their
+    /// alignment must not matter. One call at a time.
+    pub fn stream_reply(&mut self, call: CallId, nameless: bool) {
+        if self.calls.is_waiting(call) {
+            self.rx.stream_reply(self.calls.request_id(call), nameless);
+        }
+    }
+
     /// Queues the LocateRequest of a call, as [`send_request`](Self::send_request).
     pub fn send_locate(&mut self, call: CallId, message: &mut Encoder) {
         self.send_call(call, message, true);
@@ -121,6 +131,10 @@ impl Connection {
     pub fn cancel_call(&mut self, call: CallId) {
         let id = self.calls.request_id(call);
         self.rx.forget_reply(id);
+        if self.streamed.is_some() {
+            let loan = self.abandon_stream(call);
+            debug_assert!(loan.is_none(), "nobody lent anything");
+        }
         if let Some(place) = self.calls.abandon(call) {
             let _ = self.withdraw(id, place);
             self.proceed_closing();

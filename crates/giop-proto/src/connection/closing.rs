@@ -121,6 +121,7 @@ impl Connection {
             && self.calls.waiting() == 0
             && self.unfinished.is_none()
             && self.fragmenting.is_empty()
+            && !self.streams_reply()
         {
             // Before GIOP 1.2 only servers send it.
             let last = (self.role == Role::Server || self.version >= Version::V1_2)

@@ -45,6 +45,7 @@ pub use flow::ReplyFlow;
 use fragmenting::Fragmenting;
 pub use growing::ReplyRoom;
 use payload::Unfinished;
+pub use streaming::StreamOf;
 use streaming::Streamed;
 use time::Clock;
 
@@ -146,7 +147,7 @@ pub struct Connection {
     waited_at: Option<u64>,
     /// For how many looks at the pool nothing came, and after how many messages.
     starved: (u64, u32),
-    /// The request whose payload is under way.
+    /// The message whose payload is under way.
     streamed: Option<Streamed>,
     /// The request of this side that is not queued whole.
     unfinished: Option<Unfinished>,

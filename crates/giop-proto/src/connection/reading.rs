@@ -184,7 +184,7 @@ impl Connection {
                 }
             }
             self.rx.set_urgent(self.calls.waiting() > 0);
-            // A streamed request has the connection for itself until its payload is taken.
+            // A streamed message has the connection for itself until its payload is taken.
             let held = self.streamed.is_some() && self.rx.holds_messages();
             match if held { Ok(None) } else { self.rx.peek() } {
                 Ok(Some(_)) if self.awaits_end() => break,
@@ -208,7 +208,11 @@ impl Connection {
                         continue;
                     }
                     let event = match header.kind {
-                        MessageType::Reply => self.handle_reply(header, None),
+                        MessageType::Reply if self.rx.front_more() => self.hand_out_first_piece(header),
+                        MessageType::Reply => {
+                            let streams = self.rx.front_streams();
+                            self.handle_reply(header, None, streams)
+                        }
                         _ => self.handle_other(header),
                     };
                     if event.is_some() {
@@ -346,22 +350,28 @@ impl Connection {
         None
     }
 
-    /// A Reply or LocateReply.
+    /// A Reply or LocateReply; `streams`: one that is handed out before all of it is there.
     #[inline]
-    pub(super) fn handle_reply(&mut self, header: MessageHeader, joined: Option<Joined>) -> Option<Event> {
+    pub(super) fn handle_reply(
+        &mut self,
+        header: MessageHeader,
+        joined: Option<Joined>,
+        streams: bool,
+    ) -> Option<Event> {
         if header.more_fragments {
             self.handle_first_piece(header);
             return None;
         }
         let terms = self.terms();
-        let Self { calls, rx, .. } = self;
-        let head = match ReplyHead::decode(&header, octets_of(joined.as_ref(), rx)) {
+        let head = match ReplyHead::decode(&header, octets_of(joined.as_ref(), &self.rx)) {
             Ok(head) => head,
             Err(error) => {
                 let octets = joined.map_or_else(|| self.rx.take_front(), |joined| joined.octets);
                 return self.bad_reply(header, &octets, error);
             }
         };
+        let coming = if streams { self.begin_streamed_reply(&header, head.id) } else { 0 };
+        let Self { calls, rx, .. } = self;
         if head.has_contexts
             && let Some(head) = rx.first_blocks(&header, octets_of(joined.as_ref(), rx))
         {
@@ -370,7 +380,7 @@ impl Connection {
         let whole = joined.is_none();
         let answered = calls.answer(head.id, header.kind == MessageType::LocateReply, || {
             let message = joined.unwrap_or_else(|| Joined::front(rx));
-            Ok(Reply::new(header, message, head, terms))
+            Ok(Reply::new(header, message, head, terms, coming))
         });
         match answered {
             Some(call) => {

@@ -1,27 +1,53 @@
-//! The payload of a request that was handed out before it was there.
+//! The payload of a request, or of a reply, that was handed out before it was there.
 
 use std::time::Instant;
 
 use giop_codec::Version;
-use giop_codec::giop::{MessageHeader, RequestId};
+use giop_codec::giop::{MessageHeader, MessageType, RequestId};
 
 use super::Connection;
+use crate::calls::CallId;
+use crate::error::CloseReason;
 use crate::event::Event;
 use crate::fragments::{First, Joined};
+use crate::hits::Limit;
 use crate::message::word;
 use crate::receive::{Chunk, Loan, Returned};
 use crate::serving::ServeToken;
 
-/// The request whose payload is under way.
+/// Whose payload comes as a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamOf {
+    /// The argument of a request that is served.
+    Request(ServeToken),
+    /// The results of a call of this side, whose outcome was taken.
+    Reply(CallId),
+}
+
+impl From<ServeToken> for StreamOf {
+    fn from(token: ServeToken) -> Self {
+        Self::Request(token)
+    }
+}
+
+impl From<CallId> for StreamOf {
+    fn from(call: CallId) -> Self {
+        Self::Reply(call)
+    }
+}
+
+/// The message whose payload is under way.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Streamed {
-    token: ServeToken,
+    of: StreamOf,
     /// The id of its pieces, which GIOP 1.1 has not.
     id: Option<RequestId>,
     /// Somebody takes the payload: until then it goes with the request.
     opened: bool,
     /// How many messages had come with its first octets.
     count: u64,
+    /// When all of it must be there.
+    deadline: Option<Instant>,
 }
 
 impl Streamed {
@@ -31,43 +57,94 @@ impl Streamed {
 }
 
 impl Connection {
-    /// Says that the payload of that request, of so many octets, will be [taken](Self::take_chunk), also after its reply, or
-    /// [given up](Self::abandon_stream). Without this it is thrown away when the request ends.
-    pub fn open_stream(&mut self, token: ServeToken, octets: u64) {
-        if let Some(streamed) = self.streamed.as_mut().filter(|streamed| streamed.token == token) {
+    /// Says that the payload of that request or reply, of so many octets, will be [taken](Self::take_chunk), also after the reply to
+    /// a request, or [given up](Self::abandon_stream). Without this that of a request is thrown away when the request ends. `None`: nobody
+    /// knows how many.
+    pub fn open_stream(&mut self, of: impl Into<StreamOf>, octets: impl Into<Option<u64>>) {
+        let of = of.into();
+        if let Some(streamed) = self.streamed.as_mut().filter(|streamed| streamed.of == of) {
             streamed.opened = true;
-            self.rx.expect_stream(octets);
+            if let Some(octets) = octets.into() {
+                self.rx.expect_stream(octets);
+            }
         }
     }
 
-    /// Says that the payload of that request is of elements that are aligned to eight octets or less, and that the first of its
+    /// Ends the connection at that time, unless all of the payload has come by then.
+    pub fn limit_stream(&mut self, of: impl Into<StreamOf>, deadline: Instant) {
+        let of = of.into();
+        if let Some(streamed) = self.streamed.as_mut().filter(|streamed| streamed.of == of) {
+            streamed.deadline = Some(deadline);
+        }
+    }
+
+    /// How many octets of the payload are still to come from the peer; `u64::MAX` where nobody knows.
+    #[must_use]
+    pub fn stream_rest(&self, of: impl Into<StreamOf>) -> u64 {
+        if self.is_stream_of(of.into()) { self.rx.stream_rest() } else { 0 }
+    }
+
+    /// Whether a payload is under way.
+    #[must_use]
+    pub fn has_stream(&self) -> bool {
+        self.streamed.is_some()
+    }
+
+    fn is_stream_of(&self, of: StreamOf) -> bool {
+        self.streamed.is_some_and(|streamed| streamed.of == of)
+    }
+
+    /// Whether results of this side's call are being taken.
+    pub(super) fn streams_reply(&self) -> bool {
+        self.streamed.is_some_and(|streamed| matches!(streamed.of, StreamOf::Reply(_)))
+    }
+
+    /// When all of the payload must be there.
+    pub(super) fn stream_due(&self) -> Option<Instant> {
+        self.streamed.and_then(|streamed| streamed.deadline)
+    }
+
+    /// That time has come.
+    #[cold]
+    pub(super) fn expire_stream(&mut self) {
+        if let Some(streamed) = &mut self.streamed {
+            streamed.deadline = None;
+        }
+        if self.rx.is_mid_stream() {
+            self.stats.limits.hit(Limit::CallTime);
+            self.end(CloseReason::Local);
+        }
+    }
+
+    /// Says that the payload is of elements that are aligned to eight octets or less, and that the first of its
     /// octets that is still to come is `phase` octets behind the start of an element. Then chunks are read to memory where the
     /// elements are aligned.
-    pub fn align_stream(&mut self, token: ServeToken, phase: usize) {
-        if self.streamed.is_some_and(|streamed| streamed.token == token) {
+    pub fn align_stream(&mut self, of: impl Into<StreamOf>, phase: usize) {
+        if self.is_stream_of(of.into()) {
             self.rx.align_stream(phase);
         }
     }
 
-    /// The next octets of the request's payload: up to 256 KiB. Where there are none, they are waited for, so more are read. When
+    /// The next octets of the payload: up to 256 KiB. Where there are none, they are waited for, so more are read. When
     /// some were taken or the end was, look whether the connection [wants to be read](Self::wants_read).
-    pub fn take_chunk(&mut self, token: ServeToken, now: Instant) -> Chunk {
+    pub fn take_chunk(&mut self, of: impl Into<StreamOf>, now: Instant) -> Chunk {
         self.clock.saw(now);
-        self.take(token, true)
+        self.take(of.into(), true)
     }
 
     /// The next octets if they are there. Nothing is read for it.
-    pub fn take_ready_chunk(&mut self, token: ServeToken) -> Chunk {
-        self.take(token, false)
+    pub fn take_ready_chunk(&mut self, of: impl Into<StreamOf>) -> Chunk {
+        self.take(of.into(), false)
     }
 
-    fn take(&mut self, token: ServeToken, asks: bool) -> Chunk {
-        if self.streamed.is_none_or(|streamed| streamed.token != token) {
+    fn take(&mut self, of: StreamOf, asks: bool) -> Chunk {
+        if !self.is_stream_of(of) {
             return Chunk::Lost;
         }
         let chunk = self.rx.take_chunk(asks);
         if matches!(chunk, Chunk::End | Chunk::Lost) {
             self.streamed = None;
+            self.proceed_closing();
         }
         chunk
     }
@@ -78,9 +155,9 @@ impl Connection {
     /// # Errors
     /// The loan, where nothing can be read into it: look at the [next chunk](Self::take_ready_chunk); where that is pending, chunks
     /// are the only way.
-    pub fn lend(&mut self, token: ServeToken, loan: Box<Loan>, now: Instant) -> Result<(), Box<Loan>> {
+    pub fn lend(&mut self, of: impl Into<StreamOf>, loan: Box<Loan>, now: Instant) -> Result<(), Box<Loan>> {
         self.clock.saw(now);
-        if self.streamed.is_none_or(|streamed| streamed.token != token) {
+        if !self.is_stream_of(of.into()) {
             return Err(loan);
         }
         self.rx.lend_place(loan)
@@ -94,8 +171,9 @@ impl Connection {
 
     /// Gives the rest of the payload up: it is skipped, and the connection goes on. What was lent is given back to be dropped; where
     /// it is with a reader, [`take_dead`](Self::take_dead) has it later.
-    pub fn abandon_stream(&mut self, token: ServeToken) -> Option<Box<Loan>> {
-        let streamed = self.streamed.filter(|streamed| streamed.token == token)?;
+    pub fn abandon_stream(&mut self, of: impl Into<StreamOf>) -> Option<Box<Loan>> {
+        let of = of.into();
+        let streamed = self.streamed.filter(|streamed| streamed.of == of)?;
         self.streamed = None;
         let rest = self.rx.announced();
         let loan = self.rx.drop_place();
@@ -104,6 +182,7 @@ impl Connection {
             self.fragments.throw(streamed.id, rest, self.clock.now);
             self.mind_nameless();
         }
+        self.proceed_closing();
         loan
     }
 
@@ -160,9 +239,23 @@ impl Connection {
         request: RequestId,
     ) -> usize {
         let id = (header.version >= Version::V1_2).then_some(request);
-        self.streamed = Some(Streamed { token, id, opened: false, count: self.stats.messages_in });
         if self.fragments.is_streamed(id) {
             self.fragments.name(id, request);
+        }
+        self.begin_stream_of(token.into(), id)
+    }
+
+    /// The same for a reply. Nothing comes behind one for which no call waits.
+    #[cold]
+    pub(super) fn begin_streamed_reply(&mut self, header: &MessageHeader, id: RequestId) -> usize {
+        let Some(call) = self.calls.waiting_call(id) else { return 0 };
+        self.begin_stream_of(call.into(), (header.version >= Version::V1_2).then_some(id))
+    }
+
+    fn begin_stream_of(&mut self, of: StreamOf, id: Option<RequestId>) -> usize {
+        let count = self.stats.messages_in;
+        self.streamed = Some(Streamed { of, id, opened: false, count, deadline: None });
+        if self.fragments.is_streamed(id) {
             usize::MAX
         } else if self.rx.has_stream() {
             self.rx.stream_size()
@@ -171,7 +264,7 @@ impl Connection {
         }
     }
 
-    /// The first piece of a streamed request stands in front, or as much of it as is needed.
+    /// The first piece of a streamed message stands in front, or as much of it as is needed.
     #[cold]
     pub(super) fn hand_out_first_piece(&mut self, header: MessageHeader) -> Option<Event> {
         let octets = self.rx.front();
@@ -186,16 +279,23 @@ impl Connection {
             return None;
         }
         self.mind_nameless();
-        match self.admit_request(header, None) {
-            Some(head) => Some(self.hand_out(header, None, head, true)),
-            None => {
-                self.fragments.throw(id, 0, self.clock.now);
-                None
-            }
+        let event = self.hand_out_start(header, None);
+        if self.streamed.is_none() {
+            self.fragments.throw(id, 0, self.clock.now);
         }
+        event
     }
 
-    /// Hands out what has been joined of a request, if that is enough. What follows is its stream.
+    /// Hands out the start of a message. The rest is thrown away unless it is the stream of somebody then.
+    fn hand_out_start(&mut self, header: MessageHeader, joined: Option<Joined>) -> Option<Event> {
+        if header.kind == MessageType::Reply {
+            return self.handle_reply(header, joined, true);
+        }
+        let head = self.admit_request(header, joined.as_ref())?;
+        Some(self.hand_out(header, joined, head, true))
+    }
+
+    /// Hands out what has been joined of a message, if that is enough. What follows is its stream.
     #[cold]
     pub(super) fn hand_out_ripe(&mut self, id: Option<RequestId>) -> Option<Event> {
         if self.rx.has_stream() || self.fragments.is_ripe(id, 0) != Some(true) {
@@ -205,7 +305,7 @@ impl Connection {
         self.hand_out_joined(header, joined, id, 0, true)
     }
 
-    /// Hands out what has been joined of a request, with what has come of the fragment that waits for a place.
+    /// Hands out what has been joined of a message, with what has come of the fragment that waits for a place.
     #[cold]
     pub(super) fn hand_out_before_piece(
         &mut self,
@@ -238,13 +338,11 @@ impl Connection {
     ) -> Option<Event> {
         self.rx.enter_stream(joined.octets.len(), left, more);
         self.mind_nameless();
-        match self.admit_request(header, Some(&joined)) {
-            Some(head) => Some(self.hand_out(header, Some(joined), head, true)),
-            None => {
-                self.rx.abandon_stream();
-                self.fragments.throw(id, left, self.clock.now);
-                None
-            }
+        let event = self.hand_out_start(header, Some(joined));
+        if self.streamed.is_none() {
+            self.rx.abandon_stream();
+            self.fragments.throw(id, left, self.clock.now);
         }
+        event
     }
 }

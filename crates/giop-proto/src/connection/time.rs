@@ -213,6 +213,7 @@ impl Connection {
                 let keeping = self.keeps_memory().then(|| clock.active + KEEP_MEMORY);
                 let memory = self.rx.is_starved().then(|| clock.now + RETRY_MEMORY);
                 let first = clock.first_header;
+                let streamed = self.stream_due();
                 [
                     self.calls.earliest_deadline(),
                     idle,
@@ -221,6 +222,7 @@ impl Connection {
                     keeping,
                     memory,
                     first,
+                    streamed,
                     self.message_due(),
                 ]
                 .into_iter()
@@ -280,6 +282,9 @@ impl Connection {
             self.expire_calls(now);
             self.proceed_closing();
         }
+        if due(self.stream_due()) {
+            self.expire_stream();
+        }
         if let Some((reason, until)) = self.clock.write_end
             && until <= now
         {
@@ -316,6 +321,7 @@ impl Connection {
             && self.unfinished.is_none()
             && self.clock.message.is_none()
             && self.fragments.is_empty()
+            && self.streamed.is_none()
     }
 
     fn keeps_memory(&self) -> bool {

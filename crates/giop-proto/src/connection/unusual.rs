@@ -24,7 +24,7 @@ impl Connection {
         }
         match header.kind {
             MessageType::Fragment => return self.handle_fragment(header),
-            MessageType::LocateReply => return self.handle_reply(header, None),
+            MessageType::LocateReply => return self.handle_reply(header, None, false),
             MessageType::CancelRequest => return self.handle_cancel(header),
             MessageType::LocateRequest => {
                 let frame = self.take_frame(header);
@@ -318,7 +318,7 @@ impl Connection {
                 match header.kind {
                     MessageType::Request => self.handle_joined_request(header, joined),
                     MessageType::LocateRequest => self.handle_locate(Frame { header, octets: joined.octets }),
-                    _ => self.handle_reply(header, Some(joined)),
+                    _ => self.handle_reply(header, Some(joined), false),
                 }
             }
             Ok(Added::Overflow(header, octets)) => {

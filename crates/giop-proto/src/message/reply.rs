@@ -17,6 +17,7 @@ use crate::pool::BufferPool;
 pub struct Reply {
     pub(super) body: Body,
     answer: Answer,
+    coming: usize,
 }
 
 /// What a reply's header says.
@@ -59,12 +60,31 @@ impl ReplyHead {
         let (answer, at) = (Answer::Locate(reply.status), narrow(d.position()));
         Ok(Self { id: reply.request_id, answer, at, has_contexts: false })
     }
+
+    /// Whether the body is the results of the operation.
+    pub(crate) fn is_result(&self) -> bool {
+        matches!(self.answer, Answer::Reply(ReplyStatus::NoException))
+    }
 }
 
 impl Reply {
     #[inline]
-    pub(crate) fn new(header: MessageHeader, message: Joined, head: ReplyHead, terms: Terms) -> Self {
-        Self { body: terms.body(header, message, head.at, head.has_contexts), answer: head.answer }
+    pub(crate) fn new(
+        header: MessageHeader,
+        message: Joined,
+        head: ReplyHead,
+        terms: Terms,
+        coming: usize,
+    ) -> Self {
+        Self { body: terms.body(header, message, head.at, head.has_contexts), answer: head.answer, coming }
+    }
+
+    /// How many bytes of it come as a stream, behind those of [`message`](Self::message): see `Connection::stream_reply`.
+    /// `usize::MAX` where nobody knows, 0 for all other replies.
+    #[inline]
+    #[must_use]
+    pub fn coming(&self) -> usize {
+        self.coming
     }
 
     /// What the body is. Of a LocateReply the status that says the same of a request:
@@ -137,6 +157,13 @@ impl Reply {
     #[must_use]
     pub fn message(&self) -> &Bytes {
         &self.body.message
+    }
+
+    /// Whether its values lie as in any other message: it came in no [fragments](Self::pieces) of GIOP 1.1 that matter, and not block by
+    /// block.
+    #[must_use]
+    pub fn is_in_one_piece(&self) -> bool {
+        self.body.pieces.is_none()
     }
 
     /// Where the second and later pieces of a message start that came in GIOP 1.1 fragments; empty for all messages where that

@@ -38,7 +38,7 @@ use lent::{Deposit, Lent, Next};
 use place::Place;
 pub use place::{AlignedBuffer, DepositTarget, Loan, Returned};
 pub use stream::{CHUNK, Chunk, STREAM_START, Streams};
-use stream::{Decision, Stream};
+use stream::{Decision, ReplyStream, Stream};
 
 /// The length of a GIOP message header.
 pub const HEADER_LEN: usize = MessageHeader::LEN;
@@ -131,8 +131,10 @@ pub struct Receiver {
     passed: HashSet<RequestId>,
     /// The last message was a stream: of the next one no more is read than tells whether it is one as well.
     after_stream: bool,
-    /// The largest payload that may come as a stream.
+    /// The largest payload of a request that may come as a stream.
     max_stream: u64,
+    /// The reply whose results come as a stream.
+    reply_stream: Option<ReplyStream>,
     /// Memory that was lent for the stream.
     place: Place,
     /// Loans that came back when nobody waited for them any more.
@@ -204,6 +206,7 @@ impl Receiver {
             passed: HashSet::new(),
             after_stream: false,
             max_stream: 0,
+            reply_stream: None,
             place: Place::Nowhere,
             dead: Vec::new(),
             skip: 0,

@@ -17,7 +17,7 @@ impl Receiver {
 
     /// The call with that id is over.
     #[inline]
-    pub(crate) fn forget_reply(&mut self, id: RequestId) {
+    pub(super) fn forget_passed_reply(&mut self, id: RequestId) {
         if !self.passed.is_empty() {
             self.passed.remove(&id);
         }

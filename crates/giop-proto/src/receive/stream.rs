@@ -1,22 +1,22 @@
-//! Large requests that are handed out before their payload is there, which then comes in chunks, or goes to memory that whoever
-//! takes it lends (`place.rs`).
+//! Large requests and replies that are handed out before their payload is there, which then comes in chunks, or goes to memory that
+//! whoever takes it lends (`place.rs`).
 //!
-//! The start of such a request, 16 to 64 KiB, is handed out like a message. Nothing more is read until somebody asks for it; then
-//! it is read into chunk buffers, of which a few are kept until they are taken. Then the peer waits: a streamed request has the
+//! The start of such a message, 16 to 64 KiB, is handed out like a whole one. Nothing more is read until somebody asks for it; then
+//! it is read into chunk buffers, of which a few are kept until they are taken. Then the peer waits: a streamed message has the
 //! connection for itself. One that comes in fragments (`stream_pieces.rs`) shares it between two of them.
 
 use std::collections::VecDeque;
 use std::fmt;
 
 use bytes::{Bytes, BytesMut};
-use giop_codec::giop::{MessageHeader, MessageType};
+use giop_codec::giop::{MessageHeader, MessageType, RequestId};
 use giop_codec::{ByteOrder, Version};
 
 use super::lent::{Deposit, Lent, Next, ReadBuf};
 use super::memory::STARVED_WINDOW;
 use super::place::{Loan, Place, Returned};
 use super::{DEPOSIT_MIN, Receiver, State};
-use crate::message::RequestHead;
+use crate::message::{ReplyHead, RequestHead};
 use crate::pool::WINDOW;
 
 /// So much of a request must be there before it is handed out: its header and all arguments but the streamed one fit it.
@@ -102,9 +102,19 @@ pub(super) struct Stream {
     demand: Demand,
     /// Nobody takes them any more.
     abandoned: bool,
+    /// Nobody knows how many bytes it has.
+    is_open_ended: bool,
 }
 
-/// What becomes of a large request of which a part is there.
+/// The reply whose results are wanted before all of them are there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReplyStream {
+    id: RequestId,
+    /// Also where it comes in fragments of GIOP 1.1, in each of which values may be aligned by itself.
+    nameless: bool,
+}
+
+/// What becomes of a large request or reply of which a part is there.
 pub(super) enum Decision {
     /// More of it is needed to tell.
     Wait,
@@ -142,37 +152,66 @@ impl Receiver {
     /// What becomes of the message, of which `octets` are there.
     #[inline]
     pub(super) fn decide(&self, header: &MessageHeader, total: usize, octets: &[u8]) -> Decision {
-        match &self.streams {
-            Some(streams) if total > WINDOW && self.may_stream(header, total) && streams.any() => {
-                if octets.len() < STREAM_START {
-                    Decision::Wait
-                } else if self.is_streamed(header, octets) {
-                    Decision::Stream
-                } else {
-                    Decision::Whole
-                }
-            }
-            _ => Decision::Whole,
+        if total <= WINDOW || !self.may_stream(header, total) {
+            Decision::Whole
+        } else if octets.len() < STREAM_START {
+            Decision::Wait
+        } else if self.is_streamed(header, octets) {
+            Decision::Stream
+        } else {
+            Decision::Whole
         }
     }
 
-    /// Whether a request of that size may be handed out before it is there.
+    /// Whether a message of that size may be handed out before it is there.
     #[inline]
     pub(super) fn may_stream(&self, header: &MessageHeader, total: usize) -> bool {
-        header.kind == MessageType::Request
-            && total as u64 <= self.max_stream.saturating_add(DEPOSIT_MIN as u64)
+        let wanted = match header.kind {
+            MessageType::Request => {
+                total as u64 <= self.max_stream.saturating_add(DEPOSIT_MIN as u64)
+                    && self.streams.as_ref().is_some_and(|streams| streams.any())
+            }
+            // The caller refuses what is too large for it.
+            MessageType::Reply => self.reply_stream.is_some(),
+            _ => false,
+        };
+        wanted
             && self.stream.is_none()
             && !self.places_nameless
             && (!header.more_fragments || self.takes_pieces(header))
     }
 
-    /// Whether these first octets name an operation that takes a stream.
+    /// Whether these first octets name an operation that takes a stream, or are those of results that are taken as one.
     pub(super) fn is_streamed(&self, header: &MessageHeader, octets: &[u8]) -> bool {
+        if header.kind == MessageType::Reply {
+            return self.reply_stream.is_some_and(|wanted| {
+                ReplyHead::decode(header, octets).is_ok_and(|head| head.is_result() && head.id == wanted.id)
+            });
+        }
         let Some(streams) = &self.streams else { return false };
         match RequestHead::decode(header, octets) {
             Ok(head) => streams.streams(head.key(octets), head.operation(octets)),
             Err(_) => false,
         }
+    }
+
+    /// Says that the results of that reply are wanted before all of them are there; `nameless`: also from fragments of GIOP 1.1.
+    pub(crate) fn stream_reply(&mut self, id: RequestId, nameless: bool) {
+        self.reply_stream = Some(ReplyStream { id, nameless });
+    }
+
+    /// Whether a reply is streamed that comes in fragments of GIOP 1.1.
+    pub(super) fn streams_nameless_reply(&self) -> bool {
+        self.reply_stream.is_some_and(|wanted| wanted.nameless)
+    }
+
+    /// The call with that id is over.
+    #[inline]
+    pub(crate) fn forget_reply(&mut self, id: RequestId) {
+        if self.reply_stream.is_some_and(|wanted| wanted.id == id) {
+            self.reply_stream = None;
+        }
+        self.forget_passed_reply(id);
     }
 
     /// How many octets of the message in front, or of its piece, come as a stream.
@@ -214,6 +253,7 @@ impl Receiver {
             gathered: BytesMut::new(),
             demand: Demand::Nothing,
             abandoned: false,
+            is_open_ended: more,
         }));
     }
 
@@ -221,6 +261,17 @@ impl Receiver {
     pub(crate) fn expect_stream(&mut self, octets: u64) {
         if let Some(stream) = self.stream.as_mut().filter(|stream| stream.more) {
             stream.all = stream.all.max(octets);
+            stream.is_open_ended = false;
+        }
+    }
+
+    /// How many octets of the stream are still to come; `u64::MAX` where nobody knows.
+    pub(crate) fn stream_rest(&self) -> u64 {
+        match &self.stream {
+            Some(stream) if stream.more && stream.is_open_ended => u64::MAX,
+            Some(stream) if stream.more => stream.all.saturating_sub(stream.come),
+            Some(stream) => stream.left as u64,
+            None => 0,
         }
     }
 
@@ -246,7 +297,7 @@ impl Receiver {
 
     /// Whether not all of a stream has come.
     #[inline]
-    pub(super) fn is_mid_stream(&self) -> bool {
+    pub(crate) fn is_mid_stream(&self) -> bool {
         self.stream.as_ref().is_some_and(|stream| !stream.is_whole())
     }
 

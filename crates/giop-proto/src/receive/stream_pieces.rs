@@ -1,4 +1,4 @@
-//! Streamed requests that come in fragments: their payload is taken piece by piece.
+//! Streamed messages that come in fragments: their payload is taken piece by piece.
 //!
 //! Of a large piece the rest is read like that of a message in one piece, with the headers of the next one behind it; small ones
 //! are cut from a window. Between two pieces other messages may come. Fragments of GIOP 1.1 do not say what they belong to: while
@@ -12,12 +12,13 @@ use super::pieces::headers_len;
 use super::{DEPOSIT_MIN, Receiver, STREAM_START, State};
 
 impl Receiver {
-    /// Whether a request that comes in pieces may be streamed.
+    /// Whether a message that comes in pieces may be streamed.
     pub(super) fn takes_pieces(&self, header: &MessageHeader) -> bool {
-        self.deposits && header.version >= Version::V1_1
+        let nameless = header.kind != MessageType::Reply || self.streams_nameless_reply();
+        self.deposits && (header.version >= Version::V1_2 || nameless && header.version == Version::V1_1)
     }
 
-    /// A piece stands in front, all of it: if it is a first one, it may be the start of a streamed request. Then it is announced as a message that
+    /// A piece stands in front, all of it: if it is a first one, it may be the start of a streamed message. Then it is announced as a message that
     /// is whole but for its stream.
     #[cold]
     pub(super) fn first_piece(&mut self, header: MessageHeader) -> MessageHeader {
@@ -28,12 +29,9 @@ impl Receiver {
         header
     }
 
-    /// Whether the request of which these are the first octets may be handed out before its other pieces are there.
+    /// Whether the message of which these are the first octets may be handed out before its other pieces are there.
     pub(crate) fn may_begin_pieces(&self, header: &MessageHeader, octets: &[u8]) -> bool {
-        header.kind == MessageType::Request
-            && self.streams.as_ref().is_some_and(|streams| streams.any())
-            && self.may_stream(header, 0)
-            && self.is_streamed(header, octets)
+        self.may_stream(header, 0) && self.is_streamed(header, octets)
     }
 
     /// Whether the message in front is the first piece of a streamed request.

@@ -123,12 +123,28 @@ impl Cx<'_> {
             None => (quote!(invoke), quote!(send_oneway)),
         };
         let source = source.map(|source| quote!(::core::convert::From::from(#source),));
-        let remote = if method.oneway {
+        let call = if method.flows { quote!(call_into) } else { quote!(call) };
+        let remote = if let Some(result) =
+            method.flowing().filter(|result| !self.model.contains_value(result.ty.ty))
+        {
+            let stream = self.result_stream(depth, result.ty).stream;
+            let raised = self.decode_raised(depth, method);
+            let source = match source {
+                Some(source) => quote!(::core::option::Option::Some(#source)),
+                None => quote!(::core::option::Option::None),
+            };
+            quote!(#v1::invoke_into::<#stream, _>(__zorb_target, &__ZORB_OPERATION, #source, #encode, #raised).await)
+        } else if method.oneway {
             quote!(#v1::#send_oneway(__zorb_target, &__ZORB_OPERATION, #source #encode).await)
         } else {
             let decode = self.decode_results(depth, method);
             let raised = self.decode_raised(depth, method);
-            quote!(#v1::#invoke(__zorb_target, &__ZORB_OPERATION, #source #encode, #decode, #raised).await)
+            let whole = quote!(#v1::#invoke(__zorb_target, &__ZORB_OPERATION, #source #encode, #decode, #raised).await);
+            match method.flows {
+                // Values may refer to others in items before theirs.
+                true => quote!(::core::result::Result::map(#whole, ::core::convert::From::from)),
+                false => whole,
+            }
         };
         quote! {
             pub async fn #function(__zorb_target: &#v1::ObjectRef, #(#parameters),*) -> #output {
@@ -137,7 +153,7 @@ impl Cx<'_> {
                 #named
                 if let ::core::option::Option::Some(__zorb_local) = #v1::local::<dyn Local>(__zorb_target) {
                     return __zorb_local
-                        .call(__zorb_target, &__ZORB_OPERATION, move |__zorb_servant| {
+                        .#call(__zorb_target, &__ZORB_OPERATION, move |__zorb_servant| {
                             Local::#name(__zorb_servant, #(#arguments),*)
                         })
                         .await;

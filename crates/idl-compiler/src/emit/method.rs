@@ -103,6 +103,11 @@ impl Method {
         (!self.context.is_empty()).then_some(name)
     }
 
+    /// The `@stream` result.
+    pub(super) fn flowing(&self) -> Option<&ResultValue> {
+        self.results.first().filter(|_| self.flows)
+    }
+
     /// Names of the parameters of a method of a trait, in order.
     pub(super) fn arguments(&self) -> Vec<RustName> {
         self.sent().map(|param| param.name.clone()).chain(self.context_name()).collect()
@@ -320,10 +325,13 @@ impl Cx<'_> {
             .collect()
     }
 
-    /// The type of the results: none, one, a tuple or a struct.
+    /// The type of the results at a client: none, one, a tuple or a struct; a `@stream` result is one.
     pub(super) fn result_type(&self, depth: usize, method: &Method) -> TokenStream {
         if let Some(reply) = &method.reply {
             return self.path(depth, method.def, reply);
+        }
+        if let Some(result) = method.flowing() {
+            return self.result_stream(depth, result.ty).stream;
         }
         let types: Vec<_> = method.results.iter().map(|result| self.ty(depth, result.ty)).collect();
         match types.as_slice() {
@@ -349,9 +357,10 @@ impl Cx<'_> {
 
     /// What a servant's method gives in place of [`output`](Self::output): a `@stream` result is what it is read from.
     pub(super) fn given(&self, depth: usize, method: &Method) -> TokenStream {
-        match method.results.first().filter(|_| method.flows) {
+        match method.flowing() {
             Some(result) => {
-                let (source, error) = (self.source_type(depth, result.ty), self.error_type(depth, method));
+                let source = self.result_stream(depth, result.ty).source;
+                let error = self.error_type(depth, method);
                 quote!(::core::result::Result<#source, #error>)
             }
             None => self.output(depth, method),

@@ -36,6 +36,14 @@ pub(super) struct Passing {
     pub(super) bound: Option<u32>,
 }
 
+/// The types of a `@stream` result.
+pub(super) struct ResultStream {
+    /// What a servant gives.
+    pub(super) source: TokenStream,
+    /// What a client gets.
+    pub(super) stream: TokenStream,
+}
+
 /// For whom a signature is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
@@ -122,19 +130,23 @@ impl Cx<'_> {
         }
     }
 
-    /// What a servant gives for a `@stream` result.
-    pub(super) fn source_type(&self, depth: usize, u: Use) -> TokenStream {
+    /// What a servant gives for a `@stream` result, and what a client takes it as.
+    pub(super) fn result_stream(&self, depth: usize, u: Use) -> ResultStream {
         let v1 = &self.v1;
         let (stripped, non_nil) = self.strip(u);
-        let Type::Sequence { element, .. } = self.model.ty(stripped) else { return self.ty(depth, u) };
+        let Type::Sequence { element, .. } = self.model.ty(stripped) else {
+            let whole = self.ty(depth, u);
+            return ResultStream { source: whole.clone(), stream: whole };
+        };
         let item = self.ty(depth, Use::of(*element, non_nil));
-        match self.seq_form(*element) {
-            SeqForm::Bytes => quote!(#v1::ByteSource),
+        let (source, stream) = match self.seq_form(*element) {
+            SeqForm::Bytes => (quote!(#v1::ByteSource), quote!(#v1::ByteStream)),
             SeqForm::Seq if matches!(self.model.stripped(*element), Type::Primitive(_)) => {
-                quote!(#v1::SeqSource<#item>)
+                (quote!(#v1::SeqSource<#item>), quote!(#v1::SeqStream<#item>))
             }
-            SeqForm::Seq | SeqForm::Vec => quote!(#v1::ItemSource<#item>),
-        }
+            SeqForm::Seq | SeqForm::Vec => (quote!(#v1::ItemSource<#item>), quote!(#v1::ItemStream<#item>)),
+        };
+        ResultStream { source, stream }
     }
 
     /// The type of the elements of a `@stream` parameter; `None` for octets.

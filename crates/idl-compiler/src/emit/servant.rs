@@ -266,13 +266,12 @@ impl Cx<'_> {
         let v1 = &self.v1;
         let name = &method.name;
         let parameters = self.parameters(depth, method, Side::Local);
-        let output = self.output(depth, method);
+        let output = self.given(depth, method);
         quote!(fn #name<'l>(&'l self, #(#parameters),*) -> #v1::LocalFuture<'l, #output>)
     }
 
     /// The skeleton is a local object of its interface and of all bases.
     pub(super) fn local_impls(&self, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
-        let v1 = &self.v1;
         let servant = self.servant(depth, def.id);
         let impls = lineage.iter().map(|owner| {
             let local = self.local_path(depth, def, *owner);
@@ -282,14 +281,7 @@ impl Cx<'_> {
                 let name = &method.name;
                 let arguments = method.arguments();
                 let call = quote!(<S as #owner_servant>::#name(&self.servant, #(#arguments),*));
-                let served = match method.flows {
-                    true => {
-                        let whole = self.result_type(depth, method);
-                        quote!(#v1::collected::<#whole, _, _, _>(#call))
-                    }
-                    false => call,
-                };
-                quote!(#signature { ::std::boxed::Box::pin(#served) })
+                quote!(#signature { ::std::boxed::Box::pin(#call) })
             });
             quote!(impl<S: #servant> #local for Skeleton<S> { #(#methods)* })
         });

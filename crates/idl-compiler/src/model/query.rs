@@ -347,6 +347,20 @@ impl Model {
         })
     }
 
+    /// A value may be reachable from the type through members, elements and typedefs: there is one, or something that may hold one, an
+    /// `any` or an abstract interface. Values of a message may refer to each other.
+    pub fn contains_value(&self, id: TypeId) -> bool {
+        !self.every_part(id, |ty| match ty {
+            Type::Any | Type::ValueBase => false,
+            Type::Named(def) => match &self.def(*def).kind {
+                DefKind::Interface(interface) => interface.flavour != Flavour::Abstract,
+                DefKind::Value(_) | DefKind::ValueBox(_) => false,
+                _ => true,
+            },
+            _ => true,
+        })
+    }
+
     /// A local interface that is reachable from the type through members, elements, state and typedefs: then values of the
     /// type never leave the process.
     pub fn local_part(&self, id: TypeId) -> Option<DefId> {

@@ -20,7 +20,8 @@ use crate::poa::manager::Held;
 use crate::reference::ObjectRef;
 use crate::serve::entry::{Entry, InFlight};
 use crate::serve::request::panicked;
-use crate::serve::{Request, ending_behind_us, has_turn};
+use crate::serve::{Request, Served, ending_behind_us, has_turn};
+use crate::source::{ResultSource, TakenFrom};
 
 /// The future of a collocated call.
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -63,6 +64,56 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
         operation: &'static Operation,
         f: impl FnOnce(&'a L) -> LocalFuture<'a, Result<T, E>> + Send,
     ) -> Result<T, E> {
+        match self.run(target, operation, f).await?.0 {
+            // As from afar, a oneway's caller is not told how it went.
+            Err(error) if operation.oneway => {
+                target.orb().note_failed_oneway(&error);
+                nothing().ok_or(error)
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// The same for a `@stream` result. What it is read from is handed to the caller; but where requests have to take turns, all of it is
+    /// taken before the turn is over.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    ///
+    /// # Cancel safety
+    /// As [`call`](Self::call).
+    pub async fn call_into<
+        'a,
+        S: ResultSource + 'static,
+        E: From<SystemException> + std::fmt::Display + 'a,
+    >(
+        &'a self,
+        target: &ObjectRef,
+        operation: &'static Operation,
+        f: impl FnOnce(&'a L) -> LocalFuture<'a, Result<S, E>> + Send,
+    ) -> Result<S::Stream, E> {
+        if self.entry.poa.turn.is_some() {
+            let whole = |servant| -> LocalFuture<'a, Result<S, E>> {
+                let result = f(servant);
+                Box::pin(async move {
+                    let source = result.await?;
+                    Ok(source.collected().await?)
+                })
+            };
+            return Ok(self.run(target, operation, whole).await?.0?.taken(None));
+        }
+        let (source, request) = self.run(target, operation, f).await?;
+        let deadline = request.deadline();
+        Ok(source?.taken(Some(TakenFrom(Served::new(request, deadline)))))
+    }
+
+    /// Gives the outcome of the servant, and the request; fails where the servant did not begin.
+    async fn run<'a, T, E: From<SystemException> + std::fmt::Display>(
+        &'a self,
+        target: &ObjectRef,
+        operation: &'static Operation,
+        f: impl FnOnce(&'a L) -> LocalFuture<'a, Result<T, E>> + Send,
+    ) -> Result<(Result<T, E>, Request), E> {
         let orb = target.orb();
         if orb.refuses_calls() {
             return Err(crate::orb::closed().into());
@@ -108,14 +159,7 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
             Err(error) => request.seen().local_exception(error),
         }
         request.seen().count();
-        match outcome {
-            // As from afar, a oneway's caller is not told how it went.
-            Err(error) if operation.oneway => {
-                orb.note_failed_oneway(&error);
-                nothing().ok_or(error)
-            }
-            outcome => outcome,
-        }
+        Ok((outcome, request))
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) use watched::transact;
 use crate::link::{Link, OnewayError, Started, now};
 use crate::orb::OrbCore;
 use crate::reference::{Binding, ObjectRef, SyncScope};
-use crate::serve::inherited_deadline;
+use crate::serve::{BadResults, ResultStream, inherited_deadline};
 use crate::source::{LastArgument, LastGiven, Unit};
 use crate::telemetry::Watch;
 use crate::trace::{self, Way};
@@ -106,6 +106,48 @@ where
         }
     };
     results(target, operation, reply, decode, raised)
+}
+
+/// Calls an operation whose result is a `@stream`, over a connection that the call has for itself; `source`: a last argument that is a
+/// `@stream` as well. Called by generated stubs.
+///
+/// # Errors
+/// As [`invoke_from`], up to the start of the result; IMP_LIMIT, COMPLETED_YES, for a result of more than `Limits::max_stream_size`.
+///
+/// # Cancel safety
+/// As [`invoke`]; the connection is closed.
+pub async fn invoke_into<S, E>(
+    target: &ObjectRef,
+    operation: &'static Operation,
+    source: Option<LastArgument>,
+    encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
+    raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>> + Send + Sync,
+) -> Result<S, E>
+where
+    S: ResultStream,
+    E: From<SystemException>,
+{
+    let results = match source.map(LastArgument::given) {
+        Some(LastGiven::Octets(octets, unit)) => {
+            let encode = with(&encode, octets, unit);
+            Box::pin(watched::transact_into(target, operation, &encode, None, S::NAMELESS)).await?
+        }
+        given => {
+            let payload = match given {
+                Some(LastGiven::Payload(payload)) => Some(payload),
+                _ => None,
+            };
+            Box::pin(watched::transact_into(target, operation, &encode, payload, S::NAMELESS)).await?
+        }
+    };
+    let orb = target.orb();
+    if results.reply.status() != ReplyStatus::NoException {
+        return Err(user_exception(orb, &mut results.reply.body().with_context(orb), operation, raised));
+    }
+    S::of(results).map_err(|error| match error {
+        BadResults::Malformed(error) => bad_reply(orb, error, operation).into(),
+        BadResults::Refused(exception) => exception.into(),
+    })
 }
 
 /// Sends a oneway whose last argument is a `@stream`, as [`invoke_from`]. Called by generated stubs.

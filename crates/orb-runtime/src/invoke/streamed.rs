@@ -1,7 +1,8 @@
-//! Calls whose last argument is read from a source while it is sent.
+//! Calls whose last argument is read from a source while it is sent, or whose results are taken while they come.
 
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Instant;
 
@@ -18,8 +19,10 @@ use super::outgoing::Outgoing;
 use super::{
     Arguments, Called, ask, bad_reply, deadline, failed, follow, raised_by, system_exception, transient,
 };
-use crate::link::{Fed, Link, Started, now, poll_deadline};
+use crate::link::{Fed, Link, Pending, Started, now, poll_deadline};
+use crate::orb::Lease;
 use crate::reference::{ObjectRef, SyncScope};
+use crate::serve::Results;
 use crate::source::{KEPT, Payload};
 use crate::telemetry::Watch;
 use crate::trace::{self, Way};
@@ -30,19 +33,70 @@ pub(super) async fn transact(
     operation: &Called<'_>,
     response: ResponseFlags,
     encode: Arguments<'_>,
-    mut payload: Payload,
+    payload: Payload,
     watch: Watch<'_>,
 ) -> Result<Reply, SystemException> {
-    let count = count(&payload)?;
+    let mut argument = Some(payload);
+    let Came { reply, lease, deadline, .. } =
+        call(target, operation, (response, None), encode, &mut argument, watch).await?;
+    match (reply.status(), argument) {
+        (ReplyStatus::NoException, Some(mut payload)) => {
+            finish(lease.link(), deadline, &mut payload).await.map(|()| reply)
+        }
+        _ => Ok(reply),
+    }
+}
+
+/// The same for results that are taken while they come: what is left of the argument goes out meanwhile.
+pub(super) async fn transact_into(
+    target: &ObjectRef,
+    operation: &Called<'_>,
+    encode: Arguments<'_>,
+    mut payload: Option<Payload>,
+    nameless: bool,
+    watch: Watch<'_>,
+) -> Result<Results, SystemException> {
+    let wanted = (ResponseFlags::Target, Some(nameless));
+    let Came { reply, lease, call, deadline } =
+        call(target, operation, wanted, encode, &mut payload, watch).await?;
+    let is_result = reply.status() == ReplyStatus::NoException;
+    let mut argument = payload.filter(|_| is_result && lease.link().owes() > 0);
+    if reply.coming() == 0
+        && let Some(mut payload) = argument.take()
+    {
+        finish(lease.link(), deadline, &mut payload).await?;
+    }
+    Ok(Results { reply, call, lease, deadline, argument, orb: Arc::clone(target.orb()) })
+}
+
+/// The reply to a call, and the connection that it came by.
+struct Came {
+    reply: Reply,
+    lease: Lease,
+    call: CallId,
+    deadline: Option<Instant>,
+}
+
+/// Calls over a connection of its own. `wanted`: what is to be answered, and whether the results are taken while they come, also from
+/// fragments of GIOP 1.1.
+async fn call(
+    target: &ObjectRef,
+    operation: &Called<'_>,
+    (response, results): (ResponseFlags, Option<bool>),
+    encode: Arguments<'_>,
+    payload: &mut Option<Payload>,
+    watch: Watch<'_>,
+) -> Result<Came, SystemException> {
+    let count = payload.as_ref().map(count).transpose()?;
     let mut begun = now();
     let deadline = deadline(target, begun);
     let mut attempts = Attempts::new(target);
     let mut hops = 0;
     let mut addressing = None;
     loop {
-        let Alone { binding, lease } = target.bound_alone(deadline).await?;
-        let link = lease.link();
-        if payload.len() > KEPT && !target.is_located() {
+        let Alone { binding, mut lease } = target.bound_alone(deadline).await?;
+        let link = &Arc::clone(lease.link());
+        if payload.as_ref().is_some_and(|payload| payload.len() > KEPT) && !target.is_located() {
             // A forward that comes now costs a round trip, one that comes later the call.
             match ask(target, link, &binding, deadline, begun).await? {
                 Ok(reply) => match reply.locate_status() {
@@ -72,9 +126,7 @@ pub(super) async fn transact(
                 }
             }
         }
-        let request = Outgoing::new(target, &binding, link, operation, response, addressing)
-            .with_payload(count, payload.unit())
-            .watched(watch);
+        let request = Outgoing::new(target, &binding, link, operation, response, addressing).watched(watch);
         watch.sent_to(link.peer());
         let (pending, mut started) = match link.begin_call(deadline, binding.version, None, begun) {
             Ok(begun) => begun,
@@ -84,33 +136,46 @@ pub(super) async fn transact(
             }
             Err(error) => return Err(failed(error, operation, link)),
         };
-        encode_start(&request, &mut started, link, encode, operation, &payload)?;
-        let outcome = match pending.begin_payload(started.encoder, count.into()) {
-            Ok(()) => {
-                let call = pending.call();
-                match poll_fn(|cx| link.poll_payload(cx, Some(call), &mut payload)).await {
-                    Fed::Failed(error, sent) => return Err(error.into_exception(completed(sent))),
-                    Fed::Whole | Fed::Answered | Fed::Lost => pending.reply().await,
+        if let Some(nameless) = results {
+            pending.stream_reply(nameless);
+            lease.set_awaits_result(true);
+        }
+        let call = pending.call();
+        let outcome = match payload.as_mut().zip(count) {
+            Some((payload, count)) => {
+                let request = request.with_payload(count, payload.unit());
+                encode_start(&request, &mut started, link, encode, operation, payload)?;
+                match pending.begin_payload(started.encoder, count.into()) {
+                    Ok(()) => match poll_fn(|cx| link.poll_payload(cx, Some(call), payload)).await {
+                        Fed::Failed(error, sent) => return Err(error.into_exception(completed(sent))),
+                        Fed::Whole | Fed::Answered | Fed::Lost => pending.reply().await,
+                    },
+                    // The call is over: its deadline passed, or the connection failed, before anything of it was queued.
+                    Err(_) => pending.reply().await,
                 }
             }
-            // The call is over: its deadline passed, or the connection failed, before anything of it was queued.
-            Err(_) => pending.reply().await,
+            None => {
+                send(&request, started, link, &pending, encode, operation)?;
+                pending.reply().await
+            }
         };
         let reply = match outcome {
             Ok(reply) => reply,
             Err(error) => {
                 let judged = operation.judge(error);
                 if attempts.again(&judged) {
-                    if payload.rewind() {
+                    if rewind(payload) {
                         begun = now();
                         continue;
                     }
                     let exception = judged.into_system_exception();
-                    return Err(not_repeated(exception, operation, link, &payload, error.to_string()));
+                    return Err(not_repeated(exception, operation, link, payload, error.to_string()));
                 }
-                return Err(stopped(judged, error, operation, link, &payload));
+                return Err(stopped(judged, error, operation, link, payload.as_ref()));
             }
         };
+        // Where more of it comes, the connection says so.
+        lease.set_awaits_result(false);
         if trace::wire_enabled() {
             let octets = reply.message();
             trace::wire(Way::In, link.peer(), operation.name, octets, octets.len());
@@ -121,17 +186,17 @@ pub(super) async fn transact(
         match reply.status() {
             ReplyStatus::NoException => {
                 target.set_located(true);
-                return finish(reply, link, deadline, &mut payload).await;
+                return Ok(Came { reply, lease, call, deadline });
             }
-            ReplyStatus::UserException => return Ok(reply),
+            ReplyStatus::UserException => return Ok(Came { reply, lease, call, deadline }),
             ReplyStatus::SystemException => {
                 let raised = system_exception(target, &reply, operation);
                 if attempts.raised(&raised, hops) && target.go_home() {
-                    if payload.rewind() {
+                    if rewind(payload) {
                         continue;
                     }
                     let text = format!("{} is a place where the object was before", link.peer());
-                    return Err(not_repeated(raised, operation, link, &payload, text));
+                    return Err(not_repeated(raised, operation, link, payload, text));
                 }
                 return Err(raised_by(raised, operation, link));
             }
@@ -140,9 +205,9 @@ pub(super) async fn transact(
                 follow(target, &mut reply.body(), hops, operation, false)?;
                 // What this server wanted says nothing of the next one.
                 addressing = None;
-                if !payload.rewind() {
+                if !rewind(payload) {
                     let text = "the server forwards it: the next call goes to the new place".to_owned();
-                    return Err(not_repeated(transient_bare(), operation, link, &payload, text));
+                    return Err(not_repeated(transient_bare(), operation, link, payload, text));
                 }
             }
             ReplyStatus::NeedsAddressingMode => {
@@ -151,12 +216,44 @@ pub(super) async fn transact(
                 if addressing.replace(wanted) == Some(wanted) {
                     return Err(transient(format!("{} asks for the same address form again", link.peer())));
                 }
-                if !payload.rewind() {
+                if !rewind(payload) {
                     let text = "the server asks for another form of address".to_owned();
-                    return Err(not_repeated(transient_bare(), operation, link, &payload, text));
+                    return Err(not_repeated(transient_bare(), operation, link, payload, text));
                 }
             }
         }
+    }
+}
+
+/// Whether the call can be made again: a source can be read from its start, where there is one.
+fn rewind(payload: &mut Option<Payload>) -> bool {
+    payload.as_mut().is_none_or(Payload::rewind)
+}
+
+/// Sends a request that is encoded whole.
+fn send(
+    request: &Outgoing<'_>,
+    mut started: Started,
+    link: &Link,
+    pending: &Pending<'_>,
+    encode: Arguments<'_>,
+    operation: &Called<'_>,
+) -> Result<(), SystemException> {
+    let flow = match request.encode(&mut started, encode) {
+        Ok(flow) => flow,
+        Err(error) => {
+            link.discard(started.encoder);
+            return Err(error.into());
+        }
+    };
+    trace_out(&started, link, operation);
+    Ok(pending.send(started.encoder, flow)?)
+}
+
+fn trace_out(started: &Started, link: &Link, operation: &Called<'_>) {
+    if trace::wire_enabled() {
+        let encoder = &started.encoder;
+        trace::wire(Way::Out, link.peer(), operation.name, encoder.head(), encoder.len());
     }
 }
 
@@ -204,7 +301,7 @@ pub(super) async fn send_oneway(
         if attempts.again(&lost) && payload.rewind() {
             continue;
         }
-        return Err(stopped(lost, lost, operation, link, &payload));
+        return Err(stopped(lost, lost, operation, link, Some(&payload)));
     }
 }
 
@@ -237,10 +334,7 @@ fn encode_start(
             error => error.into(),
         });
     }
-    if trace::wire_enabled() {
-        let encoder = &started.encoder;
-        trace::wire(Way::Out, link.peer(), operation.name, encoder.head(), encoder.len());
-    }
+    trace_out(started, link, operation);
     Ok(())
 }
 
@@ -269,17 +363,16 @@ async fn flushed(link: &Link, deadline: Option<Instant>) -> Option<Result<(), Ca
 
 /// The result is there; the rest of the payload goes out, since the servant may still take it.
 async fn finish(
-    reply: Reply,
     link: &Link,
     deadline: Option<Instant>,
     payload: &mut Payload,
-) -> Result<Reply, SystemException> {
+) -> Result<(), SystemException> {
     if link.owes() > 0
         && let Some(Fed::Failed(error, _)) = feed(link, None, deadline, payload).await
     {
         return Err(error.into_exception(CompletionStatus::Yes));
     }
-    Ok(reply)
+    Ok(())
 }
 
 /// What the server would answer when it has the whole payload.
@@ -312,11 +405,11 @@ fn stopped(
     error: CallError,
     operation: &Called<'_>,
     link: &Link,
-    payload: &Payload,
+    payload: Option<&Payload>,
 ) -> SystemException {
-    if payload.given() == payload.len() {
+    let Some(payload) = payload.filter(|payload| payload.given() < payload.len()) else {
         return failed(judged, operation, link);
-    }
+    };
     judged.into_system_exception().because(format!(
         "`{}` at {} with {} of the {} octets of its source read: {error}",
         operation.name,
@@ -332,15 +425,15 @@ fn not_repeated(
     exception: SystemException,
     operation: &Called<'_>,
     link: &Link,
-    payload: &Payload,
+    payload: &Option<Payload>,
     why: String,
 ) -> SystemException {
+    // There is one, or the call would have been made again.
+    let (given, len) = payload.as_ref().map_or((0, 0), |payload| (payload.given(), payload.len()));
     exception.because(format!(
-        "`{}` at {}: {why}; it was not sent again, because {} of the {} octets of its source were read, and a source can be read once",
+        "`{}` at {}: {why}; it was not sent again, because {given} of the {len} octets of its source were read, and a source can be read once",
         operation.name,
         link.peer(),
-        payload.given(),
-        payload.len()
     ))
 }
 

@@ -8,6 +8,7 @@ use giop_proto::Reply;
 
 use super::{Arguments, Called, attempt, streamed};
 use crate::reference::ObjectRef;
+use crate::serve::Results;
 use crate::source::Payload;
 #[cfg(feature = "tracing")]
 use crate::telemetry::Outbound;
@@ -57,6 +58,12 @@ watched! {
     /// The same with a last argument from a source.
     transact_from(response: ResponseFlags, encode: Arguments<'_>, payload: Payload) -> Reply, streamed::transact,
     |seen, done| seen.replied(done.as_ref())
+}
+
+watched! {
+    /// The same for results that are taken while they come.
+    transact_into(encode: Arguments<'_>, payload: Option<Payload>, nameless: bool) -> Results, streamed::transact_into,
+    |seen, done| seen.replied(done.as_ref().map(|results| &results.reply))
 }
 
 watched! {

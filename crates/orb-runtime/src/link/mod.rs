@@ -36,7 +36,7 @@ use giop_proto::calls::CallId;
 use giop_proto::outbox::Transmit;
 use giop_proto::{CloseReason, Config, Connection, Event, Role, Stats};
 
-pub(crate) use call::{OnewayError, Started, poll_deadline};
+pub(crate) use call::{OnewayError, Pending, Started, poll_deadline};
 pub(crate) use driver::{Driver, Service};
 pub(crate) use flow::Flow;
 use headers::Headers;
@@ -139,7 +139,7 @@ struct State {
     headers: Headers,
     /// Bulk arguments are shared, not copied into their message.
     shares: bool,
-    /// The servant that waits for a chunk of its request's payload.
+    /// What waits for a chunk of the payload under way.
     stream: Option<Waker>,
     /// The driver has requests that it serves when more of what is queued is written.
     stalled: bool,
@@ -429,7 +429,13 @@ impl State {
         }
     }
 
-    /// Wakes the servant for which a chunk has come.
+    /// Leaves the reading to the driver, also where callers read for themselves.
+    fn let_driver_read(&mut self) {
+        self.driver_reads = true;
+        self.wake_driver();
+    }
+
+    /// Wakes whatever takes the stream for which a chunk has come.
     fn wake_stream(&mut self) {
         if self.stream.is_some() && self.machine.has_chunk() {
             self.stream.take().into_iter().for_each(Waker::wake);

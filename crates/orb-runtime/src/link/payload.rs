@@ -153,6 +153,11 @@ impl Pending<'_> {
         self.link.lock().machine.pass_reply(self.call);
     }
 
+    /// The results are wanted before all of them are there: see [`Connection::stream_reply`](giop_proto::Connection::stream_reply).
+    pub(crate) fn stream_reply(&self, nameless: bool) {
+        self.link.lock().machine.stream_reply(self.call, nameless);
+    }
+
     /// The call that waits.
     pub(crate) fn call(&self) -> CallId {
         self.call

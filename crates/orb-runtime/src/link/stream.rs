@@ -1,10 +1,11 @@
-//! The payload of a request that is served while it comes.
+//! The payload of a request that is served while it comes, or of a reply that is taken so.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::MutexGuard;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
-use giop_proto::{Chunk, Loan, Returned, ServeToken};
+use giop_proto::{Chunk, Loan, Returned, StreamOf};
 
 use super::{Link, State, now};
 
@@ -20,14 +21,31 @@ pub(crate) enum Lent {
 }
 
 impl Link {
-    /// Says that somebody will take the payload of that request, so many octets; where it is of elements, the first of these
-    /// octets lies at that place within one.
-    pub(crate) fn open_stream(&self, token: ServeToken, octets: u64, phase: Option<usize>) {
+    /// Says that somebody will take that payload, so many octets, if that is known; where it is of elements, the first of these octets
+    /// lies at that place within one.
+    pub(crate) fn open_stream(&self, of: StreamOf, octets: Option<u64>, phase: Option<usize>) {
         let mut state = self.lock();
-        state.machine.open_stream(token, octets);
+        state.machine.open_stream(of, octets);
         if let Some(phase) = phase {
-            state.machine.align_stream(token, phase);
+            state.machine.align_stream(of, phase);
         }
+    }
+
+    /// Ends the connection at that time, unless all of the payload has come by then.
+    pub(crate) fn limit_stream(&self, of: StreamOf, deadline: Instant) {
+        let mut state = self.lock();
+        state.machine.limit_stream(of, deadline);
+        state.rearm(deadline);
+    }
+
+    /// How many octets of the payload are still to come from the peer; `u64::MAX` where nobody knows.
+    pub(crate) fn stream_rest(&self, of: StreamOf) -> u64 {
+        self.lock().machine.stream_rest(of)
+    }
+
+    /// Whether a payload is under way.
+    pub(crate) fn has_stream(&self) -> bool {
+        self.lock().machine.has_stream()
     }
 
     /// The largest payload that may come as a stream.
@@ -36,11 +54,11 @@ impl Link {
     }
 
     /// The next octets of the payload, or that there are no more.
-    pub(crate) fn poll_chunk(&self, token: ServeToken, cx: &mut Context<'_>) -> Poll<Chunk> {
+    pub(crate) fn poll_chunk(&self, of: StreamOf, cx: &mut Context<'_>) -> Poll<Chunk> {
         let mut state = self.lock();
-        let chunk = state.machine.take_chunk(token, now());
+        let chunk = state.machine.take_chunk(of, now());
         // There is room for the next one, or one is asked for.
-        state.wake_driver();
+        state.let_driver_read();
         if let Chunk::Pending = chunk {
             state.stream = Some(cx.waker().clone());
             return Poll::Pending;
@@ -49,9 +67,9 @@ impl Link {
     }
 
     /// The next octets of the payload, if they are there: nothing is read for it.
-    pub(crate) fn ready_chunk(&self, token: ServeToken) -> Chunk {
+    pub(crate) fn ready_chunk(&self, of: StreamOf) -> Chunk {
         let mut state = self.lock();
-        let chunk = state.machine.take_ready_chunk(token);
+        let chunk = state.machine.take_ready_chunk(of);
         if matches!(chunk, Chunk::End | Chunk::Lost) {
             state.wake_driver();
         }
@@ -61,16 +79,16 @@ impl Link {
     /// Lends memory for the next octets of the payload, once, and waits until it comes back.
     pub(crate) fn poll_lent(
         &self,
-        token: ServeToken,
+        of: StreamOf,
         loan: &mut Option<Box<Loan>>,
         cx: &mut Context<'_>,
     ) -> Poll<Lent> {
         let mut state = self.lock();
         if let Some(loan) = loan.take() {
-            if let Err(loan) = state.machine.lend(token, loan, now()) {
+            if let Err(loan) = state.machine.lend(of, loan, now()) {
                 return Poll::Ready(Lent::Useless(loan));
             }
-            state.wake_driver();
+            state.let_driver_read();
         }
         match state.machine.take_loan() {
             Returned::Loan(loan) => Poll::Ready(Lent::Back(loan)),
@@ -93,10 +111,10 @@ impl Link {
     }
 
     /// The rest of the payload is not wanted.
-    pub(crate) fn abandon_stream(&self, token: ServeToken) {
+    pub(crate) fn abandon_stream(&self, of: StreamOf) {
         let mut state = self.lock();
-        let loan = state.machine.abandon_stream(token);
-        state.wake_driver();
+        let loan = state.machine.abandon_stream(of);
+        state.let_driver_read();
         if state.machine.is_loan_read()
             && let Some(ring) = self.socket.ring()
         {

@@ -1,4 +1,5 @@
-//! Outgoing connections that one call at a time has for itself: those whose payload is read from a source while it is sent.
+//! Outgoing connections that one call at a time has for itself: those whose argument is read from a source while it is sent, and those
+//! whose result is taken while it comes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -20,12 +21,15 @@ pub(super) struct Alone {
     idle: Mutex<HashMap<Key, Vec<Arc<Link>>>>,
 }
 
-/// A connection that a call has for itself. It goes back to the idle ones; in the middle of a request it is closed.
+/// A connection that a call has for itself. It goes back to the idle ones; in the middle of a request, or where a result is still to come,
+/// it is closed.
 #[derive(Debug)]
 pub(crate) struct Lease {
     core: Weak<OrbCore>,
     key: Key,
     link: Arc<Link>,
+    /// A result of any length may still come.
+    awaits_result: bool,
 }
 
 /// The end of such a connection.
@@ -53,7 +57,7 @@ impl OrbCore {
                 self.dial(target, thread, ended, false, deadline).await?
             }
         };
-        Ok(Lease { core, key, link })
+        Ok(Lease { core, key, link, awaits_result: false })
     }
 }
 
@@ -67,7 +71,7 @@ impl OrbCore {
         for target in targets {
             let (key, _) = self.place(target)?;
             if let Some(link) = self.connections.alone.take(&key) {
-                return Ok(Lease { core: Arc::downgrade(self), key, link });
+                return Ok(Lease { core: Arc::downgrade(self), key, link, awaits_result: false });
             }
         }
         let delay = dial::delay(targets.len(), deadline);
@@ -114,12 +118,19 @@ impl Lease {
     pub(crate) fn link(&self) -> &Arc<Link> {
         &self.link
     }
+
+    /// Says whether a result of any length may still come: then the next call would have to wait for it.
+    pub(crate) fn set_awaits_result(&mut self, awaits: bool) {
+        self.awaits_result = awaits;
+    }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if self.link.owes() > 0 {
+        if self.link.owes() > 0 || self.link.has_stream() {
             self.link.abort(CloseReason::Local);
+        } else if self.awaits_result {
+            self.link.close();
         } else if let Some(core) = self.core.upgrade()
             && self.link.is_usable()
         {

@@ -1,10 +1,11 @@
-//! The octets of a `@stream` parameter read straight to their place.
+//! The bytes of a `@stream` parameter or result read straight to their place.
 
 use std::error::Error;
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -56,7 +57,7 @@ impl ByteStream {
     ///     Ok(octets.len())
     /// }
     /// ```
-    pub async fn into_aligned(self, align: usize, limit: usize) -> Result<Bytes, SystemException> {
+    pub async fn into_aligned(mut self, align: usize, limit: usize) -> Result<Bytes, SystemException> {
         if !align.is_power_of_two() || align > AlignedBuffer::MAX_ALIGN {
             let text =
                 format!("an alignment of {align} is no power of two up to {}", AlignedBuffer::MAX_ALIGN);
@@ -64,7 +65,8 @@ impl ByteStream {
         }
         let len = self.len_within(limit)?;
         if self.first.len() == len && self.first.as_ptr().addr().is_multiple_of(align) {
-            return Ok(self.first);
+            self.settle().await?;
+            return Ok(std::mem::take(&mut self.first));
         }
         // Without a pool nothing is counted.
         let pool = self.pool.clone().unwrap_or_else(|| Arc::new(BufferPool::new(0)));
@@ -78,7 +80,7 @@ impl ByteStream {
         Ok(self.deposit_into(buffer).await?.into_bytes())
     }
 
-    /// Moves all octets that are left into memory of the servant's own, and gives it back.
+    /// Moves all bytes that are left into memory of the caller's own, and gives it back.
     ///
     /// What had come when it was called, up to 64 KiB if no chunks were taken before, is copied there; all that follows is read
     /// there by the socket: the kernel writes straight into what [`DepositTarget::room`] gives. `Stats::copied` counts the rest.
@@ -123,7 +125,10 @@ impl ByteStream {
                 Err(exception) => return Err(DepositError::broken(Some(target), at, exception)),
             }
             if self.left == 0 {
-                return Ok(*target);
+                return match self.settle().await {
+                    Ok(()) => Ok(*target),
+                    Err(exception) => Err(DepositError::broken(Some(target), at, exception)),
+                };
             }
             let loan = match Loan::new(target, at, self.left) {
                 Ok(loan) => loan,
@@ -184,12 +189,17 @@ impl ByteStream {
         Ok(())
     }
 
-    async fn lend(&self, loan: Box<Loan>) -> Lent {
+    async fn lend(&mut self, loan: Box<Loan>) -> Lent {
         let mut loan = Some(loan);
-        match &self.rest {
-            Some(rest) => poll_fn(|cx| rest.link.poll_lent(rest.token, &mut loan, cx)).await,
-            None => loan.map_or(Lent::Lost, Lent::Useless),
-        }
+        poll_fn(|cx| {
+            // Where it fails, the connection ends, and with it the loan.
+            let _ = self.poll_settled(cx);
+            match &self.rest {
+                Some(rest) => rest.link.poll_lent(rest.of, &mut loan, cx),
+                None => Poll::Ready(loan.take().map_or(Lent::Lost, Lent::Useless)),
+            }
+        })
+        .await
     }
 
     /// How many octets are left, if that is within the limit.

@@ -1,4 +1,5 @@
-//! Elements that come in chunks: what a servant gets for a `@stream` parameter that is no sequence of octets.
+//! Elements that come in chunks: what a servant gets for a `@stream` parameter that is no sequence of octets, and a client for such a
+//! result.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,13 +13,15 @@ use giop_codec::exception::{CompletionStatus, SystemException};
 use giop_codec::{ByteOrder, DecodeError, DecodeErrorKind, Version};
 
 use super::request::ServerRequest;
-use super::stream::ByteStream;
+use super::results::{BadResults, ResultStream, Results};
+use super::stream::{ByteStream, Start};
 use crate::source::{ByteSource, SeqSource};
 
 /// Chunks of up to this size are copied together with an element of which a part came before.
 const SMALL: usize = 4 * 1024;
 
-/// The elements of a `@stream` parameter as a servant takes them: chunk by chunk, in memory that does not grow with them.
+/// The elements of a `@stream` parameter as a servant takes them, or of a `@stream` result as a client takes them: chunk by chunk, in
+/// memory that does not grow with them.
 ///
 /// It is a [`ByteStream`] whose octets are numbers or characters: what is said there of sizes, of waiting and of connections holds
 /// here. Chunks have whole elements only, up to 256 KiB of them, in the byte order of this machine: views of what was received
@@ -51,6 +54,11 @@ impl<T: Element> SeqStream<T> {
 
     fn new(octets: ByteStream, padding: usize, order: ByteOrder) -> Self {
         Self { octets, padding, taken: Bytes::new(), order, marker: PhantomData }
+    }
+
+    /// The octets of elements in the byte order of this machine.
+    pub(crate) fn of_octets(octets: ByteStream) -> Self {
+        Self::new(octets, 0, ByteOrder::NATIVE)
     }
 
     /// Elements that were not handed out yet.
@@ -144,7 +152,7 @@ impl<T: Element> SeqStream<T> {
 }
 
 /// Whole elements as a view, or by one pass.
-pub(crate) fn elements<T: Element>(octets: Bytes, order: ByteOrder) -> Result<Seq<T>, SystemException> {
+fn elements<T: Element>(octets: Bytes, order: ByteOrder) -> Result<Seq<T>, SystemException> {
     let mut d = Decoder::from_bytes(&octets, order, Version::V1_2);
     d.read_seq(octets.len() / size_of::<T>()).map_err(no_memory)
 }
@@ -171,7 +179,7 @@ impl<T: Element> Stream for SeqStream<T> {
 /// A stream of elements that are all there, or that come from their source as they are taken.
 impl<T: Element> From<SeqSource<T>> for SeqStream<T> {
     fn from(source: SeqSource<T>) -> Self {
-        Self::new(ByteSource::from(source).into(), 0, ByteOrder::NATIVE)
+        Self::of_octets(ByteSource::from(source).into())
     }
 }
 
@@ -217,20 +225,46 @@ impl<T: Element> CdrDecode for SeqStart<T> {
     }
 }
 
+impl<T> SeqStart<T> {
+    /// The padding behind the count must be known where more comes: nobody knows how much a fragment of GIOP 1.1 begins with.
+    fn check_padding(&self, coming: usize) -> Result<(), DecodeError> {
+        let unknown = self.version == Version::V1_1 && coming == usize::MAX;
+        if self.first.is_empty() && self.octets > 0 && unknown {
+            return Err(DecodeError::new(DecodeErrorKind::LengthBeyondData, self.at));
+        }
+        Ok(())
+    }
+
+    /// Where the next octet lies within an element.
+    fn phase(&self) -> usize {
+        self.first.len().wrapping_sub(self.padding)
+    }
+}
+
 impl ServerRequest {
     /// The last argument as a stream of elements.
     ///
     /// # Errors
     /// The count is of more elements than the message has.
     pub fn seq_stream<T: Element>(&self, start: SeqStart<T>) -> Result<SeqStream<T>, DecodeError> {
-        let SeqStart { octets, padding, first, at, order, version, .. } = start;
-        if first.is_empty() && octets > 0 && version == Version::V1_1 && self.current.coming() == usize::MAX {
-            // Nobody knows how much padding a fragment of GIOP 1.1 begins with.
-            return Err(DecodeError::new(DecodeErrorKind::LengthBeyondData, at));
-        }
-        let phase = first.len().wrapping_sub(padding);
+        start.check_padding(self.current.coming())?;
+        let phase = start.phase();
+        let SeqStart { octets, padding, first, at, order, .. } = start;
         let stream = self.stream_of(octets, first, at, Some(phase))?;
         Ok(SeqStream::new(stream, padding, order))
+    }
+}
+
+impl<T: Element> ResultStream for SeqStream<T> {
+    const NAMELESS: bool = true;
+
+    fn of(results: Results) -> Result<Self, BadResults> {
+        let start = SeqStart::<T>::decode(&mut results.body())?;
+        start.check_padding(results.coming())?;
+        let phase = Some(start.phase());
+        let SeqStart { octets, padding, first, at, order, .. } = start;
+        let start = Start { octets, is_open_ended: false, first, phase };
+        Ok(Self::new(results.stream(start, at)?, padding, order))
     }
 }
 

@@ -1,34 +1,44 @@
-//! Octets that come in chunks: what a servant gets for a `@stream` parameter.
+//! Bytes that come in chunks: what a servant gets for a `@stream` parameter, and a client for a `@stream` result.
 
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::Stream;
 use giop_codec::cdr::{CdrDecode, Decoder};
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use giop_codec::{DecodeError, DecodeErrorKind};
 use giop_proto::pool::BufferPool;
-use giop_proto::{Chunk, ServeToken};
+use giop_proto::{Chunk, CloseReason, StreamOf};
 
 use super::request::ServerRequest;
-use crate::link::Link;
+use super::results::{BadResults, ResultStream, Results};
+use super::served::Served;
+use crate::link::{Fed, Link, now};
+use crate::orb::Lease;
 use crate::source::{ByteSource, Given, Payload};
 
-/// The octets of a `@stream` parameter as a servant takes them: chunk by chunk, in memory that does not grow with them.
+/// What is left of a result is skipped, not broken off, where it is no more than this.
+const SHORT_REST: u64 = 64 * 1024;
+
+/// The bytes of a `@stream` parameter as a servant takes them, or of a `@stream` result as a client takes them: chunk by chunk, in
+/// memory that does not grow with them.
 ///
-/// A sequence of more than 64 KiB is handed to the servant while it still comes. Nothing more is read until chunks are asked for;
-/// they have up to 256 KiB, and when four of them wait, the connection is not read until one is taken, so the sender waits as
-/// well. Nothing else comes through the connection until all octets are taken or the stream is dropped, which skips the rest; only
-/// between the fragments of one that comes in fragments there may be other messages. Smaller sequences and those in the memory of
-/// callers in this process are one chunk.
+/// A sequence of more than 64 KiB is handed out while it still comes. Nothing more is read until chunks are asked for; they have up to
+/// 256 KiB, and when four of them wait, the connection is not read until one is taken, so the sender waits as well. Nothing else comes
+/// through the connection until all bytes are taken or the stream is dropped; only between the fragments of one that comes in fragments
+/// there may be other messages. Smaller sequences and those in the memory of this process are one chunk.
 ///
-/// Beside chunks and [`collect`](Self::collect), the octets may be read straight to their place:
-/// [`into_aligned`](Self::into_aligned) memory of the ORB's, or the servant's own by [`deposit_into`](Self::deposit_into).
+/// Beside chunks and [`collect`](Self::collect), the bytes may be read straight to their place:
+/// [`into_aligned`](Self::into_aligned) memory of the ORB's, or memory of its taker's by [`deposit_into`](Self::deposit_into).
 ///
-/// It may outlive the request: what is not taken when the reply is sent can still be taken.
+/// At a servant it may outlive the request: what is not taken when the reply is sent can still be taken. Dropping it skips the rest.
+///
+/// At a client it has a connection for itself. The deadline of the call covers all of it: a stream of which not all has come then fails by
+/// TIMEOUT. Dropping it closes that connection, unless no more than 64 KiB are left, which are skipped.
 ///
 /// ```
 /// # use orb_runtime::{ByteStream, SystemException};
@@ -49,14 +59,38 @@ pub struct ByteStream {
     pub(super) pool: Option<Arc<BufferPool>>,
     /// It is too large to be taken.
     refused: Option<Box<SystemException>>,
-    /// The source of a caller in this process. Nobody else has it: the mutex is never locked.
+    /// It ends with its message: `left` is only an upper bound.
+    pub(super) is_open_ended: bool,
+    /// The source in this process. Nobody else has it: the mutex is never locked.
     source: Option<Mutex<Payload>>,
+    /// That source is a result's.
+    served: Option<Box<Served>>,
 }
 
 /// Where the octets behind the first ones come from.
 pub(super) struct Rest {
     pub(super) link: Arc<Link>,
-    pub(super) token: ServeToken,
+    pub(super) of: StreamOf,
+    results: Option<Box<Remains>>,
+}
+
+/// What a stream of results has to itself. It closes or keeps its connection when it is dropped.
+struct Remains {
+    deadline: Option<Instant>,
+    /// An argument that is still being sent. Nobody else has it: the mutex is never locked.
+    argument: Option<Mutex<Payload>>,
+    _lease: Lease,
+}
+
+/// The beginning of a stream.
+pub(super) struct Start {
+    /// How many octets it has, or may have where that is [not known](Self::is_open_ended).
+    pub(super) octets: u64,
+    pub(super) is_open_ended: bool,
+    /// Those that are there.
+    pub(super) first: Bytes,
+    /// Where the next one lies within an element, where they are elements.
+    pub(super) phase: Option<usize>,
 }
 
 impl ByteStream {
@@ -69,10 +103,12 @@ impl ByteStream {
     /// The next chunk; `None` behind the last. There are no empty ones.
     ///
     /// # Errors
-    /// Once: COMM_FAILURE, COMPLETED_MAYBE, when the connection ended before the octets did, or the caller gave the request up;
-    /// MARSHAL, COMPLETED_MAYBE, when the message did; IMP_LIMIT, COMPLETED_NO, if a sequence in fragments has more octets than
-    /// `Limits::max_stream_size`. From a caller in this process
-    /// BAD_PARAM, COMPLETED_MAYBE, when its source failed.
+    /// Once: COMM_FAILURE, COMPLETED_MAYBE, when the connection ended before the bytes did, or the caller gave the request up;
+    /// MARSHAL, COMPLETED_MAYBE, when the message did.
+    /// * At a servant IMP_LIMIT, COMPLETED_NO, if a sequence in fragments has more bytes than `Limits::max_stream_size`; from a caller in
+    ///   this process BAD_PARAM, COMPLETED_MAYBE, when its source failed.
+    /// * At a client TIMEOUT, COMPLETED_MAYBE, when the deadline of the call passed; BAD_PARAM, COMPLETED_MAYBE, when the source of an
+    ///   argument failed that is still being sent; from a servant in this process what its source raised.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -88,6 +124,7 @@ impl ByteStream {
         let len = self.len_within(limit)?;
         let first = self.next().await.transpose()?.unwrap_or_default();
         if first.len() == len {
+            self.settle().await?;
             return Ok(first);
         }
         // Memory is taken for what has come, not for what is announced.
@@ -108,20 +145,57 @@ impl ByteStream {
         if self.source.is_some() {
             return self.poll_source(cx);
         }
-        let Some(rest) = self.rest.as_ref().filter(|_| self.left > 0) else {
-            self.rest = None;
-            return Poll::Ready(None);
-        };
-        match rest.link.poll_chunk(rest.token, cx) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(chunk) => Poll::Ready(self.took(chunk).transpose()),
+        let settled = self.poll_settled(cx);
+        if self.refused.is_some() {
+            return Poll::Ready(self.ready_chunk().transpose());
         }
+        if self.left > 0
+            && let Some(rest) = &self.rest
+        {
+            let chunk = ready!(rest.link.poll_chunk(rest.of, cx));
+            if let Some(chunk) = self.took(chunk).transpose() {
+                return Poll::Ready(Some(chunk));
+            }
+            // It ended.
+        }
+        ready!(settled);
+        self.rest = None;
+        Poll::Ready(None)
+    }
+
+    /// Sends on what is left of an argument, which goes out while the result comes. What fails there is what the stream gives next.
+    pub(super) fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(Rest { link, results: Some(results), .. }) = &mut self.rest else { return Poll::Ready(()) };
+        let Some(argument) = &mut results.argument else { return Poll::Ready(()) };
+        let argument = argument.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let fed = ready!(link.poll_payload(cx, None, argument));
+        results.argument = None;
+        if let Fed::Failed(error, _) = fed {
+            self.refused = Some(Box::new(error.into_exception(CompletionStatus::Maybe)));
+        }
+        Poll::Ready(())
+    }
+
+    /// Sends all that is left of an argument.
+    pub(super) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SystemException>> {
+        ready!(self.poll_settled(cx));
+        Poll::Ready(self.refused.take().map_or(Ok(()), |refused| Err(*refused)))
+    }
+
+    /// The same.
+    pub(super) async fn settle(&mut self) -> Result<(), SystemException> {
+        std::future::poll_fn(|cx| self.poll_end(cx)).await
+    }
+
+    /// The first octets are taken already.
+    pub(super) fn skip_first(&mut self) {
+        self.left -= std::mem::take(&mut self.first).len() as u64;
     }
 
     /// The next octets if they are there already: nothing is read for it.
     pub(super) fn ready_chunk(&mut self) -> Result<Option<Bytes>, SystemException> {
         if let Some(refused) = self.refused.take() {
-            self.left = 0;
+            (self.left, self.rest) = (0, None);
             return Err(*refused);
         }
         if !self.first.is_empty() {
@@ -131,7 +205,7 @@ impl ByteStream {
         }
         match self.rest.as_ref().filter(|_| self.left > 0) {
             Some(rest) => {
-                let chunk = rest.link.ready_chunk(rest.token);
+                let chunk = rest.link.ready_chunk(rest.of);
                 self.took(chunk)
             }
             None => Ok(None),
@@ -147,10 +221,15 @@ impl ByteStream {
                 Ok(Some(octets))
             }
             Chunk::Pending => Ok(None),
-            Chunk::End => Err(self.breaks_off(SystemExceptionKind::Marshal, "the message")),
-            Chunk::Lost => {
-                Err(self.breaks_off(SystemExceptionKind::CommFailure, "the connection or the call"))
+            Chunk::End if self.is_open_ended => {
+                self.advance(usize::MAX);
+                Ok(None)
             }
+            Chunk::End => Err(self.breaks_off(SystemExceptionKind::Marshal, "the message")),
+            Chunk::Lost => match self.rest.as_ref().and_then(Rest::deadline) {
+                Some(at) if at <= now() => Err(self.late()),
+                _ => Err(self.breaks_off(SystemExceptionKind::CommFailure, "the connection or the call")),
+            },
         }
     }
 
@@ -158,36 +237,122 @@ impl ByteStream {
     pub(super) fn advance(&mut self, octets: usize) {
         self.left = self.left.saturating_sub(octets as u64);
         if self.left == 0 {
+            self.release();
+        }
+    }
+
+    /// Nothing more of it comes by the connection.
+    fn release(&mut self) {
+        if !self.rest.as_ref().is_some_and(Rest::is_feeding) {
             self.rest = None;
         }
     }
 
     #[cold]
     pub(super) fn breaks_off(&mut self, kind: SystemExceptionKind, what: &str) -> SystemException {
-        let missing = std::mem::take(&mut self.left);
-        self.rest = None;
-        let text = format!("{what} ended with {missing} octets of the stream still to come");
+        let text = format!("{what} ended {}", self.missing());
+        (self.left, self.rest) = (0, None);
         SystemException::new(kind, MinorCode::NONE, CompletionStatus::Maybe).because(text)
+    }
+
+    #[cold]
+    fn late(&mut self) -> SystemException {
+        let text = format!("the deadline of the call passed {}", self.missing());
+        (self.left, self.rest) = (0, None);
+        SystemException::new(SystemExceptionKind::Timeout, minor::TIMEOUT_REPLY_END, CompletionStatus::Maybe)
+            .because(text)
+    }
+
+    fn missing(&self) -> String {
+        match self.is_open_ended {
+            true => "in the middle of the stream".to_owned(),
+            false => format!("with {} octets of the stream still to come", self.left),
+        }
     }
 
     /// The next chunk of a source of this process.
     #[cold]
     fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, SystemException>>> {
         let Some(source) = &mut self.source else { return Poll::Ready(None) };
-        let polled = source.get_mut().unwrap_or_else(PoisonError::into_inner).poll_chunk(cx);
-        match std::task::ready!(polled) {
-            Some(Ok(octets)) => {
-                self.left -= octets.len() as u64;
-                Poll::Ready(Some(Ok(octets)))
-            }
-            Some(Err(error)) => {
-                (self.source, self.left) = (None, 0);
-                Poll::Ready(Some(Err(error.into_exception(CompletionStatus::Maybe))))
-            }
-            None => {
-                self.source = None;
-                Poll::Ready(None)
-            }
+        let source = source.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let polled = match &mut self.served {
+            None => source.poll_chunk(cx).map(|chunk| {
+                chunk.map(|chunk| chunk.map_err(|error| error.into_exception(CompletionStatus::Maybe)))
+            }),
+            Some(served) => served.poll(cx, |cx| source.poll_result(cx)),
+        };
+        let polled = ready!(polled);
+        match &polled {
+            Some(Ok(octets)) => self.left -= octets.len() as u64,
+            Some(Err(_)) => (self.source, self.left) = (None, 0),
+            None => self.source = None,
+        }
+        Poll::Ready(polled)
+    }
+
+    /// The result of a servant in this process, as it is taken.
+    pub(crate) fn served(source: ByteSource, served: Option<Served>) -> Self {
+        Self { served: served.map(Box::new), ..Self::from(source) }
+    }
+
+    /// The results of a call, whose connection it has from now on.
+    pub(super) fn of_results(
+        start: Start,
+        of: StreamOf,
+        (lease, deadline, argument): (Lease, Option<Instant>, Option<Payload>),
+        pool: Arc<BufferPool>,
+    ) -> Self {
+        let Start { octets, is_open_ended, first, phase } = start;
+        let link = Arc::clone(lease.link());
+        let here = first.len() as u64;
+        link.open_stream(of, (!is_open_ended).then_some(octets - here), phase);
+        if let Some(deadline) = deadline {
+            link.limit_stream(of, deadline);
+        }
+        let results = Remains { deadline, argument: argument.map(Mutex::new), _lease: lease };
+        let rest = Some(Rest { link, of, results: Some(Box::new(results)) });
+        let mut stream =
+            Self { left: octets, first, rest, pool: Some(pool), is_open_ended, ..Self::default() };
+        if octets == here {
+            // Whatever else the message has is nothing of the stream.
+            stream.release();
+        }
+        stream
+    }
+}
+
+impl ResultStream for ByteStream {
+    const NAMELESS: bool = true;
+
+    fn of(results: Results) -> Result<Self, BadResults> {
+        let StreamStart { count, first, at } = StreamStart::decode(&mut results.body())?;
+        results.stream(Start { octets: count as u64, is_open_ended: false, first, phase: None }, at)
+    }
+}
+
+impl Rest {
+    fn deadline(&self) -> Option<Instant> {
+        self.results.as_ref().and_then(|results| results.deadline)
+    }
+
+    /// Whether an argument is still being sent.
+    fn is_feeding(&self) -> bool {
+        self.results.as_ref().is_some_and(|results| results.argument.is_some())
+    }
+}
+
+/// No bytes.
+impl Default for ByteStream {
+    fn default() -> Self {
+        Self {
+            left: 0,
+            first: Bytes::new(),
+            rest: None,
+            pool: None,
+            refused: None,
+            is_open_ended: false,
+            source: None,
+            served: None,
         }
     }
 }
@@ -211,7 +376,7 @@ impl From<ByteSource> for ByteStream {
                 (Bytes::new(), Some(Mutex::new(source)))
             }
         };
-        Self { left, first, rest: None, pool: None, refused: None, source }
+        Self { left, first, source, ..Self::default() }
     }
 }
 
@@ -221,10 +386,13 @@ impl fmt::Debug for ByteStream {
     }
 }
 
-/// What is still to come is skipped, and the connection goes on.
+/// What is still to come is skipped, and the connection goes on; that of a result of which much is to come is closed.
 impl Drop for Rest {
     fn drop(&mut self) {
-        self.link.abandon_stream(self.token);
+        if self.results.is_some() && self.link.stream_rest(self.of) > SHORT_REST {
+            self.link.abort(CloseReason::Local);
+        }
+        self.link.abandon_stream(self.of);
     }
 }
 
@@ -270,32 +438,29 @@ impl ServerRequest {
         if octets > first.len().saturating_add(coming) as u64 {
             return Err(DecodeError::new(DecodeErrorKind::LengthBeyondData, at));
         }
-        let mut stream = ByteStream {
-            left: octets,
-            first,
-            rest: None,
-            pool: Some(Arc::clone(self.current.core().pool())),
-            refused: None,
-            source: None,
-        };
+        let pool = Some(Arc::clone(self.current.core().pool()));
+        let mut stream = ByteStream { left: octets, first, pool, ..ByteStream::default() };
         if let Some(link) = self.link.as_ref().filter(|_| octets > stream.first.len() as u64) {
             let limit = link.max_stream_size();
             if stream.left > limit {
                 self.current.core().hit(giop_proto::Limit::StreamSize);
-                let exception = SystemException::new(
-                    SystemExceptionKind::ImpLimit,
-                    MinorCode::NONE,
-                    CompletionStatus::No,
-                );
-                let text = format!(
-                    "a stream of {octets} octets is over the limit of {limit}: raise it by `Limits::max_stream_size`"
-                );
-                (stream.first, stream.refused) = (Bytes::new(), Some(Box::new(exception.because(text))));
+                let refused = too_large(octets, limit, CompletionStatus::No);
+                (stream.first, stream.refused) = (Bytes::new(), Some(Box::new(refused)));
                 return Ok(stream);
             }
-            link.open_stream(self.to.token, octets - stream.first.len() as u64, phase);
-            stream.rest = Some(Rest { link: Arc::clone(link), token: self.to.token });
+            let of = self.to.token.into();
+            link.open_stream(of, Some(octets - stream.first.len() as u64), phase);
+            stream.rest = Some(Rest { link: Arc::clone(link), of, results: None });
         }
         Ok(stream)
     }
+}
+
+/// A stream that this side does not take.
+#[cold]
+pub(super) fn too_large(octets: u64, limit: u64, completed: CompletionStatus) -> SystemException {
+    let text = format!(
+        "a stream of {octets} octets is over the limit of {limit} of this side: raise it by `Limits::max_stream_size`"
+    );
+    SystemException::new(SystemExceptionKind::ImpLimit, MinorCode::NONE, completed).because(text)
 }

@@ -7,11 +7,12 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures_util::{Stream, TryStreamExt};
-use giop_codec::cdr::{CdrEncode, Element, Encoder, Seq};
+use giop_codec::cdr::{CdrEncode, Element, Encoder};
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
 
 use super::feed::BoxError;
 use super::{ByteSource, Given, Payload, SeqSource, SourceError, Unit};
+use crate::serve::{ByteStream, ItemStream, SeqStream, Served};
 
 /// Items of a stream that are encoded before other tasks get their turn.
 const BURST: u32 = 16 * 1024;
@@ -29,7 +30,7 @@ const BURST: u32 = 16 * 1024;
 ///   first fragment nothing can be said any more: the connection is closed, and the client gets COMM_FAILURE, COMPLETED_MAYBE.
 /// * When the client gives the call up, or its connection is lost, the stream is dropped.
 /// * While the client takes nothing, the stream waits; the connection is closed after `Limits::write_timeout`.
-/// * A caller in the same process takes all of them at once, into a `Vec`.
+/// * A caller in the same process takes them from the stream itself, one by one.
 ///
 /// ```
 /// # use orb_runtime::ItemSource;
@@ -80,7 +81,7 @@ impl<T: Send + 'static> ItemSource<T> {
     }
 
     /// The next element; `None` behind the last.
-    fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, SystemException>>> {
+    pub(crate) fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, SystemException>>> {
         if self.came >= self.len {
             return Poll::Ready(None);
         }
@@ -184,6 +185,16 @@ impl<T: CdrEncode + Send + 'static> Produce for ItemSource<T> {
     }
 }
 
+impl Payload {
+    /// The next chunk of a result.
+    pub(crate) fn poll_result(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, SystemException>>> {
+        self.poll_chunk(cx).map(|chunk| chunk.map(|chunk| chunk.map_err(broken)))
+    }
+}
+
 impl Produce for Payload {
     fn begin(&self, e: &mut Encoder) -> Result<(), SystemException> {
         let len = usize::try_from(self.len()).unwrap_or(usize::MAX);
@@ -258,66 +269,76 @@ impl fmt::Debug for LastResult {
     }
 }
 
-/// A `@stream` result that a caller in this process takes whole.
-pub trait Collect: Send {
-    /// What the caller gets.
-    type Whole;
+/// What a servant gives for a `@stream` result, as a caller in this process gets it.
+pub trait ResultSource: Send + Sized {
+    /// What the caller takes it as.
+    type Stream;
 
-    /// Takes all of it.
+    /// Takes all of it into memory.
     ///
     /// # Errors
     /// What the source raised.
-    fn collect_all(self) -> impl Future<Output = Result<Self::Whole, SystemException>> + Send;
+    fn collected(self) -> impl Future<Output = Result<Self, SystemException>> + Send;
+
+    /// What the caller takes it as, as a part of the request that it is the result of.
+    #[doc(hidden)]
+    fn taken(self, served: Option<TakenFrom>) -> Self::Stream;
 }
 
-/// What a servant gives, as a caller in this process gets it.
-///
-/// # Errors
-/// What the servant or its source raised.
-pub async fn collected<W, S, E, F>(served: F) -> Result<W, E>
-where
-    F: Future<Output = Result<S, E>> + Send,
-    S: Collect,
-    W: From<S::Whole>,
-    E: From<SystemException>,
-{
-    Ok(served.await?.collect_all().await?.into())
+/// The request that a result is of.
+pub struct TakenFrom(pub(crate) Served);
+
+impl fmt::Debug for TakenFrom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
 }
 
-impl Collect for ByteSource {
-    type Whole = Bytes;
+impl ResultSource for ByteSource {
+    type Stream = ByteStream;
 
-    async fn collect_all(self) -> Result<Bytes, SystemException> {
+    async fn collected(self) -> Result<Self, SystemException> {
         let mut payload = match self.given() {
-            Given::Octets(octets) => return Ok(octets),
+            Given::Octets(octets) => return Ok(octets.into()),
             Given::Payload(payload) => payload,
         };
         payload.keep_nothing();
         let mut octets = Vec::new();
-        while let Some(chunk) = poll_fn(|cx| payload.poll_chunk(cx)).await {
-            octets.extend_from_slice(&chunk.map_err(broken)?);
+        while let Some(chunk) = poll_fn(|cx| payload.poll_result(cx)).await {
+            octets.extend_from_slice(&chunk?);
         }
         Ok(octets.into())
     }
-}
 
-impl<T: Element> Collect for SeqSource<T> {
-    type Whole = Seq<T>;
-
-    async fn collect_all(self) -> Result<Seq<T>, SystemException> {
-        let octets = ByteSource::from(self).collect_all().await?;
-        crate::serve::elements(octets, giop_codec::ByteOrder::NATIVE)
+    fn taken(self, served: Option<TakenFrom>) -> ByteStream {
+        ByteStream::served(self, served.map(|served| served.0))
     }
 }
 
-impl<T: Send + 'static> Collect for ItemSource<T> {
-    type Whole = Vec<T>;
+impl<T: Element> ResultSource for SeqSource<T> {
+    type Stream = SeqStream<T>;
 
-    async fn collect_all(mut self) -> Result<Vec<T>, SystemException> {
+    async fn collected(self) -> Result<Self, SystemException> {
+        Ok(Self::of(ByteSource::from(self).collected().await?))
+    }
+
+    fn taken(self, served: Option<TakenFrom>) -> SeqStream<T> {
+        SeqStream::of_octets(ByteSource::from(self).taken(served))
+    }
+}
+
+impl<T: Send + 'static> ResultSource for ItemSource<T> {
+    type Stream = ItemStream<T>;
+
+    async fn collected(mut self) -> Result<Self, SystemException> {
         let mut items = Vec::new();
         while let Some(item) = poll_fn(|cx| self.poll_item(cx)).await {
             items.push(item?);
         }
-        Ok(items)
+        Ok(items.into())
+    }
+
+    fn taken(self, served: Option<TakenFrom>) -> ItemStream<T> {
+        ItemStream::served(self, served.map(|served| served.0))
     }
 }

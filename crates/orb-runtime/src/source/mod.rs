@@ -1,4 +1,5 @@
-//! What a client gives for a `@stream` parameter: octets that are there, or a source that they are read from.
+//! What a client gives for a `@stream` parameter, and a servant for a `@stream` result: bytes that are there, or a source that they are
+//! read from.
 
 mod feed;
 mod items;
@@ -16,8 +17,8 @@ use giop_codec::cdr::Seq;
 use tokio::io::AsyncRead;
 
 use feed::{Feed, FileFeed, ItemFeed, ReaderFeed};
-pub use items::{ItemSource, LastResult, collected};
-pub(crate) use items::{Produce, Produced};
+pub use items::{ItemSource, LastResult, ResultSource};
+pub(crate) use items::{Produce, Produced, TakenFrom};
 pub(crate) use payload::{KEPT, Payload, SourceError};
 pub use seq::{LastArgument, SeqSource};
 pub(crate) use seq::{LastGiven, Unit};

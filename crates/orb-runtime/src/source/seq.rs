@@ -63,7 +63,7 @@ impl<T: Element> SeqSource<T> {
         self.octets.is_empty()
     }
 
-    fn of(octets: ByteSource) -> Self {
+    pub(super) fn of(octets: ByteSource) -> Self {
         Self { octets, marker: PhantomData }
     }
 }

@@ -368,7 +368,8 @@ impl Caller {
     async fn produce(&mut self, way: &Way) -> Option<()> {
         let (target, id) = (self.target(way).await?, self.crew.id());
         let len = self.len(20);
-        let came = self.judge(way, id, target.produce(id.0, len as u32)).await?;
+        let call = async { target.produce(id.0, len as u32).await?.collect(len).await };
+        let came = self.judge(way, id, call).await?;
         self.compare("a streamed result", id, &came, &octets(id.0, len))
     }
 

@@ -1,0 +1,92 @@
+//! The results of a call that are taken while they come.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use giop_codec::cdr::Decoder;
+use giop_codec::exception::{CompletionStatus, SystemException};
+use giop_codec::{DecodeError, DecodeErrorKind};
+use giop_proto::calls::CallId;
+use giop_proto::{Limit, Reply};
+
+use super::stream::{ByteStream, Start, too_large};
+use crate::orb::{Lease, OrbCore};
+use crate::source::Payload;
+
+/// What the stub of an operation with a `@stream` result gives.
+pub trait ResultStream: Sized {
+    /// Whether fragments of GIOP 1.1 are taken while they come: nobody knows how values are aligned in these.
+    const NAMELESS: bool;
+
+    /// The results as a stream.
+    ///
+    /// # Errors
+    /// They do not decode, or this side does not take so much.
+    fn of(results: Results) -> Result<Self, BadResults>;
+}
+
+/// A reply of which more may come, and the connection that it comes by.
+pub struct Results {
+    pub(crate) reply: Reply,
+    pub(crate) call: CallId,
+    pub(crate) lease: Lease,
+    pub(crate) deadline: Option<Instant>,
+    /// An argument that is still being sent.
+    pub(crate) argument: Option<Payload>,
+    pub(crate) orb: Arc<OrbCore>,
+}
+
+/// Why results are not taken.
+#[derive(Debug)]
+pub enum BadResults {
+    /// They do not decode.
+    Malformed(DecodeError),
+    /// They are too large.
+    Refused(SystemException),
+}
+
+impl From<DecodeError> for BadResults {
+    fn from(error: DecodeError) -> Self {
+        Self::Malformed(error)
+    }
+}
+
+impl Results {
+    /// A decoder before the count of elements.
+    pub(super) fn body(&self) -> Decoder<'_> {
+        self.reply.body()
+    }
+
+    /// How many octets of the reply are still to come; `usize::MAX`: nobody knows.
+    pub(super) fn coming(&self) -> usize {
+        self.reply.coming()
+    }
+
+    pub(super) fn orb(&self) -> &Arc<OrbCore> {
+        &self.orb
+    }
+
+    /// The stream that begins so; `at`: where its count stands.
+    pub(super) fn stream(self, start: Start, at: usize) -> Result<ByteStream, BadResults> {
+        let coming = self.coming();
+        let here = start.first.len();
+        if !start.is_open_ended && start.octets > here.saturating_add(coming) as u64 {
+            return Err(DecodeError::new(DecodeErrorKind::LengthBeyondData, at).into());
+        }
+        let limit = self.lease.link().max_stream_size();
+        if !start.is_open_ended && coming > 0 && start.octets > limit {
+            self.orb.hit(Limit::StreamSize);
+            return Err(BadResults::Refused(too_large(start.octets, limit, CompletionStatus::Yes)));
+        }
+        let pool = Arc::clone(self.orb.pool());
+        let of = self.call.into();
+        Ok(ByteStream::of_results(start, of, (self.lease, self.deadline, self.argument), pool))
+    }
+}
+
+impl fmt::Debug for Results {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Results").field("coming", &self.coming()).finish_non_exhaustive()
+    }
+}

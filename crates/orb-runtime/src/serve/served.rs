@@ -1,0 +1,55 @@
+//! `@stream` results of servants in this process: their sources are polled by whoever takes the result, as a part of the request.
+
+use std::fmt;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use tokio::time::Sleep;
+
+use super::current::Request;
+use super::request::panicked;
+
+/// The request whose result is taken.
+pub(crate) struct Served {
+    request: Request,
+    deadline: Option<Instant>,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Served {
+    pub(crate) fn new(request: Request, deadline: Option<Instant>) -> Self {
+        Self { request, deadline, timer: None }
+    }
+
+    /// Polls the source with the current request, the panic guard and the deadline of the call. What is there is given also after that.
+    pub(crate) fn poll<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        poll: impl FnOnce(&mut Context<'_>) -> Poll<Option<Result<T, SystemException>>>,
+    ) -> Poll<Option<Result<T, SystemException>>> {
+        match catch_unwind(AssertUnwindSafe(|| self.request.enter(|| poll(cx)))) {
+            Ok(Poll::Pending) => {}
+            Ok(ready) => return ready,
+            Err(panic) => return Poll::Ready(Some(Err(panicked(&*panic)))),
+        }
+        let Some(deadline) = self.deadline else { return Poll::Pending };
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline.into())));
+        timer.as_mut().poll(cx).map(|()| Some(Err(late())))
+    }
+}
+
+#[cold]
+fn late() -> SystemException {
+    SystemException::new(SystemExceptionKind::Timeout, minor::TIMEOUT_REPLY_END, CompletionStatus::Maybe)
+        .because("the deadline of the call passed in the middle of its result".to_owned())
+}
+
+impl fmt::Debug for Served {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Served").field("deadline", &self.deadline).finish_non_exhaustive()
+    }
+}
