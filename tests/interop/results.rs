@@ -1,5 +1,5 @@
-//! Results that zorb's servants make while their reply leaves, to clients that know nothing of it: their bench clients, which look at
-//! what comes back.
+//! Results that zorb makes and takes while they are on their way, with peers that know nothing of it: their bench clients, which look at
+//! what comes back, and their bench servers.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use zorb::wire::Ior;
 use zorb::{ByteSource, ItemSource, Limits};
 
 use super::support::{Foreign, Process, Scratch};
-use super::{CHECKS, transport};
+use super::{CHECKS, START, transport};
 
 zorb::idl! {
     struct BinStruct { short s; char c; long l; octet o; double d; };
@@ -76,4 +76,53 @@ async fn omniorb_gets_results_that_are_made_while_they_leave() {
 #[tokio::test]
 async fn jacorb_gets_results_that_are_made_while_they_leave() {
     results(Foreign::JacOrb).await;
+}
+
+/// Results of their servers, which zorb's clients take piece by piece.
+async fn taken(orb: Foreign, large: usize) {
+    let Some(program) = orb.program("bench-server") else { return };
+    let scratch = Scratch::new();
+    let path = scratch.path("bench.ior");
+    let mut command = Command::new(program);
+    command.arg("--ior").arg(&path).args(["--port", "0", "--seconds", "300"]);
+    if orb == Foreign::OmniOrb {
+        command.args(["-ORBgiopMaxMsgSize", "100000000"]);
+    }
+    let mut server = Process::start(command, &scratch);
+    server.ready(START);
+    let ior: Ior = std::fs::read_to_string(&path).unwrap().trim().parse().expect("an IOR");
+    let profile = ior.iiop_profile().expect("an IIOP profile");
+    // A message may have 16 MiB here.
+    let client = transport::builder().build().await.expect("a client");
+    for (version, size) in [("1.0", 1_500_000), ("1.1", 1_500_000), ("1.2", large)] {
+        let url = format!("corbaloc:iiop:{version}@{}:{}/ttcp", profile.host, profile.port);
+        let ttcp: TtcpRef = client.resolve(&url).await.expect("a reference");
+        let sent: Bytes = (0..size).map(|i| (i * 31 + i / 251) as u8).collect::<Vec<u8>>().into();
+        let (mut came, mut stream) = (0, ttcp.echo_octets(sent.clone()).await.expect("a result"));
+        assert_eq!(stream.remaining(), size as u64, "{orb:?} {version}");
+        while let Some(chunk) = stream.next().await {
+            let chunk = chunk.unwrap();
+            assert!(chunk == sent[came..][..chunk.len()], "{orb:?} {version}: at {came}");
+            came += chunk.len();
+        }
+        assert_eq!(came, size, "{orb:?} {version}");
+        let number = |n: u16| BinStruct { s: n as i16, c: Char(n as u8), l: n.into(), o: 7, d: n.into() };
+        let sent: Vec<_> = (0..50_000_u16).map(number).collect();
+        let stream = ttcp.echo_structs(&sent).await.expect("a result");
+        let came = stream.collect(sent.len()).await.unwrap();
+        assert!(came == sent, "{orb:?} {version}");
+    }
+    client.shutdown().await;
+}
+
+// clause: giop.fragment.join_1_2
+#[tokio::test]
+async fn results_of_omniorb_are_taken_while_they_come() {
+    taken(Foreign::OmniOrb, 50 << 20).await;
+}
+
+// clause: giop.fragment.join_1_2
+#[tokio::test]
+async fn results_of_jacorb_are_taken_while_they_come() {
+    taken(Foreign::JacOrb, 3 << 20).await;
 }

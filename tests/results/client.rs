@@ -209,3 +209,20 @@ async fn counts_that_are_lies_take_no_memory() {
         Err(RowsError::System(error)) if error.kind == SystemExceptionKind::Marshal
     ));
 }
+
+/// Wherever the connection cuts what comes, in the middle of an item, of a number, of a length.
+#[tokio::test]
+async fn items_and_numbers_may_be_cut_anywhere() {
+    let wanted: Seq<f64> = (0..10_000).map(f64::from).collect();
+    // An item has up to 400 bytes.
+    for cut in (66_000..66_420).step_by(3) {
+        for order in [ByteOrder::Little, ByteOrder::Big] {
+            let way = (Version::V1_2, order);
+            let (_orb, shelf, _) = stranger(way, |e| rows(600).encode(e).unwrap(), cut, 0).await;
+            assert!(all(shelf.rows(600, false).await.unwrap()).await == rows(600), "{order:?} at {cut}");
+        }
+        let way = (Version::V1_2, ByteOrder::Big);
+        let (_orb, shelf, _) = stranger(way, |e| wanted.encode(e).unwrap(), cut, 0).await;
+        assert!(shelf.samples(10_000).await.unwrap().collect(10_000).await.unwrap() == wanted, "at {cut}");
+    }
+}

@@ -290,7 +290,7 @@ impl<T: CdrDecode + Send + 'static> ResultStream for ItemStream<T> {
         let here = buffer.len() - (at - kept);
         let is_open_ended = results.coming() == usize::MAX;
         let octets = if is_open_ended { u64::MAX } else { here as u64 + results.coming() as u64 };
-        if left.saturating_mul(T::MIN_SIZE as u64) > octets {
+        if left.saturating_mul(T::MIN_SIZE.max(1) as u64) > octets {
             return Err(DecodeError::new(DecodeErrorKind::LengthBeyondData, at - 4).into());
         }
         let limits = Arc::clone(&orb.config.limits);

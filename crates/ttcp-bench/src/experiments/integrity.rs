@@ -149,11 +149,8 @@ mod tests {
         };
         let pass = || octets().with(PASS, INTEGRITY);
         let unchecked = || sample("b", octets(), "secs");
-        let samples = vec![
-            sample("a", pass(), CHECKED),
-            sample("a", pass().with("bytes", 1u64), CHECKED),
-            unchecked(),
-        ];
+        let samples =
+            vec![sample("a", pass(), CHECKED), sample("a", pass().with("bytes", 1u64), CHECKED), unchecked()];
         let data = Data::new(Vec::new(), samples);
         let text = told(&data, "t");
         assert!(text.ends_with("found no difference: a (floods: 2, 5.0 MB). Not checked: b."), "{text}");

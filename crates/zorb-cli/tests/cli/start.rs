@@ -119,10 +119,16 @@ fn a_command_without_memory_for_its_threads_ends_with_a_message() {
         for stacks in [0, 1, 2, 5, 9] {
             let (code, err) = with_memory((stacks * 8 + 7) * GIB / 1024, 8 * GIB, args);
             assert_eq!(code, Some(3), "room for {stacks} threads: {args:?}: {err}");
-            assert!(err.contains("cannot start") && err.lines().count() == 1, "room for {stacks} threads: {err}");
+            assert!(
+                err.contains("cannot start") && err.lines().count() == 1,
+                "room for {stacks} threads: {err}"
+            );
         }
         let (code, err) = with_memory(400 * GIB / 1024, 8 * GIB, args);
-        assert!(code.is_none() || err.contains("reachable"), "room for all threads: {args:?}: {code:?}: {err}");
+        assert!(
+            code.is_none() || err.contains("reachable"),
+            "room for all threads: {args:?}: {code:?}: {err}"
+        );
     }
     // Whatever is missing, it ends: the loader of programs and the allocator have messages of their own.
     for mib in [8, 16, 24, 32, 48, 64] {
