@@ -140,9 +140,13 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
+        Self::of(transport::builder())
+    }
+
+    fn of(server: zorb::OrbBuilder) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let (server, client, meter) = runtime.block_on(async {
-            let server = transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+            let server = server.listen("iiop://127.0.0.1:0").build().await.unwrap();
             let here: MeterRef = server.activate(Counter::default()).unwrap();
             let client = transport::builder().build().await.unwrap();
             let meter: MeterRef = client.resolve(&here.to_string()).await.unwrap();
@@ -222,6 +226,16 @@ fn a_ping_allocates_nothing() {
     });
     transport::assert_used(&bench.client);
     transport::assert_used(&bench.server);
+}
+
+#[cfg(feature = "admin")]
+#[test]
+fn a_ping_that_its_server_counts_allocates_nothing() {
+    Bench::of(transport::builder().admin("127.0.0.1:0")).assert_none("pings", 1000, async |meter| {
+        for _ in 0..1000 {
+            meter.ping().await.unwrap();
+        }
+    });
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::process::{Command, Stdio};
 
 use super::Served;
+use super::status::{freeze, point};
 
 /// A chromium, or `None` where there is none. With `CI=true` there has to be one.
 fn chromium() -> Option<&'static str> {
@@ -20,13 +21,18 @@ fn chromium() -> Option<&'static str> {
     found
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn the_page_shows_what_the_orb_does() {
     let Some(chromium) = chromium() else { return };
+    let _frozen = freeze();
     let served = Served::new().await;
-    for _ in 0..3 {
-        served.till.pay(7).await.unwrap();
+    let name = "<b id=stranger>&amp;</b>";
+    served.server.root_poa().create_poa(name, None, &[]).unwrap();
+    for cents in [7, 7, 7, 0, 0, -1] {
+        let _ = served.till.pay(cents).await;
     }
+    point(&served).await;
+    point(&served).await;
     let url = format!("http://{}/", served.address());
     let opened = tokio::task::spawn_blocking(move || {
         let profile = tempfile::tempdir().unwrap();
@@ -46,9 +52,38 @@ async fn the_page_shows_what_the_orb_does() {
     });
     let output = opened.await.unwrap();
     let (dom, log) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    for shown in ["IDL:Shop/Till:1.0", ">pay<", ">ready<", "half within"] {
+    for shown in [
+        "IDL:Shop/Till:1.0",
+        ">pay<",
+        ">ready<",
+        ">user exceptions<",
+        ">p50<",
+        ">p90<",
+        ">p99<",
+        ">max<",
+        concat!("<span id=\"version\">", env!("CARGO_PKG_VERSION"), "</span>"),
+        "<dt>uptime</dt>",
+        "<dt>started</dt>",
+        ">IMPLICIT_ACTIVATION<",
+        ">RootPOA/&lt;b id=stranger&gt;&amp;amp;&lt;/b&gt;<",
+        ">holding<",
+    ] {
         assert!(dom.contains(shown), "{shown} is not in {dom}\n{log}");
     }
+    let row = dom.split("<tr>").find(|row| row.contains(">pay<")).unwrap();
+    let cells: Vec<&str> = row.split("<td").filter_map(|cell| cell.split(['>', '<']).nth(1)).collect();
+    assert_eq!(cells[3..6], ["6", "2", "1"], "calls, user exceptions, failures in {row}");
+    // A line for each, whose label says the newest value.
+    for line in
+        ["served: calls/s", "served: failures/s", "served: p99", "connections: 1", "received: ", "sent: "]
+    {
+        let label = format!("role=\"img\" aria-label=\"{line}");
+        let image = dom.split("<svg").find(|image| image.contains(&label));
+        let image = image.unwrap_or_else(|| panic!("no {label} in {dom}\n{log}"));
+        assert!(image.contains("in the last 10 minutes"), "{image}");
+        assert!(image.contains(" d=\"M"), "{image}");
+    }
+    assert!(!dom.contains("made: calls/s"), "this server makes none");
     // Whatever a policy refuses, or a script stumbles over, is told there.
     assert!(!log.contains(":CONSOLE"), "{log}");
 }

@@ -1,17 +1,16 @@
 //! Calls counted by their operations, with how long they took.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
+
+use super::latency::{Counts, Latencies};
 
 /// Operations that are counted apart. Further ones are counted together: names come from the network.
 const MOST: usize = 1024;
 
 /// What the rest is called.
 const REST: &str = "(others)";
-
-/// Bounds of how long calls take, in powers of two microseconds, from 1 us to 8.4 s; there is one bucket more.
-pub(crate) const BOUNDS: usize = 24;
 
 /// What an ORB with an admin endpoint counts of each operation.
 #[derive(Debug, Default)]
@@ -29,13 +28,12 @@ pub(crate) struct Table {
     len: AtomicUsize,
 }
 
-/// The figures of an operation.
+/// The figures of an operation, in 2 KiB.
 #[derive(Debug, Default)]
 pub(crate) struct Row {
-    calls: AtomicU64,
+    user_exceptions: AtomicU64,
     failures: AtomicU64,
-    micros: AtomicU64,
-    buckets: [AtomicU64; BOUNDS + 1],
+    latencies: Latencies,
 }
 
 /// What a row says.
@@ -43,24 +41,46 @@ pub(crate) struct Row {
 pub(crate) struct Figures {
     pub(crate) interface: Box<str>,
     pub(crate) operation: Box<str>,
+    /// All that are over, however they ended.
     pub(crate) calls: u64,
+    /// Those that raised an exception of their `raises` clause: an answer, not a failure.
+    pub(crate) user_exceptions: u64,
+    /// Those that ended with a system exception, or were given up.
     pub(crate) failures: u64,
-    /// What all of them took together, in microseconds.
-    pub(crate) micros: u64,
-    /// How many took up to 1, 2, 4 .. us and more than the one before; the last had no bound.
-    pub(crate) buckets: [u64; BOUNDS + 1],
+    /// What all of them took together, in nanoseconds.
+    pub(crate) nanos: u64,
+    /// What the longest one took, in nanoseconds.
+    pub(crate) longest: u64,
+    pub(crate) counts: Counts,
 }
 
-/// A call that is under way, or was counted.
+/// What all rows of a table say together.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) failures: u64,
+    pub(crate) counts: Counts,
+}
+
+/// A call that is running, or was counted.
 pub(crate) struct Tally {
     calls: Arc<Calls>,
     side: Side,
     row: Place,
     begun: Instant,
-    failed: AtomicBool,
-    /// No servant has such an operation: its name is somebody's invention.
-    unknown: AtomicBool,
+    ending: AtomicU8,
     over: AtomicBool,
+}
+
+/// How a call ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Ending {
+    Results = 0,
+    UserException = 1,
+    /// A system exception, or none at all.
+    Failure = 2,
+    /// The same, because no servant has such an operation: its name may be an invention of the peer.
+    Unknown = 3,
 }
 
 /// Which table a call is counted in.
@@ -87,16 +107,14 @@ impl Tally {
             side,
             row,
             begun: Instant::now(),
-            failed: AtomicBool::new(false),
-            unknown: AtomicBool::new(false),
+            ending: AtomicU8::new(Ending::Results as u8),
             over: AtomicBool::new(false),
         }
     }
 
-    /// It ends with an exception, or not at all.
-    pub(crate) fn fail(&self, unknown: bool) {
-        self.failed.store(true, Ordering::Relaxed);
-        self.unknown.store(unknown, Ordering::Relaxed);
+    /// It ends so, and not with results.
+    pub(crate) fn ends(&self, ending: Ending) {
+        self.ending.store(ending as u8, Ordering::Relaxed);
     }
 
     /// It is over. Counts it once.
@@ -105,13 +123,20 @@ impl Tally {
             return;
         }
         let table = self.calls.table(self.side);
-        let failed = self.failed.load(Ordering::Relaxed);
+        let ending = Ending::of(self.ending.load(Ordering::Relaxed));
         let row = match &self.row {
             Place::Known(row) => Arc::clone(row),
-            Place::New(..) if self.unknown.load(Ordering::Relaxed) => table.make(REST, REST),
+            Place::New(..) if ending == Ending::Unknown => table.make(REST, REST),
             Place::New(interface, operation) => table.make(interface, operation),
         };
-        row.add(self.begun.elapsed().as_micros().try_into().unwrap_or(u64::MAX), failed);
+        row.add(self.begun.elapsed().as_nanos().try_into().unwrap_or(u64::MAX), ending);
+    }
+}
+
+impl Ending {
+    fn of(number: u8) -> Self {
+        let all = [Self::Results, Self::UserException, Self::Failure];
+        all.into_iter().find(|ending| *ending as u8 == number).unwrap_or(Self::Unknown)
     }
 }
 
@@ -152,37 +177,54 @@ impl Table {
     /// All rows, by their names.
     pub(crate) fn figures(&self) -> Vec<Figures> {
         let mut all = Vec::new();
-        for (interface, operations) in &self.rows.pin() {
-            for (operation, row) in &operations.pin() {
-                all.push(row.figures(interface, operation));
-            }
-        }
+        self.each(|interface, operation, row| all.push(row.figures(interface, operation)));
         all.sort_by(|a, b| (&a.interface, &a.operation).cmp(&(&b.interface, &b.operation)));
         all
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        self.each(|_, _, row| {
+            totals.failures += row.failures.load(Ordering::Relaxed);
+            totals.counts.add(&row.latencies);
+        });
+        totals
+    }
+
+    fn each(&self, mut f: impl FnMut(&str, &str, &Row)) {
+        for (interface, operations) in &self.rows.pin() {
+            for (operation, row) in &operations.pin() {
+                f(interface, operation, row);
+            }
+        }
     }
 }
 
 impl Row {
-    fn add(&self, micros: u64, failed: bool) {
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        self.failures.fetch_add(failed.into(), Ordering::Relaxed);
-        self.micros.fetch_add(micros, Ordering::Relaxed);
-        let at = (micros.max(1).next_power_of_two().trailing_zeros() as usize).min(BOUNDS);
-        if let Some(bucket) = self.buckets.get(at) {
-            bucket.fetch_add(1, Ordering::Relaxed);
+    fn add(&self, nanos: u64, ending: Ending) {
+        self.latencies.record(nanos);
+        match ending {
+            Ending::Results => {}
+            Ending::UserException => {
+                self.user_exceptions.fetch_add(1, Ordering::Relaxed);
+            }
+            Ending::Failure | Ending::Unknown => {
+                self.failures.fetch_add(1, Ordering::Relaxed);
+            }
         }
     }
 
     fn figures(&self, interface: &str, operation: &str) -> Figures {
+        let counts = self.latencies.counts();
         Figures {
             interface: interface.into(),
             operation: operation.into(),
-            calls: self.calls.load(Ordering::Relaxed),
+            calls: counts.total(),
+            user_exceptions: self.user_exceptions.load(Ordering::Relaxed),
             failures: self.failures.load(Ordering::Relaxed),
-            micros: self.micros.load(Ordering::Relaxed),
-            buckets: std::array::from_fn(|at| {
-                self.buckets.get(at).map_or(0, |bucket| bucket.load(Ordering::Relaxed))
-            }),
+            nanos: self.latencies.nanos(),
+            longest: self.latencies.longest(),
+            counts,
         }
     }
 }
@@ -192,27 +234,48 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_counted_by_operation_and_by_how_long_they_took() {
+    fn calls_are_counted_by_how_they_end() {
         let row = Row::default();
-        for micros in [0, 1, 2, 3, 4, 5, u64::MAX / 2] {
-            row.add(micros, micros == 5);
+        for (nanos, ending) in [
+            (1000, Ending::Results),
+            (2000, Ending::UserException),
+            (3000, Ending::Failure),
+            (4000, Ending::Unknown),
+            (5000, Ending::UserException),
+        ] {
+            row.add(nanos, ending);
         }
         let figures = row.figures("a", "b");
-        assert_eq!((figures.calls, figures.failures), (7, 1));
-        assert_eq!(figures.buckets[..4], [2, 1, 2, 1], "0 and 1, 2, 3 and 4, 5");
-        assert_eq!(figures.buckets[BOUNDS], 1);
+        assert_eq!((figures.calls, figures.user_exceptions, figures.failures), (5, 2, 2));
+        assert_eq!((figures.nanos, figures.longest), (15_000, 5000));
     }
 
     #[test]
-    fn a_call_is_counted_once() {
+    fn a_call_is_counted_once_by_its_last_ending() {
         let calls = Arc::new(Calls::default());
         let tally = Tally::begin(&calls, Side::Served, "I", "op");
-        tally.fail(false);
+        // Such as a user exception that can not be encoded.
+        tally.ends(Ending::UserException);
+        tally.ends(Ending::Failure);
         tally.count();
         tally.count();
         let figures = calls.served.figures();
-        assert_eq!((figures.len(), figures[0].calls, figures[0].failures), (1, 1, 1));
+        assert_eq!((figures.len(), figures[0].calls), (1, 1));
+        assert_eq!((figures[0].user_exceptions, figures[0].failures), (0, 1));
         assert_eq!(calls.made.figures(), []);
+    }
+
+    #[test]
+    fn rows_add_up() {
+        let calls = Arc::new(Calls::default());
+        for operation in ["a", "b", "b"] {
+            let tally = Tally::begin(&calls, Side::Made, "I", operation);
+            tally.ends(if operation == "a" { Ending::Failure } else { Ending::UserException });
+            tally.count();
+        }
+        let totals = calls.made.totals();
+        assert_eq!((totals.counts.total(), totals.failures), (3, 1));
+        assert_eq!(calls.served.totals().counts.total(), 0);
     }
 
     #[test]
@@ -220,7 +283,7 @@ mod tests {
         let calls = Arc::new(Calls::default());
         for at in 0..10 {
             let tally = Tally::begin(&calls, Side::Served, "I", &format!("unknown {at}"));
-            tally.fail(true);
+            tally.ends(Ending::Unknown);
             tally.count();
         }
         assert_eq!(calls.served.figures().len(), 1);

@@ -5,7 +5,7 @@
 //! | path | answer |
 //! |---|---|
 //! | `/` | a page for people, brought up to date once a second; it loads nothing from elsewhere |
-//! | `/status.json` | what that page and `zorb top` show |
+//! | `/status.json` | what that page and `zorb top` show, with a history of ten minutes |
 //! | `/metrics` | the figures as Prometheus reads them, text format 0.0.4 |
 //! | `/health` | 200 while the ORB is there, 503 with a line for each problem that a check finds ([`Orb::add_health_check`](crate::Orb::add_health_check)) |
 //! | `/ready` | 200 while it serves requests; 503 while it holds them back (`OrbBuilder::hold`) or closes |
@@ -17,7 +17,10 @@
 //! 16 connections are served at a time, and each has 5 s for its request, 10 s in all, and ends with its answer. For a newcomer that finds
 //! them all taken, the oldest ends that has not sent a whole request head; where all have, the newcomer is closed at once.
 
+mod adapters;
 pub(crate) mod calls;
+pub(crate) mod history;
+mod latency;
 mod seats;
 mod status;
 mod text;
@@ -35,6 +38,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, MissedTickBehavior};
 
 use self::seats::{Seat, Seats};
 use crate::orb::{BuildError, OrbCore};
@@ -99,8 +103,18 @@ impl Opened {
         let served = Arc::downgrade(core);
         core.spawn_until_closed(async move {
             let seats = Seats::new(MOST);
+            let mut points = tokio::time::interval_at(Instant::now() + history::INTERVAL, history::INTERVAL);
+            points.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
-                let Ok((stream, _)) = self.listener.accept().await else {
+                let accepted = tokio::select! {
+                    accepted = self.listener.accept() => accepted,
+                    _ = points.tick() => {
+                        let Some(core) = served.upgrade() else { return };
+                        core.history().sample(&core);
+                        continue;
+                    }
+                };
+                let Ok((stream, _)) = accepted else {
                     tokio::time::sleep(OUT_OF_DESCRIPTORS).await;
                     continue;
                 };
@@ -158,6 +172,7 @@ fn answer<B>(core: &OrbCore, request: &Request<B>) -> Response<String> {
     match request.uri().path() {
         "/" => typed("text/html; charset=utf-8", include_str!("page.html").to_owned()),
         "/page.js" => typed("text/javascript; charset=utf-8", include_str!("page.js").to_owned()),
+        "/history.js" => typed("text/javascript; charset=utf-8", include_str!("history.js").to_owned()),
         "/page.css" => typed("text/css; charset=utf-8", include_str!("page.css").to_owned()),
         "/status.json" => typed("application/json", status::status(core).to_string()),
         "/metrics" => typed("text/plain; version=0.0.4; charset=utf-8", text::metrics(core)),

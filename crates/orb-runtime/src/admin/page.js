@@ -13,20 +13,35 @@ function octets(number) {
 
 function time(us) {
   if (us === null) return "";
-  if (us < 1000) return `${Math.round(us)} µs`;
+  if (us < 1000) return `${us < 10 ? us.toFixed(1) : Math.round(us)} µs`;
   return us < 1e6 ? `${(us / 1000).toPrecision(3)} ms` : `${(us / 1e6).toPrecision(3)} s`;
 }
 
-// The bound that so much of the calls took no longer than.
-function quantile(buckets, bounds, part) {
-  const all = buckets.reduce((sum, one) => sum + one, 0);
-  if (all === 0) return null;
+function duration(ms) {
+  const seconds = Math.floor(ms / 1000);
+  const two = number => String(number).padStart(2, "0");
+  const days = Math.floor(seconds / 86400);
+  const clock = `${Math.floor(seconds / 3600) % 24}:${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`;
+  return days > 0 ? `${days} d ${clock}` : clock;
+}
+
+// The calls of each bucket that came after those.
+function since(buckets, before) {
+  const known = new Map(before);
+  return buckets.map(([at, calls]) => [at, calls - (known.get(at) ?? 0)]).filter(([, calls]) => calls > 0);
+}
+
+// The latency that this part of the calls did not exceed: the middle of its bucket.
+function quantile(buckets, bounds, longest, part) {
+  const all = buckets.reduce((sum, [, calls]) => sum + calls, 0);
   let seen = 0;
-  for (const [at, one] of buckets.entries()) {
-    seen += one;
-    if (seen >= all * part) return bounds[Math.min(at, bounds.length - 1)];
+  for (const [at, calls] of buckets) {
+    seen += calls;
+    if (seen < all * part) continue;
+    const above = bounds[at - 1] ?? 0;
+    return Math.min((above + (bounds[at] ?? above)) / 2, longest);
   }
-  return bounds[bounds.length - 1];
+  return null;
 }
 
 // Names come from peers: they are text, never markup.
@@ -54,16 +69,18 @@ function table(id, heads, rows, nothing) {
 function calls(id, rows, before, seconds, bounds) {
   const known = new Map(before.map(row => [`${row.interface} ${row.operation}`, row]));
   const shown = rows.map(row => {
-    const was = known.get(`${row.interface} ${row.operation}`) ?? { calls: 0, failures: 0, buckets: row.buckets.map(() => 0) };
-    const now = row.buckets.map((one, at) => one - was.buckets[at]);
-    const buckets = row.calls > was.calls ? now : row.buckets;
-    return { row, rate: (row.calls - was.calls) / seconds, p50: quantile(buckets, bounds, 0.5), p99: quantile(buckets, bounds, 0.99) };
+    const was = known.get(`${row.interface} ${row.operation}`) ?? { calls: 0, buckets: [] };
+    const buckets = row.calls > was.calls ? since(row.buckets, was.buckets) : row.buckets;
+    const times = [0.5, 0.9, 0.99].map(part => time(quantile(buckets, bounds, row.max_us, part)));
+    return { row, rate: (row.calls - was.calls) / seconds, times };
   });
   shown.sort((a, b) => b.rate - a.rate || b.row.calls - a.row.calls);
-  const cells = shown.map(({ row, rate, p50, p99 }) => [
-    row.operation, row.interface, count(rate), count(row.calls), { text: count(row.failures), bad: row.failures > 0 }, time(p50), time(p99),
+  const cells = shown.map(({ row, rate, times }) => [
+    row.operation, row.interface, count(rate), count(row.calls), count(row.user_exceptions),
+    { text: count(row.failures), bad: row.failures > 0 }, ...times, time(row.max_us),
   ]);
-  table(id, ["operation", "interface", "calls/s", "calls", "failed", "half within", "99 % within"], cells, "none yet");
+  const heads = ["operation", "interface", "calls/s", "calls", "user exceptions", "failures", "p50", "p90", "p99", "max"];
+  table(id, heads, cells, "none yet");
 }
 
 let last = null;
@@ -74,10 +91,13 @@ function show(status) {
   const state = byId("state");
   state.textContent = status.ready ? "ready" : "not ready";
   state.className = status.ready ? "good" : "bad";
+  byId("version").textContent = status.zorb;
   document.title = `zorb ${status.endpoints[0] ?? ""}`;
   const figures = {
     "listens at": status.endpoints.join(", ") || "nowhere",
-    "runs for": time(status.uptime_ms * 1000),
+    "started": new Date(status.started_ms).toLocaleString(),
+    "uptime": duration(status.uptime_ms),
+    "process": String(status.pid),
     objects: count(status.objects),
     connections: count(status.open_connections),
     "received": octets(status.messages.received_bytes),
@@ -96,6 +116,12 @@ function show(status) {
   for (const side of ["served", "made"]) {
     calls(side, status[side], before ? before[side] : [], seconds, status.bounds_us);
   }
+  showHistory(status.history);
+  const adapters = status.adapters.map(one => [
+    one.path.join("/"), count(one.objects), { text: one.state, bad: one.state !== "active" }, one.manager, one.policies.join(", "),
+  ]);
+  if (status.more_adapters) adapters.push(["and more", "", "", "", ""]);
+  table("adapters", ["adapter", "objects", "state", "manager", "policies"], adapters, "none");
   table("limits", ["limit", "hits"], Object.entries(status.limits).map(([name, hits]) => [name, { text: count(hits), bad: true }]), "none");
   table("connections", ["peer", "way", "received", "sent", "messages"], status.connections.map(one => [
     one.peer, one.incoming ? "in" : "out", octets(one.received_bytes), octets(one.sent_bytes),

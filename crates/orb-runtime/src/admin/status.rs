@@ -1,11 +1,14 @@
 //! What an ORB is doing, as JSON.
 
 use std::sync::Weak;
+use std::time::UNIX_EPOCH;
 
 use giop_proto::Limit;
 use serde_json::{Value, json};
 
-use super::calls::{BOUNDS, Side};
+use super::adapters::adapters;
+use super::calls::Side;
+use super::latency::{BOUNDS, bound_us};
 use crate::orb::OrbCore;
 use crate::orb::figures::Counted;
 
@@ -47,22 +50,29 @@ pub(super) fn status(core: &OrbCore) -> Value {
                     "interface": row.interface,
                     "operation": row.operation,
                     "calls": row.calls,
+                    "user_exceptions": row.user_exceptions,
                     "failures": row.failures,
-                    "micros": row.micros,
-                    "buckets": row.buckets,
+                    "micros": row.nanos / 1000,
+                    "max_us": row.longest as f64 / 1e3,
+                    "buckets": row.counts.used().collect::<Vec<_>>(),
                 })
             })
             .collect()
     };
-    let bounds: Vec<u64> = (0..BOUNDS).map(|at| 1 << at).collect();
+    let bounds: Vec<f64> = (0..BOUNDS).map(bound_us).collect();
+    let (adapters, more_adapters) = adapters(core);
+    let history = core.history().json();
     json!({
         "zorb": env!("CARGO_PKG_VERSION"),
         "pid": std::process::id(),
+        "started_ms": core.started().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64,
         "uptime_ms": core.uptime().as_millis() as u64,
         "ready": core.is_ready(),
         "problems": core.problems(),
         "endpoints": core.endpoint_texts(),
         "objects": objects,
+        "adapters": adapters,
+        "more_adapters": more_adapters,
         "open_connections": count,
         "connections": connections,
         "messages": {
@@ -87,5 +97,6 @@ pub(super) fn status(core: &OrbCore) -> Value {
         "bounds_us": bounds,
         "served": calls(Side::Served),
         "made": calls(Side::Made),
+        "history": history,
     })
 }

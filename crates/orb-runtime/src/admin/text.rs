@@ -25,9 +25,18 @@ pub(super) fn metrics(core: &OrbCore) -> String {
         let all = [(Side::Served, "served"), (Side::Made, "made")]
             .map(|(side, name)| (name, calls.table(side).figures()));
         page.calls("zorb_calls_total", "calls that are over, by operation", &all, |row| row.calls);
-        page.calls("zorb_call_failures_total", "those that ended with an exception", &all, |row| {
-            row.failures
-        });
+        page.calls(
+            "zorb_call_user_exceptions_total",
+            "those that raised an exception of their operation",
+            &all,
+            |row| row.user_exceptions,
+        );
+        page.calls(
+            "zorb_call_failures_total",
+            "those that ended with a system exception, or were given up",
+            &all,
+            |row| row.failures,
+        );
         page.durations(&all);
     }
     page.0
@@ -65,19 +74,17 @@ impl Page {
         for (side, rows) in sides {
             for row in rows {
                 let [side, interface, operation] = labels(side, row);
-                let mut sum = 0;
-                for (at, count) in row.buckets.iter().enumerate() {
-                    sum += count;
-                    let bound = match at {
-                        super::calls::BOUNDS => "+Inf".to_owned(),
-                        at => format!("{}", (1_u64 << at) as f64 / 1e6),
-                    };
-                    let labels = [side, interface, operation, ("le", &bound)];
+                let mut bucket = |bound: &str, sum| {
+                    let labels = [side, interface, operation, ("le", bound)];
                     self.line("zorb_call_duration_seconds_bucket", &labels, sum);
+                };
+                for (bound, sum) in row.counts.by_octave() {
+                    bucket(&(bound / 1e6).to_string(), sum);
                 }
+                bucket("+Inf", row.calls);
                 let labels = [side, interface, operation];
-                self.line("zorb_call_duration_seconds_sum", &labels, row.micros as f64 / 1e6);
-                self.line("zorb_call_duration_seconds_count", &labels, sum);
+                self.line("zorb_call_duration_seconds_sum", &labels, row.nanos as f64 / 1e9);
+                self.line("zorb_call_duration_seconds_count", &labels, row.calls);
             }
         }
     }

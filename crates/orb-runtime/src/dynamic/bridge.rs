@@ -8,7 +8,7 @@ use futures_util::future::{Either, select};
 use giop_codec::cdr::{CodeSets, Encoder};
 use giop_codec::dynamic::Interface;
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
-use giop_codec::giop::{ContextId, ResponseFlags, ServiceContext, ServiceContexts};
+use giop_codec::giop::{ContextId, ReplyStatus, ResponseFlags, ServiceContext, ServiceContexts};
 use giop_codec::{EncodeError, Version};
 use giop_proto::{RawBody, Reply};
 
@@ -111,6 +111,9 @@ impl Bridge {
         };
         match (passed, &self.interface) {
             (Ok(Some(reply)), _) => {
+                if reply.status() == ReplyStatus::UserException {
+                    current.seen().user_exception(reply.body().read_str_ascii().unwrap_or("?"));
+                }
                 let contexts = passed_on(&reply.contexts());
                 incoming.pass_on(reply.status(), contexts, &reply.raw_body())
             }

@@ -16,7 +16,7 @@ pub(crate) struct Counted {
     pub(crate) stats: Stats,
     pub(crate) pool: PoolStats,
     pub(crate) transport: TransportStats,
-    connections: usize,
+    pub(crate) connections: usize,
     pub(crate) objects: usize,
     pub(crate) failed_oneways: u64,
     #[cfg(feature = "csi")]

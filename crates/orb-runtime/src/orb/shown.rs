@@ -2,10 +2,13 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::{Duration, SystemTime};
+
+use tokio::time::Instant;
 
 use super::{Orb, OrbCore};
 use crate::admin::calls::Calls;
+use crate::admin::history::History;
 use crate::link::Link;
 
 /// Asks a part of the program what is wrong with it.
@@ -14,9 +17,11 @@ type Check = Box<dyn Fn() -> Option<String> + Send + Sync>;
 /// What is kept for the admin endpoint.
 pub(crate) struct Shown {
     begun: Instant,
+    started: SystemTime,
     address: OnceLock<SocketAddr>,
     /// `None`: there is no such endpoint, and nothing is counted for it.
     calls: Option<Arc<Calls>>,
+    history: Mutex<History>,
     /// What `Orb::add_health_check` was given.
     checks: Mutex<Vec<Check>>,
 }
@@ -25,8 +30,10 @@ impl Shown {
     pub(super) fn new(wanted: bool) -> Self {
         Self {
             begun: Instant::now(),
+            started: SystemTime::now(),
             address: OnceLock::new(),
             calls: wanted.then(Arc::default),
+            history: Mutex::default(),
             checks: Mutex::default(),
         }
     }
@@ -78,6 +85,16 @@ impl OrbCore {
 
     pub(crate) fn uptime(&self) -> Duration {
         self.shown.begun.elapsed()
+    }
+
+    /// When the ORB was built, by the machine's clock.
+    pub(crate) fn started(&self) -> SystemTime {
+        self.shown.started
+    }
+
+    /// What it did in the last minutes.
+    pub(crate) fn history(&self) -> MutexGuard<'_, History> {
+        self.shown.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn endpoint_texts(&self) -> Vec<String> {

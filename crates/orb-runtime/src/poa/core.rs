@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use arc_swap::ArcSwapOption;
@@ -43,6 +43,8 @@ pub(crate) struct PoaCore {
     unborn: AtomicBool,
     /// The objects that are found by their id.
     pub(crate) objects: ObjectMap,
+    /// How many objects are active.
+    active: AtomicUsize,
     /// What serves requests for objects that are not there: a default servant or a servant locator.
     pub(crate) default: ArcSwapOption<Entry>,
     pub(crate) policies: Policies,
@@ -154,6 +156,7 @@ impl PoaCore {
             gate: AtomicU8::new(Gate::Holding as u8),
             unborn: AtomicBool::new(unborn),
             objects: ObjectMap::new(demux),
+            active: AtomicUsize::new(0),
             default: ArcSwapOption::empty(),
             policies,
             indexed: policies.is_indexed(demux),
@@ -224,6 +227,24 @@ impl PoaCore {
 
     pub(crate) fn child(&self, name: &str) -> Option<Arc<Self>> {
         self.family().children.get(name).map(Arc::clone)
+    }
+
+    /// An object is active from now on, in this POA and in the whole ORB.
+    pub(crate) fn note_activated(&self, in_orb: &AtomicUsize) {
+        self.active.fetch_add(1, Ordering::Relaxed);
+        in_orb.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// An object is active no more.
+    pub(crate) fn note_retired(&self, in_orb: &AtomicUsize) {
+        self.active.fetch_sub(1, Ordering::Relaxed);
+        in_orb.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// How many objects are active.
+    #[cfg(feature = "admin")]
+    pub(crate) fn active_objects(&self) -> usize {
+        self.active.load(Ordering::Relaxed)
     }
 
     /// Whether its objects are found by index, and their ids are such.

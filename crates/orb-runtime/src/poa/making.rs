@@ -137,7 +137,7 @@ impl PoaCore {
         if !entry.retire() {
             return false;
         }
-        orb.adapter().note_retired();
+        orb.adapter().note_retired(self);
         let (entry, poa) = (Arc::clone(entry), Poa::new(Arc::clone(self), orb));
         let id = ObjectId::from(entry.id());
         let _ending = steps.run(orb, &runtime, id.clone(), async move {

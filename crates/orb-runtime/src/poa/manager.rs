@@ -115,7 +115,7 @@ impl PoaManager {
     #[must_use]
     #[doc(alias = "get_state")]
     pub fn state(&self) -> PoaManagerState {
-        self.core.lock().state
+        self.core.state()
     }
 
     /// Serves requests, and those first that were kept, in the order in which each connection brought them.
@@ -219,6 +219,10 @@ impl ManagerCore {
         &self.id
     }
 
+    pub(crate) fn state(&self) -> PoaManagerState {
+        self.lock().state
+    }
+
     /// Whether it goes with its last POA.
     pub(crate) fn is_for_one(&self) -> bool {
         self.for_one && self.lock().poas.iter().all(|poa| poa.upgrade().is_none_or(|poa| poa.is_destroyed()))
@@ -243,7 +247,7 @@ impl ManagerCore {
     }
 
     pub(super) fn is_active(&self) -> bool {
-        self.lock().state == PoaManagerState::Active
+        self.state() == PoaManagerState::Active
     }
 
     /// Something of a POA has changed that the gate depends on.

@@ -40,7 +40,7 @@ pub(crate) struct Adapter {
     bidirectional: AtomicBool,
     root: Arc<PoaCore>,
     /// Of the objects under plain keys.
-    plain: Arc<PoaCore>,
+    pub(crate) plain: Arc<PoaCore>,
     /// POAs whose keys are good for this run, by index.
     transient: boxcar::Vec<Slot<PoaCore>>,
     free_poas: Mutex<VecDeque<u32>>,
@@ -195,7 +195,7 @@ impl Adapter {
         if !poa.objects.insert(&entry) {
             return None;
         }
-        self.active.fetch_add(1, Ordering::Relaxed);
+        poa.note_activated(&self.active);
         self.put_together(&entry);
         Some(entry)
     }
@@ -228,7 +228,7 @@ impl Adapter {
         mode: RunMode,
     ) -> Arc<Entry> {
         self.note(&*skeleton);
-        self.active.fetch_add(1, Ordering::Relaxed);
+        poa.note_activated(&self.active);
         let key = poa.key(&place.octets());
         let entry =
             Arc::new(Entry::new(&key, poa.prefix.len(), place.index, Arc::clone(poa), (skeleton, mode)));
@@ -440,8 +440,8 @@ impl Adapter {
     }
 
     /// An object is out of the map that has a servant activator.
-    pub(crate) fn note_retired(&self) {
-        self.active.fetch_sub(1, Ordering::Relaxed);
+    pub(crate) fn note_retired(&self, poa: &PoaCore) {
+        poa.note_retired(&self.active);
     }
 
     /// Takes an object out of the map that has no servant activator. Requests under way go on.
@@ -457,7 +457,7 @@ impl Adapter {
             self.free.lock().unwrap_or_else(PoisonError::into_inner).push_back(entry.slot);
         }
         entry.poa.forget_servant(entry);
-        self.active.fetch_sub(1, Ordering::Relaxed);
+        self.note_retired(&entry.poa);
         true
     }
 

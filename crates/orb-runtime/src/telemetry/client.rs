@@ -8,7 +8,7 @@ use tracing::field::display;
 
 use super::{Seen, TraceContext, call_span, is_wanted, show};
 #[cfg(feature = "admin")]
-use crate::admin::calls::{Side, Tally};
+use crate::admin::calls::{Ending, Side, Tally};
 use crate::invoke::Called;
 use crate::orb::OrbCore;
 use crate::reference::{ObjectRef, Reference};
@@ -110,29 +110,30 @@ impl Outbound {
         self.over = true;
         match outcome {
             Ok(reply) if reply.status() == ReplyStatus::UserException => {
-                self.count(true);
+                #[cfg(feature = "admin")]
+                self.count(Ending::UserException);
                 self.span.record("rpc.response.status_code", "USER_EXCEPTION");
                 self.span.record("error.type", reply.body().read_str_ascii().unwrap_or("?"));
                 self.span.record("otel.status_code", "ERROR");
             }
             Ok(_) => {
-                self.count(false);
+                #[cfg(feature = "admin")]
+                self.count(Ending::Results);
                 self.span.record("rpc.response.status_code", "NO_EXCEPTION");
             }
             Err(exception) => {
-                self.count(true);
+                #[cfg(feature = "admin")]
+                self.count(Ending::Failure);
                 raised(&self.span, exception);
             }
         }
     }
 
     /// For the admin endpoint.
-    fn count(&self, _failed: bool) {
-        #[cfg(feature = "admin")]
+    #[cfg(feature = "admin")]
+    fn count(&self, ending: Ending) {
         if let Some(tally) = &self.tally {
-            if _failed {
-                tally.fail(false);
-            }
+            tally.ends(ending);
             tally.count();
         }
     }
@@ -140,7 +141,8 @@ impl Outbound {
     /// A call without a reply is sent, or is not.
     pub(crate) fn sent(&mut self, outcome: Result<(), &SystemException>) {
         self.over = true;
-        self.count(outcome.is_err());
+        #[cfg(feature = "admin")]
+        self.count(if outcome.is_ok() { Ending::Results } else { Ending::Failure });
         if let Err(exception) = outcome {
             raised(&self.span, exception);
         }
@@ -150,7 +152,8 @@ impl Outbound {
 impl Drop for Outbound {
     fn drop(&mut self) {
         if !self.over {
-            self.count(true);
+            #[cfg(feature = "admin")]
+            self.count(Ending::Failure);
             self.span.record("error.type", "cancelled");
             self.span.record("otel.status_code", "ERROR");
         }

@@ -1,5 +1,7 @@
 //! A request that somebody looks on at, at its server.
 
+use std::fmt::{self, Write as _};
+
 use giop_codec::exception::{SystemException, SystemExceptionKind};
 use giop_codec::giop::ServiceContexts;
 use tracing::Span;
@@ -7,7 +9,7 @@ use tracing::field::display;
 
 use super::{TraceContext, call_span, is_wanted, show};
 #[cfg(feature = "admin")]
-use crate::admin::calls::{Side, Tally};
+use crate::admin::calls::{Ending, Side, Tally};
 use crate::orb::OrbCore;
 use crate::transport::Peer;
 
@@ -99,7 +101,7 @@ impl Seen {
     #[cold]
     pub(crate) fn user_exception(&self, id: &str) {
         #[cfg(feature = "admin")]
-        self.failed(false);
+        self.ends(Ending::UserException);
         if let Some(span) = &self.span {
             span.record("rpc.response.status_code", "USER_EXCEPTION");
             span.record("error.type", id);
@@ -110,7 +112,10 @@ impl Seen {
     #[cold]
     pub(crate) fn system_exception(&self, exception: &SystemException) {
         #[cfg(feature = "admin")]
-        self.failed(exception.kind == SystemExceptionKind::BadOperation);
+        self.ends(match exception.kind {
+            SystemExceptionKind::BadOperation => Ending::Unknown,
+            _ => Ending::Failure,
+        });
         if let Some(span) = &self.span {
             super::client::raised(span, exception);
         }
@@ -119,15 +124,20 @@ impl Seen {
     /// A servant in this process raised what says so of itself: `TRANSIENT (..)`, `Broke { .. }`.
     #[cold]
     pub(crate) fn local_exception(&self, exception: &dyn std::fmt::Display) {
-        #[cfg(feature = "admin")]
-        self.failed(false);
-        let Some(span) = &self.span else { return };
-        let text = exception.to_string();
-        let name = text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+        if !self.is_kept() {
+            return;
+        }
+        let mut name = FirstWord::default();
+        // It fails where the word ends.
+        let _ = write!(name, "{exception}");
+        let FirstWord(name) = &name;
         let system = SystemExceptionKind::from_name(name).is_some();
+        #[cfg(feature = "admin")]
+        self.ends(if system { Ending::Failure } else { Ending::UserException });
+        let Some(span) = &self.span else { return };
         let status = if system { "SYSTEM_EXCEPTION" } else { "USER_EXCEPTION" };
         span.record("rpc.response.status_code", status);
-        span.record("error.type", name);
+        span.record("error.type", name.as_str());
         span.record("otel.status_code", "ERROR");
     }
 
@@ -139,10 +149,19 @@ impl Seen {
         }
     }
 
+    /// Whether how it ends is kept anywhere.
+    fn is_kept(&self) -> bool {
+        #[cfg(feature = "admin")]
+        if self.tally.is_some() {
+            return true;
+        }
+        self.span.is_some()
+    }
+
     #[cfg(feature = "admin")]
-    fn failed(&self, unknown: bool) {
+    fn ends(&self, ending: Ending) {
         if let Some(tally) = &self.tally {
-            tally.fail(unknown);
+            tally.ends(ending);
         }
     }
 
@@ -159,6 +178,18 @@ impl Seen {
     #[inline]
     pub(crate) fn end(&mut self) {
         *self = Self::default();
+    }
+}
+
+/// The first word of a text, which may be long.
+#[derive(Default)]
+struct FirstWord(String);
+
+impl fmt::Write for FirstWord {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = text.find(|c: char| !c.is_alphanumeric() && c != '_');
+        self.0.push_str(text.get(..end.unwrap_or(text.len())).unwrap_or_default());
+        if end.is_none() { Ok(()) } else { Err(fmt::Error) }
     }
 }
 

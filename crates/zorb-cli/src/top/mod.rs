@@ -70,6 +70,8 @@ pub(crate) fn run(args: &TopArgs, output: &Output) -> anyhow::Result<Verdict> {
 fn tree(view: &View) -> Vec<Node> {
     let mut nodes = vec![
         Node::new("listens at", told(&view.endpoints.join(", "))).tone(Tone::Head),
+        Node::new("zorb", told(&view.version)),
+        Node::new("uptime", view.uptime_text()),
         Node::new("ready", if view.ready { "yes" } else { "no" }).tone(if view.ready {
             Tone::Good
         } else {

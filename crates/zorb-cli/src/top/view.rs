@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 /// What an admin endpoint says: what the ORB counted from its beginning.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Status {
+    zorb: String,
     pid: u64,
+    started_ms: u64,
     uptime_ms: u64,
     ready: bool,
     endpoints: Vec<String>,
@@ -17,7 +19,8 @@ pub(super) struct Status {
     messages: Messages,
     pool: Pool,
     limits: BTreeMap<String, u64>,
-    bounds_us: Vec<u64>,
+    /// The upper bounds of all buckets but the last one.
+    bounds_us: Vec<f64>,
     served: Vec<Counted>,
     made: Vec<Counted>,
 }
@@ -40,8 +43,11 @@ struct Counted {
     interface: String,
     operation: String,
     calls: u64,
+    user_exceptions: u64,
     failures: u64,
-    buckets: Vec<u64>,
+    max_us: f64,
+    /// Those that have calls, by their numbers, in rising order.
+    buckets: Vec<(usize, u64)>,
 }
 
 /// What is shown of an ORB.
@@ -49,6 +55,10 @@ struct Counted {
 pub(super) struct View {
     pub(super) endpoints: Vec<String>,
     pub(super) ready: bool,
+    /// Of zorb.
+    pub(super) version: String,
+    /// In milliseconds since 1970.
+    pub(super) started_ms: u64,
     pub(super) uptime_ms: u64,
     pub(super) objects: u64,
     pub(super) open_connections: u64,
@@ -72,11 +82,17 @@ pub(super) struct Row {
     pub(super) failures_per_second: f64,
     /// Since the ORB began.
     pub(super) calls: u64,
+    /// Answers, not failures.
+    pub(super) user_exceptions: u64,
     pub(super) failures: u64,
-    /// Half of the calls of the interval, or if there was none of all, took no longer. In microseconds, a power of two.
-    pub(super) p50_us: Option<u64>,
+    /// Half of the calls of the interval, or if there was none of all, took no longer. In microseconds, within 7 %.
+    pub(super) p50_us: Option<f64>,
+    /// The same of 90 %.
+    pub(super) p90_us: Option<f64>,
     /// The same of 99 %.
-    pub(super) p99_us: Option<u64>,
+    pub(super) p99_us: Option<f64>,
+    /// The longest since the ORB began.
+    pub(super) max_us: f64,
 }
 
 impl View {
@@ -95,18 +111,23 @@ impl View {
                 .iter()
                 .map(|row| {
                     let was = known.get(&key(row)).copied();
-                    let recent = difference(&row.buckets, was);
-                    let buckets =
-                        if recent.iter().any(|count| *count > 0) { recent } else { row.buckets.clone() };
+                    let mut buckets = difference(&row.buckets, was);
+                    if buckets.is_empty() {
+                        buckets.clone_from(&row.buckets);
+                    }
+                    let within = |part| quantile(&buckets, &now.bounds_us, row.max_us, part);
                     Row {
                         interface: row.interface.clone(),
                         operation: row.operation.clone(),
                         calls_per_second: rate(row.calls, was.map(|was| was.calls)),
                         failures_per_second: rate(row.failures, was.map(|was| was.failures)),
                         calls: row.calls,
+                        user_exceptions: row.user_exceptions,
                         failures: row.failures,
-                        p50_us: quantile(&buckets, &now.bounds_us, 0.5),
-                        p99_us: quantile(&buckets, &now.bounds_us, 0.99),
+                        p50_us: within(0.5),
+                        p90_us: within(0.9),
+                        p99_us: within(0.99),
+                        max_us: row.max_us,
                     }
                 })
                 .collect();
@@ -125,6 +146,8 @@ impl View {
             made: rows(&now.made, before.map(|before| &*before.made)),
             endpoints: now.endpoints,
             ready: now.ready,
+            version: now.zorb,
+            started_ms: now.started_ms,
             uptime_ms: now.uptime_ms,
             objects: now.objects,
             open_connections: now.open_connections,
@@ -140,6 +163,11 @@ impl View {
         rows.iter().fold(0.0, |sum, row| sum + row.calls_per_second)
     }
 
+    pub(super) fn uptime_text(&self) -> String {
+        let up = self.uptime_ms / 1000;
+        format!("{}:{:02}:{:02}", up / 3600, up / 60 % 60, up % 60)
+    }
+
     pub(super) fn pool_text(&self) -> String {
         format!(
             "{} of {}, {} queued",
@@ -152,13 +180,11 @@ impl View {
     /// The lines of a terminal of that width.
     pub(super) fn lines(&self, at: &str) -> Vec<Line> {
         let state = if self.ready { "ready" } else { "not ready" };
-        let up = self.uptime_ms / 1000;
         let mut lines = vec![
             Line::head(format!(
-                "zorb top  {at}  {state}  up {}:{:02}:{:02}",
-                up / 3600,
-                up / 60 % 60,
-                up % 60
+                "zorb top  {at}  zorb {}  {state}  up {}",
+                Printable::new(&self.version),
+                self.uptime_text()
             )),
             Line::plain(format!(
                 "objects {}   connections {}   in {}/s   out {}/s",
@@ -181,23 +207,29 @@ impl View {
             }
             lines.push(Line::plain(String::new()));
             lines.push(Line::head(format!(
-                "{:>10} {:>10} {:>9} {:>9} {:>9}  {name}: {:.0} calls/s",
+                "{:>7} {:>9} {:>8} {:>6} {:>7} {:>7} {:>7} {:>7}  {name}: {:.0} calls/s",
                 "calls/s",
                 "calls",
+                "user exc",
                 "failed",
-                "half in",
-                "99% in",
+                "p50",
+                "p90",
+                "p99",
+                "max",
                 Self::rate(rows)
             )));
             for row in rows {
                 lines.push(Line {
                     text: format!(
-                        "{:>10.0} {:>10} {:>9} {:>9} {:>9}  {}",
+                        "{:>7.0} {:>9} {:>8} {:>6} {:>7} {:>7} {:>7} {:>7}  {}",
                         row.calls_per_second,
                         row.calls,
+                        row.user_exceptions,
                         row.failures,
                         time(row.p50_us),
+                        time(row.p90_us),
                         time(row.p99_us),
+                        time(Some(row.max_us)),
                         row.method()
                     ),
                     kind: if row.failures_per_second > 0.0 { Kind::Bad } else { Kind::Plain },
@@ -216,12 +248,15 @@ impl Row {
 
     pub(super) fn text(&self) -> String {
         format!(
-            "{:.1} calls/s, {} in all, {} failed; half within {}, 99 % within {}",
+            "{:.1} calls/s; {} calls, {} user exceptions, {} failures; p50 {}, p90 {}, p99 {}, max {}",
             self.calls_per_second,
             self.calls,
+            self.user_exceptions,
             self.failures,
             time(self.p50_us),
-            time(self.p99_us)
+            time(self.p90_us),
+            time(self.p99_us),
+            time(Some(self.max_us))
         )
     }
 }
@@ -250,32 +285,36 @@ impl Line {
     }
 }
 
-/// What came since, by bucket.
-fn difference(now: &[u64], before: Option<&Counted>) -> Vec<u64> {
-    let before = before.map(|row| row.buckets.as_slice()).unwrap_or_default();
-    let before = before.iter().copied().chain(std::iter::repeat(0));
-    now.iter().zip(before).map(|(now, before)| now.saturating_sub(before)).collect()
+/// The calls of each bucket that came since, if any.
+fn difference(now: &[(usize, u64)], before: Option<&Counted>) -> Vec<(usize, u64)> {
+    let before: HashMap<_, _> = before.into_iter().flat_map(|row| row.buckets.iter().copied()).collect();
+    let since =
+        now.iter().map(|(at, calls)| (*at, calls.saturating_sub(before.get(at).copied().unwrap_or(0))));
+    since.filter(|(_, calls)| *calls > 0).collect()
 }
 
-/// The bound that so much of the calls took no longer than.
-fn quantile(buckets: &[u64], bounds: &[u64], part: f64) -> Option<u64> {
-    let all: u64 = buckets.iter().sum();
+/// The latency that so much of the calls did not exceed: the middle of its bucket.
+fn quantile(buckets: &[(usize, u64)], bounds: &[f64], longest: f64, part: f64) -> Option<f64> {
+    let all: u64 = buckets.iter().map(|(_, calls)| calls).sum();
     let mut seen = 0;
-    for (at, count) in buckets.iter().enumerate() {
-        seen += count;
-        if all > 0 && seen as f64 >= all as f64 * part {
-            return bounds.get(at).or(bounds.last()).copied();
-        }
-    }
-    None
+    let found = buckets.iter().find(|(_, calls)| {
+        seen += calls;
+        seen as f64 >= all as f64 * part
+    });
+    found.map(|(at, _)| {
+        let above = at.checked_sub(1).and_then(|at| bounds.get(at)).copied().unwrap_or(0.0);
+        f64::midpoint(above, bounds.get(*at).copied().unwrap_or(above)).min(longest)
+    })
 }
 
-fn time(us: Option<u64>) -> String {
+fn time(us: Option<f64>) -> String {
     match us {
         None => "-".to_owned(),
-        Some(us) if us < 1000 => format!("{us} us"),
-        Some(us) if us < 1_000_000 => format!("{:.1} ms", us as f64 / 1e3),
-        Some(us) => format!("{:.1} s", us as f64 / 1e6),
+        Some(us) if us < 9.95 => format!("{us:.1} us"),
+        Some(us) if us < 999.5 => format!("{us:.0} us"),
+        Some(us) if us < 99_950.0 => format!("{:.1} ms", us / 1e3),
+        Some(us) if us < 999_500.0 => format!("{:.0} ms", us / 1e3),
+        Some(us) => format!("{:.1} s", us / 1e6),
     }
 }
 
@@ -294,15 +333,22 @@ fn octets(mut number: f64) -> String {
 mod tests {
     use super::*;
 
-    fn status(uptime_ms: u64, calls: u64, buckets: [u64; 4]) -> Status {
+    fn status(uptime_ms: u64, calls: u64, buckets: &[(usize, u64)]) -> Status {
         serde_json::from_value(serde_json::json!({
-            "pid": 1, "uptime_ms": uptime_ms, "ready": true, "endpoints": ["127.0.0.1:1"], "objects": 2,
+            "zorb": "0.1.0", "pid": 1, "started_ms": 5, "uptime_ms": uptime_ms, "ready": true,
+            "endpoints": ["127.0.0.1:1"], "objects": 2,
             "open_connections": 3, "messages": { "received_bytes": 2048 * calls, "sent_bytes": 0 },
             "pool": { "cap": 1 << 20, "held": 1536, "queued": 0 }, "limits": { "max_requests": 7 },
-            "bounds_us": [1, 2, 4],
+            "bounds_us": [1.0, 2.0, 4.0],
             "served": [
-                { "interface": "IDL:A:1.0", "operation": "a\u{1b}[2J", "calls": calls, "failures": calls / 10, "buckets": buckets },
-                { "interface": "IDL:A:1.0", "operation": "idle", "calls": 1, "failures": 0, "buckets": [1, 0, 0, 0] },
+                {
+                    "interface": "IDL:A:1.0", "operation": "a\u{1b}[2J", "calls": calls, "user_exceptions": calls / 5,
+                    "failures": calls / 10, "max_us": 1_500_000.0, "buckets": buckets,
+                },
+                {
+                    "interface": "IDL:A:1.0", "operation": "idle", "calls": 1, "user_exceptions": 0, "failures": 0,
+                    "max_us": 0.4, "buckets": [[0, 1]],
+                },
             ],
             "made": [],
         }))
@@ -311,13 +357,19 @@ mod tests {
 
     #[test]
     fn rates_are_of_the_time_between_two_answers() {
-        let (before, now) = (status(1000, 100, [100, 0, 0, 0]), status(3000, 300, [100, 100, 98, 2]));
+        let before = status(1000, 100, &[(0, 100)]);
+        let now = status(3000, 300, &[(0, 100), (1, 150), (2, 48), (3, 2)]);
         let view = View::of(now.clone(), Some(&before));
         let row = &view.served[0];
         assert_eq!((row.calls_per_second, row.failures_per_second, row.calls), (100.0, 10.0, 300));
-        assert_eq!((row.p50_us, row.p99_us), (Some(2), Some(4)), "those of the interval");
-        assert_eq!((view.served[1].calls_per_second, view.served[1].p50_us), (0.0, Some(1)));
+        assert_eq!((row.user_exceptions, row.failures), (60, 30));
+        // Those of the interval, in the middle of their buckets.
+        assert_eq!((row.p50_us, row.p90_us, row.p99_us), (Some(1.5), Some(3.0), Some(3.0)));
+        assert_eq!(row.max_us, 1_500_000.0);
+        let idle = &view.served[1];
+        assert_eq!((idle.calls_per_second, idle.p50_us), (0.0, Some(0.4)), "not more than the longest");
         assert_eq!(view.received_bytes_per_second, 204_800.0);
+        assert_eq!((view.version.as_str(), view.started_ms), ("0.1.0", 5));
         // Another process, or none before.
         let first = View::of(now.clone(), None);
         assert_eq!(first.served[0].calls_per_second, 100.0);
@@ -332,20 +384,34 @@ mod tests {
     }
 
     #[test]
+    fn quantiles_beyond_all_bounds_are_the_last_bound() {
+        assert_eq!(quantile(&[(3, 1)], &[1.0, 2.0, 4.0], 9.0, 0.5), Some(4.0));
+        assert_eq!(quantile(&[], &[1.0], 0.0, 0.5), None);
+    }
+
+    #[test]
+    fn times_have_at_most_seven_characters() {
+        let times = [0.125, 9.96, 999.4, 999.6, 99_940.0, 99_960.0, 999_400.0, 134_217_728.0];
+        let texts = times.map(|us| time(Some(us)));
+        assert_eq!(texts, ["0.1 us", "10 us", "999 us", "1.0 ms", "99.9 ms", "100 ms", "999 ms", "134.2 s"]);
+        assert_eq!(time(None), "-");
+    }
+
+    #[test]
     fn lines_are_those_of_a_terminal() {
-        let view = View::of(status(3_661_000, 3661, [1, 0, 0, 0]), None);
+        let view = View::of(status(3_661_000, 3661, &[(0, 1)]), None);
         let lines: Vec<String> = view.lines("127.0.0.1:9").iter().map(|line| line.text.clone()).collect();
         assert_eq!(
             lines,
             [
-                "zorb top  127.0.0.1:9  ready  up 1:01:01",
+                "zorb top  127.0.0.1:9  zorb 0.1.0  ready  up 1:01:01",
                 "objects 2   connections 3   in 2.0 KiB/s   out 0 B/s",
                 "receive buffers 1.5 KiB of 1.0 MiB, 0 B queued",
                 "limit max_requests hit 7 times",
                 "",
-                "   calls/s      calls    failed   half in    99% in  served: 1 calls/s",
-                r"         1       3661       366      1 us      1 us  a\x1b[2J  IDL:A:1.0",
-                "         0          1         0      1 us      1 us  idle  IDL:A:1.0",
+                "calls/s     calls user exc failed     p50     p90     p99     max  served: 1 calls/s",
+                r"      1      3661      732    366  0.5 us  0.5 us  0.5 us   1.5 s  a\x1b[2J  IDL:A:1.0",
+                "      0         1        0      0  0.4 us  0.4 us  0.4 us  0.4 us  idle  IDL:A:1.0",
             ]
         );
     }

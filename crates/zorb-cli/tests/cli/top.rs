@@ -163,6 +163,7 @@ fn a_terminal_shows_calls_until_q_is_pressed() {
     let mut terminal = Terminal::start(&[&busy.address(), "--interval", "50ms"], false);
     terminal.wait_for("\x1b[?1049h");
     terminal.wait_for("zorb top");
+    terminal.wait_for(concat!("zorb ", env!("CARGO_PKG_VERSION"), "  ready  up 0:"));
     terminal.wait_for("_set_limit  IDL:Bank/Account:1.0");
     terminal.wait_for("\x1b[1m");
     // A narrow one cuts lines, a low one says how many there are more.
@@ -212,11 +213,21 @@ fn programs_read_it_as_json() {
     assert_eq!(run.code, 0, "{}", run.err);
     let mut told = run.json();
     assert!(told["served"][0]["calls"].as_u64().unwrap() > 0);
+    assert_eq!(told["version"], env!("CARGO_PKG_VERSION"));
+    told["version"] = "".into();
     blank(&mut told);
-    insta::assert_snapshot!(told.to_string(), @r#"{"endpoints":["127.0.0.1:0"],"limits":{},"made":[],"objects":0,"open_connections":0,"pool_cap_bytes":0,"pool_held_bytes":0,"queued_bytes":0,"ready":true,"received_bytes_per_second":0,"sent_bytes_per_second":0,"served":[{"calls":0,"calls_per_second":0,"failures":0,"failures_per_second":0,"interface":"IDL:Bank/Account:1.0","operation":"_set_limit","p50_us":0,"p99_us":0}],"uptime_ms":0}"#);
+    insta::assert_snapshot!(told.to_string(), @r#"{"endpoints":["127.0.0.1:0"],"limits":{},"made":[],"objects":0,"open_connections":0,"pool_cap_bytes":0,"pool_held_bytes":0,"queued_bytes":0,"ready":true,"received_bytes_per_second":0,"sent_bytes_per_second":0,"served":[{"calls":0,"calls_per_second":0,"failures":0,"failures_per_second":0,"interface":"IDL:Bank/Account:1.0","max_us":0,"operation":"_set_limit","p50_us":0,"p90_us":0,"p99_us":0,"user_exceptions":0}],"started_ms":0,"uptime_ms":0,"version":""}"#);
     let run = zorb(&["top", &busy.address(), "--once", "--interval", "100ms"], "");
     assert_eq!(run.code, 0, "{}", run.err);
-    for shown in ["listens at", "_set_limit  IDL:Bank/Account:1.0", "calls/s", "limits hit"] {
+    for shown in [
+        "listens at",
+        "uptime",
+        "user exceptions",
+        "p90",
+        "_set_limit  IDL:Bank/Account:1.0",
+        "calls/s",
+        "limits hit",
+    ] {
         assert!(run.out.contains(shown), "{}", run.out);
     }
 }

@@ -1,0 +1,52 @@
+//! The POAs of an ORB, as JSON.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::orb::OrbCore;
+use crate::poa::core::PoaCore;
+use crate::poa::{PoaManagerState, Policies};
+
+/// POAs that are listed. Adapter activators may make many, for names that come from peers.
+const MOST: usize = 256;
+
+/// The first POAs, each before those below it, siblings by their names; and whether there are more.
+pub(super) fn adapters(core: &OrbCore) -> (Vec<Value>, bool) {
+    let adapter = core.adapter();
+    let (mut listed, mut left) = (Vec::new(), vec![(Vec::new(), Arc::clone(adapter.root()))]);
+    // Objects that are activated by `Orb::activate_named` are in none of the program's POAs.
+    if adapter.plain.active_objects() > 0 {
+        left.push((Vec::new(), Arc::clone(&adapter.plain)));
+    }
+    while let Some((mut path, poa)) = left.pop() {
+        if listed.len() == MOST {
+            return (listed, true);
+        }
+        path.push(poa.name.to_string());
+        listed.push(described(&path, &poa));
+        let mut children: Vec<_> = poa.family().children.values().map(Arc::clone).collect();
+        children.sort_by(|a, b| b.name.cmp(&a.name));
+        left.extend(children.into_iter().map(|child| (path.clone(), child)));
+    }
+    (listed, false)
+}
+
+fn described(path: &[String], poa: &PoaCore) -> Value {
+    let state = match poa.manager.state() {
+        PoaManagerState::Holding => "holding",
+        PoaManagerState::Active => "active",
+        PoaManagerState::Discarding => "discarding",
+        PoaManagerState::Inactive => "inactive",
+    };
+    let of_others = Policies::default().to_list();
+    let policies =
+        poa.policies.to_list().into_iter().zip(of_others).filter(|(policy, other)| policy != other);
+    json!({
+        "path": path,
+        "manager": poa.manager.id(),
+        "state": state,
+        "objects": poa.active_objects(),
+        "policies": policies.map(|(policy, _)| policy.to_string()).collect::<Vec<_>>(),
+    })
+}
