@@ -66,6 +66,8 @@ over_uring() { # options of cargo test
 programs=(contract experiments assault soak run corpus growth messages productions editions ui fixtures)
 beside() { # options of cargo test
   local status=0
+  # Examples of the documentation are compiled by one rustc, a minute long.
+  run --doc "$@" 2>&1 || status=$?
   run "${programs[@]/#/--test=}" "$@" 2>&1 || status=$?
   over_uring "$@" || status=$?
   return "$status"
@@ -88,13 +90,10 @@ status=0
 run --lib --bins "${tests[@]/#/--test=}" "$@" 2>&1 | tee -a "$log" || status=$?
 ((status == 0)) || problems+=("cargo test failed ($status)")
 status=0
-run --doc "$@" 2>&1 | tee -a "$log" || status=$?
-((status == 0)) || problems+=("cargo test --doc failed ($status)")
-status=0
 wait "$other" || status=$?
 other=
 tee -a "$log" <"$second"
-((status == 0)) || problems+=("cargo test of programs and over io_uring failed ($status)")
+((status == 0)) || problems+=("cargo test of examples, of programs and over io_uring failed ($status)")
 
 printf '\n==== summary\n'
 awk '

@@ -278,10 +278,13 @@ fn what_an_admin_endpoint_says_is_shown_escaped() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let status = json!({
-        "pid": 1, "uptime_ms": 1000, "ready": true, "endpoints": [wide()], "objects": 2, "open_connections": 3,
+        "zorb": wide(), "pid": 1, "started_ms": 1, "uptime_ms": 1000, "ready": true, "endpoints": [wide()], "objects": 2, "open_connections": 3,
         "messages": { "received_bytes": 1, "sent_bytes": 1 }, "pool": { "cap": 1, "held": 1, "queued": 0 },
         "limits": { wide(): 7 }, "bounds_us": [1, 2],
-        "served": [{ "interface": wide(), "operation": wide(), "calls": 1, "failures": 0, "buckets": [1, 0, 0] }],
+        "served": [{
+            "interface": wide(), "operation": wide(), "calls": 1, "user_exceptions": 0, "failures": 0, "max_us": 1.0,
+            "buckets": [[0, 1]],
+        }],
         "made": [],
     });
     thread::spawn(move || {

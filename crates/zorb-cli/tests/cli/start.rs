@@ -116,19 +116,14 @@ fn a_command_without_memory_for_its_threads_ends_with_a_message() {
     let check = ["ior", "check", "corbaloc::127.0.0.1:1/x"];
     for args in [&names[..], &serve, &check] {
         // Stacks so large that the system refuses one long before the program lacks memory for anything else: the first, or one of the next.
-        for stacks in [0, 1, 2, 5, 9] {
+        // A runtime that got a few of its threads may do with them.
+        for stacks in [0, 1, 2, 5, 9, 50] {
             let (code, err) = with_memory((stacks * 8 + 7) * GIB / 1024, 8 * GIB, args);
-            assert_eq!(code, Some(3), "room for {stacks} threads: {args:?}: {err}");
-            assert!(
-                err.contains("cannot start") && err.lines().count() == 1,
-                "room for {stacks} threads: {err}"
-            );
+            let ends = code == Some(3) && err.contains("cannot start") && err.lines().count() == 1;
+            let works = code.is_none() || err.contains("reachable");
+            let right = if stacks == 0 { ends } else { ends && stacks < 50 || works };
+            assert!(right, "room for {stacks} threads: {args:?}: {code:?}: {err}");
         }
-        let (code, err) = with_memory(400 * GIB / 1024, 8 * GIB, args);
-        assert!(
-            code.is_none() || err.contains("reachable"),
-            "room for all threads: {args:?}: {code:?}: {err}"
-        );
     }
     // Whatever is missing, it ends: the loader of programs and the allocator have messages of their own.
     for mib in [8, 16, 24, 32, 48, 64] {
