@@ -25,7 +25,7 @@ rm -f target/interop/matrix.tsv # The interoperability tests write it anew, a li
 all=(--workspace --all-features --no-fail-fast)
 cargo test "${all[@]}" --no-run "$@"
 
-# JacORB's programs end soon: what the virtual machine's second compiler does for them is for nothing.
+# JacORB's programs run for a second or two: the second compiler of the virtual machine would cost more than it saves.
 export JAVA_TIER=${JAVA_TIER:-1}
 
 # In CI a test that hangs is a failure, and the last lines of the log name it. (By hand that would take Ctrl-C away from the tests.)
@@ -57,16 +57,16 @@ over_uring() { # options of cargo test
     ZORB_TEST_TRANSPORT=$transport REQUIRE_URING=1 run --test faults "$@" -- "${faults[@]}" 2>&1 || status=$?
   done
   printf '\n==== ZORB_TEST_TRANSPORT=uring, other ORBs\n'
-  # Peers are tried over one of the two, and one peer: JacORB's virtual machines would take as long as all the rest.
+  # Over one of the two, and without JacORB, whose virtual machines would take as long as all other tests here.
   ZORB_TEST_TRANSPORT=uring REQUIRE_URING=1 run --test interop "$@" -- --skip jacorb 2>&1 || status=$?
   return "$status"
 }
 
-# Beside the tests of libraries and of the ORB run those that start other programs: both wait now and then.
+# Tests that start other programs run in parallel with those of libraries and of the ORB, since each of them leaves a processor idle at times.
 programs=(contract experiments assault soak run corpus growth messages productions editions ui fixtures)
 beside() { # options of cargo test
   local status=0
-  # Examples of the documentation are compiled by one rustc, a minute long.
+  # First, because one rustc compiles all examples of a crate's documentation for more than a minute.
   run --doc "$@" 2>&1 || status=$?
   run "${programs[@]/#/--test=}" "$@" 2>&1 || status=$?
   over_uring "$@" || status=$?
@@ -81,7 +81,7 @@ others() {
 mapfile -t tests < <(others)
 ((${#tests[@]} > 100)) || { echo 'test.sh: cargo metadata names no tests' >&2; exit 1; }
 
-# What they say comes after the others.
+# Its output is printed after that of the others.
 set -m # In a process group of its own, which ends with this script.
 beside "$@" >"$second" &
 other=$!

@@ -11,15 +11,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use zorb::BuildError;
 use zorb::prelude::*;
+use zorb::{BuildError, ItemSource};
 
 zorb::idl! {
     module Shop {
         exception SoldOut { long left; };
+        typedef sequence<string> Lines;
         interface Till {
             long pay(in long cents) raises (SoldOut);
             oneway void note(in long cents);
+            /// Fails after so many lines.
+            @stream Lines receipts(in long lines);
         };
         interface Other {
             void one();
@@ -41,6 +44,12 @@ impl shop::TillServant for Till {
 
     async fn note(&self, _: i32) -> Result<(), SystemException> {
         Ok(())
+    }
+
+    async fn receipts(&self, lines: i32) -> Result<ItemSource<String>, SystemException> {
+        let failure = std::io::Error::other("no paper");
+        let lines = (0..lines).map(|_| Ok("line ".repeat(200))).chain([Err(failure)]).collect::<Vec<_>>();
+        Ok(ItemSource::stream(lines.len() as u64, futures_util::stream::iter(lines)))
     }
 }
 

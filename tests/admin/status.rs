@@ -88,6 +88,21 @@ async fn calls_within_the_process_are_counted_by_how_they_end() {
 }
 
 #[tokio::test]
+async fn a_result_that_fails_while_it_is_sent_is_a_failure() {
+    let served = Served::new().await;
+    // Before anything is sent, and after some fragments.
+    served.till.receipts(0).await.unwrap_err();
+    let lines = served.till.receipts(2000).await.unwrap();
+    lines.collect(2001).await.unwrap_err();
+    // The servant ends after its connection has.
+    while endings(&served.status(&served.server).await, "served", "receipts")[0] != Some(2) {
+        tokio::task::yield_now().await;
+    }
+    let status = served.status(&served.server).await;
+    assert_eq!(endings(&status, "served", "receipts"), [Some(2), Some(0), Some(2)]);
+}
+
+#[tokio::test]
 async fn a_call_that_is_given_up_is_a_failure_of_its_caller() {
     let served = Served::new().await;
     let mut call = Box::pin(served.till.pay(1));

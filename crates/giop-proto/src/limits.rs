@@ -25,10 +25,10 @@ pub struct Limits {
     /// Beyond it a GIOP 1.2 request is skipped and answered by `IMP_LIMIT`; any other message is answered by
     /// MessageError and ends the connection.
     ///
-    /// It bounds what is held. Of a request whose servant takes its payload as a stream, and of a result that is taken so, only a part is
-    /// held, so this bounds nothing there but what is joined before it is handed out: see [`max_stream_size`](Self::max_stream_size).
+    /// It bounds what is held in memory. Of a stream, an argument or a result, it bounds only the part that is joined before the message is
+    /// handed out: see [`max_stream_size`](Self::max_stream_size).
     pub max_message_size: usize,
-    /// Octets of the payload of a request, or of a result, that is taken as a stream, in one piece or in fragments. Default 4 GiB - 1,
+    /// Bytes of the payload of a request, or of a result, that is taken as a stream, in one piece or in fragments. Default 4 GiB - 1,
     /// which is all that a sequence can have. Beyond it as for `max_message_size`; a call whose result is larger fails by `IMP_LIMIT`.
     ///
     /// A stream takes constant memory whatever its size; a servant that keeps what comes says for itself how much it keeps.

@@ -1,4 +1,6 @@
-//! JSON on many lines, written while it is read: no tree of it is made.
+//! JSON on many lines, without a tree of it in memory.
+//!
+//! `serde_json` could transcode it, but would round long numbers and has a limit of nesting.
 
 use std::fmt::Write as _;
 

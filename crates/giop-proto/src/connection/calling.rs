@@ -54,10 +54,12 @@ impl Connection {
         }
     }
 
-    /// Says that the results of a call are wanted before all of them are there: if they are large, [`Reply::coming`] says that more
-    /// follows, which is [opened](Self::open_stream) and [taken](Self::take_chunk) or [given up](Self::abandon_stream) by the call's id, as
-    /// long as nothing else is expected on the connection. `nameless`: also where they come in fragments of GIOP 1.1, so that their
-    /// alignment must not matter. One call at a time.
+    /// Streams the results of a call. The reply to it is handed out before all of its bytes have been received, if they are many.
+    ///
+    /// [`Reply::coming`] is the number of bytes that follow. They are [opened](Self::open_stream), then [taken](Self::take_chunk) or
+    /// [given up](Self::abandon_stream), by the id of the call. No other call may be pending on the connection.
+    ///
+    /// `nameless` includes results in GIOP 1.1 fragments, in which the alignment of values is not known.
     pub fn stream_reply(&mut self, call: CallId, nameless: bool) {
         if self.calls.is_waiting(call) {
             self.rx.stream_reply(self.calls.request_id(call), nameless);
@@ -133,7 +135,7 @@ impl Connection {
         self.rx.forget_reply(id);
         if self.streamed.is_some() {
             let loan = self.abandon_stream(call);
-            debug_assert!(loan.is_none(), "nobody lent anything");
+            debug_assert!(loan.is_none(), "no memory was lent for a reply");
         }
         if let Some(place) = self.calls.abandon(call) {
             let _ = self.withdraw(id, place);

@@ -147,7 +147,7 @@ pub struct Connection {
     waited_at: Option<u64>,
     /// For how many looks at the pool nothing came, and after how many messages.
     starved: (u64, u32),
-    /// The message whose payload is under way.
+    /// The message whose payload is being received.
     streamed: Option<Streamed>,
     /// The request of this side that is not queued whole.
     unfinished: Option<Unfinished>,

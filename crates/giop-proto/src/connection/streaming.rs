@@ -15,12 +15,12 @@ use crate::message::word;
 use crate::receive::{Chunk, Loan, Returned};
 use crate::serving::ServeToken;
 
-/// Whose payload comes as a stream.
+/// The message whose payload is a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamOf {
-    /// The argument of a request that is served.
+    /// A request that is being served: its last argument.
     Request(ServeToken),
-    /// The results of a call of this side, whose outcome was taken.
+    /// The reply to a call of this side: its results.
     Reply(CallId),
 }
 
@@ -36,17 +36,17 @@ impl From<CallId> for StreamOf {
     }
 }
 
-/// The message whose payload is under way.
+/// The message whose payload is being received.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Streamed {
     of: StreamOf,
     /// The id of its pieces, which GIOP 1.1 has not.
     id: Option<RequestId>,
-    /// Somebody takes the payload: until then it goes with the request.
+    /// The payload is taken as a stream. Until then it is discarded when the request ends.
     opened: bool,
     /// How many messages had come with its first octets.
     count: u64,
-    /// When all of it must be there.
+    /// The time by which all of it must have been received.
     deadline: Option<Instant>,
 }
 
@@ -57,9 +57,10 @@ impl Streamed {
 }
 
 impl Connection {
-    /// Says that the payload of that request or reply, of so many octets, will be [taken](Self::take_chunk), also after the reply to
-    /// a request, or [given up](Self::abandon_stream). Without this that of a request is thrown away when the request ends. `None`: nobody
-    /// knows how many.
+    /// Keeps the payload until it is [taken](Self::take_chunk) or [given up](Self::abandon_stream), also after the reply to a request.
+    /// Otherwise the payload of a request is discarded when the request ends.
+    ///
+    /// `octets` is the number of bytes, or `None` if it is not known.
     pub fn open_stream(&mut self, of: impl Into<StreamOf>, octets: impl Into<Option<u64>>) {
         let of = of.into();
         if let Some(streamed) = self.streamed.as_mut().filter(|streamed| streamed.of == of) {
@@ -70,7 +71,7 @@ impl Connection {
         }
     }
 
-    /// Ends the connection at that time, unless all of the payload has come by then.
+    /// Ends the connection at the deadline, unless all of the payload has been received by then.
     pub fn limit_stream(&mut self, of: impl Into<StreamOf>, deadline: Instant) {
         let of = of.into();
         if let Some(streamed) = self.streamed.as_mut().filter(|streamed| streamed.of == of) {
@@ -78,13 +79,13 @@ impl Connection {
         }
     }
 
-    /// How many octets of the payload are still to come from the peer; `u64::MAX` where nobody knows.
+    /// The number of bytes that the peer has still to send, or `u64::MAX` if it is not known.
     #[must_use]
     pub fn stream_rest(&self, of: impl Into<StreamOf>) -> u64 {
         if self.is_stream_of(of.into()) { self.rx.stream_rest() } else { 0 }
     }
 
-    /// Whether a payload is under way.
+    /// Whether a payload is being received.
     #[must_use]
     pub fn has_stream(&self) -> bool {
         self.streamed.is_some()
@@ -99,12 +100,12 @@ impl Connection {
         self.streamed.is_some_and(|streamed| matches!(streamed.of, StreamOf::Reply(_)))
     }
 
-    /// When all of the payload must be there.
+    /// The time by which all of the payload must have been received.
     pub(super) fn stream_due(&self) -> Option<Instant> {
         self.streamed.and_then(|streamed| streamed.deadline)
     }
 
-    /// That time has come.
+    /// Ends the connection if the payload is not complete at its deadline.
     #[cold]
     pub(super) fn expire_stream(&mut self) {
         if let Some(streamed) = &mut self.streamed {
@@ -116,23 +117,21 @@ impl Connection {
         }
     }
 
-    /// Says that the payload is of elements that are aligned to eight octets or less, and that the first of its
-    /// octets that is still to come is `phase` octets behind the start of an element. Then chunks are read to memory where the
-    /// elements are aligned.
+    /// Reads chunks to memory in which elements are aligned to eight bytes. The next byte is at offset `phase` of an element.
     pub fn align_stream(&mut self, of: impl Into<StreamOf>, phase: usize) {
         if self.is_stream_of(of.into()) {
             self.rx.align_stream(phase);
         }
     }
 
-    /// The next octets of the payload: up to 256 KiB. Where there are none, they are waited for, so more are read. When
-    /// some were taken or the end was, look whether the connection [wants to be read](Self::wants_read).
+    /// Takes the next bytes of the payload, up to 256 KiB. If there are none, more are read. After bytes or the end were taken, check
+    /// whether the connection [wants to be read](Self::wants_read).
     pub fn take_chunk(&mut self, of: impl Into<StreamOf>, now: Instant) -> Chunk {
         self.clock.saw(now);
         self.take(of.into(), true)
     }
 
-    /// The next octets if they are there. Nothing is read for it.
+    /// Takes the next bytes if they have been received. Reads nothing.
     pub fn take_ready_chunk(&mut self, of: impl Into<StreamOf>) -> Chunk {
         self.take(of.into(), false)
     }
@@ -245,7 +244,7 @@ impl Connection {
         self.begin_stream_of(token.into(), id)
     }
 
-    /// The same for a reply. Nothing comes behind one for which no call waits.
+    /// The same for a reply. Gives 0 if no call is pending with that id.
     #[cold]
     pub(super) fn begin_streamed_reply(&mut self, header: &MessageHeader, id: RequestId) -> usize {
         let Some(call) = self.calls.waiting_call(id) else { return 0 };
@@ -264,7 +263,7 @@ impl Connection {
         }
     }
 
-    /// The first piece of a streamed message stands in front, or as much of it as is needed.
+    /// Hands out the message whose first fragment, or enough of it, is the next to be handled.
     #[cold]
     pub(super) fn hand_out_first_piece(&mut self, header: MessageHeader) -> Option<Event> {
         let octets = self.rx.front();
@@ -286,7 +285,7 @@ impl Connection {
         event
     }
 
-    /// Hands out the start of a message. The rest is thrown away unless it is the stream of somebody then.
+    /// Hands out the start of a message. The rest is discarded unless it is taken as a stream.
     fn hand_out_start(&mut self, header: MessageHeader, joined: Option<Joined>) -> Option<Event> {
         if header.kind == MessageType::Reply {
             return self.handle_reply(header, joined, true);

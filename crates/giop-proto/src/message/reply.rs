@@ -79,8 +79,8 @@ impl Reply {
         Self { body: terms.body(header, message, head.at, head.has_contexts), answer: head.answer, coming }
     }
 
-    /// How many bytes of it come as a stream, behind those of [`message`](Self::message): see `Connection::stream_reply`.
-    /// `usize::MAX` where nobody knows, 0 for all other replies.
+    /// The number of bytes that follow those of [`message`](Self::message) as a stream: see `Connection::stream_reply`. 0 for a reply
+    /// that has been received whole, `usize::MAX` if the number is not known.
     #[inline]
     #[must_use]
     pub fn coming(&self) -> usize {

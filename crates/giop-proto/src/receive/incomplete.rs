@@ -8,7 +8,7 @@ use super::lent::{Deposit, Lent, is_piece};
 use super::memory::{grant, grow};
 use super::passing::PASSED_MIN;
 use super::pieces::{headers_len, is_fragment};
-use super::stream::Decision;
+use super::stream_start::Decision;
 use super::{DEPOSIT_MIN, FrameError, HEADER_LEN, OVERSIZED_START, Receiver, State};
 
 /// What a header asks for.

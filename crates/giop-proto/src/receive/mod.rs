@@ -23,6 +23,7 @@ mod place;
 mod staged;
 mod stream;
 mod stream_pieces;
+mod stream_start;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -37,8 +38,10 @@ pub use lent::ReadBuf;
 use lent::{Deposit, Lent, Next};
 use place::Place;
 pub use place::{AlignedBuffer, DepositTarget, Loan, Returned};
-pub use stream::{CHUNK, Chunk, STREAM_START, Streams};
-use stream::{Decision, ReplyStream, Stream};
+use stream::Stream;
+pub use stream::{CHUNK, Chunk};
+use stream_start::{Decision, ReplyStream};
+pub use stream_start::{STREAM_START, Streams};
 
 /// The length of a GIOP message header.
 pub const HEADER_LEN: usize = MessageHeader::LEN;
@@ -133,7 +136,7 @@ pub struct Receiver {
     after_stream: bool,
     /// The largest payload of a request that may come as a stream.
     max_stream: u64,
-    /// The reply whose results come as a stream.
+    /// The reply whose results are taken as a stream.
     reply_stream: Option<ReplyStream>,
     /// Memory that was lent for the stream.
     place: Place,

@@ -1,26 +1,21 @@
-//! Large requests and replies that are handed out before their payload is there, which then comes in chunks, or goes to memory that
-//! whoever takes it lends (`place.rs`).
+//! The payloads of large requests and replies that are handed out before they have been received whole (`stream_start.rs`).
 //!
-//! The start of such a message, 16 to 64 KiB, is handed out like a whole one. Nothing more is read until somebody asks for it; then
-//! it is read into chunk buffers, of which a few are kept until they are taken. Then the peer waits: a streamed message has the
-//! connection for itself. One that comes in fragments (`stream_pieces.rs`) shares it between two of them.
+//! A payload is received in chunks, or in memory that its taker lends (`place.rs`). Nothing is read until a chunk is requested. Then
+//! the connection reads into chunk buffers, and stops when a few of them are full: flow control makes the peer wait.
+//!
+//! No other message is received before the end of the payload. Only between fragments (`stream_pieces.rs`) may there be others.
 
 use std::collections::VecDeque;
-use std::fmt;
 
 use bytes::{Bytes, BytesMut};
-use giop_codec::giop::{MessageHeader, MessageType, RequestId};
+use giop_codec::giop::{MessageHeader, MessageType};
 use giop_codec::{ByteOrder, Version};
 
 use super::lent::{Deposit, Lent, Next, ReadBuf};
 use super::memory::STARVED_WINDOW;
 use super::place::{Loan, Place, Returned};
 use super::{DEPOSIT_MIN, Receiver, State};
-use crate::message::{ReplyHead, RequestHead};
 use crate::pool::WINDOW;
-
-/// So much of a request must be there before it is handed out: its header and all arguments but the streamed one fit it.
-pub const STREAM_START: usize = DEPOSIT_MIN;
 
 /// The most octets of one chunk.
 pub const CHUNK: usize = 256 * 1024;
@@ -33,27 +28,6 @@ const TINY: usize = 4 * 1024;
 
 /// The alignment of elements in chunks.
 const ELEMENT_ALIGN: usize = 8;
-
-/// Says which requests are handed out before their payload is there, and which are not looked into.
-pub trait Streams: fmt::Debug + Send + Sync {
-    /// Whether there may be any: else no request is looked at early.
-    fn any(&self) -> bool;
-
-    /// Whether the operation of the object with that key takes its last argument as a stream.
-    fn streams(&self, key: &[u8], operation: &[u8]) -> bool;
-
-    /// Whether there may be objects whose requests are passed on as octets.
-    fn any_passed(&self) -> bool {
-        false
-    }
-
-    /// Whether the requests of the object with that key are passed on as octets: of a large one, what comes with its header then stays where it
-    /// was read, and the rest gets a buffer of its own.
-    fn passes(&self, key: &[u8]) -> bool {
-        let _ = key;
-        false
-    }
-}
 
 /// What [`Receiver::take_chunk`] gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +42,7 @@ pub enum Chunk {
     Lost,
 }
 
-/// What whoever takes the stream waits for.
+/// What the taker of the stream is waiting for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Demand {
     /// For nothing: no more is read.
@@ -78,7 +52,7 @@ enum Demand {
     Loan,
 }
 
-/// The payload under way.
+/// The payload that is being received.
 #[derive(Debug)]
 pub(super) struct Stream {
     /// Octets still to come from the socket, of the piece under way where it comes in pieces.
@@ -97,29 +71,13 @@ pub(super) struct Stream {
     /// of octets.
     phase: Option<usize>,
     chunks: VecDeque<Bytes>,
-    /// What comes behind these.
+    /// Small pieces that follow the chunks.
     gathered: BytesMut,
     demand: Demand,
-    /// Nobody takes them any more.
+    /// The stream was given up: the rest is skipped.
     abandoned: bool,
-    /// Nobody knows how many bytes it has.
+    /// Its number of bytes is not known.
     is_open_ended: bool,
-}
-
-/// The reply whose results are wanted before all of them are there.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ReplyStream {
-    id: RequestId,
-    /// Also where it comes in fragments of GIOP 1.1, in each of which values may be aligned by itself.
-    nameless: bool,
-}
-
-/// What becomes of a large request or reply of which a part is there.
-pub(super) enum Decision {
-    /// More of it is needed to tell.
-    Wait,
-    Stream,
-    Whole,
 }
 
 impl Stream {
@@ -149,71 +107,6 @@ impl Stream {
 }
 
 impl Receiver {
-    /// What becomes of the message, of which `octets` are there.
-    #[inline]
-    pub(super) fn decide(&self, header: &MessageHeader, total: usize, octets: &[u8]) -> Decision {
-        if total <= WINDOW || !self.may_stream(header, total) {
-            Decision::Whole
-        } else if octets.len() < STREAM_START {
-            Decision::Wait
-        } else if self.is_streamed(header, octets) {
-            Decision::Stream
-        } else {
-            Decision::Whole
-        }
-    }
-
-    /// Whether a message of that size may be handed out before it is there.
-    #[inline]
-    pub(super) fn may_stream(&self, header: &MessageHeader, total: usize) -> bool {
-        let wanted = match header.kind {
-            MessageType::Request => {
-                total as u64 <= self.max_stream.saturating_add(DEPOSIT_MIN as u64)
-                    && self.streams.as_ref().is_some_and(|streams| streams.any())
-            }
-            // The caller refuses what is too large for it.
-            MessageType::Reply => self.reply_stream.is_some(),
-            _ => false,
-        };
-        wanted
-            && self.stream.is_none()
-            && !self.places_nameless
-            && (!header.more_fragments || self.takes_pieces(header))
-    }
-
-    /// Whether these first octets name an operation that takes a stream, or are those of results that are taken as one.
-    pub(super) fn is_streamed(&self, header: &MessageHeader, octets: &[u8]) -> bool {
-        if header.kind == MessageType::Reply {
-            return self.reply_stream.is_some_and(|wanted| {
-                ReplyHead::decode(header, octets).is_ok_and(|head| head.is_result() && head.id == wanted.id)
-            });
-        }
-        let Some(streams) = &self.streams else { return false };
-        match RequestHead::decode(header, octets) {
-            Ok(head) => streams.streams(head.key(octets), head.operation(octets)),
-            Err(_) => false,
-        }
-    }
-
-    /// Says that the results of that reply are wanted before all of them are there; `nameless`: also from fragments of GIOP 1.1.
-    pub(crate) fn stream_reply(&mut self, id: RequestId, nameless: bool) {
-        self.reply_stream = Some(ReplyStream { id, nameless });
-    }
-
-    /// Whether a reply is streamed that comes in fragments of GIOP 1.1.
-    pub(super) fn streams_nameless_reply(&self) -> bool {
-        self.reply_stream.is_some_and(|wanted| wanted.nameless)
-    }
-
-    /// The call with that id is over.
-    #[inline]
-    pub(crate) fn forget_reply(&mut self, id: RequestId) {
-        if self.reply_stream.is_some_and(|wanted| wanted.id == id) {
-            self.reply_stream = None;
-        }
-        self.forget_passed_reply(id);
-    }
-
     /// How many octets of the message in front, or of its piece, come as a stream.
     #[inline]
     pub(crate) fn coming(&self) -> usize {
@@ -265,7 +158,7 @@ impl Receiver {
         }
     }
 
-    /// How many octets of the stream are still to come; `u64::MAX` where nobody knows.
+    /// The number of bytes that the peer has still to send, or `u64::MAX` if it is not known.
     pub(crate) fn stream_rest(&self) -> u64 {
         match &self.stream {
             Some(stream) if stream.more && stream.is_open_ended => u64::MAX,

@@ -18,8 +18,8 @@ impl Receiver {
         self.deposits && (header.version >= Version::V1_2 || nameless && header.version == Version::V1_1)
     }
 
-    /// A piece stands in front, all of it: if it is a first one, it may be the start of a streamed message. Then it is announced as a message that
-    /// is whole but for its stream.
+    /// Gives the header as which a fragment that has been received whole is handled. The first fragment of a streamed message is handled
+    /// as a message that is followed by its stream.
     #[cold]
     pub(super) fn first_piece(&mut self, header: MessageHeader) -> MessageHeader {
         if self.front().len() >= STREAM_START && self.may_begin_pieces(&header, self.front()) {
@@ -29,7 +29,7 @@ impl Receiver {
         header
     }
 
-    /// Whether the message of which these are the first octets may be handed out before its other pieces are there.
+    /// Whether the message that begins with these bytes may be handed out before its other fragments have been received.
     pub(crate) fn may_begin_pieces(&self, header: &MessageHeader, octets: &[u8]) -> bool {
         self.may_stream(header, 0) && self.is_streamed(header, octets)
     }

@@ -1,4 +1,4 @@
-//! Work on large values, on threads for blocking work: connections and tasks of the runtime's own threads go on meanwhile.
+//! Decodes and encodes large values on threads for blocking work, so that connections and tasks of the runtime go on meanwhile.
 
 use std::num::NonZero;
 use std::panic::resume_unwind;
@@ -29,10 +29,10 @@ pub(super) fn is_large(bytes: usize) -> bool {
     bytes >= LARGE
 }
 
-/// Does the work on another thread, as soon as a permit is free. Without a runtime there is no other one: it is done here.
+/// Does the work on another thread, as soon as a permit is free; without a runtime, on this thread.
 ///
 /// # Errors
-/// TRANSIENT, completed as `completed` says: the runtime ends.
+/// TRANSIENT, with the completion status `completed`: the runtime shut down.
 ///
 /// # Cancel safety
 /// Work that has begun is done to its end, and its result is dropped.
@@ -56,5 +56,5 @@ pub(super) async fn offload<T: Send + 'static>(
 #[cold]
 fn ends(completed: CompletionStatus) -> SystemException {
     SystemException::new(SystemExceptionKind::Transient, MinorCode::NONE, completed)
-        .because("the runtime ends, which was to decode or encode large values")
+        .because("the runtime shut down before large values were decoded or encoded")
 }

@@ -3,6 +3,7 @@
 mod attempts;
 mod bind;
 mod deferred;
+mod failure;
 mod fan_out;
 mod local;
 mod operation;
@@ -23,13 +24,16 @@ use giop_codec::giop::{
     finish_message, put_message_header,
 };
 use giop_codec::ior::{Ior, RebindMode};
-use giop_codec::{DecodeError, EncodeError, Printable};
+use giop_codec::{DecodeError, EncodeError};
 use giop_proto::{CallError, Reply, later};
 
 use attempts::Attempts;
 use bind::Bound;
 pub(crate) use bind::{is_unlike, unlike};
 pub use deferred::{Defer, Deferred};
+pub use failure::RaisedBy;
+pub(crate) use failure::{bad_reply, transient, unlisted};
+use failure::{failed, no_rebind, raised_by, system_exception, user_exception};
 pub use fan_out::{Answer, FanOut, fan_out};
 pub(crate) use local::is_there;
 pub use local::{LocalFuture, LocalServant, local};
@@ -41,7 +45,6 @@ pub use sendc::{boxed_array, sendc};
 pub(crate) use watched::transact;
 
 use crate::link::{Link, OnewayError, Started, now};
-use crate::orb::OrbCore;
 use crate::reference::{Binding, ObjectRef, SyncScope};
 use crate::serve::{BadResults, ResultStream, inherited_deadline};
 use crate::source::{LastArgument, LastGiven, Unit};
@@ -108,8 +111,9 @@ where
     results(target, operation, reply, decode, raised)
 }
 
-/// Calls an operation whose result is a `@stream`, over a connection that the call has for itself; `source`: a last argument that is a
-/// `@stream` as well. Called by generated stubs.
+/// Calls an operation with a `@stream` result, on a connection that no other call uses. Called by generated stubs.
+///
+/// `source` is the last argument if that is a `@stream` as well.
 ///
 /// # Errors
 /// As [`invoke_from`], up to the start of the result; IMP_LIMIT, COMPLETED_YES, for a result of more than `Limits::max_stream_size`.
@@ -132,13 +136,10 @@ where
             let encode = with(&encode, octets, unit);
             Box::pin(watched::transact_into(target, operation, &encode, None, S::NAMELESS)).await?
         }
-        given => {
-            let payload = match given {
-                Some(LastGiven::Payload(payload)) => Some(payload),
-                _ => None,
-            };
-            Box::pin(watched::transact_into(target, operation, &encode, payload, S::NAMELESS)).await?
+        Some(LastGiven::Payload(payload)) => {
+            Box::pin(watched::transact_into(target, operation, &encode, Some(payload), S::NAMELESS)).await?
         }
+        None => Box::pin(watched::transact_into(target, operation, &encode, None, S::NAMELESS)).await?,
     };
     let orb = target.orb();
     if results.reply.status() != ReplyStatus::NoException {
@@ -201,44 +202,6 @@ fn results<R, E: From<SystemException>>(
             .map_err(|error| bad_reply(orb, error, operation).into());
     }
     Err(user_exception(orb, &mut reply.body().with_context(orb), operation, raised))
-}
-
-#[cold]
-fn user_exception<E: From<SystemException>>(
-    orb: &OrbCore,
-    body: &mut Decoder<'_>,
-    operation: &Called<'_>,
-    raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>>,
-) -> E {
-    let id = match body.read_str_ascii() {
-        Ok(id) => id,
-        Err(error) => return bad_reply(orb, error, operation).into(),
-    };
-    match raised(id, body) {
-        Some(Ok(exception)) => exception,
-        Some(Err(error)) => bad_reply(orb, error, operation).into(),
-        None => unlisted(operation, id).into(),
-    }
-}
-
-/// A user exception that its caller does not know.
-#[cold]
-pub(crate) fn unlisted(operation: &Called<'_>, id: &str) -> SystemException {
-    let (kind, minor) = (SystemExceptionKind::Unknown, minor::UNKNOWN_USER_EXCEPTION);
-    SystemException::new(kind, minor, CompletionStatus::Yes).because(format!(
-        "`{}` raised {}, which is not in its raises clause",
-        operation.name,
-        Printable::new(id)
-    ))
-}
-
-/// A reply that does not decode; counted, where that is because of a limit.
-#[cold]
-pub(crate) fn bad_reply(orb: &OrbCore, error: DecodeError, operation: &Called<'_>) -> SystemException {
-    orb.hit_by(&error);
-    let exception = error.system(CompletionStatus::Yes);
-    SystemException::new(exception.kind, exception.minor, CompletionStatus::Yes)
-        .because(format!("the reply of `{}` does not decode: {error}", operation.name))
 }
 
 /// Sends a oneway at the reference's sync scope. Called by generated stubs.
@@ -501,23 +464,6 @@ async fn ask(
     Ok(pending.located().await)
 }
 
-/// What the reference's [`RebindMode`] forbids.
-#[cold]
-fn no_rebind(text: &str) -> SystemException {
-    SystemException::new(SystemExceptionKind::Rebind, MinorCode::NONE, CompletionStatus::No)
-        .because(format!("{text}: `validate_connection` binds the reference anew"))
-}
-
-/// The system exception in a reply.
-#[cold]
-fn system_exception(target: &ObjectRef, reply: &Reply, operation: &Called<'_>) -> SystemException {
-    let raised = SystemException::decode(&mut reply.body())
-        .unwrap_or_else(|error| bad_reply(target.orb(), error, operation));
-    #[cfg(feature = "csi")]
-    let raised = crate::csi::explained(raised, reply);
-    raised
-}
-
 fn follow(
     target: &ObjectRef,
     body: &mut Decoder<'_>,
@@ -558,50 +504,4 @@ pub(crate) fn deadline(target: &ObjectRef, now: Instant) -> Option<Instant> {
         (Some(own), Some(inherited)) => Some(own.min(inherited)),
         (own, inherited) => own.or(inherited),
     }
-}
-
-#[cold]
-fn failed(error: CallError, operation: &Called<'_>, link: &Link) -> SystemException {
-    let exception = error.into_system_exception();
-    SystemException::new(exception.kind, exception.minor, exception.completed).with_source(Failed {
-        operation: operation.name.into(),
-        peer: link.peer().to_string(),
-        source: error,
-    })
-}
-
-/// Says who raised an exception that came in a reply, unless it has a cause of its own already.
-#[cold]
-fn raised_by(exception: SystemException, operation: &Called<'_>, link: &Link) -> SystemException {
-    if std::error::Error::source(&exception).is_some() {
-        return exception;
-    }
-    exception.with_source(RaisedBy { operation: operation.name.into(), peer: link.peer().to_string() })
-}
-
-/// The cause of a system exception that came in a reply: the server answered, and says no.
-///
-/// An exception that a server gave another cause, such as one of an unknown id, has that one instead.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("raised by `{operation}` at {peer}")]
-#[non_exhaustive]
-pub struct RaisedBy {
-    /// The operation, as messages name it.
-    pub operation: Box<str>,
-    /// Where the server is.
-    pub peer: String,
-}
-
-#[cold]
-pub(crate) fn transient(text: String) -> SystemException {
-    SystemException::new(SystemExceptionKind::Transient, MinorCode::NONE, CompletionStatus::No).because(text)
-}
-
-/// Which call failed where.
-#[derive(Debug, thiserror::Error)]
-#[error("`{operation}` at {peer}")]
-struct Failed {
-    operation: Box<str>,
-    peer: String,
-    source: CallError,
 }

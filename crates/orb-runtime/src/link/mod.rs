@@ -139,7 +139,7 @@ struct State {
     headers: Headers,
     /// Bulk arguments are shared, not copied into their message.
     shares: bool,
-    /// What waits for a chunk of the payload under way.
+    /// What waits for the next chunk of a payload.
     stream: Option<Waker>,
     /// The driver has requests that it serves when more of what is queued is written.
     stalled: bool,

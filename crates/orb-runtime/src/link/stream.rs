@@ -21,8 +21,8 @@ pub(crate) enum Lent {
 }
 
 impl Link {
-    /// Says that somebody will take that payload, so many octets, if that is known; where it is of elements, the first of these octets
-    /// lies at that place within one.
+    /// Keeps the payload until it is taken or given up. `octets` is the number of bytes, or `None` if it is not known; `phase` is the
+    /// offset of the first of them in an element, or `None` for bytes.
     pub(crate) fn open_stream(&self, of: StreamOf, octets: Option<u64>, phase: Option<usize>) {
         let mut state = self.lock();
         state.machine.open_stream(of, octets);
@@ -31,19 +31,19 @@ impl Link {
         }
     }
 
-    /// Ends the connection at that time, unless all of the payload has come by then.
+    /// Ends the connection at the deadline, unless all of the payload has been received by then.
     pub(crate) fn limit_stream(&self, of: StreamOf, deadline: Instant) {
         let mut state = self.lock();
         state.machine.limit_stream(of, deadline);
         state.rearm(deadline);
     }
 
-    /// How many octets of the payload are still to come from the peer; `u64::MAX` where nobody knows.
+    /// The number of bytes that the peer has still to send, or `u64::MAX` if it is not known.
     pub(crate) fn stream_rest(&self, of: StreamOf) -> u64 {
         self.lock().machine.stream_rest(of)
     }
 
-    /// Whether a payload is under way.
+    /// Whether a payload is being received.
     pub(crate) fn has_stream(&self) -> bool {
         self.lock().machine.has_stream()
     }
@@ -53,7 +53,7 @@ impl Link {
         self.lock().machine.limits().max_stream_size
     }
 
-    /// The next octets of the payload, or that there are no more.
+    /// Takes the next bytes of the payload, or its end.
     pub(crate) fn poll_chunk(&self, of: StreamOf, cx: &mut Context<'_>) -> Poll<Chunk> {
         let mut state = self.lock();
         let chunk = state.machine.take_chunk(of, now());

@@ -1,5 +1,4 @@
-//! Outgoing connections that one call at a time has for itself: those whose argument is read from a source while it is sent, and those
-//! whose result is taken while it comes.
+//! Outgoing connections that carry one call at a time: calls with a streamed argument or a streamed result.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -21,14 +20,14 @@ pub(super) struct Alone {
     idle: Mutex<HashMap<Key, Vec<Arc<Link>>>>,
 }
 
-/// A connection that a call has for itself. It goes back to the idle ones; in the middle of a request, or where a result is still to come,
-/// it is closed.
+/// A connection that carries one call. It returns to the idle ones when it is dropped. If the request or the result is not complete then,
+/// the connection is closed.
 #[derive(Debug)]
 pub(crate) struct Lease {
     core: Weak<OrbCore>,
     key: Key,
     link: Arc<Link>,
-    /// A result of any length may still come.
+    /// The reply, of any length, is pending.
     awaits_result: bool,
 }
 
@@ -39,7 +38,7 @@ struct Ended {
 }
 
 impl OrbCore {
-    /// A connection to the target that nobody else uses: one that is idle, or a new one.
+    /// A connection to the target that no other call uses: an idle one, or a new one.
     async fn connect_alone(
         self: &Arc<Self>,
         target: &Target,
@@ -59,9 +58,7 @@ impl OrbCore {
         };
         Ok(Lease { core, key, link, awaits_result: false })
     }
-}
 
-impl OrbCore {
     /// The same to one of several addresses of a server: the first that answers.
     pub(crate) async fn connect_any_alone(
         self: &Arc<Self>,
@@ -119,7 +116,7 @@ impl Lease {
         &self.link
     }
 
-    /// Says whether a result of any length may still come: then the next call would have to wait for it.
+    /// Notes whether a reply, of any length, is pending. The next call would have to wait for it, so the connection is not used again.
     pub(crate) fn set_awaits_result(&mut self, awaits: bool) {
         self.awaits_result = awaits;
     }

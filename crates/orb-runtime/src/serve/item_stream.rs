@@ -1,4 +1,4 @@
-//! Items that come one by one: what a client gets for a `@stream` result that is no sequence of octets, numbers or characters.
+//! Items that are received one by one: `@stream` results that are no sequences of octets, numbers or characters.
 
 use std::fmt;
 use std::pin::Pin;
@@ -18,13 +18,13 @@ use super::stream::{ByteStream, Start, too_large};
 use crate::orb::OrbCore;
 use crate::source::ItemSource;
 
-/// What values are aligned to at most.
+/// The largest alignment of a value.
 const ALIGN: usize = 8;
 
-/// The items of a `@stream` result as a client takes them: one by one, in memory that does not grow with them.
+/// The items of a `@stream` result as a client takes them: one by one, in memory that does not grow with their number.
 ///
-/// What is said of connections, waiting, deadlines and dropping at [`ByteStream`] holds here. Beside the items, of which each may have
-/// `Limits::max_message_size`, up to four chunks of 256 KiB wait; nothing more is read while no item is asked for.
+/// Connections, flow control, deadlines and dropping are as for [`ByteStream`]. Memory holds the current item, of at most
+/// `Limits::max_message_size` bytes, and up to four chunks of 256 KiB.
 ///
 /// A mock or a test makes one of a `Vec<T>` or an [`ItemSource`].
 ///
@@ -47,27 +47,27 @@ pub struct ItemStream<T> {
 enum Origin<T> {
     /// They are decoded as they come.
     Reply(Box<Incoming<T>>),
-    /// They are taken from the source of a servant in this process. Nobody else has it: the mutex is never locked.
+    /// They are taken from the source of a servant in this process. Only the stream has it: the mutex is never locked.
     Source(Mutex<ItemSource<T>>, Option<Box<Served>>),
     Nowhere,
 }
 
-/// Items on their way from a reply.
+/// Items that are being received.
 struct Incoming<T> {
     octets: ByteStream,
-    /// Octets of the body; the first one lies at a multiple of eight of the message.
+    /// Bytes of the body. The first one is at a multiple of eight in the message.
     buffer: Bytes,
     /// Where the next item begins in these.
     at: usize,
-    /// What came behind the buffer, until it is worth looking at.
+    /// Chunks that follow the buffer and were not joined to it yet.
     more: Vec<Bytes>,
-    /// Octets in `more`.
+    /// Bytes in `more`.
     waiting: usize,
-    /// Nothing more comes.
+    /// All bytes have been received.
     is_whole: bool,
-    /// With so many octets the next item was not all there.
+    /// The next item has more bytes than this.
     tried: usize,
-    /// Octets that came.
+    /// Bytes that have been received.
     came: u64,
     terms: Terms,
     decode: fn(&mut Decoder<'_>) -> Result<T, DecodeError>,
@@ -91,7 +91,7 @@ impl<T: Send + 'static> ItemStream<T> {
         self.left
     }
 
-    /// The next item; `None` behind the last.
+    /// The next item; `None` after the last.
     ///
     /// # Errors
     /// Once: those of [`ByteStream::next`] at a client; MARSHAL, COMPLETED_MAYBE, for an item that does not decode; IMP_LIMIT,
@@ -177,17 +177,13 @@ impl<T> Incoming<T> {
                     Err(_) => self.tried = here,
                 }
             }
-            // Looked at again when there is twice as much, or no more now: so each octet is looked at a few times only.
-            while self.waiting < self.tried && !self.is_whole {
+            // Decoded again from its start when there is twice as much, or when no more is there now.
+            while self.waiting < self.tried.max(1) && !self.is_whole {
                 match self.octets.poll_chunk(cx) {
-                    Poll::Pending if self.waiting == 0 => return Poll::Pending,
+                    Poll::Pending if self.waiting < least_more(self.tried) => return Poll::Pending,
                     Poll::Pending => break,
                     Poll::Ready(chunk) => self.take(chunk.transpose()?)?,
                 }
-            }
-            if self.waiting == 0 && !self.is_whole {
-                let chunk = ready!(self.octets.poll_chunk(cx));
-                self.take(chunk.transpose()?)?;
             }
             self.join();
         }
@@ -227,7 +223,7 @@ impl<T> Incoming<T> {
         Ok(())
     }
 
-    /// Puts what came behind what is left of the buffer.
+    /// Joins the chunks to what is left of the buffer.
     fn join(&mut self) {
         let kept = self.at - self.at % ALIGN;
         if kept == self.buffer.len()
@@ -250,14 +246,21 @@ impl<T> Incoming<T> {
     fn too_large_item(&self) -> SystemException {
         self.terms.orb.hit(Limit::MessageSize);
         let text = format!(
-            "an item of the stream is over the limit of {} octets of this side: raise it by `Limits::max_message_size`",
+            "an item of the stream is over the limit of {} bytes of this side: raise it by `Limits::max_message_size`",
             self.terms.max_item
         );
         refusal(CompletionStatus::Maybe, text)
     }
 }
 
-/// Whether a value may be right that does not decode as long as not all of it is there.
+/// The number of bytes that must be added to an item of which so many did not suffice, before it is decoded again.
+///
+/// A peer that sends a large item byte by byte could otherwise make this side copy and decode all of it for each byte.
+fn least_more(tried: usize) -> usize {
+    (tried / 16).max(1)
+}
+
+/// Whether the error may be due to bytes that have not been received.
 fn is_short(error: &DecodeError) -> bool {
     matches!(error.kind, DecodeErrorKind::EndOfData | DecodeErrorKind::LengthBeyondData)
 }

@@ -70,7 +70,7 @@ impl ServerRequest {
             Err(exception) => Made::Failed(exception),
         };
         let link = match (started, link) {
-            (Made::Failed(exception), _) => return to.system_exception(self.encoder, exception),
+            (Made::Failed(exception), _) => return self.fails(exception),
             (Made::Unwanted, _) => return self.unanswered(),
             (Made::Full, Some(link)) => link,
             // Without a link nothing is ever full.
@@ -106,9 +106,10 @@ impl ServerRequest {
                 Made::Failed(exception) => {
                     if link.break_reply(to.token) {
                         drop(begun);
-                        return to.system_exception(self.encoder, exception);
+                        return self.fails(exception);
                     }
-                    let text = "a result failed behind its first octets: the connection is closed";
+                    self.current.seen().system_exception(&exception);
+                    let text = "a result failed after its first bytes were sent: the connection is closed";
                     tracing::warn!(target: "zorb", %exception, peer = %link.peer(), "{text}");
                     break;
                 }
@@ -126,7 +127,13 @@ impl ServerRequest {
         self.unanswered()
     }
 
-    /// The reply has left, or nobody waits for it.
+    /// Replies by an exception that the source of the result raised.
+    fn fails(self, exception: SystemException) -> Outcome {
+        self.current.seen().system_exception(&exception);
+        self.to.system_exception(self.encoder, exception)
+    }
+
+    /// The reply has left, or no client waits for it.
     fn unanswered(mut self) -> Outcome {
         self.encoder.reset(self.to.order, self.to.version);
         self.to.nothing(self.encoder)

@@ -1,4 +1,4 @@
-//! The results of a call that are taken while they come.
+//! The results of a call, taken as they are received.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::source::Payload;
 
 /// What the stub of an operation with a `@stream` result gives.
 pub trait ResultStream: Sized {
-    /// Whether fragments of GIOP 1.1 are taken while they come: nobody knows how values are aligned in these.
+    /// Whether GIOP 1.1 fragments are taken as they are received. The alignment of values in them is not known.
     const NAMELESS: bool;
 
     /// The results as a stream.
@@ -26,7 +26,7 @@ pub trait ResultStream: Sized {
     fn of(results: Results) -> Result<Self, BadResults>;
 }
 
-/// A reply of which more may come, and the connection that it comes by.
+/// The start of a reply, and the connection on which the rest is received.
 pub struct Results {
     pub(crate) reply: Reply,
     pub(crate) call: CallId,
@@ -58,7 +58,7 @@ impl Results {
         self.reply.body()
     }
 
-    /// How many octets of the reply are still to come; `usize::MAX`: nobody knows.
+    /// The number of bytes of the reply that follow, or `usize::MAX` if it is not known.
     pub(super) fn coming(&self) -> usize {
         self.reply.coming()
     }

@@ -56,7 +56,7 @@ impl<T: Element> SeqStream<T> {
         Self { octets, padding, taken: Bytes::new(), order, marker: PhantomData }
     }
 
-    /// The octets of elements in the byte order of this machine.
+    /// Elements as bytes in the byte order of this machine.
     pub(crate) fn of_octets(octets: ByteStream) -> Self {
         Self::new(octets, 0, ByteOrder::NATIVE)
     }
@@ -226,7 +226,7 @@ impl<T: Element> CdrDecode for SeqStart<T> {
 }
 
 impl<T> SeqStart<T> {
-    /// The padding behind the count must be known where more comes: nobody knows how much a fragment of GIOP 1.1 begins with.
+    /// Checks that the padding after the count has been received. How much of it the next GIOP 1.1 fragment would have is not known.
     fn check_padding(&self, coming: usize) -> Result<(), DecodeError> {
         let unknown = self.version == Version::V1_1 && coming == usize::MAX;
         if self.first.is_empty() && self.octets > 0 && unknown {
@@ -235,7 +235,7 @@ impl<T> SeqStart<T> {
         Ok(())
     }
 
-    /// Where the next octet lies within an element.
+    /// The offset of the next byte in an element.
     fn phase(&self) -> usize {
         self.first.len().wrapping_sub(self.padding)
     }

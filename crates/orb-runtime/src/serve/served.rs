@@ -1,4 +1,4 @@
-//! `@stream` results of servants in this process: their sources are polled by whoever takes the result, as a part of the request.
+//! `@stream` results of servants in this process. The caller that takes the result polls its source, as a part of the request.
 
 use std::fmt;
 use std::future::Future;
@@ -13,7 +13,7 @@ use tokio::time::Sleep;
 use super::current::Request;
 use super::request::panicked;
 
-/// The request whose result is taken.
+/// A request whose result is being taken.
 pub(crate) struct Served {
     request: Request,
     deadline: Option<Instant>,
@@ -25,7 +25,7 @@ impl Served {
         Self { request, deadline, timer: None }
     }
 
-    /// Polls the source with the current request, the panic guard and the deadline of the call. What is there is given also after that.
+    /// Polls the source with the current request, the panic guard and the deadline of the call. A source that is ready is not late.
     pub(crate) fn poll<T>(
         &mut self,
         cx: &mut Context<'_>,

@@ -21,7 +21,7 @@ use crate::link::{Fed, Link, now};
 use crate::orb::Lease;
 use crate::source::{ByteSource, Given, Payload};
 
-/// What is left of a result is skipped, not broken off, where it is no more than this.
+/// The most bytes of a result that are skipped when its stream is dropped. For more, the connection is closed.
 const SHORT_REST: u64 = 64 * 1024;
 
 /// The bytes of a `@stream` parameter as a servant takes them, or of a `@stream` result as a client takes them: chunk by chunk, in
@@ -52,44 +52,45 @@ const SHORT_REST: u64 = 64 * 1024;
 /// ```
 pub struct ByteStream {
     pub(super) first: Bytes,
-    /// Octets that were not handed out, those in `first` included.
+    /// Bytes that were not handed out, those in `first` included.
     pub(super) left: u64,
     pub(super) rest: Option<Rest>,
     /// Where memory for all of it may come from.
     pub(super) pool: Option<Arc<BufferPool>>,
-    /// It is too large to be taken.
+    /// Why it is not taken: it is too large.
     refused: Option<Box<SystemException>>,
     /// It ends with its message: `left` is only an upper bound.
     pub(super) is_open_ended: bool,
-    /// The source in this process. Nobody else has it: the mutex is never locked.
+    /// The source in this process. Only the stream has it: the mutex is never locked.
     source: Option<Mutex<Payload>>,
     /// That source is a result's.
     served: Option<Box<Served>>,
 }
 
-/// Where the octets behind the first ones come from.
+/// Where the bytes after the first ones are received.
 pub(super) struct Rest {
     pub(super) link: Arc<Link>,
     pub(super) of: StreamOf,
     results: Option<Box<Remains>>,
 }
 
-/// What a stream of results has to itself. It closes or keeps its connection when it is dropped.
+/// What a stream of results owns.
 struct Remains {
     deadline: Option<Instant>,
-    /// An argument that is still being sent. Nobody else has it: the mutex is never locked.
+    /// An argument that is still being sent. Only the stream has it: the mutex is never locked.
     argument: Option<Mutex<Payload>>,
+    /// Closes or keeps the connection when it is dropped.
     _lease: Lease,
 }
 
 /// The beginning of a stream.
 pub(super) struct Start {
-    /// How many octets it has, or may have where that is [not known](Self::is_open_ended).
+    /// The number of its bytes, or an upper bound if it [is open-ended](Self::is_open_ended).
     pub(super) octets: u64,
     pub(super) is_open_ended: bool,
-    /// Those that are there.
+    /// Those that have been received.
     pub(super) first: Bytes,
-    /// Where the next one lies within an element, where they are elements.
+    /// The offset of the next one in an element; `None` for bytes.
     pub(super) phase: Option<usize>,
 }
 
@@ -187,12 +188,12 @@ impl ByteStream {
         std::future::poll_fn(|cx| self.poll_end(cx)).await
     }
 
-    /// The first octets are taken already.
+    /// Skips the first bytes: they are taken already.
     pub(super) fn skip_first(&mut self) {
         self.left -= std::mem::take(&mut self.first).len() as u64;
     }
 
-    /// The next octets if they are there already: nothing is read for it.
+    /// The next bytes if they have been received. Reads nothing.
     pub(super) fn ready_chunk(&mut self) -> Result<Option<Bytes>, SystemException> {
         if let Some(refused) = self.refused.take() {
             (self.left, self.rest) = (0, None);
@@ -266,7 +267,7 @@ impl ByteStream {
     fn missing(&self) -> String {
         match self.is_open_ended {
             true => "in the middle of the stream".to_owned(),
-            false => format!("with {} octets of the stream still to come", self.left),
+            false => format!("with {} bytes of the stream missing", self.left),
         }
     }
 
@@ -295,7 +296,7 @@ impl ByteStream {
         Self { served: served.map(Box::new), ..Self::from(source) }
     }
 
-    /// The results of a call, whose connection it has from now on.
+    /// The results of a call. The stream owns its connection.
     pub(super) fn of_results(
         start: Start,
         of: StreamOf,
@@ -314,7 +315,7 @@ impl ByteStream {
         let mut stream =
             Self { left: octets, first, rest, pool: Some(pool), is_open_ended, ..Self::default() };
         if octets == here {
-            // Whatever else the message has is nothing of the stream.
+            // What follows in the message is not part of the stream.
             stream.release();
         }
         stream
@@ -386,7 +387,7 @@ impl fmt::Debug for ByteStream {
     }
 }
 
-/// What is still to come is skipped, and the connection goes on; that of a result of which much is to come is closed.
+/// Skips what has not been received, and the connection goes on. The connection of a result of which much is missing is closed.
 impl Drop for Rest {
     fn drop(&mut self) {
         if self.results.is_some() && self.link.stream_rest(self.of) > SHORT_REST {
@@ -460,7 +461,7 @@ impl ServerRequest {
 #[cold]
 pub(super) fn too_large(octets: u64, limit: u64, completed: CompletionStatus) -> SystemException {
     let text = format!(
-        "a stream of {octets} octets is over the limit of {limit} of this side: raise it by `Limits::max_stream_size`"
+        "a stream of {octets} bytes is over the limit of {limit} of this side: raise it by `Limits::max_stream_size`"
     );
     SystemException::new(SystemExceptionKind::ImpLimit, MinorCode::NONE, completed).because(text)
 }

@@ -52,10 +52,10 @@ pub(super) const KINDS: [(&str, u32); 19] = [
     (NEW_CONNECTION, 1),
 ];
 
-/// What is done between calls and is none itself.
+/// Replaces the caller's connection. It is not a call.
 const NEW_CONNECTION: &str = "new connection";
 
-/// Whether calls of that kind are noted by both sides.
+/// Whether it is a kind of calls, which both sides note.
 pub(super) fn is_noted(kind: &str) -> bool {
     kind != NEW_CONNECTION
 }

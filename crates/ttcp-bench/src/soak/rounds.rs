@@ -26,7 +26,7 @@ use crate::run::child::Child;
 
 /// The longest round.
 const ROUND: Duration = Duration::from_secs(10);
-/// How often the rounds are repeated past their time, where they were too short for each call and fault to happen once.
+/// The most repetitions of all rounds after the time is over, until each call and fault has happened once.
 const REPEATS: usize = 5;
 /// The traffic after which a process counts as warm.
 const WARM: Duration = Duration::from_millis(700);

@@ -1,0 +1,118 @@
+//! Which large requests and replies are handed out before their payload has been received.
+//!
+//! The start of such a message, 16 to 64 KiB, is handed out like a whole message. What follows is its stream (`stream.rs`).
+
+use std::fmt;
+
+use giop_codec::giop::{MessageHeader, MessageType, RequestId};
+
+use super::{DEPOSIT_MIN, Receiver};
+use crate::message::{ReplyHead, RequestHead};
+use crate::pool::WINDOW;
+
+/// The bytes of a message that must have been received before it is handed out: its header and all values before the payload.
+pub const STREAM_START: usize = DEPOSIT_MIN;
+
+/// Tells which requests are handed out before their payload has been received, and which are passed on without being decoded.
+pub trait Streams: fmt::Debug + Send + Sync {
+    /// Whether there may be any. If not, no request is inspected before it has been received whole.
+    fn any(&self) -> bool;
+
+    /// Whether the operation of the object with that key takes its last argument as a stream.
+    fn streams(&self, key: &[u8], operation: &[u8]) -> bool;
+
+    /// Whether there may be objects whose requests are passed on as bytes.
+    fn any_passed(&self) -> bool {
+        false
+    }
+
+    /// Whether the requests of the object with that key are passed on as bytes. The bytes of a large one that are received with its header
+    /// then stay where they were read, and the rest gets a buffer of its own.
+    fn passes(&self, key: &[u8]) -> bool {
+        let _ = key;
+        false
+    }
+}
+
+/// The reply whose results are taken as a stream.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReplyStream {
+    id: RequestId,
+    /// Also in GIOP 1.1 fragments. Each of these may align its values by itself.
+    nameless: bool,
+}
+
+/// How a large request or reply is received, as far as its first bytes tell.
+pub(super) enum Decision {
+    /// More bytes are needed to decide.
+    Wait,
+    Stream,
+    Whole,
+}
+
+impl Receiver {
+    /// What becomes of the message that begins with `octets`.
+    #[inline]
+    pub(super) fn decide(&self, header: &MessageHeader, total: usize, octets: &[u8]) -> Decision {
+        if total <= WINDOW || !self.may_stream(header, total) {
+            Decision::Whole
+        } else if octets.len() < STREAM_START {
+            Decision::Wait
+        } else if self.is_streamed(header, octets) {
+            Decision::Stream
+        } else {
+            Decision::Whole
+        }
+    }
+
+    /// Whether a message of that size may be handed out before it has been received whole.
+    #[inline]
+    pub(super) fn may_stream(&self, header: &MessageHeader, total: usize) -> bool {
+        let wanted = match header.kind {
+            MessageType::Request => {
+                total as u64 <= self.max_stream.saturating_add(DEPOSIT_MIN as u64)
+                    && self.streams.as_ref().is_some_and(|streams| streams.any())
+            }
+            // The caller refuses what is too large for it.
+            MessageType::Reply => self.reply_stream.is_some(),
+            _ => false,
+        };
+        wanted
+            && self.stream.is_none()
+            && !self.places_nameless
+            && (!header.more_fragments || self.takes_pieces(header))
+    }
+
+    /// Whether a message that begins with these bytes has a payload that is taken as a stream.
+    pub(super) fn is_streamed(&self, header: &MessageHeader, octets: &[u8]) -> bool {
+        if header.kind == MessageType::Reply {
+            return self.reply_stream.is_some_and(|wanted| {
+                ReplyHead::decode(header, octets).is_ok_and(|head| head.is_result() && head.id == wanted.id)
+            });
+        }
+        let Some(streams) = &self.streams else { return false };
+        match RequestHead::decode(header, octets) {
+            Ok(head) => streams.streams(head.key(octets), head.operation(octets)),
+            Err(_) => false,
+        }
+    }
+
+    /// Streams the results of the reply with that id; `nameless`: also from GIOP 1.1 fragments.
+    pub(crate) fn stream_reply(&mut self, id: RequestId, nameless: bool) {
+        self.reply_stream = Some(ReplyStream { id, nameless });
+    }
+
+    /// Whether a reply in GIOP 1.1 fragments is streamed.
+    pub(super) fn streams_nameless_reply(&self) -> bool {
+        self.reply_stream.is_some_and(|wanted| wanted.nameless)
+    }
+
+    /// Forgets what was noted of the reply with that id: its call has ended.
+    #[inline]
+    pub(crate) fn forget_reply(&mut self, id: RequestId) {
+        if self.reply_stream.is_some_and(|wanted| wanted.id == id) {
+            self.reply_stream = None;
+        }
+        self.forget_passed_reply(id);
+    }
+}
