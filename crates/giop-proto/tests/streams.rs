@@ -351,3 +351,35 @@ fn a_streamed_request_may_be_whole_when_it_is_handed_out() {
         }
     }
 }
+
+/// With a reader that gives its buffer back only when something has come, these would wait for what follows them.
+#[test]
+fn fragments_that_waited_for_chunks_to_be_taken_are_cut_before_more_is_read() {
+    let mut pair = pair(Cut::Whole);
+    let ask = ask(b"streamed", 2, 60_000);
+    for piece in fragmented(&ask.octets(), 20_000, 5_000) {
+        pair.server.inject(&piece);
+    }
+    pair.drive();
+    let request = pair.request();
+    let mut octets = request.arguments().rest().to_vec();
+    pair.server.conn.open_stream(request.token(), u64::MAX);
+    let mut taken = 0;
+    loop {
+        match pair.server.conn.take_chunk(request.token(), pair.now) {
+            Chunk::Octets(chunk) => {
+                octets.extend_from_slice(&chunk);
+                taken += 1;
+            }
+            end => {
+                assert_eq!(end, Chunk::End);
+                break;
+            }
+        }
+        assert!(!pair.server.conn.wants_read(), "after {taken} chunks");
+        assert!(pair.server.conn.poll_event().is_none());
+    }
+    assert!(octets == ask.body && taken > 5, "{taken} chunks");
+    assert!(pair.server.conn.poll_event().is_none());
+    assert!(pair.server.conn.wants_read());
+}
