@@ -244,7 +244,7 @@ impl Connection {
     fn cut_off(&mut self) {
         if self.streamed.is_some() && self.rx.awaits_taker() {
             // A buffer lent to a reader could not be cut before that reader has filled it.
-            self.uncut |= self.rx.holds_messages();
+            self.uncut = self.rx.holds_messages();
             return self.clock.pause();
         }
         if self.clock.awaits_header() && self.rx.has_header() {
