@@ -49,6 +49,10 @@ async fn results(orb: Foreign) {
         for (element, size) in
             [("octet", "65536"), ("octet", "1500000"), ("struct", "2400"), ("struct", "1200000")]
         {
+            // A virtual machine takes a second to start: small results, which are one message in any version, have it once.
+            if orb == Foreign::JacOrb && !in_pieces && size.len() < 7 {
+                continue;
+            }
             let mut command = Command::new(&program);
             command.args(["echo", "--ior", &url, "--type", element, "--size", size, "--n", "5"]);
             let before = server.stats().messages_out;
