@@ -54,8 +54,7 @@ fn every_strategy_finds_the_last_operation_and_the_server_counts_it() {
 #[test]
 fn instructions_of_servers_are_counted() {
     let dir = tempfile::tempdir().unwrap();
-    let line =
-        "demultiplexing --quick --iterations 1 --strategies linear,perfect --peers raw,zorb --out r";
+    let line = "demultiplexing --quick --iterations 1 --strategies linear,perfect --peers raw,zorb --out r";
     let out = run(dir.path(), &line.split(' ').collect::<Vec<_>>());
     let (stdout, stderr) = (text(&out.stdout), text(&out.stderr));
     assert!(out.status.success(), "{stdout}{stderr}");
