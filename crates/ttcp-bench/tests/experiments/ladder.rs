@@ -5,6 +5,7 @@ use std::fs;
 
 use super::{run, samples, text};
 
+/// It takes more than ten seconds: each of 72 cells has a process of its own.
 #[test]
 fn every_step_is_checked_counted_and_shown_beside_what_was_published() {
     let dir = tempfile::tempdir().unwrap();

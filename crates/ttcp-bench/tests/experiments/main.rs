@@ -110,6 +110,7 @@ fn experiments_of_all() -> BTreeSet<&'static str> {
     ["demultiplexing", "deposit", "ladder", "latency", "scale", "series", "throughput", "whitebox"].into()
 }
 
+/// It takes more than ten seconds: each experiment starts programs of its own, some of them under callgrind.
 #[test]
 fn all_experiments_run_into_one_directory() {
     let dir = tempfile::tempdir().unwrap();

@@ -18,6 +18,7 @@ fn functions(sample: &Value) -> BTreeMap<String, (f64, f64)> {
     sample["line"]["functions"].as_array().unwrap().iter().map(entry).collect()
 }
 
+/// It takes more than ten seconds: callgrind executes both sides, an ORB without optimisation.
 #[test]
 fn both_sides_are_profiled_by_what_there_is_and_contents_are_checked_before() {
     let dir = tempfile::tempdir().unwrap();
