@@ -49,7 +49,7 @@ over_uring() { # options of cargo test
     return "$status"
   fi
   suites=(calls gateway blocking runtime_faults streams deposits flow results idl_calls metrics system_calls requests values poa_managers poa poa_servants poa_destroy poa_activators poa_threads bidirectional unix limits tls csi)
-  # What is counted in one thread, and how messages are cut: only where the ring is in the runtime.
+  # Counts of one thread, and messages cut into pieces: only where the ring is in the runtime.
   counted=(alloc copies zero_copy blocks elements sources fragments)
   # These go over pipes in memory, whatever the variable says.
   pipes=(ends::a_connection_cut_anywhere ends::pipes_ collocated:: cuts:: deadlines::)

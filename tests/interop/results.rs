@@ -49,7 +49,7 @@ async fn results(orb: Foreign) {
         for (element, size) in
             [("octet", "65536"), ("octet", "1500000"), ("struct", "2400"), ("struct", "1200000")]
         {
-            // A virtual machine takes a second to start: small results, which are one message in any version, have it once.
+            // Each client of JacORB takes a second to start: small results are one message in every version, and are tried in one.
             if orb == Foreign::JacOrb && !in_pieces && size.len() < 7 {
                 continue;
             }

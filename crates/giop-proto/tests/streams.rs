@@ -352,7 +352,7 @@ fn a_streamed_request_may_be_whole_when_it_is_handed_out() {
     }
 }
 
-/// With a reader that gives its buffer back only when something has come, these would wait for what follows them.
+/// A reader may keep the buffer until more bytes come. The fragments in it would have to wait for these.
 #[test]
 fn fragments_that_waited_for_chunks_to_be_taken_are_cut_before_more_is_read() {
     let mut pair = pair(Cut::Whole);

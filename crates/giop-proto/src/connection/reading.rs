@@ -243,7 +243,7 @@ impl Connection {
     #[inline]
     fn cut_off(&mut self) {
         if self.streamed.is_some() && self.rx.awaits_taker() {
-            // A buffer lent to a reader could not be cut before that reader has filled it.
+            // What is in a buffer that is lent cannot be cut until the reader gives it back.
             self.uncut = self.rx.holds_messages();
             return self.clock.pause();
         }

@@ -60,13 +60,13 @@ impl Connection {
     /// Keeps the payload until it is [taken](Self::take_chunk) or [given up](Self::abandon_stream), also after the reply to a request.
     /// Otherwise the payload of a request is discarded when the request ends.
     ///
-    /// `octets` is the number of bytes, or `None` if it is not known.
-    pub fn open_stream(&mut self, of: impl Into<StreamOf>, octets: impl Into<Option<u64>>) {
+    /// `size` is the number of bytes, or `None` if it is not known.
+    pub fn open_stream(&mut self, of: impl Into<StreamOf>, size: impl Into<Option<u64>>) {
         let of = of.into();
         if let Some(streamed) = self.streamed.as_mut().filter(|streamed| streamed.of == of) {
             streamed.opened = true;
-            if let Some(octets) = octets.into() {
-                self.rx.expect_stream(octets);
+            if let Some(size) = size.into() {
+                self.rx.expect_stream(size);
             }
         }
     }

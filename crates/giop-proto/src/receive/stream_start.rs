@@ -51,14 +51,14 @@ pub(super) enum Decision {
 }
 
 impl Receiver {
-    /// What becomes of the message that begins with `octets`.
+    /// What becomes of the message that begins with `bytes`.
     #[inline]
-    pub(super) fn decide(&self, header: &MessageHeader, total: usize, octets: &[u8]) -> Decision {
+    pub(super) fn decide(&self, header: &MessageHeader, total: usize, bytes: &[u8]) -> Decision {
         if total <= WINDOW || !self.may_stream(header, total) {
             Decision::Whole
-        } else if octets.len() < STREAM_START {
+        } else if bytes.len() < STREAM_START {
             Decision::Wait
-        } else if self.is_streamed(header, octets) {
+        } else if self.is_streamed(header, bytes) {
             Decision::Stream
         } else {
             Decision::Whole

@@ -21,11 +21,11 @@ pub(crate) enum Lent {
 }
 
 impl Link {
-    /// Keeps the payload until it is taken or given up. `octets` is the number of bytes, or `None` if it is not known; `phase` is the
+    /// Keeps the payload until it is taken or given up. `size` is the number of bytes, or `None` if it is not known; `phase` is the
     /// offset of the first of them in an element, or `None` for bytes.
-    pub(crate) fn open_stream(&self, of: StreamOf, octets: Option<u64>, phase: Option<usize>) {
+    pub(crate) fn open_stream(&self, of: StreamOf, size: Option<u64>, phase: Option<usize>) {
         let mut state = self.lock();
-        state.machine.open_stream(of, octets);
+        state.machine.open_stream(of, size);
         if let Some(phase) = phase {
             state.machine.align_stream(of, phase);
         }

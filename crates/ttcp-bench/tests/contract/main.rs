@@ -65,7 +65,7 @@ enum Extent {
     Each,
     /// What the versions of GIOP differ in: headers, small and large bodies, anys.
     Versions,
-    /// A call and a flood: the same was run with another address.
+    /// A call and a flood: another pairing, which differs only in the address, runs the rest.
     Address,
 }
 
