@@ -138,7 +138,7 @@ launcher() {   # program, class
 #!/bin/sh
 # JAVA_OPTS: options of the virtual machine, and -Djacorb.* settings
 here=\$(dirname "\$0")
-exec java -XX:+UseSerialGC -XX:TieredStopAtLevel=\${JAVA_TIER:-4} \${JAVA_OPTS:-} -cp "\$here/classes:\$here/lib/*" $2 "\$@"
+exec java -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote -XX:TieredStopAtLevel=\${JAVA_TIER:-4} \${JAVA_OPTS:-} -cp "\$here/classes:\$here/lib/*" $2 "\$@"
 END
   chmod +x "$dir/$1.new"
   mv "$dir/$1.new" "$dir/$1"

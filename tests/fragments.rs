@@ -1,6 +1,7 @@
 //! Large messages that leave in fragments: every kind of call, and what may pass them.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod contents;
 mod transport;
 
 use std::sync::Arc;
@@ -8,6 +9,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use zorb::prelude::*;
+
+use contents::octets;
 use zorb::{Orb, SystemExceptionKind};
 
 zorb::idl! {
@@ -39,10 +42,6 @@ struct Servant {
     pushed: AtomicU32,
     /// `hold` under way.
     held: Arc<AtomicU64>,
-}
-
-fn octets(len: usize) -> Bytes {
-    (0..len).map(|i| (i * 31 + i / 251) as u8).collect::<Vec<u8>>().into()
 }
 
 fn samples(n: usize) -> Vec<Sample> {

@@ -1,6 +1,7 @@
 //! `@stream` parameters: servants that take octets while they come.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod contents;
 mod transport;
 
 use std::sync::Arc;
@@ -8,6 +9,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use tokio::sync::{Mutex, Notify};
 use zorb::prelude::*;
+
+use contents::{checksum, octets};
 use zorb::testing::PipeFaults;
 use zorb::{ByteStream, Limits, OrbBuilder};
 
@@ -39,10 +42,6 @@ struct Store {
     kept: Arc<Mutex<Option<ByteStream>>>,
 }
 
-fn sum(octets: &[u8]) -> u64 {
-    octets.iter().map(|octet| u64::from(*octet)).sum()
-}
-
 impl Store {
     async fn take(&self, mut data: ByteStream) -> Result<u64, SystemException> {
         let mut total = 0;
@@ -55,7 +54,7 @@ impl Store {
             self.chunks.fetch_add(1, Ordering::Relaxed);
             self.largest.fetch_max(chunk.len(), Ordering::Relaxed);
             self.taken.fetch_add(chunk.len() as u64, Ordering::Relaxed);
-            total += sum(&chunk);
+            total = checksum(total, &chunk);
         }
         assert_eq!(data.remaining(), 0);
         Ok(total)
@@ -105,10 +104,6 @@ fn large() -> OrbBuilder {
     transport::builder().limits(limits())
 }
 
-fn octets(len: usize) -> Bytes {
-    (0..len).map(|i| (i * 31 + i / 251) as u8).collect()
-}
-
 /// Client and server over TCP.
 async fn over_tcp(servant: Arc<Store>) -> (Orb, Orb, bulk::StoreRef) {
     let server = large().listen("iiop://127.0.0.1:0").build().await.unwrap();
@@ -124,7 +119,7 @@ async fn streams_of_all_sizes_arrive_whole_and_calls_go_on() {
     let (_client, server, store) = over_tcp(Arc::clone(&servant)).await;
     for len in [0, 1, 16_000, 65_000, 65_536, 66_000, 200_000, 1 << 20, (5 << 20) + 3] {
         let data = octets(len);
-        let expected = sum(&data);
+        let expected = checksum(0, &data);
         for _ in 0..3 {
             assert_eq!(store.put("a name", 2.0, data.clone()).await.unwrap(), expected, "{len}");
             store.ping().await.unwrap();
@@ -132,14 +127,14 @@ async fn streams_of_all_sizes_arrive_whole_and_calls_go_on() {
     }
     assert!(servant.largest.load(Ordering::Relaxed) <= 256 * 1024);
     // From a vector, a text, a slice.
-    assert_eq!(store.put("a name", 2.0, vec![1; 100_000]).await.unwrap(), 100_000);
-    assert_eq!(store.put("a name", 2.0, "\u{1}\u{2}").await.unwrap(), 3);
+    assert_eq!(store.put("a name", 2.0, vec![1; 100_000]).await.unwrap(), checksum(0, &[1; 100_000]));
+    assert_eq!(store.put("a name", 2.0, "\u{1}\u{2}").await.unwrap(), checksum(0, &[1, 2]));
     // Not streamed operations of the same object, and inherited streamed ones.
     let derived: bulk::DerivedRef = server.activate(Store::default()).unwrap();
     let derived: bulk::DerivedRef = _client.resolve(&derived.to_string()).await.unwrap();
     let data = octets(1 << 20);
     assert_eq!(derived.count(data.clone()).await.unwrap(), 1 << 20);
-    assert_eq!(derived.put("a name", 2.0, data.clone()).await.unwrap(), sum(&data));
+    assert_eq!(derived.put("a name", 2.0, data.clone()).await.unwrap(), checksum(0, &data));
 }
 
 #[tokio::test]
@@ -147,7 +142,7 @@ async fn a_stream_takes_constant_memory() {
     let servant = Arc::new(Store::default());
     let (_client, server, store) = over_tcp(Arc::clone(&servant)).await;
     let data = octets(64 << 20);
-    let expected = sum(&data);
+    let expected = checksum(0, &data);
     assert_eq!(store.put("a name", 2.0, data).await.unwrap(), expected);
     assert!(servant.chunks.load(Ordering::Relaxed) >= 256);
     let held = server.pool_stats().held;
@@ -163,7 +158,7 @@ async fn a_slow_servant_makes_the_sender_wait() {
     let servant = Arc::new(Store { gate: Some(Arc::clone(&gate)), ..Store::default() });
     let (client, server, store) = over_tcp(Arc::clone(&servant)).await;
     let data = octets(64 << 20);
-    let expected = sum(&data);
+    let expected = checksum(0, &data);
     let call = tokio::spawn(async move { store.put("a name", 2.0, data).await });
     tokio::time::sleep(Duration::from_millis(300)).await;
     let received = server.stats().octets_in;
@@ -238,12 +233,12 @@ async fn oneways_calls_in_process_and_other_ways_to_run_take_streams() {
 
     let data = octets(3 << 20);
     let local: bulk::StoreRef = zorb::testing::local(Store::default());
-    assert_eq!(local.put("a name", 2.0, data.clone()).await.unwrap(), sum(&data));
+    assert_eq!(local.put("a name", 2.0, data.clone()).await.unwrap(), checksum(0, &data));
 
     for activation in [server.activation().blocking(), server.activation().spawned()] {
         let published: bulk::StoreRef = activation.activate(Store::default()).unwrap();
         let store: bulk::StoreRef = _client.resolve(&published.to_string()).await.unwrap();
-        assert_eq!(store.put("a name", 2.0, data.clone()).await.unwrap(), sum(&data));
+        assert_eq!(store.put("a name", 2.0, data.clone()).await.unwrap(), checksum(0, &data));
         store.ping().await.unwrap();
     }
 }
@@ -254,7 +249,7 @@ async fn a_copying_orb_takes_streams_too() {
     let published: bulk::StoreRef = pair.server.activate_named("store", Store::default()).unwrap();
     let store: bulk::StoreRef = pair.client.resolve(&published.to_string()).await.unwrap();
     let data = octets(1 << 20);
-    assert_eq!(store.put("a name", 2.0, data.clone()).await.unwrap(), sum(&data));
+    assert_eq!(store.put("a name", 2.0, data.clone()).await.unwrap(), checksum(0, &data));
 }
 
 #[tokio::test(start_paused = true)]

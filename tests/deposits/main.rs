@@ -1,6 +1,8 @@
 //! `@stream` parameters that are read straight to their place: aligned memory, and targets of the servant's own.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "../contents/mod.rs"]
+mod contents;
 mod raw;
 #[path = "../raw_requests/mod.rs"]
 mod raw_requests;
@@ -13,6 +15,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use bytes::BytesMut;
 use zorb::prelude::*;
+
+use contents::{checksum, octets};
 use zorb::testing::PipeFaults;
 use zorb::{ByteStream, DepositTarget, Limits, OrbBuilder};
 
@@ -39,27 +43,6 @@ struct Sink {
     targets: Arc<AtomicUsize>,
     /// Deposits that broke off, and gave their targets back.
     broken_off: AtomicUsize,
-}
-
-/// A checksum by eight octets at a time, which sees where they stand.
-fn sum(octets: &[u8]) -> u64 {
-    let words = octets.chunks(8).map(|word| {
-        let mut octets = [0; 8];
-        octets[..word.len()].copy_from_slice(word);
-        u64::from_le_bytes(octets)
-    });
-    words.fold(octets.len() as u64, |sum, word| sum.rotate_left(5).wrapping_add(word))
-}
-
-/// Octets that repeat after a prime number of them.
-fn octets(len: usize) -> Bytes {
-    let period: Vec<u8> = (0..65_521).map(|i: u32| (i * 31 + i / 251) as u8).collect();
-    let mut octets = Vec::with_capacity(len + period.len());
-    while octets.len() < len {
-        octets.extend_from_slice(&period);
-    }
-    octets.truncate(len);
-    octets.into()
 }
 
 /// Memory in blocks, each of them lent by itself.
@@ -142,29 +125,32 @@ impl place::SinkServant for Sink {
             "aligned" => {
                 let octets = data.into_aligned(arg as usize, LIMIT).await?;
                 assert_eq!((octets.len(), octets.as_ptr().addr() % arg as usize), (len, 0));
-                return Ok(sum(&octets));
+                return Ok(checksum(0, &octets));
             }
-            "limited" => return Ok(sum(&data.into_aligned(4096, arg as usize).await?)),
+            "limited" => return Ok(checksum(0, &data.into_aligned(4096, arg as usize).await?)),
             "box" => {
-                return Ok(sum(&data
-                    .deposit_into(vec![0; len].into_boxed_slice())
-                    .await
-                    .map_err(SystemException::from)?));
+                return Ok(checksum(
+                    0,
+                    &data
+                        .deposit_into(vec![0; len].into_boxed_slice())
+                        .await
+                        .map_err(SystemException::from)?,
+                ));
             }
             "vec" => {
                 let vec = data.deposit_into(vec![7; len + 3]).await.map_err(SystemException::from)?;
                 assert_eq!(vec[len..], [7, 7, 7]);
-                return Ok(sum(&vec[..len]));
+                return Ok(checksum(0, &vec[..len]));
             }
             "bytes" => {
                 let octets = data.deposit_into(BytesMut::zeroed(len)).await.map_err(SystemException::from)?;
-                return Ok(sum(&octets));
+                return Ok(checksum(0, &octets));
             }
             "chunk first" => {
                 let first = data.next().await.transpose()?.unwrap_or_default();
                 let rest =
                     data.deposit_into(vec![0; len - first.len()]).await.map_err(SystemException::from)?;
-                return Ok(sum(&[&first[..], &rest].concat()));
+                return Ok(checksum(0, &[&first[..], &rest].concat()));
             }
             "small" => {
                 let error = data.deposit_into(vec![0; arg as usize]).await.unwrap_err();
@@ -190,7 +176,7 @@ impl place::SinkServant for Sink {
             Ok(blocks) => {
                 let all = blocks.blocks.concat();
                 assert!(all.len() >= len && all[len..].iter().all(|octet| *octet == 0));
-                Ok(sum(&all[..len]))
+                Ok(checksum(0, &all[..len]))
             }
             Err(error) => {
                 let (taken, why) = (error.deposited(), error.to_string());
@@ -234,7 +220,7 @@ async fn payloads_of_all_sizes_land_aligned() {
     let (_client, server, sink) = over_tcp(Arc::new(Sink::default()), large()).await;
     for len in SIZES {
         let data = octets(len);
-        let expected = sum(&data);
+        let expected = checksum(0, &data);
         for align in [1, 64, 4096, 65_536] {
             let before = server.stats().copied;
             assert_eq!(sink.put("aligned", align, data.clone()).await.unwrap(), expected, "{len} at {align}");
@@ -273,7 +259,7 @@ async fn what_is_no_alignment_or_over_the_limit_is_refused() {
         }
         sink.ping().await.unwrap();
     }
-    assert_eq!(sink.put("limited", MIB as u64, octets(MIB)).await.unwrap(), sum(&octets(MIB)));
+    assert_eq!(sink.put("limited", MIB as u64, octets(MIB)).await.unwrap(), checksum(0, &octets(MIB)));
     assert_eq!(server.open_connections(), 1);
 }
 
@@ -283,7 +269,7 @@ async fn targets_of_all_kinds_take_payloads_of_all_sizes() {
     let (_client, server, sink) = over_tcp(Arc::clone(&servant), large()).await;
     for len in SIZES {
         let data = octets(len);
-        let expected = sum(&data);
+        let expected = checksum(0, &data);
         for how in ["box", "vec", "bytes", "blocks", "chunk first"] {
             let block = if len < 100_000 { 1000 } else { 100_000 };
             let before = server.stats().copied;
@@ -301,7 +287,7 @@ async fn targets_of_all_kinds_take_payloads_of_all_sizes() {
 async fn a_deposit_of_many_mebibytes_holds_no_memory_of_the_orb() {
     let (_client, server, sink) = over_tcp(Arc::new(Sink::default()), large()).await;
     let data = octets(64 * MIB);
-    let expected = sum(&data);
+    let expected = checksum(0, &data);
     let reads = server.stats().reads;
     assert_eq!(sink.put("vec", 0, data.clone()).await.unwrap(), expected);
     let (stats, held) = (server.stats(), server.pool_stats().held);
@@ -356,7 +342,7 @@ async fn a_target_that_fails_costs_its_call_only() {
 #[tokio::test]
 async fn calls_in_process_copying_orbs_and_other_ways_to_run_deposit_too() {
     let data = octets(3 * MIB + 5);
-    let expected = sum(&data);
+    let expected = checksum(0, &data);
     let all = ["aligned", "box", "vec", "bytes", "blocks", "chunk first"];
     let local: place::SinkRef = zorb::testing::local(Sink::default());
     let (_other, copying, far) = over_tcp(Arc::new(Sink::default()), large().deposit(false)).await;
@@ -384,7 +370,7 @@ async fn calls_in_process_copying_orbs_and_other_ways_to_run_deposit_too() {
 async fn many_connections_of_a_runtime_with_threads_deposit_at_once() {
     let (_client, server, sink) = over_tcp(Arc::new(Sink::default()), large()).await;
     let data = octets(2 * MIB);
-    let expected = sum(&data);
+    let expected = checksum(0, &data);
     let mut calls = tokio::task::JoinSet::new();
     for n in 0..8 {
         let (text, data) = (sink.to_string(), data.clone());
@@ -408,7 +394,7 @@ async fn aligned_memory_goes_on_past_a_pool_that_has_none() {
     let (_client, server, sink) = over_tcp(Arc::new(Sink::default()), large().pool_cap(MIB)).await;
     for len in [300_000, MIB, 4 * MIB] {
         let data = octets(len);
-        assert_eq!(sink.put("aligned", 4096, data.clone()).await.unwrap(), sum(&data));
+        assert_eq!(sink.put("aligned", 4096, data.clone()).await.unwrap(), checksum(0, &data));
         assert!(server.pool_stats().held <= MIB);
     }
 }
@@ -425,7 +411,11 @@ async fn deposits_of_any_portions_are_whole() {
         let sink: place::SinkRef = pair.client.resolve(&published.to_string()).await.unwrap();
         let data = octets(100_000);
         for how in ["aligned", "box", "blocks"] {
-            assert_eq!(sink.put(how, 1024, data.clone()).await.unwrap(), sum(&data), "{how} by {portion}");
+            assert_eq!(
+                sink.put(how, 1024, data.clone()).await.unwrap(),
+                checksum(0, &data),
+                "{how} by {portion}"
+            );
         }
     }
 }

@@ -1,6 +1,8 @@
 //! `@stream` parameters of numbers and characters: servants that take elements while they come, and clients that give them so.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "../contents/mod.rs"]
+mod contents;
 mod raw;
 #[path = "../raw_requests/mod.rs"]
 mod raw_requests;
@@ -12,6 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use zorb::prelude::*;
+
+use contents::{checksum, octets};
 use zorb::testing::PipeFaults;
 use zorb::{ByteSource, Char, Element, Limits, LongDouble, OrbBuilder, SeqSource, SeqStream};
 
@@ -63,10 +67,6 @@ struct Numbers {
     largest: AtomicUsize,
     chunks: AtomicUsize,
     pushed: AtomicUsize,
-}
-
-fn checksum(before: u64, octets: &[u8]) -> u64 {
-    octets.iter().fold(before, |sum, octet| (sum ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3))
 }
 
 impl Numbers {
@@ -139,8 +139,7 @@ fn doubles(len: usize) -> Seq<f64> {
 
 /// Elements of octets that differ.
 fn items<T: Element>(len: usize) -> Seq<T> {
-    let octets: Vec<u8> = (0..len * size_of::<T>()).map(|i| (i * 31 + i / 251) as u8).collect();
-    Seq::from_view(aligned(&octets)).unwrap()
+    Seq::from_view(aligned(&octets(len * size_of::<T>()))).unwrap()
 }
 
 /// The octets at an address where every element may lie.

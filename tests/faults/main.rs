@@ -14,6 +14,8 @@
 )]
 
 mod breaks;
+#[path = "../contents/mod.rs"]
+mod contents;
 mod crowd;
 mod drops;
 mod endings;

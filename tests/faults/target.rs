@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Once};
 
+pub(crate) use crate::contents::octets;
 use zorb::prelude::*;
 use zorb::testing::Pair;
 use zorb::{ByteSource, ByteStream};
@@ -157,11 +158,6 @@ pub(crate) async fn over(orbs: &Pair) -> (Arc<Target>, TargetRef) {
     let here: TargetRef = orbs.server.activate_named("Target", Arc::clone(&servant)).unwrap();
     let target = orbs.client.resolve_unchecked(&here.to_string()).await.unwrap();
     (servant, target)
-}
-
-/// Octets that say where they belong.
-pub(crate) fn octets(len: usize) -> Bytes {
-    (0..len).map(|i| (i * 31 + i / 251) as u8).collect::<Vec<u8>>().into()
 }
 
 thread_local! {

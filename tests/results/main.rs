@@ -2,6 +2,8 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod client;
+#[path = "../contents/mod.rs"]
+mod contents;
 mod ends;
 mod memory;
 #[path = "../transport/mod.rs"]
@@ -16,6 +18,8 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use tokio::sync::Semaphore;
 use zorb::prelude::*;
+
+use contents::octets;
 use zorb::wire::{ContextId, ServiceContext};
 use zorb::{
     ByteSource, ByteStream, CompletionStatus, ItemSource, ItemStream, Limits, OrbBuilder, SeqSource,
@@ -95,10 +99,6 @@ impl Drop for Alive {
 fn row(number: u32) -> Row {
     let values = (0..number % 40).map(|i| f64::from(i) * 0.5).collect();
     Row { name: "x".repeat(number as usize % 23), number, values }
-}
-
-fn octets(len: usize) -> Bytes {
-    (0..len).map(|i| (i * 31 + i / 251) as u8).collect::<Vec<u8>>().into()
 }
 
 /// What its item is there for, and counted.

@@ -2,6 +2,8 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod answers;
+#[path = "../contents/mod.rs"]
+mod contents;
 mod ends;
 mod local;
 mod memory;
@@ -15,6 +17,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use tokio::sync::{Mutex, Semaphore};
 use zorb::prelude::*;
+
+use contents::{checksum, octets};
 use zorb::{ByteSource, ByteStream, Limits, OrbBuilder};
 
 zorb::idl! {
@@ -50,10 +54,6 @@ struct Store {
     broken: AtomicUsize,
     kept: Mutex<Option<ByteStream>>,
     last: AtomicU64,
-}
-
-fn checksum(before: u64, octets: &[u8]) -> u64 {
-    octets.iter().fold(before, |sum, octet| (sum ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3))
 }
 
 impl Store {
@@ -126,10 +126,6 @@ fn large() -> OrbBuilder {
     let mut limits = Limits::default();
     limits.max_message_size = 128 << 20;
     transport::builder().limits(limits)
-}
-
-fn octets(len: usize) -> Bytes {
-    (0..len).map(|i| (i * 31 + i / 251) as u8).collect()
 }
 
 /// Client and server over a socket.

@@ -3,6 +3,8 @@
 
 mod calls;
 mod certificates;
+#[path = "../contents/mod.rs"]
+mod contents;
 mod options;
 mod refusals;
 mod resumption;
@@ -16,6 +18,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use zorb::prelude::*;
+
+use contents::octets;
 use zorb::tls::{Identity, Tls, TlsSession, Trust};
 
 use crate::certificates::Authority;
@@ -71,10 +75,6 @@ impl VaultServant for Vault {
     async fn pushed(&self) -> Result<i32, SystemException> {
         Ok(self.pushed.load(std::sync::atomic::Ordering::Relaxed))
     }
-}
-
-pub(crate) fn octets(len: usize) -> Bytes {
-    (0..len).map(|i| (i * 31 + i / 251) as u8).collect::<Vec<u8>>().into()
 }
 
 /// The identity that the CA makes out to `name` for 127.0.0.1.

@@ -34,7 +34,7 @@ for program in Server Client; do
 #!/bin/sh
 # JAVA_OPTS: options of the virtual machine, and -Djacorb.* settings
 here=\$(dirname "\$0")
-exec java -XX:+UseSerialGC -XX:TieredStopAtLevel=\${JAVA_TIER:-4} \${JAVA_OPTS:-} -cp "\$here/bench-classes:\$here/lib/*" Bench$program "\$@"
+exec java -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote -XX:TieredStopAtLevel=\${JAVA_TIER:-4} \${JAVA_OPTS:-} -cp "\$here/bench-classes:\$here/lib/*" Bench$program "\$@"
 END
   chmod +x "$new/$name"
   mv "$new/$name" "$out/$name"
