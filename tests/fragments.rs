@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use zorb::prelude::*;
+use zorb::{Orb, SystemExceptionKind};
 
 use contents::octets;
-use zorb::{Orb, SystemExceptionKind};
 
 zorb::idl! {
     module Cut {

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use tokio::sync::{Mutex, Notify};
 use zorb::prelude::*;
-
-use contents::{checksum, octets};
 use zorb::testing::PipeFaults;
 use zorb::{ByteStream, Limits, OrbBuilder};
+
+use contents::{checksum, octets};
 
 zorb::idl! {
     module Bulk {

@@ -4,22 +4,22 @@
 
 use bytes::Bytes;
 
-/// Bytes of which no two stretches of some length are alike within [`PERIOD`].
+/// Bytes that show where they belong: the same ones come again only after [`PERIOD`].
 pub(crate) fn octets(len: usize) -> Bytes {
     let period: Vec<u8> = (0..PERIOD.min(len)).map(|i| (i * 31 + i / 251) as u8).collect();
-    let mut octets = Vec::with_capacity(len);
-    while octets.len() < len {
-        octets.extend_from_slice(&period[..period.len().min(len - octets.len())]);
+    let mut bytes = Vec::with_capacity(len);
+    while bytes.len() < len {
+        bytes.extend_from_slice(&period[..period.len().min(len - bytes.len())]);
     }
-    octets.into()
+    bytes.into()
 }
 
-/// After so many bytes they come again.
+/// How many bytes [`octets`] repeats.
 const PERIOD: usize = 251 << 8;
 
-/// The checksum of bytes behind those with the checksum `before` (0 where there are none).
-pub(crate) fn checksum(before: u64, octets: &[u8]) -> u64 {
+/// The checksum of all bytes so far, where `before` is that of the bytes before these (0 at the beginning).
+pub(crate) fn checksum(before: u64, bytes: &[u8]) -> u64 {
     let mut hasher = crc32fast::Hasher::new_with_initial(before as u32);
-    hasher.update(octets);
+    hasher.update(bytes);
     u64::from(hasher.finalize())
 }

@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use bytes::BytesMut;
 use zorb::prelude::*;
-
-use contents::{checksum, octets};
 use zorb::testing::PipeFaults;
 use zorb::{ByteStream, DepositTarget, Limits, OrbBuilder};
+
+use contents::{checksum, octets};
 
 zorb::idl! {
     module Place {

@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use zorb::prelude::*;
-
-use contents::{checksum, octets};
 use zorb::testing::PipeFaults;
 use zorb::{ByteSource, Char, Element, Limits, LongDouble, OrbBuilder, SeqSource, SeqStream};
+
+use contents::{checksum, octets};
 
 zorb::idl! {
     module Bulk {

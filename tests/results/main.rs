@@ -18,13 +18,13 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use tokio::sync::Semaphore;
 use zorb::prelude::*;
-
-use contents::octets;
 use zorb::wire::{ContextId, ServiceContext};
 use zorb::{
     ByteSource, ByteStream, CompletionStatus, ItemSource, ItemStream, Limits, OrbBuilder, SeqSource,
     SystemExceptionKind,
 };
+
+use contents::octets;
 
 zorb::idl! {
     module Library {

@@ -17,9 +17,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use tokio::sync::{Mutex, Semaphore};
 use zorb::prelude::*;
+use zorb::{ByteSource, ByteStream, Limits, OrbBuilder};
 
 use contents::{checksum, octets};
-use zorb::{ByteSource, ByteStream, Limits, OrbBuilder};
 
 zorb::idl! {
     module Bulk {

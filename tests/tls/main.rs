@@ -18,9 +18,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use zorb::prelude::*;
+use zorb::tls::{Identity, Tls, TlsSession, Trust};
 
 use contents::octets;
-use zorb::tls::{Identity, Tls, TlsSession, Trust};
 
 use crate::certificates::Authority;
 
