@@ -6,6 +6,9 @@ use super::lent::{Deposit, Lent, Next, ReadBuf, is_piece};
 use super::{HEADER_LEN, OVERSIZED_START, PIECE_HEADER_LEN, Receiver, STREAM_START, State};
 use crate::pool::{Buffer, BufferPool, WINDOW};
 
+/// The most that is copied to leave a large message alone in its buffer.
+const LEFT_BEHIND: usize = 4 * 1024;
+
 /// The window of a receiver for which the pool has no memory.
 pub(super) const STARVED_WINDOW: usize = 4 * 1024;
 
@@ -87,6 +90,32 @@ impl Receiver {
         (self.from, self.to) = (0, 0);
         if let Some(window) = self.window.take() {
             self.retire(window);
+        }
+    }
+
+    /// A large message was taken, and the start of the next one stands behind it. The buffer goes back to the pool now, not with
+    /// the next read: its message can be [written to](crate::BufferPool::write_to) only there.
+    #[cold]
+    pub(super) fn leave_window(&mut self) {
+        let Some(window) = &self.window else { return };
+        let rest = window.buffer.octets().get(self.from..self.to).unwrap_or_default();
+        // Small windows are kept, with what is in them; what streams or is skipped goes on where it is.
+        if window.buffer.is_window() || rest.len() > LEFT_BEHIND || self.skip > 0 || self.stream_left() > 0 {
+            return;
+        }
+        if rest.len() <= HEADER_LEN {
+            let next = Next::new(rest);
+            self.emptied();
+            self.state = State::Early { next, of_piece: false };
+        } else if let Some(mut buffer) = self.pool.try_take(WINDOW) {
+            let copied = copy(rest, buffer.octets_mut());
+            self.copied += copied;
+            let mut small = self.lend(buffer, copied as usize, copied as usize, None).0;
+            small.buffer.freeze();
+            (self.from, self.to) = (0, small.to);
+            if let Some(window) = self.window.replace(small) {
+                self.give_back(window);
+            }
         }
     }
 

@@ -468,6 +468,8 @@ impl Receiver {
         }
         if self.from >= self.to {
             self.emptied();
+        } else if len >= DEPOSIT_MIN && self.deposits {
+            self.leave_window();
         }
     }
 
