@@ -8,6 +8,7 @@ use zorb::prelude::*;
 use zorb::wire::Ior;
 use zorb::{ByteSource, ItemSource, Limits};
 
+use super::support::client::Client;
 use super::support::{Foreign, Process, Scratch};
 use super::{CHECKS, START, transport};
 
@@ -36,8 +37,7 @@ impl TtcpServant for Echo {
 }
 
 async fn results(orb: Foreign) {
-    let Some(program) = orb.program("bench-client") else { return };
-    let scratch = Scratch::new();
+    let Some(mut client) = Client::of(orb, "bench-client") else { return };
     let mut limits = Limits::default();
     limits.max_message_size = 64 << 20;
     let server =
@@ -49,20 +49,16 @@ async fn results(orb: Foreign) {
         for (element, size) in
             [("octet", "65536"), ("octet", "1500000"), ("struct", "2400"), ("struct", "1200000")]
         {
-            // Each client of JacORB takes a second to start: small results are one message in every version, and are tried in one.
-            if orb == Foreign::JacOrb && !in_pieces && size.len() < 7 {
-                continue;
-            }
-            let mut command = Command::new(&program);
-            command.args(["echo", "--ior", &url, "--type", element, "--size", size, "--n", "5"]);
             let before = server.stats().messages_out;
-            let mut client = Process::start(command, &scratch);
-            let ended = tokio::task::spawn_blocking(move || (client.end(CHECKS), client.output()));
-            let (status, output) = ended.await.expect("the client was waited for");
-            assert!(
-                status.is_some_and(|status| status.success()),
-                "{version} {element} {size}: {status:?}\n{output}"
-            );
+            let at = url.clone();
+            let run = tokio::task::spawn_blocking(move || {
+                let ran = client
+                    .run(&["echo", "--ior", &at, "--type", element, "--size", size, "--n", "5"], CHECKS);
+                (client, ran)
+            });
+            let (again, (succeeded, output)) = run.await.expect("the client was waited for");
+            client = again;
+            assert!(succeeded == Some(true), "{version} {element} {size}: {succeeded:?}\n{output}");
             let messages = server.stats().messages_out - before;
             let large = size.len() > 5;
             assert_eq!(messages > 60, in_pieces && large, "{version} {element} {size}: {messages} messages");

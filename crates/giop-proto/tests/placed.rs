@@ -45,13 +45,23 @@ fn lent_memory_is_filled_wherever_the_stream_is_cut() {
         let ask = Ask { version, ..ask(2, 20_000) };
         let octets = ask.octets();
         // A large first piece and a short end; small pieces of which several make the start; a large piece behind a tiny one.
-        for (first, step, block, every) in
-            [(18_000, 1_000, 700, 1), (1_024, 1_016, 5_000, 7), (72, 18_000, 20_000, 5)]
-        {
+        for (first, step, block) in [(18_000, 1_000, 700), (1_024, 1_016, 5_000), (72, 18_000, 20_000)] {
             let pieces = fragmented(&octets, first, step);
-            let len = pieces.iter().map(Vec::len).sum();
+            let ends: Vec<usize> = pieces
+                .iter()
+                .scan(0, |end, piece| {
+                    *end += piece.len();
+                    Some(*end)
+                })
+                .collect();
             run(Cut::Octets, &pieces, &ask, block);
-            for at in (1..len).step_by(every) {
+            // Everywhere around headers and where the stream begins, here and there in between.
+            let is_near = |at: usize| {
+                at < 200
+                    || at.abs_diff(STREAM_START) < 100
+                    || ends.iter().any(|end| at + 20 > *end && at < end + 40)
+            };
+            for at in (1..*ends.last().unwrap()).filter(|at| at % 11 == 0 || is_near(*at)) {
                 run(Cut::At(at), &pieces, &ask, block);
             }
         }

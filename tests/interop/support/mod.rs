@@ -3,6 +3,7 @@
 //! The programs stand in `target/interop`, or where `ZORB_INTEROP_PEERS` says. Missing ones are built once where the
 //! tools are there (`scripts/build-peers.sh`). What can not be had is skipped, loudly; with `CI=true` it is a failure.
 
+pub mod client;
 pub mod matrix;
 pub mod talk;
 

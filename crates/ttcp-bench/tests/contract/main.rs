@@ -23,6 +23,7 @@ use ttcp_bench::zorb_peer::idl::{BinStruct, TtcpRef};
 use zorb::wire::Ior;
 use zorb::{Char, Orb, Reference};
 
+use support::client::Client;
 use support::{Foreign, Process, Scratch};
 
 /// How long a server may take until it is ready.
@@ -42,8 +43,7 @@ const OBJECTS: u32 = 1500;
 
 /// Who calls whom, in one version.
 struct Pairing {
-    /// Begins the client's command.
-    client: Box<dyn Fn() -> Command>,
+    client: Client,
     /// Options by which the client reaches the server.
     reach: Vec<String>,
     /// The name of the client in its reports.
@@ -55,7 +55,7 @@ struct Pairing {
     extent: Extent,
 }
 
-/// How much of the contract a pairing runs. Each test starts its client anew, and a virtual machine takes a second of processor time for that.
+/// How much of the contract a pairing runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Extent {
     Whole,
@@ -97,32 +97,33 @@ impl Extent {
 
 impl Pairing {
     /// Runs all tests of the contract.
-    fn run(&self, title: &str, scratch: &Scratch) {
+    fn run(&mut self, title: &str) {
+        let (extent, objects) = (self.extent, self.objects);
         let mut failures = Vec::new();
         let mut runs = 0;
         let mut one = |line: String| {
             runs += 1;
-            if let Err(why) = self.one(&line, scratch) {
+            if let Err(why) = self.one(&line) {
                 failures.push(format!("{line}: {why}"));
             }
         };
         one("ping --n 100".to_owned());
-        if self.extent != Extent::Address {
+        if extent != Extent::Address {
             one("pipeline --depth 4 --n 400".to_owned());
         }
-        if !matches!(self.extent, Extent::Versions | Extent::Address) {
+        if !matches!(extent, Extent::Versions | Extent::Address) {
             one("demux --n 100".to_owned());
             one("last --iterations 1".to_owned());
             one("last --iterations 2 --oneway".to_owned());
             one("clients --depth 3 --n 60".to_owned());
         }
-        if self.objects {
+        if objects {
             one("objects --n 100".to_owned());
         }
         let types = ["octet", "char", "short", "long", "double", "struct"];
         for (i, element) in types.into_iter().enumerate() {
             for (j, size) in SIZES.into_iter().enumerate() {
-                if self.extent.has(i, j) {
+                if extent.has(i, j) {
                     let total = size * if size > 100_000 { 4 } else { 40 };
                     one(format!("ttcp --type {element} --size {size} --total {total}"));
                 }
@@ -130,8 +131,7 @@ impl Pairing {
         }
         for element in ["octet", "struct"] {
             for size in SIZES {
-                if matches!(self.extent, Extent::Whole | Extent::Half)
-                    || size == 1000 && self.extent != Extent::Address
+                if matches!(extent, Extent::Whole | Extent::Half) || size == 1000 && extent != Extent::Address
                 {
                     one(format!("echo --type {element} --size {size} --n 10"));
                 }
@@ -139,7 +139,7 @@ impl Pairing {
         }
         for (i, kind) in KINDS.into_iter().enumerate() {
             for (j, mode) in ["call", "oneway"].into_iter().enumerate() {
-                let wanted = match self.extent {
+                let wanted = match extent {
                     Extent::Whole => true,
                     Extent::Half => i % 2 == 0 && i / 2 % 2 == j,
                     Extent::Each => i < 2 && i == j,
@@ -156,16 +156,14 @@ impl Pairing {
     }
 
     /// Runs one test, and looks at its report.
-    fn one(&self, line: &str, scratch: &Scratch) -> Result<(), String> {
+    fn one(&mut self, line: &str) -> Result<(), String> {
         let words: Vec<&str> = line.split(' ').collect();
-        let mut command = (self.client)();
-        command.args(&words).args(&self.reach);
-        let mut process = Process::start(command, scratch);
-        let status = process.end(RUN);
-        let output = process.output();
-        let Some(status) = status else { return Err(format!("not done within {RUN:?}\n{output}")) };
-        if !status.success() {
-            return Err(format!("{status}\n{output}"));
+        let all: Vec<&str> = words.iter().copied().chain(self.reach.iter().map(String::as_str)).collect();
+        let (succeeded, output) = self.client.run(&all, RUN);
+        match succeeded {
+            None => return Err(format!("not done within {RUN:?}\n{output}")),
+            Some(false) => return Err(output),
+            Some(true) => {}
         }
         let report = output.lines().find(|line| line.starts_with('{')).ok_or("no report")?;
         let report: Value = serde_json::from_str(report).map_err(|error| format!("{error}: {report}"))?;
@@ -233,22 +231,21 @@ fn corbaloc(version: &str, path: &Path) -> String {
 
 /// A client of theirs floods `ttcp server`; without a version by its IOR, which says 1.2.
 fn their_client(orb: Foreign, name: &'static str, version: Option<&str>) {
-    let Some(program) = orb.program("bench-client") else { return };
+    let Some(client) = Client::of(orb, "bench-client") else { return };
     let scratch = Scratch::new();
     let mut command = ttcp("server");
     command.args(["--lifeline", "--check", "--objects", &OBJECTS.to_string()]);
     let (_server, path) = serve(command, &scratch);
     let objects = version.is_none();
     let reach = version.map_or_else(|| path.display().to_string(), |version| corbaloc(version, &path));
-    let client = Box::new(move || Command::new(&program));
     let reach = vec!["--ior".to_owned(), reach];
     let extent = Extent::of(orb == Foreign::JacOrb, version.is_none(), version);
     let title = format!("{orb:?} -> ttcp server, {}", version.unwrap_or("IOR"));
-    Pairing { client, reach, name, ordered: true, objects, extent }.run(&title, &scratch);
+    Pairing { client, reach, name, ordered: true, objects, extent }.run(&title);
 }
 
-/// `ttcp client` floods a server of theirs: by its IOR up to that version, or by `corbaloc:`.
-fn their_server(orb: Foreign, version: &str, by_ior: bool) {
+/// `ttcp client` floods a server of theirs: by its IOR up to that version, and by `corbaloc:`.
+fn their_server(orb: Foreign, version: &str) {
     let Some(program) = orb.program("bench-server") else { return };
     let scratch = Scratch::new();
     let mut command = Command::new(program);
@@ -260,12 +257,14 @@ fn their_server(orb: Foreign, version: &str, by_ior: bool) {
     };
     command.args(["--seconds", "600", "--check", "--objects", &OBJECTS.to_string(), "--serving", serving]);
     let (_server, path) = serve(command, &scratch);
-    let at = if by_ior { path.display().to_string() } else { corbaloc(version, &path) };
-    let client = Box::new(|| ttcp("client"));
-    let reach = ["--ior", &at, "--giop", version].map(str::to_owned).to_vec();
-    let title = format!("ttcp client -> {orb:?}, {}{version}", if by_ior { "IOR " } else { "" });
-    let extent = Extent::of(false, by_ior && version == "1.2", Some(version));
-    Pairing { client, reach, name: "zorb", ordered: false, objects: by_ior, extent }.run(&title, &scratch);
+    for by_ior in [true, false] {
+        let at = if by_ior { path.display().to_string() } else { corbaloc(version, &path) };
+        let client = Client::Each(Box::new(|| ttcp("client")));
+        let reach = ["--ior", &at, "--giop", version].map(str::to_owned).to_vec();
+        let title = format!("ttcp client -> {orb:?}, {}{version}", if by_ior { "IOR " } else { "" });
+        let extent = Extent::of(false, by_ior && version == "1.2", Some(version));
+        Pairing { client, reach, name: "zorb", ordered: false, objects: by_ior, extent }.run(&title);
+    }
 }
 
 macro_rules! matrix {
@@ -299,33 +298,18 @@ macro_rules! matrix {
                 use super::{Foreign, their_server};
 
                 #[test]
-                fn ior_1_0() {
-                    their_server(Foreign::$orb, "1.0", true);
+                fn giop_1_0() {
+                    their_server(Foreign::$orb, "1.0");
                 }
 
                 #[test]
-                fn ior_1_1() {
-                    their_server(Foreign::$orb, "1.1", true);
+                fn giop_1_1() {
+                    their_server(Foreign::$orb, "1.1");
                 }
 
                 #[test]
-                fn ior_1_2() {
-                    their_server(Foreign::$orb, "1.2", true);
-                }
-
-                #[test]
-                fn corbaloc_1_0() {
-                    their_server(Foreign::$orb, "1.0", false);
-                }
-
-                #[test]
-                fn corbaloc_1_1() {
-                    their_server(Foreign::$orb, "1.1", false);
-                }
-
-                #[test]
-                fn corbaloc_1_2() {
-                    their_server(Foreign::$orb, "1.2", false);
+                fn giop_1_2() {
+                    their_server(Foreign::$orb, "1.2");
                 }
             }
         )*

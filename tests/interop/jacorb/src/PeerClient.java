@@ -1,5 +1,7 @@
 import Interop.*;
+import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.InputStreamReader;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -14,6 +16,8 @@ import org.omg.PortableServer.POAHelper;
  * Drives every operation of types.idl against any server of it. Prints "ok NAME",
  * "FAIL NAME: why" or "skip NAME: why" for each check; status 0 if nothing failed.
  * --record: stores the first call of each check as fixtures in the directory.
+ * PeerClient batch [--seconds S]: drives servers by each line of its input, which has such options with tabs for blanks, and says END STATUS
+ * behind it.
  */
 public final class PeerClient {
     private static final List<String> WIDE = Arrays.asList("echo_wchar", "echo_wstring", "echo_wchar_seq", "echo_wstring_seq", "echo_caption",
@@ -56,11 +60,28 @@ public final class PeerClient {
     public static void main(String[] args) throws Exception {
         Options o = new Options(args);
         o.exitAfter("300");
-        Checks x = new Checks();
         if (o.flag("--list")) {
-            x.all.keySet().forEach(System.out::println);
+            new Checks().all.keySet().forEach(System.out::println);
             return;
         }
+        int status = 0;
+        if (o.flag("batch")) batch();
+        else status = drive(o);
+        System.out.flush();
+        Runtime.getRuntime().halt(status);
+    }
+
+    private static void batch() throws Exception {
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
+        for (String line; (line = lines.readLine()) != null;) {
+            System.out.println("END " + drive(new Options(line.split("\t"))));
+            System.out.flush();
+        }
+    }
+
+    /** Runs the checks; gives the status. */
+    private static int drive(Options o) throws Exception {
+        Checks x = new Checks();
         String version = o.get("--giop", ""), ior = o.get("--ior", "interop.ior"), directory = o.get("--record", null);
         List<String> only = Arrays.asList(o.get("--check", "all").split(","));
         Reference reference = new Reference(ior, version, "interop", 0);
@@ -88,7 +109,7 @@ public final class PeerClient {
             x.moved = companion(x.orb, ior, version, "moved");
         } catch (SystemException e) {
             System.err.println("client: " + Checks.describe(e) + " " + e.getMessage());
-            System.exit(2);
+            return 2;
         }
         for (Map.Entry<String, Checks.Check> check : x.all.entrySet()) {
             String name = check.getKey();
@@ -112,7 +133,7 @@ public final class PeerClient {
             System.out.println("FAIL " + name + ": " + why.substring(0, Math.min(2000, why.length())));
         }
         if (x.recorder != null) recordRest(o, x, text);
-        System.out.flush();
-        Runtime.getRuntime().halt(failed > 0 ? 1 : 0);
+        x.orb.shutdown(false);
+        return failed > 0 ? 1 : 0;
     }
 }

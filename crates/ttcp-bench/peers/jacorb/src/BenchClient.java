@@ -1,5 +1,7 @@
 import bench.*;
+import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.InputStreamReader;
 import java.io.PrintWriter;
 import java.nio.file.*;
 import java.util.Arrays;
@@ -14,6 +16,8 @@ import org.omg.CORBA.ORB;
  * pipeline: D threads that share one connection. clients: D threads, each with an ORB and so a connection of its own.
  *        [--operations 100|1000] [--oneway] [--iterations I]
  * last: the last of so many operations, 100 times an iteration, which the server counts.
+ * batch [--seconds S]: runs each line of its input as such a command line, with tabs for blanks, in this virtual machine, and says
+ *        END STATUS behind it.
  */
 public final class BenchClient {
     static void json(String test, String format, Object... values) {
@@ -171,8 +175,31 @@ public final class BenchClient {
     }
 
     public static void main(String[] args) throws Exception {
+        new BenchOptions(args).exitAfter("3600");
+        if (args.length > 0 && args[0].equals("batch")) batch();
+        else run(args);
+        // Those of several clients have threads that would not end.
+        System.out.flush();
+        Runtime.getRuntime().halt(0);
+    }
+
+    private static void batch() throws IOException {
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
+        for (String line; (line = lines.readLine()) != null;) {
+            int status = 0;
+            try {
+                run(line.split("\t"));
+            } catch (Throwable e) {
+                e.printStackTrace(System.out);
+                status = 1;
+            }
+            System.out.println("END " + status);
+            System.out.flush();
+        }
+    }
+
+    private static void run(String[] args) throws Exception {
         BenchOptions o = new BenchOptions(args);
-        o.exitAfter("3600");
         samples = o.get("--samples", null);
         String test = args.length > 0 ? args[0] : "", type = o.get("--type", "octet"), ior = o.get("--ior", "server.ior");
         int size = o.num("--size", 65536), depth = o.num("--depth", 16);
@@ -194,7 +221,10 @@ public final class BenchClient {
         if (ior.startsWith("corbaloc:")) ior += "/" + (other == null ? "ttcp" : other);
         else ior = new String(Files.readAllBytes(Paths.get(other == null ? ior : ior + "." + other))).trim();
 
-        if (test.equals("clients")) BenchMany.clients(o, ior, depth, n);
+        if (test.equals("clients")) {
+            BenchMany.clients(o, ior, depth, n);
+            return;
+        }
         ORB orb = o.orb();
         org.omg.CORBA.Object obj = orb.string_to_object(ior);
         if (test.equals("series")) {

@@ -81,8 +81,5 @@ final class BenchMany {
         double[] all = Arrays.stream(us).flatMapToDouble(Arrays::stream).toArray();
         if (failed.get() > 0 || all.length != n) throw new IllegalStateException("a client failed");
         BenchClient.tell("clients", String.format(Locale.ROOT, "\"depth\":%d,\"calls_s\":%.0f,\"secs\":%.6f,", count, n / secs, secs), all);
-        // ORBs have threads that would not end.
-        System.out.flush();
-        Runtime.getRuntime().halt(0);
     }
 }
