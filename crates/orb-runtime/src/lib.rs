@@ -18,6 +18,7 @@ mod link;
 #[doc(hidden)]
 pub mod lossy;
 mod naming;
+mod opaque;
 mod orb;
 pub mod poa;
 mod quirks;

@@ -14,6 +14,7 @@ use tokio::time::Sleep;
 
 use super::{Called, Operation};
 use crate::blocking;
+use crate::opaque::Opaque;
 use crate::orb::OrbCore;
 use crate::poa::core::Gate;
 use crate::poa::manager::Held;
@@ -30,7 +31,7 @@ pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 #[derive(Debug)]
 pub struct LocalServant<L: ?Sized> {
     servant: Arc<L>,
-    entry: Arc<Entry>,
+    entry: Opaque<Entry>,
     /// Of the object, where the entry stands for many.
     key: Option<ObjectKey>,
 }
@@ -47,7 +48,7 @@ pub fn local<L: ?Sized + Send + Sync + 'static>(target: &ObjectRef) -> Option<Lo
         return None;
     }
     let key = if entry.shared { target.own_key().map(ObjectKey::from) } else { None };
-    found.map(|servant| LocalServant { servant, entry, key })
+    found.map(|servant| LocalServant { servant, entry: entry.into(), key })
 }
 
 impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
@@ -58,19 +59,21 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
     ///
     /// # Cancel safety
     /// Dropping the future drops the servant's.
-    pub async fn call<'a, T: 'static, E: From<SystemException> + std::fmt::Display>(
+    pub fn call<'a, T: 'static, E: From<SystemException> + std::fmt::Display>(
         &'a self,
         target: &ObjectRef,
         operation: &'static Operation,
         f: impl FnOnce(&'a L) -> LocalFuture<'a, Result<T, E>> + Send,
-    ) -> Result<T, E> {
-        match self.run(target, operation, f).await?.0 {
-            // As from afar, a oneway's caller is not told how it went.
-            Err(error) if operation.oneway => {
-                target.orb().note_failed_oneway(&error);
-                nothing().ok_or(error)
+    ) -> impl Future<Output = Result<T, E>> + Send {
+        async move {
+            match self.run(target, operation, f).await?.0 {
+                // As from afar, a oneway's caller is not told how it went.
+                Err(error) if operation.oneway => {
+                    target.orb().note_failed_oneway(&error);
+                    nothing().ok_or(error)
+                }
+                outcome => outcome,
             }
-            outcome => outcome,
         }
     }
 
@@ -82,29 +85,27 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
     ///
     /// # Cancel safety
     /// As [`call`](Self::call).
-    pub async fn call_into<
-        'a,
-        S: ResultSource + 'static,
-        E: From<SystemException> + std::fmt::Display + 'a,
-    >(
+    pub fn call_into<'a, S: ResultSource + 'static, E: From<SystemException> + std::fmt::Display + 'a>(
         &'a self,
         target: &ObjectRef,
         operation: &'static Operation,
         f: impl FnOnce(&'a L) -> LocalFuture<'a, Result<S, E>> + Send,
-    ) -> Result<S::Stream, E> {
-        if self.entry.poa.turn.is_some() {
-            let whole = |servant| -> LocalFuture<'a, Result<S, E>> {
-                let result = f(servant);
-                Box::pin(async move {
-                    let source = result.await?;
-                    Ok(source.collected().await?)
-                })
-            };
-            return Ok(self.run(target, operation, whole).await?.0?.taken(None));
+    ) -> impl Future<Output = Result<S::Stream, E>> + Send {
+        async move {
+            if self.entry.poa.turn.is_some() {
+                let whole = |servant| -> LocalFuture<'a, Result<S, E>> {
+                    let result = f(servant);
+                    Box::pin(async move {
+                        let source = result.await?;
+                        Ok(source.collected().await?)
+                    })
+                };
+                return Ok(self.run(target, operation, whole).await?.0?.taken(None));
+            }
+            let (source, request) = self.run(target, operation, f).await?;
+            let deadline = request.deadline();
+            Ok(source?.taken(Some(TakenFrom(Served::new(request, deadline)))))
         }
-        let (source, request) = self.run(target, operation, f).await?;
-        let deadline = request.deadline();
-        Ok(source?.taken(Some(TakenFrom(Served::new(request, deadline)))))
     }
 
     /// Gives the outcome of the servant, and the request; fails where the servant did not begin.
@@ -134,7 +135,7 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
         };
         let request = Request::local(
             Arc::clone(orb),
-            Arc::clone(&self.entry),
+            self.entry.to_arc(),
             self.key.clone(),
             operation.name,
             deadline,

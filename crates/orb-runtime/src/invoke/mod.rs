@@ -67,18 +67,20 @@ type Arguments<'a> = &'a (dyn Fn(&mut Encoder) -> Result<(), EncodeError> + Send
 ///
 /// # Cancel safety
 /// Dropping the future cancels the call: a CancelRequest goes out if the request did, and the connection stays good.
-pub async fn invoke<R, E>(
+pub fn invoke<R, E>(
     target: &ObjectRef,
     operation: &'static Operation,
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
     decode: impl Fn(&mut Decoder<'_>) -> Result<R, DecodeError> + Send + Sync,
     raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>> + Send + Sync,
-) -> Result<R, E>
+) -> impl Future<Output = Result<R, E>> + Send
 where
     E: From<SystemException>,
 {
-    let reply = transact(target, operation, ResponseFlags::Target, &encode).await?;
-    results(target, operation, reply, decode, raised)
+    async move {
+        let reply = transact(target, operation, ResponseFlags::Target, &encode).await?;
+        results(target, operation, reply, decode, raised)
+    }
 }
 
 /// Calls an operation whose last argument is a `@stream`: `encode` encodes those before it. Called by generated stubs.
@@ -88,27 +90,29 @@ where
 ///
 /// # Cancel safety
 /// As [`invoke`]; but where octets are read from a source, and not all are sent, the connection is closed, which nobody else uses.
-pub async fn invoke_from<R, E>(
+pub fn invoke_from<R, E>(
     target: &ObjectRef,
     operation: &'static Operation,
     source: LastArgument,
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
     decode: impl Fn(&mut Decoder<'_>) -> Result<R, DecodeError> + Send + Sync,
     raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>> + Send + Sync,
-) -> Result<R, E>
+) -> impl Future<Output = Result<R, E>> + Send
 where
     E: From<SystemException>,
 {
-    let response = ResponseFlags::Target;
-    let reply = match source.given() {
-        LastGiven::Octets(octets, unit) => {
-            transact(target, operation, response, &with(&encode, octets, unit)).await?
-        }
-        LastGiven::Payload(payload) => {
-            Box::pin(watched::transact_from(target, operation, response, &encode, payload)).await?
-        }
-    };
-    results(target, operation, reply, decode, raised)
+    async move {
+        let response = ResponseFlags::Target;
+        let reply = match source.given() {
+            LastGiven::Octets(octets, unit) => {
+                transact(target, operation, response, &with(&encode, octets, unit)).await?
+            }
+            LastGiven::Payload(payload) => {
+                Box::pin(watched::transact_from(target, operation, response, &encode, payload)).await?
+            }
+        };
+        results(target, operation, reply, decode, raised)
+    }
 }
 
 /// Calls an operation with a `@stream` result, on a connection that no other call uses. Called by generated stubs.
@@ -120,35 +124,38 @@ where
 ///
 /// # Cancel safety
 /// As [`invoke`]; the connection is closed.
-pub async fn invoke_into<S, E>(
+pub fn invoke_into<S, E>(
     target: &ObjectRef,
     operation: &'static Operation,
     source: Option<LastArgument>,
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
     raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>> + Send + Sync,
-) -> Result<S, E>
+) -> impl Future<Output = Result<S, E>> + Send
 where
     S: ResultStream,
     E: From<SystemException>,
 {
-    let results = match source.map(LastArgument::given) {
-        Some(LastGiven::Octets(octets, unit)) => {
-            let encode = with(&encode, octets, unit);
-            Box::pin(watched::transact_into(target, operation, &encode, None, S::NAMELESS)).await?
+    async move {
+        let results = match source.map(LastArgument::given) {
+            Some(LastGiven::Octets(octets, unit)) => {
+                let encode = with(&encode, octets, unit);
+                Box::pin(watched::transact_into(target, operation, &encode, None, S::NAMELESS)).await?
+            }
+            Some(LastGiven::Payload(payload)) => {
+                Box::pin(watched::transact_into(target, operation, &encode, Some(payload), S::NAMELESS))
+                    .await?
+            }
+            None => Box::pin(watched::transact_into(target, operation, &encode, None, S::NAMELESS)).await?,
+        };
+        let orb = target.orb();
+        if results.reply.status() != ReplyStatus::NoException {
+            return Err(user_exception(orb, &mut results.reply.body().with_context(orb), operation, raised));
         }
-        Some(LastGiven::Payload(payload)) => {
-            Box::pin(watched::transact_into(target, operation, &encode, Some(payload), S::NAMELESS)).await?
-        }
-        None => Box::pin(watched::transact_into(target, operation, &encode, None, S::NAMELESS)).await?,
-    };
-    let orb = target.orb();
-    if results.reply.status() != ReplyStatus::NoException {
-        return Err(user_exception(orb, &mut results.reply.body().with_context(orb), operation, raised));
+        S::of(results).map_err(|error| match error {
+            BadResults::Malformed(error) => bad_reply(orb, error, operation).into(),
+            BadResults::Refused(exception) => exception.into(),
+        })
     }
-    S::of(results).map_err(|error| match error {
-        BadResults::Malformed(error) => bad_reply(orb, error, operation).into(),
-        BadResults::Refused(exception) => exception.into(),
-    })
 }
 
 /// Sends a oneway whose last argument is a `@stream`, as [`invoke_from`]. Called by generated stubs.
@@ -158,16 +165,20 @@ where
 ///
 /// # Cancel safety
 /// As [`invoke_from`].
-pub async fn send_oneway_from(
+pub fn send_oneway_from(
     target: &ObjectRef,
     operation: &'static Operation,
     source: LastArgument,
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
-) -> Result<(), SystemException> {
-    match source.given() {
-        LastGiven::Octets(octets, unit) => send_oneway(target, operation, with(&encode, octets, unit)).await,
-        LastGiven::Payload(payload) => {
-            Box::pin(watched::send_oneway_from(target, operation, &encode, payload)).await
+) -> impl Future<Output = Result<(), SystemException>> + Send {
+    async move {
+        match source.given() {
+            LastGiven::Octets(octets, unit) => {
+                send_oneway(target, operation, with(&encode, octets, unit)).await
+            }
+            LastGiven::Payload(payload) => {
+                Box::pin(watched::send_oneway_from(target, operation, &encode, payload)).await
+            }
         }
     }
 }

@@ -15,6 +15,7 @@ use giop_codec::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Pri
 
 use super::{CallOptions, Reference};
 use crate::link::Link;
+use crate::opaque::Opaque;
 use crate::orb::OrbCore;
 use crate::orb::endpoint::{Host, profiles};
 use crate::serve::ending_behind_us;
@@ -26,7 +27,7 @@ use crate::serve::entry::Entry;
 /// [`Reference::is_equivalent`].
 #[derive(Clone)]
 pub struct ObjectRef {
-    core: Arc<RefCore>,
+    core: Opaque<RefCore>,
     /// `None`: the defaults.
     options: Option<Arc<CallOptions>>,
 }
@@ -237,7 +238,7 @@ impl ObjectRef {
             #[cfg(feature = "csi")]
             credentials: None,
         };
-        Self { core: Arc::new(core), options: None }
+        Self { core: Arc::new(core).into(), options: None }
     }
 
     /// Another reference to the same object, with a binding of its own and the credentials of this one.
@@ -249,7 +250,7 @@ impl ObjectRef {
         )]
         let mut same = Self::new_core(&self.core.orb, self.core.ior.clone(), own, demand);
         #[cfg(feature = "csi")]
-        if let (Some(core), Some(credentials)) = (Arc::get_mut(&mut same.core), &self.core.credentials) {
+        if let (Some(core), Some(credentials)) = (same.core.get_mut(), &self.core.credentials) {
             core.credentials = Some(credentials.clone());
         }
         Self { options: self.options.clone(), ..same }
@@ -259,7 +260,7 @@ impl ObjectRef {
     #[cfg(feature = "csi")]
     pub(crate) fn calling_as(&self, credentials: &crate::csi::Credentials) -> Self {
         let mut same = self.anew(self.core.demand);
-        if let Some(core) = Arc::get_mut(&mut same.core) {
+        if let Some(core) = same.core.get_mut() {
             core.credentials = Some(credentials.clone());
         }
         same
@@ -284,7 +285,7 @@ impl ObjectRef {
     pub(crate) fn change(&self, f: impl FnOnce(&mut CallOptions)) -> Self {
         let mut options = self.options().clone();
         f(&mut options);
-        Self { core: Arc::clone(&self.core), options: Some(Arc::new(options)) }
+        Self { core: self.core.clone(), options: Some(Arc::new(options)) }
     }
 
     #[inline]
@@ -454,7 +455,7 @@ impl fmt::Debug for ObjectRef {
 
 impl PartialEq for ObjectRef {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.core, &other.core) || self.core.ior == other.core.ior
+        self.core.is_same(&other.core) || self.core.ior == other.core.ior
     }
 }
 

@@ -17,6 +17,7 @@ use super::demux;
 use super::entry::Entry;
 use super::skeleton::Servant;
 use super::turns::{Callers, Turn};
+use crate::opaque::Opaque;
 use crate::orb::{Orb, OrbCore};
 use crate::poa::{ForwardRequest, Poa};
 use crate::reference::{ObjectRef, Reference};
@@ -79,7 +80,7 @@ pub(crate) fn ending_behind_us(orb: &Arc<OrbCore>, key: &[u8]) -> Option<Arc<Ent
 #[doc(alias = "PortableServer::Current")]
 #[derive(Clone)]
 pub struct Request {
-    info: Arc<Info>,
+    info: Opaque<Info>,
 }
 
 struct Info {
@@ -143,7 +144,7 @@ impl Request {
             number: None,
             seen: Default::default(),
         };
-        Self { info: Arc::new(info) }
+        Self { info: Arc::new(info).into() }
     }
 
     /// A description of no request yet, of the same connection.
@@ -160,11 +161,11 @@ impl Request {
         incoming: IncomingRequest,
         number: Option<u16>,
     ) -> Option<Arguments> {
-        if Arc::strong_count(&self.info) > 1 {
+        if !self.info.is_unique() {
             *self = self.fresh();
         }
         let mut incoming = incoming;
-        let info = Arc::get_mut(&mut self.info)?;
+        let info = self.info.get_mut()?;
         // The last request's headers, so that their room is free.
         let target = info.target.take().filter(|target| Arc::ptr_eq(&target.entry, entry));
         let entry = target.map_or_else(|| Arc::clone(entry), |target| target.entry);
@@ -183,7 +184,7 @@ impl Request {
     #[cfg(feature = "csi")]
     #[inline]
     pub(crate) fn set_caller(&mut self, caller: crate::csi::Caller) {
-        let Some(info) = Arc::get_mut(&mut self.info) else { return };
+        let Some(info) = self.info.get_mut() else { return };
         if let Some(complete) = caller.complete() {
             let extras = info.extras.get_mut().unwrap_or_else(PoisonError::into_inner);
             extras.contexts.push(complete.clone());
@@ -201,7 +202,7 @@ impl Request {
         let seen = Seen::begin(&info.orb, &self.contexts(), &info.peer, interface, || self.operation());
         #[cfg(feature = "admin")]
         let seen = seen.counted(&info.orb, interface(), self.operation());
-        if let Some(info) = Arc::get_mut(&mut self.info) {
+        if let Some(info) = self.info.get_mut() {
             info.seen = seen;
         }
     }
@@ -216,7 +217,7 @@ impl Request {
     #[inline]
     pub(crate) fn look_away(&mut self) {
         self.info.seen.count();
-        if let Some(info) = Arc::get_mut(&mut self.info) {
+        if let Some(info) = self.info.get_mut() {
             info.seen.end();
         }
     }
@@ -232,7 +233,7 @@ impl Request {
     /// Forgets the request, so that its message's buffer is free.
     pub(crate) fn retire(&mut self) {
         if self.info.target.is_some()
-            && let Some(info) = Arc::get_mut(&mut self.info)
+            && let Some(info) = self.info.get_mut()
         {
             info.target = None;
         }
@@ -247,7 +248,7 @@ impl Request {
         seen: Seen,
     ) -> Self {
         let mut request = Self::idle(orb, Peer::Local, None);
-        if let Some(info) = Arc::get_mut(&mut request.info) {
+        if let Some(info) = request.info.get_mut() {
             info.target = Some(Target { entry, source: Source::Local(operation, key) });
             info.deadline = deadline;
             info.seen = seen;

@@ -5,7 +5,6 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::task::Poll;
 
 use giop_codec::Version;
@@ -186,7 +185,7 @@ async fn pause() {
 
 /// A reply that is begun. If it is not whole when this is dropped, it can never be.
 struct Begun<'a> {
-    link: &'a Arc<Link>,
+    link: &'a Link,
     token: ServeToken,
 }
 

@@ -9,24 +9,26 @@ use giop_codec::{ByteOrder, EncodeError, Version};
 use giop_proto::ServeToken;
 
 use crate::link::Link;
+use crate::opaque::Opaque;
 
 /// An encoder that is used again for the replies of a connection.
 #[derive(Debug)]
 pub(crate) struct ReplyBuffer {
     encoder: Encoder,
     /// Where long replies may go before they are whole.
-    link: Option<Arc<Link>>,
+    link: Option<Opaque<Link>>,
     /// Not this one.
     whole: bool,
 }
 
 impl ReplyBuffer {
     pub(crate) fn new(link: Option<Arc<Link>>) -> Box<Self> {
+        let link = link.map(Opaque::from);
         Box::new(Self { encoder: Encoder::new(ByteOrder::NATIVE, Version::V1_2), link, whole: false })
     }
 
     /// Where replies go.
-    pub(crate) fn link(&self) -> Option<&Arc<Link>> {
+    pub(crate) fn link(&self) -> Option<&Opaque<Link>> {
         self.link.as_ref()
     }
 
@@ -65,7 +67,7 @@ impl ReplyBuffer {
 /// Goes back to where the results begin, which are measured, and sends them from there. `false`: they are to be encoded whole.
 #[cold]
 fn flow(
-    link: &Arc<Link>,
+    link: &Opaque<Link>,
     token: ServeToken,
     encoder: &mut Encoder,
     begun: Mark,
@@ -80,7 +82,7 @@ fn flow(
     }
     encoder.rewind(begun);
     let coming = octets.saturating_sub(encoder.position()) as u64;
-    Ok(flows && link.send_reply_flow(token, encoder, coming, results))
+    Ok(flows && link.to_arc().send_reply_flow(token, encoder, coming, results))
 }
 
 impl Deref for ReplyBuffer {

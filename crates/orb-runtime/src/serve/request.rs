@@ -1,7 +1,6 @@
 //! A request as generated code and servants see it.
 
 use std::cell::Cell;
-use std::sync::Arc;
 
 use giop_codec::any::Any;
 use giop_codec::cdr::{CdrEncode, Decoder, Encoder, Mark};
@@ -20,6 +19,7 @@ use super::reply::ReplyBuffer;
 use super::skeleton::UserException;
 use crate::invoke;
 use crate::link::Link;
+use crate::opaque::Opaque;
 use crate::orb::backpressure::LARGE_REPLY;
 use crate::poa::{ForwardRequest, Refusal};
 
@@ -32,7 +32,7 @@ pub struct ServerRequest {
     /// Where they are not with `current`: of a large request.
     pub(crate) arguments: Option<Arguments>,
     /// Where the rest of the payload comes from, if it does.
-    pub(crate) link: Option<Arc<Link>>,
+    pub(crate) link: Option<Opaque<Link>>,
     /// What its decoded arguments take.
     pub(crate) charge: Charge,
 }

@@ -162,7 +162,7 @@ impl Running {
         }
         let kind = entry.skeleton.seat_kind();
         let mut seat = self.seat(kind);
-        let link = (incoming.coming() > 0).then(|| Arc::clone(&self.link));
+        let link = (incoming.coming() > 0).then(|| Arc::clone(&self.link).into());
         let current = seat.current.get_or_insert_with(|| self.template.fresh());
         let arguments = current.renew(entry, incoming, self.number);
         #[cfg(feature = "csi")]

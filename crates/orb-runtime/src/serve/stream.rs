@@ -451,7 +451,7 @@ impl ServerRequest {
             }
             let of = self.to.token.into();
             link.open_stream(of, Some(octets - stream.first.len() as u64), phase);
-            stream.rest = Some(Rest { link: Arc::clone(link), of, results: None });
+            stream.rest = Some(Rest { link: link.to_arc(), of, results: None });
         }
         Ok(stream)
     }

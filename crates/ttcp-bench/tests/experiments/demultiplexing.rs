@@ -85,7 +85,8 @@ fn a_server_that_does_not_count_is_not_measured() {
     let program = env!("CARGO_BIN_EXE_ttcp");
     let peer = format!("odd={program} raw-server --port 0::{program} raw-client ping --n 10 --port {{port}}");
     let line = ["demux", "--quick", "--iterations", "1", "--peers", "none", "--peer", &peer, "--out", "r"];
-    let out = run(dir.path(), &line);
+    // Where no programs are found, callgrind is not either.
+    let out = ttcp(dir.path(), &line).env("PATH", "").output().unwrap();
     let stderr = text(&out.stderr);
     assert_eq!(out.status.code(), Some(1), "{stderr}");
     assert!(stderr.contains(" measurement(s) failed"), "{stderr}");
@@ -99,7 +100,7 @@ fn interfaces_that_are_not_there_are_told() {
     assert!(stderr.contains("there is no interface of 99 operations, only of 100 and 1000"), "{stderr}");
     if cfg!(debug_assertions) {
         let line = "demultiplexing --quick --operations 1000 --iterations 1 --peers raw,zorb --out r";
-        let out = run(dir.path(), &line.split(' ').collect::<Vec<_>>());
+        let out = ttcp(dir.path(), &line.split(' ').collect::<Vec<_>>()).env("PATH", "").output().unwrap();
         let stderr = text(&out.stderr);
         assert!(out.status.success(), "{stderr}");
         assert!(stderr.contains("zorb is left out with 1000 operations"), "{stderr}");

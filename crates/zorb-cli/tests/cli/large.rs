@@ -105,12 +105,12 @@ fn values_that_take_much_more_memory_than_their_message_come_with_the_same_optio
 #[test]
 #[cfg(target_os = "linux")]
 fn an_answer_is_printed_in_the_memory_that_its_values_may_take() {
-    const COUNT: usize = 2_000_000;
+    const COUNT: usize = 1_000_000;
     beside_a_camera(|camera, idl| {
         for form in [&["--color", "never"][..], &["--json"]] {
-            // 64 MiB: the program, and eight times the message.
+            // 32 MiB: the program, and eight times the message.
             let run = std::process::Command::new("sh")
-                .args(["-c", "ulimit -d 65536 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_zorb"), "call"])
+                .args(["-c", "ulimit -d 32768 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_zorb"), "call"])
                 .args([camera, "levels", &COUNT.to_string(), "--idl", idl, "--timeout", "1000s"])
                 .args(form)
                 .output()
