@@ -185,7 +185,7 @@ impl Cx<'_> {
                         __zorb_request: #v1::ServerRequest,
                         __zorb_slot: &mut #v1::DispatchSlot,
                     ) {
-                        __zorb_slot.set(async move { dispatch(&self.servant, __zorb_request).await });
+                        __zorb_slot.set(dispatch(self, __zorb_request));
                     }
 
                     fn local(self: ::std::sync::Arc<Self>, __zorb_out: &mut dyn ::core::any::Any) {
@@ -292,15 +292,15 @@ impl Cx<'_> {
     /// many, each `GROUP` of them is a future of its own, since rustc's work on one grows with the square of its arms.
     fn dispatch(&self, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
         let v1 = &self.v1;
-        let servant = self.servant(depth, def.id);
+        let bound = self.servant(depth, def.id);
         let methods: Vec<&Method> = lineage.iter().flat_map(|owner| &self.methods[owner]).collect();
         // Decoding changes the request.
-        let head = |name: Ident, served: &[&Method], more: TokenStream| {
+        let head = |name: Ident, served: &[&Method], servant: TokenStream, more: TokenStream| {
             let decodes = served.iter().any(|method| !method.arguments().is_empty());
             let mutable = decodes.then(|| quote!(mut));
             quote! {
-                async fn #name<S: #servant>(
-                    __zorb_servant: &S,
+                async fn #name<S: #bound>(
+                    #servant,
                     #mutable __zorb_request: #v1::ServerRequest,
                     #more
                 ) -> #v1::Outcome
@@ -308,11 +308,13 @@ impl Cx<'_> {
         };
         let is_grouped = methods.len() > 2 * GROUP;
         let served = if is_grouped { &[] } else { methods.as_slice() };
-        let dispatch = head(format_ident!("dispatch"), served, TokenStream::new());
+        // It holds the servant itself: a future around it would be moved with it once more.
+        let skeleton = quote!(__zorb_skeleton: ::std::sync::Arc<Skeleton<S>>);
+        let dispatch = head(format_ident!("dispatch"), served, skeleton, TokenStream::new());
         if methods.is_empty() {
             return quote! {
                 #dispatch {
-                    let _ = __zorb_servant;
+                    let _ = &__zorb_skeleton.servant;
                     __zorb_request.other_operation(IDS)
                 }
             };
@@ -328,10 +330,14 @@ impl Cx<'_> {
         } else {
             let names: Vec<_> =
                 (0..methods.len().div_ceil(GROUP)).map(|group| format_ident!("dispatch_{group}")).collect();
-            let heads = names
-                .iter()
-                .zip(methods.chunks(GROUP))
-                .map(|(name, served)| head(name.clone(), served, quote!(__zorb_n: ::core::primitive::usize)));
+            let heads = names.iter().zip(methods.chunks(GROUP)).map(|(name, served)| {
+                head(
+                    name.clone(),
+                    served,
+                    quote!(__zorb_servant: &S),
+                    quote!(__zorb_n: ::core::primitive::usize),
+                )
+            });
             let arms = numbers.chunks(GROUP).zip(arms.chunks(GROUP)).map(|(numbers, arms)| {
                 quote!(match __zorb_n {
                     #(#numbers => { #arms })*
@@ -353,6 +359,7 @@ impl Cx<'_> {
             static OPERATIONS: #v1::OpTable<#count, #slots> = #v1::OpTable::new([#(#wires),*]);
 
             #dispatch {
+                let __zorb_servant = &__zorb_skeleton.servant;
                 match #find {
                     #matched
                     _ => __zorb_request.other_operation(IDS),

@@ -154,12 +154,14 @@ impl Request {
     }
 
     /// Makes this the description of another request: in place unless somebody still holds it. Gives the arguments of a large
-    /// one, so that the description, which a servant may keep, does not keep its message.
+    /// one, so that the description, which a servant may keep, does not keep its message. `caller`: who makes the request, and what the
+    /// reply says of that.
     pub(crate) fn renew(
         &mut self,
         entry: &Arc<Entry>,
         incoming: IncomingRequest,
         number: Option<u16>,
+        #[cfg(feature = "csi")] caller: crate::csi::Caller,
     ) -> Option<Arguments> {
         if !self.info.is_unique() {
             *self = self.fresh();
@@ -177,20 +179,16 @@ impl Request {
             // Of a request that had no reply to put them into.
             *info.extras.get_mut().unwrap_or_else(PoisonError::into_inner) = Extras::default();
         }
-        arguments
-    }
-
-    /// Who makes the request, and what the reply says of that. Nobody else holds the description yet.
-    #[cfg(feature = "csi")]
-    #[inline]
-    pub(crate) fn set_caller(&mut self, caller: crate::csi::Caller) {
-        let Some(info) = self.info.get_mut() else { return };
-        if let Some(complete) = caller.complete() {
-            let extras = info.extras.get_mut().unwrap_or_else(PoisonError::into_inner);
-            extras.contexts.push(complete.clone());
-            *info.has_extras.get_mut() = true;
+        #[cfg(feature = "csi")]
+        {
+            if let Some(complete) = caller.complete() {
+                let extras = info.extras.get_mut().unwrap_or_else(PoisonError::into_inner);
+                extras.contexts.push(complete.clone());
+                *info.has_extras.get_mut() = true;
+            }
+            info.caller = caller;
         }
-        info.caller = caller;
+        arguments
     }
 
     /// Whoever looks on sees that it begins. Nobody else holds the description yet.
@@ -422,9 +420,10 @@ impl Request {
     /// The operation's name on the wire, also where its number came.
     #[must_use]
     pub fn operation(&self) -> &str {
-        match &self.info.target {
+        let info = &*self.info;
+        match &info.target {
             Some(Target { source: Source::Wire(incoming), entry }) => {
-                demux::name_of(&self.info.orb, entry, incoming.operation())
+                demux::name_of(&info.orb, entry, incoming.operation())
             }
             Some(Target { source: Source::Local(operation, _), .. }) => operation,
             None => "",

@@ -164,9 +164,13 @@ impl Running {
         let mut seat = self.seat(kind);
         let link = (incoming.coming() > 0).then(|| Arc::clone(&self.link).into());
         let current = seat.current.get_or_insert_with(|| self.template.fresh());
-        let arguments = current.renew(entry, incoming, self.number);
-        #[cfg(feature = "csi")]
-        current.set_caller(std::mem::take(&mut self.caller));
+        let arguments = current.renew(
+            entry,
+            incoming,
+            self.number,
+            #[cfg(feature = "csi")]
+            std::mem::take(&mut self.caller),
+        );
         #[cfg(feature = "tracing")]
         current.look_on();
         let request = ServerRequest {
