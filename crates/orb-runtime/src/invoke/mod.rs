@@ -1,5 +1,10 @@
 //! From a stub to a reply: bind, encode, send, wait, and start over where that is right.
 
+#![expect(
+    clippy::manual_async_fn,
+    reason = "`+ Send` in a signature is proved here, once, and not anew for each stub"
+)]
+
 mod attempts;
 mod bind;
 mod deferred;
