@@ -30,6 +30,7 @@ zorb::idl! {
             unsigned long pushed();
             void hold(in Samples samples);
             long add(in long a, in long b);
+            void fail();
         };
     };
 }
@@ -101,6 +102,11 @@ impl SinkServant for Servant {
     }
     async fn add(&self, a: i32, b: i32) -> Result<i32, SystemException> {
         Ok(a + b)
+    }
+
+    #[allow(clippy::panic)]
+    async fn fail(&self) -> Result<(), SystemException> {
+        panic!("as it is to")
     }
 }
 
@@ -246,6 +252,8 @@ async fn a_reply_that_is_given_up_leaves_the_connection_good() {
 async fn a_reply_leaves_in_pieces() {
     let (_client, server, sink) = two_orbs().await;
     let given = samples(43_690);
+    // Its reply has a buffer of its own, which can not send pieces.
+    assert_eq!(sink.fail().await.unwrap_err().kind, SystemExceptionKind::Unknown);
     let mut writes = 0;
     // The socket's buffer grows with what was sent.
     for _ in 0..5 {

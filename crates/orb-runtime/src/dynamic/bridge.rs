@@ -70,7 +70,8 @@ impl Bridge {
         Self { target: target.as_object().clone(), interface: None, ways: Mutex::default() }
     }
 
-    /// The same, with what is known of the target's interface: what can not be passed on as it came is decoded and encoded anew.
+    /// The same, with what is known of the target's interface: what can not be passed on as it came is decoded and encoded anew. Arguments
+    /// of 64 KiB and more are decoded aside, as [`DynServant`]s get them; the task that serves the request encodes them for the target.
     pub fn with_interface(mut self, interface: Arc<Interface>) -> Self {
         self.interface = Some(interface);
         self

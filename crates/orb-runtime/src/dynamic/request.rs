@@ -240,7 +240,8 @@ impl Request {
     /// with COMPLETED_YES when the reply does not decode. What sending it brought: TRANSIENT, COMM_FAILURE, TIMEOUT, with the completion status
     /// of how far it came.
     ///
-    /// A reply of 64 KiB and more is decoded on one of the runtime's threads for blocking work.
+    /// A reply of 64 KiB and more is decoded on one of the runtime's threads for blocking work. Arguments are encoded by the task that calls, as
+    /// those of stubs are.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the call: a CancelRequest goes out if the request did.

@@ -261,9 +261,9 @@ impl Running {
         }
     }
 
-    /// Takes back an encoder whose message is queued.
+    /// Takes back an encoder whose message is queued, unless it was made for that message: it sends none in pieces.
     pub(crate) fn keep_encoder(&mut self, encoder: Box<ReplyBuffer>) {
-        if self.encoders.len() < SPARE_SLOTS {
+        if encoder.link().is_some() && self.encoders.len() < SPARE_SLOTS {
             self.encoders.push(encoder);
         }
     }
