@@ -300,7 +300,7 @@ impl Connection {
 
     /// What holds for all messages that are handed out now.
     fn terms(&self) -> Terms {
-        Terms::new(&self.limits, self.code_sets_in_force(), self.rx.deposits())
+        Terms::new(&self.limits, self.code_sets_in_force(), self.rx.deposits(), self.peer_reads_blocks)
     }
 
     fn closed(&self) -> Option<&CloseReason> {

@@ -299,15 +299,7 @@ impl Connection {
         let terms = self.terms();
         let coming = if streams { self.begin_streamed(token, &header, head.id) } else { 0 };
         let message = joined.unwrap_or_else(|| Joined::front(&mut self.rx));
-        Event::Request(IncomingRequest::new(
-            header,
-            message,
-            head,
-            token,
-            terms,
-            coming,
-            self.peer_reads_blocks,
-        ))
+        Event::Request(IncomingRequest::new(header, message, head, token, terms, coming))
     }
 
     /// A request that came in fragments.

@@ -34,6 +34,7 @@ struct Body {
     code_sets: CodeSets,
     has_contexts: bool,
     shares: bool,
+    reads_blocks: bool,
 }
 
 /// What a connection knows of all its messages.
@@ -44,11 +45,13 @@ pub(crate) struct Terms {
     pub(crate) max_decoded: usize,
     /// Whether what is decoded may be a view of the message.
     pub(crate) shares: bool,
+    /// Whether the peer has said that it reads lists of blocks.
+    pub(crate) reads_blocks: bool,
 }
 
 impl Terms {
-    pub(crate) fn new(limits: &Limits, code_sets: CodeSets, shares: bool) -> Self {
-        Self { code_sets, max_depth: limits.max_depth, max_decoded: limits.max_decoded, shares }
+    pub(crate) fn new(limits: &Limits, code_sets: CodeSets, shares: bool, reads_blocks: bool) -> Self {
+        Self { code_sets, max_depth: limits.max_depth, max_decoded: limits.max_decoded, shares, reads_blocks }
     }
 
     #[inline]
@@ -64,6 +67,7 @@ impl Terms {
             code_sets: self.code_sets,
             has_contexts,
             shares: self.shares,
+            reads_blocks: self.reads_blocks,
             message: message.octets,
             pieces: message.pieces,
         }

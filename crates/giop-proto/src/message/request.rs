@@ -24,7 +24,6 @@ pub struct IncomingRequest {
     head: RequestHead,
     token: ServeToken,
     coming: usize,
-    reads_blocks: bool,
 }
 
 /// The arguments of a large request, apart from what names its object and operation, so that whoever decodes them may be the
@@ -55,10 +54,9 @@ impl IncomingRequest {
         token: ServeToken,
         terms: Terms,
         coming: usize,
-        reads_blocks: bool,
     ) -> Self {
         let body = terms.body(header, message, head.body_at, head.has_contexts);
-        Self { body, head, token, coming, reads_blocks }
+        Self { body, head, token, coming }
     }
 
     /// Whether the reply may list its blocks ([`announce_blocks`](giop_codec::giop::announce_blocks)): the peer has said that it
@@ -66,7 +64,7 @@ impl IncomingRequest {
     #[inline]
     #[must_use]
     pub fn reads_blocks(&self) -> bool {
-        self.reads_blocks
+        self.body.reads_blocks
     }
 
     /// How many octets of it come as a stream, behind those of [`message`](Self::message): see
@@ -197,6 +195,7 @@ impl IncomingRequest {
             code_sets: self.body.code_sets,
             has_contexts: self.body.has_contexts,
             shares: self.body.shares,
+            reads_blocks: self.body.reads_blocks,
         };
         Some(Arguments { body: std::mem::replace(&mut self.body, headers) })
     }

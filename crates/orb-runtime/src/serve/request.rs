@@ -18,8 +18,6 @@ use super::current::{Extras, Request};
 use super::reply::ReplyBuffer;
 use super::skeleton::UserException;
 use crate::invoke;
-use crate::link::Link;
-use crate::opaque::Opaque;
 use crate::orb::backpressure::LARGE_REPLY;
 use crate::poa::{ForwardRequest, Refusal};
 
@@ -31,8 +29,6 @@ pub struct ServerRequest {
     pub(crate) current: Request,
     /// Where they are not with `current`: of a large request.
     pub(crate) arguments: Option<Arguments>,
-    /// Where the rest of the payload comes from, if it does.
-    pub(crate) link: Option<Opaque<Link>>,
     /// What its decoded arguments take.
     pub(crate) charge: Charge,
 }

@@ -162,7 +162,6 @@ impl Running {
         }
         let kind = entry.skeleton.seat_kind();
         let mut seat = self.seat(kind);
-        let link = (incoming.coming() > 0).then(|| Arc::clone(&self.link).into());
         let current = seat.current.get_or_insert_with(|| self.template.fresh());
         let arguments = current.renew(
             entry,
@@ -173,14 +172,8 @@ impl Running {
         );
         #[cfg(feature = "tracing")]
         current.look_on();
-        let request = ServerRequest {
-            to,
-            encoder,
-            current: current.clone(),
-            arguments,
-            link,
-            charge: Charge::default(),
-        };
+        let request =
+            ServerRequest { to, encoder, current: current.clone(), arguments, charge: Charge::default() };
         let mode = entry.mode;
         let skeleton = Arc::clone(&entry.skeleton);
         if !mode.is_plain() {

@@ -435,13 +435,13 @@ impl ServerRequest {
         at: usize,
         phase: Option<usize>,
     ) -> Result<ByteStream, DecodeError> {
-        let coming = self.link.as_ref().map_or(0, |_| self.current.coming());
+        let coming = self.current.coming();
         if octets > first.len().saturating_add(coming) as u64 {
             return Err(DecodeError::new(DecodeErrorKind::LengthBeyondData, at));
         }
         let pool = Some(Arc::clone(self.current.core().pool()));
         let mut stream = ByteStream { left: octets, first, pool, ..ByteStream::default() };
-        if let Some(link) = self.link.as_ref().filter(|_| octets > stream.first.len() as u64) {
+        if let Some(link) = self.encoder.link().filter(|_| octets > stream.first.len() as u64) {
             let limit = link.max_stream_size();
             if stream.left > limit {
                 self.current.core().hit(giop_proto::Limit::StreamSize);
