@@ -120,7 +120,7 @@ pub(crate) enum Command {
         output: Option<PathBuf>,
     },
     /// Says which changes between two versions of an IDL break clients and servers
-    #[command(after_help = EXAMPLES, after_long_help = crate::breaking::help())]
+    #[command(after_help = EXAMPLES, after_long_help = crate::breaking::HELP)]
     Breaking(BreakingArgs),
     /// Indents and spaces IDL, which keeps its lines, comments and directives
     #[command(after_help = EXAMPLES)]

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use idlc::Colour;
 
 use crate::call::CallArgs;
 use crate::ior::IorCommand;
-use crate::limits::MessageSize;
+use crate::limits::MaxMessage;
 use crate::load::LoadArgs;
 use crate::names::NamesArgs;
 use crate::new::NewArgs;
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long = "color", alias = "colour", value_name = "WHEN", default_value = "auto", global = true)]
     pub(crate) colour: Colour,
     #[command(flatten)]
-    size: MessageSize,
+    size: MaxMessage,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -43,21 +43,21 @@ pub(crate) enum Command {
         command: IorCommand,
     },
     /// Asks an object whether it is there and what it is, and measures how long it takes to answer
-    Ping(PingArgs),
+    Ping(Later<PingArgs>),
     /// Calls an operation of any object, with arguments and results as JSON
-    Call(CallArgs),
+    Call(Later<CallArgs>),
     /// Calls an operation again and again, and says how many calls a second that gives and how long they take
-    Load(LoadArgs),
+    Load(Later<LoadArgs>),
     /// Is a server of any IDL, whose objects answer as a script says
-    Serve(ServeArgs),
+    Serve(Later<ServeArgs>),
     /// Tells the calls between clients and servers: those in a capture, or as a proxy
-    Sniff(SniffArgs),
+    Sniff(Later<SniffArgs>),
     /// Shows what an ORB is doing, through its admin endpoint
-    Top(TopArgs),
+    Top(Later<TopArgs>),
     /// Lists and changes the names of a naming service, or is one
     Names(NamesArgs),
     /// Makes a cargo project with a server and a client of an IDL
-    New(NewArgs),
+    New(Later<NewArgs>),
     /// Checks IDL, lays it out, and shows what becomes of it
     Idl(idlc::Args),
     /// Prints what a shell needs to complete this program's words
@@ -71,6 +71,34 @@ pub(crate) enum Command {
         #[arg(value_name = "FOLDER")]
         folder: PathBuf,
     },
+}
+
+/// The options of a command, defined when the command is given or its help is asked for: no other command waits for that.
+#[derive(Debug)]
+pub(crate) struct Later<T>(pub(crate) T);
+
+impl<T: clap::Args> clap::Args for Later<T> {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        // What the command is for stays, whatever its options say of themselves.
+        command.defer(|command| {
+            let about = command.get_about().cloned().unwrap_or_default();
+            T::augment_args(command).about(about).long_about(None)
+        })
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<T: FromArgMatches> FromArgMatches for Later<T> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        T::from_arg_matches(matches).map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
+    }
 }
 
 /// Colours all that is written from here on, or nothing.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use clap::Args;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
 use zorb::{Limits, OrbBuilder};
 
 /// The largest message that GIOP has: its size is a number of 32 bits.
@@ -13,12 +13,39 @@ const POOL: usize = 256 << 20;
 /// Bytes of memory for each byte of a message: a boolean is a value of 32 bytes in a tree, a struct of one boolean has two of them.
 const DECODED: usize = 64;
 
-/// How large messages may be.
-#[derive(Debug, Clone, Copy, Default, Args)]
-pub(crate) struct MessageSize {
+/// The option of all commands that says how large messages may be.
+#[derive(Debug, Args)]
+pub(crate) struct MaxMessage {
     /// The largest message that is received, in bytes or with K, M or G (default: 16M); raises all limits that such a message needs
     #[arg(long, value_name = "SIZE", global = true, value_parser = size)]
     max_message: Option<usize>,
+}
+
+/// What that option says, for a command.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct MessageSize {
+    max_message: Option<usize>,
+}
+
+impl Args for MessageSize {
+    fn augment_args(command: Command) -> Command {
+        command
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        command
+    }
+}
+
+impl FromArgMatches for MessageSize {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self { max_message: matches.get_one("max_message").copied() })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 impl MessageSize {

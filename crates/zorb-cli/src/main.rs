@@ -25,7 +25,7 @@ mod top;
 
 use std::process::ExitCode;
 
-use cli::Command;
+use cli::{Command, Later};
 use output::Output;
 
 fn main() -> ExitCode {
@@ -43,13 +43,13 @@ fn main() -> ExitCode {
         }
         Command::Ior { command } => ior::run(command, &output),
         Command::Names(args) => names::run(args, &output),
-        Command::Ping(args) => ping::run(args, &output),
-        Command::Serve(args) => serve::run(args, &output),
-        Command::Sniff(args) => sniff::run(args, &output),
-        Command::Top(args) => top::run(args, &output),
-        Command::Call(args) => call::run(args, &output),
-        Command::Load(args) => load::run(args, &output),
-        Command::New(args) => new::run(args),
+        Command::Ping(Later(args)) => ping::run(args, &output),
+        Command::Serve(Later(args)) => serve::run(args, &output),
+        Command::Sniff(Later(args)) => sniff::run(args, &output),
+        Command::Top(Later(args)) => top::run(args, &output),
+        Command::Call(Later(args)) => call::run(args, &output),
+        Command::Load(Later(args)) => load::run(args, &output),
+        Command::New(Later(args)) => new::run(args),
         Command::Completions { shell } => output.write(&cli::completions(*shell)).map(|_| Verdict::Good),
         Command::Man { folder } => cli::manual(folder).map(|()| Verdict::Good),
     };

@@ -19,7 +19,7 @@ use crate::{Failure, compile, write};
 use compare::Change;
 use rules::Class;
 
-pub(crate) use rules::help;
+pub(crate) use rules::HELP;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct BreakingArgs {

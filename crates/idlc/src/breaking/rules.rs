@@ -1,7 +1,5 @@
 //! The rules of `idlc breaking`: which changes are reported, and why they break what.
 
-use std::fmt::Write as _;
-
 /// What a change breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
@@ -166,49 +164,63 @@ rules! {
         "a private member is no public field"
 }
 
-/// Characters in a line of the help, without its indentation.
-const MAX_WIDTH: usize = 72;
-
-/// The rules, for `--help`.
-pub(crate) fn help() -> String {
-    let mut text = String::new();
-    for class in [Class::Wire, Class::Rust] {
-        let head = match class {
-            Class::Wire => "Rules of class `wire`: old and new peers do not understand each other:",
-            Class::Rust => "Rules of class `rust`: they do, but Rust for the old IDL does not compile:",
-        };
-        let _ = writeln!(text, "{head}");
-        for rule in RULES.iter().filter(|rule| rule.class == class) {
-            let _ = writeln!(text, "  {}", rule.id);
-            wrapped(&mut text, rule.what);
-            wrapped(&mut text, &format!("({})", rule.why));
-        }
-        text.push('\n');
-    }
-    text.push_str(
-        "New definitions of any kind are no change that is reported.\n\nExit codes: 0 nothing breaks, 1 something does, 2 the command line or the IDL has errors.",
-    );
-    text
-}
-
-/// Adds a text in indented lines that fit every terminal.
-fn wrapped(to: &mut String, text: &str) {
-    let mut width = 0;
-    for word in text.split(' ') {
-        if width > 0 && width + word.len() >= MAX_WIDTH {
-            to.push('\n');
-            width = 0;
-        }
-        to.push_str(if width == 0 { "      " } else { " " });
-        to.push_str(word);
-        width += word.len() + 1;
-    }
-    to.push('\n');
-}
+/// The rules, for `--help`: as text, since every start of the program defines all of its commands.
+pub(crate) const HELP: &str = include_str!("help.txt");
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::*;
+
+    /// Characters in a line of the help, without its indentation.
+    const MAX_WIDTH: usize = 72;
+
+    /// What `help.txt` has.
+    fn help() -> String {
+        let mut text = String::new();
+        for class in [Class::Wire, Class::Rust] {
+            let head = match class {
+                Class::Wire => "Rules of class `wire`: old and new peers do not understand each other:",
+                Class::Rust => "Rules of class `rust`: they do, but Rust for the old IDL does not compile:",
+            };
+            let _ = writeln!(text, "{head}");
+            for rule in RULES.iter().filter(|rule| rule.class == class) {
+                let _ = writeln!(text, "  {}", rule.id);
+                wrapped(&mut text, rule.what);
+                wrapped(&mut text, &format!("({})", rule.why));
+            }
+            text.push('\n');
+        }
+        text.push_str(
+            "New definitions of any kind are no change that is reported.\n\nExit codes: 0 nothing breaks, 1 something does, 2 the command line or the IDL has errors.",
+        );
+        text
+    }
+
+    /// Adds a text in indented lines that fit every terminal.
+    fn wrapped(to: &mut String, text: &str) {
+        let mut width = 0;
+        for word in text.split(' ') {
+            if width > 0 && width + word.len() >= MAX_WIDTH {
+                to.push('\n');
+                width = 0;
+            }
+            to.push_str(if width == 0 { "      " } else { " " });
+            to.push_str(word);
+            width += word.len() + 1;
+        }
+        to.push('\n');
+    }
+
+    #[test]
+    fn the_help_has_every_rule() {
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/src/breaking/help.txt"), help()).unwrap();
+        } else {
+            assert_eq!(HELP, help(), "BLESS=1 writes it anew");
+        }
+    }
 
     #[test]
     fn rules_have_ids_of_their_own_in_lower_case() {

@@ -22,6 +22,7 @@ pub(crate) use serve::ServeArgs;
 
 use bounds::Bounds;
 
+use crate::cli::Later;
 use crate::client::{Client, block_on};
 use crate::failure::{Usage, hinted};
 use crate::output::{Node, Output};
@@ -120,7 +121,7 @@ enum NamesCommand {
     /// Says whether a service of zorb knows the latest of its names: where those that keep them are away it reads what it has of them
     Status,
     /// Is a naming service, until Ctrl-C: port 2809 of this machine, and a file that keeps the names
-    Serve(Box<ServeArgs>),
+    Serve(Later<Box<ServeArgs>>),
     /// Saves what can be read of a damaged file of names; the damaged one stays beside it
     Repair {
         /// The file
@@ -139,7 +140,7 @@ pub(crate) fn run(args: &NamesArgs, output: &Output) -> anyhow::Result<Verdict> 
         _ => {}
     }
     match &args.command {
-        NamesCommand::Serve(args) => return serve::run(args, output),
+        NamesCommand::Serve(Later(args)) => return serve::run(args, output),
         NamesCommand::Repair { file } => return serve::repair(file, output),
         _ => {}
     }
