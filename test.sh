@@ -48,9 +48,10 @@ over_uring() { # options of cargo test
       'SKIPPED: the kernel refuses io_uring, nothing was tested over it (REQUIRE_URING=1 makes that an error)' '********' ''
     return "$status"
   fi
-  suites=(calls gateway blocking runtime_faults streams deposits flow results idl_calls metrics system_calls requests values poa_managers poa poa_servants poa_destroy poa_activators poa_threads bidirectional unix limits tls csi)
-  # Counts of one thread, and messages cut into pieces: only where the ring is in the runtime.
-  counted=(alloc copies zero_copy blocks elements sources fragments)
+  # What the kind of ring makes a difference to.
+  suites=(calls gateway blocking runtime_faults streams deposits flow results system_calls poa_managers poa_threads bidirectional unix limits tls)
+  # What is above it, counts of one thread, and messages cut into pieces: only where the ring is in the runtime.
+  once=(idl_calls metrics requests values poa poa_servants poa_destroy poa_activators csi alloc copies zero_copy blocks elements sources fragments)
   # These go over pipes in memory, whatever the variable says.
   pipes=(ends::a_connection_cut_anywhere ends::pipes_ collocated:: cuts:: deadlines::)
   faults=(crowd:: processes:: drops::binds_over_tcp servants::a_servant_that_blocks endings::who_ shutdown::a_server_that_restarts)
@@ -59,7 +60,7 @@ over_uring() { # options of cargo test
     ZORB_TEST_TRANSPORT=$transport REQUIRE_URING=1 run "${suites[@]/#/--test=}" "$@" -- "${pipes[@]/#/--skip=}" 2>&1 || status=$?
     # What breaks, but for what is in memory.
     ZORB_TEST_TRANSPORT=$transport REQUIRE_URING=1 run --test faults "$@" -- "${faults[@]}" 2>&1 || status=$?
-    suites+=("${counted[@]}")
+    suites+=("${once[@]}")
   done
   printf '\n==== ZORB_TEST_TRANSPORT=uring, other ORBs\n'
   # Over one of the two, and without JacORB, whose virtual machines would take as long as all other tests here.
