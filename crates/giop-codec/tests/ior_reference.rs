@@ -145,7 +145,7 @@ fn bad_text_is_named_with_its_character() {
         ("IOR:0", 5, ParseIorErrorKind::OddDigits),
         ("IOR:00000000000000010000000000000000f", 37, ParseIorErrorKind::OddDigits),
         ("IOR:0000000g", 12, ParseIorErrorKind::Digit('g')),
-        ("\n IOR:00 00", 9, ParseIorErrorKind::Digit(' ')),
+        ("\n IOR:00 0x", 11, ParseIorErrorKind::Digit('x')),
         ("IOR:00é0", 7, ParseIorErrorKind::Digit('é')),
         ("IOR:0000000000000001000000000000000077", 37, ParseIorErrorKind::Trailing(1)),
         // A type id of 0x00ffffff octets: the length stands at octet 4, digit 9, character 13.

@@ -273,6 +273,68 @@ fn a_stringified_reference_is_an_object_url() {
     assert_eq!(ObjectUrl::from(Ior::nil()).to_string(), text);
 }
 
+#[test]
+fn addresses_of_an_interface_name_it() {
+    let host = |text: &str| match text.parse::<Corbaloc>().unwrap() {
+        Corbaloc::Iiop { addresses, .. } => addresses[0].host.clone(),
+        other => panic!("{other}"),
+    };
+    for zone in ["%eth0", "%25eth0", "%2"] {
+        let text = format!("corbaloc:iiop:1.2@[fe80::1{zone}]:2809/NameService");
+        let wanted = format!("fe80::1{}", zone.replace("%25", "%"));
+        assert_eq!(host(&text), wanted);
+        let url: Corbaloc = text.parse().unwrap();
+        assert_eq!(url.to_string().parse(), Ok(url));
+    }
+    for wrong in ["[fe80::1%]", "[fe80::1%a b]", "[1.2.3.4%eth0]"] {
+        let error = format!("corbaloc::{wrong}/K").parse::<Corbaloc>().unwrap_err();
+        assert_eq!(error.kind(), &UrlErrorKind::Ipv6Address, "{wrong}");
+    }
+}
+
+#[test]
+fn slashes_of_the_web_are_refused_with_the_right_spelling() {
+    for (text, place) in [
+        ("corbaloc:iiop://host:2809/Key", 15),
+        ("corbaloc:iiop:1.2@//host:2809/Key", 19),
+        ("corbaloc:://host/Key", 11),
+        ("corbaname:iiop://host:2809#a/b", 16),
+    ] {
+        let error = text.parse::<ObjectUrl>().unwrap_err();
+        assert_eq!(
+            (error.kind(), error.position(), error.minor().code()),
+            (&UrlErrorKind::Slashes, place, 8),
+            "{text}"
+        );
+        assert!(error.to_string().contains("iiop:1.2@host:2809/Key"));
+    }
+    // Keys may begin with a slash.
+    let url: Corbaloc = "corbaloc:iiop:1.2@host:1//Key".parse().unwrap();
+    assert!(matches!(url, Corbaloc::Iiop { key, .. } if key.as_slice() == b"/Key"));
+    assert!("corbaloc:iiop:/Key".parse::<Corbaloc>().is_ok());
+}
+
+#[test]
+fn references_survive_mail_and_editors() {
+    let ior = "corbaloc:iiop:1.2@host:2809/Key".parse::<Corbaloc>().unwrap().to_ior().unwrap();
+    let text = ior.to_string();
+    let (head, tail) = text.split_at(30);
+    for pasted in [
+        format!("{head}\r\n{tail}"),
+        format!("{head} \t{tail}\n"),
+        format!("\u{feff}{text}\n"),
+        format!("{text}000000"),
+        format!("{text}00\n0000"),
+    ] {
+        assert_eq!(pasted.parse(), Ok(ObjectUrl::Ior(ior.clone())), "{pasted:?}");
+    }
+    let position = |text: &str| text.parse::<Ior>().unwrap_err().position();
+    assert_eq!(position(&format!("{head}\n{tail}x")), text.len() + 2);
+    assert_eq!(position(&format!("{head}\n{tail}0")), text.len() + 2);
+    assert_eq!(position(&format!("{head}\n{tail}01")), text.len() + 2);
+    assert_eq!(position(&format!("{text} see above")), text.len() + 2);
+}
+
 proptest! {
     #[test]
     fn corbaloc_round_trips(

@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use anyhow::{Context, bail};
-use giop_codec::url::ObjectUrl;
+use anyhow::{Context, anyhow, bail};
+use giop_codec::Printable;
+use giop_codec::url::{ObjectUrl, UrlError, UrlErrorKind};
 
 use crate::failure::hinted;
 
@@ -26,9 +27,19 @@ pub(crate) fn read(text: &str) -> anyhow::Result<ObjectUrl> {
         // People name the file that a server wrote, too.
         Err(_) if Path::new(text).is_file() => of_file(Path::new(text)),
         Err(error) => Err(hinted(
-            error,
+            wrong(text, error),
             "an object is named by IOR:, corbaloc:, corbaname: or file:, by a file that holds one of them, or by - for standard input",
         )),
+    }
+}
+
+/// What is wrong with a text: without a scheme it is likely the name of a file.
+fn wrong(text: &str, error: UrlError) -> anyhow::Error {
+    match error.kind() {
+        UrlErrorKind::UnknownScheme(_) if !text.contains(':') => {
+            anyhow!("there is no file {:?}", Printable::new(text))
+        }
+        _ => error.into(),
     }
 }
 
@@ -86,7 +97,10 @@ mod tests {
         assert!(text("IOR:0").contains("holds no reference"), "{}", text("IOR:0"));
         assert!(text("file:/elsewhere").contains("names another file"));
         assert!(text(&"x".repeat(2 << 20)).contains("more than"));
-        assert!(format!("{:#}", read("nonsense").unwrap_err()).contains("corbaloc:"));
+        assert!(
+            format!("{:#}", read("missing.ior").unwrap_err()).contains("there is no file \"missing.ior\"")
+        );
+        assert!(format!("{:#}", read("iiop:x").unwrap_err()).contains("corbaloc:"));
         assert!(format!("{:#}", read("file:/does/not/exist").unwrap_err()).contains("cannot read"));
     }
 }

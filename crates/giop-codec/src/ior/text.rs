@@ -48,13 +48,14 @@ impl fmt::Display for Ior {
     }
 }
 
-/// Takes the prefix and the digits in any case, both byte orders, and white space around.
+/// Takes the prefix and the digits in any case, both byte orders, white space around and between (a mail breaks long lines), a byte order mark
+/// before, and bytes of zero behind, which some ORBs write.
 impl FromStr for Ior {
     type Err = ParseIorError;
 
     fn from_str(text: &str) -> Result<Self, ParseIorError> {
         let fail = |position: usize, kind| Err(ParseIorError { position, kind });
-        let body = text.trim_start();
+        let body = text.strip_prefix('\u{feff}').unwrap_or(text).trim_start();
         let skipped = text.chars().count() - body.chars().count();
         let body = body.trim_end();
         let digits = match body.get(..PREFIX.len()) {
@@ -67,22 +68,32 @@ impl FromStr for Ior {
         let first = skipped + PREFIX.len() + 1;
         let mut octets = Vec::with_capacity(digits.len() / 2);
         let mut high = None;
+        let mut blanks = Vec::new();
         for (i, c) in digits.chars().enumerate() {
+            if c.is_whitespace() {
+                blanks.push(i);
+                continue;
+            }
             let Some(digit) = c.to_digit(16) else { return fail(first + i, ParseIorErrorKind::Digit(c)) };
             match high.take() {
                 None => high = Some(digit),
                 Some(upper) => octets.push((upper << 4 | digit) as u8),
             }
         }
+        // The character of a digit.
+        let place = |digit: usize| {
+            let behind = blanks.iter().fold(digit, |at, blank| if *blank <= at { at + 1 } else { at });
+            first + behind
+        };
         if high.is_some() {
-            return fail(first + digits.len() - 1, ParseIorErrorKind::OddDigits);
+            return fail(place(2 * octets.len()), ParseIorErrorKind::OddDigits);
         }
         let octets = Bytes::from(octets);
         let decoded = open_encapsulation(&octets).and_then(|mut d| Ok((Ior::decode(&mut d)?, d.remaining())));
         match decoded {
-            Ok((ior, 0)) => Ok(ior),
-            Ok((_, left)) => fail(first + digits.len() - 2 * left, ParseIorErrorKind::Trailing(left)),
-            Err(error) => fail(first + 2 * error.offset, ParseIorErrorKind::Decode(error.kind)),
+            Ok((ior, left)) if octets.iter().rev().take(left).all(|octet| *octet == 0) => Ok(ior),
+            Ok((_, left)) => fail(place(2 * (octets.len() - left)), ParseIorErrorKind::Trailing(left)),
+            Err(error) => fail(place(2 * error.offset), ParseIorErrorKind::Decode(error.kind)),
         }
     }
 }

@@ -165,6 +165,10 @@ impl Corbaloc {
             let name = key.map(|(from, to)| unescape_text(text, from, to, true)).transpose()?;
             return Ok(Self::Rir { name: name.unwrap_or_else(|| NAME_SERVICE.to_owned()) });
         }
+        if key.is_some() && names_no_host(part) && text.get(end..).is_some_and(|rest| rest.starts_with("//"))
+        {
+            return Err(UrlError::new(text, end, UrlErrorKind::Slashes));
+        }
         let mut addresses = Vec::new();
         let mut at = start;
         for address in part.split(',') {
@@ -312,6 +316,23 @@ fn parse_unix(
     Ok(Some(Corbaloc::Unix { version, path, key: ObjectKey::from(key) }))
 }
 
+/// The last address of the list says neither host nor port.
+fn names_no_host(list: &str) -> bool {
+    let last = list.rsplit(',').next().unwrap_or_default();
+    let behind = last.split_once(':').map_or(last, |(_, behind)| behind);
+    behind.rsplit('@').next().unwrap_or_default().is_empty()
+}
+
+/// An IPv6 address, which may name the interface of a link-local one behind `%`, or `%25` as URLs have it.
+fn ipv6(text: &str) -> Option<String> {
+    let (address, zone) = text.split_once('%').map_or((text, None), |(address, zone)| (address, Some(zone)));
+    address.parse::<Ipv6Addr>().ok()?;
+    let Some(zone) = zone else { return Some(address.to_owned()) };
+    let zone = zone.strip_prefix("25").filter(|zone| !zone.is_empty()).unwrap_or(zone);
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '~');
+    (!zone.is_empty() && zone.chars().all(allowed)).then(|| format!("{address}%{zone}"))
+}
+
 /// Where the address list ends: at the first `/`, else at `end`.
 fn list_end(text: &str, start: usize, end: usize) -> usize {
     text.get(start..end).unwrap_or_default().find('/').map_or(end, |at| start + at)
@@ -345,13 +366,11 @@ fn parse_address(text: &str, at: usize, address: &str) -> Result<IiopAddress, Ur
         let Some((inner, behind)) = bracketed.split_once(']') else {
             return fail(offset, UrlErrorKind::Ipv6Address);
         };
-        if inner.parse::<Ipv6Addr>().is_err() {
-            return fail(offset, UrlErrorKind::Ipv6Address);
-        }
+        let Some(host) = ipv6(inner) else { return fail(offset, UrlErrorKind::Ipv6Address) };
         offset += inner.len() + 2;
         match behind.strip_prefix(':') {
-            Some(port) => (inner, Some(port)),
-            None if behind.is_empty() => (inner, None),
+            Some(port) => (host, Some(port)),
+            None if behind.is_empty() => (host, None),
             None => return fail(offset, UrlErrorKind::Port),
         }
     } else {
@@ -364,7 +383,7 @@ fn parse_address(text: &str, at: usize, address: &str) -> Result<IiopAddress, Ur
             return fail(offset + i, UrlErrorKind::HostCharacter(c));
         }
         offset += host.len();
-        (host, port)
+        (host.to_owned(), port)
     };
     let port = match port {
         None if tls => IiopAddress::DEFAULT_TLS_PORT,
@@ -374,7 +393,7 @@ fn parse_address(text: &str, at: usize, address: &str) -> Result<IiopAddress, Ur
             None => return fail(offset + 1, UrlErrorKind::Port),
         },
     };
-    Ok(IiopAddress { version, host: host.to_owned(), port, tls })
+    Ok(IiopAddress { version, host, port, tls })
 }
 
 /// `1.N`; a minor number above 2 means 1.2, the highest that exists here.

@@ -47,6 +47,7 @@ impl UrlError {
             | UrlErrorKind::Ipv6Brackets
             | UrlErrorKind::Port
             | UrlErrorKind::NoSocketPath
+            | UrlErrorKind::Slashes
             | UrlErrorKind::RirNotAlone
             | UrlErrorKind::TooManyAddresses => minor::BAD_PARAM_URL_ADDRESS,
             UrlErrorKind::Character(_)
@@ -106,6 +107,8 @@ pub enum UrlErrorKind {
     Port,
     /// A Unix socket without its path.
     NoSocketPath,
+    /// `//` where a host begins, as in URLs of the web.
+    Slashes,
     /// `rir:` among other addresses, or with something behind it.
     RirNotAlone,
     /// More addresses than a reference has profiles ([`MAX_PROFILES`]).
@@ -152,6 +155,7 @@ impl fmt::Display for UrlErrorKind {
             Self::NoSocketPath => {
                 f.write_str("path of a Unix socket expected, such as uiop:1.2@/tmp/socket|Key")
             }
+            Self::Slashes => f.write_str("no `//` stands before the host: write iiop:1.2@host:2809/Key"),
             Self::RirNotAlone => f.write_str("rir: must be the only address and has no host"),
             Self::TooManyAddresses => write!(f, "more than {MAX_PROFILES} addresses"),
             Self::Character(c) => write!(f, "{c:?} is not allowed here unless escaped as %HH"),

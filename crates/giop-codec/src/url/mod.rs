@@ -113,7 +113,9 @@ fn parse_file(text: &str, start: usize, end: usize) -> Result<PathBuf, UrlError>
 /// Range of `text` without white space at its ends.
 fn trimmed(text: &str) -> (usize, usize) {
     let end = text.trim_end().len();
-    let start = end - text.trim().len();
+    let body = text.get(..end).unwrap_or_default();
+    // Editors of Windows put a byte order mark at the beginning of files.
+    let start = end - body.strip_prefix('\u{feff}').unwrap_or(body).trim_start().len();
     (start, end)
 }
 
