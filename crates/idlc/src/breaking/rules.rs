@@ -23,15 +23,22 @@ impl Class {
 pub(crate) struct Rule {
     pub(crate) id: &'static str,
     pub(crate) class: Class,
-    /// What has changed.
-    pub(crate) what: &'static str,
+    /// What has changed: for `help.txt`.
+    #[cfg(test)]
+    what: &'static str,
     /// Why it breaks something.
     pub(crate) why: &'static str,
 }
 
 macro_rules! rules {
     ($($name:ident $id:literal $class:ident $what:literal $why:literal)+) => {
-        $(pub(crate) static $name: Rule = Rule { id: $id, class: Class::$class, what: $what, why: $why };)+
+        $(pub(crate) static $name: Rule = Rule {
+            id: $id,
+            class: Class::$class,
+            #[cfg(test)]
+            what: $what,
+            why: $why,
+        };)+
 
         /// All rules, in the order of the documentation.
         pub(crate) static RULES: &[&Rule] = &[$(&$name),+];
