@@ -5,7 +5,7 @@
 
 mod small_stack;
 
-use idl_compiler::emit::{Options, emit};
+use idl_compiler::emit::{Emitted, Options, emit};
 use idl_compiler::{Compiler, Source};
 use libfuzzer_sys::fuzz_target;
 
@@ -26,7 +26,7 @@ fn compile(source: Source) {
             Err(errors) => assert!(!errors.render(false).is_empty(), "an error has a text"),
             Ok(model) => match emit(&model, &Options::default()) {
                 Err(errors) => assert!(!errors.render(false).is_empty(), "an error has a text"),
-                Ok(tokens) => {
+                Ok(Emitted { tokens, .. }) => {
                     let text = tokens.to_string();
                     if let Err(error) = syn::parse2::<syn::File>(tokens) {
                         panic!("the generated code does not parse: {error}\n{text}");

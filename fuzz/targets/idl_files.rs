@@ -6,7 +6,7 @@
 
 mod small_stack;
 
-use idl_compiler::emit::{IncludePolicy, Options, emit};
+use idl_compiler::emit::{Emitted, IncludePolicy, Options, emit};
 use idl_compiler::{Compiler, Diagnostics, Memory};
 use libfuzzer_sys::fuzz_target;
 
@@ -34,7 +34,7 @@ fn fuzz(data: &[u8]) {
                 for include_policy in [IncludePolicy::Compile, IncludePolicy::Extern] {
                     match emit(&model, &Options { include_policy, ..Options::default() }) {
                         Err(errors) => shown(&errors),
-                        Ok(tokens) => {
+                        Ok(Emitted { tokens, .. }) => {
                             let text = tokens.to_string();
                             if let Err(error) = syn::parse2::<syn::File>(tokens) {
                                 panic!("the generated code does not parse: {error}\n{text}");

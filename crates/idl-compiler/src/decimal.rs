@@ -26,6 +26,26 @@ impl Decimal {
         (number.digits.len() <= MAX_DIGITS && number.scale <= MAX_DIGITS).then_some(number)
     }
 
+    /// A floating-point literal, as it is written; none if it has more significant digits than a number may have.
+    pub(crate) fn parse_float(text: &str) -> Option<Decimal> {
+        let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let digits: Vec<u8> =
+            whole.bytes().chain(fraction.bytes()).map(|digit| digit.wrapping_sub(b'0')).collect();
+        let number = Decimal { negative: false, digits, scale: fraction.len() }.trimmed();
+        if number.is_zero() {
+            return Some(number);
+        }
+        let scale = i64::try_from(number.scale).ok()?.checked_sub(exponent.parse().ok()?)?;
+        let (most, mut digits) = (MAX_DIGITS as i64, number.digits);
+        if scale > most || digits.len() > MAX_DIGITS || digits.len() as i64 - scale > most {
+            return None;
+        }
+        // Zeros before the point that the exponent adds: no more than digits have a place.
+        digits.extend(std::iter::repeat_n(0, usize::try_from(-scale).unwrap_or(0)));
+        Some(Decimal { negative: false, digits, scale: usize::try_from(scale).unwrap_or(0) }.trimmed())
+    }
+
     /// The number of this value: `unscaled` times 10 to the power of `-scale`.
     pub(crate) fn from_unscaled(unscaled: i128, scale: u32) -> Decimal {
         let digits = unscaled.unsigned_abs().to_string().bytes().map(|digit| digit - b'0').collect();

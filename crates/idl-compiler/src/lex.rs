@@ -9,6 +9,7 @@ use crate::preprocess::{Preprocessor, Settings};
 use crate::source::{Form, MAX_TEXT, Opened, Source, Sources, Span};
 use crate::token::{Comments, Token, TokenKind, keyword};
 
+mod import;
 mod number;
 mod rust;
 mod text;

@@ -316,6 +316,8 @@ pub struct Operation {
     pub params: Vec<Param>,
     /// Exceptions listed under `raises`, in order, without repetition.
     pub raises: Vec<DefId>,
+    /// A native type is listed under `raises`: any user exception may be raised.
+    pub raises_any: bool,
     /// Patterns listed under `context`, in order: names of properties, each perhaps with a `*` at its end.
     pub context: Vec<String>,
 }

@@ -4,7 +4,7 @@
 //! next `;` or `}` and finds the rest in the same run, knows what it was in the middle of, and never backtracks, so each
 //! token is looked at once however broken the text is.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 
 use crate::MAX_DEPTH;
 use crate::ast::{Ident, Item, Name};
@@ -15,12 +15,15 @@ use crate::source::Span;
 use crate::suggest::closest;
 use crate::token::{KEYWORDS, Punct, Token, TokenKind, keyword};
 
+use pragma::Apart;
+
 mod ccm;
 mod expr;
 mod head;
 mod idl4;
 mod interface;
 mod item;
+mod pragma;
 mod types;
 mod value;
 
@@ -72,8 +75,10 @@ pub(crate) struct Parsed {
 ///
 /// `strict_names`: a name that differs from a keyword in case only is an error, else a warning.
 pub(crate) fn parse(tokens: Vec<Token>, strict_names: bool, out: &mut Collector) -> Parsed {
+    let (tokens, pragmas) = pragma::set_apart(tokens);
     let mut parser = Parser {
         tokens,
+        pragmas,
         at: 0,
         depth: 0,
         in_angle: false,
@@ -98,6 +103,8 @@ type Parse<T> = Result<T, Reported>;
 struct Parser<'o> {
     /// Never empty; ends with [`TokenKind::End`], which is never passed.
     tokens: Vec<Token>,
+    /// Pragmas that were not come to yet.
+    pragmas: VecDeque<Apart>,
     at: usize,
     depth: usize,
     /// Inside `<...>`, where `>>` closes two brackets instead of shifting.
@@ -270,9 +277,8 @@ impl Parser<'_> {
     /// A word that starts a definition, so the one before is over.
     fn starts_item(&self) -> bool {
         match self.kind() {
-            TokenKind::Keyword(word) => STARTERS.contains(word),
-            TokenKind::Pragma => true,
-            _ => false,
+            TokenKind::Keyword(word) if STARTERS.contains(word) => true,
+            _ => self.is_behind_pragma(),
         }
     }
 
@@ -387,12 +393,13 @@ impl Parser<'_> {
     /// After an error: past the next `;` of this level, or past the block this declaration opened and its `;`, or up to
     /// the `}` that ends the scope around.
     fn recover(&mut self) {
-        let mut depth = 0usize;
+        let (mut depth, start) = (0usize, self.at);
         loop {
             match self.kind() {
                 TokenKind::End => return,
+                _ if depth == 0 && self.at > start && self.is_behind_pragma() => return,
                 TokenKind::Punct(Punct::BraceOpen) => depth += 1,
-                TokenKind::Punct(Punct::BraceClose) | TokenKind::Pragma if depth == 0 => return,
+                TokenKind::Punct(Punct::BraceClose) if depth == 0 => return,
                 TokenKind::Punct(Punct::BraceClose) => {
                     depth -= 1;
                     if depth == 0

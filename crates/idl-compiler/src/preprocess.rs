@@ -85,6 +85,17 @@ pub(crate) enum Item {
     Pragma(Span, Vec<Piece>),
 }
 
+/// What became of an import.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Imported {
+    /// The file is what is read next.
+    Opened,
+    /// The file is being read already.
+    Circle,
+    /// There is no such file, or it was read before.
+    Nothing,
+}
+
 impl Item {
     /// Where it stands.
     pub(crate) fn span(&self) -> Span {
@@ -295,6 +306,11 @@ impl<'a> Preprocessor<'a> {
         let numbers = Numbers { passed: 0, number };
         let guard = Guard::Unread;
         self.stack.push(Open { cursor, folder, identity, conditions, interrupted, numbers, guard });
+    }
+
+    /// How many files are open.
+    pub(crate) fn depth(&self) -> usize {
+        self.stack.len()
     }
 
     /// The next token, comment or pragma; `None` at the end of everything.

@@ -9,7 +9,7 @@
 //! only from the scope around it (`struct Right { string right; };`). [`crate::Compiler::strict_names`] restores both. (It
 //! does so for a third, names that are keywords but for case, which is the parser's.)
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use crate::ast::{Declarator, Head, Ident, Item, ItemKind, TypeKind, TypeSpec};
@@ -49,7 +49,7 @@ mod value;
 
 use component::Implied;
 use known::Place;
-use repository_id::IdState;
+use repository_id::{EarlyPrefix, IdState};
 use scope::{Entity, Scope, ScopeId};
 
 /// What the caller says about the text.
@@ -89,6 +89,8 @@ pub(crate) fn resolve(
         scopes,
         conditions,
         later,
+        early_prefixes: Vec::new(),
+        told: HashSet::new(),
         annotation_types: HashMap::new(),
         recursion_possible: false,
         implied: Implied::default(),
@@ -111,6 +113,10 @@ struct Resolver<'o> {
     assumed: Vec<String>,
     /// Where names of the whole text are declared.
     later: HashMap<String, Span>,
+    /// `typeprefix` of scopes that were not there yet.
+    early_prefixes: Vec<EarlyPrefix>,
+    /// Annotations of which it was said that the encoding is another one.
+    told: HashSet<&'static str>,
     /// What `@annotation` declares, by scope and lower-case name.
     annotation_types: HashMap<(ScopeId, String), annotation_types::Declared>,
     /// Some sequence has elements of a type that was not complete there.

@@ -133,7 +133,7 @@ const BAD: &[Bad] = &[
     Bad {
         name: "deep signs",
         text: |n| format!("const long X = {}1;", "-".repeat(n)).into(),
-        codes: &["syntax"],
+        codes: &["too-deep"],
     },
     Bad {
         name: "deep condition",

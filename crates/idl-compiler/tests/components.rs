@@ -92,7 +92,7 @@ fn rust(shop: &str, external: &[(&str, &str)], include_policy: IncludePolicy) ->
     let options = Options { external, include_policy, ..Options::default() };
     let model = model(BASE, shop);
     let rust = emit(&model, &options).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
-    rust.to_string().split_whitespace().collect()
+    rust.tokens.to_string().split_whitespace().collect()
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn compiled(name: &str, text: &str) -> bool {
     let mut good = false;
     on_a_small_stack(name, || match compile(Source::text("deep.idl", text)) {
         Ok(model) => {
-            let code = emit(&model, &Options::default()).map(|tokens| tokens.to_string());
+            let code = emit(&model, &Options::default()).map(|rust| rust.tokens.to_string());
             good = !code.unwrap().is_empty();
         }
         Err(errors) => {

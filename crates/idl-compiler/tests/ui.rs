@@ -43,7 +43,8 @@ fn messages(path: &Path) -> (String, bool) {
     let warnings = model.warnings().render(false);
     match folder.ends_with("rust").then(|| emit(&model, &Options::default())) {
         Some(Err(errors)) => (warnings + &errors.render(false), false),
-        Some(Ok(_)) | None => (warnings, true),
+        Some(Ok(emitted)) => (warnings + &emitted.warnings.render(false), true),
+        None => (warnings, true),
     }
 }
 

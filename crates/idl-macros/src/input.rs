@@ -1,7 +1,7 @@
 //! What stands in the macro's parentheses: IDL, text, a path, options.
 
 use idl_compiler::emit::{IncludePolicy, Options};
-use proc_macro2::{Delimiter, Literal, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Literal, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::parse::{ParseStream, Parser};
 use syn::{Ident, LitStr, Token};
@@ -52,6 +52,7 @@ impl Input {
     /// # Errors
     /// Unknown, repeated, malformed or unsupported options, all together.
     pub(crate) fn parse(tokens: TokenStream) -> syn::Result<Self> {
+        let tokens = without_invisible(tokens);
         let mut start = tokens.clone().into_iter();
         match (start.next(), start.next()) {
             (Some(TokenTree::Literal(literal)), second)
@@ -95,6 +96,30 @@ impl Input {
             _ => Reader::default().finish(None, tokens),
         }
     }
+}
+
+/// The tokens without the delimiters that nobody sees: a macro puts them around what it passes on as `literal`, `expr`, `path` or `ty`.
+fn without_invisible(tokens: TokenStream) -> TokenStream {
+    if !has_invisible(&tokens) {
+        return tokens;
+    }
+    let shown = |tree| match tree {
+        TokenTree::Group(group) if group.delimiter() == Delimiter::None => without_invisible(group.stream()),
+        TokenTree::Group(group) if has_invisible(&group.stream()) => {
+            let mut shown = Group::new(group.delimiter(), without_invisible(group.stream()));
+            shown.set_span(group.span());
+            TokenTree::Group(shown).into()
+        }
+        other => other.into(),
+    };
+    tokens.into_iter().flat_map::<TokenStream, _>(shown).collect()
+}
+
+fn has_invisible(tokens: &TokenStream) -> bool {
+    tokens.clone().into_iter().any(|tree| match tree {
+        TokenTree::Group(group) => group.delimiter() == Delimiter::None || has_invisible(&group.stream()),
+        _ => false,
+    })
 }
 
 /// Reads options and remembers what is wrong.

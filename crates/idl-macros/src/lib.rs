@@ -88,12 +88,14 @@ fn expand(tokens: TokenStream) -> Result<TokenStream, TokenStream> {
     if !problems.is_empty() {
         return Err(problems.into_iter().map(|problem| option_error(&input, problem)).collect());
     }
-    let output = emit::emit(&model, &input.options).map_err(|errors| errors.to_compile_errors())?;
+    let emitted = emit::emit(&model, &input.options).map_err(|errors| errors.to_compile_errors())?;
     let rebuild = rebuild(&model);
     // No other compiler reads IDL among Rust.
     let portable = matches!(input.idl, Idl::Files(_));
-    let warnings = (!input.no_warnings).then(|| model.warnings().to_warnings(portable));
-    Ok(quote!(#output #rebuild #warnings))
+    let warnings = [model.warnings(), &emitted.warnings]
+        .map(|warnings| (!input.no_warnings).then(|| warnings.to_warnings(portable)));
+    let output = emitted.tokens;
+    Ok(quote!(#output #rebuild #(#warnings)*))
 }
 
 /// Says that a file cannot be read, if it cannot.

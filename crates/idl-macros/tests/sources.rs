@@ -49,9 +49,25 @@ mod chosen {
     }
 }
 
+/// What a macro passes on stands in groups that nobody sees.
+macro_rules! passed_on {
+    ($name:ident, $file:literal, $option:expr, $runtime:path) => {
+        mod $name {
+            idl_macros::idl!($file, no_warnings, include = [$option], crate = $runtime);
+        }
+    };
+}
+
+passed_on!(passed, "tests/idl/clock.idl", "tests/idl", crate::mock);
+
 /// Nothing in it.
 mod empty {
     idl_macros::idl!();
+}
+
+#[test]
+fn macros_may_pass_all_of_it_on() {
+    assert_eq!(std::any::type_name::<passed::clock::Time>().rsplit("::").next(), Some("Time"));
 }
 
 #[test]

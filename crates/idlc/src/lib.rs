@@ -96,7 +96,7 @@ fn perform(args: &Args) -> Result<(), Failure> {
         Command::Rust { input, output, mapping } => {
             let model = compile(input, &input.files, messages)?;
             let options = mapping.options().map_err(|wrong| Failure::Options(vec![wrong]))?;
-            let text = generated(&model, &options, messages)?;
+            let text = generated(&model, &options, messages, !input.no_warnings)?;
             write(output.as_deref(), &text)
         }
         Command::Skeleton { input, mapping, module, interfaces, output } => {
@@ -215,13 +215,16 @@ fn checked(input: &Input, result: Result<Model, Diagnostics>, messages: &Message
 }
 
 /// The Rust of a model, laid out for readers.
-fn generated(model: &Model, options: &Options, messages: &Messages) -> Result<String, Failure> {
+fn generated(model: &Model, options: &Options, messages: &Messages, warn: bool) -> Result<String, Failure> {
     check_options(model, options)?;
-    let tokens = emit::emit(model, options).map_err(|errors| {
+    let emitted = emit::emit(model, options).map_err(|errors| {
         messages.show(&errors);
         Failure::Idl
     })?;
-    let file = syn::parse2(tokens).map_err(|error| {
+    if warn {
+        messages.show(&emitted.warnings);
+    }
+    let file = syn::parse2(emitted.tokens).map_err(|error| {
         Failure::Io(format!("the generated code is no Rust, which is a mistake of idlc: {error}"))
     })?;
     Ok(prettyplease::unparse(&file))

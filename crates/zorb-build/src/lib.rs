@@ -237,7 +237,7 @@ impl Config {
             Error::new(errors.render(false))
         })?;
         if !self.no_warnings {
-            cargo.extend(warnings(&model));
+            cargo.extend(warnings(&model, model.warnings()));
         }
         let problems: Vec<String> = self
             .options
@@ -248,8 +248,11 @@ impl Config {
         if !problems.is_empty() {
             return Err(Error::new(problems.join("\n")));
         }
-        let tokens = emit::emit(&model, &self.options).map_err(|errors| Error::new(errors.render(false)))?;
-        let mut file: syn::File = syn::parse2(tokens).map_err(|error| {
+        let emitted = emit::emit(&model, &self.options).map_err(|errors| Error::new(errors.render(false)))?;
+        if !self.no_warnings {
+            cargo.extend(warnings(&model, &emitted.warnings));
+        }
+        let mut file: syn::File = syn::parse2(emitted.tokens).map_err(|error| {
             Error::new(format!("the generated code is no Rust, which is a mistake of zorb: {error}"))
         })?;
         // Clippy leaves what macros make alone, and would lint the same code in a file.
@@ -301,8 +304,8 @@ fn rerun(path: &Path) -> String {
 }
 
 /// Each warning in one line, since cargo takes one line each.
-fn warnings(model: &Model) -> impl Iterator<Item = String> + '_ {
-    model.warnings().iter().map(|warning| {
+fn warnings(model: &Model, found: &Diagnostics) -> impl Iterator<Item = String> {
+    found.iter().map(|warning| {
         let place = warning.span().map(|span| format!("{}: ", model.sources().position(span)));
         format!("cargo:warning={}{}", place.unwrap_or_default(), warning.message)
     })

@@ -165,5 +165,9 @@ const ALL: &[Kind] = &[
     error(Rust, "no-extern", "a definition whose Rust is elsewhere, nothing says where"),
     error(Rust, "unsupported", "what IDL allows and Rust is not made of"),
     error(Rust, "rust-name", "`@rust_name` of what is no identifier"),
-    error(Rust, "rust-name-clash", "IDL names that become the same Rust name"),
+    error(
+        Rust,
+        "rust-name-clash",
+        "IDL names that become the same Rust name: an error where both were chosen, else the later one is changed",
+    ),
 ];

@@ -256,6 +256,7 @@ impl Cx<'_> {
     fn decode_raised(&self, depth: usize, method: &Method) -> TokenStream {
         let v1 = &self.v1;
         if method.raises.is_empty() {
+            // What a native type stands for has no description here.
             return quote!(|_, _| ::core::option::Option::None);
         }
         let error = self.error_type(depth, method);

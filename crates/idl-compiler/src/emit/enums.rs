@@ -24,6 +24,19 @@ impl Cx<'_> {
             .iter()
             .map(|enumerator| doc(&enumerator.docs, &format!("Enumerator `{}`.", enumerator.name)));
         let Some(first) = variants.get(body.default_ordinal()) else { return TokenStream::new() };
+        let value = body.values().map(|values| {
+            let values = values.into_iter().map(Literal::i128_unsuffixed);
+            quote! {
+                impl #path {
+                    /// The number that the IDL's `@value` gives it. It travels as its position.
+                    pub const fn value(self) -> ::core::primitive::i32 {
+                        match self {
+                            #(Self::#variants => #values,)*
+                        }
+                    }
+                }
+            }
+        });
         let cdr = self.own_code(def.id).map(|traits| self.cdr_by_layout(&path, &traits));
         let hybrid = self.hybrid(depth, def, &self.fixed_least());
         const HAS: &[&str] =
@@ -73,6 +86,7 @@ impl Cx<'_> {
                 }
             }
 
+            #value
             #cdr
             #hybrid
         }

@@ -53,6 +53,16 @@ impl Cx<'_> {
         }
     }
 
+    /// The variant of any user exception, if the method may raise that.
+    pub(super) fn any_variant(&self, method: &Method) -> Option<RustName> {
+        let others = self.error_variants(method);
+        let mut name = RustName::verbatim("User");
+        while others.contains(&name) {
+            name = name.underscored();
+        }
+        method.raises_any.then_some(name)
+    }
+
     /// Names of the scopes around a definition, outermost first, as types are spelled.
     fn outer_names(&self, id: DefId) -> Vec<String> {
         let mut path = self.model.path(id);
@@ -76,7 +86,8 @@ impl Cx<'_> {
             .raises
             .iter()
             .map(|id| doc(&Docs::default(), &format!("The exception `{}`.", self.model.scoped_name(*id))));
-        let hashable = method.raises.iter().all(|id| self.model.is_hashable_def(*id));
+        let any: Vec<RustName> = self.any_variant(method).into_iter().collect();
+        let hashable = any.is_empty() && method.raises.iter().all(|id| self.model.is_hashable_def(*id));
         let eq = hashable.then(|| quote!(#[derive(::core::cmp::Eq)]));
         quote! {
             #docs
@@ -84,6 +95,7 @@ impl Cx<'_> {
             #eq
             pub enum #item {
                 #(#variant_docs #variants(#types),)*
+                #(#[doc = " Any other user exception."] #any(#v1::Any),)*
                 #[doc = " A system exception: of the servant, the server, the network or this ORB."]
                 System(#v1::SystemException),
             }
@@ -92,6 +104,7 @@ impl Cx<'_> {
                 fn fmt(&self, __zorb_f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
                     match self {
                         #(Self::#variants(__zorb_x) => ::core::fmt::Display::fmt(__zorb_x, __zorb_f),)*
+                        #(Self::#any(__zorb_x) => ::core::fmt::Display::fmt(__zorb_x.type_code(), __zorb_f),)*
                         Self::System(__zorb_x) => ::core::fmt::Display::fmt(__zorb_x, __zorb_f),
                     }
                 }
@@ -101,6 +114,7 @@ impl Cx<'_> {
                 fn source(&self) -> ::core::option::Option<&(dyn ::std::error::Error + 'static)> {
                     match self {
                         #(Self::#variants(__zorb_x) => ::std::error::Error::source(__zorb_x),)*
+                        #(Self::#any(_) => ::core::option::Option::None,)*
                         Self::System(__zorb_x) => ::std::error::Error::source(__zorb_x),
                     }
                 }

@@ -48,10 +48,10 @@ impl External {
         // What an entry says of a native type by its own name is the type, not where its alias is.
         let mut natives = HashMap::new();
         for def in model.defs().iter().filter(|def| matches!(def.kind, DefKind::Native)) {
-            if let Some(path) = native(model, options, def.id) {
-                natives.insert(def.id, path.clone());
-                emitted[def.id.index()] = true;
-            }
+            let path = native(model, options, def.id);
+            // One that nothing uses need not be anything: `native ValueFactory;` stands in every orb.idl.
+            emitted[def.id.index()] = path.is_some();
+            natives.extend(path.map(|path| (def.id, path.clone())));
         }
         // A module is written if anything in it is. Children come after their parents.
         for def in model.defs().iter().rev().filter(|def| is_module(model, def.id)) {
@@ -86,14 +86,14 @@ impl External {
     pub(super) fn check(&self, model: &Model, problems: &mut Vec<Diagnostic>) {
         let mut reported = vec![false; model.defs().len()];
         for def in model.defs().iter().filter(|def| self.emitted(def.id)) {
-            if matches!(def.kind, DefKind::Native) && !self.natives.contains_key(&def.id) {
-                let name = model.scoped_name(def.id);
-                let message = format!("nothing says which Rust type the native type `{name}` is");
-                let error = Diagnostic::error("no-extern", def.span, message);
-                let help = format!("say it with `extern(\"::{name}\" = ::path::Type)`");
-                problems.push(error.help(help));
-            }
             for used in used(model, def.id) {
+                let is_native = matches!(model.def(used).kind, DefKind::Native);
+                if is_native && self.places[used.index()].is_none() && !self.natives.contains_key(&used) {
+                    if !std::mem::replace(&mut reported[used.index()], true) {
+                        problems.push(unknown_native(model, used, def.id));
+                    }
+                    continue;
+                }
                 let missing = !self.emitted(used) && self.places[used.index()].is_none();
                 if !missing || std::mem::replace(&mut reported[used.index()], true) {
                     continue;
@@ -112,6 +112,16 @@ impl External {
             }
         }
     }
+}
+
+/// A native type that something uses, and of which nothing says what it is.
+fn unknown_native(model: &Model, native: DefId, user: DefId) -> Diagnostic {
+    let name = model.scoped_name(native);
+    let message = format!("nothing says which Rust type the native type `{name}` is");
+    let error = Diagnostic::error("no-extern", model.def(native).span, message);
+    error
+        .and(model.def(user).span, "used here")
+        .help(format!("say it with `extern(\"::{name}\" = ::path::Type)`"))
 }
 
 /// What the compiler knows by itself is nobody's file to compile: it is written where it is needed and nothing says that it

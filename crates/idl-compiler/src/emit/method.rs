@@ -32,6 +32,8 @@ pub(super) struct Method {
     pub(super) context: Vec<String>,
     /// Exceptions in order.
     pub(super) raises: Vec<DefId>,
+    /// Any other user exception as well.
+    pub(super) raises_any: bool,
     /// Name of the error type in the owner's module, if there are exceptions.
     pub(super) error: Option<RustName>,
     /// Name of the result struct in the owner's module, if the results are too many for a tuple.
@@ -151,6 +153,7 @@ impl Cx<'_> {
                     flows: false,
                     context: Vec::new(),
                     raises: raises.to_vec(),
+                    raises_any: false,
                     error: (!raises.is_empty()).then(|| error.clone()),
                     reply: None,
                     docs: def.docs.clone(),
@@ -219,7 +222,8 @@ impl Cx<'_> {
             span: self.model.rust_span(def.span),
             oneway: operation.oneway,
             raises: operation.raises.clone(),
-            error: (!operation.raises.is_empty()).then(|| names.error.clone()),
+            raises_any: operation.raises_any,
+            error: (operation.raises_any || !operation.raises.is_empty()).then(|| names.error.clone()),
             reply: (results.len() > MAX_TUPLE).then(|| names.reply.clone()),
             params,
             results,
@@ -249,6 +253,7 @@ impl Cx<'_> {
             span: self.model.rust_span(factory.span),
             oneway: false,
             raises: factory.raises.clone(),
+            raises_any: false,
             error: (!factory.raises.is_empty()).then(|| names.error.clone()),
             reply: None,
             params: params.collect(),

@@ -49,7 +49,7 @@ use quote::quote;
 pub use options::{IncludePolicy, OptionProblem, Options};
 pub use skeleton::{ServantNames, Skeleton, servant_names, served_interfaces, skeleton};
 
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{DefId, DefKind, Model};
 
 use external::External;
@@ -57,20 +57,32 @@ use hybrid::Hybrid;
 use method::Method;
 use names::Names;
 
+/// The Rust of a model.
+#[derive(Debug)]
+pub struct Emitted {
+    /// All of it.
+    pub tokens: TokenStream,
+    /// Names that are not what they would be alone, since two are the same in Rust though they differ in IDL.
+    pub warnings: Diagnostics,
+}
+
 /// Rust for all that a model defines.
 ///
 /// # Errors
-/// Names that are the same in Rust though they differ in IDL, each clash with both places and the way out; `@zero_copy`
+/// Names that were chosen and that are the same, each clash with both places and the way out; `@zero_copy`
 /// structs of more than 64 KiB; included definitions that are needed and of which nothing says where they are.
-pub fn emit(model: &Model, options: &Options) -> Result<TokenStream, Diagnostics> {
-    Ok(context(model, options)?.whole())
+pub fn emit(model: &Model, options: &Options) -> Result<Emitted, Diagnostics> {
+    let mut cx = context(model, options)?;
+    let warnings = Diagnostics::new(std::mem::take(&mut cx.warnings), Rc::clone(&model.sources));
+    Ok(Emitted { tokens: cx.whole(), warnings })
 }
 
 /// What the emitter needs to know of a model, checked.
 fn context<'a>(model: &'a Model, options: &'a Options) -> Result<Cx<'a>, Diagnostics> {
     let mut problems = Vec::new();
     let external = External::new(model, options);
-    let names = Names::new(model, options, &external, &mut problems);
+    let mut warnings = Vec::new();
+    let names = Names::new(model, options, &external, &mut problems, &mut warnings);
     structs::refuse_large(model, &mut problems);
     external.check(model, &mut problems);
     if !problems.is_empty() {
@@ -89,6 +101,7 @@ fn context<'a>(model: &'a Model, options: &'a Options) -> Result<Cx<'a>, Diagnos
         direct: Cell::new(None),
         left_root: Cell::new(false),
         facts: Facts::default(),
+        warnings,
     };
     let interfaces =
         model.defs().iter().filter(|def| matches!(def.kind, DefKind::Interface(_) | DefKind::Value(_)));
@@ -120,6 +133,7 @@ struct Cx<'a> {
     /// Something in a file-level module names something outside of it.
     left_root: Cell<bool>,
     facts: Facts,
+    warnings: Vec<Diagnostic>,
 }
 
 /// What was found out about definitions. A struct may hold another one twice, which may hold a third one twice: without this the work would

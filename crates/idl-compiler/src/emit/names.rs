@@ -1,7 +1,7 @@
 //! Every Rust name of the output, decided before anything is written.
 //!
-//! Names that the IDL spells come first and must differ within their Rust scope after conversion; names derived from
-//! them (`AccountRef`, `WithdrawError`, the module of an interface) give way to them.
+//! Names that the IDL spells come first. Where two are the same in Rust, the later one in the IDL gets an underscore at its end, with a
+//! warning, unless somebody chose it. Names derived from them (`AccountRef`, `WithdrawError`, the module of an interface) give way to them.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -79,12 +79,13 @@ impl std::ops::Index<DefId> for Names {
 pub(super) const MAX_TUPLE: usize = 3;
 
 impl Names {
-    /// Decides all names; clashes go to `problems`.
+    /// Decides all names. Names that somebody chose and that are taken go to `problems`; others that were changed to `warnings`.
     pub(super) fn new(
         model: &Model,
         options: &Options,
         external: &External,
         problems: &mut Vec<Diagnostic>,
+        warnings: &mut Vec<Diagnostic>,
     ) -> Self {
         let blank = DefNames {
             scope: Rc::from([]),
@@ -106,13 +107,12 @@ impl Names {
             other: RustName::verbatim(""),
         };
         let names = vec![blank; model.defs().len()];
-        let mut namer = Namer { model, options, external, problems, names };
+        let mut namer = Namer { model, options, external, problems, warnings, names, chosen: HashSet::new() };
+        // Those of base structs before those of structs derived from them.
+        model.defs().iter().for_each(|def| namer.members(def));
         let _ = namer.scope(model.roots(), &Rc::from([]));
-        for def in model.defs() {
-            if matches!(def.kind, DefKind::Interface(_) | DefKind::Value(_)) && external.emitted(def.id) {
-                namer.methods(def);
-            }
-        }
+        let called = |def: &&Def| matches!(def.kind, DefKind::Interface(_) | DefKind::Value(_));
+        model.defs().iter().filter(called).for_each(|def| namer.methods(def));
         Names(namer.names)
     }
 }
@@ -128,7 +128,7 @@ enum Space {
 #[derive(Default)]
 struct Taken {
     names: HashMap<(Space, RustName), Option<(Span, String)>>,
-    /// Clashes are not reported.
+    /// What is changed is not reported: it is where the Rust is written.
     quiet: bool,
 }
 
@@ -137,8 +137,14 @@ struct Namer<'a> {
     options: &'a Options,
     external: &'a External,
     problems: &'a mut Vec<Diagnostic>,
+    warnings: &'a mut Vec<Diagnostic>,
     names: Vec<DefNames>,
+    /// Operations and attributes whose names somebody chose.
+    chosen: HashSet<DefId>,
 }
+
+/// A Rust name, and whether somebody chose it.
+struct Chosen(RustName, bool);
 
 impl Namer<'_> {
     /// Names what is declared in one IDL scope, which is one Rust module.
@@ -154,17 +160,18 @@ impl Namer<'_> {
                 DefKind::Const(_) => Case::Shouty,
                 _ => Case::Camel,
             };
+            let scoped = model.scoped_name(id);
             let item = match self.external.name(id) {
-                Some(name) => RustName::verbatim(name.trim_start_matches("r#")),
-                None => self.rename(&model.scoped_name(id), &def.name, case, &def.annotations),
+                Some(name) => Chosen(RustName::verbatim(name.trim_start_matches("r#")), true),
+                None => self.rename(&scoped, &def.name, case, &def.annotations),
             };
-            for space in spaces(def) {
-                self.claim(taken, *space, &item, def.span, &model.scoped_name(id));
+            if item.1 {
+                self.chosen.insert(id);
             }
+            let item = self.claim(taken, spaces(def), item, def.span, &scoped);
             let names = &mut self.names[id.index()];
             names.scope = Rc::clone(path);
             names.item = item;
-            self.members(def);
         }
         for &id in ids {
             self.derived(model.def(id), &mut taken[usize::from(self.external.emitted(id))]);
@@ -193,7 +200,7 @@ impl Namer<'_> {
         for factory in &value.factories {
             let full = format!("{scoped}::{}", factory.name);
             let item = self.rename(&full, &factory.name, Case::Snake, &factory.annotations);
-            self.claim(&mut methods, Space::Values, &item, factory.span, &full);
+            let item = self.claim(&mut methods, &[Space::Values], item, factory.span, &full);
             let camel = RustName::convert(item.as_str().trim_end_matches('_'), Case::Camel);
             let error = match factory.raises.is_empty() {
                 true => RustName::verbatim(""),
@@ -204,8 +211,7 @@ impl Namer<'_> {
             for param in &factory.params {
                 let full = format!("{full}::{}", param.name);
                 let name = self.rename(&full, &param.name, Case::Snake, &param.annotations);
-                self.claim(&mut names, Space::Values, &name, param.span, &full);
-                params.push(name);
+                params.push(self.claim(&mut names, &[Space::Values], name, param.span, &full));
             }
             all.push(FactoryNames { item, error, params });
         }
@@ -247,7 +253,7 @@ impl Namer<'_> {
             }
             DefKind::Operation(operation) => {
                 let camel = RustName::convert(&stem, Case::Camel);
-                if !operation.raises.is_empty() {
+                if operation.raises_any || !operation.raises.is_empty() {
                     names.error = taken.derive(&format!("{camel}Error"), Some(&format!("{camel}Raises")));
                 }
                 let outs = operation.params.iter().filter(|p| p.direction != Direction::In).count();
@@ -322,21 +328,21 @@ impl Namer<'_> {
         let mut taken = Taken { quiet: !self.external.emitted(def.id), ..Taken::default() };
         for base in self.model.struct_bases(def.id) {
             let base_scope = self.model.scoped_name(base);
-            for member in self.model.structure(base).map_or(&[][..], |body| &body.members) {
+            let members = self.model.structure(base).map_or(&[][..], |body| &body.members);
+            let named = self.names[base.index()].members.clone();
+            for (member, rust) in members.iter().zip(named) {
                 let full = format!("{base_scope}::{}", member.name);
-                let rust = self.rename(&full, &member.name, case, &member.annotations);
-                self.claim(&mut taken, Space::Values, &rust, member.span, &full);
+                self.claim(&mut taken, &[Space::Values], Chosen(rust, true), member.span, &full);
             }
         }
         let mut members = Vec::with_capacity(parts.len());
         for Part(name, annotations, span) in parts {
             let full = format!("{scope}::{name}");
             let rust = self.rename(&full, name, case, annotations);
-            self.claim(&mut taken, Space::Values, &rust, span, &full);
-            members.push(rust);
+            members.push(self.claim(&mut taken, &[Space::Values], rust, span, &full));
         }
         if let DefKind::Bitset(_) = def.kind {
-            self.accessors(def, &members);
+            self.accessors(def, &mut members);
         }
         let names = &mut self.names[def.id.index()];
         names.members = members;
@@ -349,98 +355,135 @@ impl Namer<'_> {
         }
     }
 
-    /// Checks that no field of a bitset has the name of a method that another one brings.
-    fn accessors(&mut self, def: &Def, members: &[RustName]) {
-        if !self.external.emitted(def.id) {
-            return;
-        }
+    /// No field of a bitset has the name of a method that another one brings.
+    fn accessors(&mut self, def: &Def, members: &mut [RustName]) {
         let Some(body) = self.model.bitset(def.id) else { return };
         let mut taken: HashSet<String> = ["bits", "from_bits"].map(str::to_owned).into();
-        taken.extend(members.iter().flat_map(|name| ["with", "set"].map(|verb| format!("{verb}_{name}"))));
+        let brought = |name: &RustName| [name.to_string(), format!("with_{name}"), format!("set_{name}")];
         let named = body.fields.iter().filter(|field| field.name.is_some());
-        for (field, name) in named.zip(members).filter(|(_, name)| taken.contains(name.as_str())) {
-            let scoped =
-                format!("{}::{}", self.model.scoped_name(def.id), field.name.as_deref().unwrap_or_default());
-            let message = format!(
-                "field `{scoped}` becomes the Rust method `{name}`, which every bitset has or another field brings"
-            );
-            self.problems
-                .push(Diagnostic::error("rust-name-clash", field.span, message).help(rename_help(&scoped)));
-        }
-    }
-
-    /// Checks that the methods of a reference or value, inherited ones included, have different names.
-    fn methods(&mut self, interface: &Def) {
-        let mut taken: HashMap<RustName, (&Def, String)> = HashMap::new();
-        for def in self.model.all_members(interface.id) {
-            let names = &self.names[def.id.index()];
-            let scoped = self.model.scoped_name(def.id);
-            let mut methods = vec![(names.item.clone(), format!("`{scoped}`"))];
-            if self.model.attribute(def.id).is_some_and(|a| !a.readonly) {
-                methods.push((names.setter.clone(), format!("the set operation of `{scoped}`")));
+        for (field, name) in named.zip(members) {
+            let before = name.clone();
+            while brought(name).iter().any(|method| taken.contains(method)) {
+                *name = name.underscored();
             }
-            for (name, what) in methods {
-                let Some((earlier, earlier_what)) = taken.get(&name) else {
-                    taken.insert(name, (def, what));
-                    continue;
-                };
-                // Two members of one base: said there already.
-                if earlier.parent == def.parent && def.parent != Some(interface.id) {
-                    continue;
-                }
-                self.problems.push(
-                    Diagnostic::error(
-                        "rust-name-clash",
-                        def.span,
-                        format!("{earlier_what} and {what} both become the Rust method `{name}`"),
-                    )
-                    .and(earlier.span, "the other one")
-                    .help(rename_help(&scoped)),
+            taken.extend(brought(name));
+            if *name != before && self.external.emitted(def.id) {
+                let scoped = format!(
+                    "{}::{}",
+                    self.model.scoped_name(def.id),
+                    field.name.as_deref().unwrap_or_default()
+                );
+                let message = format!(
+                    "field `{scoped}` is `{name}` in Rust, since a method `{before}` is there that every bitset has or another field brings"
+                );
+                self.warnings.push(
+                    Diagnostic::warning("rust-name-clash", field.span, message).help(rename_help(&scoped)),
                 );
             }
         }
     }
 
+    /// The methods of a reference or value, inherited ones included, get different names.
+    fn methods(&mut self, interface: &Def) {
+        let mut taken: HashMap<RustName, (&Def, String)> = HashMap::new();
+        for def in self.model.all_members(interface.id) {
+            let scoped = self.model.scoped_name(def.id);
+            let setter = self.model.attribute(def.id).is_some_and(|attribute| !attribute.readonly);
+            for is_setter in [false, true].into_iter().filter(|is_setter| setter || !is_setter) {
+                let what = match is_setter {
+                    true => format!("the set operation of `{scoped}`"),
+                    false => format!("`{scoped}`"),
+                };
+                let names = &mut self.names[def.id.index()];
+                let name = if is_setter { &mut names.setter } else { &mut names.item };
+                let before = name.clone();
+                // What is elsewhere has its names there.
+                let is_ours = self.external.emitted(def.id) || !self.external.emitted(interface.id);
+                if is_ours && taken.contains_key(&before) && !self.chosen.contains(&def.id) {
+                    while taken.contains_key(name) {
+                        *name = name.underscored();
+                    }
+                }
+                let name = name.clone();
+                let clash = taken.get(&before).cloned();
+                taken.entry(name.clone()).or_insert((def, what.clone()));
+                let Some((earlier, earlier_what)) = clash else { continue };
+                // It is said where the interface's own Rust is written.
+                if !self.external.emitted(interface.id) {
+                    continue;
+                }
+                let (place, help) = (def.span, rename_help(&scoped));
+                if name == before {
+                    let message = format!("{earlier_what} and {what} both become the Rust method `{name}`");
+                    let error = Diagnostic::error("rust-name-clash", place, message);
+                    self.problems.push(error.and(earlier.span, "the other one").help(help));
+                } else {
+                    let message =
+                        format!("{what} is the Rust method `{name}`, since {earlier_what} is `{before}`");
+                    let warning = Diagnostic::warning("rust-name-clash", place, message);
+                    self.warnings.push(warning.and(earlier.span, "the other one").help(help));
+                }
+            }
+        }
+    }
+
     /// The Rust name of an IDL name: what the user chose, else the converted one.
-    fn rename(&mut self, scoped: &str, idl: &str, case: Case, annotations: &Annotations) -> RustName {
+    fn rename(&mut self, scoped: &str, idl: &str, case: Case, annotations: &Annotations) -> Chosen {
         if let Some((_, name)) =
             self.options.rename.iter().find(|(idl, _)| idl.trim_start_matches("::") == scoped)
         {
-            return RustName::verbatim(name);
+            return Chosen(RustName::verbatim(name), true);
         }
-        let Some(annotation) = annotations.get("rust_name") else { return RustName::convert(idl, case) };
+        let converted = Chosen(RustName::convert(idl, case), false);
+        let Some(annotation) = annotations.get("rust_name") else { return converted };
         if let [arg] = annotation.args.as_slice()
             && let AnnotationValue::Const(ConstValue::String(name)) | AnnotationValue::Name(name) = &arg.value
             && is_identifier(name)
         {
-            return RustName::verbatim(name);
+            return Chosen(RustName::verbatim(name), true);
         }
         self.problems.push(
             Diagnostic::error("rust-name", annotation.span, "`@rust_name` takes one Rust identifier")
                 .help("write it as `@rust_name(\"assign_a\")`"),
         );
-        RustName::convert(idl, case)
+        converted
     }
 
-    /// Takes a name that the IDL spells.
-    fn claim(&mut self, taken: &mut Taken, space: Space, name: &RustName, span: Span, scoped: &str) {
-        let key = (space, name.clone());
-        if let Some(Some((earlier, other))) = taken.names.get(&key) {
-            if *earlier == span || taken.quiet {
-                return;
+    /// Takes a name that the IDL spells, or where that is taken one with underscores behind it.
+    fn claim(
+        &mut self,
+        taken: &mut Taken,
+        spaces: &[Space],
+        Chosen(name, chosen): Chosen,
+        span: Span,
+        scoped: &str,
+    ) -> RustName {
+        let (mut free, mut clash) = (name.clone(), None);
+        while let Some(earlier) = spaces.iter().find_map(|space| taken.claimed(*space, &free, span)) {
+            clash.get_or_insert_with(|| earlier.clone());
+            if chosen {
+                break;
             }
-            self.problems.push(
-                Diagnostic::error(
-                    "rust-name-clash",
-                    span,
-                    format!("`{other}` and `{scoped}` both become `{name}` in Rust"),
-                )
-                .and(*earlier, "the other one")
-                .help(rename_help(scoped)),
-            );
-            return;
+            free = free.underscored();
         }
-        taken.names.insert(key, Some((span, scoped.to_owned())));
+        for space in spaces {
+            taken.names.entry((*space, free.clone())).or_insert_with(|| Some((span, scoped.to_owned())));
+        }
+        if let Some((earlier, other)) = clash.filter(|_| !taken.quiet) {
+            let found = match chosen {
+                true => {
+                    let message = format!("`{other}` and `{scoped}` both become `{name}` in Rust");
+                    Diagnostic::error("rust-name-clash", span, message)
+                }
+                false => {
+                    let message = format!("`{scoped}` is `{free}` in Rust, since `{other}` is `{name}`");
+                    Diagnostic::warning("rust-name-clash", span, message)
+                }
+            };
+            let found = found.and(earlier, "the other one").help(rename_help(scoped));
+            if chosen { self.problems.push(found) } else { self.warnings.push(found) }
+        }
+        free
     }
 }
 
@@ -460,6 +503,11 @@ impl Taken {
         }
         self.names.insert((space, name.clone()), None);
         name
+    }
+
+    /// What the IDL spells at another place and has this name.
+    fn claimed(&self, space: Space, name: &RustName, span: Span) -> Option<&(Span, String)> {
+        self.names.get(&(space, name.clone()))?.as_ref().filter(|(earlier, _)| *earlier != span)
     }
 
     fn has(&self, space: Space, name: &RustName) -> bool {

@@ -403,11 +403,15 @@ impl Cx<'_> {
             Some(_) => {
                 let error = self.error_type(depth, method);
                 let variants = self.error_variants(method);
+                let any = self.any_variant(method).into_iter();
                 quote! {
                     #(
                         ::core::result::Result::Err(#error::#variants(__zorb_x)) => {
                             #v1::ServerRequest::user_exception(__zorb_request, &__zorb_x)
                         }
+                    )*
+                    #(
+                        ::core::result::Result::Err(#error::#any(__zorb_x)) => __zorb_request.raise(&__zorb_x),
                     )*
                     ::core::result::Result::Err(#error::System(__zorb_x)) => {
                         __zorb_request.system_exception(__zorb_x)

@@ -21,7 +21,8 @@ fn options(rename: &[(&str, &str)], non_nil: &[&str]) -> Options {
 }
 
 fn file(idl: &str, options: &Options) -> syn::File {
-    let tokens = emit(&model(idl), options).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+    let tokens =
+        emit(&model(idl), options).unwrap_or_else(|errors| panic!("{}", errors.render(false))).tokens;
     syn::parse2(tokens).expect("generated code parses")
 }
 
@@ -85,8 +86,8 @@ fn assert_names(idl: &str, options: &Options, expected: &[&str]) {
     }
 }
 
-fn errors(idl: &str) -> String {
-    emit(&model(idl), &Options::default()).expect_err("an error").render(false)
+fn warnings(idl: &str) -> String {
+    emit(&model(idl), &Options::default()).expect("code").warnings.render(false)
 }
 
 /// The type of a field or parameter, without blanks.
@@ -172,7 +173,7 @@ fn modules_that_name_nothing_outside_are_written_as_they_are() {
     let options = Options::default();
     let apart = "module A { struct S { long x; }; }; module B { struct S { long x; }; };";
     assert_eq!(modules(apart, &options), ["a", "b"]);
-    let code = emit(&model(apart), &options).expect("code").to_string();
+    let code = emit(&model(apart), &options).expect("code").tokens.to_string();
     // Nothing leads out of the modules: the macro may stand in a function.
     assert!(!code.contains("super :: a") && !code.contains("super :: b"), "{code}");
     for crossing in [
@@ -209,7 +210,7 @@ fn a_skeleton_has_the_signatures_of_the_servant_trait() {
 
 #[test]
 fn the_same_text_gives_the_same_code_and_other_roots_another_module() {
-    let text = |idl: &str| emit(&model(idl), &Options::default()).expect("code").to_string();
+    let text = |idl: &str| emit(&model(idl), &Options::default()).expect("code").tokens.to_string();
     assert_eq!(text(BANK), text(BANK));
     let module = |idl: &str| {
         text(idl).split_whitespace().find(|word| word.starts_with("__zorb_idl")).map(str::to_owned)
@@ -289,8 +290,8 @@ fn good_texts() -> Vec<(String, String)> {
 }
 
 #[test]
-fn names_that_differ_in_idl_but_not_in_rust_are_an_error_with_both_names_and_the_way_out() {
-    for (idl, both) in [
+fn names_that_differ_in_idl_but_not_in_rust_get_an_underscore_and_a_warning_with_the_way_out() {
+    for (idl, [kept, changed]) in [
         ("module M { struct fooBar { long x; }; struct foo_bar { long x; }; };", ["M::fooBar", "M::foo_bar"]),
         ("struct S { long aB; long a_b; };", ["S::aB", "S::a_b"]),
         ("enum E { aB, a_b };", ["E::aB", "E::a_b"]),
@@ -307,18 +308,23 @@ fn names_that_differ_in_idl_but_not_in_rust_are_an_error_with_both_names_and_the
         // An exception without members is a value as well.
         ("exception x_1 { }; const long x1 = 1;", ["x_1", "x1"]),
     ] {
-        let errors = errors(idl);
-        for name in both {
-            assert!(errors.contains(&format!("`{name}`")), "{idl}\n{errors}");
+        let warnings = warnings(idl);
+        for part in
+            [format!("`{kept}`"), format!("rename(\"{changed}\""), "_`".to_owned(), ", since".to_owned()]
+        {
+            assert!(warnings.contains(&part), "{idl}: {part}\n{warnings}");
         }
-        assert!(errors.contains("rename(\""), "{idl}\n{errors}");
+        assert_eq!(warnings.matches("warning[rust-name-clash]").count(), 1, "{idl}\n{warnings}");
     }
 }
 
 #[test]
 fn all_clashes_are_reported_together_and_each_once() {
     let idl = "struct S { long aB; long a_b; }; interface A { void aB(); void a_b(); }; interface B : A { };";
-    assert_eq!(errors(idl).matches("error[rust-name-clash]").count(), 2, "{}", errors(idl));
+    let warnings = warnings(idl);
+    assert_eq!(warnings.matches("warning[rust-name-clash]").count(), 2, "{warnings}");
+    let expected = ["S::a_b", "S::a_b_", "A::a_b", "A::a_b_", "AServant::a_b", "AServant::a_b_"];
+    assert_names(idl, &Options::default(), &expected);
 }
 
 #[test]
@@ -372,7 +378,9 @@ fn a_name_can_be_chosen_for_anything() {
     assert_names(BANK, &options(&rename, &[]), &expected);
     let annotated = "interface I { attribute long a; @rust_name(\"assign_a\") void set_a(); };";
     assert_names(annotated, &Options::default(), &["I::a", "I::set_a", "I::assign_a"]);
-    assert!(errors("@rust_name(\"a b\") struct S { long x; };").contains("takes one Rust identifier"));
+    let wrong = model("@rust_name(\"a b\") struct S { long x; };");
+    let errors = emit(&wrong, &Options::default()).expect_err("an error").render(false);
+    assert!(errors.contains("takes one Rust identifier"), "{errors}");
 }
 
 #[test]
@@ -431,7 +439,7 @@ fn references_are_optional_where_they_may_be_nil() {
 #[test]
 fn a_struct_with_a_reference_that_is_never_nil_has_no_default() {
     let has_default = |idl: &str| {
-        let code = emit(&model(idl), &Options::default()).expect("code").to_string();
+        let code = emit(&model(idl), &Options::default()).expect("code").tokens.to_string();
         code.matches("default :: Default for").count()
     };
     assert_eq!(has_default("interface I { }; struct S { I i; };"), 1);
@@ -451,7 +459,7 @@ fn a_parameter_named_result_keeps_its_name() {
 #[test]
 fn the_path_of_the_runtime_can_be_chosen() {
     let options = Options { runtime: quote::quote!(crate::mine), ..Options::default() };
-    let code = emit(&model(BANK), &options).expect("code").to_string();
+    let code = emit(&model(BANK), &options).expect("code").tokens.to_string();
     assert!(code.contains("crate :: mine :: __private :: v1") && !code.contains(":: zorb"));
 }
 
@@ -461,7 +469,7 @@ fn with_base(base: &str, shop: &str, options: &Options) -> Result<String, String
     let model = Compiler::default().files(files).compile_files(["shop.idl"]);
     let model = model.unwrap_or_else(|errors| panic!("{}", errors.render(false)));
     assert_eq!(options.check(&model), []);
-    let tokens = emit(&model, options).map_err(|errors| errors.render(false))?;
+    let tokens = emit(&model, options).map_err(|errors| errors.render(false))?.tokens;
     syn::parse2::<syn::File>(tokens.clone()).expect("generated code parses");
     Ok(tokens.to_string().replace(' ', ""))
 }
@@ -505,7 +513,7 @@ fn a_local_interface_has_the_items_of_others() {
         &Options::default(),
         &["L::f", "L::set_a", "LRef", "LServant::a", "l::FError::E", "MRef", "M", "MServant"],
     );
-    let text = emit(&model(idl), &Options::default()).expect("code").to_string().replace(' ', "");
+    let text = emit(&model(idl), &Options::default()).expect("code").tokens.to_string().replace(' ', "");
     assert!(text.contains("From<self::MRef>forself::LRef"), "{text}");
     assert!(
         !text.contains("From<self::MRef>forself::PRef")

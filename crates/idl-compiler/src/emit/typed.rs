@@ -283,7 +283,7 @@ mod tests {
         let model = Compiler::default().files(files).compile_files(["test.idl"]);
         let model = model.unwrap_or_else(|errors| panic!("{}", errors.render(false)));
         let external = External::new(&model, options);
-        let names = Names::new(&model, options, &external, &mut Vec::new());
+        let names = Names::new(&model, options, &external, &mut Vec::new(), &mut Vec::new());
         let hybrid = Hybrid::default();
         let v1 = quote!(v1);
         let (outside, direct, left_root) = (None, Cell::new(None), Cell::new(false));
@@ -301,6 +301,7 @@ mod tests {
             direct,
             left_root,
             facts,
+            warnings: Vec::new(),
         };
         let def = model.def(model.find(name).expect("a definition"));
         cx.typed(0, def).to_string().replace(' ', "")

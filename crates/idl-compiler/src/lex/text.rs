@@ -1,5 +1,6 @@
 //! The lexer for text: files, and strings inside macros. What the preprocessor hands out becomes tokens of IDL.
 
+use super::import::Imports;
 use super::{Lexed, Output, number::number};
 use crate::diagnostic::Diagnostic;
 use crate::preprocess::{Item, Kind, Piece, Preprocessor};
@@ -13,7 +14,9 @@ pub(crate) const MAX_TOKENS: usize = 1 << 20;
 
 pub(super) fn lex(mut preprocessor: Preprocessor<'_>, mut output: Output<'_>) -> Lexed {
     let (mut stray, mut documented, mut documents) = (None, 0, 0);
+    let mut imports = Imports::default();
     while let Some(item) = preprocessor.next() {
+        imports.give_back(preprocessor.depth(), &mut output);
         if output.tokens.len() + documents > MAX_TOKENS {
             preprocessor.too_many_tokens(item.span());
             break;
@@ -26,6 +29,7 @@ pub(super) fn lex(mut preprocessor: Preprocessor<'_>, mut output: Output<'_>) ->
                     output.comments.outer.clear();
                 }
                 token(&piece, &mut stray, &mut output);
+                imports.token(&mut preprocessor, &mut output);
             }
             Item::Doc { text, inner, span } => {
                 if documented != span.file {
@@ -44,6 +48,7 @@ pub(super) fn lex(mut preprocessor: Preprocessor<'_>, mut output: Output<'_>) ->
             }
         }
     }
+    imports.give_back(0, &mut output);
     output.incomplete |= preprocessor.incomplete;
     output.missing = std::mem::take(&mut preprocessor.missing);
     output.pragmas = std::mem::take(&mut preprocessor.pragmas);

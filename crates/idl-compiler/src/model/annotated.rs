@@ -42,6 +42,24 @@ impl Enum {
         let marked = self.enumerators.iter().position(|e| e.annotations.has("default_literal"));
         marked.unwrap_or(0)
     }
+
+    /// The numbers of the enumerators where `@value` gives any: one without it has that of the one before and one more, the first 0. The
+    /// wire has their positions all the same.
+    pub fn values(&self) -> Option<Vec<i128>> {
+        if !self.enumerators.iter().any(|enumerator| enumerator.annotations.has("value")) {
+            return None;
+        }
+        let mut next = 0;
+        let value = |enumerator: &super::Enumerator| {
+            let given = enumerator.annotations.get("value").and_then(|annotation| constant(annotation, None));
+            if let Some(ConstValue::Integer(given)) = given {
+                next = *given;
+            }
+            next += 1;
+            next - 1
+        };
+        Some(self.enumerators.iter().map(value).collect())
+    }
 }
 
 /// The numbers between which others are, which belong to them.

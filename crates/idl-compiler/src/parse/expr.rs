@@ -87,7 +87,8 @@ impl Parser<'_> {
             _ => return self.primary(what),
         };
         self.advance();
-        let operand = self.primary("an operand")?;
+        // Each of several operators in a row is a level.
+        let operand = self.nested(|parser| parser.unary("an operand"))?;
         Ok(Expr { span: start.to(operand.span), kind: ExprKind::Unary(operator, Box::new(operand)) })
     }
 

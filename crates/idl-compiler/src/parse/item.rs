@@ -1,7 +1,7 @@
 //! Definitions: what stands in a file, a module, an interface or a value type.
 
 use super::{Parse, Parser, Reported, STARTERS, ccm};
-use crate::ast::{Head, Item, ItemKind, Pragma, StringArg, TypeKind};
+use crate::ast::{Head, Item, ItemKind, StringArg, TypeKind};
 use crate::diagnostic::Diagnostic;
 use crate::model::Docs;
 use crate::source::Span;
@@ -28,6 +28,9 @@ impl Parser<'_> {
         let mut items = Vec::new();
         loop {
             docs.lines.extend(self.inner_docs());
+            items.extend(
+                self.pragmas().map(|pragma| Item { head: Head::default(), kind: ItemKind::Pragma(pragma) }),
+            );
             match self.kind() {
                 TokenKind::End => return items,
                 TokenKind::Punct(Punct::BraceClose) if place != Place::File => return items,
@@ -42,10 +45,6 @@ impl Parser<'_> {
                         Diagnostic::error("syntax", self.span(), "a `;` without a definition before it");
                     self.report(error.help("remove it"));
                     self.advance();
-                }
-                TokenKind::Pragma => {
-                    let kind = self.pragma().map(ItemKind::Pragma);
-                    items.extend(kind.map(|kind| Item { head: Head::default(), kind }));
                 }
                 _ => {
                     let before = self.at;
@@ -244,54 +243,6 @@ impl Parser<'_> {
                 Ok(arg)
             }
             _ => self.expected(what),
-        }
-    }
-
-    /// `#pragma` up to the end of its line, which is taken whatever it contains.
-    pub(super) fn pragma(&mut self) -> Option<Pragma> {
-        let start = self.span();
-        self.advance();
-        let result = self.pragma_body().ok();
-        if result.is_some() && *self.kind() != TokenKind::PragmaEnd {
-            let message = format!("expected the end of the line, found {}", self.kind().describe());
-            let error = Diagnostic::error("bad-pragma", self.span(), message);
-            self.report(error.and(start, "of this pragma"));
-        }
-        while !matches!(self.kind(), TokenKind::PragmaEnd | TokenKind::End) {
-            self.advance();
-        }
-        self.advance();
-        result
-    }
-
-    fn pragma_body(&mut self) -> Parse<Pragma> {
-        let word = self.ident("`prefix`, `ID` or `version`")?.text;
-        match word.as_str() {
-            "prefix" => self.string_arg("the prefix in quotes").map(Pragma::Prefix),
-            "ID" => {
-                let name = self.name("the name of a definition")?;
-                Ok(Pragma::Id { name, id: self.string_arg("the repository id in quotes")? })
-            }
-            _ => {
-                let name = self.name("the name of a definition")?;
-                let start = self.span();
-                let mut version = String::new();
-                loop {
-                    match self.kind() {
-                        TokenKind::Float(text) => version.push_str(text),
-                        TokenKind::Integer(value) => version.push_str(&value.to_string()),
-                        _ => break,
-                    }
-                    self.advance();
-                }
-                if version.is_empty() {
-                    return self.expected("a version, `major.minor`");
-                }
-                Ok(Pragma::Version {
-                    name,
-                    version: StringArg { text: version, span: start.to(self.last_span()) },
-                })
-            }
         }
     }
 }

@@ -254,11 +254,13 @@ impl Parser<'_> {
     /// Members up to the `}`, which is left. A broken member is reported and left out.
     pub(super) fn members(&mut self) -> Parse<Vec<Member>> {
         let mut members = Vec::new();
-        while !matches!(self.kind(), TokenKind::Punct(Punct::BraceClose) | TokenKind::End) {
-            if *self.kind() == TokenKind::Pragma {
-                let kind = self.pragma().map(MemberKind::Pragma);
-                members.extend(kind.map(|kind| Member { head: Head::default(), kind }));
-                continue;
+        loop {
+            members.extend(
+                self.pragmas()
+                    .map(|pragma| Member { head: Head::default(), kind: MemberKind::Pragma(pragma) }),
+            );
+            if matches!(self.kind(), TokenKind::Punct(Punct::BraceClose) | TokenKind::End) {
+                return Ok(members);
             }
             let before = self.at;
             match self.member() {
@@ -267,7 +269,6 @@ impl Parser<'_> {
                 Err(Reported) => self.recover_from(before),
             }
         }
-        Ok(members)
     }
 
     fn member(&mut self) -> Parse<Member> {
@@ -340,10 +341,6 @@ impl Parser<'_> {
     fn cases(&mut self) -> Parse<Vec<Case>> {
         let mut cases = Vec::new();
         while !matches!(self.kind(), TokenKind::Punct(Punct::BraceClose) | TokenKind::End) {
-            if *self.kind() == TokenKind::Pragma {
-                self.pragma_between_cases();
-                continue;
-            }
             let before = self.at;
             let outer = std::mem::replace(&mut self.in_angle, false);
             let case = self.case();
@@ -355,16 +352,6 @@ impl Parser<'_> {
             }
         }
         Ok(cases)
-    }
-
-    fn pragma_between_cases(&mut self) {
-        let span = self.span();
-        self.report(Diagnostic::error(
-            "bad-pragma",
-            span,
-            "a pragma cannot stand between the cases of a union",
-        ));
-        self.pragma();
     }
 
     /// Labels, then one member.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::text::{Kind, Piece};
-use super::{MAX_FILES, MAX_NESTED, MAX_OCTETS, Preprocessor};
+use super::{Imported, MAX_FILES, MAX_NESTED, MAX_OCTETS, Preprocessor};
 use crate::diagnostic::Diagnostic;
 use crate::source::{Opened, Span, decoded};
 
@@ -48,6 +48,29 @@ impl Preprocessor<'_> {
             }
         }
         self.not_found(&wanted, &tried);
+    }
+
+    /// Opens the first file of these names for an `import`, unless it was read before.
+    pub(crate) fn import(&mut self, names: &[String], span: Span) -> Imported {
+        if !(self.queue.is_empty() && self.contexts.is_empty()) {
+            return Imported::Nothing;
+        }
+        let beside = self.stack.last().map(|open| open.folder.clone());
+        let folders: Vec<PathBuf> = beside.into_iter().chain(self.settings.folders.iter().cloned()).collect();
+        let paths = names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+        for path in paths {
+            let Ok(text) = self.read(&path) else { continue };
+            let identity = self.settings.files.identity(&path);
+            if self.stack.iter().any(|open| open.identity.as_deref() == Some(&*identity)) {
+                return Imported::Circle;
+            }
+            let before = self.stack.len();
+            if !self.seen.contains(&identity) {
+                self.open_text(path, text, Some(span));
+            }
+            return if self.stack.len() > before { Imported::Opened } else { Imported::Nothing };
+        }
+        Imported::Nothing
     }
 
     fn not_found(&mut self, wanted: &Wanted, tried: &[PathBuf]) {

@@ -1,13 +1,15 @@
 //! Annotations: kept all, checked where this compiler gives them a meaning.
 
+use std::collections::HashMap;
+
 use super::Resolver;
 use super::known::Place;
 use super::scope::ScopeId;
 use crate::ast::Head;
 use crate::diagnostic::Diagnostic;
 use crate::model::{
-    Annotation, AnnotationValue, Annotations, ConstValue, DefId, DefKind, Direction, Enumerator, Flavour,
-    Param, Primitive, Type, TypeId, ZeroCopyProblem,
+    Annotation, Annotations, DefId, DefKind, Direction, Enumerator, Flavour, Param, Primitive, Type, TypeId,
+    ZeroCopyProblem,
 };
 use crate::source::Span;
 
@@ -113,24 +115,45 @@ impl Resolver<'_> {
         }
     }
 
-    /// CORBA numbers enumerators from zero up, so annotations of IDL 4 that say otherwise cannot be kept.
-    pub(super) fn check_enumerator(&mut self, annotations: &Annotations, ordinal: u32) {
-        if let Some(annotation) = annotations.get("value") {
-            let same = annotation
-                .args
-                .iter()
-                .all(|arg| arg.value == AnnotationValue::Const(ConstValue::Integer(ordinal.into())));
-            if !same {
-                let message =
-                    format!("`@value` differs from {ordinal}, the number CORBA gives this enumerator");
-                let error = Diagnostic::error("bad-annotation", annotation.span, message);
-                self.report(error.note("CORBA sends an enumerator as its position, from zero"));
+    /// The numbers that `@value` gives enumerators differ and fit. CORBA sends positions, from zero up.
+    fn check_values(&mut self, id: DefId) {
+        let Some(body) = self.model.enumeration(id) else { return };
+        let Some(values) = body.values() else { return };
+        let places: Vec<Span> = body
+            .enumerators
+            .iter()
+            .map(|enumerator| enumerator.annotations.get("value").map_or(enumerator.span, |value| value.span))
+            .collect();
+        let mut seen: HashMap<i128, Span> = HashMap::new();
+        let mut found = Vec::new();
+        for (value, place) in values.iter().zip(&places) {
+            if i32::try_from(*value).is_err() {
+                let error =
+                    Diagnostic::error("bad-annotation", *place, format!("{value} is no 32-bit number"));
+                found.push(error.note("the numbers of enumerators have 32 bits, and a sign"));
+            } else if let Some(first) = seen.insert(*value, *place) {
+                let message = format!("a second enumerator with the number {value}");
+                found.push(
+                    Diagnostic::error("bad-annotation", *place, message).and(first, "the first is here"),
+                );
             }
         }
+        let differs = (0i128..).zip(&values).position(|(ordinal, value)| ordinal != *value);
+        if let (true, Some(place)) = (found.is_empty(), differs.and_then(|at| places.get(at))) {
+            let message = "`@value` gives enumerators other numbers than CORBA sends";
+            let warning = Diagnostic::warning("bad-annotation", *place, message);
+            found.push(
+                warning.note(
+                    "an enumerator travels as its position, from zero; its number is `value()` in Rust",
+                ),
+            );
+        }
+        found.into_iter().for_each(|diagnostic| self.report(diagnostic));
     }
 
     /// An enum has one default, and `@bit_bound` leaves room for all enumerators.
     pub(super) fn check_enum(&mut self, id: DefId) {
+        self.check_values(id);
         let Some(body) = self.model.enumeration(id) else { return };
         let count = body.enumerators.len() as u64;
         let marked = |enumerator: &Enumerator| enumerator.annotations.get("default_literal").map(|a| a.span);

@@ -100,7 +100,6 @@ impl Resolver<'_> {
         for (ordinal, enumerator) in (0u32..).zip(enumerators) {
             self.declare(scope, &enumerator.name, Entity::Enumerator(id, ordinal), "enumerator");
             let annotations = self.annotations(&enumerator.head, scope, Place::Enumerator);
-            self.check_enumerator(&annotations, ordinal);
             let Ident { text, span } = enumerator.name;
             let enumerator = Enumerator { name: text, docs: enumerator.head.docs, annotations, span };
             if let DefKind::Enum(body) = &mut self.model.defs[id.index()].kind {

@@ -13,9 +13,11 @@ impl Resolver<'_> {
             let id = DefId(index as u32);
             self.check_definition(id);
             let repository_id = self.repository_id(id);
+            self.check_id_length(id, &repository_id);
             self.model.defs[index].repository_id = repository_id;
         }
         self.check_imported_texts();
+        self.report_early_prefixes();
         self.mark_recursive();
     }
 

@@ -65,6 +65,8 @@ impl Resolver<'_> {
     fn decimal(&mut self, expr: &Expr, scope: ScopeId) -> Option<Decimal> {
         match &expr.kind {
             ExprKind::Fixed(text) => Decimal::parse(text),
+            // Older compilers know no suffix.
+            ExprKind::Float(text) => self.decimal_of_float(text, expr),
             ExprKind::Name(name) => match self.named_value(name, scope)?.1 {
                 ConstValue::Fixed { unscaled, scale } => {
                     Some(Decimal::from_unscaled(unscaled, u32::from(scale)))
@@ -90,6 +92,15 @@ impl Resolver<'_> {
             }
             _ => self.mismatch(expr, FIXED, scope),
         }
+    }
+
+    fn decimal_of_float(&mut self, text: &str, expr: &Expr) -> Option<Decimal> {
+        let number = Decimal::parse_float(text);
+        if number.is_none() {
+            let message = format!("`{text}` has more than {MAX_DIGITS} digits as a fixed-point number");
+            self.report(Diagnostic::error("out-of-range", expr.span, message));
+        }
+        number
     }
 
     fn apply_decimal(

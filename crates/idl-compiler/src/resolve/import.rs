@@ -1,5 +1,5 @@
 //! `import`: there is no repository of definitions beside the text, so what is imported is what the text and its includes
-//! define.
+//! define, with the files that were read for it ([`crate::lex`]).
 
 use std::collections::HashSet;
 
@@ -55,7 +55,7 @@ impl Resolver<'_> {
         let error = Diagnostic::error("unknown-import", name.span, message);
         let first = name.parts.first().map_or("", |part| part.text.as_str());
         self.report_unless_incomplete(error.help(format!(
-            "include the file that declares it before, `#include <{first}.idl>`: an import names what is known"
+            "include the file that declares it, or name it `{first}.idl` and say where it is: `-I FOLDER`, `include = [\"FOLDER\"]` in the macro, `.include(\"FOLDER\")` in the build script"
         )));
     }
 

@@ -134,6 +134,7 @@ impl Resolver<'_> {
             result: None,
             params: Vec::new(),
             raises: Vec::new(),
+            raises_any: false,
             context: operation.context.iter().map(|pattern| pattern.text.clone()).collect(),
         };
         let id = self.new_def(&head, &operation.name, DefKind::Operation(body), scope);
@@ -151,10 +152,11 @@ impl Resolver<'_> {
         let params: Vec<_> =
             operation.params.into_iter().filter_map(|param| self.param(param, inside)).collect();
         self.check_streams(&params);
+        let raises_any = self.raises_native(operation.raises.as_ref(), inside);
         let raises = self.raises(operation.raises.as_ref(), inside);
         if let DefKind::Operation(body) = &mut self.model.defs[id.index()].kind {
             (body.result, body.params, body.raises) = (result.flatten(), params, raises);
-            body.oneway = oneway;
+            (body.oneway, body.raises_any) = (oneway, raises_any);
         }
     }
 
@@ -257,6 +259,15 @@ impl Resolver<'_> {
         }
     }
 
+    /// Whether a native type is listed, which stands for any user exception.
+    fn raises_native(&self, raises: Option<&Raises>, scope: ScopeId) -> bool {
+        raises.is_some_and(|raises| raises.names.iter().any(|name| self.is_native(self.known(name, scope))))
+    }
+
+    fn is_native(&self, entity: Option<Entity>) -> bool {
+        matches!(entity, Some(Entity::Def(def)) if matches!(self.model.def(def).kind, DefKind::Native))
+    }
+
     /// The exceptions of a clause, each once.
     pub(super) fn raises(&mut self, raises: Option<&Raises>, scope: ScopeId) -> Vec<DefId> {
         let mut exceptions = Vec::new();
@@ -271,6 +282,7 @@ impl Resolver<'_> {
                         exceptions.push(def);
                     }
                 }
+                _ if self.is_native(Some(entity)) => {}
                 _ => {
                     let error = self.wrong_kind(entity, name, "not-an-exception", "an exception");
                     self.report(error);

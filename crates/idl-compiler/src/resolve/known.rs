@@ -3,7 +3,7 @@
 
 use super::scope::ScopeId;
 use super::{Resolver, article};
-use crate::ast::Head;
+use crate::ast::{Annotation, ExprKind, Head};
 use crate::diagnostic::Diagnostic;
 use crate::model::DefKind;
 
@@ -187,6 +187,9 @@ pub(super) const KNOWN: &[Known] = &[
     acted("adaptive", &[("uses", Kind::Integer, true)], &[Struct, Exception, Union, Enum]),
 ];
 
+/// Those that nobody but zorb knows.
+const OWN: &[&str] = &["rust_name", "non_nil", "stream", "zero_copy", "interpretive", "adaptive"];
+
 impl Place {
     /// Where the annotations of a definition stand.
     pub(super) fn of(kind: &DefKind) -> Place {
@@ -257,6 +260,26 @@ impl Place {
 }
 
 impl Resolver<'_> {
+    /// Says once of each annotation that the encoding of GIOP is another one than it asks for.
+    fn check_honoured(&mut self, annotation: &Annotation, known: &Known, place: Place, scope: ScopeId) {
+        let argument = annotation.args.first().map(|(_, value)| &value.kind);
+        let is_final = || matches!(argument, Some(ExprKind::Name(name)) if name.text() == "FINAL");
+        let instead = match (known.name, place) {
+            ("appendable" | "mutable", _) => "CORBA has one encoding of a type, the final one",
+            ("extensibility", _) if !is_final() => "CORBA has one encoding of a type, the final one",
+            ("non_serialized", _) => "CORBA sends all members",
+            ("data_representation", _) => "CORBA has one encoding, CDR of its GIOP version",
+            ("bit_bound", Enum) if !matches!(argument, Some(ExprKind::Integer(32))) => {
+                "CORBA sends an enumerator as 32 bits"
+            }
+            _ => return,
+        };
+        if self.declared_annotation(known.name, scope).is_none() && self.told.insert(known.name) {
+            let message = format!("the encoding is not what `@{}` asks for", known.name);
+            self.report(Diagnostic::warning("bad-annotation", annotation.span, message).note(instead));
+        }
+    }
+
     /// Reports the known annotations that mean nothing where they stand.
     pub(super) fn check_places(&mut self, head: &Head, place: Place, scope: ScopeId) {
         for annotation in &head.annotations {
@@ -266,10 +289,12 @@ impl Resolver<'_> {
                 || known.places.contains(&place)
                 || self.declared_annotation(&annotation.name, scope).is_some()
             {
+                self.check_honoured(annotation, known, place, scope);
                 continue;
             }
             let message = format!("`@{}` on {}", known.name, article(place.what()));
-            let found = match known.acted {
+            // Those of the standard mean something to others that read the same IDL.
+            let found = match OWN.contains(&known.name) {
                 true => Diagnostic::error("bad-annotation", annotation.span, message),
                 false => Diagnostic::warning("bad-annotation", annotation.span, message),
             };

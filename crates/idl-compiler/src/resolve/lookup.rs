@@ -67,6 +67,31 @@ impl Resolver<'_> {
         (found.entity != Entity::Bad).then_some(found.entity)
     }
 
+    /// What a name stands for, if it is declared: nothing is reported, and no name is taken.
+    pub(super) fn known(&self, name: &Name, scope: ScopeId) -> Option<Entity> {
+        let mut at = if name.absolute { Some(ScopeId::FILE) } else { Some(scope) };
+        let first = name.parts.first()?;
+        let mut found = loop {
+            match self.search(at?, &first.text, !name.absolute) {
+                Answer::Missing if name.absolute => return None,
+                Answer::Missing => at = self.scope(at?).parent,
+                Answer::Found(entry) => break entry.entity,
+                Answer::OtherCase(_) | Answer::Ambiguous(_) => return Some(Entity::Bad),
+            }
+        };
+        for part in name.parts.iter().skip(1) {
+            let Some(inside) = self.scope_of(found) else {
+                return (found != Entity::Corba).then_some(Entity::Bad);
+            };
+            found = match self.search(inside, &part.text, false) {
+                Answer::Missing => return None,
+                Answer::Found(entry) => entry.entity,
+                Answer::OtherCase(_) | Answer::Ambiguous(_) => return Some(Entity::Bad),
+            };
+        }
+        Some(found)
+    }
+
     /// The first part of a relative name: in this scope and its bases, then in the one around, up to the file.
     fn lookup_first(&mut self, name: &Name, first: &Ident, scope: ScopeId) -> Option<Entry> {
         let mut at = Some(scope);

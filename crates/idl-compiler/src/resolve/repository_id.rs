@@ -3,18 +3,21 @@
 //! A prefix stands before the whole scoped name (OMG "RepositoryIds", clauses "Repository Identifier Prefix Declaration"
 //! and "The Prefix Pragma"; JacORB and TAO do the same). omniORB lets a `#pragma prefix` inside a scope replace the names
 //! of the scopes around instead; for prefixes at file level, all of the OMG's own, both give the same. A prefix belongs to
-//! its file: an included file starts without one, and the one that includes goes on with its own.
+//! its file: one that is included at file level starts without, one that is included inside of a scope goes on with that of the
+//! scope, and the one that includes goes on with its own.
+
+use std::rc::Rc;
 
 use super::Resolver;
 use super::scope::{Entity, ScopeId};
 use crate::ast::{Ident, Name, Pragma, StringArg};
 use crate::diagnostic::Diagnostic;
-use crate::model::DefId;
+use crate::model::{DefId, DefKind};
 use crate::source::Span;
 
 /// What is known of the repository id of a definition.
 pub(super) struct IdState {
-    prefix: String,
+    prefix: Rc<str>,
     version: Option<(String, Span)>,
     /// Set whole.
     explicit: Option<Explicit>,
@@ -29,8 +32,22 @@ struct Explicit {
     declared: bool,
 }
 
+/// A `typeprefix` of a scope that comes later.
+#[derive(Clone, Debug)]
+pub(super) struct EarlyPrefix {
+    name: Name,
+    prefix: StringArg,
+    /// Where it stands.
+    scope: ScopeId,
+    /// The whole name of the scope that it is for.
+    path: Vec<String>,
+}
+
+/// Bytes of the longest repository id: longer ones are refused by those that receive them.
+const MAX_ID: usize = 1024;
+
 impl IdState {
-    pub(super) fn new(prefix: String) -> Self {
+    pub(super) fn new(prefix: Rc<str>) -> Self {
         IdState { prefix, version: None, explicit: None, type_prefix: None }
     }
 }
@@ -47,18 +64,43 @@ impl Resolver<'_> {
         format!("IDL:{}{slash}{}:{version}", state.prefix, self.model.path(def).join("/"))
     }
 
+    /// Ids that go on the wire are not too long for those that receive them.
+    pub(super) fn check_id_length(&mut self, def: DefId, id: &str) {
+        let def = self.model.def(def);
+        let travels = !matches!(
+            def.kind,
+            DefKind::Module(_) | DefKind::Const(_) | DefKind::Operation(_) | DefKind::Attribute(_)
+        );
+        if travels && id.len() > MAX_ID {
+            let message = format!(
+                "the repository id of `{}` has {} bytes, and at most {MAX_ID} go on the wire",
+                def.name,
+                id.len()
+            );
+            let error = Diagnostic::error("repository-id", def.span, message);
+            self.report(error.help("choose a shorter prefix, or give it an id with `typeid`"));
+        }
+    }
+
     /// The prefix for what is declared in this scope at this place: what the file it stands in has said here or in the
     /// scopes around, or a `typeprefix`.
-    pub(super) fn prefix(&self, scope: ScopeId, place: Span) -> String {
-        let mut at = Some(scope);
+    pub(super) fn prefix(&self, scope: ScopeId, place: Span) -> Rc<str> {
+        let (mut at, mut file) = (Some(scope), place.file);
         while let Some(id) = at {
             let scope = self.scope(id);
-            if let Some(prefix) = scope.prefixes.get(&place.file).or(scope.type_prefix.as_ref()) {
-                return prefix.clone();
+            if let Some(prefix) = scope.prefixes.get(&file).or(scope.type_prefix.as_ref()) {
+                return Rc::clone(prefix);
+            }
+            // The file was included inside of the scope.
+            if let Some(opened_in) = scope.opened_in.filter(|opened_in| *opened_in != file) {
+                file = opened_in;
+                if let Some(prefix) = scope.prefixes.get(&file) {
+                    return Rc::clone(prefix);
+                }
             }
             at = scope.parent;
         }
-        String::new()
+        Rc::default()
     }
 
     pub(super) fn pragma(&mut self, pragma: &Pragma, scope: ScopeId) {
@@ -133,7 +175,67 @@ impl Resolver<'_> {
     }
 
     pub(super) fn type_prefix(&mut self, name: &Name, prefix: &StringArg, scope: ScopeId) {
-        let Some(def) = self.identified(name, scope) else { return };
+        let entity = self.known(name, scope);
+        if entity.is_none_or(|entity| entity == Entity::Corba) {
+            let path = self.path_from(name, scope);
+            let (name, prefix) = (name.clone(), prefix.clone());
+            self.early_prefixes.push(EarlyPrefix { name, prefix, scope, path });
+            return;
+        }
+        if let Some(def) = self.identified(name, scope) {
+            self.prefix_of_scope(def, name, prefix);
+        }
+    }
+
+    /// Gives a scope that is opened for the first time the prefix that it was given before.
+    pub(super) fn apply_early_prefixes(&mut self, def: DefId) {
+        if self.early_prefixes.is_empty() {
+            return;
+        }
+        let path = self.model.path(def);
+        let matching: Vec<EarlyPrefix> =
+            self.early_prefixes.iter().filter(|early| early.path == path).cloned().collect();
+        if matching.is_empty() {
+            return;
+        }
+        self.early_prefixes.retain(|early| early.path != matching[0].path);
+        for early in matching {
+            self.prefix_of_scope(def, &early.name, &early.prefix);
+        }
+    }
+
+    /// Reports what never came. `CORBA` is always there.
+    pub(super) fn report_early_prefixes(&mut self) {
+        for early in std::mem::take(&mut self.early_prefixes) {
+            if early.path != ["CORBA"] {
+                self.identified(&early.name, early.scope);
+            } else {
+                self.checked_prefix(&early.prefix);
+            }
+        }
+    }
+
+    /// The whole name of what will be declared by this name.
+    fn path_from(&self, name: &Name, scope: ScopeId) -> Vec<String> {
+        let mut path: Vec<String> = Vec::new();
+        let first = Name { parts: name.parts.iter().take(1).cloned().collect(), ..name.clone() };
+        let mut parts = name.parts.iter();
+        match (name.absolute, self.known(&first, scope)) {
+            (false, Some(Entity::Def(def))) => {
+                path.extend(self.model.path(def).iter().map(|part| (*part).to_owned()));
+                parts.next();
+            }
+            (false, None) => {
+                let around = self.scope(scope).owner.map_or(Vec::new(), |owner| self.model.path(owner));
+                path.extend(around.iter().map(|part| (*part).to_owned()));
+            }
+            _ => {}
+        }
+        path.extend(parts.map(|part| part.text.clone()));
+        path
+    }
+
+    fn prefix_of_scope(&mut self, def: DefId, name: &Name, prefix: &StringArg) {
         let Some(inside) = self.scope_of(Entity::Def(def)) else {
             let message = format!("`{}` is not a scope", name.text());
             let error = Diagnostic::error("repository-id", name.span, message);
@@ -145,6 +247,10 @@ impl Resolver<'_> {
         };
         let Some(text) = self.checked_prefix(prefix) else { return };
         if let Some(first) = self.states[def.index()].id.type_prefix {
+            // A module that several files open has one in each.
+            if self.scope(inside).type_prefix.as_ref() == Some(&text) {
+                return;
+            }
             let message = format!("a second `typeprefix` for `{}`", name.text());
             self.report(
                 Diagnostic::error("repository-id", prefix.span, message).and(first, "the first is here"),
@@ -154,13 +260,13 @@ impl Resolver<'_> {
         self.states[def.index()].id.type_prefix = Some(prefix.span);
         let inside = self.scope_mut(inside);
         inside.prefixes.clear();
-        inside.type_prefix = Some(text.clone());
+        inside.type_prefix = Some(Rc::clone(&text));
         self.apply_prefix(def, &text);
     }
 
     /// Gives a definition and all inside it a prefix, except what has one of its own.
-    fn apply_prefix(&mut self, root: DefId, prefix: &str) {
-        self.states[root.index()].id.prefix = prefix.to_owned();
+    fn apply_prefix(&mut self, root: DefId, prefix: &Rc<str>) {
+        self.states[root.index()].id.prefix = Rc::clone(prefix);
         // A definition comes after its parent in the arena, so one pass reaches all of them.
         let mut inside = vec![false; self.model.defs.len()];
         inside[root.index()] = true;
@@ -168,7 +274,7 @@ impl Resolver<'_> {
             let within = self.model.defs[index].parent.is_some_and(|parent| inside[parent.index()]);
             if within && self.states[index].id.type_prefix.is_none() {
                 inside[index] = true;
-                self.states[index].id.prefix = prefix.to_owned();
+                self.states[index].id.prefix = Rc::clone(prefix);
                 if let Some(scope) = self.states[index].scope {
                     self.scope_mut(scope).prefixes.clear();
                 }
@@ -180,7 +286,11 @@ impl Resolver<'_> {
     pub(super) fn reenter_prefix(&mut self, def: DefId, name: &Ident, scope: ScopeId) {
         let prefix = self.prefix(scope, name.span);
         let state = &self.states[def.index()];
-        let (Some(inside), None) = (state.scope, state.id.type_prefix) else { return };
+        let Some(inside) = state.scope else { return };
+        if state.id.type_prefix.is_some() {
+            self.scope_mut(inside).opened_in = Some(name.span.file);
+            return;
+        }
         if state.id.prefix != prefix {
             let message = format!("module `{}` is opened again under another prefix", name.text);
             let warning = Diagnostic::warning("repository-id", name.span, message);
@@ -188,7 +298,9 @@ impl Resolver<'_> {
                 .and(self.model.def(def).span, format!("first opened with prefix \"{}\"", state.id.prefix));
             self.report(warning.note(format!("what is declared here gets the prefix \"{prefix}\"")));
         }
-        self.scope_mut(inside).prefixes.remove(&name.span.file);
+        let inside = self.scope_mut(inside);
+        inside.prefixes.remove(&name.span.file);
+        inside.opened_in = Some(name.span.file);
     }
 
     /// A definition must stand under the prefix its forward declaration stood under.
@@ -247,7 +359,7 @@ impl Resolver<'_> {
     }
 
     /// A prefix is made of the characters of an id and does not end the name part early.
-    fn checked_prefix(&mut self, prefix: &StringArg) -> Option<String> {
+    fn checked_prefix(&mut self, prefix: &StringArg) -> Option<Rc<str>> {
         let fits = prefix.text.bytes().all(|c| c.is_ascii_graphic() && c != b':');
         let slashes = prefix.text.starts_with('/') || prefix.text.ends_with('/');
         if !fits || slashes {
@@ -258,6 +370,12 @@ impl Resolver<'_> {
             );
             return None;
         }
-        Some(prefix.text.clone())
+        if prefix.text.len() > MAX_ID {
+            let message =
+                format!("this prefix has {} bytes, and a repository id at most {MAX_ID}", prefix.text.len());
+            self.report(Diagnostic::error("bad-pragma", prefix.span, message));
+            return None;
+        }
+        Some(prefix.text.as_str().into())
     }
 }

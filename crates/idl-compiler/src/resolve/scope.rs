@@ -1,6 +1,7 @@
 //! Scopes and the rules for declaring names in them.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use super::value::FACTORY;
 use super::{Progress, Resolver, article};
@@ -46,11 +47,13 @@ impl Entity {
 pub(super) struct Scope {
     pub(super) owner: Option<DefId>,
     pub(super) parent: Option<ScopeId>,
+    /// The number of the text that opened it last; `None` of the file.
+    pub(super) opened_in: Option<u32>,
     /// Prefixes of repository ids for what is declared next, by the number of the text that says them: a `#pragma prefix`
-    /// ends with its file and does not reach into those that it includes.
-    pub(super) prefixes: HashMap<u32, String>,
+    /// ends with its file.
+    pub(super) prefixes: HashMap<u32, Rc<str>>,
     /// The prefix that a `typeprefix` gives, whichever file goes on.
-    pub(super) type_prefix: Option<String>,
+    pub(super) type_prefix: Option<Rc<str>>,
     /// Types, constants, exceptions, modules, enumerators, and names used here, by lower-case spelling: names that
     /// differ in case only collide.
     names: HashMap<String, Entry>,
@@ -76,7 +79,7 @@ impl Scope {
     pub(super) fn file() -> Self {
         let (names, locals) = (HashMap::new(), HashMap::new());
         let (prefixes, type_prefix) = (HashMap::new(), None);
-        Scope { owner: None, parent: None, prefixes, type_prefix, names, locals }
+        Scope { owner: None, parent: None, opened_in: None, prefixes, type_prefix, names, locals }
     }
 
     /// The entry of this name in any case.
@@ -113,6 +116,8 @@ impl Resolver<'_> {
     pub(super) fn open_scope(&mut self, owner: DefId, parent: ScopeId) -> ScopeId {
         let id = self.inner_scope(Some(owner), parent);
         self.states[owner.index()].scope = Some(id);
+        self.scope_mut(id).opened_in = Some(self.model.def(owner).span.file);
+        self.apply_early_prefixes(owner);
         id
     }
 

@@ -37,7 +37,7 @@ fn known() -> String {
     let known = include_str!("../../../idl-compiler/src/components.idl");
     let text = format!("#pragma prefix \"omg.org\"\nmodule Components {{\n{known}}};\n");
     let model = Compiler::default().compile(Source::text("known.idl", text)).unwrap_or_else(|_| panic!());
-    let file = syn::parse2(emit(&model, &Options::default()).unwrap_or_else(|_| panic!())).unwrap();
+    let file = syn::parse2(emit(&model, &Options::default()).unwrap_or_else(|_| panic!()).tokens).unwrap();
     format!("/// Known.\npub mod known {{\n{}\n}}\n", prettyplease::unparse(&file))
 }
 
@@ -125,7 +125,7 @@ fn outcome(text: &str) -> Result<(TokenStream, Vec<String>), String> {
     }
     assert!(options.check(&model).is_empty(), "{text}");
     let warnings = codes(model.warnings(), Severity::Warning);
-    Ok((emit(&model, &options).map_err(refused)?, warnings))
+    Ok((emit(&model, &options).map_err(refused)?.tokens, warnings))
 }
 
 /// What becomes of a row: its state, and its Rust where it has some.

@@ -164,7 +164,7 @@ impl ServerRequest {
 
     /// The same of one that is an any.
     #[cold]
-    pub(crate) fn raise(self, exception: &Any) -> Outcome {
+    pub fn raise(self, exception: &Any) -> Outcome {
         self.current.seen().user_exception(exception.type_code().id().unwrap_or_default());
         let failed = (!self.to.wanted).then(|| unlisted(exception.type_code().to_string()));
         let mut outcome = self.answer(ReplyStatus::UserException, |e| exception.encode_value(e));
