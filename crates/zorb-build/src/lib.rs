@@ -23,7 +23,7 @@ pub use idl_compiler::emit::IncludePolicy;
 use std::path::{Path, PathBuf};
 
 use idl_compiler::emit::{self, OptionProblem, Options};
-use idl_compiler::{Compiler, Disk, Model};
+use idl_compiler::{Compiler, Diagnostics, Disk, Model};
 
 /// What to compile, and how. Paths are relative to the directory of `Cargo.toml`, which is where build scripts run.
 #[derive(Clone, Debug, Default)]
