@@ -101,6 +101,7 @@ fn count(args: &[&str], text: String) -> u64 {
     instructions(folder.path(), &[args, &["text.idl"][..]].concat())
 }
 
+/// It takes more than ten seconds: callgrind executes a compiler for each text and each of its sizes.
 #[test]
 fn work_grows_as_the_text_does() {
     if Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_err() {

@@ -68,6 +68,7 @@ fn nothing_is_lost_hung_or_leaked_over_io_uring_on_threads() {
     some_seconds_over("uring-threads");
 }
 
+/// It takes more than ten seconds: a soak for each of the errors, one after the other.
 #[test]
 fn a_server_that_errs_is_found() {
     for (sabotage, told) in [

@@ -67,8 +67,18 @@ mod tests {
 
     use super::*;
 
+    /// In a process of its own: the children of other tests are children of the process too.
     #[test]
     fn busy_processes_are_charged_and_idle_ones_are_not() {
+        const ALONE: &str = "TTCP_TEST_ALONE";
+        if std::env::var_os(ALONE).is_none() {
+            let name = "run::processor::tests::busy_processes_are_charged_and_idle_ones_are_not";
+            let mut alone = Command::new(std::env::current_exe().unwrap());
+            let run = alone.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
+            let said = String::from_utf8_lossy(&run.stdout);
+            assert!(run.status.success() && said.contains("1 passed"), "{run:?}");
+            return;
+        }
         let mut server = Command::new("sleep").arg("60").spawn().unwrap();
         let meter = Meter::start(Pid::from_child(&server));
         let begun = Instant::now();

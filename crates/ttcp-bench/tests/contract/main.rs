@@ -273,6 +273,7 @@ macro_rules! matrix {
             mod $clients {
                 use super::{Foreign, their_client};
 
+                /// For JacORB it takes ten seconds: all parts of the contract, each with its own options.
                 #[test]
                 fn ior() {
                     their_client(Foreign::$orb, $name, None);

@@ -225,7 +225,8 @@ fn what_is_no_reference_is_refused_with_the_place() {
     for (text, why) in [
         ("IOR:0g", "hexadecimal digit expected, found 'g'"),
         ("IOR:00", "object reference"),
-        ("nonsense", "unknown scheme"),
+        ("nonsense", "there is no file \"nonsense\""),
+        ("iiop:x", "unknown scheme"),
         ("corbaloc:iiop:[::1/x", "character"),
     ] {
         let run = zorb(&["ior", "dump", text], "");
