@@ -303,6 +303,37 @@ async fn a_locate_request_has_the_form_of_address_that_is_wanted() {
     assert_eq!((error.kind, server.asked().len()), (SystemExceptionKind::Transient, 2));
 }
 
+// clause: giop.status.needs_addressing_mode, giop.locate.needs_addressing_mode
+#[tokio::test]
+async fn what_says_where_or_how_to_call_and_does_not_decode_executed_nothing() {
+    use ReplyStatus::{LocationForward, LocationForwardPerm, NeedsAddressingMode};
+    for status in [NeedsAddressingMode, LocationForward, LocationForwardPerm] {
+        let server = Fake::new(move |_| Answer::Reply(status, Box::new(|e| 9_i16.encode(e).unwrap()))).await;
+        let (_orb, desk) = client(&server.ior()).await;
+        let error = desk.add(1, 2).await.unwrap_err();
+        assert_eq!(
+            (error.kind, error.completed),
+            (SystemExceptionKind::Marshal, CompletionStatus::No),
+            "{error}"
+        );
+    }
+    let located: [fn() -> Answer; 3] = [
+        || Answer::Locate(LocateStatus::NeedsAddressingMode, Box::new(|e| 9_i16.encode(e).unwrap())),
+        || Answer::Locate(LocateStatus::ObjectForward, Box::new(|_| ())),
+        || Answer::LocateNumber(77),
+    ];
+    for answer in located {
+        let server = Fake::new(move |_| answer()).await;
+        let (_orb, desk) = client(&server.ior()).await;
+        let error = desk.locate().await.unwrap_err();
+        assert_eq!(
+            (error.kind, error.completed),
+            (SystemExceptionKind::Marshal, CompletionStatus::No),
+            "{error}"
+        );
+    }
+}
+
 // clause: poa.messaging.rebind, poa.messaging.no_rebind, poa.messaging.override, ior.object.validate_connection
 // clause: exc.kind.rebind, exc.when.no_rebind
 #[tokio::test]

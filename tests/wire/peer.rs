@@ -22,6 +22,8 @@ pub(crate) type Body = Box<dyn FnOnce(&mut Encoder) + Send>;
 pub(crate) enum Answer {
     Reply(ReplyStatus, Body),
     Locate(LocateStatus, Body),
+    /// A LocateReply with this number as its status.
+    LocateNumber(u32),
     /// CloseConnection, and the end.
     Close,
     /// The end without a word.
@@ -157,6 +159,10 @@ async fn serve<F: Fn(&Asked) -> Answer>(mut socket: TcpStream, all: Arc<Mutex<Ve
             Answer::Locate(status, body) => message(version, MessageType::LocateReply, |e| {
                 LocateReplyHeader { request_id: id, status }.encode(e).unwrap();
                 body(e);
+            }),
+            Answer::LocateNumber(number) => message(version, MessageType::LocateReply, |e| {
+                id.encode(e).unwrap();
+                number.encode(e).unwrap();
             }),
             Answer::Close => {
                 let bye = message(version, MessageType::CloseConnection, |_| ());

@@ -154,7 +154,9 @@ fn what_is_wrong_is_said_with_its_place() {
         (code("\"fixed<5,2>\""), "\"0.125\"", "the text is no decimal number of the digits of its type"),
         (TypeCode::string(2), "\"abc\"", "3 is out of bounds: at most 2"),
         (TypeCode::string(0), r#""a\u0000""#, "a string contains a NUL character"),
-        (TypeCode::array(&TypeCode::LONG, 2), "[1]", "1 is out of bounds: at most 2"),
+        (TypeCode::array(&TypeCode::LONG, 2), "[1]", "1 element for an array of 2"),
+        (TypeCode::array(&TypeCode::LONG, 2), "[1, 2, 3, 4]", "4 elements for an array of 2"),
+        (TypeCode::array(&TypeCode::OCTET, 2), "\"AAAA\"", "3 elements for an array of 2"),
         (TypeCode::sequence(&TypeCode::OCTET, 0), "\"AQI\"", "the text is not base64"),
         (TypeCode::FLOAT, "1e300", "the number is out of the range of its type"),
         (

@@ -104,6 +104,7 @@ fn pieces(text: &str) -> Result<Vec<Piece<'_>>, usize> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut all = Vec::new();
     let (mut at, mut breaks, mut line) = (0, 0, 1);
+    let mut conditions = 0_usize;
     while let Some(c) = text.get(at..).and_then(|rest| rest.chars().next()) {
         if c == '\n' {
             breaks += 1;
@@ -115,8 +116,23 @@ fn pieces(text: &str) -> Result<Vec<Piece<'_>>, usize> {
         }
         let rest = text.get(at..).unwrap_or_default();
         let starts_line = breaks > 0 || all.is_empty();
-        let (kind, len) = piece(rest, starts_line).ok_or(line)?;
+        let (kind, len) = match piece(rest, starts_line) {
+            Some(found) => found,
+            // The preprocessor may leave this out: an apostrophe in prose is none of its business.
+            None if conditions > 0 && !rest.starts_with("/*") => {
+                (Kind::Literal, rest.find('\n').unwrap_or(rest.len()))
+            }
+            None => return Err(line),
+        };
         let piece = rest.get(..len).unwrap_or(rest);
+        if kind == Kind::Directive {
+            let word = piece.trim_start_matches(['#', ' ', '\t']);
+            conditions = match word {
+                _ if word.starts_with("if") => conditions + 1,
+                _ if word.starts_with("endif") => conditions.saturating_sub(1),
+                _ => conditions,
+            };
+        }
         line += piece.matches('\n').count();
         all.push(Piece { kind, text: piece.trim_end(), breaks });
         breaks = 0;
@@ -129,7 +145,7 @@ fn pieces(text: &str) -> Result<Vec<Piece<'_>>, usize> {
 fn piece(rest: &str, starts_line: bool) -> Option<(Kind, usize)> {
     let first = rest.chars().next()?;
     if starts_line && first == '#' {
-        return Some((Kind::Directive, directive(rest)));
+        return Some((Kind::Directive, skipped(rest).unwrap_or_else(|| directive(rest))));
     }
     if rest.starts_with("//") {
         return Some((Kind::LineComment, rest.find('\n').unwrap_or(rest.len())));
@@ -153,6 +169,27 @@ fn piece(rest: &str, starts_line: bool) -> Option<(Kind, usize)> {
         }
     }
     Some((Kind::Sign, first.len_utf8()))
+}
+
+/// `#if 0` with all that it leaves out, up to the line that ends that: whatever stands there is no IDL.
+fn skipped(rest: &str) -> Option<usize> {
+    let word = |line: &str| line.trim_start().strip_prefix('#').map(|word| word.trim().to_owned());
+    let mut lines = rest.split_inclusive('\n');
+    let first = lines.next()?;
+    word(first)?.strip_prefix("if").filter(|condition| condition.trim() == "0")?;
+    let (mut at, mut depth) = (first.len(), 0_usize);
+    for line in lines {
+        match word(line) {
+            Some(word) if word.starts_with("if") => depth += 1,
+            Some(word) if depth == 0 && ["else", "elif", "endif"].iter().any(|end| word.starts_with(end)) => {
+                break;
+            }
+            Some(word) if word.starts_with("endif") => depth -= 1,
+            _ => {}
+        }
+        at += line.len();
+    }
+    rest.get(..at).map(|text| text.trim_end().len())
 }
 
 /// A line, and those that follow behind backslashes. A comment that begins in it and goes on behind it belongs to it.
@@ -489,6 +526,11 @@ mod tests {
             "const string S=\"a  \\\" // b\";\nconst wchar W=L'\\'' ;\n",
             "const string S = \"a  \\\" // b\";\nconst wchar W = L'\\'';\n",
         );
+        becomes(
+            "#if 0\n  it isn't   IDL\n#if 1\n#else\n#endif\n#else\nconst long A=1;\n#endif\n",
+            "#if 0\n  it isn't   IDL\n#if 1\n#else\n#endif\n#else\nconst long A = 1;\n#endif\n",
+        );
+        assert!(laid_out("#ifdef NOTES\nit isn't IDL\n#endif\nconst long A=1;\n").is_ok());
         assert_eq!(laid_out("const string S = \"a\n;"), Err(1));
         assert_eq!(laid_out("\n/* a"), Err(2));
     }

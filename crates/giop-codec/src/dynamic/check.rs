@@ -160,7 +160,8 @@ impl Check<'_> {
             }
             (Node::Array { element, length }, Value::Items(items)) => {
                 if items.len() != *length as usize {
-                    return Err(DynErrorKind::Bounds { index: items.len(), len: *length as usize }.into());
+                    let (wanted, found) = (*length as usize, items.len());
+                    return Err(DynErrorKind::Length { wanted, found }.into());
                 }
                 self.items(nodes, *element, items, depth, &mismatch)
             }

@@ -49,6 +49,13 @@ pub enum DynErrorKind {
         /// How many there are, or may be.
         len: usize,
     },
+    /// An array has another number of elements than its type says.
+    Length {
+        /// How many it has by its type.
+        wanted: usize,
+        /// How many are there.
+        found: usize,
+    },
     /// A limit of zorb's own was met.
     Limit(&'static str),
     /// A text is not as its grammar has it.
@@ -117,6 +124,10 @@ impl fmt::Display for DynErrorKind {
                 write!(f, "the member `{}` is there twice", Printable::new(name))
             }
             DynErrorKind::Bounds { index, len } => write!(f, "{index} is out of bounds: at most {len}"),
+            DynErrorKind::Length { wanted, found } => {
+                let s = if *found == 1 { "" } else { "s" };
+                write!(f, "{found} element{s} for an array of {wanted}")
+            }
             DynErrorKind::Limit(text) => write!(f, "{text}, which is more than is taken"),
             DynErrorKind::Syntax(text) => OneLine::new(text).fmt(f),
         }

@@ -1,9 +1,9 @@
 idl_macros::idl! {
-    struct fooBar { long aB; long a_b; };
-    struct foo_bar { long x; };
+    struct fooBar { long aB; @rust_name("a_b") long other; };
+    @rust_name("FooBar") struct foo_bar { long x; };
     interface I {
         attribute long size;
-        void set_size(in long x);
+        @rust_name("set_size") void resize(in long x);
     };
 }
 

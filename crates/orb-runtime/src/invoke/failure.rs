@@ -48,6 +48,19 @@ pub(crate) fn bad_reply(orb: &OrbCore, error: DecodeError, operation: &Called<'_
         .because(format!("the reply of `{}` does not decode: {error}", operation.name))
 }
 
+/// The same of a reply that says that nothing was executed: where else to call, or how.
+#[cold]
+pub(super) fn bad_direction(orb: &OrbCore, error: DecodeError, operation: &Called<'_>) -> SystemException {
+    not_executed(bad_reply(orb, error, operation))
+}
+
+/// The same exception of a call that did not reach its object, as no LocateRequest does.
+#[cold]
+pub(super) fn not_executed(mut exception: SystemException) -> SystemException {
+    exception.completed = CompletionStatus::No;
+    exception
+}
+
 /// What the reference's [`RebindMode`] forbids.
 #[cold]
 pub(super) fn no_rebind(text: &str) -> SystemException {

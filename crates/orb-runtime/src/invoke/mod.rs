@@ -37,8 +37,8 @@ use bind::Bound;
 pub(crate) use bind::{is_unlike, unlike};
 pub use deferred::{Defer, Deferred};
 pub use failure::RaisedBy;
+use failure::{bad_direction, failed, no_rebind, not_executed, raised_by, system_exception, user_exception};
 pub(crate) use failure::{bad_reply, transient, unlisted};
-use failure::{failed, no_rebind, raised_by, system_exception, user_exception};
 pub use fan_out::{Answer, FanOut, fan_out};
 pub(crate) use local::is_there;
 pub use local::{LocalFuture, LocalServant, local};
@@ -393,7 +393,7 @@ async fn attempt(
             }
             ReplyStatus::NeedsAddressingMode => {
                 let wanted = AddressingDisposition::decode(&mut reply.body())
-                    .map_err(|error| bad_reply(target.orb(), error, operation))?;
+                    .map_err(|error| bad_direction(target.orb(), error, operation))?;
                 hops += 1;
                 if !binding.addressing.set(wanted) || hops > MAX_HOPS {
                     return Err(transient(format!("{} asks for the same address form again", link.peer())));
@@ -430,7 +430,7 @@ async fn find(target: &ObjectRef, anew: bool) -> Result<bool, SystemException> {
                     begun = now();
                     continue;
                 }
-                return Err(failed(error, &LOCATE, &link));
+                return Err(not_executed(failed(error, &LOCATE, &link)));
             }
         };
         match reply.locate_status() {
@@ -442,12 +442,12 @@ async fn find(target: &ObjectRef, anew: bool) -> Result<bool, SystemException> {
             }
             Some(LocateStatus::SystemException) => {
                 let raised = SystemException::decode(&mut reply.body())
-                    .unwrap_or_else(|error| bad_reply(target.orb(), error, &LOCATE));
+                    .unwrap_or_else(|error| bad_direction(target.orb(), error, &LOCATE));
                 return Err(raised_by(raised, &LOCATE, &link));
             }
             Some(LocateStatus::NeedsAddressingMode) => {
                 let wanted = AddressingDisposition::decode(&mut reply.body())
-                    .map_err(|error| bad_reply(target.orb(), error, &LOCATE))?;
+                    .map_err(|error| bad_direction(target.orb(), error, &LOCATE))?;
                 hops += 1;
                 if !binding.addressing.set(wanted) || hops > MAX_HOPS {
                     return Err(transient(format!("{} asks for the same address form again", link.peer())));
@@ -490,7 +490,7 @@ fn follow(
     if !anew && target.options().rebind != RebindMode::Transparent {
         return Err(no_rebind("the server sends the call elsewhere, and NO_REBIND forbids to follow"));
     }
-    let ior = Ior::decode(body).map_err(|error| bad_reply(target.orb(), error, operation))?;
+    let ior = Ior::decode(body).map_err(|error| bad_direction(target.orb(), error, operation))?;
     if hops > MAX_HOPS {
         return Err(transient(format!(
             "`{}` was forwarded {MAX_HOPS} times: do the servers send it in a circle?",

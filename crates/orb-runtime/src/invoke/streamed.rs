@@ -17,7 +17,7 @@ use super::attempts::Attempts;
 use super::bind::Alone;
 use super::outgoing::Outgoing;
 use super::{
-    Arguments, Called, ask, bad_reply, deadline, failed, follow, raised_by, system_exception, transient,
+    Arguments, Called, ask, bad_direction, deadline, failed, follow, raised_by, system_exception, transient,
 };
 use crate::link::{Fed, Link, Pending, Started, now, poll_deadline};
 use crate::orb::Lease;
@@ -212,7 +212,7 @@ async fn call(
             }
             ReplyStatus::NeedsAddressingMode => {
                 let wanted = AddressingDisposition::decode(&mut reply.body())
-                    .map_err(|error| bad_reply(target.orb(), error, operation))?;
+                    .map_err(|error| bad_direction(target.orb(), error, operation))?;
                 if addressing.replace(wanted) == Some(wanted) {
                     return Err(transient(format!("{} asks for the same address form again", link.peer())));
                 }

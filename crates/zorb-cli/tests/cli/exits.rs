@@ -92,7 +92,10 @@ fn messages_say_the_fault_first_and_once() {
     assert!(in_use.contains("; another naming service may be there"), "{in_use}");
     assert_eq!(in_use.matches("in use").count(), 1, "{in_use}");
     let no_reference = said(&["ior", "dump", "nonsense"]);
-    assert!(no_reference.starts_with("zorb: object URL, character 1: unknown scheme"), "{no_reference}");
+    assert!(
+        no_reference.starts_with("zorb: there is no file \"nonsense\"; an object is named"),
+        "{no_reference}"
+    );
     assert!(no_reference.contains("; an object is named by IOR:"), "{no_reference}");
     let no_target = said(&["sniff", "--listen", "127.0.0.1:0", "--to", "nonsense"]);
     assert!(no_target.starts_with("zorb: object URL, character 1"), "{no_target}");

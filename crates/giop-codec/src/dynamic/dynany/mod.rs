@@ -68,7 +68,12 @@ fn mismatch(wanted: &TypeCode, found: &str) -> DynError {
 /// Whether values of the type have components.
 fn has_components(code: &TypeCode) -> bool {
     use TcKind::{Array, Event, Except, Sequence, Struct, Union, Value, ValueBox};
-    matches!(code.unaliased().kind(), Struct | Except | Union | Sequence | Array | Value | ValueBox | Event)
+    let code = code.unaliased();
+    match code.kind() {
+        // Clause "DynAny / Traversal": not an exception without members either.
+        Except => code.member_count().is_ok_and(|members| members > 0),
+        kind => matches!(kind, Struct | Union | Sequence | Array | Value | ValueBox | Event),
+    }
 }
 
 impl DynAny {

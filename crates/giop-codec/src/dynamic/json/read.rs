@@ -9,7 +9,7 @@ use std::fmt;
 
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value as Json;
 
 use super::super::build::{MAX_DEPTH, no_items};
@@ -241,7 +241,7 @@ impl<'s> Part<'s> {
         macro_rules! numbers {
             ($variant:ident $item:ident) => {{
                 let mut all = Vec::new();
-                while let Some(value) = self.element(element, at, most, &mut seq)? {
+                while let Some(value) = self.element(element, at, (most, length.is_some()), &mut seq)? {
                     if let Value::$item(value) = value {
                         all.push(value);
                     }
@@ -263,7 +263,7 @@ impl<'s> Part<'s> {
             Items::Doubles(_) => numbers!(Doubles Double),
             _ => {
                 let mut all = Vec::new();
-                while let Some(value) = self.element(element, at, most, &mut seq)? {
+                while let Some(value) = self.element(element, at, (most, length.is_some()), &mut seq)? {
                     all.push(value);
                     at += 1;
                 }
@@ -272,7 +272,8 @@ impl<'s> Part<'s> {
         };
         match length {
             Some(length) if all.len() != length as usize => {
-                Err(self.state.fail(DynErrorKind::Bounds { index: all.len(), len: length as usize }))
+                let (wanted, found) = (length as usize, all.len());
+                Err(self.state.fail(DynErrorKind::Length { wanted, found }))
             }
             _ => Ok(items(all)),
         }
@@ -282,14 +283,21 @@ impl<'s> Part<'s> {
         &mut self,
         element: Index,
         at: usize,
-        most: usize,
+        (most, is_array): (usize, bool),
         seq: &mut A,
     ) -> Result<Option<Value>, A::Error> {
         self.state.path.push(Step::Index(at));
         let value = seq.next_element_seed(self.of(element))?;
         self.state.path.pop();
         if value.is_some() && at >= most {
-            return Err(self.state.fail(DynErrorKind::Bounds { index: at + 1, len: most }));
+            let mut found = at + 1;
+            while is_array && seq.next_element::<IgnoredAny>()?.is_some() {
+                found += 1;
+            }
+            return Err(self.state.fail(match is_array {
+                true => DynErrorKind::Length { wanted: most, found },
+                false => DynErrorKind::Bounds { index: found, len: most },
+            }));
         }
         Ok(value)
     }

@@ -70,9 +70,9 @@ impl Writer<'_> {
                 self.items(e, nodes, *element, items)?;
             }
             (Node::Array { element, length }, Value::Items(items)) => {
-                let (index, len) = (items.len(), *length as usize);
-                if index != len {
-                    return Err(DynErrorKind::Bounds { index, len }.into());
+                let (found, wanted) = (items.len(), *length as usize);
+                if found != wanted {
+                    return Err(DynErrorKind::Length { wanted, found }.into());
                 }
                 self.items(e, nodes, *element, items)?;
             }

@@ -65,7 +65,8 @@ impl Part<'_> {
         self.bounded(octets.len(), bound)?;
         match length {
             Some(length) if octets.len() != length as usize => {
-                Err(self.state.fail(DynErrorKind::Bounds { index: octets.len(), len: length as usize }))
+                let (wanted, found) = (length as usize, octets.len());
+                Err(self.state.fail(DynErrorKind::Length { wanted, found }))
             }
             _ => Ok(octets),
         }
