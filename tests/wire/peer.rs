@@ -161,7 +161,7 @@ async fn serve<F: Fn(&Asked) -> Answer>(mut socket: TcpStream, all: Arc<Mutex<Ve
                 body(e);
             }),
             Answer::LocateNumber(number) => message(version, MessageType::LocateReply, |e| {
-                id.encode(e).unwrap();
+                id.0.encode(e).unwrap();
                 number.encode(e).unwrap();
             }),
             Answer::Close => {
