@@ -118,7 +118,7 @@ fn pieces(text: &str) -> Result<Vec<Piece<'_>>, usize> {
         let starts_line = breaks > 0 || all.is_empty();
         let (kind, len) = match piece(rest, starts_line) {
             Some(found) => found,
-            // The preprocessor may leave this out: an apostrophe in prose is none of its business.
+            // The preprocessor may leave this out, and it may be prose with an apostrophe.
             None if conditions > 0 && !rest.starts_with("/*") => {
                 (Kind::Literal, rest.find('\n').unwrap_or(rest.len()))
             }

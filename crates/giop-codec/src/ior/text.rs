@@ -49,7 +49,7 @@ impl fmt::Display for Ior {
 }
 
 /// Takes the prefix and the digits in any case, both byte orders, white space around and between (a mail breaks long lines), a byte order mark
-/// before, and bytes of zero behind, which some ORBs write.
+/// before, and bytes of zero after, which some ORBs write.
 impl FromStr for Ior {
     type Err = ParseIorError;
 

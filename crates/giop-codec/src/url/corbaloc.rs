@@ -323,7 +323,7 @@ fn names_no_host(list: &str) -> bool {
     behind.rsplit('@').next().unwrap_or_default().is_empty()
 }
 
-/// An IPv6 address, which may name the interface of a link-local one behind `%`, or `%25` as URLs have it.
+/// An IPv6 address, which may name the interface of a link-local one after `%`, or `%25` as URLs have it.
 fn ipv6(text: &str) -> Option<String> {
     let (address, zone) = text.split_once('%').map_or((text, None), |(address, zone)| (address, Some(zone)));
     address.parse::<Ipv6Addr>().ok()?;

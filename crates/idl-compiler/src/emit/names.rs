@@ -1,7 +1,7 @@
 //! Every Rust name of the output, decided before anything is written.
 //!
 //! Names that the IDL spells come first. Where two are the same in Rust, the later one in the IDL gets an underscore at its end, with a
-//! warning, unless somebody chose it. Names derived from them (`AccountRef`, `WithdrawError`, the module of an interface) give way to them.
+//! warning, unless it was chosen by `rename` or `@rust_name`. Names derived from them (`AccountRef`, `WithdrawError`, the module of an interface) give way to them.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -79,7 +79,7 @@ impl std::ops::Index<DefId> for Names {
 pub(super) const MAX_TUPLE: usize = 3;
 
 impl Names {
-    /// Decides all names. Names that somebody chose and that are taken go to `problems`; others that were changed to `warnings`.
+    /// Decides all names. Chosen names that are taken go to `problems`; others that were changed to `warnings`.
     pub(super) fn new(
         model: &Model,
         options: &Options,
@@ -139,11 +139,11 @@ struct Namer<'a> {
     problems: &'a mut Vec<Diagnostic>,
     warnings: &'a mut Vec<Diagnostic>,
     names: Vec<DefNames>,
-    /// Operations and attributes whose names somebody chose.
+    /// Definitions whose names were chosen by `rename` or `@rust_name`.
     chosen: HashSet<DefId>,
 }
 
-/// A Rust name, and whether somebody chose it.
+/// A Rust name, and whether it was chosen by `rename` or `@rust_name`.
 struct Chosen(RustName, bool);
 
 impl Namer<'_> {
@@ -449,7 +449,7 @@ impl Namer<'_> {
         converted
     }
 
-    /// Takes a name that the IDL spells, or where that is taken one with underscores behind it.
+    /// Takes a name that the IDL spells, or where that is taken one with underscores at its end.
     fn claim(
         &mut self,
         taken: &mut Taken,

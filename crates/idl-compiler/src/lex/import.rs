@@ -13,7 +13,7 @@ use crate::token::{Punct, Token, TokenKind};
 /// An import names no more parts.
 const MAX_PARTS: usize = 64;
 
-/// Words behind which the name of a scope stands.
+/// Words after which the name of a scope stands.
 const SCOPES: &[&str] = &[
     "module",
     "interface",
@@ -95,7 +95,7 @@ impl Imports {
         let depth = preprocessor.depth();
         match preprocessor.import(&files, span) {
             Imported::Opened => self.waiting.push((depth, output.tokens.split_off(start))),
-            // Files that import each other: what this one declares comes behind.
+            // Files that import each other: what this one declares comes later.
             Imported::Circle => output.tokens.truncate(start),
             Imported::Nothing => {}
         }

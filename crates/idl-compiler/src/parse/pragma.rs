@@ -1,6 +1,6 @@
 //! `#pragma prefix`, `ID` and `version`, which may stand between any two tokens.
 //!
-//! They are no part of the grammar: each is taken out of the text and takes effect behind the definition or member in which it stands, so
+//! They are no part of the grammar: each is taken out of the text and takes effect after the definition or member in which it stands, so
 //! that it may name what is being defined there.
 
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use crate::token::{Punct, Token, TokenKind};
 
 /// A pragma, apart from the other tokens.
 pub(super) struct Apart {
-    /// The number of the token behind it.
+    /// The number of the token after it.
     before: usize,
     /// From `#pragma` on; ends with [`TokenKind::End`].
     tokens: Vec<Token>,

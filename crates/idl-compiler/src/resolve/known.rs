@@ -187,7 +187,7 @@ pub(super) const KNOWN: &[Known] = &[
     acted("adaptive", &[("uses", Kind::Integer, true)], &[Struct, Exception, Union, Enum]),
 ];
 
-/// Those that nobody but zorb knows.
+/// Those of zorb's own.
 const OWN: &[&str] = &["rust_name", "non_nil", "stream", "zero_copy", "interpretive", "adaptive"];
 
 impl Place {
