@@ -98,7 +98,7 @@ fn messages_say_the_fault_first_and_once() {
     );
     assert!(no_reference.contains("; an object is named by IOR:"), "{no_reference}");
     let no_target = said(&["sniff", "--listen", "127.0.0.1:0", "--to", "nonsense"]);
-    assert!(no_target.starts_with("zorb: object URL, character 1"), "{no_target}");
+    assert!(no_target.starts_with("zorb: there is no file \"nonsense\"; an object is named"), "{no_target}");
     assert!(no_target.trim_end().ends_with("; --to takes HOST:PORT, or an object"), "{no_target}");
     let no_service = said(&["names", "list"]);
     assert!(!no_service.starts_with("zorb: no naming service: --service"), "{no_service}");
