@@ -98,7 +98,7 @@ impl Input {
     }
 }
 
-/// The tokens without the delimiters that nobody sees: a macro puts them around what it passes on as `literal`, `expr`, `path` or `ty`.
+/// The tokens without invisible delimiters, which a macro puts around what it passes on as `literal`, `expr`, `path` or `ty`.
 fn without_invisible(tokens: TokenStream) -> TokenStream {
     if !has_invisible(&tokens) {
         return tokens;

@@ -49,7 +49,7 @@ mod chosen {
     }
 }
 
-/// What a macro passes on stands in groups that nobody sees.
+/// What a macro passes on stands in groups with invisible delimiters.
 macro_rules! passed_on {
     ($name:ident, $file:literal, $option:expr, $runtime:path) => {
         mod $name {

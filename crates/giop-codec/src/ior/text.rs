@@ -82,8 +82,7 @@ impl FromStr for Ior {
         }
         // The character of a digit.
         let place = |digit: usize| {
-            let behind = blanks.iter().fold(digit, |at, blank| if *blank <= at { at + 1 } else { at });
-            first + behind
+            first + blanks.iter().fold(digit, |at, blank| if *blank <= at { at + 1 } else { at })
         };
         if high.is_some() {
             return fail(place(2 * octets.len()), ParseIorErrorKind::OddDigits);

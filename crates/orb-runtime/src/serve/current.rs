@@ -154,8 +154,8 @@ impl Request {
     }
 
     /// Makes this the description of another request: in place unless somebody still holds it. Gives the arguments of a large
-    /// one, so that the description, which a servant may keep, does not keep its message. `caller`: who makes the request, and what the
-    /// reply says of that.
+    /// one, so that the description, which a servant may keep, does not keep its message. `caller`: the login that the request is
+    /// made with, and what the reply says of it.
     pub(crate) fn renew(
         &mut self,
         entry: &Arc<Entry>,
