@@ -126,6 +126,106 @@ async fn calls_to_a_peer_that_goes_silent_end_at_their_deadlines() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn flush_reports_oneways_that_the_server_had_not_read_when_the_connection_broke() {
+    for cut in [Cut::Reset, Cut::End] {
+        let orbs = pair();
+        let (servant, target) = over(&orbs).await;
+        let mut stuck = PipeFaults::default();
+        (stuck.cut_after, stuck.cut) = (Some(50), Cut::Silence);
+        orbs.set_faults(stuck, PipeFaults::default());
+        target.note(1, octets(10_000)).await.unwrap();
+        // The pipe has all of it: no more can be said while there is a connection.
+        target.flush().await.unwrap();
+        assert_eq!(orbs.cut(cut), 1);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let error = target.flush().await.unwrap_err();
+        assert_eq!(error.kind, SystemExceptionKind::CommFailure, "{cut:?}: {error}");
+        assert_eq!(error.completed, CompletionStatus::Maybe, "{cut:?}: {error}");
+        assert!(error.to_string().contains("oneways may be lost"), "{cut:?}: {error}");
+        orbs.set_faults(PipeFaults::default(), PipeFaults::default());
+        // It is reported as long as the connection is that of the reference.
+        assert!(target.flush().await.is_err(), "{cut:?}");
+        assert_eq!(target.add(20, 3).await.unwrap(), 23);
+        target.flush().await.unwrap();
+        assert_eq!(servant.times(1), 0);
+        drop(target);
+        leaves_nothing(orbs, servant, &format!("{cut:?}")).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn flush_reports_once_that_an_earlier_connection_lost_oneways() {
+    let orbs = pair();
+    let (servant, target) = over(&orbs).await;
+    let mut stuck = PipeFaults::default();
+    (stuck.cut_after, stuck.cut) = (Some(50), Cut::Silence);
+    orbs.set_faults(stuck, PipeFaults::default());
+    target.note(1, octets(1000)).await.unwrap();
+    assert_eq!(orbs.cut(Cut::Reset), 1);
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    orbs.set_faults(PipeFaults::default(), PipeFaults::default());
+    assert_eq!(target.add(20, 3).await.unwrap(), 23);
+    let error = target.flush().await.unwrap_err();
+    assert_eq!(error.kind, SystemExceptionKind::CommFailure, "{error}");
+    target.flush().await.unwrap();
+    assert_eq!(servant.times(1), 0);
+    drop(target);
+    leaves_nothing(orbs, servant, "an earlier connection").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn oneways_before_an_answered_call_are_not_lost_when_the_connection_breaks_later() {
+    let orbs = pair();
+    let (servant, target) = over(&orbs).await;
+    target.note(1, octets(100)).await.unwrap();
+    target.add(1, 2).await.unwrap();
+    assert_eq!(orbs.cut(Cut::Reset), 1);
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    target.flush().await.unwrap();
+    assert_eq!(servant.times(1), 1);
+    drop(target);
+    leaves_nothing(orbs, servant, "answered").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_after_three_timeouts_go_over_a_new_connection() {
+    let orbs = pair();
+    let (servant, target) = over(&orbs).await;
+    let hasty = target.with_timeout(2 * SECOND).with_retry(Retry::Never);
+    hasty.add(1, 2).await.unwrap();
+    assert_eq!(orbs.cut(Cut::Silence), 1);
+    for _ in 0..3 {
+        let error = hasty.add(1, 2).await.unwrap_err();
+        assert_eq!(error.kind, SystemExceptionKind::Timeout, "{error}");
+    }
+    assert_eq!(hasty.add(20, 3).await.unwrap(), 23);
+    drop((target, hasty));
+    leaves_nothing(orbs, servant, "silent").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn flush_ends_at_the_deadline_of_a_call_when_the_server_does_not_read() {
+    let orbs = pair();
+    let (servant, target) = over(&orbs).await;
+    let mut stuck = PipeFaults::default();
+    (stuck.capacity, stuck.cut_after, stuck.cut) = (1000, Some(50), Cut::Silence);
+    orbs.set_faults(stuck, PipeFaults::default());
+    let hasty = target.with_timeout(2 * SECOND);
+    hasty.note(1, octets(100_000)).await.unwrap();
+    let begun = tokio::time::Instant::now();
+    let error = hasty.flush().await.unwrap_err();
+    assert_eq!(begun.elapsed().as_secs(), 2);
+    assert_eq!((error.kind, error.completed), (SystemExceptionKind::Timeout, CompletionStatus::Maybe));
+    assert!(error.to_string().contains("has not taken all oneways within 2s"), "{error}");
+    // The write timeout ends the connection, with them.
+    tokio::time::sleep(200 * SECOND).await;
+    let error = hasty.flush().await.unwrap_err();
+    assert_eq!(error.kind, SystemExceptionKind::CommFailure, "{error}");
+    drop((target, hasty));
+    leaves_nothing(orbs, servant, "not read").await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_octet_at_a_time_is_enough_for_everything() {
     let mut single = PipeFaults::default();
     (single.read_max, single.write_max, single.capacity) = (1, 1, 1);

@@ -50,7 +50,9 @@ async fn faulty(
     let orbs = pair();
     let (servant, _) = over(&orbs).await;
     let url = format!("corbaloc:iiop:{version}@server.memory:1/Target");
-    let target: TargetRef = orbs.client.resolve_unchecked(&url).await.unwrap();
+    // A reference, whose first request asks for nothing else.
+    let url: ObjectRef = orbs.client.resolve_unchecked(&url).await.unwrap();
+    let target: TargetRef = orbs.client.resolve_unchecked(&url.ior().to_string()).await.unwrap();
     match way {
         Way::Requests => orbs.set_faults(faults, PipeFaults::default()),
         Way::Replies => orbs.set_faults(PipeFaults::default(), faults),

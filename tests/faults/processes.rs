@@ -65,7 +65,10 @@ async fn a_server_killed_in_mid_message_fails_the_calls_under_way_and_its_succes
         assert_eq!(target.once(7, 0, octets(1000)).await.unwrap().0, 7);
         assert_eq!(server.told("7").await, "1");
     }
-    assert_eq!(client.open_connections(), 1);
+    // The one over which the server was asked for the reference ends by itself.
+    while client.open_connections() > 1 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     client.shutdown().await;
     let pool = client.pool_stats();
     assert_eq!(pool.free, pool.held, "{pool:?}");

@@ -150,6 +150,60 @@ async fn a_server_that_restarts_under_load_loses_no_call_and_executes_none_twice
     server.shutdown().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn oneways_that_arrived_before_a_shutdown_are_executed() {
+    const BUSY: u64 = 4;
+    const ONEWAYS: std::ops::Range<u64> = 100..400;
+    let servant = Arc::new(Target::default());
+    let mut limits = Limits::default();
+    limits.max_requests = BUSY as usize;
+    limits.linger_timeout = Duration::from_secs(20);
+    let builder = crate::transport::builder().limits(limits).drain_timeout(Duration::from_secs(60));
+    let server = builder.listen("iiop://127.0.0.1:0").build().await.unwrap();
+    let here: TargetRef = server.activate_named("Target", Arc::clone(&servant)).unwrap();
+    let client = crate::transport::builder().build().await.unwrap();
+    let target: TargetRef = client.resolve_unchecked(&here.to_string()).await.unwrap();
+    // So many calls that the server reads no further.
+    let calls: Vec<_> = (0..BUSY)
+        .map(|number| {
+            let target = target.clone();
+            tokio::spawn(async move { target.once(number, 300, octets(1)).await })
+        })
+        .collect();
+    while servant.inside() < BUSY as usize {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    for number in ONEWAYS {
+        target.note(number, octets(10)).await.unwrap();
+    }
+    target.flush().await.unwrap();
+    let report = server.shutdown().await;
+    assert_eq!((report.cut, report.discarded_oneways), (0, 0));
+    for call in calls {
+        call.await.unwrap().unwrap();
+    }
+    for number in ONEWAYS {
+        assert_eq!(servant.times(number), 1, "{number}");
+    }
+    client.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn oneways_that_are_kept_until_a_shutdown_are_counted() {
+    let orbs = pair();
+    let servant = Arc::new(Target::default());
+    let here: TargetRef = orbs.server.activate(Arc::clone(&servant)).unwrap();
+    let _ = orbs.server.root_poa().manager().hold_requests().unwrap();
+    let target: TargetRef = orbs.client.resolve_unchecked(&here.to_string()).await.unwrap();
+    for number in 0..5 {
+        target.note(number, octets(10)).await.unwrap();
+    }
+    target.flush().await.unwrap();
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let report = orbs.server.shutdown().await;
+    assert_eq!((report.cut, report.discarded_oneways, servant.executed()), (0, 5, 0));
+}
+
 /// One that waits longer for the end of its peers than for its own.
 fn patient() -> OrbBuilder {
     let mut limits = Limits::default();

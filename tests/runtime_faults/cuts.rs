@@ -173,18 +173,26 @@ async fn a_lost_oneway_is_reported_by_flush_or_the_next_call() {
         let orbs = pair();
         let (_servant, probe) = over(&orbs).await;
         cut(&orbs, Way::Requests, Some(after));
+        let (mut refused, mut reported) = (0, 0);
         for _ in 0..20 {
-            // A oneway may fail or be lost; it never hangs.
             if let Err(error) = probe.note(1).await {
                 assert_broken(&error, after);
+                refused += 1;
+            } else if let Err(error) = probe.flush().await {
+                assert_eq!(error.kind, SystemExceptionKind::CommFailure, "cut after {after}: {error}");
+                assert_eq!(error.completed, CompletionStatus::Maybe, "cut after {after}: {error}");
+                reported += 1;
             }
-            let _ = probe.flush().await;
         }
-        cut(&orbs, Way::Requests, None);
-        // A new connection is made by the next call at the latest.
+        // The connection's end is seen by now.
         tokio::time::sleep(Duration::from_millis(1)).await;
+        reported += i32::from(probe.flush().await.is_err());
+        cut(&orbs, Way::Requests, None);
         assert_eq!(probe.add(3, 4).await.unwrap(), 7, "cut after {after}");
-        assert!(probe.noted().await.unwrap() <= 20);
+        let noted = probe.noted().await.unwrap();
+        assert!(noted + refused <= 20);
+        assert!(noted + refused == 20 || reported > 0, "cut after {after}: {noted} of 20, {refused} refused");
+        probe.flush().await.unwrap();
     }
 }
 

@@ -10,13 +10,13 @@ use giop_codec::giop::{
     BiDirIiopServiceContext, ContextId, ListenPoint, MessageType, ObjectKey, ReplyHeader, ReplyMessage,
     ReplyStatus, RequestId, RequestMessage, ServiceContext, ServiceContexts, begin_body,
 };
-use giop_codec::ior::{IiopProfile, Ior};
+use giop_codec::ior::{IiopProfile, Ior, TaggedComponent};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use zorb::prelude::*;
 use zorb::{OrbBuilder, Peer, SystemExceptionKind};
 
-use crate::peer::{Raw, code_sets, dead_port, message, read, reference};
+use crate::peer::{Answer, Fake, Raw, code_sets, dead_port, message, read, reference};
 use crate::wire::{DeskRef, TowerServant};
 
 #[derive(Clone, Default)]
@@ -94,6 +94,18 @@ async fn add(client: &mut Raw, request: RequestMessage) -> (RequestMessage, Requ
 fn raised(reply: &ReplyMessage) -> SystemException {
     assert_eq!(reply.status(), ReplyStatus::SystemException);
     SystemException::decode(&mut reply.body()).unwrap()
+}
+
+#[tokio::test]
+async fn listen_points_are_the_first_context_because_tao_reads_no_further() {
+    let fake = Fake::new(|_| Answer::value(3)).await;
+    let mut profile = fake.profile();
+    profile.components.extend([code_sets(), TaggedComponent::zorb_blocks()]);
+    let client = Orb::builder().offer_call_backs().build().await.unwrap();
+    let desk: DeskRef = client.resolve_unchecked(&reference(&[profile]).to_string()).await.unwrap();
+    desk.add(1, 2).await.unwrap();
+    let ids: Vec<_> = fake.last(|asked| asked.request().contexts().iter().map(|context| context.id).collect());
+    assert_eq!(ids, [ContextId::BI_DIR_IIOP, ContextId::CODE_SETS, ContextId::ZORB_BLOCKS]);
 }
 
 // clause: giop.bidir.accept, giop.bidir.match, giop.bidir.parity, giop.bidir.code_sets, giop.bidir.requests

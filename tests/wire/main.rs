@@ -8,6 +8,7 @@ mod forwards;
 mod peer;
 mod references;
 mod server;
+mod urls;
 
 zorb::idl! {
     module Wire {
@@ -17,6 +18,10 @@ zorb::idl! {
             long add(in long a, in long b);
             long guarded(in long a) raises (Refused);
             string euro();
+            string same(in string text);
+            wstring wide_same(in wstring text);
+            oneway void label(in wstring text);
+            wstring labelled();
             void wide(in wstring text);
             void shade(in Shade shade);
             oneway void note(in long number);

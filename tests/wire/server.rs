@@ -1,5 +1,6 @@
 //! What zorb's server makes of requests that no client of zorb's would send.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use giop_codec::Version;
@@ -18,6 +19,7 @@ const VERSIONS: [Version; 3] = [Version::V1_0, Version::V1_1, Version::V1_2];
 #[derive(Default)]
 pub(crate) struct Desk {
     noted: AtomicI32,
+    label: Mutex<String>,
 }
 
 impl DeskServant for Desk {
@@ -31,6 +33,23 @@ impl DeskServant for Desk {
 
     async fn euro(&self) -> Result<String, SystemException> {
         Ok("€".to_owned())
+    }
+
+    async fn same(&self, text: &str) -> Result<String, SystemException> {
+        Ok(text.to_owned())
+    }
+
+    async fn wide_same(&self, text: &str) -> Result<WString, SystemException> {
+        Ok(text.into())
+    }
+
+    async fn label(&self, text: &str) -> Result<(), SystemException> {
+        text.clone_into(&mut self.label.lock().unwrap());
+        Ok(())
+    }
+
+    async fn labelled(&self) -> Result<WString, SystemException> {
+        Ok(self.label.lock().unwrap().as_str().into())
     }
 
     async fn wide(&self, _text: &str) -> Result<(), SystemException> {
@@ -314,4 +333,26 @@ async fn a_client_of_any_version_may_say_that_it_goes() {
         raw.socket.read_to_end(&mut rest).await.unwrap();
         assert!(rest.is_empty(), "{rest:?}");
     }
+}
+
+#[tokio::test]
+async fn an_object_that_the_orb_knows_to_be_gone_answers_that_it_does_not_exist() {
+    let (orb, desk) = serving().await;
+    let key = desk.as_object().ior().iiop_profile().unwrap().object_key;
+    let keys = [key.as_slice().to_vec(), b"never there".to_vec()];
+    for operation in ["_non_existent", "_not_existent"] {
+        for version in VERSIONS {
+            for (key, gone) in keys.iter().zip([false, true]) {
+                let mut raw = Raw::connect(&orb, key).await;
+                raw.version = version;
+                let reply = raw.call(operation, &[], |_| ()).await;
+                assert_eq!(reply.status(), ReplyStatus::NoException, "{operation} {version}");
+                assert_eq!(bool::decode(&mut reply.body()), Ok(gone), "{operation} {version}");
+            }
+        }
+    }
+    // Any other operation says so by an exception.
+    let mut raw = Raw::connect(&orb, b"never there").await;
+    let reply = raw.call("_is_a", &[], |e| e.put_str("IDL:Wire/Desk:1.0").unwrap()).await;
+    assert_eq!(reply.status(), ReplyStatus::SystemException);
 }

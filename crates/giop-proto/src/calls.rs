@@ -31,6 +31,8 @@ pub struct Calls<R> {
     /// No call that waits has a deadline before this.
     earliest: Option<Instant>,
     oneways: u32,
+    /// Where the request stands that was answered and is the last in the stream of those that were: the peer has received all before it.
+    confirmed: u64,
 }
 
 #[derive(Debug)]
@@ -98,7 +100,14 @@ impl<R> Calls<R> {
             waiting: 0,
             earliest: None,
             oneways: 0,
+            confirmed: 0,
         }
+    }
+
+    /// The number of bytes of the outgoing stream that the peer has certainly received: it answered a request that stands after them.
+    #[must_use]
+    pub fn confirmed(&self) -> u64 {
+        self.confirmed
     }
 
     /// How many calls wait for a reply.
@@ -166,6 +175,9 @@ impl<R> Calls<R> {
         let slot = self.slots.get_mut(call.index()).filter(|slot| slot.generation == call.generation)?;
         match &slot.state {
             State::Waiting { place, .. } if place.locate == locate => {
+                if place.start != u64::MAX {
+                    self.confirmed = self.confirmed.max(place.start);
+                }
                 slot.state = State::Done { outcome: outcome(), unanswered: false };
                 self.waiting -= 1;
                 Some(call)

@@ -127,6 +127,8 @@ pub enum CloseReason {
     Local,
     /// Nothing happened for the idle timeout.
     Idle,
+    /// So many calls in a row timed out while not a byte came from the peer.
+    Unanswered(u32),
     /// The peer broke the protocol or a limit.
     Protocol(ProtocolError),
     /// The peer was too slow.
@@ -265,7 +267,9 @@ impl CloseReason {
             Self::Io(failure) => CallErrorKind::Lost(failure),
             Self::Refused(refused) => CallErrorKind::Refused(refused),
             Self::SlowPeer(_) => CallErrorKind::Lost(io::ErrorKind::TimedOut.into()),
-            Self::Local | Self::Idle | Self::Unread(_) | Self::Flood(_) => CallErrorKind::LocalClose,
+            Self::Local | Self::Idle | Self::Unanswered(_) | Self::Unread(_) | Self::Flood(_) => {
+                CallErrorKind::LocalClose
+            }
             Self::Protocol(error) => CallErrorKind::Protocol(error),
         }
     }
@@ -302,6 +306,10 @@ impl fmt::Display for CloseReason {
             Self::Refused(refused) => write!(f, "the peer refused the connection: {refused}"),
             Self::Local => f.write_str("the connection was closed on this side"),
             Self::Idle => f.write_str("the connection was idle: `Limits::idle_timeout` keeps it longer"),
+            Self::Unanswered(calls) => write!(
+                f,
+                "{calls} calls in a row timed out while nothing came from the peer: `Limits::max_unanswered` allows more"
+            ),
             Self::Protocol(error) => write!(f, "{}{error}", blame(error)),
             Self::SlowPeer(SlowPeer::FirstHeader) => {
                 f.write_str("no message came in time: `Limits::first_header_timeout` waits longer")

@@ -47,6 +47,7 @@ limits! {
     Decoded "max_decoded" "Limits::max_decoded" "Octets that the values of a message take.";
     Count "count" "" "Octets of names and keys, and numbers of profiles, components and contexts, which are fixed.";
     ControlRate "max_control_rate" "Limits::max_control_rate" "CancelRequests, LocateRequests and stray messages in a second.";
+    Unanswered "max_unanswered" "Limits::max_unanswered" "Calls that timed out without a byte from the peer: the connection was closed.";
     FirstHeader "first_header_timeout" "Limits::first_header_timeout" "Time to the first message header.";
     MessageTime "message_timeout" "Limits::message_timeout" "Time for a message.";
     WriteTime "write_timeout" "Limits::write_timeout" "Time in which a peer took too little of what was queued.";

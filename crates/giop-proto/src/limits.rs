@@ -66,6 +66,11 @@ pub struct Limits {
     /// CancelRequests, LocateRequests and messages that belong to nothing, in one second and beyond the number
     /// of requests in it. Default 10,000. Beyond it the connection is closed.
     pub max_control_rate: u32,
+    /// Calls in a row that time out while not a byte comes from the peer. Default 3.
+    ///
+    /// Then the connection takes no new calls, so that they go over a new one. It is closed in good order when its pending calls have ended.
+    /// A peer whose system acknowledges what is sent, but which never answers, is left by that.
+    pub max_unanswered: u32,
     /// How long an accepted connection may take to its first message header. Default 10 s. Then it is closed.
     pub first_header_timeout: Duration,
     /// How long a message may take from its first octet to its last, besides the time for its size at
@@ -123,6 +128,7 @@ impl Default for Limits {
             max_depth: 64,
             max_decoded: 16 << 20,
             max_control_rate: 10_000,
+            max_unanswered: 3,
             first_header_timeout: Duration::from_secs(10),
             message_timeout: Duration::from_secs(30),
             min_message_rate: 64 << 10,

@@ -10,7 +10,7 @@ use giop_codec::exception::CompletionStatus;
 use giop_codec::giop::{HeaderError, MessageHeader, MessageType, RequestId, ResponseFlags};
 use giop_codec::{ByteOrder, Version};
 use giop_proto::{CallErrorKind, CloseReason, IoFailure, Limits, ProtocolError, Sent, SlowPeer};
-use util::messages::{Ask, bare};
+use util::messages::{Ask, bare, fragmented};
 use util::{Cut, Pair, every_cut};
 
 /// The kinds of the messages on their way to the client.
@@ -49,6 +49,50 @@ fn a_closing_server_answers_what_it_has_and_tells_the_rest() {
         assert!(pair.client.closed && pair.server.closed);
         assert_eq!(pair.client.conn.close_reason(), Some(&CloseReason::PeerClosed));
         assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::Local));
+    });
+}
+
+#[test]
+fn oneways_that_came_before_a_server_closes_are_handed_out_and_calls_are_not() {
+    for version in [Version::V1_0, Version::V1_1, Version::V1_2] {
+        every_cut(|pair| {
+            let ask = |response, id| Ask { version, response, id, ..Ask::default() };
+            for id in [100, 102, 104] {
+                pair.server.inject(&ask(ResponseFlags::None, id).octets());
+                pair.server.inject(&ask(ResponseFlags::Target, id + 100).octets());
+            }
+            pair.server.conn.close_after_oneways(pair.now);
+            pair.drive();
+            let ids: Vec<u32> = pair.server.requests.iter().map(|request| request.id().0).collect();
+            assert_eq!(ids, [100, 102, 104]);
+            for request in std::mem::take(&mut pair.server.requests) {
+                pair.server.conn.finish_request(request.token());
+            }
+            pair.drive();
+            assert!(pair.server.conn.takes_last_oneways() && pair.client.conn.close_reason().is_none());
+            // The socket has no more.
+            pair.server.conn.all_read();
+            pair.drive();
+            assert_eq!(pair.client.conn.close_reason(), Some(&CloseReason::PeerClosed));
+            assert_eq!(pair.server.conn.stats().dropped, 3);
+            pair.server.inject(&ask(ResponseFlags::None, 200).octets());
+            pair.drive();
+            assert!(pair.server.requests.is_empty());
+        });
+    }
+}
+
+#[test]
+fn a_oneway_in_fragments_that_came_before_a_server_closes_is_handed_out() {
+    every_cut(|pair| {
+        let ask = Ask { response: ResponseFlags::None, body: vec![7; 100], ..Ask::default() };
+        pair.server.conn.close_after_oneways(pair.now);
+        for piece in fragmented(&ask.octets(), 64, 16) {
+            pair.server.inject(&piece);
+        }
+        pair.drive();
+        assert_eq!(pair.server.requests.len(), 1);
+        assert_eq!(pair.server.requests[0].arguments().rest(), [7; 100]);
     });
 }
 

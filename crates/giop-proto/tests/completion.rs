@@ -173,6 +173,7 @@ fn every_end_says_what_happened_and_which_limit_decides() {
         (CloseReason::SlowPeer(SlowPeer::Crowded), "`OrbBuilder::pool_cap`"),
         (CloseReason::Protocol(ProtocolError::TooLarge { size: 9, limit: 8 }), "`Limits::max_message_size`"),
         (CloseReason::Unread(5), "`Limits::max_backlog`"),
+        (CloseReason::Unanswered(5), "`Limits::max_unanswered`"),
         (CloseReason::Flood(5), "`Limits::max_control_rate`"),
     ];
     for (reason, text) in reasons {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use giop_codec::Version;
 use giop_codec::exception::CompletionStatus;
 use giop_codec::giop::ResponseFlags;
+use giop_proto::calls::CallId;
 use giop_proto::{CallErrorKind, CloseReason, Limit, Limits, Sent, SlowPeer};
 use util::messages::{Ask, fragmented, start_of_put};
 use util::{Cut, Pair};
@@ -63,6 +64,61 @@ fn a_call_that_expires_before_it_was_written_leaves_no_trace() {
         assert_eq!((error.completed(), error.retryable()), (CompletionStatus::No, false));
     }
     assert_eq!((pair.client.conn.backlog(), pair.client.conn.stats().unqueued), (0, 3));
+}
+
+/// A call with a deadline in a second, whose request is sent.
+fn timed(pair: &mut Pair) -> CallId {
+    let call = pair.client.conn.start_call(Some(pair.now + SECOND), pair.now).unwrap();
+    let id = pair.client.conn.request_id(call).0;
+    pair.client.conn.send_request(call, &mut Ask { id, ..Ask::default() }.encoder());
+    pair.drive();
+    call
+}
+
+#[test]
+fn a_peer_that_answers_none_of_three_calls_gets_no_more() {
+    let mut pair = Pair::new(Cut::Whole);
+    let patient = pair.call(&Ask::default());
+    for calls in 1..=3 {
+        assert!(!pair.client.conn.is_closing(), "after {} calls", calls - 1);
+        let call = timed(&mut pair);
+        pair.wait(SECOND);
+        assert_eq!(pair.client.outcome(call).unwrap_err().kind, CallErrorKind::Timeout);
+    }
+    assert!(pair.client.conn.is_closing());
+    assert_eq!(pair.client.conn.close_reason(), Some(&CloseReason::Unanswered(3)));
+    assert_eq!(pair.client.conn.stats().limits.of(Limit::Unanswered), 1);
+    assert!(pair.client.conn.start_call(None, pair.now).is_err());
+    // A call that has no deadline still gets its reply. Then the connection is closed in good order.
+    let request = pair.server.requests.pop_front().unwrap();
+    pair.answer(&request, b"late");
+    pair.drive();
+    assert_eq!(pair.client.outcome(patient).unwrap().body().rest(), b"late");
+    for request in std::mem::take(&mut pair.server.requests) {
+        pair.server.conn.finish_request(request.token());
+    }
+    pair.drive();
+    pair.wait(2 * SECOND);
+    assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::PeerClosed));
+}
+
+#[test]
+fn a_byte_between_timeouts_keeps_the_connection() {
+    let mut pair = Pair::new(Cut::Whole);
+    for _ in 0..5 {
+        for _ in 0..2 {
+            let call = timed(&mut pair);
+            pair.wait(SECOND);
+            pair.client.outcome(call).unwrap_err();
+        }
+        let call = pair.call(&Ask::default());
+        pair.drive();
+        let request = pair.server.requests.pop_back().unwrap();
+        pair.answer(&request, b"");
+        pair.drive();
+        pair.client.outcome(call).unwrap();
+    }
+    assert!(!pair.client.conn.is_closing());
 }
 
 #[test]

@@ -50,12 +50,23 @@ pub const REPLIES_IN_NATIVE_SET: Quirk = Quirk {
     by: Recognised::OrbType(OrbType::JACORB),
     does: "reads text in the negotiated code set, and writes it in its native one",
     done: "only the native set of the server counts in the negotiation",
-    test: "crates/orb-runtime/src/quirks.rs::only_the_native_set_of_jacorb_counts",
+    test: "crates/orb-runtime/src/quirks.rs::only_the_native_set_of_jacorb_and_tao_counts",
+};
+
+/// TAO's translator of UTF-8 reads and writes characters of two bytes wrongly: `é` becomes `@`.
+pub(crate) const MISREADS_UTF_8: Quirk = Quirk {
+    name: "UTF-8 by conversion",
+    peer: "TAO",
+    by: Recognised::OrbType(OrbType::TAO),
+    does: "offers UTF-8 beside its native ISO 8859-1, and misreads and miswrites its characters of two bytes",
+    done: "only the native set of the server counts in the negotiation",
+    test: "crates/orb-runtime/src/quirks.rs::only_the_native_set_of_jacorb_and_tao_counts",
 };
 
 /// All of them.
 pub const QUIRKS: &[Quirk] = &[
     REPLIES_IN_NATIVE_SET,
+    MISREADS_UTF_8,
     Quirk {
         name: "alignment in fragments of GIOP 1.1",
         peer: "omniORB",
@@ -221,7 +232,7 @@ pub const QUIRKS: &[Quirk] = &[
 /// What a server offers for text, as far as it can be taken at its word.
 pub(crate) fn code_sets_of(profile: &IiopProfile) -> Option<CodeSetComponentInfo> {
     let mut offered = profile.code_sets()?;
-    if REPLIES_IN_NATIVE_SET.is_of(profile) {
+    if REPLIES_IN_NATIVE_SET.is_of(profile) || MISREADS_UTF_8.is_of(profile) {
         offered.for_char.conversion.clear();
     }
     Some(offered)
@@ -279,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_native_set_of_jacorb_counts() {
+    fn only_the_native_set_of_jacorb_and_tao_counts() {
         let sets = CodeSetComponentInfo {
             for_char: CodeSetComponent::new(CodeSetId::ISO_8859_1, &[CodeSetId::UTF_8]),
             for_wchar: CodeSetComponent::new(CodeSetId::UTF_16, &[CodeSetId::UCS_2]),
@@ -290,11 +301,13 @@ mod tests {
                 .with_component(TaggedComponent::code_sets(&sets).unwrap());
             code_sets_of(&profile).unwrap()
         };
-        for orb in [OrbType::OMNIORB, OrbType::TAO, OrbType::ZORB, OrbType(7)] {
+        for orb in [OrbType::OMNIORB, OrbType::ZORB, OrbType(7)] {
             assert_eq!(of(orb), sets);
         }
         let native = CodeSetComponent::new(CodeSetId::ISO_8859_1, &[]);
-        assert_eq!(of(OrbType::JACORB), CodeSetComponentInfo { for_char: native, ..sets.clone() });
+        for orb in [OrbType::JACORB, OrbType::TAO] {
+            assert_eq!(of(orb), CodeSetComponentInfo { for_char: native.clone(), ..sets.clone() });
+        }
         let silent = IiopProfile::new("h", 1, ObjectKey::from_static(b"k"))
             .with_component(TaggedComponent::orb_type(OrbType::JACORB));
         assert_eq!(code_sets_of(&silent), None);

@@ -113,7 +113,12 @@ pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
         let operation = find(&named.interface, name, arguments.is_some(), idl.as_ref())?;
         let request = request(&object, &operation, arguments.as_deref())?;
         let answered = if operation.oneway {
-            request.send_oneway().await.map(|()| None).map_err(DynamicException::System)
+            let sent = match request.send_oneway().await {
+                // It is to be with the system before this process ends.
+                Ok(()) => object.flush().await,
+                Err(error) => Err(error),
+            };
+            sent.map(|()| None).map_err(DynamicException::System)
         } else {
             request.invoke().await.map(Some)
         };
@@ -122,8 +127,6 @@ pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
             Ok(None) => (Ok("{}".to_owned()), Verdict::Good, Tone::Plain),
             Err(exception) => (told_exception(exception), of_answer(exception), Tone::Bad),
         };
-        // One that was sent is to be with the system before this process ends.
-        object.flush().await.ok();
         let json = text.context("the answer has no JSON")?;
         if let Err(DynamicException::System(error)) = &answered {
             let text = error.to_string();

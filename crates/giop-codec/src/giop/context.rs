@@ -69,6 +69,9 @@ impl ContextId {
     /// zorb: the trace that a call belongs to, an encapsulation of two strings, the `traceparent` and the `tracestate` of the W3C's
     /// Trace Context. No ORB and no registry of the OMG's has a number for that.
     pub const ZORB_TRACE: Self = Self(0x5A4F_5204);
+    /// zorb: in a request, asks for the reference of the object, which the client knows by a URL alone. A server of zorb's forwards the request
+    /// to that reference, with this context in its reply. The data is an empty encapsulation.
+    pub const ZORB_REFERENCE: Self = Self(0x5A4F_5205);
 }
 
 /// A service context that owns its octets.

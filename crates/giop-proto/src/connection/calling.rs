@@ -7,7 +7,7 @@ use giop_codec::giop::RequestId;
 
 use super::Connection;
 use crate::calls::{CallId, Place};
-use crate::error::{CallError, CallErrorKind, Sent};
+use crate::error::{CallError, CallErrorKind, CloseReason, Sent};
 use crate::event::Notice;
 use crate::hits::Limit;
 use crate::message::Reply;
@@ -103,6 +103,7 @@ impl Connection {
             if !cut || self.queue_oneway_in_pieces(message).is_none() {
                 self.queue(message, false);
             }
+            self.queued_oneway(0);
         } else {
             message.reset(message.order(), message.version());
         }
@@ -222,6 +223,20 @@ impl Connection {
             // What stays in the queue leaves it all the same, and may be executed before its CancelRequest comes.
             let sent = self.withdraw(id, place);
             self.calls.amend(call, Err(CallError { kind: CallErrorKind::Timeout, sent }));
+            if sent != Sent::Nothing {
+                self.count_unanswered(now);
+            }
+        }
+    }
+
+    /// Counts a call that timed out after its request was sent. Closes the connection after too many during which nothing came.
+    fn count_unanswered(&mut self, now: Instant) {
+        let (bytes, calls) = self.unanswered;
+        let calls = if bytes == self.stats.octets_in { calls + 1 } else { 1 };
+        self.unanswered = (self.stats.octets_in, calls);
+        if calls >= self.limits.max_unanswered && self.takes_requests() {
+            self.stats.limits.hit(Limit::Unanswered);
+            self.close_because(CloseReason::Unanswered(calls), now);
         }
     }
 

@@ -122,6 +122,7 @@ impl Connection {
             && self.unfinished.is_none()
             && self.fragmenting.is_empty()
             && !self.streams_reply()
+            && !self.takes_last_oneways()
         {
             // Before GIOP 1.2 only servers send it.
             let last = (self.role == Role::Server || self.version >= Version::V1_2)
@@ -146,6 +147,7 @@ impl Connection {
         if self.is_closed() {
             return;
         }
+        self.note_lost_oneways(&reason);
         self.phase = Phase::Closed { reason };
         self.fail_calls(reason.call_error());
         self.tx.clear();

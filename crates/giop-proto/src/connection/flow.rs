@@ -48,11 +48,11 @@ impl Connection {
             return Ok(None);
         }
         let place = self.queue(message, false);
-        let end = self.tx.leave_gap(coming);
-        if let Some(call) = call {
-            self.calls.queued(call, Place { end: place.end + coming, ..place });
+        match call {
+            Some(call) => self.calls.queued(call, Place { end: place.end + coming, ..place }),
+            None => self.queued_oneway(coming),
         }
-        Ok(end)
+        Ok(self.tx.leave_gap(coming))
     }
 
     /// Queues the start of a reply, as [`begin_flow`](Self::begin_flow) does for requests. The request goes on: it ends by

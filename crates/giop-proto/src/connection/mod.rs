@@ -9,6 +9,7 @@ mod fragmenting;
 mod growing;
 mod load;
 mod memory;
+mod oneways;
 mod pace;
 mod payload;
 mod reading;
@@ -44,6 +45,7 @@ use closing::Phase;
 pub use flow::ReplyFlow;
 use fragmenting::Fragmenting;
 pub use growing::ReplyRoom;
+use oneways::Oneways;
 use payload::Unfinished;
 pub use streaming::StreamOf;
 use streaming::Streamed;
@@ -170,6 +172,9 @@ pub struct Connection {
     owed: Owed,
     /// What others are told of the outbox.
     queued: Queued,
+    oneways: Oneways,
+    /// How many calls timed out since a byte came, and how many bytes had come then.
+    unanswered: (u64, u32),
 }
 
 impl Connection {
@@ -225,6 +230,8 @@ impl Connection {
             own_backlog: 0,
             owed: Owed::default(),
             queued,
+            oneways: Oneways::default(),
+            unanswered: (0, 0),
             limits,
         }
     }

@@ -36,8 +36,9 @@ impl Connection {
             return Err(error);
         }
         let place = self.queue(message, false);
-        if let Some(call) = call {
-            self.calls.queued(call, Place { end: place.end + coming, ..place });
+        match call {
+            Some(call) => self.calls.queued(call, Place { end: place.end + coming, ..place }),
+            None => self.queued_oneway(coming),
         }
         self.unfinished = (coming > 0).then_some(Unfinished { call, start: place.start, left: coming });
         Ok(())
@@ -94,8 +95,9 @@ impl Connection {
         let sent = if self.tx.reached() <= start { Sent::Nothing } else { Sent::Partly };
         if sent == Sent::Nothing && self.is_serving_phase() && self.tx.unqueue(start, self.tx.queued()) {
             self.unfinished = None;
-            if let Some(call) = call {
-                self.calls.queued(call, Place::NOWHERE);
+            match call {
+                Some(call) => self.calls.queued(call, Place::NOWHERE),
+                None => self.took_back_oneway(start),
             }
             self.stats.unqueued += 1;
             if !self.fragmenting.is_empty() {

@@ -8,6 +8,7 @@ use giop_codec::giop::{MessageHeader, MessageType};
 
 use super::Connection;
 use super::closing::Phase;
+use super::unusual::Learned;
 use crate::error::{CloseReason, IoFailure, ProtocolError, Refused};
 use crate::event::Event;
 use crate::fragments::Joined;
@@ -112,6 +113,7 @@ impl Connection {
         match self.phase {
             Phase::Open | Phase::Draining { .. } if self.clock.read_end.is_none() => {
                 self.clock.write_end.get_or_insert((reason, later(now, self.limits.linger_timeout)));
+                self.note_lost_oneways(&reason);
                 self.tx.clear();
                 self.fragmenting.clear();
                 self.count_queued();
@@ -251,6 +253,7 @@ impl Connection {
             self.clock.header();
         }
         self.uncut = false;
+        self.handled_all();
         self.mind_memory();
         // The pieces of a stream are timed together.
         let count = match &self.streamed {
@@ -269,7 +272,7 @@ impl Connection {
         joined: Option<&Joined>,
     ) -> Option<RequestHead> {
         let octets = octets_of(joined, &self.rx);
-        if !self.takes_requests()
+        if !self.takes_requests() && !self.is_last_oneway(&header, octets)
             || !self.accept_requests
             || header.more_fragments
             || (octets.len() + self.rx.coming() != HEADER_LEN + header.size as usize
@@ -325,12 +328,17 @@ impl Connection {
         };
         let refused = match decoded {
             Ok(mut head) => match self.learn(&header, &message) {
-                Ok(announces) => {
-                    head.announces = announces;
+                Ok(Learned { announces, asks }) => {
+                    (head.announces, head.asks) = (announces, asks);
                     if let Some(head) = self.rx.first_blocks(&header, &message) {
                         self.rx.expect_blocks(head);
                     }
-                    self.last_head.remember(&header, &head, &message);
+                    if asks {
+                        // What it asks for may be asked for again.
+                        self.last_head.forget();
+                    } else {
+                        self.last_head.remember(&header, &head, &message);
+                    }
                     return Some(head);
                 }
                 Err(exception) => RequestError::Refused(head.id, head.response, exception),

@@ -14,6 +14,15 @@ use crate::hits::Limit;
 use crate::message::{self, IncomingLocate, RequestError, RequestHead, word};
 use crate::receive::{Frame, HEADER_LEN};
 
+/// What the contexts of a request say that whoever serves it must know.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Learned {
+    /// It has listen points that were not known.
+    pub(super) announces: bool,
+    /// It asks for the reference of its object.
+    pub(super) asks: bool,
+}
+
 impl Connection {
     /// Anything but a Request or a Reply.
     #[cold]
@@ -55,7 +64,7 @@ impl Connection {
             }
         };
         let decoded = RequestHead::decode(&header, &octets);
-        if !self.takes_requests() {
+        if !self.takes_requests() && !self.is_last_oneway(&header, &octets) {
             match decoded {
                 Ok(head) => self.turn_away(head.id, head.response, header.version),
                 // So does one that has no answer but an exception.
@@ -98,9 +107,8 @@ impl Connection {
         }
     }
 
-    /// Sets what a request announces: code sets, whether the peer reads lists of blocks, and where it would listen; says whether that was
-    /// not known.
-    pub(super) fn learn(&mut self, header: &MessageHeader, octets: &[u8]) -> Result<bool, SystemException> {
+    /// Sets what a request announces: code sets, whether the peer reads lists of blocks, and where it would listen.
+    pub(super) fn learn(&mut self, header: &MessageHeader, octets: &[u8]) -> Result<Learned, SystemException> {
         let contexts = message::contexts_of(header, octets);
         self.peer_reads_blocks |= BlockList::is_read_by_sender(&contexts);
         if let Some(context) = contexts.find(ContextId::CODE_SETS) {
@@ -108,7 +116,8 @@ impl Connection {
                 context.value().map_err(|error| error.system(CompletionStatus::No))?;
             self.code_sets = Some(context.accept(self.code_sets)?);
         }
-        self.learn_listen_points(header, &contexts)
+        let announces = self.learn_listen_points(header, &contexts)?;
+        Ok(Learned { announces, asks: contexts.find(ContextId::ZORB_REFERENCE).is_some() })
     }
 
     #[cold]
@@ -182,7 +191,9 @@ impl Connection {
             MessageType::Request | MessageType::LocateRequest if !self.accept_requests => {
                 return self.protocol_error(ProtocolError::Unexpected(header.kind));
             }
-            MessageType::Request | MessageType::LocateRequest => !self.takes_requests(),
+            MessageType::Request | MessageType::LocateRequest if !self.takes_requests() => {
+                header.kind == MessageType::LocateRequest || !self.is_last_oneway(&header, octets)
+            }
             // Nobody waits for the reply any more.
             MessageType::Reply | MessageType::LocateReply => word(header.order, octets)
                 .is_some_and(|id| header.version == Version::V1_2 && !self.calls.awaits(id)),

@@ -133,6 +133,7 @@ settings! {
     max_depth count,
     max_decoded size,
     max_control_rate count,
+    max_unanswered count,
     first_header_timeout time,
     message_timeout time,
     min_message_rate size,

@@ -27,6 +27,8 @@ pub(crate) struct RequestHead {
     pub(crate) repeats: bool,
     /// It says where the peer would listen.
     pub(crate) announces: bool,
+    /// It asks for the reference of its object.
+    pub(crate) asks: bool,
     /// Where the header ends, padding before the body not counted.
     pub(super) end: u32,
 }
@@ -92,6 +94,7 @@ impl RequestHead {
             has_contexts: !request.contexts.is_empty(),
             repeats: false,
             announces: false,
+            asks: false,
             end,
         })
     }
@@ -116,6 +119,7 @@ impl LastHead {
             body_at: narrow(body_at),
             repeats: true,
             announces: false,
+            asks: false,
             key_at: head.key_at,
             key_len: head.key_len,
             operation_at: head.operation_at,
@@ -124,6 +128,12 @@ impl LastHead {
             has_contexts: head.has_contexts,
             end: head.end,
         })
+    }
+
+    /// Remembers no header.
+    #[cold]
+    pub(crate) fn forget(&mut self) {
+        self.header = None;
     }
 
     /// Remembers a header. Those before GIOP 1.2 have the id in their middle.

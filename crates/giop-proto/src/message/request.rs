@@ -145,6 +145,13 @@ impl IncomingRequest {
         self.head.repeats
     }
 
+    /// Whether it asks for the reference of its object ([`ContextId::ZORB_REFERENCE`](giop_codec::giop::ContextId::ZORB_REFERENCE)).
+    #[inline]
+    #[must_use]
+    pub fn asks_for_reference(&self) -> bool {
+        self.head.asks
+    }
+
     /// Whether it brought listen points of the peer's that were not known: see `Connection::peer_listen_points`.
     #[inline]
     #[must_use]

@@ -1,17 +1,20 @@
 //! From a reference to a connection.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
+use bytes::Bytes;
 use giop_codec::Version;
 use giop_codec::cdr::CodeSets;
 use giop_codec::code_set::{CodeSetComponent, CodeSetComponentInfo, CodeSetContext, negotiate};
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
-use giop_codec::giop::{BlockList, ObjectKey, ServiceContext};
-use giop_codec::ior::{ComponentTag, IiopProfile, RebindMode, TaggedComponent};
+use giop_codec::giop::{BlockList, ContextId, ObjectKey, ServiceContext};
+use giop_codec::ior::{ComponentTag, IiopProfile, Ior, RebindMode, TaggedComponent};
 
 use crate::link::Link;
 use crate::orb::dial;
+use crate::orb::endpoint::profiles;
 use crate::orb::{Endpoint, Lease, Route, Target};
 use crate::reference::{AskedFor, Binding, Demand, ObjectRef};
 use crate::serve::ending_behind_us;
@@ -155,6 +158,11 @@ impl ObjectRef {
         {
             announce.push(context.to_service_context()?);
         }
+        // Not over one that is for a payload: what is asked is forwarded, and not every payload can be sent again.
+        let asks = !alone && self.asks() && offered.is_none();
+        if asks {
+            announce.push(ask());
+        }
         let blocks = version >= Version::V1_2
             && self.orb().config.deposit
             && profile.component(ComponentTag::ZORB_BLOCKS).is_some_and(TaggedComponent::is_zorb_blocks);
@@ -169,11 +177,14 @@ impl ObjectRef {
         };
         // It may be older than the first object that is called back.
         if found.link().takes_calls() {
-            announce.push(self.orb().offer()?);
+            // TAO reads the first service context that it knows and no more.
+            announce.insert(0, self.orb().offer()?);
         }
         let always = self.context_of_caller(profile, found.link())?;
         let binding = Binding {
             link: Arc::downgrade(found.link()),
+            loss: found.link().loss(),
+            loss_reported: AtomicBool::new(false),
             runtime: tokio::runtime::Handle::current().id(),
             version,
             key: profile.object_key.clone(),
@@ -183,6 +194,7 @@ impl ObjectRef {
             always,
             blocks,
             addressing: AskedFor::default(),
+            asks,
         };
         Ok((Arc::new(binding), found))
     }
@@ -265,6 +277,8 @@ impl ObjectRef {
         };
         let binding = Binding {
             link: Arc::downgrade(found.link()),
+            loss: found.link().loss(),
+            loss_reported: AtomicBool::new(false),
             runtime: runtime.id(),
             version,
             profile: IiopProfile::new("", 0, key.clone()),
@@ -274,6 +288,7 @@ impl ObjectRef {
             always: Vec::new(),
             blocks: false,
             addressing: AskedFor::default(),
+            asks: false,
         };
         Ok((Arc::new(binding), found))
     }
@@ -288,6 +303,8 @@ impl ObjectRef {
         let always = self.context_of_caller(profile, &link)?;
         let binding = Binding {
             link: Arc::downgrade(&link),
+            loss: link.loss(),
+            loss_reported: AtomicBool::new(false),
             runtime: tokio::runtime::Handle::current().id(),
             version: Version::V1_2,
             key: profile.object_key.clone(),
@@ -297,6 +314,7 @@ impl ObjectRef {
             always,
             blocks: false,
             addressing: AskedFor::default(),
+            asks: false,
         };
         Ok((Arc::new(binding), Found::Shared(link)))
     }
@@ -334,6 +352,28 @@ impl ObjectRef {
         };
         SystemException::new(kind, minor, CompletionStatus::No).because(text)
     }
+}
+
+/// Asks the server for the reference of the object.
+fn ask() -> ServiceContext {
+    ServiceContext { id: ContextId::ZORB_REFERENCE, data: Bytes::from_static(&[0]) }
+}
+
+/// What a server that was asked for a reference tells of the object at the profile that was called. `None`: it sends the call to another object.
+///
+/// The address stays that of the URL, by which the server was reached: what the server publishes may not lead through a tunnel or an address
+/// translation. `raises`: the version may be newer.
+pub(crate) fn told(called: &IiopProfile, reference: &Ior, raises: bool) -> Option<IiopProfile> {
+    const TOLD: [ComponentTag; 4] =
+        [ComponentTag::ORB_TYPE, ComponentTag::CODE_SETS, ComponentTag::ZORB_BLOCKS, ComponentTag::ZORB_OPERATIONS];
+    let told = profiles(reference).find(|told| told.object_key == called.object_key)?;
+    let mut profile = called.clone();
+    if raises {
+        profile.version = profile.version.max(told.version);
+    }
+    profile.components.retain(|component| !TOLD.contains(&component.tag));
+    profile.components.extend(told.components.into_iter().filter(|component| TOLD.contains(&component.tag)));
+    Some(profile)
 }
 
 /// There are addresses, and TLS or the lack of it forbids to call them.

@@ -18,14 +18,15 @@ mod streamed;
 mod watched;
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use giop_codec::cdr::{CdrDecode, Decoder, Encoder};
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{
-    AddressingDisposition, LocateRequestHeader, LocateStatus, MessageType, ReplyStatus, ResponseFlags,
+    AddressingDisposition, ContextId, LocateRequestHeader, LocateStatus, MessageType, ReplyStatus, ResponseFlags,
     finish_message, put_message_header,
 };
 use giop_codec::ior::{Ior, RebindMode};
@@ -34,7 +35,7 @@ use giop_proto::{CallError, Reply, later};
 
 use attempts::Attempts;
 use bind::Bound;
-pub(crate) use bind::{is_unlike, unlike};
+pub(crate) use bind::{is_unlike, told, unlike};
 pub use deferred::{Defer, Deferred};
 pub use failure::RaisedBy;
 use failure::{bad_direction, failed, no_rebind, not_executed, raised_by, system_exception, user_exception};
@@ -50,14 +51,17 @@ pub use sendc::{boxed_array, sendc};
 pub(crate) use watched::transact;
 
 use crate::link::{Link, OnewayError, Started, now};
-use crate::reference::{Binding, ObjectRef, SyncScope};
-use crate::serve::{BadResults, ResultStream, inherited_deadline};
+use crate::reference::{Binding, ObjectRef, Reference, SyncScope};
+use crate::serve::{BadResults, ResultStream, deadline_for_call};
 use crate::source::{LastArgument, LastGiven, Unit};
 use crate::telemetry::Watch;
 use crate::trace::{self, Way};
 
 /// How often a server may send a call elsewhere.
 const MAX_HOPS: usize = 10;
+
+/// How long a connection stays open over which a reference was asked for, and whose calls go over another one now.
+const LEFT: Duration = Duration::from_secs(2);
 
 /// The encoding of arguments. It may run again when the request has to go elsewhere.
 type Arguments<'a> = &'a (dyn Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync + 'a);
@@ -265,6 +269,7 @@ async fn queue(
     watch: Watch<'_>,
 ) -> Result<(), SystemException> {
     let mut attempts = Attempts::new(target);
+    let mut asked = false;
     loop {
         let Bound { binding, link } = target.bound(|| deadline(target, now())).await?;
         let request = Outgoing::new(target, &binding, &link, operation, ResponseFlags::None, None);
@@ -275,6 +280,10 @@ async fn queue(
             Ok(flow) => flow,
             Err(error) => {
                 link.discard(started.encoder);
+                if binding.asks && target.asks() && !std::mem::replace(&mut asked, true) {
+                    ask_reference(target).await;
+                    continue;
+                }
                 return Err(error.into());
             }
         };
@@ -323,6 +332,7 @@ async fn attempt(
     let deadline = deadline(target, begun);
     let mut attempts = Attempts::new(target);
     let mut hops = 0;
+    let mut asked = false;
     loop {
         let Bound { binding, link } = target.bound(|| deadline).await?;
         let addressing = binding.addressing.get();
@@ -344,6 +354,10 @@ async fn attempt(
             Ok(flow) => flow,
             Err(error) => {
                 link.discard(started.encoder);
+                if binding.asks && target.asks() && !std::mem::replace(&mut asked, true) {
+                    ask_reference(target).await;
+                    continue;
+                }
                 return Err(error.into());
             }
         };
@@ -378,6 +392,16 @@ async fn attempt(
         if let Some(info) = &target.options().info {
             info.set(reply.contexts().to_vec());
         }
+        if binding.asks && target.asks() {
+            if let Some(reference) = told_by(&reply)
+                && target.learn(&binding.profile, &reference)
+            {
+                hops += 1;
+                link.set_idle_timeout(LEFT);
+                continue;
+            }
+            target.set_asked();
+        }
         match reply.status() {
             ReplyStatus::NoException | ReplyStatus::UserException => return Ok(reply),
             ReplyStatus::SystemException => {
@@ -401,6 +425,24 @@ async fn attempt(
             }
         }
     }
+}
+
+/// Asks the server for the reference of an object that is known by a URL, before a request that needs more than the URL says.
+///
+/// What it raises says nothing of that request.
+#[cold]
+pub(crate) fn ask_reference(target: &ObjectRef) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+    Box::pin(async move {
+        let _ = Reference::non_existent(target).await;
+    })
+}
+
+/// The reference that a server tells which was asked for it.
+#[cold]
+fn told_by(reply: &Reply) -> Option<Ior> {
+    let tells = reply.status() == ReplyStatus::LocationForward
+        && reply.contexts().find(ContextId::ZORB_REFERENCE).is_some();
+    if tells { Ior::decode(&mut reply.body()).ok() } else { None }
 }
 
 /// Asks by LocateRequest whether the object is there.
@@ -516,7 +558,7 @@ pub(crate) fn deadline(target: &ObjectRef, now: Instant) -> Option<Instant> {
         Some(until) => Some(own.map_or(until, |own| own.min(until))),
         None => own,
     };
-    match (own, inherited_deadline()) {
+    match (own, deadline_for_call()) {
         (Some(own), Some(inherited)) => Some(own.min(inherited)),
         (own, inherited) => own.or(inherited),
     }

@@ -43,7 +43,8 @@ impl<'a> Outgoing<'a> {
         response: ResponseFlags,
         addressing: Option<AddressingDisposition>,
     ) -> Self {
-        let announce = if link.is_answered() { &[] } else { binding.announce.as_slice() };
+        let knows = link.is_answered() && !(binding.asks && target.asks());
+        let announce = if knows { &[] } else { binding.announce.as_slice() };
         Self {
             target,
             binding,

@@ -1,17 +1,20 @@
 //! Which requests start now, which wait, and which are refused.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Context;
 
-use giop_codec::exception::SystemException;
-use giop_codec::giop::ResponseFlags;
+use bytes::Bytes;
+use giop_codec::exception::{SystemException, SystemExceptionKind};
+use giop_codec::giop::{ContextId, ObjectKey, ResponseFlags, ServiceContext};
 use giop_proto::{IncomingRequest, Limit, ServeToken};
 
 use super::Link;
 use super::driver::Driver;
-use crate::poa::Refusal;
+use crate::poa::{ForwardRequest, Refusal};
 use crate::poa::core::{Gate, PoaCore};
 use crate::poa::manager::Held;
+use crate::reference::ObjectRef;
 use crate::serve::adapter::Located;
 use crate::serve::demux::{self, PathDemux};
 use crate::serve::request::{Outcome, ReplyTo};
@@ -67,6 +70,11 @@ impl Driver {
         if let Some(refused) = self.forbids_last(&incoming) {
             return Some(refused);
         }
+        if incoming.asks_for_reference()
+            && let Some(outcome) = self.tell_reference(&incoming)
+        {
+            return Some(outcome);
+        }
         let Some(entry) = &self.last else { return self.absent(cx, incoming) };
         if let Some(waiting) = &self.waiting {
             let poa = Arc::clone(&entry.poa);
@@ -91,6 +99,22 @@ impl Driver {
             Shut::Gone => self.absent(cx, incoming),
             Shut::Closed => self.closed(cx, &poa, incoming),
         }
+    }
+
+    /// Forwards a request that asks for the reference of its object to that reference. `None`: there is none to tell.
+    #[cold]
+    fn tell_reference(&mut self, incoming: &IncomingRequest) -> Option<Outcome> {
+        let entry = self.last.as_ref();
+        let is_elsewhere = entry.is_some_and(|entry| entry.skeleton.elsewhere().is_some());
+        if !incoming.response().expects_reply() || is_elsewhere || !self.orb.may_be_here(incoming.key()) {
+            return None;
+        }
+        let type_id = entry.map_or("", |entry| entry.skeleton.repository_id());
+        let key = ObjectKey::from(incoming.key());
+        let to = ObjectRef::of_own(&self.orb, self.orb.ior(type_id, incoming.key())?, key);
+        let to = ForwardRequest { to, permanent: false };
+        let told = ServiceContext { id: ContextId::ZORB_REFERENCE, data: Bytes::from_static(&[0]) };
+        Some(ReplyTo::new(incoming).forward_with(self.running.encoder(), &to, &[told]))
     }
 
     /// What a request waits for before anything else is known of it.
@@ -223,6 +247,10 @@ impl Driver {
         let mut to = ReplyTo::new(incoming);
         // The server does not have it then.
         to.wanted |= incoming.response() == ResponseFlags::Server;
+        let asks = matches!(incoming.operation_octets(), b"_non_existent" | b"_not_existent");
+        if asks && exception.kind == SystemExceptionKind::ObjectNotExist && to.wanted {
+            return to.non_existent(self.running.encoder());
+        }
         to.system_exception(self.running.encoder(), exception)
     }
 
@@ -285,6 +313,9 @@ impl Driver {
     pub(super) fn give_up_kept(&mut self, told: bool) {
         let kept = self.waiting.as_mut().map(|waiting| waiting.give_up()).unwrap_or_default();
         for incoming in kept {
+            if !incoming.response().expects_reply() {
+                self.orb.discarded_oneways.fetch_add(1, Ordering::Relaxed);
+            }
             if told {
                 self.finished.push(incoming.token());
             } else {

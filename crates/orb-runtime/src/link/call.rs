@@ -163,20 +163,34 @@ impl Link {
         state
     }
 
-    /// Waits until everything queued is with the kernel.
+    /// Waits until everything queued is with the kernel. A connection that is closed in order writes all of its queue first.
+    ///
+    /// # Errors
+    /// The connection ended, and oneways may be lost.
     pub(crate) async fn flushed(&self) -> Result<(), CallError> {
         poll_fn(|cx| {
             let (mut state, _): (_, Progress) = self.flush(self.lock());
+            // A connection that ended has no backlog.
+            if state.machine.lost_oneways() {
+                return Poll::Ready(Err(state.machine.lost()));
+            }
             if state.machine.backlog() == 0 {
                 return Poll::Ready(Ok(()));
-            }
-            if let Some(error) = closed(&mut state) {
-                return Poll::Ready(Err(error));
             }
             state.room.push(cx.waker().clone());
             Poll::Pending
         })
         .await
+    }
+
+    /// Bytes that are queued and not written.
+    pub(crate) fn backlog(&self) -> usize {
+        self.lock().machine.backlog()
+    }
+
+    /// Whether the connection ended and oneways may be lost.
+    pub(crate) fn lost_oneways(&self) -> bool {
+        self.lock().machine.lost_oneways()
     }
 
     fn poll_reply(&self, cx: &mut Context<'_>, call: CallId) -> Poll<Result<Reply, CallError>> {

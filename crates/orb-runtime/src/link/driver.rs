@@ -468,7 +468,19 @@ impl Driver {
                 return Poll::Pending;
             }
             state.driver_reads = true;
-            match link.socket.poll_read_ready(cx) {
+            let ready = if state.machine.takes_last_oneways() {
+                let ready;
+                (state, ready) = link.poll_last_input(state, cx);
+                if ready.is_pending() {
+                    state.driver_awake = true;
+                    state.machine.all_read();
+                    continue;
+                }
+                ready
+            } else {
+                link.socket.poll_read_ready(cx)
+            };
+            match ready {
                 Poll::Pending => {
                     // Only behind a request is the next one expected at once. A caller can not spin on another thread's ring.
                     let called = state.machine.calls_waiting() == 1 && link.thread().is_some();

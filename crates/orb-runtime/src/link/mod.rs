@@ -99,6 +99,8 @@ pub(crate) struct Link {
     state: Mutex<State>,
     /// Whether a reply came: from then on the server knows the code sets.
     answered: AtomicBool,
+    /// Set when the link is dropped and oneways may be lost.
+    lost_oneways: Arc<AtomicBool>,
 }
 
 struct State {
@@ -192,6 +194,7 @@ impl Link {
             trickles: orb.low_water,
             state: Mutex::new(state),
             answered: AtomicBool::new(false),
+            lost_oneways: Arc::default(),
         })
     }
 
@@ -207,7 +210,11 @@ impl Link {
 
     /// Whether the peer calls objects of this ORB over it, and is not the ORB itself.
     pub(crate) fn serves_others(&self) -> bool {
-        self.takes_calls() && !matches!(self.peer, Peer::Local)
+        self.serves_others_in(&self.lock())
+    }
+
+    fn serves_others_in(&self, state: &State) -> bool {
+        state.machine.accepts_requests() && !matches!(self.peer, Peer::Local)
     }
 
     /// Has the driver look at what it has.
@@ -266,6 +273,11 @@ impl Link {
         self.socket.thread()
     }
 
+    /// Whether oneways may be lost, for whatever outlives the link: set when it is dropped.
+    pub(crate) fn loss(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.lost_oneways)
+    }
+
     /// What the connection counted so far.
     pub(crate) fn stats(&self) -> Stats {
         self.lock().machine.stats()
@@ -282,10 +294,14 @@ impl Link {
         self.lock().machine.takes_calls()
     }
 
-    /// Closes in good order: requests under way are finished, new ones refused.
+    /// Closes in good order: requests under way are finished, new ones refused. Oneways that have come are executed.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
-        state.machine.close(now());
+        if self.serves_others_in(&state) {
+            state.machine.close_after_oneways(now());
+        } else {
+            state.machine.close(now());
+        }
         state.driver_reads = true;
         state.wake_driver();
     }
@@ -486,6 +502,13 @@ impl State {
         if self.armed.is_none_or(|armed| at < armed) {
             self.wake_driver();
         }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.lost_oneways.store(state.machine.lost_oneways(), Ordering::Release);
     }
 }
 

@@ -8,7 +8,7 @@ use std::future::Future;
 use std::io;
 use std::pin::pin;
 use std::sync::{Arc, MutexGuard};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
@@ -47,6 +47,24 @@ impl Link {
             ring.cancel_read();
         }
         state
+    }
+
+    /// Whether there is something to read, where nothing that is in the socket may be missed: what a ring was given to receive may not have been
+    /// submitted yet.
+    #[cold]
+    pub(super) fn poll_last_input<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        cx: &mut Context<'_>,
+    ) -> (MutexGuard<'a, State>, Poll<io::Result<()>>) {
+        let mut ready = self.socket.poll_read_ready(cx);
+        if let Some(ring) = self.socket.ring().filter(|_| ready.is_pending()) {
+            drop(state);
+            ring.look();
+            state = self.lock();
+            ready = self.socket.poll_read_ready(cx);
+        }
+        (state, ready)
     }
 
     /// Before the driver of a ring's connection sleeps, it asks the ring for a while; says whether something came.

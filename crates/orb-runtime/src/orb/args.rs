@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Orb, OrbBuilder};
+use super::{Orb, OrbBuilder, args_endpoints};
 
 /// What is wrong with an `-ORB` argument or a `ZORB_` variable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -57,7 +57,8 @@ impl Orb {
     /// and by further arguments on the command line.
     ///
     /// Addresses are taken as [`OrbBuilder::listen`] and [`OrbBuilder::publish`] take them, and in the forms of others:
-    /// `-ORBendPoint giop:tcp:HOST:PORT`, `giop:ssl:HOST:PORT`, `giop:unix:PATH`; `-ORBListenEndpoints iiop://HOST:PORT/hostname_in_ior=NAME`;
+    /// `-ORBendPoint giop:tcp:HOST:PORT`, `giop:ssl:HOST:PORT`, `giop:unix:PATH`; `-ORBListenEndpoints` (also `-ORBEndpoint`) with
+    /// `iiop://HOST:PORT/hostname_in_ior=NAME&portspan=PORTS`, several with semicolons, hosts with commas, and `1.2@` before a host;
     /// `-ORBendPointPublish` with `giop:tcp:HOST:PORT`, `giop:ssl:HOST:PORT`, `hostname`, `name`, `addr`, `ipv4` and `ipv6`, several with commas.
     ///
     /// With the feature `tls`, arguments for [`OrbBuilder::tls`], the first of which have omniORB's names; `Orb::tls` gives what was made
@@ -145,7 +146,7 @@ fn is_file(name: &str) -> bool {
 
 /// Whether one option takes the place of the other, rather than standing beside it.
 fn replaces(name: &str, other: &str) -> bool {
-    let listen = |name| matches!(name, "ListenEndpoints" | "endPoint");
+    let listen = |name| matches!(name, "ListenEndpoints" | "Endpoint" | "endPoint");
     listen(name) && listen(other) || matches!(name, "endPointPublish" | "sslCRLFile") && other == name
 }
 
@@ -160,26 +161,8 @@ fn apply(builder: OrbBuilder, name: &str, value: &str) -> Result<OrbBuilder, Arg
             builder.init_ref(name.trim(), url.trim())
         }
         "DefaultInitRef" => builder.default_init_ref(value),
-        // TAO's form of a published name: iiop://HOST:PORT/hostname_in_ior=NAME.
-        "ListenEndpoints" => match value.split_once("/hostname_in_ior=") {
-            Some((endpoint, host)) => builder.listen(endpoint).publish(host),
-            None => builder.listen(value),
-        },
-        // omniORB's forms: giop:tcp:HOST:PORT, giop:ssl:HOST:PORT and giop:unix:PATH.
-        "endPoint" if value.strip_prefix("giop:unix:").is_some_and(|path| !path.is_empty()) => {
-            builder.listen(value.replacen("giop:unix:", "uiop://", 1))
-        }
-        "endPoint" => {
-            let (protocol, address) = match value.strip_prefix("giop:ssl:") {
-                Some(address) => ("ssliop", address),
-                None => ("iiop", value.strip_prefix("giop:tcp:").unwrap_or_default()),
-            };
-            if address.is_empty() {
-                return Err(wrong("giop:tcp:HOST:PORT, giop:ssl:HOST:PORT or giop:unix:PATH is expected"));
-            }
-            let port = if address.ends_with(':') { "0" } else { "" };
-            builder.listen(format!("{protocol}://{address}{port}"))
-        }
+        "ListenEndpoints" | "Endpoint" => args_endpoints::tao(builder, value).map_err(|reason| wrong(&reason))?,
+        "endPoint" => args_endpoints::omni(builder, value).map_err(|reason| wrong(&reason))?,
         "endPointPublish" => {
             value.split(',').fold(builder, |builder, rule| builder.publish(publish_rule(rule)))
         }
@@ -302,6 +285,65 @@ mod tests {
         assert_eq!(builder.build().await.unwrap().endpoints(), ["c:3", "d:4"]);
         for rule in ["addr", "ipv4", "ipv6"] {
             assert!(publish_rule(rule).starts_with("{ip"), "{rule}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_taken_as_users_of_tao_and_omniorb_write_them() {
+        for (args, listens, publishes) in [
+            (["-ORBListenEndpoints", "iiop://a:1;iiop://b:2"], vec!["iiop://a:1", "iiop://b:2"], vec![]),
+            (["-ORBListenEndpoints", "iiop://1.2@a:1"], vec!["iiop://a:1"], vec![]),
+            (["-ORBListenEndpoints", "iiop://1.2@a:1,1.2@[::1]:2"], vec!["iiop://a:1", "iiop://[::1]:2"], vec![]),
+            (["-ORBListenEndpoints", "iiop://a"], vec!["iiop://a:0"], vec![]),
+            (["-ORBListenEndpoints", "iiop://[fe80::1%eth0]"], vec!["iiop://[fe80::1%eth0]:0"], vec![]),
+            (["-ORBListenEndpoints", "iiop://"], vec!["iiop://:0"], vec![]),
+            (["-ORBListenEndpoints", "iiop://:9/portspan=3"], vec!["iiop://:9-11"], vec![]),
+            (
+                ["-ORBListenEndpoints", "iiop://h:9/hostname_in_ior=x&portspan=1&reuse_addr=1"],
+                vec!["iiop://h:9"],
+                vec!["x"],
+            ),
+            (["-ORBListenEndpoints", "uiop:///tmp/a;ssliop://h:3"], vec!["uiop:///tmp/a", "ssliop://h:3"], vec![]),
+            (["-ORBEndpoint", "iiop://a:1"], vec!["iiop://a:1"], vec![]),
+            (["-ORBendPoint", "giop:tcp::"], vec!["iiop://:0"], vec![]),
+            (["-ORBendPoint", "giop:tcp:h"], vec!["iiop://h:0"], vec![]),
+            (["-ORBendPoint", "giop:tcp:[::1]:7"], vec!["iiop://[::1]:7"], vec![]),
+            (["-ORBendPoint", "giop:tcp::7000-7009"], vec!["iiop://:7000-7009"], vec![]),
+            (["-ORBendPoint", "giop:ssl:h:3"], vec!["ssliop://h:3"], vec![]),
+            (["-ORBendPoint", "giop:unix:/tmp/a"], vec!["uiop:///tmp/a"], vec![]),
+        ] {
+            let (builder, _) = parse(&args, &[]).unwrap();
+            assert_eq!((builder.listen, builder.publish), (listens.into_iter().map(String::from).collect(), {
+                let publishes: Vec<&str> = publishes;
+                publishes.into_iter().map(String::from).collect()
+            }), "{args:?}");
+        }
+        for (args, says) in [
+            (["-ORBListenEndpoints", "iiop://1.0@a:1"], "leave the version out"),
+            (["-ORBListenEndpoints", "iiop://a:1/portspan=0"], "from 1 to 65535"),
+            (["-ORBListenEndpoints", "iiop://a/portspan=3"], "needs a port"),
+            (["-ORBListenEndpoints", "iiop://a:1/priority=3"], "`priority=3` is not known"),
+            (["-ORBendPoint", "giop:dtls:h:1"], "giop:tcp:HOST:PORT"),
+            (["-ORBendPoint", "giop:unix:"], "giop:unix:PATH"),
+        ] {
+            let error = parse(&args, &[]).unwrap_err().to_string();
+            assert!(error.contains(says) && error.contains(args[0]), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_first_free_port_of_a_range_is_taken() {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let first = taken.local_addr().unwrap().port();
+        let last = first.saturating_add(20);
+        let orb = Orb::builder().listen(format!("iiop://127.0.0.1:{first}-{last}")).build().await.unwrap();
+        let address: std::net::SocketAddr = orb.endpoints()[0].parse().unwrap();
+        assert!((first + 1..=last).contains(&address.port()), "{address}");
+        let full = Orb::builder().listen(format!("iiop://127.0.0.1:{first}-{first}")).build().await;
+        assert!(full.unwrap_err().to_string().contains("in use"));
+        for wrong in ["9-8", "0-3", "1-", "-1", "1-70000"] {
+            let error = Orb::builder().listen(format!("iiop://127.0.0.1:{wrong}")).build().await.unwrap_err();
+            assert!(error.to_string().contains("port"), "{wrong}: {error}");
         }
     }
 

@@ -188,19 +188,33 @@ fn tcp(
 ) -> Result<(String, std::net::TcpListener), BuildError> {
     let malformed = |reason: &str| BuildError::Endpoint { endpoint: endpoint.into(), reason: reason.into() };
     let (host, port) = address.rsplit_once(':').ok_or_else(|| malformed("it has no port"))?;
-    let port: u16 = port.parse().map_err(|_| malformed("its port is no number up to 65535"))?;
+    let ports = ports(port).ok_or_else(|| malformed("its port is no number up to 65535, nor a range FIRST-LAST of these"))?;
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     let fail = |source| BuildError::Listen { endpoint: endpoint.into(), source };
     let bind_to = if bare.is_empty() { "0.0.0.0" } else { bare };
-    let addresses: Vec<SocketAddr> = (bind_to, port).to_socket_addrs().map_err(fail)?.collect();
+    let addresses: Vec<SocketAddr> = (bind_to, 0).to_socket_addrs().map_err(fail)?.collect();
     let mut last = std::io::Error::from(std::io::ErrorKind::AddrNotAvailable);
-    for address in addresses {
-        match listen(address, buffer) {
-            Ok(listener) => return Ok((bare.to_owned(), listener)),
-            Err(error) => last = error,
+    for port in ports {
+        for mut address in addresses.iter().copied() {
+            address.set_port(port);
+            match listen(address, buffer) {
+                Ok(listener) => return Ok((bare.to_owned(), listener)),
+                Err(error) => last = error,
+            }
+        }
+        // Another port does not help.
+        if last.kind() != std::io::ErrorKind::AddrInUse {
+            break;
         }
     }
     Err(fail(last))
+}
+
+/// A port, or a range of them: `FIRST-LAST`.
+fn ports(text: &str) -> Option<std::ops::RangeInclusive<u16>> {
+    let Some((first, last)) = text.split_once('-') else { return text.parse().ok().map(|port| port..=port) };
+    let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+    (0 < first && first <= last).then_some(first..=last)
 }
 
 fn listen(address: SocketAddr, buffer: Option<usize>) -> std::io::Result<std::net::TcpListener> {

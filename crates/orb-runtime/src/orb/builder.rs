@@ -141,7 +141,7 @@ impl OrbBuilder {
         }
     }
 
-    /// Listens on `iiop://HOST:PORT`; port 0 takes a free one, `[::1]` is IPv6. Or by TLS alone on `ssliop://HOST:PORT`, for which
+    /// Listens on `iiop://HOST:PORT`; port 0 takes a free one, `FIRST-LAST` the first free one of a range, `[::1]` is IPv6. Or by TLS alone on `ssliop://HOST:PORT`, for which
     /// `tls` (feature `tls`) must give a certificate. Or on a Unix socket, `uiop://PATH`. May be called again for further addresses:
     /// references name all of them.
     ///
@@ -558,6 +558,7 @@ impl Parts {
             ended: Mutex::default(),
             tasks: TaskTracker::new(),
             serving: TaskTracker::new(),
+            discarded_oneways: Default::default(),
             listening: TaskTracker::new(),
             home: tokio::runtime::Handle::try_current().ok(),
             pauses: AtomicU8::new(if self.hold { super::HELD } else { 0 }),

@@ -4,6 +4,7 @@ mod accept;
 mod activation;
 mod alone;
 mod args;
+mod args_endpoints;
 #[cfg(feature = "tls")]
 mod args_tls;
 #[cfg(not(feature = "tls"))]
@@ -30,7 +31,7 @@ mod trimming;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Waker};
 use std::time::Duration;
@@ -50,7 +51,7 @@ pub use activation::{ActivateError, Activation};
 pub(crate) use alone::Lease;
 pub use args::ArgsError;
 pub use builder::{BuildError, OrbBuilder};
-pub(crate) use connections::{Connections, Target, closed, no_runtime};
+pub(crate) use connections::{Connections, Target, closed, no_runtime, seconds};
 pub(crate) use endpoint::{Endpoint, Route};
 pub(crate) use guests::Seat;
 pub use shutdown::ShutdownReport;
@@ -105,6 +106,8 @@ pub(crate) struct OrbCore {
     tasks: TaskTracker,
     /// Those of connections by which others call objects.
     serving: TaskTracker,
+    /// Oneways that were kept from starting until the ORB closed.
+    pub(crate) discarded_oneways: AtomicUsize,
     /// Those that accept connections.
     listening: TaskTracker,
     /// The runtime in which the ORB was built.

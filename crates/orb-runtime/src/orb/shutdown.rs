@@ -22,6 +22,8 @@ pub struct ShutdownReport {
     pub connections: usize,
     /// Connections that had to be cut because their requests were not done in time.
     pub cut: usize,
+    /// Oneways that were received and not executed, because a POA manager or [`OrbBuilder::hold`](crate::OrbBuilder::hold) kept them until the end.
+    pub discarded_oneways: usize,
 }
 
 impl Orb {
@@ -50,8 +52,9 @@ impl Orb {
     }
 
     /// Stops accepting, lets requests under way finish (`OrbBuilder::drain_timeout`), answers no further ones, and closes
-    /// all connections in order: peers know that what was not answered was not executed. So do those whose requests are kept by
-    /// [`OrbBuilder::hold`](crate::OrbBuilder::hold) or a POA manager. Servants may make calls until they are done; other calls get `BAD_INV_ORDER`. Threads of
+    /// all connections in order: peers know that what was not answered was not executed. Oneways have no answer: those that have arrived, those
+    /// in the sockets included, are executed first. Requests that [`OrbBuilder::hold`](crate::OrbBuilder::hold) or a POA manager keeps are not
+    /// executed; of these [`ShutdownReport::discarded_oneways`] counts the oneways. Servants may make calls until they are done; other calls get `BAD_INV_ORDER`. Threads of
     /// `Transport::IoUringThreads` have ended then, but for those that a servant blocks: they are waited for 2 s.
     ///
     /// # Cancel safety
@@ -109,7 +112,11 @@ impl OrbCore {
         }
         self.adapter().main.end();
         crate::trace::written().await;
-        ShutdownReport { connections, cut }
+        let discarded_oneways = self.discarded_oneways.load(Ordering::Relaxed);
+        if discarded_oneways > 0 {
+            tracing::warn!(target: "zorb", discarded_oneways, "oneways that were kept from starting are not executed");
+        }
+        ShutdownReport { connections, cut, discarded_oneways }
     }
 
     fn begin_closing(&self) -> bool {

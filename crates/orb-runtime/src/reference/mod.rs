@@ -179,10 +179,19 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
         operations::locate(self.as_object())
     }
 
-    /// Waits until the oneways sent so far are with the operating system.
+    /// Waits until the operating system has all oneways sent so far over the connection of this reference.
+    ///
+    /// Success does not say that the server received or executed them: for that use [`SyncScope::Server`] or [`SyncScope::Target`], or make a
+    /// call that has a reply.
     ///
     /// # Errors
-    /// COMM_FAILURE when the connection broke before, or what connecting brought.
+    /// * COMM_FAILURE, COMPLETED_MAYBE: oneways may be lost. The connection was closed before all of them were written, or it broke and no
+    ///   later call over it was answered. A loss over an earlier connection of this reference is reported once.
+    /// * TIMEOUT, COMPLETED_MAYBE: the server has not taken all of them before the deadline that a call made now would have. They stay
+    ///   queued.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing: the connection goes on writing.
     fn flush(&self) -> impl Future<Output = Result<(), SystemException>> + Send {
         operations::flush(self.as_object())
     }

@@ -45,11 +45,26 @@ struct RefCore {
     located: AtomicBool,
     /// It was bound once.
     bound: AtomicBool,
+    /// Oneways over an earlier connection may be lost, which no flush has reported yet.
+    lost_oneways: AtomicBool,
+    /// It comes from a URL, so that a server of zorb's is asked for more.
+    url: Option<Url>,
+    /// It has not been asked yet.
+    asks: AtomicBool,
     /// What it takes of connections, if not whatever there is.
     demand: Option<Demand>,
     /// As whom it calls, if not as its ORB.
     #[cfg(feature = "csi")]
     credentials: Option<crate::csi::Credentials>,
+}
+
+/// What the URL of a reference says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Url {
+    /// No version: the server may name any.
+    Unversioned,
+    /// A version, which stays.
+    Versioned,
 }
 
 /// The form that all requests through a reference have: only connections that take it will do.
@@ -70,6 +85,10 @@ struct Own {
 pub(crate) struct Binding {
     /// Weak, so that the socket of a connection that ended is closed although references remember it.
     pub(crate) link: Weak<Link>,
+    /// What became of its oneways, when the link is gone.
+    pub(crate) loss: Arc<AtomicBool>,
+    /// A flush has reported it.
+    pub(crate) loss_reported: AtomicBool,
     pub(crate) runtime: tokio::runtime::Id,
     pub(crate) version: Version,
     pub(crate) key: ObjectKey,
@@ -83,6 +102,8 @@ pub(crate) struct Binding {
     pub(crate) blocks: bool,
     /// The form of address that the server asked for.
     pub(crate) addressing: AskedFor,
+    /// Its requests ask the server for the reference of the object, as long as [`ObjectRef::asks`] says so.
+    pub(crate) asks: bool,
 }
 
 /// A form of address that a server asked for; the object key until it does.
@@ -234,11 +255,47 @@ impl ObjectRef {
             forward: ArcSwapOption::empty(),
             located: AtomicBool::new(false),
             bound: AtomicBool::new(false),
+            lost_oneways: AtomicBool::new(false),
+            url: None,
+            asks: AtomicBool::new(false),
             demand,
             #[cfg(feature = "csi")]
             credentials: None,
         };
         Self { core: Arc::new(core).into(), options: None }
+    }
+
+    /// The reference that a URL is.
+    pub(super) fn of_url(orb: &Arc<OrbCore>, ior: Ior, url: Url) -> Self {
+        let mut object = Self::new(orb, ior);
+        if let Some(core) = object.core.get_mut() {
+            core.url = Some(url);
+            core.asks = AtomicBool::new(core.own.is_none());
+        }
+        object
+    }
+
+    /// Whether the server is to be asked for the reference of the object: all that is known is a URL.
+    pub(crate) fn asks(&self) -> bool {
+        self.core.asks.load(Ordering::Relaxed)
+    }
+
+    /// The server has answered a request that asked, and told nothing.
+    pub(crate) fn set_asked(&self) {
+        self.core.asks.store(false, Ordering::Relaxed);
+    }
+
+    /// Takes in what a server that was asked tells of the object. `false`: it sends the call elsewhere.
+    pub(crate) fn learn(&self, called: &IiopProfile, reference: &Ior) -> bool {
+        let raises = self.core.url == Some(Url::Unversioned);
+        let told = crate::invoke::told(called, reference, raises);
+        if let Some(profile) = told {
+            self.core.forward.store(Some(Arc::new(vec![profile])));
+            self.set_asked();
+            self.leave_binding(None);
+            return true;
+        }
+        false
     }
 
     /// Another reference to the same object, with a binding of its own and the credentials of this one.
@@ -262,6 +319,8 @@ impl ObjectRef {
         let mut same = self.anew(self.core.demand);
         if let Some(core) = same.core.get_mut() {
             core.credentials = Some(credentials.clone());
+            core.url = self.core.url;
+            core.asks = AtomicBool::new(self.core.url.is_some());
         }
         same
     }
@@ -351,7 +410,7 @@ impl ObjectRef {
         let usable = !profiles.is_empty();
         if usable {
             self.core.forward.store(Some(Arc::new(profiles)));
-            self.core.binding.store(None);
+            self.leave_binding(None);
             self.set_located(false);
         }
         usable
@@ -359,9 +418,13 @@ impl ObjectRef {
 
     /// Goes back from a forwarded place to the reference's own; `false` if it was there already.
     pub(crate) fn go_home(&self) -> bool {
-        self.core.binding.store(None);
+        self.leave_binding(None);
         self.set_located(false);
-        self.core.forward.swap(None).is_some()
+        let was_away = self.core.forward.swap(None).is_some();
+        if was_away && self.core.url.is_some() {
+            self.core.asks.store(true, Ordering::Relaxed);
+        }
+        was_away
     }
 
     /// The key, if the object is one of this ORB's and nobody has sent us elsewhere.
@@ -395,13 +458,36 @@ impl ObjectRef {
 
     pub(crate) fn bind(&self, binding: Arc<Binding>) {
         self.core.bound.store(true, Ordering::Relaxed);
-        self.core.binding.store(Some(binding));
+        self.leave_binding(Some(binding));
     }
 
     /// Forgets a connection that is of no more use.
     pub(crate) fn unbind(&self, used: &Arc<Binding>) {
         if self.core.binding.load().as_ref().is_some_and(|current| Arc::ptr_eq(current, used)) {
-            self.core.binding.store(None);
+            self.leave_binding(None);
+        }
+    }
+
+    /// Replaces the binding, and remembers whether oneways over the one before may be lost.
+    fn leave_binding(&self, next: Option<Arc<Binding>>) {
+        let unreported = |before: &Binding| !before.loss_reported.load(Ordering::Relaxed) && before.lost_oneways();
+        if self.core.binding.swap(next).is_some_and(|before| unreported(&before)) {
+            self.core.lost_oneways.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether oneways over an earlier connection may be lost, and nobody has asked since.
+    pub(super) fn take_lost_oneways(&self) -> bool {
+        self.core.lost_oneways.swap(false, Ordering::Relaxed)
+    }
+}
+
+impl Binding {
+    /// Whether its connection ended and oneways may be lost.
+    pub(super) fn lost_oneways(&self) -> bool {
+        match self.link.upgrade() {
+            Some(link) => link.lost_oneways(),
+            None => self.loss.load(Ordering::Acquire),
         }
     }
 }

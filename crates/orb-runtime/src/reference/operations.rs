@@ -1,9 +1,14 @@
 //! The operations that every object has.
 
+use std::sync::atomic::Ordering;
+
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_proto::CallError;
 
 use super::ObjectRef;
 use crate::invoke::{self, Operation};
+use crate::link::{Link, now};
+use crate::orb::seconds;
 use crate::serve::request::OBJECT_ID;
 
 static IS_A: Operation = Operation::twoway("_is_a");
@@ -68,10 +73,47 @@ pub(super) async fn validate_connection(target: &ObjectRef) -> Result<(), System
 }
 
 pub(super) async fn flush(target: &ObjectRef) -> Result<(), SystemException> {
-    let Some(binding) = target.binding() else { return Ok(()) };
-    let Some(link) = binding.link.upgrade() else { return Ok(()) };
-    link.flushed().await.map_err(|error| {
-        SystemException::new(SystemExceptionKind::CommFailure, MinorCode::NONE, CompletionStatus::Maybe)
-            .because(format!("oneways to {} are lost: {error}", link.peer()))
-    })
+    let written = match target.binding() {
+        None => Ok(()),
+        Some(binding) => {
+            let written = match binding.link.upgrade() {
+                Some(link) => written(target, &link).await,
+                None if binding.lost_oneways() => Err(lost("the connection broke")),
+                None => Ok(()),
+            };
+            if written.is_err() && binding.lost_oneways() {
+                binding.loss_reported.store(true, Ordering::Relaxed);
+            }
+            written
+        }
+    };
+    // Both are reported by one error.
+    let lost_before = target.take_lost_oneways();
+    written?;
+    if lost_before { Err(lost("an earlier connection broke")) } else { Ok(()) }
+}
+
+/// Waits until the queue of the connection is written, or until the deadline of a call made now.
+async fn written(target: &ObjectRef, link: &Link) -> Result<(), SystemException> {
+    let failed = |error: CallError| lost(&format!("the connection to {} broke: {error}", link.peer()));
+    let begun = now();
+    let Some(deadline) = invoke::deadline(target, begun) else { return link.flushed().await.map_err(failed) };
+    match tokio::time::timeout_at(deadline.into(), link.flushed()).await {
+        Ok(flushed) => flushed.map_err(failed),
+        Err(_) => {
+            let kind = SystemExceptionKind::Timeout;
+            let waited = seconds(deadline.saturating_duration_since(begun));
+            Err(SystemException::new(kind, minor::TIMEOUT_REQUEST_END, CompletionStatus::Maybe).because(format!(
+                "{} has not taken all oneways within {waited}: {} bytes are queued",
+                link.peer(),
+                link.backlog()
+            )))
+        }
+    }
+}
+
+#[cold]
+fn lost(how: &str) -> SystemException {
+    SystemException::new(SystemExceptionKind::CommFailure, MinorCode::NONE, CompletionStatus::Maybe)
+        .because(format!("oneways may be lost: {how}"))
 }

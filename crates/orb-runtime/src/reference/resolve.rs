@@ -8,8 +8,9 @@ use std::sync::Arc;
 use giop_codec::exception::SystemException;
 use giop_codec::ior::Ior;
 use giop_codec::url::{Corbaloc, Corbaname, ObjectUrl, UrlError};
-use giop_codec::{OneLine, Printable};
+use giop_codec::{OneLine, Printable, Version};
 
+use super::object::Url;
 use super::{ObjectRef, Reference};
 use crate::orb::{Orb, OrbCore};
 
@@ -185,7 +186,12 @@ async fn resolve_corbaloc(
         }
         url => {
             let ior = url.to_ior()?;
-            object(orb, ior, text)
+            let address = text.split_once('/').map_or(text, |(address, _)| address);
+            let unversioned = !address.contains('@');
+            // In GIOP 1.0 nothing that the server could tell would count.
+            let asks = unversioned || ior.iiop_profile().is_some_and(|profile| profile.version > Version::V1_0);
+            let url = if unversioned { Url::Unversioned } else { Url::Versioned };
+            Ok(if asks { ObjectRef::of_url(orb, ior, url) } else { ObjectRef::new(orb, ior) })
         }
     }
 }

@@ -4,9 +4,11 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
 use std::time::Instant;
 
 use bytes::BytesMut;
+use futures_util::task::AtomicWaker;
 use giop_codec::cdr::Decoder;
 use giop_codec::giop::{ObjectKey, ServiceContext, ServiceContexts};
 use giop_codec::{ByteOrder, Version};
@@ -48,9 +50,14 @@ pub fn try_request() -> Option<Request> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-/// The deadline that calls made here inherit.
-pub(crate) fn inherited_deadline() -> Option<Instant> {
-    CURRENT.with_borrow(|current| current.as_ref().and_then(Request::deadline))
+/// The deadline that a call made here inherits. A servant that makes one no longer holds up later requests for its object: the call may lead
+/// back to that object.
+pub(crate) fn deadline_for_call() -> Option<Instant> {
+    CURRENT.with_borrow(|current| {
+        let request = current.as_ref()?;
+        request.begin_call();
+        request.deadline()
+    })
 }
 
 /// The trace that calls made here go on with.
@@ -95,6 +102,10 @@ struct Info {
     callers: Option<Arc<Callers>>,
     cancelled: AtomicBool,
     cancel: Notify,
+    /// The servant has made a call.
+    calls: AtomicBool,
+    /// Of the connection's driver, where the servant runs elsewhere.
+    driver: AtomicWaker,
     extras: Mutex<Extras>,
     /// Spares the lock where nothing was set.
     has_extras: AtomicBool,
@@ -138,6 +149,8 @@ impl Request {
             callers: None,
             cancelled: AtomicBool::new(false),
             cancel: Notify::new(),
+            calls: AtomicBool::new(false),
+            driver: AtomicWaker::new(),
             extras: Mutex::default(),
             has_extras: AtomicBool::new(false),
             headers: BytesMut::new(),
@@ -175,6 +188,7 @@ impl Request {
         info.target = Some(Target { entry, source: Source::Wire(incoming) });
         info.number = number;
         *info.cancelled.get_mut() = false;
+        *info.calls.get_mut() = false;
         if std::mem::take(info.has_extras.get_mut()) {
             // Of a request that had no reply to put them into.
             *info.extras.get_mut().unwrap_or_else(PoisonError::into_inner) = Extras::default();
@@ -270,6 +284,23 @@ impl Request {
     fn within(&self, is: impl Fn(&Entry) -> bool) -> Option<&Arc<Entry>> {
         let own = self.entry().filter(|entry| is(entry));
         own.or_else(|| self.info.callers.as_ref()?.find(is))
+    }
+
+    fn begin_call(&self) {
+        if !self.info.calls.load(Ordering::Relaxed) {
+            self.info.calls.store(true, Ordering::Release);
+            self.info.driver.wake();
+        }
+    }
+
+    /// Whether the servant has made a call.
+    pub(crate) fn calls(&self) -> bool {
+        self.info.calls.load(Ordering::Acquire)
+    }
+
+    /// Wakes that task when the servant makes its first call.
+    pub(crate) fn wake_at_call(&self, driver: &Waker) {
+        self.info.driver.register(driver);
     }
 
     /// Runs `f` with this as the current request.

@@ -338,6 +338,14 @@ impl ReplyTo {
         debug_assert!(written, "three numbers always encode");
     }
 
+    /// The reply to `_non_existent` that the object is gone.
+    #[cold]
+    pub(crate) fn non_existent(self, mut encoder: Box<ReplyBuffer>) -> Outcome {
+        let written = self.put(&mut encoder, ReplyStatus::NoException, &[], |e| true.encode(e)).is_ok();
+        debug_assert!(written, "a boolean always encodes");
+        Outcome { token: self.token, encoder, failed: None }
+    }
+
     /// A reply that carries a system exception; for a oneway only a note of it.
     #[cold]
     pub(crate) fn system_exception(self, encoder: Box<ReplyBuffer>, exception: SystemException) -> Outcome {
@@ -370,7 +378,18 @@ impl ReplyTo {
 
     /// A reply that says where the object is.
     #[cold]
-    pub(crate) fn forward(self, mut encoder: Box<ReplyBuffer>, forward: &ForwardRequest) -> Outcome {
+    pub(crate) fn forward(self, encoder: Box<ReplyBuffer>, forward: &ForwardRequest) -> Outcome {
+        self.forward_with(encoder, forward, &[])
+    }
+
+    /// The same with what else the reply says.
+    #[cold]
+    pub(crate) fn forward_with(
+        self,
+        mut encoder: Box<ReplyBuffer>,
+        forward: &ForwardRequest,
+        contexts: &[ServiceContext],
+    ) -> Outcome {
         if !self.wanted {
             let lost =
                 "a oneway is forwarded, whose caller is not told: take SyncScope::Target to have it follow";
@@ -386,7 +405,7 @@ impl ReplyTo {
             true => ReplyStatus::LocationForwardPerm,
             false => ReplyStatus::LocationForward,
         };
-        match self.put(&mut encoder, status, &[], |e| forward.to.encode(e)) {
+        match self.put(&mut encoder, status, contexts, |e| forward.to.encode(e)) {
             Ok(()) => Outcome { token: self.token, encoder, failed: None },
             Err(error) => self.system_exception(encoder, error.system(CompletionStatus::No)),
         }

@@ -1,7 +1,7 @@
 //! Requests under way on one connection: polled in place, kept aside when they wait, in the promised order.
 //!
 //! Order is per connection and object: requests start as they arrive, and a oneway is done before that object's next
-//! request starts, unless the servant was activated as concurrent.
+//! request starts, unless the servant was activated as concurrent, or makes a call, which may lead back to the object.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -74,6 +74,9 @@ struct Aside {
 }
 
 struct Queue {
+    /// The oneway, and its description.
+    token: ServeToken,
+    oneway: Option<Request>,
     entry: Arc<Entry>,
     /// The object, where the entry stands for many.
     key: Option<Box<[u8]>>,
@@ -194,13 +197,15 @@ impl Running {
                 Some(outcome)
             }
             Poll::Pending => {
-                if !to.wanted && !mode.concurrent {
+                let calls = seat.current.as_ref().is_some_and(Request::calls);
+                if !to.wanted && !mode.concurrent && !calls {
                     let key = if entry.shared {
                         seat.current.as_ref().map(|current| current.object_key().into())
                     } else {
                         None
                     };
-                    self.waiting.push(Queue { entry: Arc::clone(entry), key, requests: VecDeque::new() });
+                    let (oneway, entry) = (seat.current.clone(), Arc::clone(entry));
+                    self.waiting.push(Queue { token: to.token, oneway, entry, key, requests: VecDeque::new() });
                 }
                 self.asides.extend(seat.current.clone().map(|current| (to.token, current)));
                 let (owned, entry) = (entry.stay(), Arc::clone(entry));
@@ -213,19 +218,31 @@ impl Running {
     /// The next request that completed after waiting.
     pub(crate) fn poll_done(&mut self, cx: &mut Context<'_>) -> Option<Outcome> {
         let Poll::Ready(Some((mut aside, outcome))) = Pin::new(&mut self.aside).poll_next(cx) else {
+            self.release_behind_callers();
             return None;
         };
         self.asides.retain(|(token, _)| *token != aside.to.token);
         let Some(seat) = aside.seat.take() else { return Some(outcome) };
-        if !aside.to.wanted {
-            let key = seat.current.as_ref().map(Request::object_key).unwrap_or_default();
-            if let Some(at) = self.waiting.iter().position(|queue| queue.is_for(&aside.entry, key)) {
-                // The first of them that is a oneway and waits makes the rest wait again.
-                self.released.extend(self.waiting.swap_remove(at).requests);
-            }
+        if !aside.to.wanted
+            && let Some(at) = self.waiting.iter().position(|queue| queue.token == aside.to.token)
+        {
+            // The first of them that is a oneway and waits makes the rest wait again.
+            self.released.extend(self.waiting.swap_remove(at).requests);
         }
         self.keep(seat);
         Some(outcome)
+    }
+
+    /// Lets requests start that wait for oneways whose servants have made calls.
+    fn release_behind_callers(&mut self) {
+        let Self { waiting, released, .. } = self;
+        waiting.retain_mut(|queue| {
+            let calls = queue.oneway.as_ref().is_some_and(Request::calls);
+            if calls {
+                released.append(&mut queue.requests);
+            }
+            !calls
+        });
     }
 
     /// Takes the requests that need not wait for a oneway any more, in order.
@@ -371,13 +388,18 @@ fn elsewhere(
             return std::future::poll_fn(poll).await;
         }
         let runtime = home.unwrap_or_else(Handle::current);
-        let joined = if mode.blocking {
-            let _permit = threads.acquire_owned().await;
+        let _permit = if mode.blocking { threads.acquire_owned().await.ok() } else { None };
+        let mut running = if mode.blocking {
             let waiting = runtime.clone();
-            runtime.spawn_blocking(move || waiting.block_on(std::future::poll_fn(poll))).await
+            runtime.spawn_blocking(move || waiting.block_on(std::future::poll_fn(poll)))
         } else {
-            runtime.spawn(std::future::poll_fn(poll)).await
+            runtime.spawn(std::future::poll_fn(poll))
         };
+        let joined = std::future::poll_fn(|cx| {
+            request_of.wake_at_call(cx.waker());
+            Pin::new(&mut running).poll(cx)
+        })
+        .await;
         joined.unwrap_or_else(|error| {
             let encoder = ReplyBuffer::new(None);
             let exception = match error.try_into_panic() {

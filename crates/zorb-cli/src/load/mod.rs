@@ -145,7 +145,9 @@ async fn measured(args: &LoadArgs, orbs: &[Orb], output: &Output) -> anyhow::Res
     bar.clear();
     if oneway {
         for request in &calls.requests {
-            request.target().flush().await.ok();
+            if let Err(error) = request.target().flush().await {
+                output.remark(&error.to_string());
+            }
         }
     }
     let finished = load.finished.load(Ordering::Relaxed);

@@ -1,0 +1,88 @@
+//! Addresses to listen on as users of TAO and omniORB write them on the command line.
+
+use super::OrbBuilder;
+
+/// TAO's form, several with semicolons: `iiop://[VERSION@]HOST[:PORT],…/OPTION=VALUE&…`, `ssliop://` likewise, `uiop://PATH`.
+///
+/// # Errors
+/// What is wrong.
+pub(super) fn tao(mut builder: OrbBuilder, value: &str) -> Result<OrbBuilder, String> {
+    for endpoint in value.split(';').map(str::trim).filter(|endpoint| !endpoint.is_empty()) {
+        let Some((protocol, rest)) = endpoint.split_once("://").filter(|(name, _)| *name != "uiop") else {
+            // What is wrong with others, the builder says.
+            builder = builder.listen(endpoint);
+            continue;
+        };
+        let (addresses, options) = rest.split_once('/').unwrap_or((rest, ""));
+        let mut span = 1;
+        for option in options.split('&').filter(|option| !option.is_empty()) {
+            builder = match option.split_once('=') {
+                Some(("hostname_in_ior", host)) => builder.publish(host),
+                Some(("portspan", ports)) => {
+                    span = ports.parse::<u16>().ok().filter(|ports| *ports > 0).ok_or_else(|| {
+                        format!("portspan={ports}: a number of ports from 1 to 65535 is expected")
+                    })?;
+                    builder
+                }
+                // Addresses of servers that ended are always taken again.
+                Some(("reuse_addr", "0" | "1")) => builder,
+                _ => {
+                    return Err(format!(
+                        "the option `{option}` is not known: hostname_in_ior=HOST, portspan=PORTS and reuse_addr=1 are"
+                    ));
+                }
+            };
+        }
+        for address in addresses.split(',') {
+            builder = builder.listen(format!("{protocol}://{}", with_port(unversioned(address)?, span)?));
+        }
+    }
+    Ok(builder)
+}
+
+/// omniORB's forms: `giop:tcp:HOST:PORT`, `giop:ssl:HOST:PORT` and `giop:unix:PATH`. A port may be left out or be a range.
+///
+/// # Errors
+/// What is wrong.
+pub(super) fn omni(builder: OrbBuilder, value: &str) -> Result<OrbBuilder, String> {
+    let (protocol, address) = match value.strip_prefix("giop:").and_then(|rest| rest.split_once(':')) {
+        Some(("unix", path)) if !path.is_empty() => return Ok(builder.listen(format!("uiop://{path}"))),
+        Some(("tcp", address)) => ("iiop", address),
+        Some(("ssl", address)) => ("ssliop", address),
+        _ => return Err("giop:tcp:HOST:PORT, giop:ssl:HOST:PORT or giop:unix:PATH is expected".to_owned()),
+    };
+    Ok(builder.listen(format!("{protocol}://{}", with_port(address, 1)?)))
+}
+
+/// The address without the version before it.
+fn unversioned(address: &str) -> Result<&str, String> {
+    match address.split_once('@') {
+        None | Some(("1.2", _)) => Ok(address.rsplit_once('@').map_or(address, |(_, address)| address)),
+        Some((version, _)) => Err(format!(
+            "`{version}@`: references say IIOP 1.2, which clients of older versions read too; leave the version out"
+        )),
+    }
+}
+
+/// The address with a port: any, where it says none, or a range of `span` ports from the one that it says.
+fn with_port(address: &str, span: u16) -> Result<String, String> {
+    // A colon inside of brackets is part of an IPv6 address.
+    let behind = address.rfind(']').map_or(0, |at| at + 1);
+    let (host, port) = match address.get(behind..).and_then(|rest| rest.rfind(':')) {
+        Some(at) => address.split_at(behind + at),
+        None => (address, ""),
+    };
+    let port = match port.trim_start_matches(':') {
+        "" => "0",
+        port => port,
+    };
+    let last = match port.parse::<u16>() {
+        Ok(first) if span > 1 && first > 0 => Some(first.saturating_add(span - 1)),
+        _ if span > 1 => return Err(format!("`{address}` needs a port for portspan={span}: the first of them")),
+        _ => None,
+    };
+    Ok(match last {
+        Some(last) => format!("{host}:{port}-{last}"),
+        None => format!("{host}:{port}"),
+    })
+}
