@@ -208,6 +208,124 @@ fn a_chunk_may_stay_open_around_a_value() {
     assert_eq!(decode::<LNode>(&whole, ByteOrder::Big), list(&[1, 2]));
 }
 
+/// `Tp`, whose base is `Hdr`, as TAO 2.2.1 sends it: the state of each base ends by the end tag of a level that no value has.
+const TAO_DERIVED: &str = "0effff7f 02000000 0d000000 49444c3a542f54503a312e3000 000000 0e000000 49444c3a542f4864723a312e3000 0000 \
+     04000000 09000000 feffffff 0c000000 00000000 63000000 00000000 feffffff ffffffff";
+
+/// The same words in the other byte order; ids are of bytes.
+fn swapped(octets: &[u8], ids: &[core::ops::Range<usize>]) -> Vec<u8> {
+    let mut swapped = Vec::new();
+    for (at, word) in octets.chunks(4).enumerate() {
+        let in_id = ids.iter().any(|id| id.contains(&(at * 4)));
+        swapped.extend(word.iter().copied().rev().filter(|_| !in_id));
+        swapped.extend(word.iter().copied().filter(|_| in_id));
+    }
+    swapped
+}
+
+#[test]
+fn end_tags_of_levels_that_no_value_has_end_nothing() {
+    let whole = Value::new(Tp { base: Hdr { h: 9 }, a: None, mid: 99, z: None });
+    let little = hex(TAO_DERIVED);
+    let big = swapped(&little, &[12..28, 32..48]);
+    for (order, mut octets) in [(ByteOrder::Little, little), (ByteOrder::Big, big)] {
+        assert_eq!(decode::<Hdr>(&octets, order), Some(whole.upcast()), "whole");
+        octets.extend([7; 4]);
+        // Only the base is known.
+        let mut d = Decoder::new(&octets, order, Version::V1_2);
+        let cut = Option::<Value<Hdr>>::decode(&mut d).unwrap().unwrap();
+        assert_eq!((cut.get().h, d.read_u32().unwrap()), (9, 0x0707_0707));
+    }
+}
+
+#[test]
+fn values_without_chunks_are_read_inside_of_a_chunk() {
+    // The chunk of `Tp` holds two of `LNode`, one without an id and without chunks, and the other with an id.
+    for (order, octets) in [
+        (
+            ByteOrder::Big,
+            "7fffff08 0000003c 00000009 7fffff00 00000001 7fffff02 00000010 49444c3a542f4c4e6f64653a312e3000 00000002 00000000
+             00000063 7fffff00 00000003 00000000 fffffffe ffffffff 07070707",
+        ),
+        (
+            ByteOrder::Little,
+            "08ffff7f 3c000000 09000000 00ffff7f 01000000 02ffff7f 10000000 49444c3a542f4c4e6f64653a312e3000 02000000 00000000
+             63000000 00ffff7f 03000000 00000000 feffffff ffffffff 07070707",
+        ),
+    ] {
+        let octets = hex(octets);
+        let mut d = Decoder::new(&octets, order, Version::V1_2);
+        let value = Option::<Value<Tp>>::decode(&mut d).unwrap().unwrap();
+        let whole = Value::new(Tp { base: Hdr { h: 9 }, a: list(&[1, 2]), mid: 99, z: list(&[3]) });
+        assert_eq!((value, d.read_u32().unwrap()), (whole, 0x0707_0707));
+    }
+}
+
+#[test]
+fn levels_begin_anew_inside_of_an_open_chunk() {
+    // A `Tree` of no name, kids or pairs, and a `Tp` in its chunk as TAO sends it.
+    let octets = hex(
+        "7fffff08 00000064 00000001 00 000000 00000000 00000000
+         7fffff0e 00000002 0000000d 49444c3a542f54503a312e3000 000000 0000000e 49444c3a542f4864723a312e3000 0000
+         00000004 00000009 fffffffe 0000000c 00000000 00000063 00000000 fffffffe ffffffff ffffffff 07070707",
+    );
+    let tree = |value: Value<Hdr>| Tree { any: Some(value.upcast()), ..Tree::default() };
+    let tp = Value::new(Tp { base: Hdr { h: 9 }, a: None, mid: 99, z: None });
+    for (factories, value) in [(all(), tp.upcast()), (only_hdr(), Value::new(Hdr { h: 9 }))] {
+        let mut d = Decoder::new(&octets, ByteOrder::Big, Version::V1_2).with_context(&factories);
+        let read = Option::<Value<Tree>>::decode(&mut d).unwrap().unwrap();
+        assert_eq!(read, Value::new(tree(value)));
+        assert_eq!(d.read_u32().unwrap(), 0x0707_0707);
+    }
+}
+
+fn only_hdr() -> Factories {
+    let mut factories = Factories::default();
+    factories.register::<Hdr>();
+    factories
+}
+
+#[test]
+fn a_value_of_end_tags_alone_ends() {
+    let mut octets = hex("7fffff08 00000004 00000001");
+    octets.extend([0xff, 0xff, 0xff, 0xf0].repeat(10_000));
+    let mut d = Decoder::new(&octets, ByteOrder::Big, Version::V1_2);
+    assert_eq!(Option::<Value<LNode>>::decode(&mut d).unwrap_err().kind, DecodeErrorKind::EndOfData);
+}
+
+#[test]
+fn an_indirection_to_an_id_may_lead_to_the_padding_before_it() {
+    for (octets, order) in [
+        (
+            "7fffff0e 00000002 00000012 49444c3a542f446572697665643a312e3000 0000 0000000f 49444c3a542f426173653a312e3000 00
+             00000008 0005 0000 00000006 ffffffff 7fffff02 ffffffff ffffffd4 0007",
+            ByteOrder::Big,
+        ),
+        (
+            "0effff7f 02000000 12000000 49444c3a542f446572697665643a312e3000 0000 0f000000 49444c3a542f426173653a312e3000 00
+             08000000 0500 0000 06000000 ffffffff 02ffff7f ffffffff d4ffffff 0700",
+            ByteOrder::Little,
+        ),
+    ] {
+        let exact = hex(octets);
+        let last = exact.len() - 6..exact.len() - 2;
+        // The offset that leads to the id, and all that lead to the two bytes of padding before it.
+        for (back, found) in [(0, true), (1, true), (2, true), (3, true), (4, false), (-1, false)] {
+            let mut octets = exact.clone();
+            let word: [u8; 4] = octets[last.clone()].try_into().unwrap();
+            let offset = |word| if order == ByteOrder::Big { i32::from_be_bytes(word) } else { i32::from_le_bytes(word) };
+            let offset = offset(word) - back;
+            let word = if order == ByteOrder::Big { offset.to_be_bytes() } else { offset.to_le_bytes() };
+            octets[last.clone()].copy_from_slice(&word);
+            let factories = all();
+            let mut d = Decoder::new(&octets, order, Version::V1_2).with_context(&factories);
+            assert_eq!(Option::<Value<Base>>::decode(&mut d).unwrap(), Some(derived(5, 6).upcast()));
+            let again = Option::<Value<Base>>::decode(&mut d);
+            assert_eq!(again == Ok(Some(base(7))), found, "{back}: {again:?}");
+        }
+    }
+}
+
 #[test]
 fn custom_values_are_what_their_author_writes() {
     let raw = Raw { base: Base { b: 5 }, text: "hello".into(), inner: list(&[1, 2]) };

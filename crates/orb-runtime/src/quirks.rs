@@ -227,6 +227,38 @@ pub const QUIRKS: &[Quirk] = &[
         done: "the component counts as missing, and spoils nothing else",
         test: "crates/giop-codec/tests/ior_reference.rs::a_corrupt_component_spoils_only_itself",
     },
+    Quirk {
+        name: "end tags of bases",
+        peer: "TAO",
+        by: Recognised::Octets("an end tag of a level that no value has"),
+        does: "ends the state of each base in a chunked value by an end tag",
+        done: "it ends nothing",
+        test: "crates/giop-codec/tests/value_octets.rs::end_tags_of_levels_that_no_value_has_end_nothing",
+    },
+    Quirk {
+        name: "levels in open chunks",
+        peer: "TAO",
+        by: Recognised::Octets("a chunked value inside of a chunk"),
+        does: "counts levels anew from 1 in a value inside of an open chunk",
+        done: "such a value ends by the end tag of level 1, or of its own level at the end of the chunk",
+        test: "crates/giop-codec/tests/value_octets.rs::levels_begin_anew_inside_of_an_open_chunk",
+    },
+    Quirk {
+        name: "values without chunks in chunks",
+        peer: "TAO",
+        by: Recognised::Octets("the header of a value without chunks inside of a chunk"),
+        does: "writes a value that is in a chunked value without chunks of its own",
+        done: "its state is part of the chunk",
+        test: "crates/giop-codec/tests/value_octets.rs::values_without_chunks_are_read_inside_of_a_chunk",
+    },
+    Quirk {
+        name: "indirections to padding",
+        peer: "Yoko",
+        by: Recognised::Octets("an indirection to up to 3 bytes before a repository id"),
+        does: "refers to the padding before the id",
+        done: "the next multiple of 4 is looked at, too",
+        test: "crates/giop-codec/tests/value_octets.rs::an_indirection_to_an_id_may_lead_to_the_padding_before_it",
+    },
 ];
 
 /// What a server offers for text, as far as it can be taken at its word.

@@ -97,6 +97,11 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
+    /// Whether nothing of fixed size is left before this index, at which a chunk ends.
+    pub(crate) fn is_at_chunk_end(&self, end: Option<usize>) -> bool {
+        end.is_some_and(|end| end.saturating_sub(self.position) < 4)
+    }
+
     /// Sees the `len` octets that come next.
     pub(crate) fn enter_chunk(&mut self, len: usize) -> Result<(), DecodeError> {
         if len > self.data.len() - self.position {
@@ -153,13 +158,23 @@ impl<'a> Decoder<'a> {
         // A chunk may be too short for the padding.
         while !self.has_in_chunk(n) {
             self.leave_chunk();
-            let len = self.read_u32()?;
+            let len = self.read_tag_between_chunks()?;
             if len == 0 || len >= VALUE {
                 return Err(DecodeError::new(DecodeErrorKind::EndOfData, self.position() - 4));
             }
             self.enter_chunk(len as usize)?;
         }
         Ok(true)
+    }
+
+    /// Reads the tag that follows a chunk: the first one that is not the end tag of a level that no value has.
+    pub(crate) fn read_tag_between_chunks(&mut self) -> Result<u32, DecodeError> {
+        loop {
+            let tag = self.read_u32()?;
+            if !self.values.as_ref().is_some_and(|values| values.ends_nothing(tag)) {
+                return Ok(tag);
+            }
+        }
     }
 
     /// A value of fixed layout that is not all in what is left of the chunk.

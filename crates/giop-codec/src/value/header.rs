@@ -25,7 +25,12 @@ pub(super) const fn is_chunk(tag: u32) -> bool {
     0 < tag && tag < VALUE
 }
 
-/// Repository ids that are always written out.
+/// Whether it is an end tag.
+pub(super) const fn is_end(tag: u32) -> bool {
+    tag >= 0x8000_0000
+}
+
+/// Whether the id is always written out, never as an indirection.
 pub(super) fn is_explicit(repository_id: &str) -> bool {
     repository_id.starts_with("RMI:")
 }

@@ -94,7 +94,7 @@ impl<'a> Decoder<'a> {
         let reading = self.reading();
         let passed = Passed { level: reading.level, implied: implied.cloned() };
         reading.passed.insert(value.at, passed);
-        self.enter_state(value.chunked)
+        self.enter_state(value.chunked, value.around.is_some())
     }
 
     /// The state of a value was read; `skips` where there may be more than is known.
@@ -125,10 +125,14 @@ impl<'a> Decoder<'a> {
         let at = self.position();
         let Some(view) = self.look_at(position, level > 0)? else { return Err(self.malformed(at)) };
         let reading = self.reading();
-        let before = (core::mem::replace(&mut reading.level, level), reading.ended.take());
+        let before = (
+            core::mem::replace(&mut reading.level, level),
+            core::mem::take(&mut reading.open),
+            reading.ended.take(),
+        );
         let result = self.nested(f);
         let reading = self.reading();
-        (reading.level, reading.ended) = before;
+        (reading.level, reading.open, reading.ended) = before;
         self.look_back(view);
         result
     }

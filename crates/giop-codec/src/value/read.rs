@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::graph::{Graph, Link, Node};
-use super::header::{CHUNKED, CODEBASE, ID_LIST, INDIRECTION, NULL, ONE_ID, TYPE_INFO, is_chunk, is_header};
+use super::header::{
+    CHUNKED, CODEBASE, ID_LIST, INDIRECTION, NULL, ONE_ID, TYPE_INFO, is_chunk, is_end, is_header,
+};
 use super::pass::Passed;
 use super::{Factory, Flow, Made, Progress, Value, ValueForm};
 use crate::cdr::{Chunks, Decoder};
@@ -22,6 +24,8 @@ pub(crate) struct Reading<'a> {
     pub(crate) chunks: Chunks<'a>,
     /// Chunked values around what is read.
     pub(super) level: u32,
+    /// The levels of those values that began inside of a chunk of the value around them, which goes on after them.
+    pub(super) open: Vec<u32>,
     /// Values from this level on have ended, by an end tag read before their turn.
     pub(super) ended: Option<u32>,
     values: Vec<(usize, Found)>,
@@ -90,6 +94,7 @@ impl Clone for Reading<'_> {
         Reading {
             chunks: self.chunks.clone(),
             level: self.level,
+            open: self.open.clone(),
             ended: self.ended,
             values: self.values.clone(),
             again: self.again.clone(),
@@ -110,6 +115,11 @@ impl fmt::Debug for Reading<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reading").field("values", &self.values.len()).finish_non_exhaustive()
     }
+}
+
+/// What began at a position, or at the next multiple of 4: Yoko refers to the padding before what is aligned.
+fn find_aligned<T>(table: &[(usize, T)], position: usize) -> Option<&T> {
+    find(table, position).or_else(|| find(table, position.checked_next_multiple_of(4)?))
 }
 
 /// What began at a position.
@@ -221,13 +231,13 @@ impl<'a> Decoder<'a> {
         known.factory.cast::<V>().ok_or(DecodeError::new(DecodeErrorKind::Malformed, at))?;
         let reading = self.reading();
         let value = reading.handle(known);
-        self.enter_state(chunked)?;
+        self.enter_state(chunked, around.is_some())?;
         Ok(value)
     }
 
     /// Reads what is before a state.
     pub(super) fn read_start(&mut self) -> Result<Start, DecodeError> {
-        let (tag, around) = self.value_tag()?;
+        let (tag, mut around) = self.value_tag()?;
         let at = self.position() - 4;
         match tag {
             NULL => return Ok(Start::Null),
@@ -235,18 +245,25 @@ impl<'a> Decoder<'a> {
             _ => {}
         }
         let chunked = tag & CHUNKED != 0;
-        if !is_header(tag) || (self.reading().level > 0 && !chunked) {
+        if !is_header(tag) || (self.reading().level > 0 && !chunked && around.is_none()) {
             return Err(self.malformed(at));
         }
         let ids = self.read_type_info(tag)?;
+        // TAO leaves out the chunks of values in others: such a state is part of the chunk around it.
+        if let Some(end) = around.take_if(|_| !chunked) {
+            self.resume_chunk(end)?;
+        }
         Ok(Start::Header(Header { at, chunked, ids, around }))
     }
 
-    /// A state begins.
-    pub(super) fn enter_state(&mut self, chunked: bool) -> Result<(), DecodeError> {
+    /// A state begins; `open` if that is inside of a chunk of the value around it.
+    pub(super) fn enter_state(&mut self, chunked: bool, open: bool) -> Result<(), DecodeError> {
         if chunked {
             let reading = self.reading();
             reading.level += 1;
+            if open {
+                reading.open.push(reading.level);
+            }
             if reading.level == 1 {
                 self.begin_chunks()?;
             }
@@ -263,7 +280,7 @@ impl<'a> Decoder<'a> {
         around: Option<usize>,
     ) -> Result<(), DecodeError> {
         if chunked {
-            self.end_chunked(skips)?;
+            self.end_chunked(skips, around)?;
             if let Some(end) = around {
                 self.resume_chunk(end)?;
             }
@@ -279,7 +296,7 @@ impl<'a> Decoder<'a> {
                 return Err(self.error(DecodeErrorKind::Malformed));
             }
             self.leave_chunk();
-            let tag = self.read_u32()?;
+            let tag = self.read_tag_between_chunks()?;
             if !is_chunk(tag) {
                 let at = self.position() - 4;
                 let expected = is_header(tag) || tag == NULL;
@@ -342,7 +359,7 @@ impl<'a> Decoder<'a> {
                 reading.ids.push((at, index));
                 Ok(index)
             }
-            None => find(&reading.ids, at).copied().ok_or_else(|| self.malformed(at)),
+            None => find_aligned(&reading.ids, at).copied().ok_or_else(|| self.malformed(at)),
         }
     }
 
@@ -351,7 +368,7 @@ impl<'a> Decoder<'a> {
         let at = self.position() - 4;
         if count == INDIRECTION {
             let target = self.indirection_target()?;
-            return find(&self.reading().lists, target).cloned().ok_or_else(|| self.malformed(at));
+            return find_aligned(&self.reading().lists, target).cloned().ok_or_else(|| self.malformed(at));
         }
         if count as usize > MAX_IDS {
             return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
@@ -439,16 +456,18 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Goes behind the end of the innermost chunked value, whose state was read as far as it is known.
-    fn end_chunked(&mut self, skips: bool) -> Result<(), DecodeError> {
+    /// Goes past the end of the innermost chunked value, whose state was read as far as it is known. `around` is where the chunk
+    /// ends in which the value began.
+    fn end_chunked(&mut self, skips: bool, around: Option<usize>) -> Result<(), DecodeError> {
         let level = self.reading().level;
         if self.has_in_chunk(1) && !skips {
             return Err(self.error(DecodeErrorKind::Malformed));
         }
         if self.reading().ended.is_none() {
-            self.skip_to_end(level, skips)?;
+            self.skip_to_end(level, skips, around)?;
         }
         let reading = self.reading();
+        reading.open.pop_if(|open| *open == level);
         reading.ended = reading.ended.filter(|ended| *ended < level);
         reading.level = level.saturating_sub(1);
         if reading.level == 0 {
@@ -460,14 +479,24 @@ impl<'a> Decoder<'a> {
     }
 
     /// Reads the end tag of the value at `level`, and what is before it.
-    fn skip_to_end(&mut self, level: u32, skips: bool) -> Result<(), DecodeError> {
+    fn skip_to_end(&mut self, level: u32, skips: bool, around: Option<usize>) -> Result<(), DecodeError> {
         self.leave_chunk();
         let mut deep = level;
         loop {
             let tag = self.read_u32()?;
             let at = self.position() - 4;
             let end = tag.wrapping_neg();
-            if tag >= 0x8000_0000 && end <= deep {
+            if is_end(tag) && around.is_some() {
+                // TAO counts levels anew inside of an open chunk.
+                if end == 1 || (end == level && self.is_at_chunk_end(around)) {
+                    self.reading().ended = Some(level);
+                    return Ok(());
+                }
+            } else if is_end(tag) {
+                if end > deep {
+                    // TAO ends the state of each base: no value has this level.
+                    continue;
+                }
                 if end <= level {
                     self.reading().ended = Some(end);
                     return Ok(());
@@ -487,6 +516,12 @@ impl<'a> Decoder<'a> {
 }
 
 impl<'a> Reading<'a> {
+    /// Whether a tag is the end tag of a level that no value has, or of a base of a value inside of an open chunk: TAO ends the state of
+    /// each base so, and counts levels anew in an open chunk.
+    pub(crate) fn ends_nothing(&self, tag: u32) -> bool {
+        is_end(tag) && (tag.wrapping_neg() > self.level || self.open.last() == Some(&self.level))
+    }
+
     /// Whether the value that is read has ended already, by the end tag of one inside of it.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.is_some()

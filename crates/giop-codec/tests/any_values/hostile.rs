@@ -32,7 +32,12 @@ fn hostile_octets_are_refused_by_trees_and_anys_alike() {
                     }
                     (Err(read), Err(kept)) => {
                         bad += 1;
-                        assert_eq!(kind(&read), Some(kept.kind), "{read} {kept}");
+                        // A chunk of less than a primitive ends the data, or is followed by what is no chunk.
+                        let ended = |kind| match kind {
+                            Some(DecodeErrorKind::EndOfData) => Some(DecodeErrorKind::Malformed),
+                            kind => kind,
+                        };
+                        assert_eq!(ended(kind(&read)), ended(Some(kept.kind)), "{read} {kept}");
                     }
                     (Ok(read), Err(kept)) => panic!("{read} {kept}"),
                     (Err(read), Ok(_)) => panic!("{read}"),
