@@ -5,7 +5,7 @@ mod values;
 
 use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder};
 use giop_codec::ior::MAX_REPOSITORY_ID;
-use giop_codec::value::{Factories, GraphBuilder, Value, ValueBase, ValueForm};
+use giop_codec::value::{Factories, GraphBuilder, StringValue, Value, ValueBase, ValueForm, WStringValue};
 use giop_codec::{ByteOrder, DecodeErrorKind, Version};
 use values::*;
 
@@ -52,6 +52,29 @@ fn null_and_values_of_the_expected_type_have_no_id() {
     both_ways(Some(base(5)), "7fffff000005");
     both_ways(Some(derived(5, 6)), "7fffff000005000000000006");
     both_ways(Some(Value::new(BoxStr("hi".into()))), "7fffff0000000003686900");
+}
+
+#[test]
+fn ids_of_java_are_written_also_where_the_type_is_that_of_the_place() {
+    both_ways(
+        Some(Value::new(Date { millis: 7 })),
+        "7fffff02 00000012 524d493a64656d6f2e446174653a303a3000 0000 0000 0000 0000000000000007",
+    );
+    both_ways(
+        Some(Value::new(WStringValue("hé".into()))),
+        "7fffff02 00000023 49444c3a6f6d672e6f72672f434f5242412f57537472696e6756616c75653a312e3000 00 00000004 006800e9",
+    );
+    // An id of `RMI:` is never an indirection, one of `IDL:` is.
+    let values = [Some(Value::new(Date { millis: 7 })), Some(Value::new(Date { millis: 8 }))];
+    let octets = big(&values.to_vec());
+    assert_eq!(octets.windows(9).filter(|octets| *octets == b"RMI:demo.").count(), 2);
+    let texts = ["a", "b"].map(|text| Some(Value::new(WStringValue(text.into()))));
+    assert_eq!(show(&big(&texts.to_vec())).matches("57537472696e6756616c7565").count(), 1);
+    // Others have none.
+    both_ways(Some(Value::new(StringValue("hi".into()))), "7fffff00 00000003 686900");
+    // All are read without, too.
+    let date = decode::<Date>(&hex("7fffff00 00000000 0000000000000007"), ByteOrder::Big);
+    assert_eq!(date, Some(Value::new(Date { millis: 7 })));
 }
 
 #[test]

@@ -259,6 +259,14 @@ pub const QUIRKS: &[Quirk] = &[
         done: "the next multiple of 4 is looked at, too",
         test: "crates/giop-codec/tests/value_octets.rs::an_indirection_to_an_id_may_lead_to_the_padding_before_it",
     },
+    Quirk {
+        name: "values without an id",
+        peer: "Yoko",
+        by: Recognised::Octets("none: the ids of Java are known"),
+        does: "cannot read a value of Java without a repository id, which no Java ORB leaves out",
+        done: "the id of `RMI:` values and of `WStringValue` is always written",
+        test: "crates/giop-codec/tests/value_octets.rs::ids_of_java_are_written_also_where_the_type_is_that_of_the_place",
+    },
 ];
 
 /// What a server offers for text, as far as it can be taken at its word.

@@ -8,6 +8,7 @@ use super::kind::{TcKind, ValueModifier};
 use super::node::{Body, Builder, Index, Member, Name, Named, Node, Nodes, Union, Value};
 use crate::cdr::{CdrDecode, Decoder};
 use crate::ior::MAX_REPOSITORY_ID;
+use crate::value::WSTRING_VALUE;
 use crate::{DecodeError, DecodeErrorKind};
 
 /// Types that one type code from the network may be made of. The basic ones count once each.
@@ -164,11 +165,24 @@ impl Reader {
             TcKind::Struct | TcKind::Except => Body::Members(self.members(d, |_| Ok(0))?),
             TcKind::Enum => Body::Enumerators(enumerators(d)?),
             TcKind::Union => Body::Union(Box::new(self.union(d)?)),
+            TcKind::ValueBox if id == WSTRING_VALUE => Body::Content(self.wide_kind(d)?),
             TcKind::Alias | TcKind::ValueBox => Body::Content(self.kind(d)?),
             TcKind::Value | TcKind::Event => Body::Value(Box::new(self.value(d)?)),
             _ => Body::Opaque,
         };
         Ok(Node::Named(Named { kind, id, name, body }))
+    }
+
+    /// The type in a box of a `wstring`. Java ORBs write that of a `string` there, and values with a `wstring`.
+    fn wide_kind(&mut self, d: &mut Decoder<'_>) -> Result<Index, DecodeError> {
+        let content = self.kind(d)?;
+        let Some(Node::Text { wide: false, bound }) = self.builder.get(content) else { return Ok(content) };
+        let node = Node::Text { wide: true, bound: *bound };
+        if self.builder.len() >= MAX_NODES {
+            return Err(d.error(DecodeErrorKind::LimitExceeded));
+        }
+        d.charge(size_of::<Node>())?;
+        Ok(self.builder.push(node))
     }
 
     /// A count, then of each member its name, its type, and what `visibility` reads.

@@ -1,5 +1,11 @@
 //! The first octets of a value: its tag, and what it says of the value's type ("Value Encoding").
 
+/// The id of the box of a `string`.
+pub(super) const STRING_VALUE: &str = "IDL:omg.org/CORBA/StringValue:1.0";
+
+/// The id of the box of a `wstring`, which is what a Java `String` is.
+pub(crate) const WSTRING_VALUE: &str = "IDL:omg.org/CORBA/WStringValue:1.0";
+
 /// Null.
 pub(super) const NULL: u32 = 0;
 /// An offset follows, to the tag of an earlier value (or to an earlier repository id, list of them, or URL).
@@ -28,6 +34,12 @@ pub(super) const fn is_chunk(tag: u32) -> bool {
 /// Whether it is an end tag.
 pub(super) const fn is_end(tag: u32) -> bool {
     tag >= 0x8000_0000
+}
+
+/// Whether the id is written also where the declared type is the value's own: Java ORBs always write those of their types, and some of
+/// them read no value without.
+pub(super) fn is_always_named(repository_id: &str) -> bool {
+    is_explicit(repository_id) || repository_id == WSTRING_VALUE
 }
 
 /// Whether the id is always written out, never as an indirection.

@@ -29,6 +29,7 @@
 //! Only types that the program names are ever made: the static type of a place, and those in [`Factories`]. Indirections go
 //! backwards, to places where the right kind of thing began. Every node is charged to the decoder's memory limit.
 
+mod boxes;
 mod build;
 mod class;
 mod compare;
@@ -42,11 +43,13 @@ mod read;
 mod show;
 mod write;
 
+pub use boxes::{StringValue, WStringValue};
 pub use build::GraphBuilder;
 pub(crate) use class::{Chosen, Class, Classes, concrete, formal, is_value};
 pub(crate) use factory::Made;
 pub use factory::{Casts, Factories, Factory};
 pub use graph::{Value, ValueRef};
+pub(crate) use header::WSTRING_VALUE;
 pub use held::AbstractForm;
 pub use members::{Flow, Progress, ValuePart};
 pub(crate) use pass::{Next, Opened, PassedType};

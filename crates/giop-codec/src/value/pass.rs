@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::boxes::built_in;
 use super::header::{CHUNKED, ID_LIST, NULL, ONE_ID, VALUE, is_explicit};
 use super::read::{Header, Start};
 use super::{Factory, Made};
@@ -51,7 +52,8 @@ impl<'a> Decoder<'a> {
     /// The type with this repository id, if the context knows it.
     pub(super) fn find_factory(&self, id: &str) -> Option<&'static Factory> {
         let made = || self.values.as_ref()?.made?.factories.find(id);
-        self.factories().and_then(|factories| factories.find(id)).or_else(made)
+        let found = self.factories().and_then(|factories| factories.find(id)).or_else(made);
+        found.or_else(|| built_in(id))
     }
 
     /// The type code of the value type with this repository id, if the context knows it.

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::graph::Graph;
-use super::header::{CHUNKED, ID_LIST, INDIRECTION, NULL, ONE_ID, VALUE, is_explicit};
+use super::header::{CHUNKED, ID_LIST, INDIRECTION, NULL, ONE_ID, VALUE, is_always_named, is_explicit};
 use super::{Factory, Flow, Made, Progress, Value, ValueForm};
 use crate::cdr::{CdrEncode, Encoder, Nilable};
 use crate::{EncodeError, EncodeErrorKind};
@@ -136,7 +136,7 @@ impl Encoder {
         let inside = self.writing().level > 0;
         // Who truncates the value around must still know what this one is.
         let type_info = match (exact, factory.truncatable.is_empty()) {
-            (true, _) if !inside => 0,
+            (true, _) if !inside && !is_always_named(factory.repository_id) => 0,
             (false, false) => ID_LIST,
             _ => ONE_ID,
         };

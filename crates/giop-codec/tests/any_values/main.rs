@@ -4,6 +4,7 @@
 mod hostile;
 #[cfg(feature = "serde")]
 mod json;
+mod peers;
 mod trees;
 #[path = "../values/mod.rs"]
 mod values;

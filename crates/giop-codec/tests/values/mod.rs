@@ -56,6 +56,7 @@ typed! {
         of::<Of<Tree>>("tree"), of::<Bytes>("data"), of::<Seq<f64>>("numbers"), of::<i32>("tail"),
     ]);
     BoxStr, "IDL:T/BoxStr:1.0" "BoxStr" = Shape::ValueBox(String::DESC);
+    Date, "RMI:demo.Date:0:0" "Date" = class(ValueModifier::None, None, &[of::<i64>("millis")]);
     Pair, "IDL:T/Pair:1.0" "Pair" =
         Shape::Struct(&[("left", Of::<Tree>::DESC), ("o", u8::DESC), ("right", Of::<Base>::DESC)]);
 }
@@ -315,6 +316,17 @@ value! { BoxStr, "IDL:T/BoxStr:1.0", parts 1, casts [],
     get |v, d, at| { _ => plain!(get d, v.0), }
 }
 
+/// `valuetype Date { public long long millis; };`, as Java's `RMI:` mapping names it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Date {
+    pub millis: i64,
+}
+
+value! { Date, "RMI:demo.Date:0:0", parts 1, casts [],
+    put |v, e, at| { _ => plain!(put e, v.millis), }
+    get |v, d, at| { _ => plain!(get d, v.millis), }
+}
+
 pub fn hex(text: &str) -> Vec<u8> {
     let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
@@ -338,5 +350,6 @@ pub fn all() -> Factories {
     factories.register::<Raw>();
     factories.register::<Wrap>();
     factories.register::<BoxStr>();
+    factories.register::<Date>();
     factories
 }
