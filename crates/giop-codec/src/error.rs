@@ -32,6 +32,9 @@ pub enum EncodeErrorKind {
     DepthLimit,
     /// A type code has a placeholder in it for a type that was not made (`BAD_TYPECODE` minor OMG 1).
     IncompleteTypeCode,
+    /// A value of a custom type that came in another byte order, version or code set, or at a place of another alignment. Only its author could
+    /// write it anew (`MARSHAL`).
+    CustomState,
     /// A value that has no representation on the wire for another reason (`MARSHAL`).
     Unrepresentable,
 }
@@ -55,6 +58,9 @@ impl EncodeErrorKind {
             }
             EncodeErrorKind::DepthLimit => "values are nested deeper than a receiver takes",
             EncodeErrorKind::IncompleteTypeCode => "type code has a type in it that was not made",
+            EncodeErrorKind::CustomState => {
+                "value of a custom type can only be sent in the byte order, version and code sets that it came in"
+            }
             EncodeErrorKind::Unrepresentable => "value has no CDR representation",
         }
     }
@@ -97,9 +103,10 @@ impl EncodeError {
             EncodeErrorKind::IncompleteTypeCode => {
                 (SystemExceptionKind::BadTypecode, minor::BAD_TYPECODE_INCOMPLETE)
             }
-            EncodeErrorKind::TooLong | EncodeErrorKind::DepthLimit | EncodeErrorKind::Unrepresentable => {
-                (SystemExceptionKind::Marshal, MinorCode::NONE)
-            }
+            EncodeErrorKind::TooLong
+            | EncodeErrorKind::DepthLimit
+            | EncodeErrorKind::CustomState
+            | EncodeErrorKind::Unrepresentable => (SystemExceptionKind::Marshal, MinorCode::NONE),
         };
         SystemException::new(kind, minor, completed).with_source(self)
     }
@@ -173,8 +180,8 @@ pub enum DecodeErrorKind {
     NoOrb,
     /// A type code of an unknown kind, that refers to none before it, or of a type that can not be.
     InvalidTypeCode,
-    /// A value in an any of a type that no any can hold: local, native, a custom value type, or a sequence of elements that
-    /// take no octets.
+    /// A value in an any of a type that no any can hold: local, native, or a sequence of elements that take no octets; or a custom value that refers to
+    /// a value outside of the any.
     NotInAny,
     /// A value of a type for which there is no factory (`MARSHAL` minor OMG 1).
     NoValueFactory,

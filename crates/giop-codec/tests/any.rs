@@ -364,7 +364,6 @@ fn values_that_break_their_type_are_refused() {
         (of(LNODE), words(&[0x7FFF_FF04]), DecodeErrorKind::Malformed),
         (of(LNODE), words(&[u32::MAX, -12_i32 as u32]), DecodeErrorKind::Malformed),
         (of(BOX_STR), words(&[0x7FFF_FF00, 9]), DecodeErrorKind::LengthBeyondData),
-        (of(EVENT), words(&[0x7FFF_FF08, 4, 0, u32::MAX]), DecodeErrorKind::NotInAny),
         (of(LOCAL), words(&[0]), DecodeErrorKind::NotInAny),
         (of(NATIVE), words(&[0]), DecodeErrorKind::NotInAny),
         (of(F52).unaliased(), words(&[0x123A_5C00]), DecodeErrorKind::InvalidFixed),

@@ -4,7 +4,8 @@
 
 pub use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 pub use giop_codec::value::{
-    AbstractForm, CustomMarshal, Extends, GraphBuilder, Value, ValueBase, ValueForm, ValueRef, ValueType,
+    AbstractForm, CustomMarshal, Extends, GraphBuilder, StringValue, Value, ValueBase, ValueForm, ValueRef,
+    ValueType, WStringValue,
 };
 pub use giop_codec::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 

@@ -1,9 +1,11 @@
 //! [`Any`]: a value of whatever type, with its type code ("Any", in "CDR Transfer Syntax").
 
+mod custom;
 mod received;
 mod values;
 mod walk;
 
+use custom::Stream;
 use received::Received;
 pub(crate) use values::pass_state;
 pub(crate) use walk::{Fault, copy as copy_value};
@@ -41,8 +43,9 @@ const CODE_SETS: CodeSets = CodeSets { char: CharSet::Utf8, wchar: Some(WCharSet
 /// Graphs of values are kept with what is shared in them; what an any shares with the rest of its message, it has a copy of. A value
 /// of a type that neither the any's type code nor the program knows is truncated to the type that it is said to be of, if it may be.
 ///
-/// Values of `custom` types, those of local interfaces and `native` types, and sequences of elements that take no octets can not
-/// be in an any.
+/// Of a value of a `custom` type only the author knows what is in it. It is kept as it came, and can be taken out where the program knows the type;
+/// it is sent on in the byte order, version and code sets that it came in, and refused in others. Values of local interfaces and `native` types, and
+/// sequences of elements that take no octets can not be in an any.
 ///
 /// Equal are anys of [`equal`](TypeCode::equal) types whose values have the same octets, so a NaN is equal to itself.
 ///
@@ -79,8 +82,10 @@ impl Default for Form {
 /// A value that was looked at.
 #[derive(Clone, Default)]
 struct Kept {
-    /// In native order from offset 0 on, as GIOP 1.2 has it, in `CODE_SETS`.
+    /// From offset 0 on.
     value: Bytes,
+    /// How, if there are values of custom types in it: as they came. All others are kept in the one default form.
+    stream: Stream,
     /// What references and values in it need when they are decoded.
     context: Option<Arc<dyn Context>>,
     /// The types of its values, where they were made here.
@@ -148,7 +153,8 @@ impl Any {
         &self.code
     }
 
-    /// Whether the value can be taken as a `T`: the types are equivalent, or it is a reference and `T` one to any object.
+    /// Whether the value can be taken as a `T`: the types are equivalent, or it is a reference and `T` one to any object, or it is a value
+    /// of a value type and `T` one of a base or of `ValueBase`.
     pub fn is<T: Typed>(&self) -> bool {
         self.is_of(&T::type_code())
     }
@@ -159,10 +165,12 @@ impl Any {
             || wanted.kind() == TcKind::ObjRef
                 && wanted.equivalent(&TypeCode::OBJECT)
                 && is_reference(self.code.unaliased().kind())
+            || values::has_base(&self.code, wanted)
     }
 
     /// The value, if its type is [`equivalent`](TypeCode::equivalent) to that of `T`; a reference of any interface as one to an object
-    /// (`Any::to_object`). Sequences of octets and numbers in
+    /// (`Any::to_object`), a value of a value type also as one of a base and as a [`ValueBase`](crate::value::ValueBase). A value of a type
+    /// that the program does not know is then truncated, if its type code says that it may be. Sequences of octets and numbers in
     /// it are views of the any's memory.
     ///
     /// # Errors
@@ -177,10 +185,14 @@ impl Any {
         if let Some(id) = exception_id(&self.code) {
             read_except_id(&mut d, id)?;
         }
-        let value = T::decode(&mut d)?;
-        match d.remaining() {
-            0 => Ok(value),
-            _ => Err(d.error(DecodeErrorKind::Malformed).into()),
+        match T::decode(&mut d) {
+            Ok(value) if d.remaining() == 0 => Ok(value),
+            Ok(_) => Err(d.error(DecodeErrorKind::Malformed).into()),
+            // Of an unknown type, but maybe one that may be truncated.
+            Err(error) if error.kind == DecodeErrorKind::NoValueFactory && !self.code.equivalent(&wanted) => {
+                self.get_truncated(error).map_err(AnyError::from)
+            }
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -267,7 +279,7 @@ impl Any {
         program.encode(value, &mut e)?;
         let context = e.take_context();
         let made = e.values.as_mut().map(|values| values.take_types()).filter(|made| !made.is_empty());
-        let kept = Kept { context, made: made.map(Arc::new), value: e.into_bytes(), values: false };
+        let kept = Kept { context, made: made.map(Arc::new), value: e.into_bytes(), ..Kept::default() };
         let contents = program.contents();
         let code = value.code.clone();
         if !contents.anys && !contents.graphs && !program.body().may_have_empties() {
@@ -291,21 +303,42 @@ impl Any {
 impl Kept {
     /// Copies a value once, and looks at all of it.
     fn read(code: &TypeCode, d: &mut Decoder<'_>) -> Result<Kept, DecodeError> {
-        let mut e = canonical();
-        let start = d.position();
-        let seen = walk::copy(code, d, &mut e).map_err(|fault| match fault {
+        let (start, spot, nesting, came) = (d.position(), d.spot(), d.nesting(), Stream::of(d));
+        let kept = match Kept::read_into(Stream::default(), code, d) {
+            Err(walk::Fault::Encode(EncodeError { kind: EncodeErrorKind::CustomState }))
+                if came != Stream::default() =>
+            {
+                d.return_to(spot);
+                d.return_to_nesting(nesting);
+                Kept::read_into(came, code, d)
+            }
+            read => read,
+        };
+        kept.map_err(|fault| match fault {
             walk::Fault::Decode(error) => error,
+            walk::Fault::Encode(EncodeError { kind: EncodeErrorKind::CustomState }) => {
+                DecodeError::new(DecodeErrorKind::NotInAny, start)
+            }
             // What can not be written in code sets that hold every text.
             walk::Fault::Encode(_) => DecodeError::new(DecodeErrorKind::Malformed, start),
-        })?;
+        })
+    }
+
+    fn read_into(stream: Stream, code: &TypeCode, d: &mut Decoder<'_>) -> Result<Kept, Fault> {
+        let mut e = stream.encoder();
+        let seen = walk::copy(code, d, &mut e)?;
         let context = if seen.references || seen.values { d.keep_context() } else { None };
         let made = if seen.values { d.made_types().cloned() } else { None };
-        Ok(Kept { value: e.into_bytes(), context, made, values: seen.values })
+        Ok(Kept { value: e.into_bytes(), stream, context, made, values: seen.values })
     }
 
     fn decoder(&self) -> Decoder<'_> {
-        let mut d = Decoder::from_bytes(&self.value, ByteOrder::NATIVE, Version::V1_2);
-        d.set_code_sets(CODE_SETS);
+        self.decoder_of(&self.value)
+    }
+
+    /// Reads these bytes in place of the value.
+    fn decoder_of<'v>(&'v self, value: &'v Bytes) -> Decoder<'v> {
+        let d = self.stream.decoder(value);
         d.with_kept_context(self.context.as_ref()).with_made_types(self.made.as_ref())
     }
 
@@ -335,6 +368,7 @@ impl Kept {
     fn is_as_written_by(&self, code: &TypeCode, e: &Encoder) -> bool {
         let sets = e.code_sets();
         !self.values
+            && self.stream == Stream::default()
             && e.order() == ByteOrder::NATIVE
             && e.version() == Version::V1_2
             && sets.wchar == CODE_SETS.wchar
@@ -344,9 +378,7 @@ impl Kept {
 }
 
 fn canonical() -> Encoder {
-    let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
-    e.set_code_sets(CODE_SETS);
-    e
+    Stream::default().encoder()
 }
 
 /// What stands before the members of an exception.
@@ -361,7 +393,7 @@ fn exception_id(code: &TypeCode) -> Option<&str> {
 pub(crate) fn pass_over(code: &TypeCode, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
     let start = d.position();
     let mut unused = canonical();
-    match walk::copy(code, d, &mut unused) {
+    match walk::pass(code, d, &mut unused) {
         Ok(_) => Ok(()),
         Err(walk::Fault::Decode(error)) => Err(error),
         Err(walk::Fault::Encode(_)) => Err(DecodeError::new(DecodeErrorKind::Malformed, start)),
@@ -394,7 +426,7 @@ impl PartialEq for Any {
             (Form::Received(one), Form::Received(other)) if one.same(other) => true,
             // What is no value of its type is equal to nothing else.
             _ => match (self.kept(), other.kept()) {
-                (Ok(one), Ok(other)) => one.value == other.value,
+                (Ok(one), Ok(other)) => one.stream == other.stream && one.value == other.value,
                 _ => false,
             },
         };

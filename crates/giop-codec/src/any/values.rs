@@ -6,16 +6,18 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::canonical;
-use super::walk::{Done, Walker};
-use crate::cdr::Decoder;
+use super::walk::{Done, Walker, spell};
+use super::{Any, canonical};
+use crate::cdr::{CdrDecode, DecodeLimits, Decoder};
 use crate::dynamic::program::Act;
-use crate::typecode::{Index, Node, Nodes, TcKind};
-use crate::value::{Chosen, Class, Classes, Next, Opened, formal, is_value};
+use crate::typecode::{Index, Node, Nodes, TcKind, TypeCode};
+use crate::value::{
+    Chosen, Class, Classes, Next, Opened, ValueBase, ValueForm, formal, has_base_with_id, is_value,
+};
 use crate::{DecodeError, DecodeErrorKind};
 
 /// What each value is charged for beside its octets.
-const VALUE: usize = 160;
+pub(super) const VALUE: usize = 160;
 
 /// A value whose state is being copied.
 struct Frame {
@@ -35,11 +37,22 @@ struct Frame {
 #[derive(Default)]
 pub(super) struct Graph {
     /// What is read is not needed: nor is what it refers to.
-    skips: bool,
+    pub(super) skips: bool,
+    /// Writes headers with all ids, whatever is expected in the place, so that each value may be truncated.
+    pub(super) spells: bool,
     frames: Vec<Frame>,
     /// Where values that were read were written, and what they are.
-    places: HashMap<usize, (usize, Arc<Class>)>,
+    pub(super) places: HashMap<usize, (usize, Arc<Class>)>,
+    /// The same of values inside of custom ones.
+    pub(super) inside: HashMap<usize, usize>,
     classes: Classes,
+}
+
+impl Graph {
+    /// Where a value that was read at a position was written.
+    pub(super) fn place(&self, read: usize) -> Option<usize> {
+        self.places.get(&read).map(|(place, _)| *place).or_else(|| self.inside.get(&read).copied())
+    }
 }
 
 impl Walker<'_> {
@@ -64,6 +77,10 @@ impl Walker<'_> {
             Next::Null => {
                 self.e.put_null();
                 Ok(())
+            }
+            Next::Back(target) if self.graph.inside.contains_key(&target) => {
+                let position = self.graph.inside.get(&target).copied().unwrap_or_default();
+                self.put(d, |e| e.put_back(position))
             }
             Next::Back(target) => match self.graph.places.get(&target) {
                 Some((_, class)) if !class.is_a(formal(nodes, place)) => {
@@ -108,6 +125,10 @@ impl Walker<'_> {
         }
         let chosen = self.graph.classes.choose(d, (nodes, place), value, ids, implied.as_deref())?;
         let Chosen { class, exact, truncated: skips } = chosen;
+        let exact = exact && !self.graph.spells;
+        if class.custom {
+            return self.custom(d, class, value, ids, implied.as_ref());
+        }
         // Of one without an id it is remembered for whoever comes back to it.
         let own = class.passed.ids.first().filter(|_| ids.is_empty());
         d.charge(VALUE)?;
@@ -156,6 +177,33 @@ impl Walker<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether values of the first type are of the second one, which is a base of it or `ValueBase`.
+pub(super) fn has_base(code: &TypeCode, base: &TypeCode) -> bool {
+    let (of, wanted) = (code.unaliased(), base.unaliased());
+    let is_of_value_type = |kind| matches!(kind, TcKind::Value | TcKind::Event);
+    if wanted.kind() == TcKind::Value && wanted.id() == Ok(ValueBase::REPOSITORY_ID) {
+        return is_of_value_type(of.kind()) || of.kind() == TcKind::ValueBox;
+    }
+    is_of_value_type(of.kind())
+        && formal(&wanted.nodes, wanted.root).is_some_and(|id| has_base_with_id(&of.nodes, of.root, id))
+}
+
+impl Any {
+    /// The value as one of a base of its type, which the program knows.
+    #[cold]
+    pub(super) fn get_truncated<T: CdrDecode>(&self, error: DecodeError) -> Result<T, DecodeError> {
+        let kept = self.kept()?;
+        let mut e = kept.stream.encoder();
+        let mut d = kept.decoder();
+        d.set_limits(DecodeLimits { alloc: usize::MAX, ..d.limits() });
+        spell(&self.code, &mut d, &mut e).map_err(|_| error)?;
+        let value = e.into_bytes();
+        let mut d = kept.decoder_of(&value);
+        let value = T::decode(&mut d)?;
+        if d.remaining() == 0 { Ok(value) } else { Err(d.error(DecodeErrorKind::Malformed)) }
     }
 }
 

@@ -27,19 +27,21 @@ pub(crate) struct Seen {
 
 /// Copies one value of this type. Copies runs of numbers and octets whole; charges the decoder for what is written.
 pub(crate) fn copy(code: &TypeCode, d: &mut Decoder<'_>, e: &mut Encoder) -> Result<Seen, Fault> {
+    Walker::new(e).whole(code, d)
+}
+
+/// The same, to an encoder that nobody reads.
+pub(super) fn pass(code: &TypeCode, d: &mut Decoder<'_>, unused: &mut Encoder) -> Result<Seen, Fault> {
+    let mut walker = Walker::new(unused);
+    walker.discards = true;
+    walker.whole(code, d)
+}
+
+/// The same, with all that is known of the types of values in their headers.
+pub(super) fn spell(code: &TypeCode, d: &mut Decoder<'_>, e: &mut Encoder) -> Result<Seen, Fault> {
     let mut walker = Walker::new(e);
-    let start = d.position();
-    let copied = walker.value(d, &code.nodes, code.root).and_then(|()| match d.position() == start {
-        true => d.charge(program::EMPTY_VALUE),
-        false => Ok(()),
-    });
-    let Err(error) = copied else { return Ok(walker.seen) };
-    // Half a value: nothing of it must be referred to.
-    walker.e.values = None;
-    Err(match walker.fault {
-        Some(fault) => Fault::Encode(fault),
-        None => Fault::Decode(error),
-    })
+    walker.graph.spells = true;
+    walker.whole(code, d)
 }
 
 pub(super) struct Walker<'a> {
@@ -52,6 +54,8 @@ pub(super) struct Walker<'a> {
     fault: Option<EncodeError>,
     pub(super) seen: Seen,
     pub(super) graph: Graph,
+    /// Nobody reads what is written.
+    pub(super) discards: bool,
 }
 
 pub(super) type Done = Result<(), DecodeError>;
@@ -59,7 +63,31 @@ pub(super) type Done = Result<(), DecodeError>;
 impl<'a> Walker<'a> {
     pub(super) fn new(e: &'a mut Encoder) -> Walker<'a> {
         let charged = e.len();
-        Walker { e, charged, anys: 0, fault: None, seen: Seen::default(), graph: Graph::default() }
+        Walker {
+            e,
+            charged,
+            anys: 0,
+            fault: None,
+            seen: Seen::default(),
+            graph: Graph::default(),
+            discards: false,
+        }
+    }
+
+    /// Copies one value.
+    fn whole(mut self, code: &TypeCode, d: &mut Decoder<'_>) -> Result<Seen, Fault> {
+        let start = d.position();
+        let copied = self.value(d, &code.nodes, code.root).and_then(|()| match d.position() == start {
+            true => d.charge(program::EMPTY_VALUE),
+            false => Ok(()),
+        });
+        let Err(error) = copied else { return Ok(self.seen) };
+        // Half a value: nothing of it must be referred to.
+        self.e.values = None;
+        Err(match self.fault {
+            Some(fault) => Fault::Encode(fault),
+            None => Fault::Decode(error),
+        })
     }
 
     pub(super) fn put(

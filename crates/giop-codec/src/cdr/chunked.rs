@@ -111,6 +111,11 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
+    /// The bytes between two positions of what is seen.
+    pub(crate) fn bytes_between(&self, from: usize, to: usize) -> &'a [u8] {
+        self.data.get(from.wrapping_sub(self.base)..to.wrapping_sub(self.base)).unwrap_or_default()
+    }
+
     /// Sees everything from an offset from the alignment origin on, as inside of chunked values or not. What was seen, to come
     /// [back](Self::look_back) to; `None`, and nothing is changed, where offsets are no indexes.
     pub(crate) fn look_at(&mut self, position: usize, inside: bool) -> Result<Option<View<'a>>, DecodeError> {

@@ -1,10 +1,12 @@
 //! Whether a tree is a value of its type.
 
+use bytes::Bytes;
+
 use super::build::MAX_DEPTH;
 use super::{DynError, DynErrorKind, Dynamic, Items, Step, Value, ValueGraph};
 use crate::cdr::{BoundedContent, WStr};
-use crate::typecode::{Body, Index, Labels, Named, Node, Nodes, TcKind, TypeCode, ValueModifier};
-use crate::value::{ValueBase, ValueForm};
+use crate::typecode::{Body, Index, Labels, Named, Node, Nodes, TcKind, TypeCode, Typed, ValueModifier};
+use crate::value::{BYTES, ValueBase, ValueForm};
 
 impl Dynamic {
     /// Whether the value is one of its type.
@@ -38,10 +40,18 @@ struct Check<'a> {
     graph: &'a ValueGraph,
 }
 
+/// Why a custom value is not made of a tree.
+pub(super) const CUSTOM: &str = "what is in values of `custom` types only their authors know";
+
+/// Whether these are the members of a custom value: the bytes of its state.
+pub(super) fn is_custom(members: &[(TypeCode, Box<str>)]) -> bool {
+    matches!(members, [(_, name)] if &**name == BYTES)
+}
+
 /// The members of a value of a value type, those of its bases first: the type of each, in which arena.
 ///
 /// # Errors
-/// [`Inconsistent`](DynErrorKind::Inconsistent): there are no values of exactly that type, or only its author knows what is in them.
+/// [`Inconsistent`](DynErrorKind::Inconsistent): there are no values of exactly that type.
 pub(super) fn state(code: &TypeCode) -> Result<Vec<(TypeCode, Box<str>)>, DynError> {
     let mut bases = Vec::new();
     let mut at = code.unaliased();
@@ -53,8 +63,8 @@ pub(super) fn state(code: &TypeCode) -> Result<Vec<(TypeCode, Box<str>)>, DynErr
     }
     loop {
         if at.type_modifier() == Ok(ValueModifier::Custom) {
-            let text = "what is in values of `custom` types only their authors know";
-            return Err(DynErrorKind::Inconsistent(text).into());
+            // Only the author knows what is in them.
+            return Ok(vec![(Bytes::type_code(), BYTES.into())]);
         }
         let base = match at.concrete_base_type() {
             Ok(base) => base.map(|base| base.unaliased()),

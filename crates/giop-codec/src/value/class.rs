@@ -12,6 +12,9 @@ use crate::{DecodeError, DecodeErrorKind};
 /// Classes above each other, as many as there may be repository ids in a list.
 const MAX_BASES: usize = 64;
 
+/// What stands for the members of a custom value: the bytes of its state.
+pub(crate) const BYTES: &str = "$bytes";
+
 /// Who knows value types by their repository ids.
 pub(crate) type Known<'k> = &'k dyn Fn(&str) -> Option<TypeCode>;
 
@@ -22,6 +25,8 @@ pub(crate) struct Class {
     /// Types of the members, those of the bases first.
     pub(crate) members: Box<[Index]>,
     pub(crate) passed: PassedType,
+    /// What is in its values only their authors know.
+    pub(crate) custom: bool,
 }
 
 /// What a value is.
@@ -147,7 +152,7 @@ impl Class {
         }
         let mut members = Vec::new();
         let mut ids: Vec<Arc<str>> = Vec::new();
-        let mut truncatable = true;
+        let (mut truncatable, mut custom) = (true, false);
         for index in &chain {
             let Node::Named(named) = nodes.at(*index) else { continue };
             if named.id.len() > MAX_REPOSITORY_ID {
@@ -162,28 +167,31 @@ impl Class {
         for index in chain.iter().rev() {
             match nodes.at(*index) {
                 Node::Named(Named { body: Body::Value(value), .. }) => {
-                    if value.modifier == ValueModifier::Custom {
-                        return Err(DecodeErrorKind::NotInAny);
-                    }
+                    custom |= value.modifier == ValueModifier::Custom;
                     members.extend(value.members.iter().map(|member| member.kind));
                 }
                 Node::Named(Named { body: Body::Content(content), .. }) => members.push(*content),
                 _ => return Err(DecodeErrorKind::InvalidTypeCode),
             }
         }
+        if custom {
+            members.clear();
+        }
         let code = TypeCode { nodes: nodes.clone(), root: nodes.unaliased(index) };
-        Ok(Class { code, members: members.into(), passed: PassedType { ids: ids.into() } })
+        Ok(Class { code, members: members.into(), passed: PassedType { ids: ids.into() }, custom })
     }
 
     /// Whether its values may be in a place of that concrete type; all may be in one that is of none.
     pub(crate) fn is_a(&self, formal: Option<&str>) -> bool {
-        let nodes = &self.code.nodes;
-        formal.is_none_or(|formal| bases(nodes, self.code.root).any(|base| id_of(nodes.at(base)) == formal))
+        formal.is_none_or(|formal| has_base_with_id(&self.code.nodes, self.code.root, formal))
     }
 
     /// The name of a member; that of a box is `value`.
     #[cold]
     pub(crate) fn member_name(&self, mut member: usize) -> Box<str> {
+        if self.custom {
+            return BYTES.into();
+        }
         let nodes = &self.code.nodes;
         let chain: Vec<Index> = bases(nodes, self.code.root).collect();
         for index in chain.into_iter().rev() {
@@ -212,6 +220,11 @@ fn bases(nodes: &Nodes, index: Index) -> impl Iterator<Item = Index> {
         _ => None,
     })
     .take(MAX_BASES + 1)
+}
+
+/// Whether the type, or a base of it, has this id.
+pub(crate) fn has_base_with_id(nodes: &Nodes, index: Index, id: &str) -> bool {
+    bases(nodes, index).any(|base| id_of(nodes.at(base)) == id)
 }
 
 /// Whether values of the type are null, or a graph.

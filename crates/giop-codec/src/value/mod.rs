@@ -33,6 +33,7 @@ mod boxes;
 mod build;
 mod class;
 mod compare;
+mod custom;
 mod factory;
 mod graph;
 mod header;
@@ -45,7 +46,8 @@ mod write;
 
 pub use boxes::{StringValue, WStringValue};
 pub use build::GraphBuilder;
-pub(crate) use class::{Chosen, Class, Classes, concrete, formal, is_value};
+pub(crate) use class::{BYTES, Chosen, Class, Classes, concrete, formal, has_base_with_id, is_value};
+pub(crate) use custom::Piece;
 pub(crate) use factory::Made;
 pub use factory::{Casts, Factories, Factory};
 pub use graph::{Value, ValueRef};

@@ -35,7 +35,7 @@ pub(crate) struct Opened {
     /// The position of its tag.
     pub(crate) at: usize,
     pub(crate) chunked: bool,
-    around: Option<usize>,
+    pub(super) around: Option<usize>,
 }
 
 /// What the header says of a value's type when it is written.
@@ -193,7 +193,7 @@ impl Encoder {
         if chunked { self.end_chunked() } else { Ok(()) }
     }
 
-    fn put_passed_id(&mut self, id: &str) -> Result<(), EncodeError> {
+    pub(super) fn put_passed_id(&mut self, id: &str) -> Result<(), EncodeError> {
         if let Some(at) = self.writing().ids.get(id).copied() {
             return self.put_indirection(at);
         }

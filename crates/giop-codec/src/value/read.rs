@@ -38,7 +38,7 @@ pub(crate) struct Reading<'a> {
     /// Of a repository id the index in `names`.
     ids: Vec<(usize, usize)>,
     lists: Vec<(usize, Range<usize>)>,
-    urls: Vec<usize>,
+    urls: Vec<(usize, ())>,
     names: Vec<&'a str>,
     graphs: Vec<Arc<Graph>>,
     /// The graph that is being read: the last of `graphs`. A node that is filled is out.
@@ -120,6 +120,15 @@ impl fmt::Debug for Reading<'_> {
 /// What began at a position, or at the next multiple of 4: Yoko refers to the padding before what is aligned.
 fn find_aligned<T>(table: &[(usize, T)], position: usize) -> Option<&T> {
     find(table, position).or_else(|| find(table, position.checked_next_multiple_of(4)?))
+}
+
+/// Keeps what began at a position, which is after that of the last one unless something is read again.
+fn note<T>(table: &mut Vec<(usize, T)>, position: usize, what: T) {
+    if table.last().is_none_or(|(last, _)| *last < position) {
+        table.push((position, what));
+    } else if let Err(index) = table.binary_search_by_key(&position, |(at, _)| *at) {
+        table.insert(index, (position, what));
+    }
 }
 
 /// What began at a position.
@@ -319,7 +328,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Reads what a header says of the type: which of `names` the value has.
-    fn read_type_info(&mut self, tag: u32) -> Result<Range<usize>, DecodeError> {
+    pub(super) fn read_type_info(&mut self, tag: u32) -> Result<Range<usize>, DecodeError> {
         if tag & CODEBASE != 0 {
             self.skip_url()?;
         }
@@ -356,7 +365,7 @@ impl<'a> Decoder<'a> {
                 let index = reading.names.len();
                 let text = core::str::from_utf8(text);
                 reading.names.push(text.map_err(|_| DecodeError::new(DecodeErrorKind::InvalidText, at))?);
-                reading.ids.push((at, index));
+                note(&mut reading.ids, at, index);
                 Ok(index)
             }
             None => find_aligned(&reading.ids, at).copied().ok_or_else(|| self.malformed(at)),
@@ -383,7 +392,7 @@ impl<'a> Decoder<'a> {
         let first = reading.names.len();
         reading.names.extend(listed);
         let list = first..reading.names.len();
-        reading.lists.push((at, list.clone()));
+        note(&mut reading.lists, at, list.clone());
         Ok(list)
     }
 
@@ -391,8 +400,8 @@ impl<'a> Decoder<'a> {
         let (at, text) = self.read_text()?;
         let reading = self.reading();
         match text {
-            Some(_) => reading.urls.push(at),
-            None if reading.urls.binary_search(&at).is_err() => return Err(self.malformed(at)),
+            Some(_) => note(&mut reading.urls, at, ()),
+            None if find(&reading.urls, at).is_none() => return Err(self.malformed(at)),
             None => {}
         }
         Ok(())

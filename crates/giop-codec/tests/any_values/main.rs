@@ -1,6 +1,7 @@
 //! Values, boxes and abstract interfaces in anys: graphs kept without a Rust type, and taken out as one.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
+mod custom;
 mod hostile;
 #[cfg(feature = "serde")]
 mod json;
@@ -316,17 +317,6 @@ fn a_value_in_an_any_is_never_taken_for_another_type() {
     let mut unknown = d.clone();
     Any::decode(&mut unknown).unwrap();
     assert_eq!(Of::<Base>::decode(&mut unknown).unwrap_err().kind, DecodeErrorKind::NoValueFactory);
-}
-
-#[test]
-fn custom_values_are_in_no_any() {
-    let error = Any::new(some(Raw::default())).unwrap_err();
-    assert_eq!(error.kind, EncodeErrorKind::Unrepresentable);
-    let code = Raw::type_code();
-    let octets = raw(&code, ByteOrder::Big, |e| some(Raw::default()).encode(e).unwrap());
-    assert_eq!(decode(&octets, ByteOrder::Big), Err(DecodeErrorKind::NotInAny));
-    // Null is.
-    assert!(Any::new(None::<Value<Raw>>).is_ok());
 }
 
 const ABSTRACT: &TypeDesc = &TypeDesc::Defined(|| {

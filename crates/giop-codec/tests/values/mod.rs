@@ -57,6 +57,7 @@ typed! {
     ]);
     BoxStr, "IDL:T/BoxStr:1.0" "BoxStr" = Shape::ValueBox(String::DESC);
     Date, "RMI:demo.Date:0:0" "Date" = class(ValueModifier::None, None, &[of::<i64>("millis")]);
+    Stamp, "RMI:demo.Stamp:0:0" "Stamp" = class(ValueModifier::Custom, None, &[]);
     Pair, "IDL:T/Pair:1.0" "Pair" =
         Shape::Struct(&[("left", Of::<Tree>::DESC), ("o", u8::DESC), ("right", Of::<Base>::DESC)]);
 }
@@ -327,6 +328,38 @@ value! { Date, "RMI:demo.Date:0:0", parts 1, casts [],
     get |v, d, at| { _ => plain!(get d, v.millis), }
 }
 
+/// `custom valuetype Stamp {};`, as Java's `RMI:` mapping names it: two numbers of 8 bytes and two values between them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stamp {
+    pub at: u64,
+    pub one: Option<Value<LNode>>,
+    pub two: Option<Value<LNode>>,
+    pub until: u64,
+}
+
+impl CustomMarshal for Stamp {
+    fn marshal(&self, e: &mut Encoder) -> Result<(), EncodeError> {
+        self.at.encode(e)?;
+        self.one.encode(e)?;
+        self.two.encode(e)?;
+        self.until.encode(e)
+    }
+
+    fn unmarshal(&mut self, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
+        self.at = CdrDecode::decode(d)?;
+        self.one = CdrDecode::decode(d)?;
+        self.two = CdrDecode::decode(d)?;
+        self.until = CdrDecode::decode(d)?;
+        Ok(())
+    }
+}
+
+value! { Stamp, "RMI:demo.Stamp:0:0", parts 1, casts [],
+    const CUSTOM: bool = true;
+    put |v, e, at| { _ => v.marshal(e).map(|()| Flow::Next), }
+    get |v, d, at| { _ => v.unmarshal(d).map(|()| Flow::Next), }
+}
+
 pub fn hex(text: &str) -> Vec<u8> {
     let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
@@ -351,5 +384,6 @@ pub fn all() -> Factories {
     factories.register::<Wrap>();
     factories.register::<BoxStr>();
     factories.register::<Date>();
+    factories.register::<Stamp>();
     factories
 }

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use super::super::build::{MAX_SIZE, default_value, discriminator_for, label_of, sized_default, unlabelled};
-use super::super::check::state;
+use super::super::check::{CUSTOM, is_custom, state};
 use super::super::part::select;
 use super::super::{Decimal, DynError, DynErrorKind, Dynamic, Items, Value, ValueNode};
 use super::graph::{MAX_NODES, too_many};
@@ -519,6 +519,9 @@ impl DynValue {
         self.change(&mut |code, part, graph| {
             let code = code.unaliased();
             let members = state(&code)?;
+            if is_custom(&members) {
+                return Err(DynErrorKind::Inconsistent(CUSTOM).into());
+            }
             let members = members.iter().map(|(code, _)| default_value(&code.nodes, code.root));
             let node = ValueNode { members: members.collect::<Result<_, _>>()?, code };
             let at = u32::try_from(graph.nodes.len()).ok().filter(|at| (*at as usize) < MAX_NODES);

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::read::{Read, Reader, boxed, deeper, inside_element, put_aside, within};
 use super::run::length;
 use crate::any::pass_state;
@@ -120,6 +122,16 @@ impl Reader {
         // Of one without an id it is remembered for whoever comes back to it.
         let own = class.passed.ids.first().filter(|_| ids.is_empty());
         d.enter_passed(value, own)?;
+        if class.custom {
+            let bytes = d.pass_custom(value, &mut |_, _| Ok(()))?;
+            d.leave_passed(value, true)?;
+            d.charge(bytes.len())?;
+            let bytes = boxed(d, Items::Octets(Bytes::copy_from_slice(bytes)))?;
+            let members = vec![Value::Items(bytes)];
+            self.graph.nodes.push(ValueNode { code: class.code.clone(), members });
+            self.walk().places.insert(value.at, (next, class));
+            return Ok(Value::Node(Some(next)));
+        }
         let members = self.list(d, class.members.len())?;
         self.graph.nodes.push(ValueNode { code: class.code.clone(), members });
         let walk = self.walk();

@@ -7,6 +7,7 @@ use super::read::inside_element;
 use super::write::{Writer, Written, mismatch};
 use crate::DecodeErrorKind;
 use crate::cdr::{CdrEncode, Encoder};
+use crate::dynamic::check::CUSTOM;
 use crate::dynamic::{DynError, DynErrorKind, Items, Step, Value, ValueNode};
 use crate::typecode::{Index, Node, Nodes, TcKind, TypeCode};
 use crate::value::{Class, Classes, concrete, formal, is_value};
@@ -85,6 +86,9 @@ impl<'v> Writer<'v> {
         let (class, exact) = self.class_of(found, nodes, place)?;
         if !class.is_a(formal(nodes, place)) {
             return Err(mismatch(nodes, place, value));
+        }
+        if class.custom {
+            return Err(DynError::from(DynErrorKind::Inconsistent(CUSTOM)).inside(Step::Node(node)));
         }
         let members = &found.members[..];
         if members.len() != class.members.len() {
@@ -191,7 +195,6 @@ fn inside(error: DynError, class: &Class, node: u32, member: usize) -> DynError 
 #[cold]
 fn no_class(kind: DecodeErrorKind) -> DynError {
     DynErrorKind::Inconsistent(match kind {
-        DecodeErrorKind::NotInAny => "what is in values of `custom` types only their authors know",
         DecodeErrorKind::LimitExceeded => "the repository id of a value type is longer than 1024 octets",
         _ => "a value type has other bases than can be",
     })

@@ -1,0 +1,171 @@
+//! Custom values in anys: carried whole, in the byte order, version and code sets that they came in.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::CODE_SETS;
+use super::values::VALUE;
+use super::walk::{Done, Walker};
+use crate::cdr::{CodeSets, Decoder, Encoder};
+use crate::dynamic::program::Act;
+use crate::value::{Class, Opened, Piece};
+use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeErrorKind, Version};
+
+/// How a value is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stream {
+    order: ByteOrder,
+    version: Version,
+    code_sets: CodeSets,
+}
+
+impl Default for Stream {
+    /// In native order, as GIOP 1.2 has it, in code sets that hold every text.
+    fn default() -> Stream {
+        Stream { order: ByteOrder::NATIVE, version: Version::V1_2, code_sets: CODE_SETS }
+    }
+}
+
+impl Stream {
+    /// As values come.
+    pub(super) fn of(d: &Decoder<'_>) -> Stream {
+        Stream { order: d.order(), version: d.version(), code_sets: d.code_sets() }
+    }
+
+    pub(super) fn encoder(self) -> Encoder {
+        let mut e = Encoder::new(self.order, self.version);
+        e.set_code_sets(self.code_sets);
+        e
+    }
+
+    pub(super) fn decoder(self, octets: &Bytes) -> Decoder<'_> {
+        let mut d = Decoder::from_bytes(octets, self.order, self.version);
+        d.set_code_sets(self.code_sets);
+        d
+    }
+}
+
+impl Walker<'_> {
+    /// Whether nobody reads what is written.
+    fn writes_nothing(&self) -> bool {
+        self.discards || self.graph.skips
+    }
+
+    /// Copies a custom value whose header was read.
+    pub(super) fn custom(
+        &mut self,
+        d: &mut Decoder<'_>,
+        class: Arc<Class>,
+        value: Opened,
+        ids: &[&str],
+        implied: Option<&Arc<str>>,
+    ) -> Done {
+        let alike = self.e.order() == d.order()
+            && self.e.version() == d.version()
+            && self.e.code_sets() == d.code_sets();
+        if !alike && !self.writes_nothing() {
+            return self.put(d, |_| Err(EncodeErrorKind::CustomState.into()));
+        }
+        // Its type is the one that its header says, also where only a base is known.
+        let own = implied.or(class.passed.ids.first()).filter(|_| ids.is_empty()).cloned();
+        let known: Vec<&str> = match &own {
+            _ if self.graph.spells && ids.len() < 2 => class.passed.ids.iter().map(|id| &**id).collect(),
+            own => own.as_deref().into_iter().collect(),
+        };
+        let ids = if known.is_empty() { ids } else { &known };
+        d.charge(VALUE)?;
+        let phase = (!self.writes_nothing()).then(|| d.tag_phase());
+        d.enter_passed(value, own.as_ref())?;
+        let mut position = 0;
+        self.put(d, |e| {
+            position = e.open_custom(ids, phase)?;
+            Ok(())
+        })?;
+        self.graph.places.insert(value.at, (position, Arc::clone(&class)));
+        // There may be a reference in it.
+        self.seen.references = true;
+        d.pass_custom(value, &mut |d, piece| self.piece(d, &piece))?;
+        d.leave_passed(value, true)?;
+        self.put(d, |e| e.close_passed(true))?;
+        self.settle(d)
+    }
+
+    fn piece(&mut self, d: &mut Decoder<'_>, piece: &Piece<'_>) -> Done {
+        match piece {
+            Piece::Null => self.e.put_null(),
+            Piece::End(deeper) => self.e.put_custom_end(*deeper),
+            Piece::Header(at, ids, phase) => {
+                d.charge(VALUE)?;
+                let phase = (!self.writes_nothing()).then_some(*phase);
+                let mut position = 0;
+                self.put(d, |e| {
+                    position = e.put_custom_header(ids, phase)?;
+                    Ok(())
+                })?;
+                self.graph.inside.insert(*at, position);
+            }
+            Piece::Chunk(at, phase, octets) => {
+                self.put(d, |e| e.put_len(octets.len()))?;
+                let moved = !self.writes_nothing() && self.e.position() % 8 != *phase;
+                if moved {
+                    return self.put(d, |_| Err(EncodeErrorKind::CustomState.into()));
+                }
+                let octets = self.with_indirections(d, *at, octets)?;
+                self.e.put_raw(&octets);
+            }
+        }
+        self.settle(d)
+    }
+
+    /// The data of a chunk, with its indirections to values as they are where it is written. Only what leads exactly to a value is one.
+    fn with_indirections<'o>(
+        &self,
+        d: &Decoder<'_>,
+        at: usize,
+        octets: &'o [u8],
+    ) -> Result<Cow<'o, [u8]>, DecodeError> {
+        let mut moved = Cow::Borrowed(octets);
+        if self.writes_nothing() {
+            return Ok(moved);
+        }
+        let to = self.e.position();
+        let mut index = at.next_multiple_of(4) - at;
+        while let Some([tag, word]) = two_words(octets, index) {
+            let offset = match d.order() {
+                ByteOrder::Big => i32::from_be_bytes(word),
+                ByteOrder::Little => i32::from_le_bytes(word),
+            };
+            index += 4;
+            if tag != [0xFF; 4] || offset >= -4 {
+                continue;
+            }
+            let Some(target) = (at + index).checked_sub(offset.unsigned_abs() as usize) else { continue };
+            let Some(place) = self.graph.place(target) else {
+                if d.has_value_at(target) {
+                    // It is not in this any, and nothing can be put into the midst of a state.
+                    return Err(DecodeError::new(DecodeErrorKind::NotInAny, at + index - 4));
+                }
+                continue;
+            };
+            let back =
+                i32::try_from(to + index - place).map_err(|_| d.error(DecodeErrorKind::LimitExceeded))?;
+            if -back != offset {
+                let word = match d.order() {
+                    ByteOrder::Big => (-back).to_be_bytes(),
+                    ByteOrder::Little => (-back).to_le_bytes(),
+                };
+                if let Some(place) = moved.to_mut().get_mut(index..index + 4) {
+                    place.copy_from_slice(&word);
+                }
+            }
+        }
+        Ok(moved)
+    }
+}
+
+fn two_words(octets: &[u8], index: usize) -> Option<[[u8; 4]; 2]> {
+    let (tag, rest) = octets.get(index..)?.split_first_chunk()?;
+    Some([*tag, *rest.first_chunk()?])
+}

@@ -1,0 +1,178 @@
+//! States of custom values, which only their authors know: carried in the pieces that they came in.
+
+use super::Opened;
+use super::header::{CHUNKED, ID_LIST, NULL, ONE_ID, VALUE, is_chunk, is_end, is_explicit, is_header};
+use super::pass::Passed;
+use crate::cdr::{Chunks, Decoder, Encoder};
+use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
+
+/// A part of a custom value's state.
+pub(crate) enum Piece<'a> {
+    /// The data of a chunk: its position, its phase modulo 8, and its bytes.
+    Chunk(usize, usize, &'a [u8]),
+    /// Null between two chunks.
+    Null,
+    /// The position and the repository ids of a header, and the phase after it.
+    Header(usize, Vec<&'a str>, usize),
+    /// An end tag, of a level so much deeper than that of the custom value.
+    End(u32),
+}
+
+/// What takes the pieces.
+pub(crate) type Pieces<'f, 'a> = dyn FnMut(&mut Decoder<'a>, Piece<'a>) -> Result<(), DecodeError> + 'f;
+
+/// How deep a decoder is in chunked values.
+#[derive(Debug)]
+pub(crate) struct Nesting<'a> {
+    level: u32,
+    open: Vec<u32>,
+    ended: Option<u32>,
+    chunks: Chunks<'a>,
+}
+
+impl<'a> Decoder<'a> {
+    /// How deep it is in chunked values, to come back to that.
+    pub(crate) fn nesting(&self) -> Option<Nesting<'a>> {
+        let values = self.values.as_ref()?;
+        Some(Nesting {
+            level: values.level,
+            open: values.open.clone(),
+            ended: values.ended,
+            chunks: values.chunks.clone(),
+        })
+    }
+
+    /// Is as deep in chunked values as it was. What was read of ids stays known.
+    pub(crate) fn return_to_nesting(&mut self, nesting: Option<Nesting<'a>>) {
+        let reading = self.reading();
+        let (level, open, ended, chunks) = match nesting {
+            Some(Nesting { level, open, ended, chunks }) => (level, open, ended, chunks),
+            None => Default::default(),
+        };
+        (reading.level, reading.open, reading.ended, reading.chunks) = (level, open, ended, chunks);
+    }
+
+    /// Whether a value is known that began at this position.
+    pub(crate) fn has_value_at(&self, position: usize) -> bool {
+        self.values.as_ref().is_some_and(|reading| {
+            reading.passed.contains_key(&position) || reading.found(position).is_some()
+        })
+    }
+
+    /// The phase modulo 8 of the tag that comes next.
+    pub(crate) fn tag_phase(&self) -> usize {
+        self.phase().next_multiple_of(4) % 8
+    }
+
+    /// Goes over the state of a custom value, which was [entered](Self::enter_passed), up to its end tag: all bytes of the state.
+    pub(crate) fn pass_custom(
+        &mut self,
+        value: Opened,
+        f: &mut Pieces<'_, 'a>,
+    ) -> Result<&'a [u8], DecodeError> {
+        // Within an open chunk nobody but TAO begins a value, and TAO knows no custom ones.
+        if !value.chunked || value.around.is_some() {
+            return Err(DecodeError::new(DecodeErrorKind::NotInAny, value.at));
+        }
+        let level = self.reading().level;
+        self.leave_chunk();
+        let (mut start, mut deep) = (None, level);
+        loop {
+            let tag = self.read_u32()?;
+            let at = self.position() - 4;
+            let start = *start.get_or_insert(at);
+            let end = tag.wrapping_neg();
+            let piece = if is_end(tag) && end <= level {
+                self.reading().ended = Some(end);
+                return Ok(self.bytes_between(start, at));
+            } else if is_end(tag) {
+                deep = deep.min(end - 1);
+                Piece::End(end - level)
+            } else if is_chunk(tag) {
+                let (at, phase) = (self.position(), self.phase());
+                Piece::Chunk(at, phase, self.take(tag as usize)?)
+            } else if tag == NULL {
+                Piece::Null
+            } else if is_header(tag) && tag & CHUNKED != 0 {
+                let ids = self.read_type_info(tag)?;
+                self.charge(2 * size_of::<(usize, Passed)>())?;
+                let phase = self.tag_phase();
+                let reading = self.reading();
+                // Values after this one may refer to it.
+                reading.passed.insert(at, Passed { level: deep, implied: None });
+                deep += 1;
+                Piece::Header(at, reading.names(ids).to_vec(), phase)
+            } else {
+                return Err(self.malformed(at));
+            };
+            f(self, piece)?;
+        }
+    }
+}
+
+impl Encoder {
+    /// Begins a custom value with these ids: the position of its tag. What follows the header is at this phase modulo 8, if one is
+    /// given.
+    pub(crate) fn open_custom(&mut self, ids: &[&str], phase: Option<usize>) -> Result<usize, EncodeError> {
+        if self.writing().level > 0 {
+            self.close_chunk()?;
+        }
+        let at = self.put_custom_header(ids, phase)?;
+        self.writing().level += 1;
+        Ok(at)
+    }
+
+    /// Writes an end tag in the state of a custom value.
+    pub(crate) fn put_custom_end(&mut self, deeper: u32) {
+        let level = self.writing().level.wrapping_add(deeper);
+        self.put_u32(level.wrapping_neg());
+    }
+
+    /// Writes the header of a custom value, or of one in its state. Values of 8 bytes in the state are aligned only if it stays at its
+    /// phase; a list of ids in place of one, or with one of them twice, moves it by 4.
+    pub(crate) fn put_custom_header(
+        &mut self,
+        ids: &[&str],
+        phase: Option<usize>,
+    ) -> Result<usize, EncodeError> {
+        self.align(4);
+        let at = self.position();
+        let is_list = ids.len() > 1;
+        let tag_and_count = if is_list { 8 } else { 4 };
+        let mut len = tag_and_count;
+        for id in ids {
+            len += self.id_len(id);
+        }
+        let moves = phase.is_some_and(|phase| (at + len) % 8 != phase);
+        let more = if moves && is_list { ids.iter().find(|id| written_len(id) % 8 == 4) } else { None };
+        if moves && (ids.is_empty() || is_list && more.is_none()) {
+            return Err(EncodeErrorKind::CustomState.into());
+        }
+        let type_info = match ids.len() {
+            0 => 0,
+            1 if !moves => ONE_ID,
+            _ => ID_LIST,
+        };
+        self.put_u32(VALUE | CHUNKED | type_info);
+        if type_info == ID_LIST {
+            self.put_len(ids.len() + usize::from(more.is_some()))?;
+        }
+        for id in ids {
+            self.put_passed_id(id)?;
+        }
+        if let Some(id) = more {
+            self.put_ascii(id)?;
+        }
+        Ok(at)
+    }
+
+    /// The bytes that an id takes here, with the padding after it.
+    fn id_len(&mut self, id: &str) -> usize {
+        if !is_explicit(id) && self.writing().ids.contains_key(id) { 8 } else { written_len(id) }
+    }
+}
+
+/// The bytes of an id that is written out, with the padding after it.
+fn written_len(id: &str) -> usize {
+    4 + (id.len() + 1).next_multiple_of(4)
+}
