@@ -62,7 +62,7 @@ pub use orb_runtime::{Answer, Defer, Deferred, FanOut, fan_out};
 /// Types of the IDL mapping that Rust itself does not have.
 pub use orb_runtime::types::{
     Adaptive, Any, AnyError, BitsError, BoundError, Bounded, Bytes, Char, CreateError, Element, Fixed,
-    FixedError, FixedSeq, LongDouble, Pad, RangeError, Ranged, Rounding, Seq, TcKind, TypeCode,
+    FixedError, FixedSeq, InvalidText, LongDouble, Pad, RangeError, Ranged, Rounding, Seq, TcKind, TypeCode,
     TypeCodeError, TypeRef, TypeSet, Typed, UnionLabel, Uses, ValueModifier, Visibility, WChar, WString,
 };
 

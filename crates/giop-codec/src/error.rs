@@ -149,9 +149,11 @@ pub enum DecodeErrorKind {
     StringNotTerminated,
     /// A NUL before the end of a string.
     EmbeddedNul,
-    /// Text that is not UTF-8 where the transmission code set is UTF-8, or an identifier that is not ASCII.
+    /// Text that is not UTF-8 where the transmission code set is UTF-8 (`DATA_CONVERSION` minor OMG 1).
     InvalidText,
-    /// Wide text that is not UTF-16: odd length, lone surrogate, or a length no `wchar` has.
+    /// An identifier, such as a repository id, that is not UTF-8.
+    InvalidIdentifier,
+    /// Wide text that is not UTF-16: odd length, lone surrogate, or a length no `wchar` has (`DATA_CONVERSION` minor OMG 1).
     InvalidWideText,
     /// A character that the receiving type cannot hold (`DATA_CONVERSION` minor OMG 1).
     CharNotInCodeSet,
@@ -204,6 +206,7 @@ impl DecodeErrorKind {
             DecodeErrorKind::StringNotTerminated => "string does not end with NUL",
             DecodeErrorKind::EmbeddedNul => "string contains a NUL character",
             DecodeErrorKind::InvalidText => "text is not valid in its code set",
+            DecodeErrorKind::InvalidIdentifier => "identifier is not valid UTF-8",
             DecodeErrorKind::InvalidWideText => "wide text is not valid UTF-16",
             DecodeErrorKind::CharNotInCodeSet => "character cannot be held by its type",
             DecodeErrorKind::InvalidEnum => "enum ordinal is out of range",
@@ -253,7 +256,9 @@ impl DecodeError {
     pub fn system(self, completed: CompletionStatus) -> SystemException {
         let request = completed != CompletionStatus::Yes;
         let (kind, minor) = match self.kind {
-            DecodeErrorKind::CharNotInCodeSet => CHAR_NOT_IN_CODE_SET,
+            DecodeErrorKind::CharNotInCodeSet
+            | DecodeErrorKind::InvalidText
+            | DecodeErrorKind::InvalidWideText => CHAR_NOT_IN_CODE_SET,
             DecodeErrorKind::WideInGiop10 => wide_in_giop_1_0(request),
             // The decoding side of a request is the encoding side of its reply.
             DecodeErrorKind::NoWideCodeSet => no_wide_code_set(!request),

@@ -2,13 +2,18 @@
 
 mod cdr_types;
 
+use bytes::Bytes;
 use cdr_types::{ORDERS, decode_in as decode, encode_in as encode, hex};
 use giop_codec::ByteOrder::{Big, Little};
 use giop_codec::Version::{V1_0, V1_1, V1_2};
+use giop_codec::any::Any;
 use giop_codec::cdr::{
-    Bounded, CdrEncode, Char, CharSet, CodeSets, Decoder, Encoder, WChar, WCharSet, WString, check_bound,
+    Bounded, CdrEncode, Char, CharSet, CodeSets, DecodeContext, Decoder, Encoder, InvalidText, WChar,
+    WCharSet, WString, check_bound,
 };
-use giop_codec::exception::{CompletionStatus, SystemExceptionKind, minor};
+use giop_codec::code_set::CodeSetId;
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemExceptionKind, minor};
+use giop_codec::typecode::TypeCode;
 use giop_codec::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 use proptest::prelude::*;
 
@@ -56,8 +61,101 @@ fn octets_that_are_not_utf8_are_refused_at_their_offset() {
     let mut d = Decoder::new(&octets, Big, V1_2);
     d.set_code_sets(UTF8);
     assert_eq!(d.clone().read_string(), Err(DecodeError::new(DecodeErrorKind::InvalidText, 5)));
-    assert_eq!(d.read_str_ascii(), Err(DecodeError::new(DecodeErrorKind::InvalidText, 5)));
+    assert_eq!(d.read_str_ascii(), Err(DecodeError::new(DecodeErrorKind::InvalidIdentifier, 5)));
     assert_eq!(decode::<String>(&octets, Big, V1_2, LATIN1).as_deref(), Ok("A\u{c3}("));
+}
+
+/// Says what is done about text that is not valid.
+#[derive(Clone)]
+struct Says(InvalidText);
+
+impl DecodeContext for Says {
+    fn invalid_text(&self) -> InvalidText {
+        self.0
+    }
+}
+
+#[test]
+fn text_that_is_not_valid_is_what_the_context_says() {
+    let narrow = |id| CodeSets { char: CharSet::from_id(id).unwrap(), wchar: None };
+    let (ebcdic, ascii) = (narrow(CodeSetId(0x1002_0025)), narrow(CodeSetId::ISO_646));
+    for (octets, sets, replaced, latin1) in [
+        ("00000004 41c328 00", UTF8, "A\u{fffd}(", "A\u{c3}("),
+        ("00000004 41c328 00", ascii, "A\u{fffd}(", "A\u{c3}("),
+        ("00000004 41c328 00", LATIN1, "A\u{c3}(", "A\u{c3}("),
+        ("00000002 c1 00", ebcdic, "A", "A"),
+        ("00000003 c3a9 00", UTF8, "\u{e9}", "\u{e9}"),
+    ] {
+        let octets = Bytes::from(hex(octets));
+        let valid = replaced == latin1;
+        for (says, text) in [
+            (InvalidText::Refuse, valid.then_some(replaced)),
+            (InvalidText::Replace, Some(replaced)),
+            (InvalidText::Latin1, Some(latin1)),
+        ] {
+            let context = Says(says);
+            let decoder = || {
+                let mut d = Decoder::from_bytes(&octets, Big, V1_2).with_context(&context);
+                d.set_code_sets(sets);
+                d
+            };
+            assert_eq!(decoder().read_string().ok().as_deref(), text, "{says:?}");
+            // In anys, and gone over.
+            let any = Any::decode_value(&TypeCode::STRING, &mut decoder()).unwrap();
+            assert_eq!(any.get::<String>().ok().as_deref(), text, "{says:?}");
+            assert_eq!(any.validate().is_ok(), text.is_some());
+            let mut e = Encoder::new(Little, V1_2);
+            e.set_code_sets(UTF8);
+            match text {
+                Some(text) => {
+                    assert_eq!(any, Any::new(text).unwrap());
+                    any.encode_value(&mut e).unwrap();
+                    assert_eq!(Ok(e.into_bytes().to_vec()), encode(text, Little, V1_2, UTF8));
+                }
+                None => {
+                    let error = any.encode_value(&mut e).unwrap_err();
+                    assert_eq!(error.kind, EncodeErrorKind::CharNotInCodeSet);
+                }
+            }
+            assert!(
+                Decoder::new(&hex("00000004 41c328 00"), Big, V1_2)
+                    .with_context(&context)
+                    .read_str_ascii()
+                    .is_err()
+            );
+        }
+    }
+}
+
+#[test]
+fn half_a_surrogate_pair_is_what_the_context_says() {
+    let ucs_4 = CodeSets { wchar: Some(WCharSet::Ucs4), ..UTF8 };
+    for (octets, version, sets) in [
+        ("00000006 0041 d83d 0042", V1_2, UTF8),
+        ("00000004 0041 de00 0042 0000", V1_1, UTF8),
+        ("0000000c 00000041 0000d83d 00000042", V1_2, ucs_4),
+    ] {
+        let octets = Bytes::from(hex(octets));
+        for (says, text) in [
+            (InvalidText::Refuse, None),
+            (InvalidText::Replace, Some("A\u{fffd}B")),
+            (InvalidText::Latin1, Some("A\u{fffd}B")),
+        ] {
+            let context = Says(says);
+            let decoder = || {
+                let mut d = Decoder::from_bytes(&octets, Big, version).with_context(&context);
+                d.set_code_sets(sets);
+                d
+            };
+            let read = decoder().read_wstring();
+            assert_eq!(read.as_deref().ok(), text);
+            assert_eq!(read.is_err(), read == Err(DecodeError::new(DecodeErrorKind::InvalidWideText, 4)));
+            if version == V1_2 && sets == UTF8 {
+                let any = Any::decode_value(&TypeCode::WSTRING, &mut decoder()).unwrap();
+                assert_eq!(any.get::<WString>().ok().as_deref(), text);
+            }
+        }
+    }
 }
 
 // clause: giop.code_set.utf_16
@@ -184,6 +282,19 @@ fn wide_text_without_the_means_is_refused() {
             raised(EncodeErrorKind::CharNotInCodeSet, no),
             (SystemExceptionKind::DataConversion, minor::DATA_CONVERSION_CHARACTER, no),
         ),
+        (
+            received(DecodeErrorKind::CharNotInCodeSet, yes),
+            (SystemExceptionKind::DataConversion, minor::DATA_CONVERSION_CHARACTER, yes),
+        ),
+        (
+            received(DecodeErrorKind::InvalidText, no),
+            (SystemExceptionKind::DataConversion, minor::DATA_CONVERSION_CHARACTER, no),
+        ),
+        (
+            received(DecodeErrorKind::InvalidWideText, yes),
+            (SystemExceptionKind::DataConversion, minor::DATA_CONVERSION_CHARACTER, yes),
+        ),
+        (received(DecodeErrorKind::InvalidIdentifier, no), (marshal, MinorCode::NONE, no)),
         (raised(EncodeErrorKind::IllegalDiscriminator, no), (bad_param, minor::BAD_PARAM_DISCRIMINATOR, no)),
         (raised(EncodeErrorKind::LocalObject, no), (marshal, minor::MARSHAL_LOCAL_OBJECT, no)),
     ] {

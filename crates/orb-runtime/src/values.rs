@@ -156,7 +156,7 @@ impl<V: ValueForm> AbstractForm for Abstract<V> {
 mod tests {
     use std::sync::Arc;
 
-    use giop_codec::cdr::DecodeContext;
+    use giop_codec::cdr::{CharSet, CodeSets, DecodeContext, InvalidText};
     use giop_codec::ior::{IiopProfile, Ior};
     use giop_codec::{ByteOrder, Version};
 
@@ -164,6 +164,22 @@ mod tests {
     use crate::Orb;
 
     type Any = Abstract<ValueBase>;
+
+    #[tokio::test]
+    async fn text_that_is_not_valid_is_what_the_builder_says() {
+        for (says, text) in [
+            (InvalidText::Refuse, None),
+            (InvalidText::Replace, Some("A\u{fffd}(")),
+            (InvalidText::Latin1, Some("A\u{c3}(")),
+        ] {
+            let orb = Orb::builder().invalid_text(says).build().await.unwrap();
+            let core = Arc::clone(orb.core());
+            let mut d =
+                Decoder::new(b"\0\0\0\x04A\xc3(\0", ByteOrder::Big, Version::V1_2).with_context(&core);
+            d.set_code_sets(CodeSets { char: CharSet::Utf8, wchar: None });
+            assert_eq!(d.read_string().ok().as_deref(), text);
+        }
+    }
 
     #[tokio::test]
     async fn a_boolean_tells_references_from_values() {

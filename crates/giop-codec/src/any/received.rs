@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 
 use super::{Any, Kept, walk};
-use crate::cdr::{CodeSets, Context, DecodeLimits, Decoder, Encoder};
+use crate::cdr::{CodeSets, Context, DecodeLimits, Decoder, Encoder, InvalidText};
 use crate::dynamic::DynError;
 use crate::dynamic::program::{Contents, Program, go_over_any};
 use crate::typecode::TypeCode;
@@ -56,7 +56,9 @@ impl Received {
         };
         let (left, usual) = (spot.limits(), DecodeLimits::for_data(octets.len()));
         let limits = DecodeLimits { depth: left.depth.max(usual.depth), alloc: left.alloc.max(usual.alloc) };
-        let context = if contents.references { d.keep_context() } else { None };
+        let recovers =
+            || (contents.text || contents.wide || contents.anys) && d.invalid_text() != InvalidText::Refuse;
+        let context = if contents.references || recovers() { d.keep_context() } else { None };
         Ok(Some(Received {
             octets,
             phase: spot.phase(),

@@ -3,7 +3,7 @@
 
 use super::MAX_ANYS;
 use super::values::Graph;
-use crate::cdr::{BoundedContent, CdrDecode, CdrEncode, CharSet, Decoder, Encoder, WStr, check_bound};
+use crate::cdr::{BoundedContent, CdrDecode, CdrEncode, Decoder, Encoder, WStr, check_bound};
 use crate::dynamic::program::{self, Act, Plan, length, read_decimal, read_except_id};
 use crate::ior::Ior;
 use crate::typecode::{Index, Labels, Nodes, TypeCode};
@@ -155,13 +155,8 @@ impl Act for Walker<'_> {
             within(d, &WStr(&text), bound)?;
             return self.put(d, |e| e.put_wstr(&text));
         }
-        if d.code_sets().char == CharSet::Utf8 {
-            let text = d.read_str_ascii()?;
-            within(d, text, bound)?;
-            return self.put(d, |e| e.put_str(text));
-        }
-        let text = d.read_string()?;
-        within(d, text.as_str(), bound)?;
+        let text = d.read_string_ref()?;
+        within(d, &*text, bound)?;
         self.put(d, |e| e.put_str(&text))
     }
 
@@ -246,6 +241,13 @@ impl From<Fault> for EncodeError {
     fn from(fault: Fault) -> EncodeError {
         match fault {
             Fault::Encode(error) => error,
+            Fault::Decode(DecodeError {
+                kind:
+                    DecodeErrorKind::InvalidText
+                    | DecodeErrorKind::InvalidWideText
+                    | DecodeErrorKind::CharNotInCodeSet,
+                ..
+            }) => EncodeErrorKind::CharNotInCodeSet.into(),
             Fault::Decode(_) => EncodeErrorKind::Unrepresentable.into(),
         }
     }

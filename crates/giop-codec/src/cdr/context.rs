@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::decoder::Decoder;
 use super::encoder::Encoder;
+use super::text::InvalidText;
 use crate::typecode::TypeCode;
 use crate::value::Factories;
 
@@ -20,6 +21,11 @@ pub trait DecodeContext: Any + Send + Sync {
     /// Type codes that came before.
     fn type_codes(&self) -> Option<&dyn TypeCodeCache> {
         None
+    }
+
+    /// What is done about text that is not valid in its code set.
+    fn invalid_text(&self) -> InvalidText {
+        InvalidText::Refuse
     }
 }
 
@@ -40,6 +46,10 @@ impl<T: DecodeContext> DecodeContext for Arc<T> {
     fn type_codes(&self) -> Option<&dyn TypeCodeCache> {
         (**self).type_codes()
     }
+
+    fn invalid_text(&self) -> InvalidText {
+        (**self).invalid_text()
+    }
 }
 
 impl DecodeContext for Factories {
@@ -56,6 +66,8 @@ pub(crate) trait Context: Any + Send + Sync {
     fn known_factories(&self) -> Option<&Factories>;
 
     fn known_type_codes(&self) -> Option<&dyn TypeCodeCache>;
+
+    fn on_invalid_text(&self) -> InvalidText;
 }
 
 impl<C: DecodeContext + Clone> Context for C {
@@ -69,6 +81,10 @@ impl<C: DecodeContext + Clone> Context for C {
 
     fn known_type_codes(&self) -> Option<&dyn TypeCodeCache> {
         self.type_codes()
+    }
+
+    fn on_invalid_text(&self) -> InvalidText {
+        self.invalid_text()
     }
 }
 
@@ -116,6 +132,11 @@ impl<'a> Decoder<'a> {
     /// Type codes that the context knows.
     pub(crate) fn type_codes(&self) -> Option<&'a dyn TypeCodeCache> {
         self.context.and_then(|context| context.known_type_codes())
+    }
+
+    /// What the context does about text that is not valid in its code set.
+    pub(crate) fn invalid_text(&self) -> InvalidText {
+        self.context.map_or(InvalidText::Refuse, |context| context.on_invalid_text())
     }
 
     /// The context, to have it later.

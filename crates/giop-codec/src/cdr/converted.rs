@@ -368,6 +368,21 @@ impl Encoder {
     }
 }
 
+impl ConvertedSet {
+    /// The text of bytes of which some are not of the set.
+    #[cold]
+    pub(super) fn with_replacement(self, octets: &[u8]) -> String {
+        match &self.0.row().way {
+            Way::Octets { decode, .. } => {
+                let one = |octet: &u8| decode(*octet).unwrap_or(char::REPLACEMENT_CHARACTER);
+                octets.iter().map(one).collect()
+            }
+            #[cfg(feature = "encoding_rs")]
+            Way::Library(encoding) => encoding.decode_without_bom_handling(octets).0.into_owned(),
+        }
+    }
+}
+
 impl Decoder<'_> {
     /// The text of a `string` that was read up to its NUL.
     #[cold]
@@ -425,7 +440,7 @@ impl Decoder<'_> {
             match char::from_u32(c(*octets)) {
                 Some('\0') => return Err(DecodeError::new(DecodeErrorKind::EmbeddedNul, start)),
                 Some(c) => text.push(c),
-                None => return Err(wrong),
+                None => text.push(self.replacement(wrong.kind, start)?),
             }
         }
         Ok(WString::from(text))

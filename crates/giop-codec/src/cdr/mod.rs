@@ -69,5 +69,5 @@ pub use segments::Segments;
 pub use seq::{Element, Seq};
 pub(crate) use spot::Spot;
 pub(crate) use swapped::{TILE, copy, swap, swap_here};
-pub use text::{Char, CharConversionError, CharSet, CodeSets, WChar, WCharSet, WStr, WString};
+pub use text::{Char, CharConversionError, CharSet, CodeSets, InvalidText, WChar, WCharSet, WStr, WString};
 pub use traits::{CdrDecode, CdrEncode};

@@ -1,11 +1,13 @@
 //! Strings and wide strings on the wire: transmission code sets and the three GIOP versions ("Character",
 //! "Wide Character", "Strings and Wide Strings").
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
 use super::decoder::Decoder;
 use super::encoder::Encoder;
-use super::text::{CharSet, WChar, WCharSet, WStr, WString};
+use super::text::{CharSet, InvalidText, WChar, WCharSet, WStr, WString};
 use super::traits::{CdrDecode, CdrEncode};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 
@@ -156,14 +158,27 @@ impl<'a> Decoder<'a> {
     /// Reads a `string` that no code set conversion applies to: repository ids, operation names, addresses.
     ///
     /// # Errors
-    /// As [`read_octet_str`](Decoder::read_octet_str), and [`InvalidText`](DecodeErrorKind::InvalidText) unless it
+    /// As [`read_octet_str`](Decoder::read_octet_str), and [`InvalidIdentifier`](DecodeErrorKind::InvalidIdentifier) unless it
     /// is UTF-8.
     pub fn read_str_ascii(&mut self) -> Result<&'a str, DecodeError> {
         let octets = self.read_octet_str()?;
-        self.utf8(octets)
+        self.utf8(octets, DecodeErrorKind::InvalidIdentifier)
     }
 
-    /// Reads an IDL `string` in the transmission code set.
+    /// Reads an IDL `string` in the transmission code set, without a copy where that is UTF-8.
+    pub(crate) fn read_string_ref(&mut self) -> Result<Cow<'a, str>, DecodeError> {
+        if self.code_sets().char != CharSet::Utf8 {
+            return self.read_string().map(Cow::Owned);
+        }
+        let octets = self.read_octet_str()?;
+        match self.utf8(octets, DecodeErrorKind::InvalidText) {
+            Ok(text) => Ok(Cow::Borrowed(text)),
+            Err(error) => self.recovered(octets, error).map(Cow::Owned),
+        }
+    }
+
+    /// Reads an IDL `string` in the transmission code set. Bytes that are not valid in it are what the context
+    /// [says](crate::cdr::DecodeContext::invalid_text): an error by default.
     ///
     /// # Errors
     /// As [`read_octet_str`](Decoder::read_octet_str), [`InvalidText`](DecodeErrorKind::InvalidText),
@@ -179,9 +194,30 @@ impl<'a> Decoder<'a> {
 
     #[inline]
     fn utf8_owned(&mut self, octets: &'a [u8]) -> Result<String, DecodeError> {
-        let text = self.utf8(octets)?;
-        self.charge(text.len())?;
-        Ok(text.to_owned())
+        match self.utf8(octets, DecodeErrorKind::InvalidText) {
+            Ok(text) => {
+                self.charge(text.len())?;
+                Ok(text.to_owned())
+            }
+            Err(error) => self.recovered(octets, error),
+        }
+    }
+
+    /// Text of bytes that are not valid in its code set, if the context wants some.
+    #[cold]
+    fn recovered(&mut self, octets: &[u8], error: DecodeError) -> Result<String, DecodeError> {
+        let invalid = matches!(error.kind, DecodeErrorKind::InvalidText | DecodeErrorKind::CharNotInCodeSet);
+        let wanted = self.invalid_text();
+        if !invalid || wanted == InvalidText::Refuse {
+            return Err(error);
+        }
+        // U+FFFD has three bytes.
+        self.charge(octets.len().saturating_mul(3))?;
+        Ok(match (wanted, self.code_sets().char) {
+            (InvalidText::Latin1, _) => octets.iter().map(|octet| char::from(*octet)).collect(),
+            (_, CharSet::Converted(set)) => set.with_replacement(octets),
+            _ => String::from_utf8_lossy(octets).into_owned(),
+        })
     }
 
     // Apart, so that UTF-8 has no part in what this needs.
@@ -194,14 +230,16 @@ impl<'a> Decoder<'a> {
                 Ok(chars.collect())
             }
             CharSet::Latin1 | CharSet::Utf8 => self.utf8_owned(octets),
-            CharSet::Converted(set) => self.converted(set, octets),
+            CharSet::Converted(set) => {
+                self.converted(set, octets).or_else(|error| self.recovered(octets, error))
+            }
         }
     }
 
-    fn utf8(&self, octets: &'a [u8]) -> Result<&'a str, DecodeError> {
+    fn utf8(&self, octets: &'a [u8], wrong: DecodeErrorKind) -> Result<&'a str, DecodeError> {
         str::from_utf8(octets).map_err(|e| {
             let start = self.position() - octets.len() - 1;
-            DecodeError::new(DecodeErrorKind::InvalidText, start + e.valid_up_to())
+            DecodeError::new(wrong, start + e.valid_up_to())
         })
     }
 
@@ -243,6 +281,15 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// What stands for half of a surrogate pair, if the context wants something to.
+    #[cold]
+    pub(super) fn replacement(&self, wrong: DecodeErrorKind, start: usize) -> Result<char, DecodeError> {
+        match self.invalid_text() {
+            InvalidText::Refuse => Err(DecodeError::new(wrong, start)),
+            InvalidText::Replace | InvalidText::Latin1 => Ok(char::REPLACEMENT_CHARACTER),
+        }
+    }
+
     fn utf16(
         &mut self,
         octets: &[u8],
@@ -260,7 +307,7 @@ impl<'a> Decoder<'a> {
             match c {
                 Ok('\0') => return Err(DecodeError::new(DecodeErrorKind::EmbeddedNul, start)),
                 Ok(c) => text.push(c),
-                Err(_) => return Err(DecodeError::new(DecodeErrorKind::InvalidWideText, start)),
+                Err(_) => text.push(self.replacement(DecodeErrorKind::InvalidWideText, start)?),
             }
         }
         if self.code_sets().wchar == Some(WCharSet::Ucs2) && text.chars().any(|c| c > '\u{ffff}') {

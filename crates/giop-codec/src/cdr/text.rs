@@ -31,6 +31,19 @@ pub enum WCharSet {
     Ucs4,
 }
 
+/// What is done about a `string` or `wstring` that is not valid in its transmission code set, as half of a surrogate pair is not in UTF-16.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum InvalidText {
+    /// The text is refused: `DATA_CONVERSION` minor OMG 1.
+    #[default]
+    Refuse,
+    /// What is not valid is replaced by U+FFFD.
+    Replace,
+    /// All bytes of such a `string` are characters of ISO 8859-1; in a `wstring` what is not valid is replaced by U+FFFD.
+    Latin1,
+}
+
 /// The transmission code sets of a connection ("Code Set Negotiation").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CodeSets {

@@ -364,7 +364,9 @@ impl<'a> Decoder<'a> {
             Some(text) => {
                 let index = reading.names.len();
                 let text = core::str::from_utf8(text);
-                reading.names.push(text.map_err(|_| DecodeError::new(DecodeErrorKind::InvalidText, at))?);
+                reading
+                    .names
+                    .push(text.map_err(|_| DecodeError::new(DecodeErrorKind::InvalidIdentifier, at))?);
                 note(&mut reading.ids, at, index);
                 Ok(index)
             }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use giop_codec::Version;
+use giop_codec::cdr::InvalidText;
 use giop_codec::code_set::{CodeSetComponent, CodeSetComponentInfo, CodeSetId};
 use giop_codec::value::{Factories, ValueType};
 use giop_proto::pool::BufferPool;
@@ -116,6 +117,7 @@ impl OrbBuilder {
             memory: None,
             max_version: Version::V1_2,
             code_sets: Arc::new(CodeSetComponentInfo::zorb()),
+            invalid_text: InvalidText::Refuse,
             latency: Latency::Park,
             low_water: true,
             deposit: true,
@@ -370,6 +372,13 @@ impl OrbBuilder {
     #[doc(alias = "nativeWCharCodeSet")]
     pub fn wchar_sets(mut self, native: CodeSetId, conversion: &[CodeSetId]) -> Self {
         Arc::make_mut(&mut self.parts.config.code_sets).for_wchar = CodeSetComponent::new(native, conversion);
+        self
+    }
+
+    /// What is done about received text that is not valid in the code set of its connection: it is refused (default), what is not valid is
+    /// replaced, or a `string` is taken as ISO 8859-1.
+    pub fn invalid_text(mut self, invalid_text: InvalidText) -> Self {
+        self.parts.config.invalid_text = invalid_text;
         self
     }
 

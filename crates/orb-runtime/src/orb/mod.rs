@@ -37,7 +37,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use giop_codec::OneLine;
-use giop_codec::cdr::{DecodeContext, TypeCodeCache};
+use giop_codec::cdr::{DecodeContext, InvalidText, TypeCodeCache};
 use giop_codec::code_set::CodeSetComponentInfo;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{HeaderError, ObjectKey};
@@ -142,6 +142,10 @@ impl DecodeContext for OrbCore {
     fn type_codes(&self) -> Option<&dyn TypeCodeCache> {
         Some(&self.known.type_codes)
     }
+
+    fn invalid_text(&self) -> InvalidText {
+        self.config.invalid_text
+    }
 }
 
 /// What the builder decided.
@@ -162,6 +166,7 @@ pub(crate) struct Config {
     pub(crate) unix_sockets: bool,
     pub(crate) max_version: giop_codec::Version,
     pub(crate) code_sets: Arc<CodeSetComponentInfo>,
+    pub(crate) invalid_text: InvalidText,
     pub(crate) latency: Latency,
     pub(crate) low_water: bool,
     pub(crate) deposit: bool,

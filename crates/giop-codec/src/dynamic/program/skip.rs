@@ -209,8 +209,8 @@ impl Act for Over {
         }
         match d.code_sets().char {
             CharSet::Utf8 => {
-                let text = d.read_str_ascii()?;
-                within(d, bound == 0 || check_bound(text, bound as usize).is_ok(), bound)
+                let text = d.read_string_ref()?;
+                within(d, bound == 0 || check_bound(&*text, bound as usize).is_ok(), bound)
             }
             CharSet::Latin1 => {
                 let octets = d.read_octet_str()?;
