@@ -18,6 +18,8 @@
 //! * `admin`: an HTTP endpoint on loopback with Prometheus metrics, health and a page of what the ORB is doing (`OrbBuilder::admin`), which `zorb top`
 //!   shows, too. Off until it is asked for. Includes `tracing`.
 //! * `dynamic`: IDL that is read at run time (`dynamic::Idl`). Compiles the IDL compiler into the program.
+//! * `cos-events`, `cos-notification`: the Rust of the OMG's event and notification services (`zorb::cos_event_comm`,
+//!   `zorb::cos_notification` and their like), which IDL refers to that includes their files.
 //! * `metrics`: counters and gauges of the `metrics` facade: connections, messages, octets that were moved or copied, the pool of receive
 //!   buffers, TLS, logins, and the limits that were hit (`zorb_limit_hits_total`). docs/OBSERVABILITY.md has all of them. They are brought
 //!   up to date once a second while connections are open, and by `Orb::record_metrics`. The same figures are always there by
@@ -30,6 +32,8 @@ extern crate self as zorb;
 pub mod cos_naming;
 pub mod dynamic;
 mod errors;
+#[macro_use]
+mod standard;
 
 pub use idl_macros::idl;
 
@@ -106,6 +110,58 @@ pub mod signal {
 /// What the wire carries: references, service contexts, versions.
 pub mod wire {
     pub use orb_runtime::wire::*;
+}
+
+/// What `orb.idl` declares in module `CORBA`: sequences of basic types, names and ids, policies.
+///
+/// IDL that includes `<orb.idl>` refers to these types, so that all programs share them. What belongs to an ORB itself has no Rust here:
+/// `docs/IDL-MAPPING.md` has the list.
+pub mod corba {
+    mod stubs {
+        crate::idl!("<orb.idl>");
+    }
+
+    pub use crate::{TcKind, TypeCode};
+    pub use stubs::corba::*;
+}
+
+standard_modules! {
+    /// Profiles, components and service contexts as `IOP.idl` declares them; [`wire`] has what the ORB itself uses.
+    iop = "<IOP.idl>";
+    /// The profiles of IIOP as `IIOP.idl` declares them.
+    iiop = "<IIOP.idl>";
+    /// Time as the OMG's services count it: `TimeBase.idl`.
+    time_base = "<TimeBase.idl>";
+    /// The constants and types of CORBA Messaging, and the base of handlers of replies: `Messaging.idl`.
+    messaging = "<Messaging.idl>";
+    /// The values of policies as `PortableServer.idl` declares them; the object adapter is in [`poa`].
+    portable_server = "<PortableServer.idl>";
+    /// The types of real-time CORBA: `RTCORBA.idl`.
+    rtcorba = "<RTCORBA.idl>";
+    /// The event service, what sends and receives events: `CosEventComm.idl`.
+    #[cfg(feature = "cos-events")]
+    cos_event_comm = "<CosEventComm.idl>";
+    /// The event service, its channels: `CosEventChannelAdmin.idl`.
+    #[cfg(feature = "cos-events")]
+    cos_event_channel_admin = "<CosEventChannelAdmin.idl>";
+    /// The typed event service, what sends and receives events: `CosTypedEventComm.idl`.
+    #[cfg(feature = "cos-events")]
+    cos_typed_event_comm = "<CosTypedEventComm.idl>";
+    /// The typed event service, its channels: `CosTypedEventChannelAdmin.idl`.
+    #[cfg(feature = "cos-events")]
+    cos_typed_event_channel_admin = "<CosTypedEventChannelAdmin.idl>";
+    /// The notification service, structured events and quality of service: `CosNotification.idl`.
+    #[cfg(feature = "cos-notification")]
+    cos_notification = "<CosNotification.idl>";
+    /// The notification service, what sends and receives events: `CosNotifyComm.idl`.
+    #[cfg(feature = "cos-notification")]
+    cos_notify_comm = "<CosNotifyComm.idl>";
+    /// The notification service, its filters: `CosNotifyFilter.idl`.
+    #[cfg(feature = "cos-notification")]
+    cos_notify_filter = "<CosNotifyFilter.idl>";
+    /// The notification service, its channels: `CosNotifyChannelAdmin.idl`.
+    #[cfg(feature = "cos-notification")]
+    cos_notify_channel_admin = "<CosNotifyChannelAdmin.idl>";
 }
 
 /// What almost every program needs: `use zorb::prelude::*;`.

@@ -1,13 +1,13 @@
 //! The naming service's interfaces, its names as text, and a client: `orb.naming().await?.bind("a/b", &account)`.
 //!
-//! IDL that includes `CosNaming.idl` shares these types by `extern("::CosNaming" = ::zorb::cos_naming)`. The service itself is the
-//! crate `cos-naming`; any other ORB's will do.
+//! IDL that includes `<CosNaming.idl>` shares these types; where a file of its own has that name, by the option
+//! `extern("::CosNaming" = ::zorb::cos_naming)`. The service itself is the crate `cos-naming`; any other ORB's will do.
 
 mod client;
 
 /// What `CosNaming.idl` becomes.
 mod stubs {
-    crate::idl!("src/cos_naming/CosNaming.idl");
+    crate::idl!("<CosNaming.idl>");
 }
 
 pub use client::{Listing, Naming, NamingError, OrbNaming};

@@ -39,10 +39,7 @@ impl Place {
 }
 
 fn any(code: &str, value: Value) -> Value {
-    let code = Idl::parse(include_str!("../../src/dynamic/ifr/ifr.idl"))
-        .unwrap()
-        .type_code(&format!("CORBA::{code}"))
-        .unwrap();
+    let code = Idl::parse("#include <ir.idl>").unwrap().type_code(&format!("CORBA::{code}")).unwrap();
     Any::from_dynamic(&Dynamic { code, value, graph: Default::default() }).unwrap().into()
 }
 

@@ -68,8 +68,7 @@ async fn place_of(repository: InterfaceRepository) -> Place {
 
 /// The repository's own interfaces.
 fn own(name: &str) -> Arc<Interface> {
-    static IDL: LazyLock<Idl> =
-        LazyLock::new(|| Idl::parse(include_str!("../../src/dynamic/ifr/ifr.idl")).unwrap());
+    static IDL: LazyLock<Idl> = LazyLock::new(|| Idl::parse("#include <ir.idl>").unwrap());
     IDL.interface(&format!("CORBA::{name}")).unwrap()
 }
 

@@ -15,7 +15,7 @@ pub mod store;
 /// What this service has beyond the OMG's: [`BalancedContextRef`](zorb_naming::BalancedContextRef), whose names may stand for
 /// several objects.
 mod stubs {
-    zorb::idl!("idl/ZorbNaming.idl", include = ["idl"], extern("::CosNaming" = ::zorb::cos_naming), no_warnings);
+    zorb::idl!("idl/ZorbNaming.idl", no_warnings);
 }
 
 pub use server::{KEY, PORT, ServeError, Server, ServerBuilder};

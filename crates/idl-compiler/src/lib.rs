@@ -25,6 +25,7 @@ mod output;
 mod parse;
 mod preprocess;
 mod resolve;
+mod standard;
 mod suggest;
 mod token;
 
@@ -38,6 +39,7 @@ pub use model::Model;
 pub use output::write_whole;
 pub use preprocess::{Disk, Files, Memory, NoFiles};
 pub use source::{Position, Source, Sources, Span};
+pub use standard::{is_standard_file, standard_files};
 
 use std::path::PathBuf;
 use std::rc::Rc;

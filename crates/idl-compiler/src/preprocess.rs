@@ -259,7 +259,7 @@ impl<'a> Preprocessor<'a> {
 
     /// Starts with files, one after the other.
     pub(crate) fn files(&mut self, paths: &[PathBuf]) {
-        self.given = paths.iter().map(|path| self.settings.files.identity(path)).collect();
+        self.given = paths.iter().map(|path| self.identity(path)).collect();
         self.waiting = paths.iter().cloned().collect();
         while self.stack.is_empty() && self.start_next() {}
         self.command_line();
@@ -268,7 +268,7 @@ impl<'a> Preprocessor<'a> {
     /// Opens the next of the given files that was not read yet; `false` if there is none.
     fn start_next(&mut self) -> bool {
         let Some(path) = self.waiting.pop_front() else { return false };
-        if !self.seen.contains(&self.settings.files.identity(&path)) {
+        if !self.seen.contains(&self.identity(&path)) {
             self.open(path, None);
         }
         true

@@ -6,6 +6,8 @@ use std::rc::Rc;
 
 use proc_macro2::{Literal, TokenStream};
 
+use crate::standard::StandardFile;
+
 mod layout;
 mod place;
 
@@ -123,6 +125,8 @@ pub(crate) struct Opened {
     pub(crate) included: bool,
     /// Known to the compiler by itself.
     pub(crate) predeclared: bool,
+    /// A file of the standard that the compiler has.
+    pub(crate) standard: Option<&'static StandardFile>,
 }
 
 /// From an octet on, lines count from another number, and may be those of another file: `#line`.
@@ -225,7 +229,7 @@ impl Sources {
     /// What the texts are called, but for those that the compiler knows by itself.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let files = self.files.iter().filter(|file| !file.opened.predeclared);
-        files.map(|file| file.name.as_str())
+        files.map(|file| file.opened.standard.map_or(file.name.as_str(), |standard| standard.name))
     }
 
     /// The span lies in a file that was included, and is none of those that the compiler was given.
@@ -236,6 +240,16 @@ impl Sources {
     /// The span lies in what the compiler knows by itself.
     pub(crate) fn is_predeclared(&self, span: Span) -> bool {
         self.file(span.file).is_some_and(|file| file.opened.predeclared)
+    }
+
+    /// The file of the standard in which the span lies, if that is one that the compiler has.
+    pub(crate) fn standard(&self, span: Span) -> Option<&'static StandardFile> {
+        self.file(span.file)?.opened.standard
+    }
+
+    /// Something comes from a file of the standard that the compiler has.
+    pub(crate) fn has_standard(&self) -> bool {
+        self.files.iter().any(|file| file.opened.standard.is_some())
     }
 
     pub(crate) fn file(&self, file: u32) -> Option<&File> {

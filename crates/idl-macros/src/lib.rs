@@ -3,7 +3,7 @@
 mod input;
 
 use idl_compiler::emit::{self, OptionProblem};
-use idl_compiler::{Compiler, Disk, Model, Source};
+use idl_compiler::{Compiler, Disk, Model, Source, is_standard_file};
 use proc_macro2::TokenStream;
 use quote::quote;
 
@@ -20,6 +20,7 @@ use input::{Idl, Input};
 /// idl!(r#"const wstring GREETING = L"hello";"#);      // text that Rust's lexer refuses; a string with `;` is text,
 /// idl!("idl/bank.idl");                               // any other a path
 /// idl!("idl/bank.idl", "idl/shop.idl", include = ["idl", "vendor/idl"], define = ["LIMIT=5"]);
+/// idl!("<CosEventComm.idl>", "idl/bank.idl");     // angle brackets: a file of the standard that the compiler has
 /// idl!(file = "idl/bank.idl", rename("Bank::Account::set_owner" = "assign_owner"));
 /// idl!("idl/bank.idl", extern("::Common" = ::common::common));  // what an included file defines is elsewhere
 /// idl! { non_nil("Bank::*"); module Bank { /* ... */ }; }   // options, a semicolon, IDL
@@ -100,6 +101,9 @@ fn expand(tokens: TokenStream) -> Result<TokenStream, TokenStream> {
 
 /// Says that a file cannot be read, if it cannot.
 fn missing(base: &std::path::Path, span: proc_macro2::Span, path: &str) -> Option<TokenStream> {
+    if is_standard_file(path.as_ref()) {
+        return None;
+    }
     let error = std::fs::metadata(base.join(path)).err()?;
     let hint =
         "paths start at the directory of Cargo.toml; a string with a `;` in it is IDL, any other a path";

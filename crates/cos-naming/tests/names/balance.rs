@@ -119,9 +119,3 @@ async fn groups_outlive_their_service() {
     let members = balanced(&site).await.members(&name("g")).await.unwrap();
     assert_eq!(members.iter().map(|m| (&*m.name, m.load)).collect::<Vec<_>>(), [("a", 0.0), ("b", 0.0)]);
 }
-
-#[test]
-fn the_idl_that_is_included_is_that_of_the_stubs() {
-    let own = include_str!("../../idl/CosNaming.idl");
-    assert_eq!(own, include_str!("../../../../src/cos_naming/CosNaming.idl"));
-}

@@ -19,6 +19,9 @@ macro_rules! kinds {
             /// All kinds, in the order of their numbers, which begin at 0 and have no gaps.
             pub const ALL: &'static [TcKind] = &[$(TcKind::$variant),*];
 
+            /// The names of all kinds, in the same order.
+            pub(super) const OMG_NAMES: &'static [&'static str] = &[$($omg),*];
+
             /// The name that the OMG gives it, such as `tk_struct`.
             pub const fn omg_name(self) -> &'static str {
                 match self { $(TcKind::$variant => $omg,)* }

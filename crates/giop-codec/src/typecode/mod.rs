@@ -13,6 +13,7 @@ mod desc;
 mod display;
 mod encode;
 mod kind;
+mod kind_cdr;
 mod node;
 mod set;
 mod typed;

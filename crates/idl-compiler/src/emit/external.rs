@@ -1,13 +1,13 @@
 //! Definitions of included files whose Rust is elsewhere: what is left out, and the paths that lead there.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::names::Names;
 use super::options::placed;
-use super::{IncludePolicy, OptionProblem, Options};
+use super::{IncludePolicy, OptionProblem, Options, standard};
 use crate::diagnostic::Diagnostic;
 use crate::model::{ConstValue, DefId, DefKind, Model, Type, TypeId};
 
@@ -20,6 +20,8 @@ pub(super) struct External {
     emitted: Vec<bool>,
     /// The Rust types that entries give native types, by definition.
     natives: HashMap<DefId, TokenStream>,
+    /// Definitions of the standard that have no Rust.
+    internal: HashSet<DefId>,
 }
 
 impl External {
@@ -44,6 +46,7 @@ impl External {
             let compiled = options.include_policy == IncludePolicy::Compile;
             emitted[def.id.index()] = !included || compiled && places[def.id.index()].is_none();
         }
+        let internal = standard::settle(model, options, &mut places, &mut emitted);
         add_predeclared(model, &places, &mut emitted);
         // What an entry says of a native type by its own name is the type, not where its alias is.
         let mut natives = HashMap::new();
@@ -57,7 +60,7 @@ impl External {
         for def in model.defs().iter().rev().filter(|def| is_module(model, def.id)) {
             emitted[def.id.index()] = model.children(def.id).iter().any(|child| emitted[child.index()]);
         }
-        External { places, names, emitted, natives }
+        External { places, names, emitted, natives, internal }
     }
 
     /// The definition is part of the output.
@@ -86,7 +89,12 @@ impl External {
     pub(super) fn check(&self, model: &Model, problems: &mut Vec<Diagnostic>) {
         let mut reported = vec![false; model.defs().len()];
         for def in model.defs().iter().filter(|def| self.emitted(def.id)) {
-            for used in used(model, def.id) {
+            for found in standard::misused(model, &self.internal, def.id) {
+                if !std::mem::replace(&mut reported[found.index()], true) {
+                    problems.push(standard::without_rust(model, found, def.id));
+                }
+            }
+            for used in used(model, def.id).into_iter().filter(|used| !self.internal.contains(used)) {
                 let is_native = matches!(model.def(used).kind, DefKind::Native);
                 if is_native && self.places[used.index()].is_none() && !self.natives.contains_key(&used) {
                     if !std::mem::replace(&mut reported[used.index()], true) {
@@ -158,7 +166,11 @@ fn native<'o>(model: &Model, options: &'o Options, id: DefId) -> Option<&'o Toke
 }
 
 /// The entry that says where the Rust of a definition is, the longest that fits, and what it names; `None` for all.
-fn cover<'o>(model: &Model, options: &'o Options, id: DefId) -> Option<(&'o TokenStream, Option<DefId>)> {
+pub(super) fn cover<'o>(
+    model: &Model,
+    options: &'o Options,
+    id: DefId,
+) -> Option<(&'o TokenStream, Option<DefId>)> {
     if !model.is_included(id) {
         return None;
     }
@@ -204,7 +216,7 @@ fn outer(path: &TokenStream) -> TokenStream {
 }
 
 /// Definitions that the output of one names.
-fn used(model: &Model, id: DefId) -> Vec<DefId> {
+pub(super) fn used(model: &Model, id: DefId) -> Vec<DefId> {
     let mut used = Vec::new();
     let mut types: Vec<TypeId> = model.member_types(id);
     match &model.def(id).kind {

@@ -30,6 +30,7 @@ mod reference;
 mod servant;
 mod shorten;
 mod skeleton;
+mod standard;
 mod structs;
 #[cfg(test)]
 mod tests;

@@ -124,7 +124,7 @@ impl Imports {
             }
         }
         let file = match (self.is_declared(&parts), parts.as_slice()) {
-            (true, _) | (false, [] | ["CORBA", ..]) => return None,
+            (true, _) | (false, []) => return None,
             (false, [first, ..]) if !self.is_declared(&[first]) => first,
             (false, [.., last]) => last,
         };

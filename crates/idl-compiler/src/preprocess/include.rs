@@ -8,6 +8,7 @@ use super::text::{Kind, Piece};
 use super::{Imported, MAX_FILES, MAX_NESTED, MAX_OCTETS, Preprocessor};
 use crate::diagnostic::Diagnostic;
 use crate::source::{Opened, Span, decoded};
+use crate::standard::{self, StandardFile};
 
 /// What stands behind `#include`.
 struct Wanted {
@@ -47,7 +48,10 @@ impl Preprocessor<'_> {
                 }
             }
         }
-        self.not_found(&wanted, &tried);
+        match standard::find(&wanted.name) {
+            Some(file) => self.open_standard(file, Some(wanted.span)),
+            None => self.not_found(&wanted, &tried),
+        }
     }
 
     /// Opens the first file of these names for an `import`, unless it was read before.
@@ -61,16 +65,24 @@ impl Preprocessor<'_> {
         for path in paths {
             let Ok(text) = self.read(&path) else { continue };
             let identity = self.settings.files.identity(&path);
-            if self.stack.iter().any(|open| open.identity.as_deref() == Some(&*identity)) {
-                return Imported::Circle;
-            }
-            let before = self.stack.len();
-            if !self.seen.contains(&identity) {
-                self.open_text(path, text, Some(span));
-            }
-            return if self.stack.len() > before { Imported::Opened } else { Imported::Nothing };
+            return self.import_once(&identity, |this| this.open_text(path, text, Some(span)));
         }
-        Imported::Nothing
+        match names.iter().find_map(|name| standard::find(name)) {
+            Some(file) => self.import_once(&file.path(), |this| this.open_standard(file, Some(span))),
+            None => Imported::Nothing,
+        }
+    }
+
+    /// Opens a file for an `import`, unless it was opened before.
+    fn import_once(&mut self, identity: &Path, open: impl FnOnce(&mut Self)) -> Imported {
+        if self.stack.iter().any(|open| open.identity.as_deref() == Some(identity)) {
+            return Imported::Circle;
+        }
+        let before = self.stack.len();
+        if !self.seen.contains(identity) {
+            open(self);
+        }
+        if self.stack.len() > before { Imported::Opened } else { Imported::Nothing }
     }
 
     fn not_found(&mut self, wanted: &Wanted, tried: &[PathBuf]) {
@@ -132,6 +144,9 @@ impl Preprocessor<'_> {
 
     /// Opens a file that the compiler was given.
     pub(super) fn open(&mut self, path: PathBuf, from: Option<Span>) {
+        if let Some(file) = standard::given(&path) {
+            return self.open_standard(file, from);
+        }
         match self.read(&path) {
             Ok(text) => self.open_text(path, text, from),
             Err(error) => {
@@ -153,7 +168,23 @@ impl Preprocessor<'_> {
     }
 
     fn open_text(&mut self, path: PathBuf, text: Rc<str>, from: Option<Span>) {
-        let identity = self.settings.files.identity(&path);
+        let opened = Opened { path: Some(self.settings.files.watched(&path)), from, ..Opened::default() };
+        self.open_as(path, text, opened);
+    }
+
+    /// Opens a file of the standard that the compiler has.
+    fn open_standard(&mut self, file: &'static StandardFile, from: Option<Span>) {
+        let opened = Opened { from, standard: Some(file), ..Opened::default() };
+        self.open_as(file.path(), file.text.into(), opened);
+    }
+
+    /// What tells a file from others.
+    pub(super) fn identity(&self, path: &Path) -> PathBuf {
+        standard::given(path).map_or_else(|| self.settings.files.identity(path), StandardFile::path)
+    }
+
+    fn open_as(&mut self, path: PathBuf, text: Rc<str>, opened: Opened) {
+        let (identity, from) = (self.identity(&path), opened.from);
         let guarded = self.guards.get(&identity).is_some_and(|name| self.macros.contains_key(name));
         if guarded || self.once.contains(&identity) || self.was_given(&identity) {
             return;
@@ -164,12 +195,7 @@ impl Preprocessor<'_> {
         if !self.may_open(text.len(), from) {
             return;
         }
-        let opened = Opened {
-            path: Some(self.settings.files.watched(&path)),
-            from,
-            included: !self.given.contains(&identity),
-            predeclared: false,
-        };
+        let opened = Opened { included: !self.given.contains(&identity), ..opened };
         let folder = path.parent().map(Path::to_owned).unwrap_or_default();
         let file = self.sources.add_text(path.display().to_string(), Rc::clone(&text), opened);
         self.seen.insert(identity.clone());

@@ -1,0 +1,103 @@
+//! Definitions of the standard's own files that the compiler has: where their Rust is, and which have none.
+
+use std::collections::HashSet;
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::quote;
+
+use super::Options;
+use super::external::{cover, used};
+use crate::diagnostic::Diagnostic;
+use crate::model::{DefId, DefKind, Flavour, Model};
+use crate::standard::{StandardFile, has_rust};
+
+/// Points the definitions of included standard files to the runtime crate, unless an entry says that they are elsewhere, and returns
+/// those that have no Rust, which are not written.
+pub(super) fn settle(
+    model: &Model,
+    options: &Options,
+    places: &mut [Option<(TokenStream, usize)>],
+    emitted: &mut [bool],
+) -> HashSet<DefId> {
+    let mut internal = HashSet::new();
+    if !model.sources().has_standard() {
+        return internal;
+    }
+    // Modules are written if anything in them is; nothing says what a native type is but an entry.
+    let has_place = |id: DefId| !matches!(model.def(id).kind, DefKind::Module(_) | DefKind::Native);
+    let standard: Vec<(DefId, &StandardFile)> = model
+        .defs()
+        .iter()
+        .filter(|def| has_place(def.id) && cover(model, options, def.id).is_none())
+        .filter_map(|def| Some((def.id, file_of(model, def.id)?)))
+        .collect();
+    // What is built of something without Rust has none either.
+    loop {
+        let before = internal.len();
+        for (id, file) in &standard {
+            if !internal.contains(id) && is_internal(model, *id, file, &internal) {
+                internal.insert(*id);
+            }
+        }
+        if internal.len() == before {
+            break;
+        }
+    }
+    let runtime = &options.runtime;
+    for (id, file) in &standard {
+        let index = id.index();
+        if internal.contains(id) {
+            emitted[index] = false;
+        } else if let (true, Some(module)) = (model.is_included(*id), file.rust) {
+            let module = Ident::new(module, Span::call_site());
+            places[index] = Some((quote!(#runtime::#module), 1));
+            emitted[index] = false;
+        }
+    }
+    internal
+}
+
+/// The standard file that a definition comes from, if it is what the file is for: one that is included inside of a scope
+/// declares other things.
+fn file_of(model: &Model, id: DefId) -> Option<&'static StandardFile> {
+    let file = model.sources().standard(model.def(id).span)?;
+    let outermost = std::iter::successors(Some(id), |id| model.def(*id).parent).last()?;
+    (model.def(outermost).name == file.module && outermost != id).then_some(file)
+}
+
+/// Whether a definition has no Rust, as far as that is known of others.
+fn is_internal(model: &Model, id: DefId, file: &StandardFile, internal: &HashSet<DefId>) -> bool {
+    let def = model.def(id);
+    let itself = match &def.kind {
+        DefKind::Interface(interface) => {
+            interface.flavour == Flavour::Local && !has_rust(&model.scoped_name(id))
+        }
+        _ => false,
+    };
+    let is_native = |id: &DefId| matches!(model.def(*id).kind, DefKind::Native);
+    let is_missing = |id: &DefId| internal.contains(id) || is_native(id);
+    itself
+        || model.is_included(id) && file.rust.is_none()
+        || def.parent.is_some_and(|parent| internal.contains(&parent))
+        || used(model, id).iter().any(is_missing)
+}
+
+/// What a definition uses that has no Rust; of a typedef not what it stands for as well.
+pub(super) fn misused(model: &Model, internal: &HashSet<DefId>, user: DefId) -> Vec<DefId> {
+    if internal.is_empty() {
+        return Vec::new();
+    }
+    let found: Vec<DefId> = used(model, user).into_iter().filter(|id| internal.contains(id)).collect();
+    let aliases = found.iter().filter(|id| model.typedef(**id).is_some());
+    let inside: HashSet<DefId> = aliases.flat_map(|id| used(model, *id)).collect();
+    found.into_iter().filter(|id| !inside.contains(id)).collect()
+}
+
+/// Reports a use of what has no Rust.
+pub(super) fn without_rust(model: &Model, internal: DefId, user: DefId) -> Diagnostic {
+    let (name, user_name) = (model.scoped_name(internal), model.scoped_name(user));
+    let message = format!("`{user_name}` uses `{name}`, which belongs to an ORB itself and has no Rust");
+    Diagnostic::error("no-extern", model.def(user).span, message)
+        .and(model.def(internal).span, "declared here")
+        .help(format!("say what it is with `extern(\"::{name}\" = ::path::Type)`, or leave it out"))
+}

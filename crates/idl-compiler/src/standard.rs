@@ -1,0 +1,225 @@
+//! The standard's own IDL (`orb.idl`, `CosNaming.idl` and their like): files that `#include` finds where no file of the
+//! include path has them.
+//!
+//! The texts are in the folder `idl` of this crate. The Rust of most of them is in the crate `zorb`, so that all programs share
+//! it; what belongs to an ORB itself has none.
+
+use std::path::{Path, PathBuf};
+
+/// A file of the standard.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct StandardFile {
+    /// The name that the standard gives it.
+    pub(crate) name: &'static str,
+    /// Names under which ORBs have it, or a part of it.
+    others: &'static [&'static str],
+    pub(crate) text: &'static str,
+    /// The file-level module that it declares, or adds to.
+    pub(crate) module: &'static str,
+    /// The module of the crate `zorb` that has its Rust; `None` where all of it is for ORBs.
+    pub(crate) rust: Option<&'static str>,
+}
+
+/// A file whose Rust is in a module of `zorb`.
+macro_rules! shared {
+    ($name:literal, $module:literal, $rust:literal, $others:expr) => {
+        StandardFile {
+            name: $name,
+            others: $others,
+            text: include_str!(concat!("../idl/", $name)),
+            module: $module,
+            rust: Some($rust),
+        }
+    };
+}
+
+/// A file of which there is no Rust.
+macro_rules! internal {
+    ($name:literal, $module:literal, $others:expr) => {
+        StandardFile {
+            name: $name,
+            others: $others,
+            text: include_str!(concat!("../idl/", $name)),
+            module: $module,
+            rust: None,
+        }
+    };
+}
+
+/// All of them. Each name also stands for the same with the ending `.pidl`, which TAO gives some.
+pub(crate) const FILES: &[StandardFile] = &[
+    shared!("orb.idl", "CORBA", "corba", ORB),
+    shared!("TypeCode.idl", "CORBA", "corba", &["TypeCode.pidl", "Typecode_types.pidl"]),
+    internal!("ir.idl", "CORBA", INTERFACE_REPOSITORY),
+    internal!("Pollable.idl", "CORBA", &["pollable.idl", "CORBA_Pollable.idl"]),
+    shared!("IOP.idl", "IOP", "iop", &["iop.idl", "IOP_IOR.pidl", "IOP_Codec.pidl", "IOPC.pidl"]),
+    internal!("GIOP.idl", "GIOP", &["giop.idl"]),
+    shared!("IIOP.idl", "IIOP", "iiop", &["iiop.idl", "IIOP_Profile.pidl"]),
+    shared!("TimeBase.idl", "TimeBase", "time_base", &[]),
+    shared!("Messaging.idl", "Messaging", "messaging", MESSAGING),
+    shared!("PortableServer.idl", "PortableServer", "portable_server", PORTABLE_SERVER),
+    shared!("RTCORBA.idl", "RTCORBA", "rtcorba", &[]),
+    internal!("RTPortableServer.idl", "RTPortableServer", &[]),
+    internal!("BiDirPolicy.idl", "BiDirPolicy", &["BiDirGIOP.idl", "BiDirPolicy.pidl"]),
+    internal!("Dynamic.idl", "Dynamic", &[]),
+    internal!("DynamicAny.idl", "DynamicAny", &[]),
+    internal!("PortableInterceptor.idl", "PortableInterceptor", PORTABLE_INTERCEPTOR),
+    shared!("CosNaming.idl", "CosNaming", "cos_naming", &["Naming.idl", "NamingService.idl"]),
+    shared!("CosEventComm.idl", "CosEventComm", "cos_event_comm", &[]),
+    shared!("CosEventChannelAdmin.idl", "CosEventChannelAdmin", "cos_event_channel_admin", &[]),
+    shared!("CosTypedEventComm.idl", "CosTypedEventComm", "cos_typed_event_comm", &[]),
+    shared!(
+        "CosTypedEventChannelAdmin.idl",
+        "CosTypedEventChannelAdmin",
+        "cos_typed_event_channel_admin",
+        &[]
+    ),
+    shared!("CosNotification.idl", "CosNotification", "cos_notification", &[]),
+    shared!("CosNotifyComm.idl", "CosNotifyComm", "cos_notify_comm", &[]),
+    shared!("CosNotifyFilter.idl", "CosNotifyFilter", "cos_notify_filter", &[]),
+    shared!("CosNotifyChannelAdmin.idl", "CosNotifyChannelAdmin", "cos_notify_channel_admin", &[]),
+];
+
+const ORB: &[&str] = &[
+    "CORBA.idl",
+    "Corba.idl",
+    "corba.idl",
+    "corbaidl.idl",
+    "boxes.idl",
+    "CORBA_Policy.idl",
+    "CORBA_Current.idl",
+    "orb_types.pidl",
+    "ORB.pidl",
+    "Policy.pidl",
+    "PolicyC.pidl",
+    "Policy_Current.pidl",
+    "Policy_Manager.pidl",
+    "Current.pidl",
+    "Services.pidl",
+    "ParameterMode.pidl",
+    "StringValue.pidl",
+    "AnySeq.pidl",
+    "BooleanSeq.pidl",
+    "CharSeq.pidl",
+    "DoubleSeq.pidl",
+    "FloatSeq.pidl",
+    "LongDoubleSeq.pidl",
+    "LongLongSeq.pidl",
+    "LongSeq.pidl",
+    "OctetSeq.pidl",
+    "ShortSeq.pidl",
+    "StringSeq.pidl",
+    "ULongLongSeq.pidl",
+    "ULongSeq.pidl",
+    "UShortSeq.pidl",
+    "WCharSeq.pidl",
+    "WStringSeq.pidl",
+];
+
+const INTERFACE_REPOSITORY: &[&str] = &[
+    "InterfaceRepository.idl",
+    "CORBA_InterfaceRepository.idl",
+    "IFR_Base.pidl",
+    "IFR_Basic.pidl",
+    "IFR_Extended.pidl",
+];
+
+const MESSAGING: &[&str] = &[
+    "messaging.idl",
+    "messaging_policy.idl",
+    "Messaging_No_Impl.pidl",
+    "Messaging_RT_Policy.pidl",
+    "Messaging_SyncScope.pidl",
+];
+
+const PORTABLE_SERVER: &[&str] = &["poa.idl", "POA.idl", "poa_include.idl", "POA.pidl", "PS_Forward.pidl"];
+
+const PORTABLE_INTERCEPTOR: &[&str] =
+    &["PI.pidl", "PI_Forward.pidl", "Interceptor.pidl", "ORBInitializer.pidl", "ORBInitInfo.pidl"];
+
+/// Folders in which ORBs install these files, and that may stand before the name.
+const FOLDERS: &[&str] = &[
+    "AnyTypeCode",
+    "BiDir_GIOP",
+    "CORBA",
+    "COS",
+    "DynamicAny",
+    "IDL",
+    "IFR_Client",
+    "IORInterceptor",
+    "Messaging",
+    "OMG",
+    "PI",
+    "PI_Server",
+    "PortableServer",
+    "RTCORBA",
+    "TAO",
+    "Valuetype",
+    "corba",
+    "cos",
+    "idl",
+    "jacorb",
+    "omg",
+    "omniORB",
+    "omniORB4",
+    "orbsvcs",
+    "tao",
+    "zorb",
+];
+
+/// The local interfaces of the standard that have Rust all the same, since IDL derives its own from them.
+const LOCAL_INTERFACES: &[&str] = &["CORBA::Current", "CORBA::Policy"];
+
+impl StandardFile {
+    /// The path by which it is known among files, which no file can have: `<orb.idl>`.
+    pub(crate) fn path(&self) -> PathBuf {
+        PathBuf::from(format!("<{}>", self.name))
+    }
+
+    fn is_named(&self, name: &str) -> bool {
+        let stem = |name: &str| name.strip_suffix(".idl").map(str::to_owned);
+        self.name == name
+            || self.others.contains(&name)
+            || name.strip_suffix(".pidl").is_some_and(|start| stem(self.name).as_deref() == Some(start))
+    }
+}
+
+/// The file that a name stands for which `#include` gives: `orb.idl`, `tao/orb.idl`, `omg/CosNaming.idl`.
+pub(crate) fn find(name: &str) -> Option<&'static StandardFile> {
+    let (folders, name) = match name.rsplit_once('/') {
+        Some((folders, name)) => (Some(folders), name),
+        None => (None, name),
+    };
+    let is_known = |folders: &str| folders.split('/').all(|folder| FOLDERS.contains(&folder));
+    FILES.iter().find(|file| folders.is_none_or(is_known) && file.is_named(name))
+}
+
+/// The file that a path names which the compiler is given: `<orb.idl>`.
+pub(crate) fn given(path: &Path) -> Option<&'static StandardFile> {
+    find(path.to_str()?.strip_prefix('<')?.strip_suffix('>')?)
+}
+
+/// Whether a local interface of the standard has Rust.
+pub(crate) fn has_rust(local_interface: &str) -> bool {
+    LOCAL_INTERFACES.contains(&local_interface)
+}
+
+/// Whether the compiler has a file of the standard by this path, in place of one of the disk: `<orb.idl>`, in angle brackets.
+///
+/// ```
+/// use idl_compiler::{Compiler, is_standard_file};
+///
+/// assert!(is_standard_file("<CosNaming.idl>".as_ref()));
+/// assert!(!is_standard_file("CosNaming.idl".as_ref()));
+/// let model = Compiler::default().compile_files(["<CosNaming.idl>"]).map_err(|errors| errors.render(false))?;
+/// assert!(model.find("CosNaming::NamingContext").is_some());
+/// # Ok::<(), String>(())
+/// ```
+pub fn is_standard_file(path: &Path) -> bool {
+    given(path).is_some()
+}
+
+/// The names of the files of the standard that the compiler has, as `#include` gives them.
+pub fn standard_files() -> impl Iterator<Item = &'static str> {
+    FILES.iter().map(|file| file.name)
+}
