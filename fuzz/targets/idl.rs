@@ -1,12 +1,13 @@
 //! IDL from anywhere: as text, and as Rust tokens.
 //!
-//! The compiler ends with a model or with errors that can be shown; generated code parses as Rust.
+//! The compiler ends with a model or with errors that can be shown, after a number of steps that the text's size allows; generated code
+//! parses as Rust.
 #![no_main]
 
 mod small_stack;
 
 use idl_compiler::emit::{Emitted, Options, emit};
-use idl_compiler::{Compiler, Source};
+use idl_compiler::{Compiler, Source, Work};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| small_stack::run(1024, || fuzz(data)));
@@ -20,8 +21,12 @@ fn fuzz(data: &[u8]) {
     }
 }
 
+/// The most steps for each token and each inherited member.
+const STEPS: u64 = 100;
+
 fn compile(source: Source) {
     for strict in [false, true] {
+        let before = Work::so_far();
         match Compiler::default().strict_names(strict).compile(source.clone()) {
             Err(errors) => assert!(!errors.render(false).is_empty(), "an error has a text"),
             Ok(model) => match emit(&model, &Options::default()) {
@@ -34,5 +39,7 @@ fn compile(source: Source) {
                 }
             },
         }
+        let work = Work::so_far().since(before);
+        assert!(work.steps <= STEPS * (work.tokens + work.inherited), "{work:?}");
     }
 }

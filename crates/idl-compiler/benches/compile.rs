@@ -1,15 +1,18 @@
-//! How long a large file takes: 20,000 lines through preprocessor, parser and checks, and through the emitter as well.
+//! How long texts take: a corpus of 20,000 lines through preprocessor, parser and checks, and through the emitter as well; and texts of shapes
+//! in which each part might make the others dearer, at one size and at four times that.
 //!
 //! `cargo bench -p idl-compiler`
 
 #![allow(missing_docs, reason = "criterion's macros document nothing")]
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use idl_compiler::emit::{Options, emit};
 use idl_compiler::{Source, compile};
 
 #[path = "../tests/common/corpus.rs"]
 mod corpus;
+#[path = "../tests/common/shapes.rs"]
+mod shapes;
 
 fn compiling(c: &mut Criterion) {
     let text = corpus::idl(20_000);
@@ -25,5 +28,23 @@ fn compiling(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, compiling);
+fn shapes(c: &mut Criterion) {
+    let mut group = c.benchmark_group("shapes");
+    group.sample_size(10);
+    for (name, shape) in shapes::SHAPES {
+        for parts in [60, 240] {
+            let text = shape(parts);
+            let emitted = || {
+                let model = compile(Source::text("shape.idl", text.as_str())).ok();
+                model.and_then(|model| emit(&model, &Options::default()).ok())
+            };
+            assert!(emitted().is_some(), "{name} has no errors");
+            group.throughput(Throughput::Elements(parts as u64));
+            group.bench_function(BenchmarkId::new(*name, parts), |b| b.iter(emitted));
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, compiling, shapes);
 criterion_main!(benches);

@@ -28,6 +28,7 @@ mod resolve;
 mod standard;
 mod suggest;
 mod token;
+mod work;
 
 pub mod diagnostic;
 pub mod emit;
@@ -40,6 +41,7 @@ pub use output::write_whole;
 pub use preprocess::{Disk, Files, Memory, NoFiles};
 pub use source::{Position, Source, Sources, Span};
 pub use standard::{is_standard_file, standard_files};
+pub use work::Work;
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -141,6 +143,7 @@ impl Compiler {
         let mut collector = Collector::default();
         let mut sources = Sources::default();
         let lexed = lex(&mut sources, &mut collector);
+        work::tokens(lexed.tokens.len());
         let mut parsed = parse::parse(lexed.tokens, self.strict_names, &mut collector);
         components::add(&mut parsed, &mut sources, &mut collector);
         let sources = Rc::new(sources);

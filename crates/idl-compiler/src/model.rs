@@ -11,17 +11,22 @@ mod annotated;
 mod bits;
 mod layout;
 mod query;
+mod reach;
 mod types;
 
 pub use annotated::Bounds;
 pub use layout::{ZeroCopyField, ZeroCopyLayout, ZeroCopyProblem};
 pub use types::{ConstValue, Primitive, Type};
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::diagnostic::Diagnostics;
 use crate::source::{Sources, Span};
+
+use layout::Layouts;
+use reach::Reach;
 
 /// Names one definition of a [`Model`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,6 +63,10 @@ pub struct Model {
     pub(crate) warnings: Diagnostics,
     pub(crate) pragmas: Vec<VendorPragma>,
     pub(crate) annotation_types: Vec<AnnotationType>,
+    /// What is reachable from types, found when it is first asked for.
+    reach: RefCell<Reach>,
+    /// Layouts of structs, found when they are first asked for.
+    layouts: RefCell<Layouts>,
 }
 
 /// A `#pragma` that has no meaning in IDL, kept for those who know one.
@@ -67,6 +76,26 @@ pub struct VendorPragma {
     pub text: String,
     /// The line.
     pub span: Span,
+}
+
+impl Model {
+    /// A model of nothing.
+    pub(crate) fn new(sources: Rc<Sources>, docs: Docs) -> Model {
+        Model {
+            warnings: Diagnostics::new(Vec::new(), Rc::clone(&sources)),
+            sources,
+            defs: Vec::new(),
+            types: Vec::new(),
+            interned: HashMap::new(),
+            roots: Vec::new(),
+            docs,
+            recursive: Vec::new(),
+            pragmas: Vec::new(),
+            annotation_types: Vec::new(),
+            reach: RefCell::default(),
+            layouts: RefCell::default(),
+        }
+    }
 }
 
 /// One named definition: everything that has a scoped name and a repository id.

@@ -9,17 +9,19 @@
 //! only from the scope around it (`struct Right { string right; };`). [`crate::Compiler::strict_names`] restores both. (It
 //! does so for a third, names that are keywords but for case, which is the parser's.)
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use crate::ast::{Declarator, Head, Ident, Item, ItemKind, TypeKind, TypeSpec};
-use crate::diagnostic::{Collector, Diagnostic, Diagnostics};
+use crate::diagnostic::{Collector, Diagnostic};
 use crate::model::{
     Annotations, Const, Construct, Def, DefId, DefKind, Flavour, Interface, Model, Module, Struct, Type,
     TypeId, Typedef, Union,
 };
 use crate::parse::Parsed;
 use crate::source::{Sources, Span};
+use crate::work;
 
 mod acted;
 mod annotation;
@@ -37,6 +39,7 @@ mod home;
 mod import;
 mod interface;
 mod known;
+mod lineage;
 mod lookup;
 mod map;
 mod port;
@@ -49,7 +52,8 @@ mod value;
 
 use component::Implied;
 use known::Place;
-use repository_id::{EarlyPrefix, IdState};
+use lineage::Lineage;
+use repository_id::{EarlyPrefixes, IdState};
 use scope::{Entity, Scope, ScopeId};
 
 /// What the caller says about the text.
@@ -69,18 +73,7 @@ pub(crate) fn resolve(
     conditions: Conditions,
     out: &mut Collector,
 ) -> Model {
-    let model = Model {
-        warnings: Diagnostics::new(Vec::new(), Rc::clone(&sources)),
-        sources,
-        defs: Vec::new(),
-        types: Vec::new(),
-        interned: HashMap::new(),
-        roots: Vec::new(),
-        docs: parsed.docs,
-        recursive: Vec::new(),
-        pragmas: Vec::new(),
-        annotation_types: Vec::new(),
-    };
+    let model = Model::new(sources, parsed.docs);
     let (states, scopes) = (Vec::new(), vec![Scope::file()]);
     let later = lookup::declarations(&parsed.items);
     let mut resolver = Resolver {
@@ -89,8 +82,9 @@ pub(crate) fn resolve(
         scopes,
         conditions,
         later,
-        early_prefixes: Vec::new(),
+        early_prefixes: EarlyPrefixes::default(),
         told: HashSet::new(),
+        lineages: RefCell::default(),
         annotation_types: HashMap::new(),
         recursion_possible: false,
         implied: Implied::default(),
@@ -114,9 +108,11 @@ struct Resolver<'o> {
     /// Where names of the whole text are declared.
     later: HashMap<String, Span>,
     /// `typeprefix` of scopes that were not there yet.
-    early_prefixes: Vec<EarlyPrefix>,
+    early_prefixes: EarlyPrefixes,
     /// Annotations of which it was said that the encoding is another one.
     told: HashSet<&'static str>,
+    /// What scopes inherit from, those of the definition at hand.
+    lineages: RefCell<HashMap<ScopeId, Rc<Lineage>>>,
     /// What `@annotation` declares, by scope and lower-case name.
     annotation_types: HashMap<(ScopeId, String), annotation_types::Declared>,
     /// Some sequence has elements of a type that was not complete there.
@@ -133,6 +129,8 @@ struct State {
     depth: usize,
     scope: Option<ScopeId>,
     id: IdState,
+    /// Definitions directly inside, those included that are only declared or whose name was taken.
+    inside: Vec<DefId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,16 +148,21 @@ impl Resolver<'_> {
     }
 
     fn items(&mut self, items: Vec<Item>, scope: ScopeId) {
+        let is_module = self.scope(scope).owner.is_none_or(|owner| self.is_module(owner));
         for Item { head, kind } in items {
             match kind {
                 // Modules nest, and what is on the stack for other definitions is much.
                 ItemKind::Module { name, items } => self.module(head, &name, items, scope),
                 kind => self.item(Item { head, kind }, scope),
             }
+            if is_module {
+                self.lineages.get_mut().clear();
+            }
         }
     }
 
     fn item(&mut self, item: Item, scope: ScopeId) {
+        work::step();
         let head = item.head;
         match item.kind {
             ItemKind::ForwardInterface { .. }
@@ -399,11 +402,15 @@ impl Resolver<'_> {
             kind,
         });
         let prefix = self.prefix(scope, name.span);
+        if let Some(parent) = self.scope(scope).owner {
+            self.states[parent.index()].inside.push(id);
+        }
         self.states.push(State {
             progress: Progress::Complete,
             depth: 0,
             scope: None,
             id: IdState::new(prefix),
+            inside: Vec::new(),
         });
         id
     }

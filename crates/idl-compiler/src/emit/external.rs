@@ -10,6 +10,7 @@ use super::options::placed;
 use super::{IncludePolicy, OptionProblem, Options, standard};
 use crate::diagnostic::Diagnostic;
 use crate::model::{ConstValue, DefId, DefKind, Model, Type, TypeId};
+use crate::work;
 
 /// Where the Rust of definitions is.
 pub(super) struct External {
@@ -175,6 +176,7 @@ pub(super) fn cover<'o>(
         return None;
     }
     let fitting = options.external.iter().filter_map(|(idl, path)| {
+        work::step();
         let named = entry_covers(model, idl, id)?;
         Some((idl.trim_start_matches("::").len(), path, named))
     });
@@ -257,6 +259,7 @@ pub(super) fn used(model: &Model, id: DefId) -> Vec<DefId> {
         _ => {}
     }
     while let Some(ty) = types.pop() {
+        work::step();
         match model.ty(ty) {
             Type::Sequence { element, .. } | Type::Array { element, .. } => types.push(*element),
             Type::Map { key, value, .. } => types.extend([*key, *value]),

@@ -1,5 +1,7 @@
 //! The frame: the hidden module, modules of scopes, typedefs, constants, re-exports.
 
+use std::collections::{HashMap, HashSet};
+
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
@@ -8,6 +10,7 @@ use super::docs::{doc, doc_after};
 use super::names::alias_of_interface;
 use super::types::Use;
 use crate::model::{Const, Def, DefId, DefKind, Docs, Flavour, Type};
+use crate::work;
 
 impl Cx<'_> {
     /// The whole output.
@@ -66,6 +69,7 @@ impl Cx<'_> {
     }
 
     fn definition(&self, depth: usize, def: &Def) -> TokenStream {
+        work::step();
         let item = match &def.kind {
             DefKind::Module(_) => return self.module(depth, def),
             DefKind::Interface(body) => return self.interface(depth, def, body.flavour),
@@ -143,14 +147,18 @@ impl Cx<'_> {
 
     /// Names of the bases' modules that are names of this interface's as well: IDL scoping finds them there.
     fn inherited(&self, depth: usize, def: &Def) -> TokenStream {
-        let own: Vec<Ident> = self.inside(def.id).into_iter().map(|(_, name)| name).collect();
         let bases = self.model.all_bases(def.id);
         let all: Vec<(DefId, Ident)> = bases.iter().flat_map(|base| self.inside(*base)).collect();
-        let uses = all.iter().enumerate().filter_map(|(index, (id, name))| {
-            let alike =
-                |(other, (_, candidate)): (usize, &(DefId, Ident))| other != index && candidate == name;
-            // What two bases declare is ambiguous: the name is left to those who say which.
-            if own.contains(name) || all.iter().enumerate().any(alike) {
+        if all.is_empty() {
+            return TokenStream::new();
+        }
+        let own: HashSet<Ident> = self.inside(def.id).into_iter().map(|(_, name)| name).collect();
+        let mut counts: HashMap<&Ident, usize> = HashMap::new();
+        all.iter().for_each(|(_, name)| *counts.entry(name).or_default() += 1);
+        let uses = all.iter().filter_map(|(id, name)| {
+            work::step();
+            // What two bases declare is ambiguous: the name is left to code that says which.
+            if own.contains(name) || counts.get(name).is_some_and(|count| *count > 1) {
                 return None;
             }
             let path = self.scope_path(depth, *id);
@@ -217,6 +225,10 @@ impl Cx<'_> {
 
     /// Something stands in the definition's module.
     fn has_module(&self, id: DefId) -> bool {
+        self.facts.modules.of(id, || self.find_module(id))
+    }
+
+    fn find_module(&self, id: DefId) -> bool {
         match &self.model.def(id).kind {
             DefKind::Module(_) => true,
             DefKind::Interface(interface) => {

@@ -10,6 +10,7 @@ use super::names::{FactoryNames, MAX_TUPLE};
 use super::passing::Side;
 use super::types::Use;
 use crate::model::{Def, DefId, DefKind, Direction, Docs, Factory, Operation, Param};
+use crate::work;
 
 /// One method: an operation, or the get or set operation of an attribute.
 pub(super) struct Method {
@@ -310,6 +311,7 @@ impl Cx<'_> {
 
     /// The parameters of a method as `name: Type`.
     pub(super) fn parameters(&self, depth: usize, method: &Method, side: Side) -> Vec<TokenStream> {
+        work::step();
         let v1 = &self.v1;
         let lifetime = (side == Side::Local).then(|| quote!('l));
         let context = method.context_name().map(|name| quote!(#name: &#lifetime #v1::Context));

@@ -52,6 +52,7 @@ pub use skeleton::{ServantNames, Skeleton, servant_names, served_interfaces, ske
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{DefId, DefKind, Model};
+use crate::work;
 
 use external::External;
 use hybrid::Hybrid;
@@ -147,6 +148,8 @@ struct Facts {
     fixed: Found<bool>,
     /// Whether its Rust type has a default.
     defaults: Found<bool>,
+    /// Whether something stands in its module.
+    modules: Found<bool>,
 }
 
 /// Answers to one question, by definition.
@@ -156,6 +159,7 @@ struct Found<T>(RefCell<HashMap<DefId, T>>);
 impl<T: Copy> Found<T> {
     /// The answer, which is computed once.
     fn of(&self, id: DefId, compute: impl FnOnce() -> T) -> T {
+        work::step();
         let known = self.0.borrow().get(&id).copied();
         known.unwrap_or_else(|| {
             let answer = compute();

@@ -14,6 +14,7 @@ use crate::model::{
     AnnotationValue, Annotations, ConstValue, Def, DefId, DefKind, Direction, Flavour, Model, Type,
 };
 use crate::source::Span;
+use crate::work;
 
 /// Rust names of one definition; what does not apply is empty or `None`.
 #[derive(Clone, Debug)]
@@ -459,11 +460,13 @@ impl Namer<'_> {
         scoped: &str,
     ) -> RustName {
         let (mut free, mut clash) = (name.clone(), None);
+        work::step();
         while let Some(earlier) = spaces.iter().find_map(|space| taken.claimed(*space, &free, span)) {
             clash.get_or_insert_with(|| earlier.clone());
             if chosen {
                 break;
             }
+            work::step();
             free = free.underscored();
         }
         for space in spaces {

@@ -9,6 +9,7 @@ use super::names::alias_of_interface;
 use crate::model::{
     Annotations, Bounds, ConstValue, DefId, DefKind, Member, Primitive, Type, TypeId, ZeroCopyLayout,
 };
+use crate::work;
 
 /// Arrays of more octets than this do not lie in place.
 const MAX_INLINE: u64 = 4096;
@@ -62,6 +63,7 @@ pub(super) enum ArrayForm {
 impl Cx<'_> {
     /// Path of a name that lies beside the item of `id`.
     pub(super) fn path(&self, depth: usize, id: DefId, name: &RustName) -> TokenStream {
+        work::step();
         let scope = self.scope_path(depth, id);
         quote!(#scope::#name)
     }
@@ -87,6 +89,7 @@ impl Cx<'_> {
 
     /// The Rust type of values that are owned: members, elements, results.
     pub(super) fn ty(&self, depth: usize, u: Use) -> TokenStream {
+        work::step();
         let v1 = &self.v1;
         if u.optional {
             let value = self.ty(depth, Use { optional: false, ..u });
@@ -276,10 +279,10 @@ impl Cx<'_> {
                 size if size <= MAX_INLINE => size,
                 _ => HANDLE,
             },
-            Type::Named(def) if self.is_zero_copy(*def) => {
-                self.model.zero_copy_layout(*def).map_or(HANDLE, |layout| layout.size as u64)
-            }
             Type::Named(def) => self.facts.sizes.of(*def, || {
+                if self.is_zero_copy(*def) {
+                    return self.model.zero_copy_layout(*def).map_or(HANDLE, |layout| layout.size as u64);
+                }
                 // Not of values, which may hold themselves.
                 let sizes = || self.model.member_types(*def).into_iter().map(|ty| self.size(ty));
                 match &self.model.def(*def).kind {

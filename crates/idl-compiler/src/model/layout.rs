@@ -70,23 +70,17 @@ impl Model {
     /// # Errors
     /// The first reason why it cannot be.
     pub fn zero_copy_layout(&self, id: DefId) -> Result<ZeroCopyLayout, ZeroCopyProblem> {
-        self.layout_and_first(id, &mut Known { parts: HashMap::new(), marked: true })
-            .map(|(layout, _)| layout)
+        self.layout_and_first(id, true).map(|(layout, _)| layout)
     }
 
     /// The layout of a struct that is the same in memory and in CDR, though nobody asked for it: as
     /// [`zero_copy_layout`](Self::zero_copy_layout), but nested structs need no annotation either.
     pub fn equal_layout(&self, id: DefId) -> Option<ZeroCopyLayout> {
-        let mut known = Known { parts: HashMap::new(), marked: false };
-        self.layout_and_first(id, &mut known).ok().map(|(layout, _)| layout)
+        self.layout_and_first(id, false).ok().map(|(layout, _)| layout)
     }
 
-    /// The layout, and the alignment CDR gives the first octet of the struct.
-    fn layout_and_first(
-        &self,
-        id: DefId,
-        known: &mut Known,
-    ) -> Result<(ZeroCopyLayout, usize), ZeroCopyProblem> {
+    /// The layout, and the alignment that CDR gives the first byte of the struct. `marked`: nested structs must be `@zero_copy`.
+    fn layout_and_first(&self, id: DefId, marked: bool) -> Result<(ZeroCopyLayout, usize), ZeroCopyProblem> {
         let DefKind::Struct(_) = &self.def(id).kind else { return Err(ZeroCopyProblem::NotAStruct) };
         let members = self.all_struct_members(id);
         let mut layout = ZeroCopyLayout { size: 0, align: 1, fields: Vec::with_capacity(members.len()) };
@@ -94,7 +88,7 @@ impl Model {
         for (index, member) in members.into_iter().enumerate() {
             let problem = ZeroCopyProblem::Member { index, span: member.span };
             let plain = !member.annotations.is_optional() && !member.annotations.has_range();
-            let part = self.zero_copy_part(member.ty, known).filter(|_| plain).ok_or(problem)?;
+            let part = self.zero_copy_part(member.ty, marked).filter(|_| plain).ok_or(problem)?;
             first.get_or_insert(part.first);
             let (cdr, memory) =
                 (layout.size.next_multiple_of(part.first), layout.size.next_multiple_of(part.align));
@@ -115,7 +109,7 @@ impl Model {
         }
     }
 
-    fn zero_copy_part(&self, ty: TypeId, known: &mut Known) -> Option<Part> {
+    fn zero_copy_part(&self, ty: TypeId, marked: bool) -> Option<Part> {
         if self.ranged_typedef(ty).is_some() {
             return None;
         }
@@ -123,18 +117,19 @@ impl Model {
             Type::Primitive(Primitive::Boolean | Primitive::WChar | Primitive::LongDouble) => None,
             Type::Primitive(p) => Some(Part { size: p.size(), align: p.size(), first: p.size() }),
             Type::Array { element, dims } => {
-                let part = self.zero_copy_part(*element, known)?;
+                let part = self.zero_copy_part(*element, marked)?;
                 let size = dims.iter().try_fold(part.size, |size, dim| size.checked_mul(*dim as usize))?;
                 (size < MAX_SIZE).then_some(Part { size, ..part })
             }
-            Type::Named(def) if !known.marked || self.def(*def).annotations.has("zero_copy") => {
-                if let Some(part) = known.parts.get(def) {
-                    return *part;
+            Type::Named(def) if !marked || self.def(*def).annotations.has("zero_copy") => {
+                let known = self.layouts.borrow().0.get(&(*def, marked)).copied();
+                if let Some(part) = known {
+                    return part;
                 }
-                let found = self.layout_and_first(*def, known).ok();
+                let found = self.layout_and_first(*def, marked).ok();
                 let part =
                     found.map(|(layout, first)| Part { size: layout.size, align: layout.align, first });
-                known.parts.insert(*def, part);
+                self.layouts.borrow_mut().0.insert((*def, marked), part);
                 part
             }
             _ => None,
@@ -145,15 +140,12 @@ impl Model {
 /// Larger structs cannot be held in one message, nor on a 32-bit machine.
 const MAX_SIZE: usize = 1 << 31;
 
-/// Structs laid out on the way, so that each is done once.
-struct Known {
-    parts: HashMap<DefId, Option<Part>>,
-    /// Whether nested structs must be `@zero_copy`.
-    marked: bool,
-}
+/// Structs that were laid out, by whether nested ones must be `@zero_copy`. They are complete: a layout is asked for at the end of a text.
+#[derive(Debug, Default)]
+pub(super) struct Layouts(HashMap<(DefId, bool), Option<Part>>);
 
 /// A member's place: its size, its alignment in memory, and the alignment CDR gives its first octet.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Part {
     size: usize,
     align: usize,

@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 
+use super::reach::Fact;
 use super::{
-    AnnotationType, Attribute, Bitmask, Bitset, Const, Def, DefId, DefKind, Docs, Enum, Flavour, Interface,
-    Member, Model, Operation, Primitive, Struct, Type, TypeId, Typedef, Union, Value, ValueBox,
-    ValueModifier, VendorPragma,
+    AnnotationType, Attribute, Bitmask, Bitset, Const, Def, DefId, DefKind, Docs, Enum, Interface, Member,
+    Model, Operation, Struct, Type, TypeId, Typedef, Union, Value, ValueBox, ValueModifier, VendorPragma,
 };
 use crate::diagnostic::Diagnostics;
 use crate::source::{Sources, Span};
+use crate::work;
 
 impl Model {
     /// File-level definitions in source order. Walk `members` and `nested` for what is inside them.
@@ -91,6 +92,7 @@ impl Model {
         let mut path = Vec::new();
         let mut at = Some(id);
         while let Some(id) = at {
+            work::step();
             let def = self.def(id);
             path.push(def.name.as_str());
             at = def.parent;
@@ -229,6 +231,7 @@ impl Model {
 
     fn add_bases(&self, id: DefId, seen: &mut HashSet<DefId>, order: &mut Vec<DefId>) {
         for base in self.direct_bases(id) {
+            work::step();
             if seen.insert(base) {
                 self.add_bases(base, seen, order);
                 order.push(base);
@@ -258,6 +261,7 @@ impl Model {
         let base = |id: DefId| self.structure(id).and_then(|body| body.base);
         // Only what is defined is a base, so this ends.
         let mut bases: Vec<DefId> = std::iter::successors(base(id), |at| base(*at)).collect();
+        work::steps(bases.len());
         bases.reverse();
         bases
     }
@@ -266,7 +270,10 @@ impl Model {
     pub fn all_struct_members(&self, id: DefId) -> Vec<&Member> {
         let mut owners = self.struct_bases(id);
         owners.push(id);
-        owners.into_iter().filter_map(|owner| self.structure(owner)).flat_map(|body| &body.members).collect()
+        let bodies = owners.into_iter().filter_map(|owner| self.structure(owner));
+        let members: Vec<&Member> = bodies.flat_map(|body| &body.members).collect();
+        work::steps(members.len());
+        members
     }
 
     /// Operations and attributes of the interface or value type, inherited ones first in the order of [`Model::all_bases`], then its
@@ -277,6 +284,7 @@ impl Model {
         owners
             .into_iter()
             .flat_map(|owner| self.children(owner))
+            .inspect(|_| work::step())
             .map(|id| self.def(*id))
             .filter(|def| matches!(def.kind, DefKind::Operation(_) | DefKind::Attribute(_)))
     }
@@ -308,87 +316,37 @@ impl Model {
     /// count, though not every bit pattern is a value of them; a struct without members, or with optional ones, does not, and neither does
     /// `fixed`, of which some ORBs send fewer octets than its digits need.
     pub fn is_fixed_size(&self, id: TypeId) -> bool {
-        self.every_part(id, |ty| match ty {
-            Type::Primitive(p) => *p != Primitive::WChar,
-            Type::Array { .. } => true,
-            Type::Named(def) => match &self.def(*def).kind {
-                DefKind::Struct(_) => {
-                    let members = self.all_struct_members(*def);
-                    !members.is_empty() && members.iter().all(|member| !member.annotations.is_optional())
-                }
-                DefKind::Enum(_) | DefKind::Typedef(_) | DefKind::Bitset(_) | DefKind::Bitmask(_) => true,
-                _ => false,
-            },
-            Type::String(_)
-            | Type::WString(_)
-            | Type::Sequence { .. }
-            | Type::Object
-            | Type::Any
-            | Type::TypeCode
-            | Type::ValueBase
-            | Type::Fixed { .. }
-            | Type::Map { .. } => false,
-        })
+        !self.reaches(id, Fact::Variable)
     }
 
     /// A `float`, `double` or `long double` is reachable from the type through members, elements, state and typedefs. What
     /// an `any` or a value of a derived type holds is not known and not counted.
     pub fn contains_float(&self, id: TypeId) -> bool {
-        !self.every_part(id, |ty| !matches!(ty, Type::Primitive(p) if p.is_float()))
+        self.reaches(id, Fact::Float)
     }
 
     /// An object reference may be reachable from the type through members, elements, state and typedefs: there is one, or
     /// something that may hold one, an `any`, an abstract interface, a value.
     pub fn contains_reference(&self, id: TypeId) -> bool {
-        !self.every_part(id, |ty| match ty {
-            Type::Object | Type::Any | Type::ValueBase => false,
-            Type::Named(def) => !matches!(self.def(*def).kind, DefKind::Interface(_) | DefKind::Value(_)),
-            _ => true,
-        })
+        self.reaches(id, Fact::Reference)
     }
 
     /// A value may be reachable from the type through members, elements and typedefs: there is one, or something that may hold one, an
     /// `any` or an abstract interface. Values of a message may refer to each other.
     pub fn contains_value(&self, id: TypeId) -> bool {
-        !self.every_part(id, |ty| match ty {
-            Type::Any | Type::ValueBase => false,
-            Type::Named(def) => match &self.def(*def).kind {
-                DefKind::Interface(interface) => interface.flavour != Flavour::Abstract,
-                DefKind::Value(_) | DefKind::ValueBox(_) => false,
-                _ => true,
-            },
-            _ => true,
-        })
+        self.reaches(id, Fact::Value)
     }
 
     /// A local interface that is reachable from the type through members, elements, state and typedefs: then values of the
     /// type never leave the process.
     pub fn local_part(&self, id: TypeId) -> Option<DefId> {
-        let local = std::cell::Cell::new(None);
-        self.every_part(id, |ty| {
-            if let Type::Named(def) = ty
-                && self.interface(*def).is_some_and(|interface| interface.flavour == Flavour::Local)
-            {
-                local.set(Some(*def));
-            }
-            local.get().is_none()
-        });
-        local.get()
+        self.reached_local(id)
     }
 
     /// The type can be compared for equality and hashed: no floating type, `any`, value, abstract interface or native
     /// type is reachable.
     pub fn is_hashable(&self, id: TypeId) -> bool {
-        self.every_part(id, |ty| match ty {
-            Type::Primitive(p) => !p.is_float(),
-            Type::Any | Type::ValueBase => false,
-            Type::Named(def) => match &self.def(*def).kind {
-                DefKind::Interface(i) => i.flavour != Flavour::Abstract,
-                DefKind::Value(_) | DefKind::ValueBox(_) | DefKind::Native => false,
-                _ => true,
-            },
-            _ => true,
-        })
+        !self.reaches(id, Fact::Unhashable)
     }
 
     /// The members of this struct, exception or union have types which all can be hashed.
@@ -427,20 +385,6 @@ impl Model {
             },
             _ => Vec::new(),
         }
-    }
-
-    /// Tests the type and all it is made of, each once, so that recursive types end.
-    fn every_part(&self, id: TypeId, test: impl Fn(&Type) -> bool) -> bool {
-        let mut seen = HashSet::from([id]);
-        let mut todo = vec![id];
-        while let Some(id) = todo.pop() {
-            let ty = self.ty(id);
-            if !test(ty) {
-                return false;
-            }
-            todo.extend(self.parts(ty).into_iter().filter(|part| seen.insert(*part)));
-        }
-        true
     }
 
     /// The type as IDL spells it, names scoped: `sequence<M::T, 5>`; an array as `long[2][3]`.

@@ -6,6 +6,7 @@ use super::{Progress, Resolver};
 use crate::ast::{self, Head, Ident, MemberKind, Name};
 use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, DefKind, Enum, Enumerator, Member, Struct, Type};
+use crate::work;
 
 impl Resolver<'_> {
     pub(super) fn structure(
@@ -21,6 +22,11 @@ impl Resolver<'_> {
         let (id, declared) = self.begin(&head, name, DefKind::Struct(Struct::default()), scope);
         if let DefKind::Struct(body) = &mut self.model.defs[id.index()].kind {
             body.base = base;
+        }
+        if let Some(base) = base {
+            work::inherited(
+                1 + self.model.struct_bases(base).len() + self.model.all_struct_members(base).len(),
+            );
         }
         self.members(id, members);
         declared.then_some(id)
@@ -56,6 +62,7 @@ impl Resolver<'_> {
     fn members(&mut self, id: DefId, members: Vec<ast::Member>) {
         let Some(scope) = self.states[id.index()].scope else { return };
         for member in members {
+            work::step();
             let (ty, declarators) = match member.kind {
                 MemberKind::Pragma(pragma) => {
                     self.pragma(&pragma, scope);

@@ -10,6 +10,7 @@ use crate::ast::{Binary, Expr, ExprKind, Unary};
 use crate::diagnostic::Diagnostic;
 use crate::model::{ConstValue, Primitive};
 use crate::source::Span;
+use crate::work;
 
 const LEAST: i128 = i64::MIN as i128;
 const MOST: i128 = u64::MAX as i128;
@@ -34,6 +35,7 @@ impl Resolver<'_> {
     }
 
     fn evaluate(&mut self, expr: &Expr, least: i128, most: i128, scope: ScopeId) -> Option<i128> {
+        work::step();
         match &expr.kind {
             ExprKind::Integer(value) => Some(i128::from(*value)),
             ExprKind::Name(name) => match self.named_value(name, scope)?.1 {

@@ -8,6 +8,7 @@ use super::{Progress, Resolver};
 use crate::ast::{self, Head, Ident, Item, Name, Raises, TypeKind};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Attribute, DefId, DefKind, Direction, Flavour, Interface, Operation, Param, Type};
+use crate::work;
 
 impl Resolver<'_> {
     pub(super) fn interface(
@@ -107,7 +108,9 @@ impl Resolver<'_> {
             let state = self.model.value(base).map_or(&[][..], |value| &value.state);
             state.iter().map(move |state| (base, &state.member.name))
         });
+        work::inherited(self.model.all_bases(id).len());
         for (owner, name_of_member) in operations.chain(state) {
+            work::inherited(1);
             let Some(scope) = self.states[owner.index()].scope else { continue };
             let lower = name_of_member.to_ascii_lowercase();
             let Some(entry) = self.scope(scope).local(&lower) else { continue };

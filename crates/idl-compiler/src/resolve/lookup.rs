@@ -11,6 +11,7 @@ use crate::model::{Def, DefId, DefKind};
 use crate::source::Span;
 use crate::suggest::closest;
 use crate::token::KEYWORDS;
+use crate::work;
 
 /// What a scope has to say to a name.
 enum Answer {
@@ -107,6 +108,7 @@ impl Resolver<'_> {
 
     /// Looks into one scope, with the bases of an interface or value type but not around it.
     fn search(&self, scope: ScopeId, name: &str, used: bool) -> Answer {
+        work::step();
         let lower = name.to_ascii_lowercase();
         let inside = self.scope(scope);
         if let Some(entry) = inside.local(&lower).filter(|entry| entry.name == name) {
@@ -119,7 +121,12 @@ impl Resolver<'_> {
         if let Some(entity) = self.predeclared(scope, name) {
             return Answer::Found(predeclared_entry(entity));
         }
-        let Some(owner) = inside.owner else { return Answer::Missing };
+        let Some(owner) = inside.owner.filter(|owner| self.has_bases(*owner)) else { return Answer::Missing };
+        let lineage = self.lineage(scope, owner);
+        let knowing = lineage.knowing(&lower);
+        if knowing.is_empty() {
+            return Answer::Missing;
+        }
         let (mut seen, mut inherited) = (HashSet::new(), Vec::new());
         self.search_bases(owner, name, &lower, &mut seen, &mut inherited);
         match inherited.len() {
@@ -174,6 +181,7 @@ impl Resolver<'_> {
         found: &mut Vec<(DefId, Entry)>,
     ) {
         for base in self.model.direct_bases(interface) {
+            work::step();
             if !seen.insert(base) {
                 continue;
             }

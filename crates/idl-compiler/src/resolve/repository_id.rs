@@ -6,6 +6,7 @@
 //! its file: one that is included at file level starts without, one that is included inside of a scope goes on with that of the
 //! scope, and the one that includes goes on with its own.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::Resolver;
@@ -14,6 +15,7 @@ use crate::ast::{Ident, Name, Pragma, StringArg};
 use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, DefKind};
 use crate::source::Span;
+use crate::work;
 
 /// What is known of the repository id of a definition.
 pub(super) struct IdState {
@@ -33,15 +35,17 @@ struct Explicit {
 }
 
 /// A `typeprefix` of a scope that comes later.
-#[derive(Clone, Debug)]
-pub(super) struct EarlyPrefix {
+#[derive(Debug)]
+struct EarlyPrefix {
     name: Name,
     prefix: StringArg,
     /// Where it stands.
     scope: ScopeId,
-    /// The whole name of the scope that it is for.
-    path: Vec<String>,
 }
+
+/// Those that were not applied yet, by the whole name of the scope that they are for.
+#[derive(Debug, Default)]
+pub(super) struct EarlyPrefixes(HashMap<String, Vec<EarlyPrefix>>);
 
 /// Bytes of the longest repository id: longer ones are refused by those that receive them.
 const MAX_ID: usize = 1024;
@@ -87,6 +91,7 @@ impl Resolver<'_> {
     pub(super) fn prefix(&self, scope: ScopeId, place: Span) -> Rc<str> {
         let (mut at, mut file) = (Some(scope), place.file);
         while let Some(id) = at {
+            work::step();
             let scope = self.scope(id);
             if let Some(prefix) = scope.prefixes.get(&file).or(scope.type_prefix.as_ref()) {
                 return Rc::clone(prefix);
@@ -177,9 +182,9 @@ impl Resolver<'_> {
     pub(super) fn type_prefix(&mut self, name: &Name, prefix: &StringArg, scope: ScopeId) {
         let entity = self.known(name, scope);
         if entity.is_none_or(|entity| entity == Entity::Corba) {
-            let path = self.path_from(name, scope);
-            let (name, prefix) = (name.clone(), prefix.clone());
-            self.early_prefixes.push(EarlyPrefix { name, prefix, scope, path });
+            let path = self.path_from(name, scope).join("::");
+            let early = EarlyPrefix { name: name.clone(), prefix: prefix.clone(), scope };
+            self.early_prefixes.0.entry(path).or_default().push(early);
             return;
         }
         if let Some(def) = self.identified(name, scope) {
@@ -189,28 +194,27 @@ impl Resolver<'_> {
 
     /// Gives a scope that is opened for the first time the prefix that it was given before.
     pub(super) fn apply_early_prefixes(&mut self, def: DefId) {
-        if self.early_prefixes.is_empty() {
+        if self.early_prefixes.0.is_empty() {
             return;
         }
-        let path = self.model.path(def);
-        let matching: Vec<EarlyPrefix> =
-            self.early_prefixes.iter().filter(|early| early.path == path).cloned().collect();
-        if matching.is_empty() {
-            return;
-        }
-        self.early_prefixes.retain(|early| early.path != matching[0].path);
-        for early in matching {
+        let path = self.model.scoped_name(def);
+        for early in self.early_prefixes.0.remove(&path).unwrap_or_default() {
             self.prefix_of_scope(def, &early.name, &early.prefix);
         }
     }
 
     /// Reports what never came. `CORBA` is always there.
     pub(super) fn report_early_prefixes(&mut self) {
-        for early in std::mem::take(&mut self.early_prefixes) {
-            if early.path != ["CORBA"] {
-                self.identified(&early.name, early.scope);
-            } else {
+        let waiting = std::mem::take(&mut self.early_prefixes).0.into_iter();
+        let mut waiting: Vec<(bool, EarlyPrefix)> = waiting
+            .flat_map(|(path, early)| early.into_iter().map(move |early| (path == "CORBA", early)))
+            .collect();
+        waiting.sort_by_key(|(_, early)| early.prefix.span);
+        for (is_corba, early) in waiting {
+            if is_corba {
                 self.checked_prefix(&early.prefix);
+            } else {
+                self.identified(&early.name, early.scope);
             }
         }
     }
@@ -266,18 +270,20 @@ impl Resolver<'_> {
 
     /// Gives a definition and all inside it a prefix, except what has one of its own.
     fn apply_prefix(&mut self, root: DefId, prefix: &Rc<str>) {
-        self.states[root.index()].id.prefix = Rc::clone(prefix);
-        // A definition comes after its parent in the arena, so one pass reaches all of them.
-        let mut inside = vec![false; self.model.defs.len()];
-        inside[root.index()] = true;
-        for index in root.index() + 1..self.model.defs.len() {
-            let within = self.model.defs[index].parent.is_some_and(|parent| inside[parent.index()]);
-            if within && self.states[index].id.type_prefix.is_none() {
-                inside[index] = true;
-                self.states[index].id.prefix = Rc::clone(prefix);
-                if let Some(scope) = self.states[index].scope {
+        let mut todo = vec![root];
+        while let Some(id) = todo.pop() {
+            work::step();
+            self.states[id.index()].id.prefix = Rc::clone(prefix);
+            for index in 0..self.states[id.index()].inside.len() {
+                let inner = self.states[id.index()].inside[index];
+                let state = &self.states[inner.index()];
+                if state.id.type_prefix.is_some() {
+                    continue;
+                }
+                if let Some(scope) = state.scope {
                     self.scope_mut(scope).prefixes.clear();
                 }
+                todo.push(inner);
             }
         }
     }

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::value::FACTORY;
 use super::{Progress, Resolver, article};
 use crate::ast::Ident;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::model::{DefId, DefKind};
 use crate::source::Span;
+use crate::work;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ScopeId(usize);
@@ -92,6 +92,12 @@ impl Scope {
         self.locals.get(lower)
     }
 
+    /// The lower-case spellings of all that is declared here.
+    pub(super) fn known(&self) -> impl Iterator<Item = &String> {
+        let names = self.names.iter().filter(|(_, entry)| !entry.used).map(|(name, _)| name);
+        names.chain(self.locals.keys())
+    }
+
     /// All that is declared here and has a meaning outside.
     pub(super) fn declared(&self) -> impl Iterator<Item = &Entry> {
         self.names.values().filter(|entry| !entry.used)
@@ -142,6 +148,7 @@ impl Resolver<'_> {
         entity: Entity,
         what: &'static str,
     ) -> bool {
+        work::step();
         let lower = name.text.to_ascii_lowercase();
         let entry = Entry { name: name.text.clone(), span: name.span, entity, what, used: false };
         let inside = self.scope(scope);
@@ -163,6 +170,7 @@ impl Resolver<'_> {
         entity: Entity,
         what: &'static str,
     ) -> bool {
+        work::step();
         let lower = name.text.to_ascii_lowercase();
         let entry = Entry { name: name.text.clone(), span: name.span, entity, what, used: false };
         let inside = self.scope(scope);
@@ -266,14 +274,9 @@ impl Resolver<'_> {
     /// bitsets.
     fn clashes_with_inherited(&mut self, scope: ScopeId, new: &Entry) -> bool {
         let Some(owner) = self.scope(scope).owner else { return false };
-        let bases = self.model.all_bases(owner).into_iter().chain(self.model.struct_bases(owner));
-        let bit_bases = std::iter::successors(self.bit_base(owner), |base| self.bit_base(*base));
-        let inherited = bases.chain(bit_bases).find_map(|base| {
-            let inside = self.scope(self.states[base.index()].scope?);
-            let entry = inside.local(&new.name.to_ascii_lowercase())?;
-            (entry.what != FACTORY).then(|| (base, entry.clone()))
-        });
-        let Some((base, entry)) = inherited else { return false };
+        let Some((base, entry)) = self.inherited_local(scope, owner, &new.name.to_ascii_lowercase()) else {
+            return false;
+        };
         let base = self.model.scoped_name(base);
         let message = format!(
             "{} `{}` redefines {} `{}` inherited from `{base}`",
@@ -283,10 +286,6 @@ impl Resolver<'_> {
         let error = error.and(entry.span, format!("{} of `{base}`", article(entry.what)));
         self.report(self.implied.explain(error, [new, &entry]));
         true
-    }
-
-    fn bit_base(&self, id: DefId) -> Option<DefId> {
-        self.model.bitset(id).and_then(|body| body.base)
     }
 
     /// The scope inside a definition, if it has one that names can be looked up in.

@@ -1,0 +1,150 @@
+//! What is reachable from types, found for all of them in one pass: members, elements, state and typedefs are followed from each type
+//! to those that are built of it.
+
+use std::collections::VecDeque;
+
+use super::{DefId, DefKind, Flavour, Model, Primitive, Type, TypeId};
+use crate::work;
+
+/// A fact of a type that holds of all that is built of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fact {
+    /// A `float`, `double` or `long double`.
+    Float,
+    /// An object reference, or what may hold one.
+    Reference,
+    /// A value, or what may hold one.
+    Value,
+    /// What cannot be compared for equality and hashed.
+    Unhashable,
+    /// What has not the same CDR size each time.
+    Variable,
+}
+
+impl Fact {
+    const ALL: [Fact; 5] = [Fact::Float, Fact::Reference, Fact::Value, Fact::Unhashable, Fact::Variable];
+
+    fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// The facts of all types of a model.
+#[derive(Debug, Default)]
+pub(super) struct Reach {
+    facts: Vec<u8>,
+    /// By type: a local interface that is reachable from it.
+    locals: Vec<Option<DefId>>,
+}
+
+impl Reach {
+    fn new(model: &Model) -> Reach {
+        let count = model.types.len();
+        let mut users: Vec<Vec<TypeId>> = vec![Vec::new(); count];
+        let mut reach = Reach { facts: vec![0; count], locals: vec![None; count] };
+        let mut waiting = VecDeque::new();
+        for (index, ty) in model.types.iter().enumerate() {
+            let id = TypeId(index as u32);
+            let parts = model.parts(ty);
+            work::steps(1 + parts.len());
+            for part in parts {
+                users[part.index()].push(id);
+            }
+            let own = Fact::ALL.into_iter().filter(|fact| model.has(ty, *fact));
+            reach.facts[index] = own.fold(0, |facts, fact| facts | fact.bit());
+            reach.locals[index] = model.own_local(ty);
+            if reach.facts[index] != 0 || reach.locals[index].is_some() {
+                waiting.push_back(id);
+            }
+        }
+        // A type waits again only after it has learned something, which happens a few times at most.
+        while let Some(id) = waiting.pop_front() {
+            let (facts, local) = (reach.facts[id.index()], reach.locals[id.index()]);
+            for user in &users[id.index()] {
+                work::step();
+                let known = (reach.facts[user.index()], reach.locals[user.index()]);
+                let all = (known.0 | facts, known.1.or(local));
+                if all != known {
+                    (reach.facts[user.index()], reach.locals[user.index()]) = all;
+                    waiting.push_back(*user);
+                }
+            }
+        }
+        reach
+    }
+
+    /// What was found, for the model as it is now.
+    fn of<T>(model: &Model, ask: impl FnOnce(&Reach) -> T) -> T {
+        let mut reach = model.reach.borrow_mut();
+        if reach.facts.len() != model.types.len() {
+            *reach = Reach::new(model);
+        }
+        ask(&reach)
+    }
+}
+
+impl Model {
+    /// The fact holds of the type or of something that it is built of.
+    pub(super) fn reaches(&self, id: TypeId, fact: Fact) -> bool {
+        Reach::of(self, |reach| reach.facts[id.index()] & fact.bit() != 0)
+    }
+
+    /// A local interface that the type is or is built of.
+    pub(super) fn reached_local(&self, id: TypeId) -> Option<DefId> {
+        Reach::of(self, |reach| reach.locals[id.index()])
+    }
+
+    /// The fact holds of the type itself.
+    fn has(&self, ty: &Type, fact: Fact) -> bool {
+        let kind = match ty {
+            Type::Named(def) => Some(&self.def(*def).kind),
+            _ => None,
+        };
+        match fact {
+            Fact::Float => matches!(ty, Type::Primitive(p) if p.is_float()),
+            Fact::Reference => match ty {
+                Type::Object | Type::Any | Type::ValueBase => true,
+                _ => matches!(kind, Some(DefKind::Interface(_) | DefKind::Value(_))),
+            },
+            Fact::Value => match (ty, kind) {
+                (Type::Any | Type::ValueBase, _) => true,
+                (_, Some(DefKind::Interface(interface))) => interface.flavour == Flavour::Abstract,
+                (_, kind) => matches!(kind, Some(DefKind::Value(_) | DefKind::ValueBox(_))),
+            },
+            Fact::Unhashable => match (ty, kind) {
+                (Type::Primitive(p), _) => p.is_float(),
+                (Type::Any | Type::ValueBase, _) => true,
+                (_, Some(DefKind::Interface(interface))) => interface.flavour == Flavour::Abstract,
+                (_, kind) => matches!(kind, Some(DefKind::Value(_) | DefKind::ValueBox(_) | DefKind::Native)),
+            },
+            Fact::Variable => match ty {
+                Type::Primitive(p) => *p == Primitive::WChar,
+                Type::Array { .. } => false,
+                Type::Named(def) => match &self.def(*def).kind {
+                    DefKind::Struct(_) => {
+                        let members = self.all_struct_members(*def);
+                        members.is_empty() || members.iter().any(|member| member.annotations.is_optional())
+                    }
+                    DefKind::Enum(_) | DefKind::Typedef(_) | DefKind::Bitset(_) | DefKind::Bitmask(_) => {
+                        false
+                    }
+                    _ => true,
+                },
+                Type::String(_)
+                | Type::WString(_)
+                | Type::Sequence { .. }
+                | Type::Object
+                | Type::Any
+                | Type::TypeCode
+                | Type::ValueBase
+                | Type::Fixed { .. }
+                | Type::Map { .. } => true,
+            },
+        }
+    }
+
+    fn own_local(&self, ty: &Type) -> Option<DefId> {
+        let Type::Named(def) = ty else { return None };
+        self.interface(*def).filter(|interface| interface.flavour == Flavour::Local).map(|_| *def)
+    }
+}

@@ -1,0 +1,40 @@
+//! Work grows as the text does: steps of the compiler, counted by itself, for texts of shapes that were once dear.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
+use idl_compiler::emit::{Options, emit};
+use idl_compiler::{Source, Work, compile};
+
+#[path = "common/shapes.rs"]
+mod shapes;
+
+/// The most steps for each token and each inherited member.
+const MOST: u64 = 30;
+
+/// The work of checking a text and writing its Rust.
+fn work(text: &str) -> Work {
+    let before = Work::so_far();
+    let model = compile(Source::text("work.idl", text)).unwrap_or_else(|errors| panic!("{errors}"));
+    drop(emit(&model, &Options::default()).unwrap_or_else(|errors| panic!("{errors}")));
+    Work::so_far().since(before)
+}
+
+#[test]
+fn steps_grow_as_tokens_do_for_each_shape() {
+    let mut wrong = Vec::new();
+    for (name, shape) in shapes::SHAPES {
+        let (small, large) = (work(&shape(60)), work(&shape(240)));
+        println!("{name:52} {small:?} {large:?}");
+        let grown = large.steps * 10 > small.steps * 44;
+        if grown || large.steps > MOST * (large.tokens + large.inherited) {
+            wrong.push(format!("{name}: {small:?}, for four times the text {large:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_same_text_costs_the_same_steps() {
+    let (_, shape) = shapes::SHAPES[0];
+    assert_eq!(work(&shape(20)), work(&shape(20)));
+}
