@@ -1,5 +1,7 @@
 //! The syntax tree: what the parser saw, names not yet bound.
 
+use std::rc::Rc;
+
 use crate::model::{Direction, Docs, Flavour, Primitive, ValueModifier, Visibility};
 use crate::source::Span;
 use crate::token::Wideness;
@@ -127,10 +129,68 @@ pub(crate) enum ItemKind {
         base: Option<Name>,
         items: Vec<Item>,
     },
+    /// `module M<typename T> { ... };`
+    Template(Rc<Template>),
+    /// An instance of a template module.
+    Instance(Box<Instance>),
     /// In a component, port type or connector.
     Port(Port),
     /// In a home: `finder find(in long a) raises (E);`.
     Finder(Factory),
+}
+
+#[derive(Debug)]
+pub(crate) struct Template {
+    pub(crate) name: Ident,
+    pub(crate) params: Vec<Formal>,
+    pub(crate) items: Vec<Item>,
+    /// Tokens of the body.
+    pub(crate) size: usize,
+    /// Levels in which the body nests, itself included.
+    pub(crate) height: usize,
+}
+
+/// A parameter of a template module.
+#[derive(Debug)]
+pub(crate) struct Formal {
+    pub(crate) kind: FormalKind,
+    pub(crate) name: Ident,
+    pub(crate) span: Span,
+}
+
+#[derive(Debug)]
+pub(crate) enum FormalKind {
+    /// `typename T`.
+    Type,
+    Interface,
+    Value,
+    Event,
+    Struct,
+    Union,
+    Exception,
+    Enum,
+    /// `sequence S`.
+    AnySequence,
+    /// `sequence<T> S`.
+    Sequence(TypeSpec),
+    /// `const long N`.
+    Const(TypeSpec),
+}
+
+/// `module M<long> N;`, or in a template module `alias M<T> N;`.
+#[derive(Clone, Debug)]
+pub(crate) struct Instance {
+    pub(crate) template: Name,
+    pub(crate) args: Vec<Actual>,
+    pub(crate) name: Ident,
+    pub(crate) is_alias: bool,
+}
+
+/// An argument of an instance; a name alone is an expression, whatever it stands for.
+#[derive(Clone, Debug)]
+pub(crate) enum Actual {
+    Type(TypeSpec),
+    Value(Expr),
 }
 
 #[derive(Clone, Debug)]

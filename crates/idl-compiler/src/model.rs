@@ -159,6 +159,8 @@ pub enum DefKind {
 pub struct Module {
     /// What is declared inside, of all openings, in source order.
     pub members: Vec<DefId>,
+    /// Scoped name of the template module that it is an instance of.
+    pub template: Option<String>,
 }
 
 /// An interface. Use [`Model::all_operations`] and its siblings for inherited members.

@@ -24,6 +24,7 @@ mod idl4;
 mod interface;
 mod item;
 mod pragma;
+mod template;
 mod types;
 mod value;
 
@@ -81,6 +82,8 @@ pub(crate) fn parse(tokens: Vec<Token>, strict_names: bool, out: &mut Collector)
         pragmas,
         at: 0,
         depth: 0,
+        deepest: 0,
+        templates: 0,
         in_angle: false,
         declared: HashSet::new(),
         strict_names,
@@ -107,6 +110,10 @@ struct Parser<'o> {
     pragmas: VecDeque<Apart>,
     at: usize,
     depth: usize,
+    /// The greatest depth since this was last set.
+    deepest: usize,
+    /// How many template modules are around.
+    templates: usize,
     /// Inside `<...>`, where `>>` closes two brackets instead of shifting.
     in_angle: bool,
     /// Words of newer language versions that this text uses as names (`port`, `map`): from the declaration on they
@@ -370,6 +377,7 @@ impl Parser<'_> {
             return Err(Reported);
         }
         self.depth += 1;
+        self.deepest = self.deepest.max(self.depth);
         Ok(())
     }
 

@@ -46,6 +46,7 @@ mod port;
 mod real;
 mod repository_id;
 mod scope;
+mod template;
 mod types;
 mod union;
 mod value;
@@ -55,6 +56,7 @@ use known::Place;
 use lineage::Lineage;
 use repository_id::{EarlyPrefixes, IdState};
 use scope::{Entity, Scope, ScopeId};
+use template::Templates;
 
 /// What the caller says about the text.
 pub(crate) struct Conditions {
@@ -86,9 +88,12 @@ pub(crate) fn resolve(
         told: HashSet::new(),
         lineages: RefCell::default(),
         annotation_types: HashMap::new(),
+        annotation_places: Vec::new(),
         recursion_possible: false,
         implied: Implied::default(),
         assumed: Vec::new(),
+        templates: Templates::default(),
+        context: None,
         out,
     };
     resolver.items(parsed.items, ScopeId::FILE);
@@ -115,10 +120,15 @@ struct Resolver<'o> {
     lineages: RefCell<HashMap<ScopeId, Rc<Lineage>>>,
     /// What `@annotation` declares, by scope and lower-case name.
     annotation_types: HashMap<(ScopeId, String), annotation_types::Declared>,
+    /// The keys of those, in the order of their declarations.
+    annotation_places: Vec<(ScopeId, String)>,
     /// Some sequence has elements of a type that was not complete there.
     recursion_possible: bool,
     /// What the component model adds.
     implied: Implied,
+    templates: Templates,
+    /// The instance of a template module whose body is being resolved, or the definition that is checked at the end.
+    context: Option<DefId>,
     out: &'o mut Collector,
 }
 
@@ -144,7 +154,9 @@ enum Progress {
 
 impl Resolver<'_> {
     fn report(&mut self, diagnostic: Diagnostic) {
-        self.out.push(diagnostic);
+        if let Some(diagnostic) = self.in_instance(diagnostic) {
+            self.out.push(diagnostic);
+        }
     }
 
     fn items(&mut self, items: Vec<Item>, scope: ScopeId) {
@@ -153,6 +165,8 @@ impl Resolver<'_> {
             match kind {
                 // Modules nest, and what is on the stack for other definitions is much.
                 ItemKind::Module { name, items } => self.module(head, &name, items, scope),
+                ItemKind::Instance(instance) => self.instance(head, *instance, scope),
+                ItemKind::Template(template) => self.template(head, template, scope),
                 kind => self.item(Item { head, kind }, scope),
             }
             if is_module {
@@ -238,6 +252,8 @@ impl Resolver<'_> {
             }
             ItemKind::Connector { name, base, items } => self.connector(head, &name, base, items, scope),
             ItemKind::Home(home) => self.home(head, *home, scope),
+            ItemKind::Template(template) => self.template(head, template, scope),
+            ItemKind::Instance(instance) => self.instance(head, *instance, scope),
             ItemKind::PortType { name, items } => self.port_type(&name, items, scope),
             ItemKind::ForwardPortType(name) => self.forward_port_type(&name, scope),
             // The parser puts these nowhere but into components, port types, connectors and homes, which take them out.
@@ -268,7 +284,10 @@ impl Resolver<'_> {
             }
         };
         let Some(inner) = self.states[id.index()].scope else { return };
+        // Names in an instance of a template module are looked up around the template, and in a further opening around that.
+        let parent = self.scope_mut(inner).parent.replace(scope);
         self.items(items, inner);
+        self.scope_mut(inner).parent = parent;
         self.states[id.index()].progress = Progress::Complete;
     }
 

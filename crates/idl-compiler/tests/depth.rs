@@ -15,7 +15,7 @@ const STACK: usize = 512 << 10;
 const LONGEST: usize = 128 << 10;
 
 /// What opens a level, with its number in the place of `#`, what stands in the innermost level, and what closes a level.
-const NESTS: [(&str, &str, &str, &str, &str, &str); 15] = [
+const NESTS: [(&str, &str, &str, &str, &str, &str); 16] = [
     ("parentheses", "const long c = ", "(", "1", ")", ";"),
     ("signs", "const long c = ", "-(", "1", ")", ";"),
     ("operators", "const long c = ", "1|2^3&4<<0+5*(", "1", ")", ";"),
@@ -26,6 +26,7 @@ const NESTS: [(&str, &str, &str, &str, &str, &str); 15] = [
     ("sequences", "typedef ", "sequence<", "long", ">", " T;"),
     ("maps", "typedef ", "map<long, ", "long", ">", " T;"),
     ("modules", "", "module M# { ", "const long c = 1;", " };", ""),
+    ("template modules", "", "module M#<typename T> { ", "const long c = 1;", " };", "const long d = 1;"),
     ("structs", "", "struct S# { ", "long x;", "} m;", "typedef long T;"),
     ("unions", "", "union U# switch (long) { case 1: ", "long", " m; }", ";"),
     ("braces", "interface I ", "{", "", "}", ";"),
@@ -105,5 +106,23 @@ fn chains_of_definitions_compile_or_are_refused_within_a_small_stack() {
             let good = compiled(&format!("chain of {name}, {levels}"), &text);
             assert_eq!(good, levels < 64 || name == "constants", "{name}, {levels}");
         }
+    }
+}
+
+#[test]
+fn instances_of_template_modules_compile_or_are_refused_within_a_small_stack() {
+    // Each level of an instance is one of its module, and the body of the last nests further.
+    for (levels, inside) in [(10, 10), (30, 30), (58, 2), (30, 60), (200, 10)] {
+        let opened: String = (0..inside).map(|level| format!("struct S{level} {{ ")).collect();
+        let mut text = format!(
+            "module M0<typename T> {{ {opened} T thing; {}; }};",
+            "} m;".repeat(inside).trim_end_matches(" m;")
+        );
+        for level in 1..levels {
+            text += &format!("module M{level}<typename T> {{ module M{}<T> N{level}; }};", level - 1);
+        }
+        text += &format!("module M{}<long> All;", levels - 1);
+        let good = compiled(&format!("instances, {levels} and {inside}"), &text);
+        assert_eq!(good, levels + inside <= 60, "{levels} and {inside}");
     }
 }

@@ -7,6 +7,10 @@ use proptest::prelude::*;
 /// Words, numbers and marks that mean something, so that random rows of them get deep into the parser.
 const PIECES: &[&str] = &[
     "module",
+    "typename",
+    "alias",
+    "module M<typename T> { typedef T A; };",
+    "module M<long> I;",
     "interface",
     "struct",
     "union",

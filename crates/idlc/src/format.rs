@@ -372,7 +372,9 @@ impl Layout {
     }
 
     fn is_template(&self, word: &str) -> bool {
-        word.starts_with(char::is_alphabetic) && self.declaration().starts_with("module")
+        let declaration = self.declaration();
+        let names_template = ["module ", "alias "].iter().any(|word| declaration.starts_with(word));
+        names_template && word.starts_with(char::is_alphabetic)
     }
 
     fn is_label_line(&self) -> bool {
@@ -424,6 +426,8 @@ impl Layout {
             },
             ("<", _) if in_type => false,
             (_, "<") => !takes_parameters(last.text) && !self.is_template(last.text),
+            // Joined they would be another sign.
+            (">" | ">>", ">" | ">>") => true,
             (_, ">" | ">>") if in_type => false,
             // A sign of a number, where nothing stands before it.
             ("-" | "+", _) => !earlier.is_none_or(|earlier| match earlier.kind {
@@ -478,6 +482,8 @@ fn stands_before_types(word: &str) -> bool {
             | "port"
             | "oneway"
             | "multiple"
+            | "module"
+            | "alias"
             | "import"
             | "finder"
             | "factory"
@@ -509,6 +515,14 @@ mod tests {
         becomes(
             "union U switch(long){\ncase 1 :case -2: long  a;\ndefault:\nsequence <sequence<long>,3>b[2] [3];\n};\nenum E{A,B ,\nC};\nconst long X=-1+ ( 2<<3 )*~4;\nconst double D = 1.5e-3;\n",
             "union U switch (long) {\n    case 1: case -2: long a;\n    default:\n        sequence<sequence<long>, 3> b[2][3];\n};\nenum E { A, B,\n    C };\nconst long X = -1 + (2 << 3) * ~4;\nconst double D = 1.5e-3;\n",
+        );
+    }
+
+    #[test]
+    fn parameters_of_template_modules_are_spaced() {
+        becomes(
+            "module M<typename T ,const long N,sequence <T>Q>{\nalias ::Other < T,N >Names;\ntypedef sequence<T,N> L;\n};\nmodule ::A::M <sequence <long>,(1+2),sequence<long> >X;\n",
+            "module M<typename T, const long N, sequence<T> Q> {\n    alias ::Other<T, N> Names;\n    typedef sequence<T, N> L;\n};\nmodule ::A::M<sequence<long>, (1 + 2), sequence<long> > X;\n",
         );
     }
 

@@ -50,7 +50,11 @@ impl Writer<'_> {
         put("included", json!(self.model.is_included(id)));
         self.head(&mut put, &def.docs, &def.annotations);
         match &def.kind {
-            DefKind::Module(_) => {}
+            DefKind::Module(module) => {
+                if let Some(template) = &module.template {
+                    put("template", json!(template));
+                }
+            }
             DefKind::Interface(interface) => {
                 match interface.flavour {
                     Flavour::Plain => {}

@@ -2,8 +2,8 @@
 
 use idl_compiler::Model;
 use idl_compiler::model::{
-    Attribute, ConstValue, Def, DefId, DefKind, Direction, Flavour, Interface, Operation, Param, TypeId,
-    Union, Value, ValueModifier, Visibility,
+    Attribute, ConstValue, Def, DefId, DefKind, Direction, Flavour, Interface, Module, Operation, Param,
+    TypeId, Union, Value, ValueModifier, Visibility,
 };
 
 /// All definitions, in the order of the IDL; those of included files too, which say so.
@@ -46,6 +46,9 @@ impl Tree<'_> {
     fn head(&self, def: &Def) -> String {
         let (keyword, name) = (def.kind.keyword(), &def.name);
         match &def.kind {
+            DefKind::Module(Module { template: Some(template), .. }) => {
+                format!("{keyword} {name}  (instance of {template})")
+            }
             DefKind::Interface(interface) => self.interface(keyword, name, interface),
             DefKind::Value(value) => self.value_type(keyword, name, value),
             DefKind::ValueBox(boxed) => format!("{keyword} {name} {}", self.ty(boxed.ty)),

@@ -54,6 +54,11 @@ const PAIRS: &[(&str, &str, &str)] = &[
         "interface I { void f(in long a); };",
         "interface I { void f(in unsigned long a); };",
     ),
+    (
+        "parameter-type-changed",
+        "module M<typename T> { interface I { void f(in T thing); }; }; module M<long> N;",
+        "module M<typename T> { interface I { void f(in T thing); }; }; module M<string> N;",
+    ),
     ("direction-changed", "interface I { void f(in long a); };", "interface I { void f(inout long a); };"),
     ("oneway-changed", "interface I { void f(in long a); };", "interface I { oneway void f(in long a); };"),
     ("raises-changed", "interface I { void f() raises (X); };", "interface I { void f() raises (Y, X); };"),

@@ -120,12 +120,7 @@ fn work_grows_as_the_text_does() {
         let parts: Vec<_> = (0..threads)
             .map(|first| {
                 scope.spawn(move || {
-                    shapes
-                        .iter()
-                        .skip(first)
-                        .step_by(threads)
-                        .filter_map(|shape| grown(shape))
-                        .collect::<String>()
+                    shapes.iter().skip(first).step_by(threads).filter_map(grown).collect::<String>()
                 })
             })
             .collect();

@@ -94,7 +94,12 @@ const ALL: &[Kind] = &[
     error(Syntax, "empty", "a module, union, enum or bitmask without contents"),
     error(Syntax, "too-deep", "definitions, types or expressions inside each other beyond the limit"),
     error(Syntax, "anonymous-type", "a type that must have a name to be used there"),
-    error(Syntax, "template-module", "a template module, which is the one part of IDL that is not taken"),
+    error(Names, "template-module", "an instance of what is no template module, or of one inside of itself"),
+    error(
+        Names,
+        "template-argument",
+        "an argument that a parameter of a template module does not take, or too many or too few",
+    ),
     error(Names, "not-found", "a name that is not declared"),
     error(Names, "not-a-scope", "`A::B` where `A` has no names inside"),
     error(Names, "not-a-type", "a type is wanted, the name is none"),

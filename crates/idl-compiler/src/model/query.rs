@@ -53,15 +53,18 @@ impl Model {
     }
 
     /// The definition stands in a file that was included and is none of those that the compiler was given. A module
-    /// that several files open is where it is opened first; what an interface or type declares is where that is.
+    /// that several files open is where it is opened first; what an interface or type declares is where that is; what an instance
+    /// of a template module declares is where the instance is.
     pub fn is_included(&self, id: DefId) -> bool {
+        let is_module = |id: DefId| matches!(self.def(id).kind, DefKind::Module(_));
         let mut at = id;
-        while let Some(parent) =
-            self.def(at).parent.filter(|id| !matches!(self.def(*id).kind, DefKind::Module(_)))
-        {
+        while let Some(parent) = self.def(at).parent.filter(|id| !is_module(*id)) {
             at = parent;
         }
-        self.sources.is_included(self.def(at).span)
+        let around = std::iter::successors(Some(at), |id| self.def(*id).parent);
+        let instance = around
+            .filter(|id| matches!(&self.def(*id).kind, DefKind::Module(module) if module.template.is_some()));
+        self.sources.is_included(self.def(instance.last().unwrap_or(at)).span)
     }
 
     /// The texts the spans point into.

@@ -62,6 +62,7 @@ impl Parser<'_> {
         let head = self.head()?;
         match place {
             Place::File | Place::Module if self.at_keyword("module") => self.module(head),
+            Place::File | Place::Module if self.at_alias() => self.alias(head),
             _ => self.item(head, place),
         }
     }
@@ -138,12 +139,10 @@ impl Parser<'_> {
 
     fn module(&mut self, mut head: Head) -> Parse<Item> {
         self.advance();
-        let name = self.new_ident("the name of the module")?;
-        if self.at_punct(Punct::Less) {
-            let error = Diagnostic::error("template-module", name.span, "template modules are not supported");
-            self.report(error.help("write a module for each list of arguments"));
-            return Err(Reported);
+        if self.at_template() {
+            return self.template(head);
         }
+        let name = self.new_ident("the name of the module")?;
         let errors = self.out.errors();
         let items = self.scope(Place::Module, &mut head, &name.text, "module")?;
         if items.is_empty() && self.out.errors() == errors {

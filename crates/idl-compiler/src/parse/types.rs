@@ -134,6 +134,12 @@ impl Parser<'_> {
         self.tokens.get(self.at.saturating_sub(1)).map_or(&TokenKind::End, |token| &token.kind)
     }
 
+    /// A type starts here with a word of IDL 4.
+    pub(super) fn at_idl4_type(&self) -> bool {
+        let is_map = self.at_new_word("map") && self.kind_at(1) == &TokenKind::Punct(Punct::Less);
+        is_map || self.new_primitive().is_some()
+    }
+
     /// The integer types of IDL 4.
     fn new_primitive(&self) -> Option<Primitive> {
         Some(match self.new_word()? {
@@ -173,7 +179,7 @@ impl Parser<'_> {
         if self.take_punct(Punct::Comma) { self.expr("a bound").map(Some) } else { Ok(None) }
     }
 
-    fn close_angle(&mut self, open: Span, bound: bool) -> Parse<()> {
+    pub(super) fn close_angle(&mut self, open: Span, bound: bool) -> Parse<()> {
         if self.take_punct(Punct::Greater) {
             return Ok(());
         }

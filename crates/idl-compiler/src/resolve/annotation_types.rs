@@ -61,6 +61,7 @@ impl Resolver<'_> {
             return self.report(error);
         }
         let index = self.model.annotation_types.len();
+        self.annotation_places.push(place.clone());
         self.annotation_types.insert(place, Declared { index, inside });
         let docs = head.docs.clone();
         self.model.annotation_types.push(AnnotationType { name: scoped, docs, members, span });

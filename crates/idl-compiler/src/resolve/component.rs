@@ -35,7 +35,32 @@ pub(super) struct Home {
     pub(super) managed: Option<DefId>,
 }
 
+/// How far the lists of [`Implied`] were.
+pub(super) struct Mark {
+    port_types: usize,
+    imports: usize,
+    expanded: usize,
+}
+
 impl Implied {
+    pub(super) fn mark(&self) -> Mark {
+        let Implied { port_types, imports, expanded, .. } = self;
+        Mark { port_types: port_types.len(), imports: imports.len(), expanded: *expanded }
+    }
+
+    /// Forgets what was added since.
+    pub(super) fn reset(&mut self, mark: Mark) {
+        self.port_types.truncate(mark.port_types);
+        self.imports.truncate(mark.imports);
+        self.expanded = mark.expanded;
+    }
+
+    /// Forgets what is known of a definition.
+    pub(super) fn forget(&mut self, id: DefId) {
+        self.consumers.remove(&id);
+        self.homes.remove(&id);
+    }
+
     /// Remembers what declares a name that the text does not spell.
     pub(super) fn note(&mut self, name: &Ident, why: String) {
         self.notes.insert((name.span, name.text.clone()), why);
@@ -94,11 +119,13 @@ impl Resolver<'_> {
         items: Vec<Item>,
         scope: ScopeId,
     ) {
+        let unknown = self.unknown_names();
         let base = base.filter(|base| self.is_construct(base, construct, scope));
         let mut bases = vec![base.unwrap_or_else(|| components("CCMObject", name.span))];
         bases.extend(supports);
         let body = Interface { construct, ..Interface::default() };
         let (id, inside) = self.open_interface(&head, body, name, &bases, scope);
+        self.note_unknown_bases(id, unknown);
         for item in items {
             let Some(inside) = inside else { continue };
             match item.kind {

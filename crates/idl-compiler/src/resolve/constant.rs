@@ -46,7 +46,14 @@ impl Resolver<'_> {
                 self.report(error);
                 None
             }
-            Entity::Member | Entity::PortType(_) | Entity::Bad | Entity::Corba | Entity::TypeCode => {
+            Entity::Value(index) => self.parameter_value(index),
+            Entity::Member
+            | Entity::PortType(_)
+            | Entity::Template(_)
+            | Entity::Type(_)
+            | Entity::Bad
+            | Entity::Corba
+            | Entity::TypeCode => {
                 let error = self.wrong_kind(entity, name, "not-a-constant", "a constant");
                 self.report(error);
                 None

@@ -6,16 +6,18 @@ use crate::model::{Construct, DefId, DefKind, Model, Type, TypeId};
 
 impl Resolver<'_> {
     pub(super) fn finish(&mut self) {
-        self.report_undefined();
+        self.report_undefined(0);
         self.report_undefined_port_types();
         self.check_local_types();
         for index in 0..self.model.defs.len() {
             let id = DefId(index as u32);
+            self.context = Some(id);
             self.check_definition(id);
             let repository_id = self.repository_id(id);
             self.check_id_length(id, &repository_id);
             self.model.defs[index].repository_id = repository_id;
         }
+        self.context = None;
         self.check_imported_texts();
         self.report_early_prefixes();
         self.mark_recursive();
@@ -23,9 +25,11 @@ impl Resolver<'_> {
 
     /// Forward declarations must be followed by definitions. An interface may do without unless names are strict: a file
     /// of the OMG's own that is compiled alone often declares what another defines, and references need no more.
-    fn report_undefined(&mut self) {
+    ///
+    /// Looks at the definitions from a position on.
+    pub(super) fn report_undefined(&mut self, from: usize) {
         let (mut found, mut only_declared) = (Vec::new(), Vec::new());
-        for (def, state) in self.model.defs.iter().zip(&self.states) {
+        for (def, state) in self.model.defs.iter().zip(&self.states).skip(from) {
             if let Progress::Forward(span) = state.progress {
                 let what = def.kind.what();
                 let message = format!("{what} `{}` is declared but never defined", def.name);
@@ -42,10 +46,15 @@ impl Resolver<'_> {
                     diagnostic = diagnostic.note("references to it have no operations");
                     only_declared.push(def.id);
                 }
-                found.push(diagnostic.help(help));
+                found.push((def.id, diagnostic.help(help)));
             }
         }
-        found.into_iter().for_each(|diagnostic| self.report_unless_incomplete(diagnostic));
+        let context = self.context;
+        for (id, diagnostic) in found {
+            self.context = Some(id);
+            self.report_unless_incomplete(diagnostic);
+        }
+        self.context = context;
         for id in only_declared {
             self.states[id.index()].progress = Progress::Complete;
             if let DefKind::Interface(interface) = &mut self.model.defs[id.index()].kind {

@@ -81,6 +81,7 @@ impl Resolver<'_> {
         let mut known = HashMap::new();
         for index in 0..self.model.defs().len() {
             let id = DefId(index as u32);
+            self.context = Some(id);
             self.check_streams_of(id);
             for place in self.signature(id) {
                 self.check_not_local(id, &place, &mut known);
@@ -89,6 +90,7 @@ impl Resolver<'_> {
                 self.check_not_native(&place);
             }
         }
+        self.context = None;
     }
 
     /// Types in the signature of an operation or attribute that may be called from elsewhere; the state of a value, and

@@ -38,12 +38,14 @@ impl Resolver<'_> {
         scope: ScopeId,
     ) -> (DefId, Option<ScopeId>) {
         // Bases are looked up around the interface, before its own name counts as defined.
+        let unknown = self.unknown_names();
         let bases = self.bases(names, name, "base", scope);
         self.check_base_flavours(body.flavour, name, names, &bases);
         let (id, _) = self.begin(head, name, DefKind::Interface(body), scope);
         if let DefKind::Interface(interface) = &mut self.model.defs[id.index()].kind {
             interface.bases = bases;
         }
+        self.note_unknown_bases(id, unknown);
         self.set_depth(id);
         self.check_inherited(id, name);
         (id, self.states[id.index()].scope)

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::scope::{Entity, Entry, ScopeId};
+use super::template::{PARAMETER, USED_PARAMETER};
 use super::value::FACTORY;
 use super::{Resolver, article};
 use crate::ast::{Ident, Item, ItemKind, Name, TypeKind};
@@ -33,13 +34,17 @@ impl Resolver<'_> {
         } else {
             let found = self.lookup_first(name, first, scope)?;
             if !found.entity.is_predeclared() {
-                let used = Entry { name: first.text.clone(), span: first.span, ..found.clone() };
+                let mut used = Entry { name: first.text.clone(), span: first.span, ..found.clone() };
+                if used.what == PARAMETER {
+                    used.what = USED_PARAMETER;
+                }
                 self.scope_mut(scope).introduce(used);
             }
             found
         };
         for index in 1..=rest.len() {
             if found.entity == Entity::Bad {
+                self.count_unknown();
                 return None;
             }
             let part = name.parts.get(index)?;
@@ -58,6 +63,7 @@ impl Resolver<'_> {
                 };
                 self.report(match found.what {
                     "enum" => error.help("enumerators belong to the scope around their enum"),
+                    "template module" => error.help("name an instance of it: `module M<...> Instance;`"),
                     _ => error,
                 });
                 return None;
@@ -65,7 +71,11 @@ impl Resolver<'_> {
             let answer = self.search(inside, &part.text, false);
             found = self.accept(answer, name, index, inside)?;
         }
-        (found.entity != Entity::Bad).then_some(found.entity)
+        if found.entity == Entity::Bad {
+            self.count_unknown();
+            return None;
+        }
+        Some(found.entity)
     }
 
     /// What a name stands for, if it is declared: nothing is reported, and no name is taken.
@@ -108,6 +118,16 @@ impl Resolver<'_> {
 
     /// Looks into one scope, with the bases of an interface or value type but not around it.
     fn search(&self, scope: ScopeId, name: &str, used: bool) -> Answer {
+        match self.search_known(scope, name, used) {
+            Answer::Missing if self.scope(scope).is_open_ended => {
+                let (name, span) = (name.to_owned(), Span::START);
+                Answer::Found(Entry { name, span, entity: Entity::Bad, what: "name", used: true })
+            }
+            answer => answer,
+        }
+    }
+
+    fn search_known(&self, scope: ScopeId, name: &str, used: bool) -> Answer {
         work::step();
         let lower = name.to_ascii_lowercase();
         let inside = self.scope(scope);
@@ -382,6 +402,8 @@ pub(super) fn declarations(items: &[Item]) -> HashMap<String, Span> {
                     vec![&value.name]
                 }
                 ItemKind::Component(component) => vec![&component.name],
+                ItemKind::Template(template) => vec![&template.name],
+                ItemKind::Instance(instance) => vec![&instance.name],
                 ItemKind::Home(home) => vec![&home.name],
                 ItemKind::Connector { name, .. }
                 | ItemKind::PortType { name, .. }

@@ -327,6 +327,7 @@ impl Resolver<'_> {
     /// The definition a pragma or `typeid` names.
     fn identified(&mut self, name: &Name, scope: ScopeId) -> Option<DefId> {
         match self.lookup(name, scope)? {
+            Entity::Def(def) if self.is_beyond_check(def) => None,
             Entity::Def(def) => Some(def),
             entity => {
                 let error =

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::template::PARAMETER;
 use super::{Progress, Resolver, article};
 use crate::ast::Ident;
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::model::{DefId, DefKind};
+use crate::model::{DefId, DefKind, TypeId};
 use crate::source::Span;
 use crate::work;
 
@@ -29,6 +30,12 @@ pub(super) enum Entity {
     Bad,
     /// Position in [`super::component::Implied::port_types`].
     PortType(usize),
+    /// Position in [`super::template::Templates`].
+    Template(usize),
+    /// What a parameter of a template module stands for: a type that has no name.
+    Type(TypeId),
+    /// Likewise, a value: its position in [`super::template::Templates`].
+    Value(usize),
     /// `CORBA` where the text opens no module of this name.
     Corba,
     /// `CORBA::TypeCode` where the text does not declare it.
@@ -52,6 +59,8 @@ pub(super) struct Scope {
     /// Prefixes of repository ids for what is declared next, by the number of the text that says them: a `#pragma prefix`
     /// ends with its file.
     pub(super) prefixes: HashMap<u32, Rc<str>>,
+    /// Names may be inherited of which nothing is known.
+    pub(super) is_open_ended: bool,
     /// The prefix that a `typeprefix` gives, whichever file goes on.
     pub(super) type_prefix: Option<Rc<str>>,
     /// Types, constants, exceptions, modules, enumerators, and names used here, by lower-case spelling: names that
@@ -79,7 +88,17 @@ impl Scope {
     pub(super) fn file() -> Self {
         let (names, locals) = (HashMap::new(), HashMap::new());
         let (prefixes, type_prefix) = (HashMap::new(), None);
-        Scope { owner: None, parent: None, opened_in: None, prefixes, type_prefix, names, locals }
+        let is_open_ended = false;
+        Scope {
+            owner: None,
+            parent: None,
+            opened_in: None,
+            prefixes,
+            is_open_ended,
+            type_prefix,
+            names,
+            locals,
+        }
     }
 
     /// The entry of this name in any case.
@@ -107,6 +126,11 @@ impl Scope {
     pub(super) fn introduce(&mut self, entry: Entry) {
         self.names.entry(entry.name.to_ascii_lowercase()).or_insert(Entry { used: true, ..entry });
     }
+
+    /// Names that the body of a template module uses are those around the template: a further opening of the instance has others.
+    pub(super) fn forget_uses(&mut self) {
+        self.names.retain(|_, entry| !entry.used);
+    }
 }
 
 impl Resolver<'_> {
@@ -129,6 +153,7 @@ impl Resolver<'_> {
 
     /// A scope for parameters, which has no name.
     pub(super) fn inner_scope(&mut self, owner: Option<DefId>, parent: ScopeId) -> ScopeId {
+        work::step();
         self.scopes.push(Scope { owner, parent: Some(parent), ..Scope::file() });
         ScopeId(self.scopes.len() - 1)
     }
@@ -216,6 +241,12 @@ impl Resolver<'_> {
     fn clash(&mut self, new: &Entry, earlier: &Entry, lenient: bool) -> bool {
         let Entry { name, what, .. } = new;
         let case = *name != earlier.name;
+        if earlier.what == PARAMETER {
+            let message = format!("`{name}` is the name of a parameter of this template module");
+            let error = Diagnostic::error("redefinition", new.span, message);
+            self.report(error.and(earlier.span, "declared here"));
+            return true;
+        }
         if earlier.used {
             return self.clash_with_use(new, earlier, lenient);
         }
@@ -230,7 +261,10 @@ impl Resolver<'_> {
         } else {
             Diagnostic::error("redefinition", new.span, format!("`{name}` is already declared in this scope"))
         };
-        let error = error.and(earlier.span, format!("declared here as {}", article(earlier.what)));
+        let mut error = error.and(earlier.span, format!("declared here as {}", article(earlier.what)));
+        if matches!(earlier.entity, Entity::Template(_)) && new.what.ends_with("module") {
+            error = error.note("a template module cannot be opened again");
+        }
         self.report(self.implied.explain(error, [new, earlier]));
         // A forward declaration whose definition clashed is not missing one.
         if let Entity::Def(def) = earlier.entity
@@ -294,6 +328,7 @@ impl Resolver<'_> {
             Entity::Def(def) if !matches!(self.model.def(def).kind, DefKind::Operation(_)) => {
                 self.states[def.index()].scope
             }
+            Entity::Template(index) => self.states[self.instance_around(index)?.index()].scope,
             _ => None,
         }
     }
@@ -309,7 +344,13 @@ impl Resolver<'_> {
                 Some(format!("{}::{}", scope.unwrap_or_default(), enumerator.name))
             }
             Entity::TypeCode => Some("::CORBA::TypeCode".to_owned()),
-            Entity::Member | Entity::PortType(_) | Entity::Bad | Entity::Corba => None,
+            Entity::Member
+            | Entity::PortType(_)
+            | Entity::Template(_)
+            | Entity::Type(_)
+            | Entity::Value(_)
+            | Entity::Bad
+            | Entity::Corba => None,
         }
     }
 }

@@ -87,8 +87,15 @@ impl Resolver<'_> {
 
     fn named_type(&mut self, name: &Name, scope: ScopeId) -> Option<Type> {
         let entity = self.lookup(name, scope)?;
-        if entity == Entity::TypeCode {
-            return Some(Type::TypeCode);
+        self.type_of(entity, name)
+    }
+
+    /// The type that a name stands for.
+    pub(super) fn type_of(&mut self, entity: Entity, name: &Name) -> Option<Type> {
+        match entity {
+            Entity::TypeCode => return Some(Type::TypeCode),
+            Entity::Type(id) => return Some(self.model.ty(id).clone()),
+            _ => {}
         }
         if let Entity::Def(def) = entity {
             let kind = &self.model.def(def).kind;
@@ -136,6 +143,9 @@ impl Resolver<'_> {
                 ("enumerator", body.and_then(|body| body.enumerators.get(ordinal as usize)).map(|e| e.span))
             }
             Entity::PortType(index) => ("port type", self.implied.port_types.get(index).map(|ty| ty.span)),
+            Entity::Template(_) => ("template module", None),
+            Entity::Type(_) => ("type", None),
+            Entity::Value(_) => ("constant", None),
             Entity::Corba => ("module", None),
             Entity::TypeCode => ("type", None),
             Entity::Member | Entity::Bad => ("member or parameter", None),

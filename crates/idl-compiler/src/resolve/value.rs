@@ -16,6 +16,7 @@ impl Resolver<'_> {
     pub(super) fn value(&mut self, head: Head, value: ast::Value, scope: ScopeId) {
         let ast::Value { modifier, is_event, name, .. } = &value;
         // Bases are looked up around the value type, before its own name counts as defined.
+        let unknown = self.unknown_names();
         let mut bases = self.value_bases(&value, scope);
         let supports = self.bases(&value.supports, name, "supported", scope);
         let is_abstract = *modifier == ValueModifier::Abstract;
@@ -31,6 +32,7 @@ impl Resolver<'_> {
             let modifier = *modifier;
             *body = Value { modifier, is_event: *is_event, truncatable, bases, supports, ..Value::default() };
         }
+        self.note_unknown_bases(id, unknown);
         self.set_depth(id);
         self.check_inherited(id, name);
         if let Some(inside) = self.states[id.index()].scope {

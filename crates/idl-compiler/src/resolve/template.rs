@@ -1,0 +1,491 @@
+//! Template modules. A template is kept as syntax; an instance is a module in which that syntax is resolved once more, with what its
+//! parameters stand for. Names in it are looked up where the template is declared.
+//!
+//! A template is also checked where it is declared, with parameters of which nothing is known: all that is built on them is left out
+//! without a message, as after an error. What this finds does not depend on arguments, so instances do not repeat it.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use super::known::Place;
+use super::scope::{Entity, Entry, ScopeId};
+use super::{Progress, Resolver, article};
+use crate::MAX_DEPTH;
+use crate::ast::{Actual, Expr, ExprKind, Formal, FormalKind, Head, Instance, Name, Template, TypeKind};
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::model::{ConstValue, DefId, DefKind, Module, Type, TypeId};
+use crate::source::Span;
+use crate::work;
+
+/// What messages call a parameter.
+pub(super) const PARAMETER: &str = "parameter of a template module";
+
+/// The same in a scope that uses it and does not declare it.
+pub(super) const USED_PARAMETER: &str = "template parameter";
+
+/// Tokens that the instances of a text may have together: instances of instances double with each level.
+const MAX_COPIED: usize = 1 << 20;
+
+/// What an instance counts beside the tokens of its body.
+const INSTANCE: usize = 16;
+
+/// The template modules of a text, and what is known of their instances.
+#[derive(Default)]
+pub(super) struct Templates {
+    all: Vec<Known>,
+    /// Values that parameters stand for.
+    values: Vec<(TypeId, ConstValue)>,
+    /// Tokens of instances so far.
+    copied: usize,
+    /// Template modules that are being checked, each in the one before.
+    checking: usize,
+    /// How many names stood for nothing that is known.
+    unknown: usize,
+    /// The first definition of the body that is being checked.
+    checked_from: usize,
+    /// The template modules of instances.
+    instances: HashMap<DefId, usize>,
+    /// Warnings about bodies, each reported once however many instances there are.
+    warned: HashSet<(Span, &'static str)>,
+}
+
+struct Known {
+    template: Rc<Template>,
+    head: Head,
+    /// Where it is declared.
+    scope: ScopeId,
+    state: Readiness,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Readiness {
+    /// It is not known yet whether something in it is wrong.
+    New,
+    /// Its body is being checked, in this module.
+    Open(DefId),
+    Ready,
+    /// Something in it was reported.
+    Wrong,
+}
+
+/// How far the resolver was before a body was checked.
+struct Mark {
+    defs: usize,
+    types: usize,
+    scopes: usize,
+    templates: usize,
+    values: usize,
+    annotation_types: usize,
+    implied: super::component::Mark,
+    early: super::EarlyPrefixes,
+    checked_from: usize,
+}
+
+impl Resolver<'_> {
+    /// `module M<typename T> { ... };`
+    pub(super) fn template(&mut self, head: Head, template: Rc<Template>, scope: ScopeId) {
+        drop(self.annotations(&head, scope, Place::Module));
+        let index = self.templates.all.len();
+        self.declare(scope, &template.name, Entity::Template(index), "template module");
+        self.templates.all.push(Known { template, head, scope, state: Readiness::New });
+        // What stands in another template module was checked with that.
+        let wrong = self.context.is_none() && self.finds_errors(index);
+        if let Some(known) = self.templates.all.get_mut(index) {
+            known.state = if wrong { Readiness::Wrong } else { Readiness::Ready };
+        }
+    }
+
+    /// Checks the body of a template module with parameters of which nothing is known.
+    fn finds_errors(&mut self, index: usize) -> bool {
+        let Some(Known { template, scope, .. }) = self.templates.all.get(index) else { return true };
+        let (template, scope) = (Rc::clone(template), *scope);
+        let errors = self.out.errors();
+        let mark = self.mark();
+        self.templates.checking += 1;
+        work::tokens(template.size);
+        let id = self.new_def(&Head::default(), &template.name, DefKind::Module(Module::default()), scope);
+        let inner = self.inner_scope(Some(id), scope);
+        self.states[id.index()].scope = Some(inner);
+        if let Some(known) = self.templates.all.get_mut(index) {
+            known.state = Readiness::Open(id);
+        }
+        self.scope_mut(inner).opened_in = Some(template.name.span.file);
+        for formal in &template.params {
+            match &formal.kind {
+                FormalKind::Const(ty) if matches!(ty.kind, TypeKind::Fixed(None)) => {}
+                FormalKind::Const(ty) => drop(self.constant_type(ty, inner)),
+                FormalKind::Sequence(ty) => drop(self.simple_type(ty, inner)),
+                _ => {}
+            }
+            if let Some(earlier) = self.scope(inner).name(&formal.name.text.to_ascii_lowercase()) {
+                let message = format!("`{}` is the name of two parameters", formal.name.text);
+                let error = Diagnostic::error("redefinition", formal.name.span, message);
+                let error = error.and(earlier.span, "the first is here");
+                self.report(error);
+            }
+            self.scope_mut(inner).introduce(parameter(formal, Entity::Bad));
+        }
+        self.items(template.items.clone(), inner);
+        self.report_undefined(id.index());
+        self.templates.checking -= 1;
+        self.reset(mark, scope);
+        self.out.errors() != errors
+    }
+
+    fn mark(&mut self) -> Mark {
+        let defs = self.model.defs.len();
+        Mark {
+            defs,
+            types: self.model.types.len(),
+            scopes: self.scopes.len(),
+            templates: self.templates.all.len(),
+            values: self.templates.values.len(),
+            annotation_types: self.model.annotation_types.len(),
+            implied: self.implied.mark(),
+            early: std::mem::take(&mut self.early_prefixes),
+            checked_from: std::mem::replace(&mut self.templates.checked_from, defs),
+        }
+    }
+
+    /// Forgets what was made since.
+    fn reset(&mut self, mark: Mark, scope: ScopeId) {
+        for def in self.model.defs.drain(mark.defs..) {
+            self.implied.forget(def.id);
+            self.templates.instances.remove(&def.id);
+        }
+        self.states.truncate(mark.defs);
+        if let Some(parent) = self.scope(scope).owner {
+            let inside = &mut self.states[parent.index()].inside;
+            while inside.pop_if(|id| id.index() >= mark.defs).is_some() {}
+        }
+        for ty in self.model.types.drain(mark.types..) {
+            self.model.interned.remove(&ty);
+        }
+        self.scopes.truncate(mark.scopes);
+        self.templates.all.truncate(mark.templates);
+        self.templates.values.truncate(mark.values);
+        self.model.annotation_types.truncate(mark.annotation_types);
+        for place in self.annotation_places.drain(mark.annotation_types..) {
+            self.annotation_types.remove(&place);
+        }
+        self.lineages.get_mut().clear();
+        self.implied.reset(mark.implied);
+        self.early_prefixes = mark.early;
+        self.templates.checked_from = mark.checked_from;
+    }
+
+    /// A body is being checked, and the definition is not part of it.
+    pub(super) fn is_beyond_check(&self, def: DefId) -> bool {
+        self.templates.checking > 0 && def.index() < self.templates.checked_from
+    }
+
+    /// Counts a name that stands for nothing that is known.
+    pub(super) fn count_unknown(&mut self) {
+        self.templates.unknown += 1;
+    }
+
+    /// How many such names there were.
+    pub(super) fn unknown_names(&self) -> usize {
+        self.templates.unknown
+    }
+
+    /// Names that a definition inherits are not known if some of its bases, or of theirs, were not since this count.
+    pub(super) fn note_unknown_bases(&mut self, id: DefId, before: usize) {
+        if self.templates.checking == 0 {
+            return;
+        }
+        let is_open_ended = |base: DefId| {
+            self.states[base.index()].scope.is_some_and(|scope| self.scope(scope).is_open_ended)
+        };
+        let unknown = self.templates.unknown != before || self.model.direct_bases(id).any(is_open_ended);
+        if let Some(scope) = self.states[id.index()].scope {
+            self.scope_mut(scope).is_open_ended |= unknown;
+        }
+    }
+
+    /// `module M<long> N;`
+    pub(super) fn instance(&mut self, mut head: Head, instance: Instance, scope: ScopeId) {
+        let name = &instance.name;
+        let Some((index, bound)) = self.arguments(&instance, scope) else {
+            drop(self.annotations(&head, scope, Place::Module));
+            self.declare(scope, name, Entity::Bad, "module");
+            return;
+        };
+        let Some(known) = self.templates.all.get(index) else { return };
+        let (template, declared_in) = (Rc::clone(&known.template), known.scope);
+        if head.docs.is_empty() {
+            head.docs = known.head.docs.clone();
+        }
+        work::tokens(template.size + INSTANCE);
+        let of = self.template_path(index);
+        let module = Module { template: Some(of), ..Module::default() };
+        let id = self.new_def(&head, name, DefKind::Module(module), scope);
+        if !self.declare(scope, name, Entity::Def(id), "module") {
+            return;
+        }
+        self.add_child(id, scope);
+        self.templates.instances.insert(id, index);
+        let prefix = self.prefix(scope, name.span);
+        let inner = self.inner_scope(Some(id), declared_in);
+        self.states[id.index()].scope = Some(inner);
+        let inside = self.scope_mut(inner);
+        // The body stands in the text of the template, and has the prefix of the instance.
+        inside.opened_in = Some(template.name.span.file);
+        inside.prefixes.insert(template.name.span.file, prefix);
+        self.apply_early_prefixes(id);
+        bound.into_iter().for_each(|entry| self.scope_mut(inner).introduce(entry));
+        let context = self.context.replace(id);
+        self.items(template.items.clone(), inner);
+        self.context = context;
+        self.scope_mut(inner).forget_uses();
+        self.states[id.index()].progress = Progress::Complete;
+    }
+
+    /// The template module of an instance, and what its parameters stand for; `None` if there is to be no instance.
+    fn arguments(&mut self, instance: &Instance, scope: ScopeId) -> Option<(usize, Vec<Entry>)> {
+        let index = self.template_named(&instance.template, scope)?;
+        let known = self.templates.all.get(index)?;
+        let (template, declared_in, state) = (Rc::clone(&known.template), known.scope, known.state);
+        if matches!(state, Readiness::Open(_)) {
+            let message =
+                format!("template module `{}` is instantiated inside of itself", template.name.text);
+            let error = Diagnostic::error("template-module", instance.template.span, message);
+            self.report(error.and(template.name.span, "inside of its body"));
+            return None;
+        }
+        if instance.args.len() != template.params.len() {
+            let wanted = counted(template.params.len(), "argument");
+            let message =
+                format!("`{}` takes {wanted}, found {}", instance.template.text(), instance.args.len());
+            let error = Diagnostic::error("template-argument", instance.template.span, message);
+            self.report(error.and(template.name.span, "its parameters are declared here"));
+            return None;
+        }
+        let formals = self.inner_scope(None, declared_in);
+        let mut bound = Vec::new();
+        let mut good = true;
+        for (formal, actual) in template.params.iter().zip(&instance.args) {
+            let entity = match instance.is_alias && !self.is_parameter(actual, scope) {
+                true => None,
+                false => self.bind(formal, actual, formals, scope),
+            };
+            good &= entity.is_some();
+            let entry = parameter(formal, entity.unwrap_or(Entity::Bad));
+            self.scope_mut(formals).introduce(entry.clone());
+            bound.push(entry);
+        }
+        let usable = good && self.templates.checking == 0 && state == Readiness::Ready;
+        (usable && self.is_affordable(&template, instance, scope)).then_some((index, bound))
+    }
+
+    fn template_named(&mut self, name: &Name, scope: ScopeId) -> Option<usize> {
+        // The instance may have the name of its template, so that name is not taken by using it.
+        if let Some(Entity::Template(index)) = self.known(name, scope) {
+            return Some(index);
+        }
+        let entity = self.lookup(name, scope)?;
+        let error = self.wrong_kind(entity, name, "template-module", "a template module");
+        self.report(error);
+        None
+    }
+
+    fn template_path(&self, index: usize) -> String {
+        let Some(known) = self.templates.all.get(index) else { return String::new() };
+        let name = &known.template.name.text;
+        match self.scope(known.scope).owner {
+            Some(owner) => format!("{}::{name}", self.model.scoped_name(owner)),
+            None => name.clone(),
+        }
+    }
+
+    /// The instances of a text do not nest too deep, and are not too many.
+    fn is_affordable(&mut self, template: &Template, instance: &Instance, scope: ScopeId) -> bool {
+        let around = self.scope(scope).owner.map_or(0, |owner| self.model.path(owner).len());
+        if around + template.height > MAX_DEPTH {
+            let message = format!("this instance nests more than {MAX_DEPTH} levels deep");
+            let error = Diagnostic::error("too-deep", instance.name.span, message);
+            self.report(error.and(template.name.span, "with the body of this template module"));
+            return false;
+        }
+        let before = self.templates.copied;
+        self.templates.copied = before.saturating_add(template.size + INSTANCE);
+        if self.templates.copied > MAX_COPIED {
+            if before <= MAX_COPIED {
+                let message = "the instances of template modules are too large";
+                let error = Diagnostic::error("too-large", instance.name.span, message);
+                self.report(error.note(format!("their bodies may have {MAX_COPIED} tokens together")));
+            }
+            return false;
+        }
+        true
+    }
+
+    /// What an argument of an alias names is a parameter of the template module around it.
+    fn is_parameter(&mut self, actual: &Actual, scope: ScopeId) -> bool {
+        let Actual::Value(Expr { kind: ExprKind::Name(name), span }) = actual else { return false };
+        let (text, mut at) = (name.text(), Some(scope));
+        while let Some(id) = at {
+            match self.scope(id).name(&text.to_ascii_lowercase()) {
+                Some(entry) if matches!(entry.what, PARAMETER | USED_PARAMETER) => return true,
+                Some(_) => break,
+                None => at = self.scope(id).parent,
+            }
+        }
+        let message = format!("`{text}` is not a parameter of the template module around this alias");
+        self.report(Diagnostic::error("template-argument", *span, message));
+        false
+    }
+
+    /// What a parameter stands for. Types of parameters are looked up among the `formals` before it, arguments in `scope`.
+    fn bind(&mut self, formal: &Formal, actual: &Actual, formals: ScopeId, scope: ScopeId) -> Option<Entity> {
+        let (ty, entity, span) = match (&formal.kind, actual) {
+            (FormalKind::Const(ty), Actual::Value(value)) => {
+                let (ty, value) = match ty.kind {
+                    TypeKind::Fixed(None) => self.unbounded_fixed(value, scope)?,
+                    _ => {
+                        let ty = self.constant_type(ty, formals)?;
+                        let (span, value) = (value.span, self.constant_value(value, ty, scope)?);
+                        self.check_in_bounds(ty, &value, span);
+                        (ty, value)
+                    }
+                };
+                self.templates.values.push((ty, value));
+                return Some(Entity::Value(self.templates.values.len() - 1));
+            }
+            (_, Actual::Value(Expr { kind: ExprKind::Name(name), span })) => {
+                let entity = self.lookup(name, scope)?;
+                if let (FormalKind::Exception, Entity::Def(def)) = (&formal.kind, entity)
+                    && matches!(self.model.def(def).kind, DefKind::Exception(_))
+                {
+                    return Some(entity);
+                }
+                let ty = self.type_of(entity, name)?;
+                if let Type::Named(def) = ty {
+                    self.check_complete(def, *span)?;
+                }
+                (self.intern(ty), entity, *span)
+            }
+            (FormalKind::Const(_), Actual::Type(ty)) => {
+                let found = self.simple_type(ty, scope)?;
+                return self.unfit(formal, ty.span, &format!("the type `{}`", self.model.describe(found)));
+            }
+            (_, Actual::Type(ty)) => {
+                let id = self.simple_type(ty, scope)?;
+                (id, Entity::Type(id), ty.span)
+            }
+            (_, Actual::Value(value)) => return self.unfit(formal, value.span, "a value"),
+        };
+        if self.fits_parameter(&formal.kind, ty, formals)? {
+            return Some(entity);
+        }
+        let found = match self.model.stripped(ty) {
+            Type::Named(def) => {
+                let what = self.model.def(*def).kind.what();
+                format!("{} `{}`", article(what), self.model.describe(ty))
+            }
+            _ => format!("`{}`", self.model.describe(ty)),
+        };
+        self.unfit(formal, span, &found)
+    }
+
+    fn unfit(&mut self, formal: &Formal, span: Span, found: &str) -> Option<Entity> {
+        let wanted = match &formal.kind {
+            FormalKind::Type => "a type",
+            FormalKind::Interface => "an interface",
+            FormalKind::Value => "a value type",
+            FormalKind::Event => "an event type",
+            FormalKind::Struct => "a struct",
+            FormalKind::Union => "a union",
+            FormalKind::Exception => "an exception",
+            FormalKind::Enum => "an enum",
+            FormalKind::AnySequence => "a sequence",
+            FormalKind::Sequence(_) => "a sequence of this type",
+            FormalKind::Const(_) => "a constant",
+        };
+        let message = format!("parameter `{}` takes {wanted}, not {found}", formal.name.text);
+        let error = Diagnostic::error("template-argument", span, message);
+        self.report(error.and(formal.span, "declared here"));
+        None
+    }
+
+    fn fits_parameter(&mut self, kind: &FormalKind, ty: TypeId, formals: ScopeId) -> Option<bool> {
+        if let FormalKind::Sequence(spec) = kind {
+            let wanted = self.simple_type(spec, formals)?;
+            return Some(self.same(wanted, ty));
+        }
+        let stripped = self.model.stripped(ty);
+        let def = match stripped {
+            Type::Named(def) => Some(&self.model.def(*def).kind),
+            _ => None,
+        };
+        Some(match kind {
+            FormalKind::Type => true,
+            FormalKind::AnySequence => matches!(stripped, Type::Sequence { .. }),
+            FormalKind::Interface => matches!(def, Some(DefKind::Interface(_))),
+            FormalKind::Value => matches!(def, Some(DefKind::Value(_) | DefKind::ValueBox(_))),
+            FormalKind::Event => matches!(def, Some(DefKind::Value(value)) if value.is_event),
+            FormalKind::Struct => matches!(def, Some(DefKind::Struct(_))),
+            FormalKind::Union => matches!(def, Some(DefKind::Union(_))),
+            FormalKind::Enum => matches!(def, Some(DefKind::Enum(_))),
+            FormalKind::Exception | FormalKind::Sequence(_) | FormalKind::Const(_) => false,
+        })
+    }
+
+    /// Two types are the same but for typedefs, also those of elements.
+    fn same(&self, one: TypeId, other: TypeId) -> bool {
+        match (self.model.stripped(one), self.model.stripped(other)) {
+            (
+                Type::Sequence { element: one, bound: of_one },
+                Type::Sequence { element: other, bound: of_other },
+            ) => of_one == of_other && self.same(*one, *other),
+            (one, other) => one == other,
+        }
+    }
+
+    /// What the name of a template module means in its own body: the instance whose body that is.
+    pub(super) fn instance_around(&self, index: usize) -> Option<DefId> {
+        if let Readiness::Open(id) = self.templates.all.get(index)?.state {
+            return Some(id);
+        }
+        let mut around = std::iter::successors(self.context, |id| self.model.def(*id).parent);
+        around.find(|id| self.templates.instances.get(id) == Some(&index))
+    }
+
+    /// What a parameter of a template module is worth.
+    pub(super) fn parameter_value(&self, index: usize) -> Option<(TypeId, ConstValue)> {
+        self.templates.values.get(index).cloned()
+    }
+
+    /// The message with the instances in whose body its place is. `None`: a warning that was reported before.
+    pub(super) fn in_instance(&mut self, mut message: Diagnostic) -> Option<Diagnostic> {
+        if self.templates.all.is_empty() {
+            return Some(message);
+        }
+        let around = std::iter::successors(self.context, |id| self.model.def(*id).parent);
+        let instances = around.filter_map(|id| match &self.model.def(id).kind {
+            DefKind::Module(Module { template: Some(of), .. }) => Some((self.model.def(id), of)),
+            _ => None,
+        });
+        let mut is_copied = self.templates.checking > 0;
+        for (instance, of) in instances.take(SHOWN_INSTANCES) {
+            is_copied = true;
+            message = message.and(instance.span, format!("in this instance of template module `{of}`"));
+        }
+        let place = (message.span().unwrap_or(Span::START), message.code);
+        let is_news =
+            message.severity == Severity::Error || !is_copied || self.templates.warned.insert(place);
+        is_news.then_some(message)
+    }
+}
+
+/// So many instances are shown with a message, the innermost first.
+const SHOWN_INSTANCES: usize = 3;
+
+fn parameter(formal: &Formal, entity: Entity) -> Entry {
+    let name = formal.name.text.clone();
+    Entry { name, span: formal.name.span, entity, what: PARAMETER, used: true }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
