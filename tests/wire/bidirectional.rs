@@ -104,7 +104,8 @@ async fn listen_points_are_the_first_context_because_tao_reads_no_further() {
     let client = Orb::builder().offer_call_backs().build().await.unwrap();
     let desk: DeskRef = client.resolve_unchecked(&reference(&[profile]).to_string()).await.unwrap();
     desk.add(1, 2).await.unwrap();
-    let ids: Vec<_> = fake.last(|asked| asked.request().contexts().iter().map(|context| context.id).collect());
+    let ids: Vec<_> =
+        fake.last(|asked| asked.request().contexts().iter().map(|context| context.id).collect());
     assert_eq!(ids, [ContextId::BI_DIR_IIOP, ContextId::CODE_SETS, ContextId::ZORB_BLOCKS]);
 }
 

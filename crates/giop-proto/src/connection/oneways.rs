@@ -85,9 +85,8 @@ impl Connection {
     /// Whether a request is a oneway that is taken although this side closes. Of a fragmented one the first piece is enough.
     #[cold]
     pub(super) fn is_last_oneway(&self, header: &MessageHeader, octets: &[u8]) -> bool {
-        let is_oneway = || {
-            RequestHead::decode(header, octets).is_ok_and(|head| !head.response.expects_reply())
-        };
+        let is_oneway =
+            || RequestHead::decode(header, octets).is_ok_and(|head| !head.response.expects_reply());
         self.takes_last_oneways() && is_oneway()
     }
 

@@ -108,7 +108,11 @@ impl Connection {
     }
 
     /// Sets what a request announces: code sets, whether the peer reads lists of blocks, and where it would listen.
-    pub(super) fn learn(&mut self, header: &MessageHeader, octets: &[u8]) -> Result<Learned, SystemException> {
+    pub(super) fn learn(
+        &mut self,
+        header: &MessageHeader,
+        octets: &[u8],
+    ) -> Result<Learned, SystemException> {
         let contexts = message::contexts_of(header, octets);
         self.peer_reads_blocks |= BlockList::is_read_by_sender(&contexts);
         if let Some(context) = contexts.find(ContextId::CODE_SETS) {

@@ -364,8 +364,12 @@ fn ask() -> ServiceContext {
 /// The address stays that of the URL, by which the server was reached: what the server publishes may not lead through a tunnel or an address
 /// translation. `raises`: the version may be newer.
 pub(crate) fn told(called: &IiopProfile, reference: &Ior, raises: bool) -> Option<IiopProfile> {
-    const TOLD: [ComponentTag; 4] =
-        [ComponentTag::ORB_TYPE, ComponentTag::CODE_SETS, ComponentTag::ZORB_BLOCKS, ComponentTag::ZORB_OPERATIONS];
+    const TOLD: [ComponentTag; 4] = [
+        ComponentTag::ORB_TYPE,
+        ComponentTag::CODE_SETS,
+        ComponentTag::ZORB_BLOCKS,
+        ComponentTag::ZORB_OPERATIONS,
+    ];
     let told = profiles(reference).find(|told| told.object_key == called.object_key)?;
     let mut profile = called.clone();
     if raises {

@@ -26,8 +26,8 @@ use bytes::Bytes;
 use giop_codec::cdr::{CdrDecode, Decoder, Encoder};
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{
-    AddressingDisposition, ContextId, LocateRequestHeader, LocateStatus, MessageType, ReplyStatus, ResponseFlags,
-    finish_message, put_message_header,
+    AddressingDisposition, ContextId, LocateRequestHeader, LocateStatus, MessageType, ReplyStatus,
+    ResponseFlags, finish_message, put_message_header,
 };
 use giop_codec::ior::{Ior, RebindMode};
 use giop_codec::{DecodeError, EncodeError};

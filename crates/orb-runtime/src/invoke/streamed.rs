@@ -17,7 +17,8 @@ use super::attempts::Attempts;
 use super::bind::Alone;
 use super::outgoing::Outgoing;
 use super::{
-    Arguments, Called, ask, ask_reference, bad_direction, deadline, failed, follow, raised_by, system_exception, transient,
+    Arguments, Called, ask, ask_reference, bad_direction, deadline, failed, follow, raised_by,
+    system_exception, transient,
 };
 use crate::link::{Fed, Link, Pending, Started, now, poll_deadline};
 use crate::orb::Lease;

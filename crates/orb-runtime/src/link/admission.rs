@@ -11,9 +11,9 @@ use giop_proto::{IncomingRequest, Limit, ServeToken};
 
 use super::Link;
 use super::driver::Driver;
-use crate::poa::{ForwardRequest, Refusal};
 use crate::poa::core::{Gate, PoaCore};
 use crate::poa::manager::Held;
+use crate::poa::{ForwardRequest, Refusal};
 use crate::reference::ObjectRef;
 use crate::serve::adapter::Located;
 use crate::serve::demux::{self, PathDemux};

@@ -161,7 +161,9 @@ fn apply(builder: OrbBuilder, name: &str, value: &str) -> Result<OrbBuilder, Arg
             builder.init_ref(name.trim(), url.trim())
         }
         "DefaultInitRef" => builder.default_init_ref(value),
-        "ListenEndpoints" | "Endpoint" => args_endpoints::tao(builder, value).map_err(|reason| wrong(&reason))?,
+        "ListenEndpoints" | "Endpoint" => {
+            args_endpoints::tao(builder, value).map_err(|reason| wrong(&reason))?
+        }
         "endPoint" => args_endpoints::omni(builder, value).map_err(|reason| wrong(&reason))?,
         "endPointPublish" => {
             value.split(',').fold(builder, |builder, rule| builder.publish(publish_rule(rule)))
@@ -293,7 +295,11 @@ mod tests {
         for (args, listens, publishes) in [
             (["-ORBListenEndpoints", "iiop://a:1;iiop://b:2"], vec!["iiop://a:1", "iiop://b:2"], vec![]),
             (["-ORBListenEndpoints", "iiop://1.2@a:1"], vec!["iiop://a:1"], vec![]),
-            (["-ORBListenEndpoints", "iiop://1.2@a:1,1.2@[::1]:2"], vec!["iiop://a:1", "iiop://[::1]:2"], vec![]),
+            (
+                ["-ORBListenEndpoints", "iiop://1.2@a:1,1.2@[::1]:2"],
+                vec!["iiop://a:1", "iiop://[::1]:2"],
+                vec![],
+            ),
             (["-ORBListenEndpoints", "iiop://a"], vec!["iiop://a:0"], vec![]),
             (["-ORBListenEndpoints", "iiop://[fe80::1%eth0]"], vec!["iiop://[fe80::1%eth0]:0"], vec![]),
             (["-ORBListenEndpoints", "iiop://"], vec!["iiop://:0"], vec![]),
@@ -303,7 +309,11 @@ mod tests {
                 vec!["iiop://h:9"],
                 vec!["x"],
             ),
-            (["-ORBListenEndpoints", "uiop:///tmp/a;ssliop://h:3"], vec!["uiop:///tmp/a", "ssliop://h:3"], vec![]),
+            (
+                ["-ORBListenEndpoints", "uiop:///tmp/a;ssliop://h:3"],
+                vec!["uiop:///tmp/a", "ssliop://h:3"],
+                vec![],
+            ),
             (["-ORBEndpoint", "iiop://a:1"], vec!["iiop://a:1"], vec![]),
             (["-ORBendPoint", "giop:tcp::"], vec!["iiop://:0"], vec![]),
             (["-ORBendPoint", "giop:tcp:h"], vec!["iiop://h:0"], vec![]),
@@ -313,10 +323,14 @@ mod tests {
             (["-ORBendPoint", "giop:unix:/tmp/a"], vec!["uiop:///tmp/a"], vec![]),
         ] {
             let (builder, _) = parse(&args, &[]).unwrap();
-            assert_eq!((builder.listen, builder.publish), (listens.into_iter().map(String::from).collect(), {
-                let publishes: Vec<&str> = publishes;
-                publishes.into_iter().map(String::from).collect()
-            }), "{args:?}");
+            assert_eq!(
+                (builder.listen, builder.publish),
+                (listens.into_iter().map(String::from).collect(), {
+                    let publishes: Vec<&str> = publishes;
+                    publishes.into_iter().map(String::from).collect()
+                }),
+                "{args:?}"
+            );
         }
         for (args, says) in [
             (["-ORBListenEndpoints", "iiop://1.0@a:1"], "leave the version out"),

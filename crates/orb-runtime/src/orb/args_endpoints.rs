@@ -78,7 +78,9 @@ fn with_port(address: &str, span: u16) -> Result<String, String> {
     };
     let last = match port.parse::<u16>() {
         Ok(first) if span > 1 && first > 0 => Some(first.saturating_add(span - 1)),
-        _ if span > 1 => return Err(format!("`{address}` needs a port for portspan={span}: the first of them")),
+        _ if span > 1 => {
+            return Err(format!("`{address}` needs a port for portspan={span}: the first of them"));
+        }
         _ => None,
     };
     Ok(match last {

@@ -188,7 +188,8 @@ fn tcp(
 ) -> Result<(String, std::net::TcpListener), BuildError> {
     let malformed = |reason: &str| BuildError::Endpoint { endpoint: endpoint.into(), reason: reason.into() };
     let (host, port) = address.rsplit_once(':').ok_or_else(|| malformed("it has no port"))?;
-    let ports = ports(port).ok_or_else(|| malformed("its port is no number up to 65535, nor a range FIRST-LAST of these"))?;
+    let ports = ports(port)
+        .ok_or_else(|| malformed("its port is no number up to 65535, nor a range FIRST-LAST of these"))?;
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     let fail = |source| BuildError::Listen { endpoint: endpoint.into(), source };
     let bind_to = if bare.is_empty() { "0.0.0.0" } else { bare };

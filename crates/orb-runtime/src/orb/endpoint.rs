@@ -317,7 +317,11 @@ mod tests {
         assert_eq!(Endpoint::nowhere([0xff; 8]), tcp("240.255.255.255", 0xffff));
         assert_eq!(Endpoint::nowhere([0; 8]), tcp("240.0.0.0", 1));
         assert!(Endpoint::nowhere([7; 8]).is_nowhere());
-        assert!(!tcp("239.0.0.1", 1).is_nowhere() && !tcp("localhost", 1).is_nowhere() && !unix("/a").is_nowhere());
+        assert!(
+            !tcp("239.0.0.1", 1).is_nowhere()
+                && !tcp("localhost", 1).is_nowhere()
+                && !unix("/a").is_nowhere()
+        );
     }
 
     #[test]

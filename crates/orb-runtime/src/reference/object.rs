@@ -470,7 +470,8 @@ impl ObjectRef {
 
     /// Replaces the binding, and remembers whether oneways over the one before may be lost.
     fn leave_binding(&self, next: Option<Arc<Binding>>) {
-        let unreported = |before: &Binding| !before.loss_reported.load(Ordering::Relaxed) && before.lost_oneways();
+        let unreported =
+            |before: &Binding| !before.loss_reported.load(Ordering::Relaxed) && before.lost_oneways();
         if self.core.binding.swap(next).is_some_and(|before| unreported(&before)) {
             self.core.lost_oneways.store(true, Ordering::Relaxed);
         }

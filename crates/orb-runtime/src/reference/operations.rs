@@ -103,11 +103,13 @@ async fn written(target: &ObjectRef, link: &Link) -> Result<(), SystemException>
         Err(_) => {
             let kind = SystemExceptionKind::Timeout;
             let waited = seconds(deadline.saturating_duration_since(begun));
-            Err(SystemException::new(kind, minor::TIMEOUT_REQUEST_END, CompletionStatus::Maybe).because(format!(
-                "{} has not taken all oneways within {waited}: {} bytes are queued",
-                link.peer(),
-                link.backlog()
-            )))
+            Err(SystemException::new(kind, minor::TIMEOUT_REQUEST_END, CompletionStatus::Maybe).because(
+                format!(
+                    "{} has not taken all oneways within {waited}: {} bytes are queued",
+                    link.peer(),
+                    link.backlog()
+                ),
+            ))
         }
     }
 }

@@ -189,7 +189,8 @@ async fn resolve_corbaloc(
             let address = text.split_once('/').map_or(text, |(address, _)| address);
             let unversioned = !address.contains('@');
             // In GIOP 1.0 nothing that the server could tell would count.
-            let asks = unversioned || ior.iiop_profile().is_some_and(|profile| profile.version > Version::V1_0);
+            let asks =
+                unversioned || ior.iiop_profile().is_some_and(|profile| profile.version > Version::V1_0);
             let url = if unversioned { Url::Unversioned } else { Url::Versioned };
             Ok(if asks { ObjectRef::of_url(orb, ior, url) } else { ObjectRef::new(orb, ior) })
         }

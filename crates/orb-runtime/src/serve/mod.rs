@@ -31,7 +31,7 @@ pub(crate) mod waiting;
 #[cfg(feature = "tracing")]
 pub(crate) use current::current_trace;
 pub use current::{Request, request, try_request};
-pub(crate) use current::{ending_behind_us, has_turn, deadline_for_call};
+pub(crate) use current::{deadline_for_call, ending_behind_us, has_turn};
 pub use demux::{Demux, Interface, ObjectDemux, OperationDemux, Operations, PathDemux};
 pub use deposit::DepositError;
 pub use item_stream::ItemStream;

@@ -205,7 +205,13 @@ impl Running {
                         None
                     };
                     let (oneway, entry) = (seat.current.clone(), Arc::clone(entry));
-                    self.waiting.push(Queue { token: to.token, oneway, entry, key, requests: VecDeque::new() });
+                    self.waiting.push(Queue {
+                        token: to.token,
+                        oneway,
+                        entry,
+                        key,
+                        requests: VecDeque::new(),
+                    });
                 }
                 self.asides.extend(seat.current.clone().map(|current| (to.token, current)));
                 let (owned, entry) = (entry.stay(), Arc::clone(entry));
