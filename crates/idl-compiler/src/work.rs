@@ -26,13 +26,15 @@ pub struct Work {
 }
 
 thread_local! {
-    static SO_FAR: Cell<Work> = const { Cell::new(Work { tokens: 0, inherited: 0, steps: 0 }) };
+    static TOKENS: Cell<u64> = const { Cell::new(0) };
+    static INHERITED: Cell<u64> = const { Cell::new(0) };
+    static STEPS: Cell<u64> = const { Cell::new(0) };
 }
 
 impl Work {
     /// The work of this thread since it started.
     pub fn so_far() -> Work {
-        SO_FAR.get()
+        Work { tokens: TOKENS.get(), inherited: INHERITED.get(), steps: STEPS.get() }
     }
 
     /// The work between an earlier moment and this one.
@@ -54,21 +56,15 @@ pub(crate) fn step() {
 /// Counts several steps.
 #[inline]
 pub(crate) fn steps(count: usize) {
-    add(|work| work.steps = work.steps.wrapping_add(count as u64));
+    STEPS.set(STEPS.get().wrapping_add(count as u64));
 }
 
 /// Counts tokens of a text.
 pub(crate) fn tokens(count: usize) {
-    add(|work| work.tokens = work.tokens.wrapping_add(count as u64));
+    TOKENS.set(TOKENS.get().wrapping_add(count as u64));
 }
 
 /// Counts what a definition inherits.
 pub(crate) fn inherited(count: usize) {
-    add(|work| work.inherited = work.inherited.wrapping_add(count as u64));
-}
-
-fn add(change: impl FnOnce(&mut Work)) {
-    let mut work = SO_FAR.get();
-    change(&mut work);
-    SO_FAR.set(work);
+    INHERITED.set(INHERITED.get().wrapping_add(count as u64));
 }
