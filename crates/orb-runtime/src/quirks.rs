@@ -267,6 +267,14 @@ pub const QUIRKS: &[Quirk] = &[
         done: "the id of `RMI:` values and of `WStringValue` is always written",
         test: "crates/giop-codec/tests/value_octets.rs::ids_of_java_are_written_also_where_the_type_is_that_of_the_place",
     },
+    Quirk {
+        name: "type codes of Java strings",
+        peer: "ORB of the JDK, GlassFish, Yoko",
+        by: Recognised::Octets("a value box with the id of `WStringValue` and a string in it"),
+        does: "describes the box of a wstring as that of a string",
+        done: "a box of this id is one of a wstring",
+        test: "crates/giop-codec/tests/any_values/peers.rs::a_box_of_the_id_of_wstring_value_is_of_a_wstring",
+    },
 ];
 
 /// What a server offers for text, as far as it can be taken at its word.

@@ -48,7 +48,7 @@ impl Stream {
 }
 
 impl Walker<'_> {
-    /// Whether nobody reads what is written.
+    /// Whether what is written is never read.
     fn writes_nothing(&self) -> bool {
         self.discards || self.graph.skips
     }

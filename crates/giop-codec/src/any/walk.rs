@@ -30,7 +30,7 @@ pub(crate) fn copy(code: &TypeCode, d: &mut Decoder<'_>, e: &mut Encoder) -> Res
     Walker::new(e).whole(code, d)
 }
 
-/// The same, to an encoder that nobody reads.
+/// The same, to an encoder whose bytes are never read.
 pub(super) fn pass(code: &TypeCode, d: &mut Decoder<'_>, unused: &mut Encoder) -> Result<Seen, Fault> {
     let mut walker = Walker::new(unused);
     walker.discards = true;
@@ -54,7 +54,7 @@ pub(super) struct Walker<'a> {
     fault: Option<EncodeError>,
     pub(super) seen: Seen,
     pub(super) graph: Graph,
-    /// Nobody reads what is written.
+    /// What is written is never read.
     pub(super) discards: bool,
 }
 

@@ -70,7 +70,7 @@ impl<'a> Decoder<'a> {
         value: Opened,
         f: &mut Pieces<'_, 'a>,
     ) -> Result<&'a [u8], DecodeError> {
-        // Within an open chunk nobody but TAO begins a value, and TAO knows no custom ones.
+        // Only TAO begins a value within an open chunk, and it has no custom values.
         if !value.chunked || value.around.is_some() {
             return Err(DecodeError::new(DecodeErrorKind::NotInAny, value.at));
         }
