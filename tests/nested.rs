@@ -16,7 +16,7 @@ zorb::idl! {
             void kick(in long depth);
             /// Calls on, and adds the sum to what `reached` gives.
             oneway void begin(in long depth);
-            /// Calls on. Gives the number of calls behind it.
+            /// Calls on. Gives the number of calls that it led to.
             long visit(in long depth);
             oneway void note();
             long reached();

@@ -1,4 +1,4 @@
-//! IDL that includes the standard's own: its types are those of the facade, whoever includes them, and travel as the standard says.
+//! IDL that includes the standard's own: its types are those of the facade in every file that includes them, and travel as the standard says.
 
 #![allow(clippy::unwrap_used)]
 

@@ -182,7 +182,7 @@ pub enum DecodeErrorKind {
     NoOrb,
     /// A type code of an unknown kind, that refers to none before it, or of a type that can not be.
     InvalidTypeCode,
-    /// A value in an any of a type that no any can hold: local, native, or a sequence of elements that take no octets; or a custom value that refers to
+    /// A value in an any of a type that no any can hold: local, native, or a sequence of elements that take no bytes; or a custom value that refers to
     /// a value outside of the any.
     NotInAny,
     /// A value of a type for which there is no factory (`MARSHAL` minor OMG 1).

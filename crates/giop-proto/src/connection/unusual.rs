@@ -14,7 +14,7 @@ use crate::hits::Limit;
 use crate::message::{self, IncomingLocate, RequestError, RequestHead, word};
 use crate::receive::{Frame, HEADER_LEN};
 
-/// What the contexts of a request say that whoever serves it must know.
+/// What the contexts of a request say that its server must know.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Learned {
     /// It has listen points that were not known.

@@ -288,14 +288,11 @@ impl ObjectRef {
     /// Takes in what a server that was asked tells of the object. `false`: it sends the call elsewhere.
     pub(crate) fn learn(&self, called: &IiopProfile, reference: &Ior) -> bool {
         let raises = self.core.url == Some(Url::Unversioned);
-        let told = crate::invoke::told(called, reference, raises);
-        if let Some(profile) = told {
-            self.core.forward.store(Some(Arc::new(vec![profile])));
-            self.set_asked();
-            self.leave_binding(None);
-            return true;
-        }
-        false
+        let Some(profile) = crate::invoke::told(called, reference, raises) else { return false };
+        self.core.forward.store(Some(Arc::new(vec![profile])));
+        self.set_asked();
+        self.leave_binding(None);
+        true
     }
 
     /// Another reference to the same object, with a binding of its own and the credentials of this one.
@@ -477,7 +474,7 @@ impl ObjectRef {
         }
     }
 
-    /// Whether oneways over an earlier connection may be lost, and nobody has asked since.
+    /// Whether oneways over an earlier connection may be lost. Returns it once.
     pub(super) fn take_lost_oneways(&self) -> bool {
         self.core.lost_oneways.swap(false, Ordering::Relaxed)
     }
