@@ -77,7 +77,8 @@ async fn what_a_peer_does_not_read_is_not_made() {
     let stopped = Arc::new([AtomicBool::new(false), AtomicBool::new(false)]);
     let client = Orb::builder().build().await.unwrap();
     let port = relay(port, &stopped);
-    let source: SourceRef = client.resolve(&format!("corbaloc::127.0.0.1:{port}/source")).await.unwrap();
+    let source: SourceRef =
+        client.resolve(&format!("corbaloc:iiop:1.0@127.0.0.1:{port}/source")).await.unwrap();
     stopped.iter().for_each(|stopped| stopped.store(true, Ordering::Relaxed));
     let calls = tokio::spawn(async move { join_all((0..40).map(|_| source.large())).await });
     // Then they come together.

@@ -262,8 +262,9 @@ async fn connect(way: &Way, orb: Orb) -> Result<Context, Box<dyn std::error::Err
     let url = way.url("interop").ok_or("there is no IOR file")?;
     let peer: PeerRef = orb.resolve(&url).await?;
     let profile = peer.ior().iiop_profile().ok_or("the IOR has no IIOP profile")?;
-    let code_sets = profile.code_sets().is_some() && version > Version::V1_0;
     let server = peer.server_name().await?;
+    // A client that has only a URL asks zorb for them.
+    let code_sets = (profile.code_sets().is_some() || server == "zorb") && version > Version::V1_0;
     Ok(Context {
         extras: companion(&orb, way, "extras").await?,
         guard: companion(&orb, way, "guard").await?,

@@ -24,11 +24,6 @@ pub(crate) const INCOMPLETE: &[Incomplete] = &[
         after: &["missing.idl"],
         reason: "uses CORBA::Environment, a type of C and C++ mappings that no IDL declares",
     },
-    Incomplete {
-        file: "COS/DCE_CIOPSecurity.idl",
-        after: &[],
-        reason: "includes IOP.idl, which the package leaves out",
-    },
     Incomplete { file: "COS/NRService.idl", after: &["missing.idl"], reason: SECURITY },
     Incomplete {
         file: "COS/SECIOP.idl",

@@ -17,8 +17,7 @@ use super::attempts::Attempts;
 use super::bind::Alone;
 use super::outgoing::Outgoing;
 use super::{
-    Arguments, Called, ask, ask_reference, bad_direction, deadline, failed, follow, raised_by,
-    system_exception, transient,
+    Arguments, Called, ask, bad_direction, deadline, failed, follow, raised_by, system_exception, transient,
 };
 use crate::link::{Fed, Link, Pending, Started, now, poll_deadline};
 use crate::orb::Lease;
@@ -94,9 +93,6 @@ async fn call(
     let mut attempts = Attempts::new(target);
     let mut hops = 0;
     let mut addressing = None;
-    if target.asks() {
-        ask_reference(target).await;
-    }
     loop {
         let Alone { binding, mut lease } = target.bound_alone(deadline).await?;
         let link = &Arc::clone(lease.link());
@@ -280,9 +276,6 @@ pub(super) async fn send_oneway(
     let count = count(&payload)?;
     let deadline = deadline(target, now());
     let mut attempts = Attempts::new(target);
-    if target.asks() {
-        ask_reference(target).await;
-    }
     loop {
         let Alone { binding, lease } = target.bound_alone(deadline).await?;
         let link = lease.link();

@@ -55,24 +55,18 @@ impl fmt::Display for Host<'_> {
     }
 }
 
+/// Where addresses end that nothing listens at ("Special-Use Domain Names": `.invalid`).
+const NOWHERE: &str = ".callback.invalid";
+
 impl Endpoint {
     /// The address of an ORB that does not listen, whose objects are called over its own connections.
-    ///
-    /// It is of the block 240.0.0.0/4, which is never assigned. Peers that look up the host of each callback, as TAO does, need no DNS for a
-    /// number, and a connection to it fails at once. The other 44 bits of address and port are of the ORB's boot number, so that a server
-    /// tells its clients apart.
     pub(super) fn nowhere(boot: [u8; 8]) -> Self {
-        let [a, b, c, d, high, low, ..] = boot;
-        let host = std::net::Ipv4Addr::new(a | 0xf0, b, c, d);
-        // 255.255.255.255 is the broadcast address.
-        let host = if host.is_broadcast() { std::net::Ipv4Addr::new(0xf0, b, c, d) } else { host };
-        Self::Iiop { host: host.to_string(), port: u16::from_be_bytes([high, low]).max(1) }
+        Self::Iiop { host: format!("{:016x}{NOWHERE}", u64::from_be_bytes(boot)), port: 1 }
     }
 
     /// Whether it is such an address.
     pub(super) fn is_nowhere(&self) -> bool {
-        let Self::Iiop { host, .. } = self else { return false };
-        host.parse().is_ok_and(|host: std::net::Ipv4Addr| host >= std::net::Ipv4Addr::new(0xf0, 0, 0, 0))
+        matches!(self, Self::Iiop { host, .. } if host.ends_with(NOWHERE))
     }
 }
 
@@ -309,19 +303,6 @@ mod tests {
             assert_eq!(profile.object_key.as_slice(), b"key");
             assert!(profile.code_sets().is_some());
         }
-    }
-
-    #[test]
-    fn addresses_of_orbs_that_do_not_listen_are_numbers_that_are_never_assigned() {
-        assert_eq!(Endpoint::nowhere([1, 2, 3, 4, 0x10, 0x01, 9, 9]), tcp("241.2.3.4", 0x1001));
-        assert_eq!(Endpoint::nowhere([0xff; 8]), tcp("240.255.255.255", 0xffff));
-        assert_eq!(Endpoint::nowhere([0; 8]), tcp("240.0.0.0", 1));
-        assert!(Endpoint::nowhere([7; 8]).is_nowhere());
-        assert!(
-            !tcp("239.0.0.1", 1).is_nowhere()
-                && !tcp("localhost", 1).is_nowhere()
-                && !unix("/a").is_nowhere()
-        );
     }
 
     #[test]
