@@ -64,7 +64,9 @@ async fn connections_end_anywhere() {
     let (_server, reference) = server(tls(&ca, "server").build().unwrap()).await;
     for most in [0, 1, 5, 100, 700, 1200, 1500, 2000] {
         let orb = transport::builder().tls(tls(&ca, "client").build().unwrap()).build().await.unwrap();
-        let vault: VaultRef = orb.resolve_unchecked(&relayed(&reference, 512, most).await).await.unwrap();
+        let url: ObjectRef = orb.resolve_unchecked(&relayed(&reference, 512, most).await).await.unwrap();
+        // A reference: for more than a URL says, the server would be asked over another connection.
+        let vault: VaultRef = orb.resolve_unchecked(&url.ior().to_string()).await.unwrap();
         let outcome = tokio::time::timeout(Duration::from_secs(20), vault.echo(octets(4000))).await;
         let kind = outcome.unwrap().unwrap_err().kind;
         let expected = [SystemExceptionKind::Transient, SystemExceptionKind::CommFailure];

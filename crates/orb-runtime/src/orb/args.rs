@@ -339,6 +339,7 @@ mod tests {
             (["-ORBListenEndpoints", "iiop://a:1/priority=3"], "`priority=3` is not known"),
             (["-ORBendPoint", "giop:dtls:h:1"], "giop:tcp:HOST:PORT"),
             (["-ORBendPoint", "giop:unix:"], "giop:unix:PATH"),
+            (["-ORBendPoint", "giop:tcp:"], "giop:tcp:HOST:PORT"),
         ] {
             let error = parse(&args, &[]).unwrap_err().to_string();
             assert!(error.contains(says) && error.contains(args[0]), "{error}");

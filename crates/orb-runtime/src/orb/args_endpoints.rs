@@ -47,8 +47,8 @@ pub(super) fn tao(mut builder: OrbBuilder, value: &str) -> Result<OrbBuilder, St
 pub(super) fn omni(builder: OrbBuilder, value: &str) -> Result<OrbBuilder, String> {
     let (protocol, address) = match value.strip_prefix("giop:").and_then(|rest| rest.split_once(':')) {
         Some(("unix", path)) if !path.is_empty() => return Ok(builder.listen(format!("uiop://{path}"))),
-        Some(("tcp", address)) => ("iiop", address),
-        Some(("ssl", address)) => ("ssliop", address),
+        Some(("tcp", address)) if !address.is_empty() => ("iiop", address),
+        Some(("ssl", address)) if !address.is_empty() => ("ssliop", address),
         _ => return Err("giop:tcp:HOST:PORT, giop:ssl:HOST:PORT or giop:unix:PATH is expected".to_owned()),
     };
     Ok(builder.listen(format!("{protocol}://{}", with_port(address, 1)?)))
