@@ -54,6 +54,7 @@ impl Walker<'_> {
     }
 
     /// Copies a custom value whose header was read.
+    #[inline(never)]
     pub(super) fn custom(
         &mut self,
         d: &mut Decoder<'_>,
@@ -83,7 +84,7 @@ impl Walker<'_> {
             position = e.open_custom(ids, phase)?;
             Ok(())
         })?;
-        self.graph.places.insert(value.at, (position, Arc::clone(&class)));
+        self.graph.places.insert(value.at, position, Some(&class));
         // There may be a reference in it.
         self.seen.references = true;
         d.pass_custom(value, &mut |d, piece| self.piece(d, &piece))?;
@@ -104,7 +105,7 @@ impl Walker<'_> {
                     position = e.put_custom_header(ids, phase)?;
                     Ok(())
                 })?;
-                self.graph.inside.insert(*at, position);
+                self.graph.places.insert(*at, position, None);
             }
             Piece::Chunk(at, phase, octets) => {
                 self.put(d, |e| e.put_len(octets.len()))?;
@@ -142,7 +143,7 @@ impl Walker<'_> {
                 continue;
             }
             let Some(target) = (at + index).checked_sub(offset.unsigned_abs() as usize) else { continue };
-            let Some(place) = self.graph.place(target) else {
+            let Some(place) = self.graph.places.get(target).map(|known| known.to) else {
                 if d.has_value_at(target) {
                     // It is not in this any, and nothing can be put into the midst of a state.
                     return Err(DecodeError::new(DecodeErrorKind::NotInAny, at + index - 4));

@@ -1,11 +1,13 @@
 //! [`Any`]: a value of whatever type, with its type code ("Any", in "CDR Transfer Syntax").
 
 mod custom;
+mod places;
 mod received;
 mod values;
 mod walk;
 
 use custom::Stream;
+pub(crate) use places::Places;
 use received::Received;
 pub(crate) use values::pass_state;
 pub(crate) use walk::{Fault, copy as copy_value};

@@ -3,16 +3,16 @@
 //! Where a value is written it always says its type, so that nobody needs the any's type code for that. What is shared inside of an
 //! any stays shared; what it shares with the rest of a message is walked again, so that an any can be kept without the message.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::places::Places;
 use super::walk::{Done, Walker, spell};
 use super::{Any, canonical};
 use crate::cdr::{CdrDecode, DecodeLimits, Decoder};
 use crate::dynamic::program::Act;
-use crate::typecode::{Index, Node, Nodes, TcKind, TypeCode};
+use crate::typecode::{Index, Nodes, TcKind, TypeCode};
 use crate::value::{
-    Chosen, Class, Classes, Next, Opened, ValueBase, ValueForm, formal, has_base_with_id, is_value,
+    Chosen, Class, Classes, Next, Opened, Part, ValueBase, ValueForm, formal, has_base_with_id, part,
 };
 use crate::{DecodeError, DecodeErrorKind};
 
@@ -41,18 +41,9 @@ pub(super) struct Graph {
     /// Writes headers with all ids, whatever is expected in the place, so that each value may be truncated.
     pub(super) spells: bool,
     frames: Vec<Frame>,
-    /// Where values that were read were written, and what they are.
-    pub(super) places: HashMap<usize, (usize, Arc<Class>)>,
-    /// The same of values inside of custom ones.
-    pub(super) inside: HashMap<usize, usize>,
+    /// Where values that were read were written.
+    pub(super) places: Places,
     classes: Classes,
-}
-
-impl Graph {
-    /// Where a value that was read at a position was written.
-    pub(super) fn place(&self, read: usize) -> Option<usize> {
-        self.places.get(&read).map(|(place, _)| *place).or_else(|| self.inside.get(&read).copied())
-    }
 }
 
 impl Walker<'_> {
@@ -78,16 +69,12 @@ impl Walker<'_> {
                 self.e.put_null();
                 Ok(())
             }
-            Next::Back(target) if self.graph.inside.contains_key(&target) => {
-                let position = self.graph.inside.get(&target).copied().unwrap_or_default();
-                self.put(d, |e| e.put_back(position))
-            }
-            Next::Back(target) => match self.graph.places.get(&target) {
-                Some((_, class)) if !class.is_a(formal(nodes, place)) => {
+            Next::Back(target) => match self.graph.places.get(target) {
+                Some(known) if !known.fits(formal(nodes, place)) => {
                     Err(DecodeError::new(DecodeErrorKind::Malformed, d.position() - 8))
                 }
-                Some((position, _)) => {
-                    let position = *position;
+                Some(known) => {
+                    let position = known.to;
                     self.put(d, |e| e.put_back(position))
                 }
                 None if self.graph.skips => {
@@ -115,19 +102,19 @@ impl Walker<'_> {
         place: Index,
         value: Opened,
         ids: &[&str],
-        implied: Option<Arc<str>>,
+        implied: Option<&Arc<str>>,
     ) -> Done {
-        if let Some((position, _)) = self.graph.places.get(&value.at) {
+        if let Some(known) = self.graph.places.get(value.at) {
             // A part of something that is not in this any was copied before the whole.
-            let position = *position;
+            let position = known.to;
             self.put(d, |e| e.put_back(position))?;
             return pass_state(d, (nodes, place), value, ids, implied, self.anys);
         }
-        let chosen = self.graph.classes.choose(d, (nodes, place), value, ids, implied.as_deref())?;
+        let chosen = self.graph.classes.choose(d, (nodes, place), value, ids, implied.map(|id| &**id))?;
         let Chosen { class, exact, truncated: skips } = chosen;
         let exact = exact && !self.graph.spells;
         if class.custom {
-            return self.custom(d, class, value, ids, implied.as_ref());
+            return self.custom(d, class, value, ids, implied);
         }
         // Of one without an id it is remembered for whoever comes back to it.
         let own = class.passed.ids.first().filter(|_| ids.is_empty());
@@ -139,7 +126,7 @@ impl Walker<'_> {
             Ok(())
         })?;
         let (position, chunked) = written;
-        self.graph.places.insert(value.at, (position, Arc::clone(&class)));
+        self.graph.places.insert(value.at, position, Some(&class));
         self.graph.frames.push(Frame { class, member: 0, elements: None, read: value, skips, chunked });
         self.settle(d)
     }
@@ -165,15 +152,15 @@ impl Walker<'_> {
             };
             frame.member += 1;
             let member = nodes.unaliased(*member);
-            match nodes.at(member) {
-                node if is_value(node) => self.begin(d, nodes, member)?,
-                Node::Sequence { element, bound } if is_value(nodes.at(nodes.unaliased(*element))) => {
-                    let count = self.counted(d, nodes, *element, *bound)?;
+            match part(nodes, member) {
+                Part::Value => self.begin(d, nodes, member)?,
+                Part::Values(element, bound, least) => {
+                    let count = self.counted(d, least, bound)?;
                     if let Some(frame) = self.graph.frames.last_mut() {
-                        frame.elements = (count > 0).then_some((nodes.unaliased(*element), count));
+                        frame.elements = (count > 0).then_some((element, count));
                     }
                 }
-                _ => self.value(d, nodes, member)?,
+                Part::Other => self.value(d, nodes, member)?,
             }
         }
         Ok(())
@@ -213,7 +200,7 @@ pub(crate) fn pass_state(
     (nodes, place): (&Nodes, Index),
     value: Opened,
     ids: &[&str],
-    implied: Option<Arc<str>>,
+    implied: Option<&Arc<str>>,
     anys: usize,
 ) -> Done {
     let mut unused = canonical();

@@ -111,11 +111,10 @@ impl<'a> Walker<'a> {
     pub(super) fn counted(
         &mut self,
         d: &mut Decoder<'_>,
-        nodes: &Nodes,
-        element: Index,
+        least: usize,
         bound: u32,
     ) -> Result<usize, DecodeError> {
-        let count = length(d, nodes.compiled().least(element))?;
+        let count = length(d, least)?;
         if bound != 0 && count > bound as usize {
             return Err(DecodeError::new(DecodeErrorKind::BoundExceeded, d.position() - 4));
         }

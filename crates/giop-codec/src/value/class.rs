@@ -182,6 +182,7 @@ impl Class {
     }
 
     /// Whether its values may be in a place of that concrete type; all may be in one that is of none.
+    #[inline(never)]
     pub(crate) fn is_a(&self, formal: Option<&str>) -> bool {
         formal.is_none_or(|formal| has_base_with_id(&self.code.nodes, self.code.root, formal))
     }
@@ -228,9 +229,33 @@ pub(crate) fn has_base_with_id(nodes: &Nodes, index: Index, id: &str) -> bool {
 }
 
 /// Whether values of the type are null, or a graph.
-pub(crate) fn is_value(node: &Node) -> bool {
+fn is_value(node: &Node) -> bool {
     matches!(node, Node::Named(Named { body: Body::Value(_), .. } | Named { kind: TcKind::ValueBox, .. }))
         || matches!(node, Node::Named(Named { kind: TcKind::AbstractInterface, .. }))
+}
+
+/// What a member of a value is to a walk over a graph.
+pub(crate) enum Part {
+    Value,
+    /// A sequence of values: their type without aliases, the bound, and the least that each takes.
+    Values(Index, u32, usize),
+    Other,
+}
+
+/// Machine code that three walks share.
+#[inline(never)]
+pub(crate) fn part(nodes: &Nodes, member: Index) -> Part {
+    match nodes.at(member) {
+        node if is_value(node) => Part::Value,
+        Node::Sequence { element, bound } => {
+            let kind = nodes.unaliased(*element);
+            match is_value(nodes.at(kind)) {
+                true => Part::Values(kind, *bound, nodes.compiled().least(*element)),
+                false => Part::Other,
+            }
+        }
+        _ => Part::Other,
+    }
 }
 
 /// The id of a type of which there are values: not abstract, not `ValueBase`.

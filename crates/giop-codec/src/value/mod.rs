@@ -46,7 +46,7 @@ mod write;
 
 pub use boxes::{StringValue, WStringValue};
 pub use build::GraphBuilder;
-pub(crate) use class::{BYTES, Chosen, Class, Classes, concrete, formal, has_base_with_id, is_value};
+pub(crate) use class::{BYTES, Chosen, Class, Classes, Part, concrete, formal, has_base_with_id, part};
 pub(crate) use custom::Piece;
 pub(crate) use factory::Made;
 pub use factory::{Casts, Factories, Factory};

@@ -46,7 +46,8 @@ pub(crate) struct PassedType {
 }
 
 /// Reads a value that began before; it gets the repository id, where the header may have none.
-pub(crate) type Again<'f, 'a> = dyn FnMut(&mut Decoder<'a>, Option<Arc<str>>) -> Result<(), DecodeError> + 'f;
+pub(crate) type Again<'f, 'a> =
+    dyn FnMut(&mut Decoder<'a>, Option<&Arc<str>>) -> Result<(), DecodeError> + 'f;
 
 impl<'a> Decoder<'a> {
     /// The type with this repository id, if the context knows it.
@@ -114,7 +115,7 @@ impl<'a> Decoder<'a> {
             Some(Passed { level, implied: Some(Arc::from(id)) })
         };
         let passed = passed.or_else(found).ok_or_else(|| self.malformed(at))?;
-        self.revisit(position, passed.level, |d| f(d, passed.implied))
+        self.revisit(position, passed.level, |d| f(d, passed.implied.as_ref()))
     }
 
     /// Reads from a position on where a value began, inside of that many chunked ones, and comes back.

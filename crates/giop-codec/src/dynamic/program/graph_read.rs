@@ -1,18 +1,17 @@
 //! Graphs of values out of octets, walked with a list in place of the stack.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::read::{Read, Reader, boxed, deeper, inside_element, put_aside, within};
 use super::run::length;
-use crate::any::pass_state;
+use crate::any::{Places, pass_state};
 use crate::cdr::{CdrDecode, Decoder};
 use crate::dynamic::{DynError, Items, Step, Value, ValueNode};
 use crate::ior::Ior;
-use crate::typecode::{Index, Node, Nodes, TcKind};
-use crate::value::{Class, Classes, Next, Opened, formal, is_value};
+use crate::typecode::{Index, Nodes, TcKind};
+use crate::value::{Class, Classes, Next, Opened, Part, formal, part};
 use crate::{DecodeError, DecodeErrorKind};
 
 /// What each value is charged for beside its members: its node, its frame, what is known of its place.
@@ -23,7 +22,7 @@ const VALUE: usize = 160;
 pub(super) struct Walk {
     frames: Vec<Frame>,
     /// By where they began.
-    places: HashMap<usize, (u32, Arc<Class>)>,
+    places: Places,
     classes: Classes,
 }
 
@@ -70,8 +69,8 @@ impl Reader {
         }
         match d.next_value()? {
             Next::Null => Ok(Value::Node(None)),
-            Next::Back(target) => match self.walk().places.get(&target) {
-                Some((node, class)) if class.is_a(formal(nodes, place)) => Ok(Value::Node(Some(*node))),
+            Next::Back(target) => match self.walk().places.get(target) {
+                Some(known) if known.fits(formal(nodes, place)) => Ok(Value::Node(known.to.try_into().ok())),
                 Some(_) => Err(DecodeError::new(DecodeErrorKind::Malformed, d.position() - 8).into()),
                 None => self.again(d, nodes, place, target),
             },
@@ -105,18 +104,18 @@ impl Reader {
         (nodes, place): (&Nodes, Index),
         value: Opened,
         ids: &[&str],
-        implied: Option<Arc<str>>,
+        implied: Option<&Arc<str>>,
     ) -> Read {
         let next =
             u32::try_from(self.graph.nodes.len()).map_err(|_| d.error(DecodeErrorKind::LimitExceeded))?;
         let walk = self.walk.get_or_insert_default();
-        if let Some((node, _)) = walk.places.get(&value.at) {
+        if let Some(known) = walk.places.get(value.at) {
             // A part of something that began before was read before the whole.
-            let node = *node;
+            let node = known.to.try_into().ok();
             pass_state(d, (nodes, place), value, ids, implied, 0)?;
-            return Ok(Value::Node(Some(node)));
+            return Ok(Value::Node(node));
         }
-        let chosen = walk.classes.choose(d, (nodes, place), value, ids, implied.as_deref())?;
+        let chosen = walk.classes.choose(d, (nodes, place), value, ids, implied.map(|id| &**id))?;
         let class = chosen.class;
         d.charge(VALUE)?;
         // Of one without an id it is remembered for whoever comes back to it.
@@ -129,13 +128,13 @@ impl Reader {
             let bytes = boxed(d, Items::Octets(Bytes::copy_from_slice(bytes)))?;
             let members = vec![Value::Items(bytes)];
             self.graph.nodes.push(ValueNode { code: class.code.clone(), members });
-            self.walk().places.insert(value.at, (next, class));
+            self.walk().places.insert(value.at, next as usize, Some(&class));
             return Ok(Value::Node(Some(next)));
         }
         let members = self.list(d, class.members.len())?;
         self.graph.nodes.push(ValueNode { code: class.code.clone(), members });
         let walk = self.walk();
-        walk.places.insert(value.at, (next, Arc::clone(&class)));
+        walk.places.insert(value.at, next as usize, Some(&class));
         let skips = chosen.truncated;
         walk.frames.push(Frame { class, node: next, member: 0, elements: None, read: value, skips });
         Ok(Value::Node(Some(next)))
@@ -170,19 +169,19 @@ impl Reader {
     fn member(&mut self, d: &mut Decoder<'_>, class: &Class, at: usize, member: usize) -> Read<()> {
         let nodes = &class.code.nodes;
         let kind = class.members.get(member).map_or(0, |kind| nodes.unaliased(*kind));
-        let value = match nodes.at(kind) {
-            node if is_value(node) => self.begin(d, nodes, kind)?,
-            Node::Sequence { element, bound } if is_value(nodes.at(nodes.unaliased(*element))) => {
-                let count = length(d, nodes.compiled().least(*element))?;
-                within(d, *bound, || count <= *bound as usize)?;
-                let (kind, values) = (nodes.unaliased(*element), self.list(d, count)?);
+        let value = match part(nodes, kind) {
+            Part::Value => self.begin(d, nodes, kind)?,
+            Part::Values(kind, bound, least) => {
+                let count = length(d, least)?;
+                within(d, bound, || count <= bound as usize)?;
+                let values = self.list(d, count)?;
                 let elements = Elements { kind, count, left: count, values };
                 if let Some(frame) = self.walk().frames.get_mut(at) {
                     frame.elements = Some(elements);
                 }
                 return Ok(());
             }
-            _ => self.value(d, nodes, kind)?,
+            Part::Other => self.value(d, nodes, kind)?,
         };
         self.keep(at, value);
         Ok(())

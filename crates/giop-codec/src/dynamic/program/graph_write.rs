@@ -6,18 +6,19 @@ use std::sync::Arc;
 use super::read::inside_element;
 use super::write::{Writer, Written, mismatch};
 use crate::DecodeErrorKind;
+use crate::any::Places;
 use crate::cdr::{CdrEncode, Encoder};
 use crate::dynamic::check::CUSTOM;
 use crate::dynamic::{DynError, DynErrorKind, Items, Step, Value, ValueNode};
-use crate::typecode::{Index, Node, Nodes, TcKind, TypeCode};
-use crate::value::{Class, Classes, concrete, formal, is_value};
+use crate::typecode::{Index, Nodes, TcKind, TypeCode};
+use crate::value::{Class, Classes, Part, concrete, formal, part};
 
 /// What is known of the values that are written.
 #[derive(Default)]
 pub(super) struct Walk<'v> {
     frames: Vec<Frame<'v>>,
     /// Where nodes were written, and as what.
-    places: HashMap<u32, (usize, Arc<Class>)>,
+    places: Places,
     classes: Classes,
     /// The types that nodes say that they are of, by their ids: the first one for each.
     types: HashMap<Box<str>, TypeCode>,
@@ -74,11 +75,11 @@ impl<'v> Writer<'v> {
             e.put_null();
             return Ok(());
         };
-        if let Some((at, class)) = self.walk().places.get(&node) {
-            if !class.is_a(formal(nodes, place)) {
+        if let Some(known) = self.walk().places.get(node as usize) {
+            if !known.fits(formal(nodes, place)) {
                 return Err(mismatch(nodes, place, value));
             }
-            return Ok(e.put_back(*at)?);
+            return Ok(e.put_back(known.to)?);
         }
         let graph = self.graph;
         let none = || DynErrorKind::Bounds { index: node as usize, len: graph.nodes.len() };
@@ -100,7 +101,7 @@ impl<'v> Writer<'v> {
             e.note_value_type(id, &class.code);
         }
         let walk = self.walk();
-        walk.places.insert(node, (at, Arc::clone(&class)));
+        walk.places.insert(node as usize, at, Some(&class));
         walk.frames.push(Frame { class, node, members, member: 0, elements: None, chunked });
         Ok(())
     }
@@ -166,19 +167,17 @@ impl<'v> Writer<'v> {
         value: &'v Value,
         at: usize,
     ) -> Written {
-        match (nodes.at(kind), value) {
-            (node, value) if is_value(node) => self.begin(e, nodes, kind, value),
-            (Node::Sequence { element, bound }, Value::Items(items))
-                if is_value(nodes.at(nodes.unaliased(*element))) =>
-            {
+        match (part(nodes, kind), value) {
+            (Part::Value, value) => self.begin(e, nodes, kind, value),
+            (Part::Values(element, bound, _), Value::Items(items)) => {
                 let Items::Values(values) = &**items else { return self.value(e, nodes, kind, value) };
-                let (len, most) = (values.len(), *bound as usize);
+                let (len, most) = (values.len(), bound as usize);
                 if most != 0 && len > most {
                     return Err(DynErrorKind::Bounds { index: len, len: most }.into());
                 }
                 e.put_len(len)?;
                 if let Some(frame) = self.walk().frames.get_mut(at) {
-                    frame.elements = Some((nodes.unaliased(*element), values, 0));
+                    frame.elements = Some((element, values, 0));
                 }
                 Ok(())
             }
