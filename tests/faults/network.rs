@@ -45,8 +45,19 @@ async fn possible() -> bool {
 
 impl Apart {
     async fn start(server: &[(&str, &str)], client: &[(&str, &str)]) -> Self {
+        let (mut server, mut client) = Self::linked("iiop://10.99.0.1:9999", server, client).await;
+        let ior = server.told("go").await;
+        assert_eq!(client.told("go").await, "whom");
+        let mut apart = Self { server, client, ior };
+        let said = apart.client.told(&apart.ior).await;
+        assert!(said == "ready" || said == "calling", "{said}");
+        apart
+    }
+
+    /// A server that is to listen there, and a client, which wait for `go`.
+    async fn linked(endpoint: &str, server: &[(&str, &str)], client: &[(&str, &str)]) -> (Child, Child) {
         let waits = ("WAITS", "1");
-        let server = [&[waits, ("ENDPOINT", "iiop://10.99.0.1:9999")], server].concat();
+        let server = [&[waits, ("ENDPOINT", endpoint)], server].concat();
         let mut server = Child::start_apart("server", &server).await;
         let mut client = Child::start_apart("client", &[&[waits], client].concat()).await;
         assert_eq!((server.says().await, client.says().await), ("waiting".to_owned(), "waiting".to_owned()));
@@ -62,12 +73,7 @@ impl Apart {
             inside(child, &["ip", "address", "add", address, "dev", device]).await.unwrap();
             inside(child, &["ip", "link", "set", device, "up"]).await.unwrap();
         }
-        let ior = server.told("go").await;
-        assert_eq!(client.told("go").await, "whom");
-        let mut apart = Self { server, client, ior };
-        let said = apart.client.told(&apart.ior).await;
-        assert!(said == "ready" || said == "calling", "{said}");
-        apart
+        (server, client)
     }
 
     /// Puts the server's end of the link up or down: a cable that is pulled.
@@ -139,4 +145,26 @@ async fn a_client_that_vanishes_without_a_word_is_given_up_by_the_server() {
         }
     };
     tokio::time::timeout(Duration::from_secs(60), given_up).await.expect("it keeps a connection to nobody");
+}
+
+/// The interface is of the side that names it: each has its own name for its end of the link.
+#[tokio::test]
+async fn a_link_local_address_is_listened_at_and_called_by_its_interface() {
+    if !possible().await {
+        return;
+    }
+    for sign in ["%", "%25"] {
+        let (mut server, mut client) = Apart::linked("iiop://[fe80::9:1%here]:9999", &[], &[]).await;
+        for (child, device, address) in
+            [(&server, "here", "fe80::9:1/64"), (&client, "there", "fe80::9:2/64")]
+        {
+            inside(child, &["ip", "address", "add", address, "dev", device, "nodad"]).await.unwrap();
+        }
+        assert!(server.told("go").await.starts_with("IOR:"));
+        assert_eq!(client.told("go").await, "whom");
+        let url = format!("corbaloc:iiop:1.2@[fe80::9:1{sign}there]:9999/Target");
+        assert_eq!(client.told(&url).await, "ready");
+        assert_eq!(client.told(PATIENT).await, "Ok");
+        assert_eq!(server.told("1").await, "1");
+    }
 }
