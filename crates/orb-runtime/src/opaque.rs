@@ -4,34 +4,20 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// An `Arc` of what is `Send` and `Sync`, behind a trait object that says so.
+/// An `Arc` of what is `Send` and `Sync`, which says so itself.
 ///
 /// Of an `Arc<T>` the compiler proves both through every type inside of `T`, here all those of an ORB, and again for each place of
-/// generated code that needs it: a tenth of a second for an interface. Here it looks no further than at the trait. To reach the value
-/// costs an indirect call.
-pub(crate) struct Opaque<T: 'static>(Arc<dyn Inside<T>>);
+/// generated code that needs it: a tenth of a second for an interface. Here it is proved once, where one is made.
+pub(crate) struct Opaque<T: 'static>(Arc<T>);
 
-trait Inside<T>: Send + Sync {
-    fn get(&self) -> &T;
-    fn get_mut(&mut self) -> &mut T;
-    fn into_arc(self: Arc<Self>) -> Arc<T>;
-}
+#[expect(unsafe_code, reason = "a proof that is made once, not for each stub")]
+mod proved {
+    use super::Opaque;
 
-impl<T: Send + Sync> Inside<T> for T {
-    #[inline]
-    fn get(&self) -> &T {
-        self
-    }
-
-    #[inline]
-    fn get_mut(&mut self) -> &mut T {
-        self
-    }
-
-    #[inline]
-    fn into_arc(self: Arc<Self>) -> Arc<T> {
-        self
-    }
+    // SAFETY: it is made of nothing but an `Arc` of a type that is `Send` and `Sync`, so it is an `Arc` that is both.
+    unsafe impl<T> Send for Opaque<T> {}
+    // SAFETY: the same.
+    unsafe impl<T> Sync for Opaque<T> {}
 }
 
 impl<T: Send + Sync> From<Arc<T>> for Opaque<T> {
@@ -53,7 +39,7 @@ impl<T> Deref for Opaque<T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        (*self.0).get()
+        &self.0
     }
 }
 
@@ -67,13 +53,13 @@ impl<T> Opaque<T> {
     /// Another handle of the same value.
     #[inline]
     pub(crate) fn to_arc(&self) -> Arc<T> {
-        Arc::clone(&self.0).into_arc()
+        Arc::clone(&self.0)
     }
 
     /// The value, if nothing else shares it.
     #[inline]
     pub(crate) fn get_mut(&mut self) -> Option<&mut T> {
-        Arc::get_mut(&mut self.0).map(Inside::get_mut)
+        Arc::get_mut(&mut self.0)
     }
 
     /// Whether nothing else shares the value.
@@ -85,6 +71,6 @@ impl<T> Opaque<T> {
     /// Whether both share one value.
     #[inline]
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        std::ptr::addr_eq(Arc::as_ptr(&self.0), Arc::as_ptr(&other.0))
+        Arc::ptr_eq(&self.0, &other.0)
     }
 }

@@ -52,6 +52,7 @@ pub fn try_request() -> Option<Request> {
 
 /// The deadline that a call made here inherits. A servant that makes one no longer holds up later requests for its object: the call may lead
 /// back to that object.
+#[inline]
 pub(crate) fn deadline_for_call() -> Option<Instant> {
     CURRENT.with_borrow(|current| {
         let request = current.as_ref()?;

@@ -1,6 +1,6 @@
 //! `SO_RCVLOWAT`: how much must be there before the system wakes whoever waits for the socket.
 //!
-//! The only `unsafe` code besides the io_uring transport: no safe crate knows the option.
+//! With `unsafe` code: no safe crate knows the option.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
