@@ -16,6 +16,7 @@ pub mod store;
 /// several objects.
 mod stubs {
     zorb::idl!("idl/ZorbNaming.idl", no_warnings);
+    zorb::idl!("idl/Bootstrap.idl", no_warnings);
 }
 
 pub use server::{KEY, PORT, ServeError, Server, ServerBuilder};

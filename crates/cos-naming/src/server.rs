@@ -8,8 +8,11 @@ use zorb::cos_naming::{BindingIteratorRef, NamingContextExtRef};
 use zorb::poa::PoaError;
 use zorb::{ActivateError, Orb, Reference, Servant};
 
-use crate::servant::{Contexts, Iterating, Locator, Options, Places, Service};
+use crate::servant::{
+    BOOTSTRAP_KEY, Contexts, InitialReferences, Iterating, Locator, Options, Places, Service,
+};
 use crate::store::Store;
+use crate::stubs::bootstrap::InitialReferencesRef;
 use crate::zorb_naming::BalancedContextRef;
 
 /// The plain key and the initial reference of naming services.
@@ -45,6 +48,7 @@ pub struct Server<S: Store> {
     service: Arc<Service<S>>,
     orb: Orb,
     root: NamingContextExtRef,
+    bootstrap: Option<InitialReferencesRef>,
 }
 
 /// What a naming service is to be like: see [`Server::builder`].
@@ -53,6 +57,7 @@ pub struct Server<S: Store> {
 pub struct ServerBuilder<S> {
     store: S,
     key: String,
+    bootstrap: bool,
     options: Options,
 }
 
@@ -80,7 +85,7 @@ impl<S: Store> Server<S> {
             report_timeout: Duration::from_secs(60),
             decoded: 100_000,
         };
-        ServerBuilder { store, key: KEY.to_owned(), options }
+        ServerBuilder { store, key: KEY.to_owned(), bootstrap: false, options }
     }
 
     /// The first context: `corbaloc::HOST:PORT/NameService`.
@@ -107,6 +112,14 @@ impl<S: Store> ServerBuilder<S> {
     /// served again, are told apart by it.
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = key.into();
+        self
+    }
+
+    /// Whether Sun's bootstrap protocol is answered too, by which Java programs with `-ORBInitialHost` and `-ORBInitialPort`, and
+    /// JNDI addresses such as `iiop://HOST:PORT`, find the first context; `false` by default. The object with the plain key `INIT`
+    /// gives it by its key, and the initial references of the ORB by their names; for other names nil.
+    pub fn bootstrap(mut self, answers: bool) -> Self {
+        self.bootstrap = answers;
         self
     }
 
@@ -159,7 +172,7 @@ impl<S: Store> ServerBuilder<S> {
     /// # Errors
     /// [`ServeError`]: the ORB has an object of that key, or has shut down.
     pub fn serve(self, orb: &Orb) -> Result<Server<S>, ServeError> {
-        let Self { store, key, options } = self;
+        let Self { store, key, bootstrap, options } = self;
         let service = Arc::new(Service::new(store, options));
         let weak = Arc::downgrade(&service);
         let all = orb.root_poa().child(format!("{key}-contexts")).user_ids().persistent();
@@ -180,9 +193,17 @@ impl<S: Store> ServerBuilder<S> {
             .map_err(undo)?;
         let root = orb.activation().named(&key).activate::<BalancedContextRef, _>(Contexts::root(&weak));
         let root = published(orb, &root.map_err(ServeError::from).map_err(undo)?);
+        let bootstrap = bootstrap.then(|| {
+            let servant = InitialReferences { name: key, root: root.to_object() };
+            orb.activation().named(BOOTSTRAP_KEY).activate::<InitialReferencesRef, _>(servant)
+        });
+        let bootstrap = bootstrap.transpose().map_err(|error| {
+            orb.deactivate(&root);
+            undo(error.into())
+        })?;
         let places = Places { contexts, iterating, root: root.to_object() };
         service.serve_at(places);
-        Ok(Server { service, orb: orb.clone(), root })
+        Ok(Server { service, orb: orb.clone(), root, bootstrap })
     }
 }
 
@@ -198,6 +219,9 @@ fn published(orb: &Orb, root: &BalancedContextRef) -> NamingContextExtRef {
 impl<S: Store> Drop for Server<S> {
     fn drop(&mut self) {
         self.orb.deactivate(&self.root);
+        if let Some(bootstrap) = &self.bootstrap {
+            self.orb.deactivate(bootstrap);
+        }
         if let Some(places) = self.service.places_if_served() {
             // It goes on by itself.
             let _ = places.contexts.destroy(false);

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod balance;
+mod bootstrap;
 mod client;
 mod crash;
 mod disk;

@@ -131,6 +131,14 @@ impl Orb {
         let url = initial_url(self.core(), name)?;
         self.resolve(&url).await
     }
+
+    /// The names of all initial references that `init_ref` or `-ORBInitRef` set, sorted.
+    #[doc(alias = "list_initial_services")]
+    pub fn initial_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.core().config.initial.keys().cloned().collect();
+        names.sort();
+        names
+    }
 }
 
 fn initial_url(orb: &OrbCore, name: &str) -> Result<String, InvalidName> {

@@ -40,6 +40,9 @@ pub(crate) struct ServeArgs {
     /// Open an HTTP endpoint that shows what the server is doing, for browsers, Prometheus and zorb top
     #[arg(long, value_name = "HOST:PORT")]
     admin: Option<String>,
+    /// Answer Java programs that are given -ORBInitialHost and -ORBInitialPort (Sun's bootstrap protocol)
+    #[arg(long)]
+    bootstrap: bool,
     #[command(flatten)]
     size: MessageSize,
     /// -ORB options, such as -ORBsslKeyFile
@@ -165,7 +168,7 @@ async fn present<S: Store>(
 ) -> anyhow::Result<Verdict> {
     let health = Arc::downgrade(&store);
     orb.add_health_check(move || health.upgrade().and_then(|store| store.problem()));
-    let server = Server::builder(store).serve(orb)?;
+    let server = Server::builder(store).bootstrap(args.bootstrap).serve(orb)?;
     orb.accept();
     start::serves();
     let reference = server.root().as_object().to_string();

@@ -1,6 +1,6 @@
 //! Names on the command line: what is missing, what changes, files that are damaged, disks that are full.
 
-use std::io::BufReader;
+use std::io::{BufReader, Read, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -39,6 +39,40 @@ fn the_context_that_is_missing_on_the_way_to_a_name_is_named() {
         "{}",
         wrong.err
     );
+}
+
+/// The bytes of Sun's bootstrap protocol, as the JDK's ORB writes them: GIOP 1.0, big endian, `get("NameService")` of the key INIT.
+#[test]
+fn a_program_that_knows_host_and_port_finds_the_names() {
+    let served = Names::kept(&["--memory", "--bootstrap"]);
+    let address = served.url.split_once('@').unwrap().1.split_once('/').unwrap().0;
+    let mut body = Vec::new();
+    body.extend([0; 4]); // No service contexts.
+    body.extend(7_u32.to_be_bytes()); // The number of the request.
+    body.extend([1, 0, 0, 0]); // An answer is expected.
+    body.extend(4_u32.to_be_bytes());
+    body.extend(*b"INIT");
+    body.extend(4_u32.to_be_bytes());
+    body.extend(*b"get\0");
+    body.extend([0; 4]); // No principal.
+    body.extend(12_u32.to_be_bytes());
+    body.extend(*b"NameService\0");
+    let mut request = b"GIOP\x01\0\0\0".to_vec();
+    request.extend(u32::try_from(body.len()).unwrap().to_be_bytes());
+    request.extend(body);
+    let mut socket = std::net::TcpStream::connect(address).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    socket.write_all(&request).unwrap();
+    let mut header = [0; 12];
+    socket.read_exact(&mut header).unwrap();
+    assert_eq!(header[..6], *b"GIOP\x01\0");
+    assert_eq!(header[7], 1, "a reply");
+    let size: [u8; 4] = header[8..].try_into().unwrap();
+    let size = if header[6] == 0 { u32::from_be_bytes(size) } else { u32::from_le_bytes(size) };
+    let mut reply = vec![0; size as usize];
+    socket.read_exact(&mut reply).unwrap();
+    let id = b"IDL:omg.org/CosNaming/NamingContextExt:1.0\0";
+    assert!(reply.windows(id.len()).any(|window| window == id), "{reply:?}");
 }
 
 /// Changes that are told, until one of them satisfies that.

@@ -1,0 +1,47 @@
+//! The servant of Sun's bootstrap protocol: initial references by their names.
+
+use zorb::{ObjectRef, SystemException, SystemExceptionKind};
+
+use super::fault::system;
+use crate::stubs::bootstrap::InitialReferencesServant;
+
+/// The plain key of the object that clients ask.
+pub(crate) const BOOTSTRAP_KEY: &str = "INIT";
+
+/// Knows the first context of a service, and the initial references of its ORB.
+pub(crate) struct InitialReferences {
+    /// The name of the first context, which is its key.
+    pub(crate) name: String,
+    pub(crate) root: ObjectRef,
+}
+
+impl InitialReferencesServant for InitialReferences {
+    async fn get(&self, name: &str) -> Result<Option<ObjectRef>, SystemException> {
+        if name == self.name {
+            return Ok(Some(self.root.clone()));
+        }
+        let orb = zorb::request().orb();
+        if !orb.initial_names().iter().any(|known| known == name) {
+            return Ok(None);
+        }
+        match orb.initial(name).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) => {
+                tracing::warn!(name, %error, "an initial reference of this server leads nowhere");
+                Err(system(
+                    SystemExceptionKind::Transient,
+                    "an initial reference of the server leads nowhere",
+                ))
+            }
+        }
+    }
+
+    async fn list(&self) -> Result<Vec<String>, SystemException> {
+        let mut names = zorb::request().orb().initial_names();
+        if !names.contains(&self.name) {
+            names.push(self.name.clone());
+        }
+        names.sort();
+        Ok(names)
+    }
+}
