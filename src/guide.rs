@@ -38,6 +38,7 @@ pages! {
     from_omniorb "guide/src/migrating/omniorb.md"
     from_tao "guide/src/migrating/tao.md"
     from_jacorb "guide/src/migrating/jacorb.md"
+    from_java_ee "guide/src/migrating/java-ee.md"
     tuning "guide/src/tuning.md"
     securing "guide/src/securing.md"
     operating "guide/src/operating.md"

@@ -8,6 +8,8 @@ mod forwards;
 mod peer;
 mod references;
 mod server;
+mod sun;
+mod text;
 mod urls;
 
 zorb::idl! {

@@ -226,34 +226,31 @@ pub struct Negotiated {
 /// both native sets hold only characters of Unicode. The specification tries the second before the first; a client whose strings are
 /// UTF-8 would lose characters by that, where a server that is native in ISO 8859-1 takes UTF-8, too.
 ///
-/// Nothing in common for wide text is no error before there is wide text to send; nor is a server that has none. A server that
+/// Nothing in common for one kind of text, [`CharSet::NOTHING`], is no error before there is such text to send or to read; nor is a
+/// server that has none. The server is then told that `char` goes in its own native set, which it cannot refuse. A server that
 /// publishes nothing, and every server in GIOP 1.0, takes ISO 8859-1 and no wide text.
 ///
 /// Tell the server by the context in the first requests on the connection.
 /// Source clause: "Code Set Negotiation / Code Set Determination".
-///
-/// # Errors
-/// [`CodeSetError::NothingInCommon`]: `CODESET_INCOMPATIBLE` minor 1.
 pub fn negotiate(
     client: &CodeSetComponentInfo,
     server: Option<&CodeSetComponentInfo>,
     version: Version,
-) -> Result<Negotiated, CodeSetError> {
+) -> Negotiated {
     let server = match server {
         Some(server) if version > Version::V1_0 => server,
         _ => {
             let sets = CodeSets { char: CharSet::Latin1, wchar: None };
-            return Ok(Negotiated { sets, context: sets.into() });
+            return Negotiated { sets, context: sets.into() };
         }
     };
     let (mine, theirs) = (&client.for_char, &server.for_char);
     let narrow = determine(mine, theirs, CharSet::from_id, CodeSetId::UTF_8);
-    let (char_data, char) =
-        narrow.ok_or(CodeSetError::NothingInCommon { server: theirs.native, client: mine.native })?;
+    let (char_data, char) = narrow.unwrap_or((theirs.native, CharSet::NOTHING));
     let wide = determine(&client.for_wchar, &server.for_wchar, WCharSet::from_id, CodeSetId::UTF_16);
     let wchar_data = wide.map_or(CodeSetId::NONE, |(id, _)| id);
     let sets = CodeSets { char, wchar: wide.map(|(_, set)| set) };
-    Ok(Negotiated { sets, context: CodeSetContext { char_data, wchar_data } })
+    Negotiated { sets, context: CodeSetContext { char_data, wchar_data } }
 }
 
 /// The set for one kind of text, and the number by which the server knows it.
@@ -346,13 +343,6 @@ impl CdrDecode for CodeSetContext {
 /// Why two sides cannot exchange text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodeSetError {
-    /// No set serves both sides.
-    NothingInCommon {
-        /// The server's native set.
-        server: CodeSetId,
-        /// The client's.
-        client: CodeSetId,
-    },
     /// The client announced this set, which the server does not have.
     Unsupported(CodeSetId),
     /// The client announced other sets before on the same connection.
@@ -362,13 +352,6 @@ pub enum CodeSetError {
 impl fmt::Display for CodeSetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NothingInCommon { server, client } => {
-                write!(
-                    f,
-                    "server's native code set is {server}, client's is {client}, and neither converts to a set that \
-                     the other has"
-                )
-            }
             Self::Unsupported(id) => {
                 write!(
                     f,
@@ -387,9 +370,6 @@ impl From<CodeSetError> for SystemException {
     #[cold]
     fn from(error: CodeSetError) -> Self {
         let (kind, minor) = match error {
-            CodeSetError::NothingInCommon { .. } => {
-                (SystemExceptionKind::CodesetIncompatible, minor::CODESET_INCOMPATIBLE_NEGOTIATION)
-            }
             CodeSetError::Unsupported(_) => {
                 (SystemExceptionKind::CodesetIncompatible, minor::CODESET_INCOMPATIBLE_DELIVERED)
             }

@@ -24,6 +24,8 @@ pub enum EncodeErrorKind {
     /// Wide text without a negotiated wide code set (`INV_OBJREF` minor OMG 1 in a request, `BAD_PARAM`
     /// minor OMG 23 in a reply).
     NoWideCodeSet,
+    /// Text where client and server have no code set for it in common (`CODESET_INCOMPATIBLE` minor OMG 1).
+    NoCodeSet,
     /// A local object, interface or value cannot leave its process (`MARSHAL` minor OMG 4).
     LocalObject,
     /// An object of an ORB that does not listen, which nobody could call back (`BAD_PARAM`).
@@ -52,6 +54,7 @@ impl EncodeErrorKind {
             EncodeErrorKind::NoWideCodeSet => {
                 "no code set for wchar and wstring was negotiated with the peer"
             }
+            EncodeErrorKind::NoCodeSet => NO_CODE_SET,
             EncodeErrorKind::LocalObject => "local object cannot be marshalled",
             EncodeErrorKind::NoEndpoint => {
                 "object of an ORB that does not listen, so nobody could call it: add .listen(..) to the ORB's builder"
@@ -91,6 +94,7 @@ impl EncodeError {
         let request = completed != CompletionStatus::Yes;
         let (kind, minor) = match self.kind {
             EncodeErrorKind::CharNotInCodeSet => CHAR_NOT_IN_CODE_SET,
+            EncodeErrorKind::NoCodeSet => NOTHING_IN_COMMON,
             EncodeErrorKind::EmbeddedNul | EncodeErrorKind::BoundExceeded | EncodeErrorKind::NoEndpoint => {
                 (SystemExceptionKind::BadParam, MinorCode::NONE)
             }
@@ -174,6 +178,8 @@ pub enum DecodeErrorKind {
     /// Wide text without a negotiated wide code set (`BAD_PARAM` minor OMG 23 in a request, `INV_OBJREF`
     /// minor OMG 1 in a reply).
     NoWideCodeSet,
+    /// Text where client and server have no code set for it in common (`CODESET_INCOMPATIBLE` minor OMG 1).
+    NoCodeSet,
     /// A nil object reference where the IDL demands one that is not nil (`INV_OBJREF`).
     NilReference,
     /// More profiles, components, contexts or octets of a name than an endpoint takes.
@@ -217,6 +223,7 @@ impl DecodeErrorKind {
             DecodeErrorKind::OutOfRange => "number is out of the range of its IDL type",
             DecodeErrorKind::WideInGiop10 => "wchar and wstring do not exist in GIOP 1.0",
             DecodeErrorKind::NoWideCodeSet => "wide text arrived but no code set for it was negotiated",
+            DecodeErrorKind::NoCodeSet => NO_CODE_SET,
             DecodeErrorKind::NilReference => "object reference is nil where nil is not allowed",
             DecodeErrorKind::LimitExceeded => "there is more of this than an endpoint takes",
             DecodeErrorKind::NoOrb => "an object reference can only be decoded by an ORB",
@@ -262,6 +269,7 @@ impl DecodeError {
             DecodeErrorKind::WideInGiop10 => wide_in_giop_1_0(request),
             // The decoding side of a request is the encoding side of its reply.
             DecodeErrorKind::NoWideCodeSet => no_wide_code_set(!request),
+            DecodeErrorKind::NoCodeSet => NOTHING_IN_COMMON,
             DecodeErrorKind::NilReference => (SystemExceptionKind::InvObjref, MinorCode::NONE),
             DecodeErrorKind::NoValueFactory => {
                 (SystemExceptionKind::Marshal, minor::MARSHAL_NO_VALUE_FACTORY)
@@ -276,6 +284,12 @@ impl DecodeError {
 
 const CHAR_NOT_IN_CODE_SET: (SystemExceptionKind, MinorCode) =
     (SystemExceptionKind::DataConversion, minor::DATA_CONVERSION_CHARACTER);
+
+const NOTHING_IN_COMMON: (SystemExceptionKind, MinorCode) =
+    (SystemExceptionKind::CodesetIncompatible, minor::CODESET_INCOMPATIBLE_NEGOTIATION);
+
+const NO_CODE_SET: &str = "no code set for char and string is common to client and server: its reference says what the server has, \
+                           `OrbBuilder::char_sets` what the client has";
 
 const fn wide_in_giop_1_0(request: bool) -> (SystemExceptionKind, MinorCode) {
     let minor = if request { minor::MARSHAL_WCHAR_SENT_1_0 } else { minor::MARSHAL_WCHAR_RETURNED_1_0 };

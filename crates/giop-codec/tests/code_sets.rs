@@ -8,10 +8,10 @@ use cdr_types::{ORDERS, decode_in as decode, encode_in as encode, hex};
 use giop_codec::any::Any;
 use giop_codec::cdr::{CharSet, CodeSets, DecodeLimits, Decoder, WChar, WCharSet, WString};
 use giop_codec::code_set::{
-    CodeSetComponent, CodeSetComponentInfo, CodeSetContext, CodeSetError, CodeSetId, Negotiated, negotiate,
+    CodeSetComponent, CodeSetComponentInfo, CodeSetContext, CodeSetId, Negotiated, negotiate,
 };
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
-use giop_codec::{ByteOrder, DecodeErrorKind, EncodeErrorKind, Version};
+use giop_codec::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 use proptest::prelude::*;
 
 const UTF_16: Option<WCharSet> = Some(WCharSet::Utf16);
@@ -32,7 +32,7 @@ fn info(native: u32, conversion: &[u32], wide: u32, wide_conversion: &[u32]) -> 
 }
 
 /// What zorb, as it is by default, agrees on with that server.
-fn by_default(server: &CodeSetComponentInfo) -> Result<Negotiated, CodeSetError> {
+fn by_default(server: &CodeSetComponentInfo) -> Negotiated {
     negotiate(&CodeSetComponentInfo::zorb(), Some(server), Version::V1_2)
 }
 
@@ -51,7 +51,7 @@ fn by_default_a_client_prefers_utf_8_then_latin_1_then_falls_back() {
     ];
     for (server, char, wchar) in table {
         let sets = CodeSets { char, wchar };
-        assert_eq!(by_default(&server), Ok(Negotiated { sets, context: sets.into() }), "{server:?}");
+        assert_eq!(by_default(&server), Negotiated { sets, context: sets.into() }, "{server:?}");
     }
 }
 
@@ -100,7 +100,7 @@ fn the_sets_are_found_step_by_step() {
         ),
     ];
     for (client, server, char, wchar) in table {
-        let negotiated = negotiate(&client, Some(&server), Version::V1_2).unwrap();
+        let negotiated = negotiate(&client, Some(&server), Version::V1_2);
         let context = CodeSetContext { char_data: CodeSetId(char), wchar_data: CodeSetId(wchar) };
         assert_eq!(negotiated.context, context, "{client:?} {server:?}");
         let sets = CodeSets { char: set(CodeSetId(char)), wchar: WCharSet::from_id(CodeSetId(wchar)) };
@@ -113,7 +113,7 @@ fn the_sets_are_found_step_by_step() {
 #[test]
 fn without_component_or_in_giop_1_0_there_is_latin_1_and_no_wide_text() {
     let plain = CodeSets { char: CharSet::Latin1, wchar: None };
-    let plain = Ok(Negotiated { sets: plain, context: plain.into() });
+    let plain = Negotiated { sets: plain, context: plain.into() };
     let zorb = CodeSetComponentInfo::zorb();
     let ibm = info(0x1002_0025, &[], 0x10104, &[]);
     for client in [&zorb, &ibm] {
@@ -125,22 +125,41 @@ fn without_component_or_in_giop_1_0_there_is_latin_1_and_no_wide_text() {
 // clause: giop.code_sets.nothing, exc.minor.codeset_incompatible.1
 #[test]
 fn nothing_in_common_is_codeset_incompatible_1() {
-    let expected = SystemException::new(
-        SystemExceptionKind::CodesetIncompatible,
-        minor::CODESET_INCOMPATIBLE_NEGOTIATION,
-        CompletionStatus::No,
-    );
-    let server = info(0x7777_0001, &[0x7777_0002], 0x10109, &[]);
-    assert_eq!(by_default(&server).map_err(SystemException::from), Err(expected.clone()));
-    // Nor where only the client's set is not within Unicode.
-    let client = info(0x7777_0001, &[], 0x10109, &[]);
-    let error = negotiate(&client, Some(&info(0x10002, &[], 0, &[])), Version::V1_2);
-    assert_eq!(error.map_err(SystemException::from), Err(expected));
-    assert_eq!(
-        error.unwrap_err().to_string(),
-        "server's native code set is ISO 8859-2 (0x00010002), client's is 0x77770001, and neither converts to a \
-         set that the other has"
-    );
+    let raised = |completed| {
+        let (kind, minor) =
+            (SystemExceptionKind::CodesetIncompatible, minor::CODESET_INCOMPATIBLE_NEGOTIATION);
+        SystemException::new(kind, minor, completed)
+    };
+    let zorb = CodeSetComponentInfo::zorb();
+    // One that is not known here, none at all, and a client whose only set is not within Unicode.
+    for (client, server) in [
+        (zorb.clone(), info(0x7777_0001, &[0x7777_0002], 0x10109, &[])),
+        (zorb, info(0, &[], 0x10109, &[])),
+        (info(0x7777_0001, &[], 0x10109, &[]), info(0x10002, &[], 0x10109, &[])),
+    ] {
+        let negotiated = negotiate(&client, Some(&server), Version::V1_2);
+        let sets = CodeSets { char: CharSet::NOTHING, wchar: UTF_16 };
+        let context = CodeSetContext { char_data: server.for_char.native, wchar_data: CodeSetId::UTF_16 };
+        assert_eq!(negotiated, Negotiated { sets, context }, "the server hears of its own set");
+        for order in ORDERS {
+            // What is no text goes, wide text, too.
+            assert!(encode(&7_i32, order, Version::V1_2, sets).is_ok());
+            assert!(encode(&WString::from("w"), order, Version::V1_2, sets).is_ok());
+            for text in ["", "plain", "\u{20ac}"] {
+                let error = encode(text, order, Version::V1_2, sets).unwrap_err();
+                assert_eq!(error, EncodeErrorKind::NoCodeSet);
+                let error = EncodeError::new(error);
+                assert_eq!(SystemException::from(error), raised(CompletionStatus::No));
+                assert!(error.to_string().contains("OrbBuilder::char_sets"), "{error}");
+            }
+            let octets = encode("text", order, Version::V1_2, CodeSets::default()).unwrap();
+            let error = decode::<String>(&octets, order, Version::V1_2, sets).unwrap_err();
+            assert_eq!(error, DecodeErrorKind::NoCodeSet);
+            let error = DecodeError::new(error, 0).system(CompletionStatus::Yes);
+            assert_eq!(error, raised(CompletionStatus::Yes));
+        }
+    }
+    assert_eq!(CharSet::from_id(CodeSetId::NONE), None);
 }
 
 // clause: giop.code_sets.unsupported, exc.minor.codeset_incompatible.2, giop.code_sets.changed, exc.minor.marshal.9

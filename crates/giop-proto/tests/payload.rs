@@ -15,6 +15,7 @@ use giop_codec::{ByteOrder, Version};
 use giop_proto::outbox::MAX_SLICES;
 use giop_proto::{BufferPool, CallErrorKind, CallId, Config, Connection, Limits, Role, Sent};
 use proptest::prelude::*;
+use util::cutting::{messages, write_some};
 use util::messages::start_of_put;
 use util::{Cut, Pair, every_cut};
 
@@ -67,6 +68,61 @@ fn a_request_in_parts_arrives_as_one_message_in_every_version() {
             assert!(pair.client.outcome(call).is_ok());
         }
     }
+}
+
+#[test]
+fn a_request_in_parts_leaves_in_pieces_where_the_peer_takes_no_more() {
+    let data = octets(20_000);
+    for size in [64, 100, 1_024, 4_096, 20_000] {
+        for (len, part) in [(0, 1), (1, 1), (300, 1), (5_000, 7), (20_000, 4_097), (20_000, 20_000)] {
+            let mut pair = Pair::new(Cut::Whole);
+            pair.client.conn.cut_at(size);
+            let call = begin(&mut pair, Version::V1_2, len, None);
+            let (mut given, mut sent) = (0, Vec::new());
+            loop {
+                sent.extend(write_some(&mut pair.client.conn, usize::MAX, pair.now));
+                if !pair.client.conn.wants_part() {
+                    break;
+                }
+                let next = len.min(given + part);
+                pair.client.conn.send_part(data.slice(given..next));
+                given = next;
+            }
+            let pieces = messages(&sent);
+            // Of the whole header the first one is, however large it is.
+            assert!(pieces.iter().skip(1).all(|piece| piece.len() <= size), "{size} {len} {part}");
+            assert!(pieces.iter().rev().skip(1).all(|piece| piece.len().is_multiple_of(8)));
+            assert_eq!(
+                pieces.len() > 1,
+                sent.len() > (size & !7).max(pieces[0].len()),
+                "{size} {len} {part}"
+            );
+            util::cutting::read(&mut pair.server, &sent, pair.now);
+            pair.drive();
+            let request = pair.server.requests.pop_front().unwrap();
+            assert!(request.message().ends_with(&data[..len]), "{size} {len} {part}");
+            pair.answer(&request, b"");
+            pair.drive();
+            assert!(pair.client.outcome(call).is_ok());
+        }
+    }
+}
+
+#[test]
+fn a_request_in_pieces_that_is_given_up_before_anything_left_is_taken_back() {
+    let mut pair = Pair::new(Cut::Whole);
+    pair.client.conn.cut_at(1_024);
+    let call = begin(&mut pair, Version::V1_2, 100_000, None);
+    pair.client.conn.send_part(octets(50_000));
+    pair.client.conn.cancel_call(call);
+    assert_eq!((pair.client.conn.backlog(), pair.client.conn.is_closing()), (0, false));
+    let call = begin(&mut pair, Version::V1_2, 5_000, None);
+    pair.client.conn.send_part(octets(5_000));
+    pair.drive();
+    let request = pair.server.requests.pop_front().unwrap();
+    pair.answer(&request, b"");
+    pair.drive();
+    assert!(pair.client.outcome(call).is_ok());
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! peer sends such. The first kind is asked for here; the second is named here and lives where those octets are read.
 
 use giop_codec::code_set::CodeSetComponentInfo;
-use giop_codec::ior::{IiopProfile, OrbType};
+use giop_codec::ior::{ComponentTag, IiopProfile, OrbType};
 
 /// Something that a peer does otherwise, and what is done about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,10 +63,23 @@ pub(crate) const MISREADS_UTF_8: Quirk = Quirk {
     test: "crates/orb-runtime/src/quirks.rs::only_the_native_set_of_jacorb_and_tao_counts",
 };
 
+/// The keys of GlassFish and of the JDK's ORB begin so.
+const SUN_KEY: [u8; 4] = [0xaf, 0xab, 0xcb, 0x00];
+
 /// All of them.
 pub const QUIRKS: &[Quirk] = &[
     REPLIES_IN_NATIVE_SET,
     MISREADS_UTF_8,
+    Quirk {
+        name: "messages of at most 256,000 bytes",
+        peer: "GlassFish",
+        by: Recognised::Octets(
+            "keys that begin with `af ab cb 00` or the component 38 in references, the service context 0x4e454f00 in requests",
+        ),
+        does: "drops the connection when one message is longer, but takes longer ones in fragments",
+        done: "messages of GIOP 1.2 leave in fragments of 64 KiB",
+        test: "tests/wire/sun.rs::requests_and_replies_leave_in_pieces_that_glassfish_takes",
+    },
     Quirk {
         name: "alignment in fragments of GIOP 1.1",
         peer: "omniORB",
@@ -284,6 +297,13 @@ pub(crate) fn code_sets_of(profile: &IiopProfile) -> Option<CodeSetComponentInfo
         offered.for_char.conversion.clear();
     }
     Some(offered)
+}
+
+/// The most bytes of a message, or of a piece of one, that the server takes, where that is known.
+pub(crate) fn takes_at_most(profile: &IiopProfile) -> Option<usize> {
+    let is_sun = profile.object_key.as_slice().starts_with(&SUN_KEY)
+        || profile.component(ComponentTag::RMI_CUSTOM_MAX_STREAM_FORMAT).is_some();
+    is_sun.then_some(64 << 10)
 }
 
 #[cfg(test)]

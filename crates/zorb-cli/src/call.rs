@@ -92,6 +92,9 @@ pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
     let credentials = args.login.credentials()?;
     block_on(async {
         let orb = args.client.orb_as(credentials).await?;
+        if let Some(idl) = &idl {
+            orb.add_value_types(&idl.value_types());
+        }
         let object: ObjectRef = orb.resolve_unchecked(&url).await?;
         let known = (idl.as_ref(), args.idl.repository.as_deref());
         let named = Named::of(&orb, &object, args.operation.as_deref(), known, output).await?;

@@ -11,6 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use idl_compiler::model::{DefId, DefKind, Model};
+use orb_runtime::dynamic::ValueTypes;
 use orb_runtime::dynamic::{Dynamic, Interface};
 use orb_runtime::types::TypeCode;
 
@@ -144,6 +145,14 @@ impl Idl {
     /// The definitions that stand in no other.
     pub fn roots(&self) -> impl Iterator<Item = Definition<'_>> {
         self.definitions().filter(|definition| definition.parent().is_none())
+    }
+
+    /// Its value types and boxes, for [`Orb::add_value_types`](crate::Orb::add_value_types).
+    pub fn value_types(&self) -> ValueTypes {
+        let values = self
+            .definitions()
+            .filter(|one| matches!(one.kind(), DefinitionKind::Value | DefinitionKind::ValueBox));
+        values.filter_map(|one| one.type_code().cloned()).collect()
     }
 
     /// What is worth saying of the text though it is no error, for people; empty if there is nothing.

@@ -18,6 +18,12 @@ pub trait DecodeContext: Any + Send + Sync {
         None
     }
 
+    /// The type code of a value type that is known without a Rust type, for values that are read by type codes.
+    fn value_type(&self, repository_id: &str) -> Option<TypeCode> {
+        let _ = repository_id;
+        None
+    }
+
     /// Type codes that came before.
     fn type_codes(&self) -> Option<&dyn TypeCodeCache> {
         None
@@ -43,6 +49,10 @@ impl<T: DecodeContext> DecodeContext for Arc<T> {
         (**self).factories()
     }
 
+    fn value_type(&self, repository_id: &str) -> Option<TypeCode> {
+        (**self).value_type(repository_id)
+    }
+
     fn type_codes(&self) -> Option<&dyn TypeCodeCache> {
         (**self).type_codes()
     }
@@ -65,6 +75,8 @@ pub(crate) trait Context: Any + Send + Sync {
 
     fn known_factories(&self) -> Option<&Factories>;
 
+    fn known_value_type(&self, repository_id: &str) -> Option<TypeCode>;
+
     fn known_type_codes(&self) -> Option<&dyn TypeCodeCache>;
 
     fn on_invalid_text(&self) -> InvalidText;
@@ -77,6 +89,10 @@ impl<C: DecodeContext + Clone> Context for C {
 
     fn known_factories(&self) -> Option<&Factories> {
         self.factories()
+    }
+
+    fn known_value_type(&self, repository_id: &str) -> Option<TypeCode> {
+        self.value_type(repository_id)
     }
 
     fn known_type_codes(&self) -> Option<&dyn TypeCodeCache> {
@@ -127,6 +143,11 @@ impl<'a> Decoder<'a> {
     /// The value types that the context knows.
     pub(crate) fn factories(&self) -> Option<&'a Factories> {
         self.context.and_then(|context| context.known_factories())
+    }
+
+    /// A value type that the context knows by its type code alone.
+    pub(crate) fn known_value_type(&self, repository_id: &str) -> Option<TypeCode> {
+        self.context.and_then(|context| context.known_value_type(repository_id))
     }
 
     /// Type codes that the context knows.

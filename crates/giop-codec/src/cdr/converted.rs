@@ -29,6 +29,8 @@ enum Way {
     /// By the library; all of these have ASCII at its place.
     #[cfg(feature = "encoding_rs")]
     Library(&'static encoding_rs::Encoding),
+    /// Not at all: no text goes.
+    Never,
 }
 
 macro_rules! sets {
@@ -64,6 +66,7 @@ const fn ebcdic(decode: fn(u8) -> Option<char>, encode: fn(char) -> Option<u8>) 
 
 // Numbers of the registry are those of the OSF, with the code set of IBM number N at 0x10020000 + N.
 sets! {
+    Nothing("none", [], Way::Never);
     Ascii("ISO 646", [0x0001_0020], octets(|o| o.is_ascii().then_some(char::from(o)), |c| u8::try_from(c).ok().filter(u8::is_ascii)));
     Iso8859_9("ISO 8859-9", [0x0001_0009], octets(|o| patched(LATIN_5, o), |c| of_patched(LATIN_5, c)));
     Iso8859_11("ISO 8859-11", [0x0001_000b], octets(thai, of_thai));
@@ -202,6 +205,7 @@ impl ConvertedSet {
             Way::Octets { has_ascii, .. } => has_ascii,
             #[cfg(feature = "encoding_rs")]
             Way::Library(_) => true,
+            Way::Never => false,
         }
     }
 }
@@ -213,6 +217,9 @@ impl fmt::Debug for ConvertedSet {
 }
 
 impl CharSet {
+    /// What client and server have in common, where that is nothing: any text is `CODESET_INCOMPATIBLE` minor OMG 1.
+    pub const NOTHING: Self = Self::Converted(ConvertedSet(Table::Nothing));
+
     /// The set of that number in the registry, if this build has it. Further sets come with the feature `encoding_rs`.
     pub fn from_id(id: CodeSetId) -> Option<Self> {
         match id {
@@ -279,6 +286,7 @@ impl Encoder {
             }
             #[cfg(feature = "encoding_rs")]
             Way::Library(encoding) => self.put_by_library(encoding, text),
+            Way::Never => Err(EncodeErrorKind::NoCodeSet.into()),
         }
     }
 
@@ -379,6 +387,7 @@ impl ConvertedSet {
             }
             #[cfg(feature = "encoding_rs")]
             Way::Library(encoding) => encoding.decode_without_bom_handling(octets).0.into_owned(),
+            Way::Never => String::new(),
         }
     }
 }
@@ -405,6 +414,7 @@ impl Decoder<'_> {
                 let text = encoding.decode_without_bom_handling_and_without_replacement(octets);
                 Ok(text.ok_or_else(|| fail(0))?.into_owned())
             }
+            Way::Never => Err(DecodeError::new(DecodeErrorKind::NoCodeSet, start)),
         }
     }
 

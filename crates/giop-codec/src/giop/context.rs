@@ -61,6 +61,8 @@ impl ContextId {
     pub const FIREWALL_PATH: Self = Self(20);
     /// `FIREWALL_PATH_RESP`: what they said.
     pub const FIREWALL_PATH_RESP: Self = Self(21);
+    /// Of the ORBs of the JDK and of GlassFish: which of their versions the sender is.
+    pub const SUN_ORB_VERSION: Self = Self(0x4E45_4F00);
     /// A context of zorb's own: where the bulk data of a message lies, see [`BlockList`](super::BlockList). The number is
     /// `ZOR` and a 1; who does not know it ignores it.
     pub const ZORB_BLOCKS: Self = Self(0x5A4F_5201);

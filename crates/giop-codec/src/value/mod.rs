@@ -42,6 +42,7 @@ mod members;
 mod pass;
 mod read;
 mod show;
+mod types;
 mod write;
 
 pub use boxes::{StringValue, WStringValue};
@@ -56,6 +57,7 @@ pub use held::AbstractForm;
 pub use members::{Flow, Progress, ValuePart};
 pub(crate) use pass::{Next, Opened, PassedType};
 pub(crate) use read::Reading;
+pub use types::ValueTypes;
 pub(crate) use write::Writing;
 
 use core::any::Any;

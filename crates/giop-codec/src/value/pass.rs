@@ -60,7 +60,8 @@ impl<'a> Decoder<'a> {
     /// The type code of the value type with this repository id, if the context knows it.
     pub(crate) fn value_type(&self, id: &str) -> Option<TypeCode> {
         let known = self.find_factory(id).and_then(|factory| factory.desc).map(TypeCode::of_desc);
-        known.or_else(|| self.values.as_ref()?.made?.code(id).cloned())
+        let made = || self.values.as_ref()?.made?.code(id).cloned();
+        known.or_else(made).or_else(|| self.known_value_type(id))
     }
 
     /// What the values of an any that was made here need.

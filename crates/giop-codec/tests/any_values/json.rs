@@ -78,9 +78,10 @@ fn what_refers_to_a_value_of_another_type_is_refused() {
     // Arguments of calls are read by themselves.
     let members = [("a", &code), ("n", &TypeCode::LONG), ("b", &code)];
     let both = format!(r#"{{"a":{0},"b":{0},"n":3}}"#, whole("null"));
-    let read = Dynamic::members_from_json(&members, &both).unwrap();
+    let read = Dynamic::members_from_json(&members, &Default::default(), &both).unwrap();
     assert!(read[0] == tree && read[1].value == 3.into() && read[2] == tree);
-    let failed = |json: &str| Dynamic::members_from_json(&members, json).unwrap_err().to_string();
+    let failed =
+        |json: &str| Dynamic::members_from_json(&members, &Default::default(), json).unwrap_err().to_string();
     let early = format!(r#"{{"b":{}}}"#, whole(r#"{"$ref":7}"#));
     assert!(failed(&early).starts_with("b->0.pairs[0].right: a value of a value type is no value"));
     assert_eq!(failed(r#"{"n":1}"#), "the member `a` is missing");

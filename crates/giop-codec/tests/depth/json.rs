@@ -59,7 +59,11 @@ fn texts_nest_within_the_stack_of_a_small_thread() {
                     }
                 }
                 let _ = Any::from_json(&text);
-                let _ = Dynamic::members_from_json(&[("a", &TypeCode::ANY)], &format!("{{\"a\":{text}}}"));
+                let _ = Dynamic::members_from_json(
+                    &[("a", &TypeCode::ANY)],
+                    &Default::default(),
+                    &format!("{{\"a\":{text}}}"),
+                );
             });
         }
     }

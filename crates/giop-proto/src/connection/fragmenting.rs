@@ -42,6 +42,8 @@ const AHEAD: usize = BULK_BATCH;
 pub(super) struct Fragmenting {
     /// The most octets of a piece, its headers included: a multiple of 8. `usize::MAX`: nothing is cut.
     size: usize,
+    /// The most that the peer takes in one piece: so requests are cut as well whose end is not there when they begin.
+    takes: usize,
     /// Those that take turns.
     open: VecDeque<Partial>,
     /// How many of these have an open end, or had.
@@ -78,11 +80,60 @@ pub(super) struct Partial {
     queued: u64,
 }
 
+/// The pieces of a request that leave one after the other while it comes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pieces {
+    id: RequestId,
+    order: ByteOrder,
+    /// The most bytes of a piece.
+    size: usize,
+    /// Bytes that the piece lacks whose header was queued last.
+    lacks: usize,
+    /// Bytes of the request in pieces after that.
+    rest: usize,
+}
+
+impl Pieces {
+    /// Bytes of headers that are still to be queued.
+    pub(super) fn headers(&self) -> u64 {
+        (self.rest.div_ceil(self.size - PIECE_HEADER_LEN) * PIECE_HEADER_LEN) as u64
+    }
+
+    /// Queues the next bytes of the request, and the headers of pieces that begin.
+    pub(super) fn push(&mut self, tx: &mut Outbox, mut bytes: Bytes) {
+        while !bytes.is_empty() {
+            if self.lacks == 0 {
+                self.lacks = self.rest.min(self.size - PIECE_HEADER_LEN);
+                self.rest -= self.lacks;
+                tx.push(&fragment_header(self.id, self.order, self.lacks, self.rest > 0));
+            }
+            let more = bytes.split_off(self.lacks.min(bytes.len()));
+            self.lacks -= bytes.len();
+            tx.push_chunk(bytes);
+            bytes = more;
+        }
+    }
+}
+
 impl Fragmenting {
+    /// The peer takes no more in one piece.
+    pub(super) fn lower_to(&mut self, size: usize) {
+        self.takes = self.takes.min(size.clamp(SMALLEST, LARGEST) & !7);
+        self.size = self.size.min(self.takes);
+    }
+
     /// Cuts what is larger than so many octets.
     pub(super) fn new(size: Option<usize>) -> Self {
         let size = size.map_or(usize::MAX, |size| size.clamp(SMALLEST, LARGEST) & !7);
-        Self { size, open: VecDeque::new(), growing: 0, waiting: VecDeque::new(), octets: 0, owed: 0 }
+        Self {
+            size,
+            takes: usize::MAX,
+            open: VecDeque::new(),
+            growing: 0,
+            waiting: VecDeque::new(),
+            octets: 0,
+            owed: 0,
+        }
     }
 
     /// Whether a message of that version and so many octets leaves in pieces.
@@ -325,22 +376,8 @@ impl Connection {
         body: Option<usize>,
     ) -> Option<Partial> {
         debug_assert!(self.unfinished.is_none(), "a message in the middle of a request");
-        let header = MessageHeader::decode(message.head().first_chunk()?).ok()?;
-        let id = word(header.order, message.head())?;
-        let body = body.or_else(|| body_at(&header, message.head()))?.next_multiple_of(8);
-        let (left, first) = (message.len(), size.max(body));
-        if first >= left || self.fragmenting.has(id) {
-            return None;
-        }
-        let first_size = u32::try_from(first - HEADER_LEN).ok()?;
-        let [_, _, _, _, flagged @ .., _, _, _, _] =
-            MessageHeader { more_fragments: true, ..header }.encode();
-        let flagged = match header.order {
-            ByteOrder::Big => u32::from_be_bytes(flagged),
-            ByteOrder::Little => u32::from_le_bytes(flagged),
-        };
-        message.patch_u32(FLAGGED_AT, flagged);
-        message.patch_u32(MessageHeader::SIZE_AT, first_size);
+        let left = message.len();
+        let (header, id, first) = self.mark_first(message, left, size, body)?;
         self.stats.copied_out += message.copied() as u64;
         self.version = message.version();
         let mut rest = VecDeque::new();
@@ -359,6 +396,44 @@ impl Connection {
             start: u64::MAX,
             queued: 0,
         })
+    }
+
+    /// Says in the header of a message of so many bytes that it is the first of several pieces: the header, the id and the size of that piece.
+    fn mark_first(
+        &self,
+        message: &mut Encoder,
+        whole: usize,
+        size: usize,
+        body: Option<usize>,
+    ) -> Option<(MessageHeader, RequestId, usize)> {
+        let header = MessageHeader::decode(message.head().first_chunk()?).ok()?;
+        let id = word(header.order, message.head())?;
+        let body = body.or_else(|| body_at(&header, message.head()))?.next_multiple_of(8);
+        let first = size.max(body);
+        if first >= whole || self.fragmenting.has(id) {
+            return None;
+        }
+        let first_size = u32::try_from(first - HEADER_LEN).ok()?;
+        let [_, _, _, _, flagged @ .., _, _, _, _] =
+            MessageHeader { more_fragments: true, ..header }.encode();
+        let flagged = match header.order {
+            ByteOrder::Big => u32::from_be_bytes(flagged),
+            ByteOrder::Little => u32::from_le_bytes(flagged),
+        };
+        message.patch_u32(FLAGGED_AT, flagged);
+        message.patch_u32(MessageHeader::SIZE_AT, first_size);
+        Some((header, id, first))
+    }
+
+    /// The pieces of a request of which so many bytes are still to come after what is in the encoder. `None`: it leaves whole.
+    pub(super) fn begin_pieces(&self, message: &mut Encoder, coming: u64) -> Option<Pieces> {
+        let size = self.fragmenting.takes;
+        let whole = usize::try_from(coming).ok()?.checked_add(message.len())?;
+        if whole <= size || message.version() != Version::V1_2 {
+            return None;
+        }
+        let (header, id, first) = self.mark_first(message, whole, size, None)?;
+        Some(Pieces { id, order: header.order, size, lacks: first, rest: whole - first })
     }
 
     /// Queues pieces for as long as few octets wait for the socket.

@@ -76,8 +76,11 @@ pub struct Config {
     /// which other messages may leave. Rounded down to a multiple of 8; at least 24, and the header of the first piece is always
     /// whole. Default `None`: all messages leave whole, but replies that [begin](Connection::begin_reply) before they are.
     ///
-    /// Requests whose payload is announced and queued in parts, as [`Connection::begin_request`] does it, leave whole.
+    /// Requests whose payload is announced and queued in parts, as [`Connection::begin_request`] does it, leave whole, unless the peer
+    /// [takes no more](Connection::cut_at).
     pub fragment_size: Option<usize>,
+    /// The code sets of text until others are agreed on. Default: ISO 8859-1, and no wide text.
+    pub unannounced: CodeSets,
     /// Which requests are handed out before their payload is there. Default: none.
     pub streams: Option<Arc<dyn Streams>>,
 }
@@ -95,6 +98,7 @@ impl Config {
             accept_requests: role == Role::Server,
             deposit: true,
             fragment_size: None,
+            unannounced: CodeSets::default(),
             streams: None,
         }
     }
@@ -155,6 +159,7 @@ pub struct Connection {
     unfinished: Option<Unfinished>,
     last_head: LastHead,
     code_sets: Option<CodeSets>,
+    unannounced: CodeSets,
     /// Where the peer would listen.
     listen_points: Vec<ListenPoint>,
     /// A request of the peer said so.
@@ -190,6 +195,7 @@ impl Connection {
             accept_requests,
             deposit,
             fragment_size,
+            unannounced,
             streams,
         } = config;
         let queued = Queued::new(Arc::clone(&pool));
@@ -220,6 +226,7 @@ impl Connection {
             unfinished: None,
             last_head: LastHead::default(),
             code_sets: None,
+            unannounced,
             listen_points: Vec::new(),
             peer_reads_blocks: false,
             notices: VecDeque::new(),
@@ -271,6 +278,11 @@ impl Connection {
         self.code_sets = Some(code_sets);
     }
 
+    /// The peer takes no more than so many bytes in one piece: from now on all larger messages of GIOP 1.2 leave in fragments.
+    pub fn cut_at(&mut self, size: usize) {
+        self.fragmenting.lower_to(size);
+    }
+
     /// Messages and octets received so far: by them a reader sees how much it has done at a time, whatever came of it.
     #[inline]
     #[must_use]
@@ -301,8 +313,9 @@ impl Connection {
     }
 
     /// The code sets that text on this connection is in now.
-    fn code_sets_in_force(&self) -> CodeSets {
-        self.code_sets.unwrap_or_default() // without negotiation ISO 8859-1 and no wide text
+    #[must_use]
+    pub fn code_sets_in_force(&self) -> CodeSets {
+        self.code_sets.unwrap_or(self.unannounced)
     }
 
     /// What holds for all messages that are handed out now.

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use giop_codec::cdr::Encoder;
 
 use super::Connection;
+use super::fragmenting::Pieces;
 use crate::calls::{CallId, Place};
 use crate::error::{CallError, CloseReason, Sent};
 
@@ -15,6 +16,8 @@ pub(super) struct Unfinished {
     start: u64,
     /// Octets that are still to be queued.
     left: u64,
+    /// `None`: it leaves whole.
+    pieces: Option<Pieces>,
 }
 
 impl Connection {
@@ -35,13 +38,34 @@ impl Connection {
             message.reset(message.order(), message.version());
             return Err(error);
         }
-        let place = self.queue(message, false);
+        let mut pieces = self.begin_pieces(message, coming);
+        let place = match &mut pieces {
+            Some(pieces) => self.queue_start(message, pieces),
+            None => self.queue(message, false),
+        };
+        let coming_with_headers = coming + pieces.map_or(0, |pieces| pieces.headers());
         match call {
-            Some(call) => self.calls.queued(call, Place { end: place.end + coming, ..place }),
-            None => self.queued_oneway(coming),
+            Some(call) => self.calls.queued(call, Place { end: place.end + coming_with_headers, ..place }),
+            None => self.queued_oneway(coming_with_headers),
         }
-        self.unfinished = (coming > 0).then_some(Unfinished { call, start: place.start, left: coming });
+        let unfinished = Unfinished { call, start: place.start, left: coming, pieces };
+        self.unfinished = (coming > 0).then_some(unfinished);
         Ok(())
+    }
+
+    /// Queues the start of a request that leaves in pieces.
+    #[cold]
+    fn queue_start(&mut self, message: &mut Encoder, pieces: &mut Pieces) -> Place {
+        let start = self.tx.queued();
+        self.stats.copied_out += message.copied() as u64;
+        self.version = message.version();
+        message.drain_into(&mut self.pieces);
+        message.reset(message.order(), message.version());
+        for bytes in self.pieces.drain(..) {
+            pieces.push(&mut self.tx, bytes);
+        }
+        self.queued();
+        Place { start, end: self.tx.queued(), locate: false, apart: false }
     }
 
     /// Whether the start of a request may be queued: a call that is over has told its caller that nothing of it was sent.
@@ -75,10 +99,13 @@ impl Connection {
         let Some(unfinished) = &mut self.unfinished else { return };
         octets.truncate(usize::try_from(unfinished.left).unwrap_or(usize::MAX));
         unfinished.left -= octets.len() as u64;
+        match &mut unfinished.pieces {
+            Some(pieces) => pieces.push(&mut self.tx, octets),
+            None => self.tx.push_chunk(octets),
+        }
         if unfinished.left == 0 {
             self.unfinished = None;
         }
-        self.tx.push_chunk(octets);
         self.clock.queued();
         if !self.fragmenting.is_empty() {
             self.feed();

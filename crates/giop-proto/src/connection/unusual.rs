@@ -14,6 +14,9 @@ use crate::hits::Limit;
 use crate::message::{self, IncomingLocate, RequestError, RequestHead, word};
 use crate::receive::{Frame, HEADER_LEN};
 
+/// The most bytes of a piece of a message to GlassFish, which drops the connection at messages of over 256,000 bytes, and takes longer ones in pieces.
+const SUN_PIECE: usize = 64 << 10;
+
 /// What the contexts of a request say that its server must know.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Learned {
@@ -119,6 +122,9 @@ impl Connection {
             let context: CodeSetContext =
                 context.value().map_err(|error| error.system(CompletionStatus::No))?;
             self.code_sets = Some(context.accept(self.code_sets)?);
+        }
+        if contexts.find(ContextId::SUN_ORB_VERSION).is_some() {
+            self.cut_at(SUN_PIECE);
         }
         let announces = self.learn_listen_points(header, &contexts)?;
         Ok(Learned { announces, asks: contexts.find(ContextId::ZORB_REFERENCE).is_some() })

@@ -54,14 +54,17 @@ pub fn messages(mut stream: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// Lets a machine read octets, and nothing else.
-pub fn read(side: &mut Side, octets: &[u8], now: std::time::Instant) {
-    let mut buf = side.conn.take_read_buf();
-    let mut rest = octets;
-    for mut slice in buf.io_slices() {
-        let (part, later) = rest.split_at(slice.len().min(rest.len()));
-        slice[..part.len()].copy_from_slice(part);
-        rest = later;
+pub fn read(side: &mut Side, mut octets: &[u8], now: std::time::Instant) {
+    while !octets.is_empty() {
+        let mut buf = side.conn.take_read_buf();
+        let mut rest = octets;
+        for mut slice in buf.io_slices() {
+            let (part, later) = rest.split_at(slice.len().min(rest.len()));
+            slice[..part.len()].copy_from_slice(part);
+            rest = later;
+        }
+        side.conn.handle_read(buf, octets.len() - rest.len(), now);
+        octets = rest;
+        side.poll();
     }
-    side.conn.handle_read(buf, octets.len() - rest.len(), now);
-    side.poll();
 }

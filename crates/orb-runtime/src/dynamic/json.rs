@@ -64,7 +64,8 @@ impl Request {
         let inputs = self.arguments().iter().filter(|argument| argument.mode.goes_in());
         let members: Vec<(&str, &TypeCode)> =
             inputs.map(|argument| (&*argument.name, &argument.code)).collect();
-        let values = Dynamic::members_from_json(&members, arguments)?;
+        let known = self.target().orb().known.value_types();
+        let values = Dynamic::members_from_json(&members, &known, arguments)?;
         let inputs = self.arguments_mut().iter_mut().filter(|argument| argument.mode.goes_in());
         for (argument, value) in inputs.zip(&values) {
             let any = Any::from_dynamic(value);

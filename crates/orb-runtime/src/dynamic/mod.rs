@@ -18,6 +18,7 @@ pub(crate) mod source;
 pub use bridge::Bridge;
 pub use error::DynamicException;
 pub use giop_codec::dynamic::*;
+pub use giop_codec::value::ValueTypes;
 pub use named::{NVList, NamedValue};
 pub use request::{Answered, Request};
 pub use servant::DynServant;

@@ -180,6 +180,10 @@ impl ObjectRef {
             // TAO reads the first service context that it knows and no more.
             announce.insert(0, self.orb().offer()?);
         }
+        let takes = crate::quirks::takes_at_most(profile);
+        if let Some(size) = takes.into_iter().chain(self.options().fragment_size).min() {
+            found.link().cut_at(size);
+        }
         let always = self.context_of_caller(profile, found.link())?;
         let binding = Binding {
             link: Arc::downgrade(found.link()),
@@ -219,7 +223,10 @@ impl ObjectRef {
         version: Version,
     ) -> Result<(CodeSets, Option<CodeSetContext>), SystemException> {
         let Some(Demand { code_sets, .. }) = self.demand() else {
-            let negotiated = negotiate(&self.orb().config.code_sets, offered, version)?;
+            let mut negotiated = negotiate(&self.orb().config.code_sets, offered, version);
+            if offered.is_none() {
+                negotiated.sets = self.orb().config.unannounced(version);
+            }
             return Ok((negotiated.sets, Some(negotiated.context)));
         };
         let context = CodeSetContext::from(code_sets);
@@ -227,8 +234,9 @@ impl ObjectRef {
             for_char: CodeSetComponent::new(context.char_data, &[]),
             for_wchar: CodeSetComponent::new(context.wchar_data, &[]),
         };
-        match negotiate(&own, offered, version) {
-            Ok(negotiated) if negotiated.sets == code_sets => Ok((code_sets, Some(negotiated.context))),
+        let negotiated = negotiate(&own, offered, version);
+        match negotiated.sets == code_sets {
+            true => Ok((code_sets, Some(negotiated.context))),
             // As the client did that said nothing.
             _ if code_sets == CodeSets::default_for(version) => Ok((code_sets, None)),
             _ => Err(no_such_code_sets()),

@@ -203,6 +203,11 @@ impl Link {
         self.lock().machine.set_code_sets(code_sets);
     }
 
+    /// Sends no larger messages of GIOP 1.2 in one piece.
+    pub(crate) fn cut_at(&self, size: usize) {
+        self.lock().machine.cut_at(size);
+    }
+
     /// Whether the peer may call objects of this ORB over it.
     pub(crate) fn takes_calls(&self) -> bool {
         self.lock().machine.accepts_requests()
@@ -253,7 +258,7 @@ impl Link {
 
     /// What was agreed with the peer for text.
     pub(crate) fn code_sets(&self) -> CodeSets {
-        self.lock().machine.code_sets().unwrap_or_default()
+        self.lock().machine.code_sets_in_force()
     }
 
     /// Where the client would listen, as it says.

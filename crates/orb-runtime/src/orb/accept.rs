@@ -205,6 +205,7 @@ impl OrbCore {
         config.load = Arc::clone(&self.load);
         config.deposit = self.config.deposit;
         config.fragment_size = self.config.fragment_size;
+        config.unannounced = self.config.unannounced(Version::V1_2);
         config.streams = Some(Arc::clone(&self.adapter) as Arc<dyn Streams>);
         config
     }

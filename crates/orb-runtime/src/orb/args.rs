@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use giop_codec::code_set::CodeSetId;
+
 use super::{Orb, OrbBuilder, args_endpoints};
 
 /// What is wrong with an `-ORB` argument or a `ZORB_` variable.
@@ -24,7 +26,7 @@ pub enum ArgsError {
     /// No such argument.
     #[error(
         "{0} is no argument of zorb's; it knows -ORBInitRef, -ORBDefaultInitRef, -ORBListenEndpoints, -ORBendPoint, \
-         -ORBendPointPublish, -ORBclientCallTimeOutPeriod, -ORBclientConnectTimeOutPeriod, -ORBMaxMessageSize, -ORBConfigFile, -ORBtraceLevel, -ORBid, \
+         -ORBendPointPublish, -ORBclientCallTimeOutPeriod, -ORBclientConnectTimeOutPeriod, -ORBMaxMessageSize, -ORBdefaultWCharCodeSet, -ORBConfigFile, -ORBtraceLevel, -ORBid, \
          -ORBServerId and, for TLS, -ORBsslCAFile, -ORBsslKeyFile, -ORBsslCertificateFile, -ORBsslKeyPassword, -ORBsslVerifyMode, -ORBsslCRLFile, \
          -ORBsslRevocationCheck, -ORBsslServerNames and -ORBsslOutgoing"
     )]
@@ -60,6 +62,8 @@ impl Orb {
     /// `-ORBendPoint giop:tcp:HOST:PORT`, `giop:ssl:HOST:PORT`, `giop:unix:PATH`; `-ORBListenEndpoints` (also `-ORBEndpoint`) with
     /// `iiop://HOST:PORT/hostname_in_ior=NAME&portspan=PORTS`, several with semicolons, hosts with commas, and `1.2@` before a host;
     /// `-ORBendPointPublish` with `giop:tcp:HOST:PORT`, `giop:ssl:HOST:PORT`, `hostname`, `name`, `addr`, `ipv4` and `ipv6`, several with commas.
+    ///
+    /// `-ORBdefaultWCharCodeSet` is [`OrbBuilder::assume_wchar_set`]: `UTF-16`, `UCS-2`, `UCS-4`, or a number such as `0x00010109`.
     ///
     /// With the feature `tls`, arguments for [`OrbBuilder::tls`], the first of which have omniORB's names; `Orb::tls` gives what was made
     /// of them, such as to reload the files:
@@ -177,6 +181,12 @@ fn apply(builder: OrbBuilder, name: &str, value: &str) -> Result<OrbBuilder, Arg
         "MaxMessageSize" => {
             builder.fragment_size(value.parse().map_err(|_| wrong("a number of octets is expected"))?)
         }
+        // omniORB's name.
+        "defaultWCharCodeSet" => {
+            let known =
+                wide_set(value).ok_or_else(|| wrong("UTF-16, UCS-2, UCS-4 or its number is expected"))?;
+            builder.assume_wchar_set(known)
+        }
         "traceLevel" => {
             let level = value.parse().map_err(|_| wrong("a level from 0 to 40 is expected"))?;
             crate::trace::to_stderr(level);
@@ -186,6 +196,16 @@ fn apply(builder: OrbBuilder, name: &str, value: &str) -> Result<OrbBuilder, Arg
         "id" | "ServerId" => builder,
         name if is_file(name) => builder,
         _ => return Err(ArgsError::Unknown(format!("-ORB{name}"))),
+    })
+}
+
+/// A code set of wide text by its name or its number, such as 0x00010109.
+fn wide_set(value: &str) -> Option<CodeSetId> {
+    Some(match value.to_ascii_uppercase().as_str() {
+        "UTF-16" => CodeSetId::UTF_16,
+        "UCS-2" => CodeSetId::UCS_2,
+        "UCS-4" => CodeSetId::UCS_4_LEVEL_3,
+        number => CodeSetId(u32::from_str_radix(number.strip_prefix("0X")?, 16).ok()?),
     })
 }
 
@@ -245,6 +265,26 @@ mod tests {
         let (builder, _) = parse(&["-ORBInitRef", "A=3"], &env).unwrap();
         assert_eq!((&*builder.parts.config.initial["A"], &*builder.parts.config.initial["B"]), ("3", "2"));
         assert_eq!(builder.parts.config.timeout, Some(Duration::from_millis(5)));
+    }
+
+    #[tokio::test]
+    async fn the_wide_set_to_assume_is_named_as_omniorb_does() {
+        for (value, id) in [
+            ("UTF-16", CodeSetId::UTF_16),
+            ("utf-16", CodeSetId::UTF_16),
+            ("UCS-2", CodeSetId::UCS_2),
+            ("UCS-4", CodeSetId::UCS_4_LEVEL_3),
+            ("0x00010109", CodeSetId::UTF_16),
+        ] {
+            let (builder, _) = parse(&["-ORBdefaultWCharCodeSet", value], &[]).unwrap();
+            assert_eq!(builder.parts.config.assumed_wide, id, "{value}");
+        }
+        for value in ["", "UTF-8", "66057", "0x", "0x1000000000"] {
+            assert!(parse(&["-ORBdefaultWCharCodeSet", value], &[]).is_err(), "{value}");
+        }
+        let (builder, _) = parse(&["-ORBdefaultWCharCodeSet", "0x05010001"], &[]).unwrap();
+        let error = builder.build().await.unwrap_err();
+        assert!(error.to_string().contains("UTF-8 (0x05010001)"), "{error}");
     }
 
     #[test]

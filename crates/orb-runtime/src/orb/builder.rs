@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use giop_codec::Version;
 use giop_codec::cdr::InvalidText;
-use giop_codec::code_set::{CodeSetComponent, CodeSetComponentInfo, CodeSetId};
+use giop_codec::code_set::{CodeSetComponentInfo, CodeSetId};
 use giop_codec::value::{Factories, ValueType};
 use giop_proto::pool::BufferPool;
 use giop_proto::{Limits, Load};
@@ -117,6 +117,7 @@ impl OrbBuilder {
             memory: None,
             max_version: Version::V1_2,
             code_sets: Arc::new(CodeSetComponentInfo::zorb()),
+            assumed_wide: CodeSetId::NONE,
             invalid_text: InvalidText::Refuse,
             latency: Latency::Park,
             low_water: true,
@@ -350,38 +351,6 @@ impl OrbBuilder {
         self
     }
 
-    /// The code sets of `char` and `string`, of this ORB as a client and as a server: the native one, which is preferred where the peer
-    /// has it, and those that text is converted to, best first. The default is UTF-8, and ISO 8859-1.
-    ///
-    /// Always there are ISO 8859-1, -9, -11 and -15, ISO 646, UTF-8 and the EBCDIC sets IBM-037, IBM-500 and IBM-1047; others come with the
-    /// feature `encoding_rs`. A server takes any of these from its clients, also one that it does not publish. A character that the set
-    /// of a connection does not have is `DATA_CONVERSION` minor OMG 1; nothing in common with a server is
-    /// `CODESET_INCOMPATIBLE` minor OMG 1, `COMPLETED_NO`.
-    ///
-    /// ```
-    /// # use orb_runtime::{Orb, wire::CodeSetId};
-    /// let builder = Orb::builder().char_sets(CodeSetId::UTF_8, &[CodeSetId::ISO_8859_15, CodeSetId::ISO_8859_1]);
-    /// ```
-    #[doc(alias = "nativeCharCodeSet")]
-    pub fn char_sets(mut self, native: CodeSetId, conversion: &[CodeSetId]) -> Self {
-        Arc::make_mut(&mut self.parts.config.code_sets).for_char = CodeSetComponent::new(native, conversion);
-        self
-    }
-
-    /// The code sets of `wchar` and `wstring`: UTF-16, UCS-2 or UCS-4; [`CodeSetId::NONE`] for no wide text at all. The default is UTF-16.
-    #[doc(alias = "nativeWCharCodeSet")]
-    pub fn wchar_sets(mut self, native: CodeSetId, conversion: &[CodeSetId]) -> Self {
-        Arc::make_mut(&mut self.parts.config.code_sets).for_wchar = CodeSetComponent::new(native, conversion);
-        self
-    }
-
-    /// What is done about received text that is not valid in the code set of its connection: it is refused (default), what is not valid is
-    /// replaced, or a `string` is taken as ISO 8859-1.
-    pub fn invalid_text(mut self, invalid_text: InvalidText) -> Self {
-        self.parts.config.invalid_text = invalid_text;
-        self
-    }
-
     /// Whether bulk data keeps out of the way of copies (default `true`): it is sent from where it lies, and received where it
     /// stays.
     ///
@@ -400,6 +369,7 @@ impl OrbBuilder {
     /// Between the fragments of a large message others leave: small calls of the same connection do not wait behind it. 64 KiB and more
     /// cost little. Oneways may not be overtaken, so nothing leaves between theirs. Calls whose last argument is read from a source
     /// (`@stream`) leave whole, and so does all that goes to peers of GIOP 1.0 and 1.1. JacORB reads fragments, and sends none.
+    /// To GlassFish all larger messages leave in fragments of 64 KiB in any case.
     ///
     /// `-ORBMaxMessageSize OCTETS` on the command line.
     pub fn fragment_size(mut self, octets: usize) -> Self {
@@ -492,9 +462,7 @@ impl OrbBuilder {
     /// # Cancel safety
     /// Dropping the future opens nothing.
     pub async fn build(mut self) -> Result<Orb, BuildError> {
-        if let Some(id) = self.parts.config.code_sets.unsupported() {
-            return Err(BuildError::CodeSet(id));
-        }
+        self.parts.config.check_code_sets()?;
         let listeners = self.bind()?;
         #[cfg(feature = "csi")]
         {

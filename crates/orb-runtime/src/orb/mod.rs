@@ -13,6 +13,7 @@ mod args_tls;
 pub(crate) mod backpressure;
 mod bind;
 mod builder;
+mod builder_text;
 mod connections;
 pub(crate) mod dial;
 pub(crate) mod endpoint;
@@ -38,9 +39,10 @@ use std::time::Duration;
 
 use giop_codec::OneLine;
 use giop_codec::cdr::{DecodeContext, InvalidText, TypeCodeCache};
-use giop_codec::code_set::CodeSetComponentInfo;
+use giop_codec::code_set::{CodeSetComponentInfo, CodeSetId};
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{HeaderError, ObjectKey};
+use giop_codec::typecode::TypeCode;
 use giop_codec::value::Factories;
 use giop_proto::pool::{BufferPool, PoolStats};
 use giop_proto::{Limits, Load, ProtocolError, Stats};
@@ -139,6 +141,10 @@ impl DecodeContext for OrbCore {
         Some(&self.config.values)
     }
 
+    fn value_type(&self, repository_id: &str) -> Option<TypeCode> {
+        self.known.value_type(repository_id)
+    }
+
     fn type_codes(&self) -> Option<&dyn TypeCodeCache> {
         Some(&self.known.type_codes)
     }
@@ -166,6 +172,8 @@ pub(crate) struct Config {
     pub(crate) unix_sockets: bool,
     pub(crate) max_version: giop_codec::Version,
     pub(crate) code_sets: Arc<CodeSetComponentInfo>,
+    /// That of wide text with peers that name none.
+    pub(crate) assumed_wide: CodeSetId,
     pub(crate) invalid_text: InvalidText,
     pub(crate) latency: Latency,
     pub(crate) low_water: bool,

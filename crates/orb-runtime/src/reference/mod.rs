@@ -130,6 +130,17 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
         operations::validate_connection(self.as_object())
     }
 
+    /// The same object, of a server that takes no longer messages: the connection that is called over sends all requests of GIOP 1.2 that are larger than
+    /// this in fragments of so many bytes, for all objects that are called over it, `@stream` arguments included.
+    #[must_use]
+    fn with_fragment_size(&self, bytes: usize) -> Self {
+        let object = self.as_object().change(|options| options.fragment_size = Some(bytes));
+        if let Some(link) = object.binding().and_then(|binding| binding.link.upgrade()) {
+            link.cut_at(bytes);
+        }
+        Self::from_object(object)
+    }
+
     /// The same object; its oneways complete at that scope.
     #[must_use]
     fn with_sync_scope(&self, scope: SyncScope) -> Self {
@@ -253,4 +264,5 @@ pub(crate) struct CallOptions {
     pub(crate) rebind: RebindMode,
     /// No call lasts longer than to then.
     pub(crate) until: Option<Instant>,
+    pub(crate) fragment_size: Option<usize>,
 }

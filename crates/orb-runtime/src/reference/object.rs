@@ -203,6 +203,7 @@ static DEFAULTS: LazyLock<CallOptions> = LazyLock::new(|| CallOptions {
     info: None,
     rebind: RebindMode::Transparent,
     until: None,
+    fragment_size: None,
 });
 
 impl ObjectRef {

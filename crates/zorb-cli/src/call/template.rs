@@ -166,7 +166,7 @@ mod tests {
             .unwrap();
         let all = idl.type_code("All").unwrap();
         let json = of([("all", &all)].into_iter()).unwrap();
-        let read = Dynamic::members_from_json(&[("all", &all)], &json);
+        let read = Dynamic::members_from_json(&[("all", &all)], &Default::default(), &json);
         assert!(read.is_ok(), "{}\n{json}", read.unwrap_err());
         let text = json.replace('\n', " ").split_whitespace().collect::<Vec<_>>().join(" ");
         for part in [

@@ -184,6 +184,9 @@ async fn calls(args: &LoadArgs, url: &str, orbs: &[Orb], output: &Output) -> any
     let arguments = args.arguments.as_deref().map(read_arguments).transpose()?;
     let mut made: Option<Calls> = None;
     for orb in orbs {
+        if let Some(idl) = &idl {
+            orb.add_value_types(&idl.value_types());
+        }
         let object: ObjectRef = orb.resolve_unchecked(url).await?;
         if let Some(made) = &mut made {
             if let Some(first) = made.requests.first() {

@@ -104,12 +104,13 @@ pub(crate) fn run(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> 
         ensure!(script.add(key, interface), "--object {key}: the script has an object of that key");
     }
     ensure!(!script.is_empty(), "no object: --object KEY=INTERFACE, or --script FILE");
+    let known = idl.value_types();
     let mut mocks: Vec<(String, Arc<Interface>, Mock)> = Vec::new();
     for (key, object) in script.objects() {
         let interface = idl.interface(&object.interface.replace('/', "::"));
         let interface =
             interface.with_context(|| format!("{key}: the IDL has no interface {}", object.interface))?;
-        let answers = object.answers(key, &interface)?;
+        let answers = object.answers(key, &interface, &known)?;
         let log = if args.quiet { None } else { Some(Log { key: key.to_owned(), output: *output }) };
         mocks.push((key.to_owned(), interface, Mock::new(answers, log)));
     }
@@ -138,6 +139,7 @@ async fn serve(
     }
     // All objects are there before the first request is served: OBJECT_NOT_EXIST would be a verdict for good.
     let orb = builder.hold().build().await?;
+    orb.add_value_types(&idl.value_types());
     output.admin_at(&orb);
     let served = present(&orb, args, idl, mocks, output);
     if served.is_ok() {

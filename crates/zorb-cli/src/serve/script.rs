@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use zorb::Any;
-use zorb::dynamic::{Dynamic, Interface, OperationInfo};
+use zorb::dynamic::{Dynamic, Interface, OperationInfo, ValueTypes};
 use zorb::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, TypeCode};
 
 use crate::call::fit;
@@ -95,7 +95,12 @@ impl Object {
     ///
     /// # Errors
     /// An operation that the interface does not have, or a value that is none of its type: where in the script.
-    pub(super) fn answers(&self, key: &str, interface: &Interface) -> anyhow::Result<Answers> {
+    pub(super) fn answers(
+        &self,
+        key: &str,
+        interface: &Interface,
+        known: &ValueTypes,
+    ) -> anyhow::Result<Answers> {
         let mut answers = Answers::new();
         for (name, said) in &self.operations {
             let place = format!("{key}.{name}");
@@ -108,15 +113,17 @@ impl Object {
                 }
                 line => vec![(place, line)],
             };
-            let all: anyhow::Result<Vec<Answer>> =
-                lines.into_iter().map(|(place, line)| answer(operation, line).context(place)).collect();
+            let all: anyhow::Result<Vec<Answer>> = lines
+                .into_iter()
+                .map(|(place, line)| answer(operation, known, line).context(place))
+                .collect();
             answers.insert(operation.name.to_string(), all?);
         }
         Ok(answers)
     }
 }
 
-fn answer(operation: &OperationInfo, line: &Value) -> anyhow::Result<Answer> {
+fn answer(operation: &OperationInfo, known: &ValueTypes, line: &Value) -> anyhow::Result<Answer> {
     let line: Line = Line::deserialize(line)?;
     let mut when = Vec::new();
     for (name, value) in line.when {
@@ -124,26 +131,30 @@ fn answer(operation: &OperationInfo, line: &Value) -> anyhow::Result<Answer> {
         let param =
             param.with_context(|| format!("when.{name}: {} takes no such argument", operation.name))?;
         // In the form in which arguments are told: 10 and 10.0 are the same double.
-        let value = of_type(&param.code, &value).with_context(|| format!("when.{name}"))?;
+        let value = of_type(&param.code, known, &value).with_context(|| format!("when.{name}"))?;
         when.push((name, value.to_json()?));
     }
     let outcome = match (line.raises, line.result, line.out.is_empty()) {
         (Some(_), Some(_), _) | (Some(_), _, false) => {
             bail!("an answer that raises has no result and no out")
         }
-        (Some(raises), None, true) => raised(operation, &raises).context("raises")?,
+        (Some(raises), None, true) => raised(operation, known, &raises).context("raises")?,
         (None, result, _) => {
             if result.is_some() && operation.result.kind() == TypeCode::VOID.kind() {
                 bail!("{} has no result", operation.name);
             }
-            let result = result.map(|value| any(&operation.result, &value).context("result")).transpose()?;
+            let result =
+                result.map(|value| any(&operation.result, known, &value).context("result")).transpose()?;
             let mut outs = Vec::new();
             for (name, value) in line.out {
                 let param =
                     operation.params.iter().find(|param| *param.name == *name && param.mode.comes_out());
                 let param =
                     param.with_context(|| format!("out.{name}: {} has no such argument", operation.name))?;
-                outs.push((name.clone(), any(&param.code, &value).with_context(|| format!("out.{name}"))?));
+                outs.push((
+                    name.clone(),
+                    any(&param.code, known, &value).with_context(|| format!("out.{name}"))?,
+                ));
             }
             Outcome::Values(result, outs)
         }
@@ -151,17 +162,18 @@ fn answer(operation: &OperationInfo, line: &Value) -> anyhow::Result<Answer> {
     Ok(Answer { when, outcome, delay: Duration::from_millis(line.delay_ms), times: line.times })
 }
 
-fn of_type(code: &TypeCode, value: &Value) -> anyhow::Result<Dynamic> {
+fn of_type(code: &TypeCode, known: &ValueTypes, value: &Value) -> anyhow::Result<Dynamic> {
     let json = value.to_string();
-    Dynamic::from_json(code, &json).map_err(|error| anyhow::anyhow!(fit::value(code, &json, &error)))
+    Dynamic::from_json_knowing(code, known, &json)
+        .map_err(|error| anyhow::anyhow!(fit::value(code, &json, &error)))
 }
 
-fn any(code: &TypeCode, value: &Value) -> anyhow::Result<Any> {
-    Ok(Any::from_dynamic(&of_type(code, value)?)?)
+fn any(code: &TypeCode, known: &ValueTypes, value: &Value) -> anyhow::Result<Any> {
+    Ok(Any::from_dynamic(&of_type(code, known, value)?)?)
 }
 
 /// A user exception of the operation, or a system exception, of which the name is enough.
-fn raised(operation: &OperationInfo, said: &Value) -> anyhow::Result<Outcome> {
+fn raised(operation: &OperationInfo, known: &ValueTypes, said: &Value) -> anyhow::Result<Outcome> {
     let id = said.as_str().or_else(|| said.get("$exception")?.as_str());
     let id = id.context("the repository id of an exception is expected, alone or as \"$exception\"")?;
     if let Some(kind) =
@@ -181,7 +193,7 @@ fn raised(operation: &OperationInfo, said: &Value) -> anyhow::Result<Outcome> {
     })?;
     // The name alone is enough for one without members.
     let members = if said.is_string() { &Value::Object(Map::new()) } else { said };
-    Ok(Outcome::User(any(code, members)?))
+    Ok(Outcome::User(any(code, known, members)?))
 }
 
 fn system(kind: SystemExceptionKind, said: &Value) -> anyhow::Result<SystemException> {

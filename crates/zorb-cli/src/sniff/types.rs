@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use zorb::TypeCode;
 use zorb::dynamic::{
     DefinitionKind, Dynamic, DynamicException, Idl, Interface, Items, Mode, NVList, NamedValue,
-    OperationInfo, ParamInfo, Value,
+    OperationInfo, ParamInfo, Value, ValueTypes,
 };
 
 /// Objects whose interfaces are remembered; more are not.
@@ -31,6 +31,8 @@ pub(super) struct Types {
     /// Which interface an object has, by its key, where a reference or an answer said so.
     objects: HashMap<Box<[u8]>, Arc<Interface>>,
     every: Vec<Arc<OperationInfo>>,
+    /// What may come where a base of it is declared.
+    values: ValueTypes,
 }
 
 /// An operation that was recognised.
@@ -84,6 +86,7 @@ impl Types {
             by_id: BTreeMap::new(),
             objects: HashMap::new(),
             every,
+            values: idl.as_ref().map(Idl::value_types).unwrap_or_default(),
         };
         if let Some(idl) = &idl {
             for interface in idl.definitions().filter_map(|one| one.interface().cloned()) {
@@ -247,7 +250,7 @@ impl Types {
     }
 
     fn values(&mut self, members: &[(&str, &TypeCode)], body: &Decoder<'_>, all: bool) -> Decoded {
-        let mut d = body.clone();
+        let mut d = body.clone().with_context(&self.values);
         let mut list = NVList::new();
         let mut found = Vec::new();
         for (name, code) in members {

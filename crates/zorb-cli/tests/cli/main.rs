@@ -4,6 +4,7 @@
 
 mod call;
 mod deep;
+mod derived;
 mod endless;
 #[cfg(feature = "etcd")]
 mod etcd;

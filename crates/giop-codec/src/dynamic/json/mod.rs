@@ -9,6 +9,7 @@ pub use read::OfType;
 use super::{DynError, DynErrorKind, Dynamic};
 use crate::any::Any;
 use crate::typecode::TypeCode;
+use crate::value::ValueTypes;
 
 /// Keys that no member of the IDL can have.
 mod key {
@@ -61,21 +62,33 @@ impl Dynamic {
     /// [`NoSuchMember`](DynErrorKind::NoSuchMember), [`MissingMember`](DynErrorKind::MissingMember),
     /// [`DoubledMember`](DynErrorKind::DoubledMember), [`Bounds`](DynErrorKind::Bounds), [`Limit`](DynErrorKind::Limit) behind 64 levels.
     pub fn from_json(code: &TypeCode, text: &str) -> Result<Dynamic, DynError> {
+        Dynamic::from_json_knowing(code, &ValueTypes::default(), text)
+    }
+
+    /// The same; the text may name these value types by their repository ids.
+    ///
+    /// # Errors
+    /// As [`from_json`](Self::from_json).
+    pub fn from_json_knowing(code: &TypeCode, known: &ValueTypes, text: &str) -> Result<Dynamic, DynError> {
         let mut json = serde_json::Deserializer::from_str(text);
         // It is 64 levels of values, which take up to two of JSON each.
-        let value = OfType::new(code).read(&mut json)?;
+        let value = OfType::new(code).knowing(known).read(&mut json)?;
         json.end().map_err(syntax)?;
         Ok(value)
     }
 
     /// Values of these names and types from a JSON object that has them all, in their order: the arguments of a call. Each has a graph of its
-    /// own, so `"$id"`s count in one of them.
+    /// own, so `"$id"`s count in one of them. The text may name the value types that are known by their repository ids.
     ///
     /// # Errors
     /// As [`from_json`](Self::from_json) of a struct with these members.
-    pub fn members_from_json(members: &[(&str, &TypeCode)], text: &str) -> Result<Vec<Dynamic>, DynError> {
+    pub fn members_from_json(
+        members: &[(&str, &TypeCode)],
+        known: &ValueTypes,
+        text: &str,
+    ) -> Result<Vec<Dynamic>, DynError> {
         let mut json = serde_json::Deserializer::from_str(text);
-        let values = read::read_apart(members, &mut json)?;
+        let values = read::read_apart(members, known, &mut json)?;
         json.end().map_err(syntax)?;
         Ok(values)
     }

@@ -17,6 +17,7 @@ use super::super::{DynError, DynErrorKind, Dynamic, Items, Path, Step, Value, Va
 use super::{code, syntax};
 use crate::ior::Ior;
 use crate::typecode::{Body, Index, Named, Node, Nodes, TcKind, TypeCode};
+use crate::value::ValueTypes;
 
 /// Reads a value of a type from whatever format: a seed for `serde`.
 ///
@@ -32,25 +33,34 @@ use crate::typecode::{Body, Index, Named, Node, Nodes, TcKind, TypeCode};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct OfType<'a>(&'a TypeCode);
+pub struct OfType<'a> {
+    code: &'a TypeCode,
+    known: ValueTypes,
+}
 
 impl<'a> OfType<'a> {
     /// A seed for values of that type.
     pub fn new(code: &'a TypeCode) -> OfType<'a> {
-        OfType(code)
+        OfType { code, known: ValueTypes::default() }
+    }
+
+    /// The same; the text may name these value types by their repository ids.
+    #[must_use]
+    pub fn knowing(self, types: &ValueTypes) -> OfType<'a> {
+        OfType { known: types.clone(), ..self }
     }
 
     pub(super) fn read<'de>(
         &self,
         from: impl Deserializer<'de, Error = serde_json::Error>,
     ) -> Result<Dynamic, DynError> {
-        let mut state = State::default();
+        let mut state = State { known: self.known.clone(), ..State::default() };
         let value = self.part(&mut state).deserialize(from).map_err(|error| state.error(error))?;
         self.whole(value, state)
     }
 
     fn whole(&self, value: Value, mut state: State) -> Result<Dynamic, DynError> {
-        let whole = Dynamic { code: self.0.clone(), value, graph: state.take_graph() };
+        let whole = Dynamic { code: self.code.clone(), value, graph: state.take_graph() };
         if state.early {
             whole.check()?;
         }
@@ -58,7 +68,7 @@ impl<'a> OfType<'a> {
     }
 
     fn part<'s>(&'s self, state: &'s mut State) -> Part<'s> {
-        Part { state, nodes: &self.0.nodes, index: self.0.root, depth: 0 }
+        Part { state, nodes: &self.code.nodes, index: self.code.root, depth: 0 }
     }
 }
 
@@ -66,7 +76,7 @@ impl<'de> DeserializeSeed<'de> for OfType<'_> {
     type Value = Dynamic;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Dynamic, D::Error> {
-        let mut state = State::default();
+        let mut state = State { known: self.known.clone(), ..State::default() };
         let value = self.part(&mut state).deserialize(from);
         match value {
             Ok(value) => self.whole(value, state).map_err(D::Error::custom),
@@ -87,6 +97,8 @@ struct State {
     early: bool,
     /// The nodes by what the text calls them.
     ids: HashMap<u64, u32>,
+    /// Types that the text may name.
+    known: ValueTypes,
     /// Where the names are in long enums and unions, by the address of the types, which are kept, so that no others come to be there.
     names: HashMap<(usize, Index), (Nodes, Names)>,
 }
@@ -148,9 +160,10 @@ impl State {
 /// Reads an object of values of these names and types, each with a graph of its own.
 pub(super) fn read_apart<'de>(
     members: &[(&str, &TypeCode)],
+    known: &ValueTypes,
     from: impl Deserializer<'de, Error = serde_json::Error>,
 ) -> Result<Vec<Dynamic>, DynError> {
-    let mut state = State::default();
+    let mut state = State { known: known.clone(), ..State::default() };
     let read = apart::Apart { state: &mut state, members }.deserialize(from);
     read.map_err(|error| state.error(error))
 }

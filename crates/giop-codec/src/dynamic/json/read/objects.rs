@@ -245,9 +245,10 @@ impl Part<'_> {
                 }
                 key::TYPE if known.is_none() => {
                     let json = map.next_value::<Json>()?;
-                    let same = json.as_str().is_some_and(|id| Ok(id) == place.id());
-                    if !same {
-                        code = match code::from_json(&json) {
+                    let id = json.as_str();
+                    if id.is_none_or(|id| Ok(id) != place.id()) {
+                        let known = id.and_then(|id| self.state.known.find(id).cloned());
+                        code = match known.map_or_else(|| code::from_json(&json), Ok) {
                             Ok(code) => code.unaliased(),
                             Err(text) => return Err(self.state.fail(DynErrorKind::Syntax(text.into()))),
                         };
