@@ -43,6 +43,7 @@ impl Known {
     }
 
     /// All that were added.
+    #[cfg(feature = "serde")]
     pub(super) fn value_types(&self) -> ValueTypes {
         self.values.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -140,10 +140,8 @@ impl TargetServant for Target {
     async fn echo(&self, value: Bytes) -> Result<Bytes, SystemException> {
         let many = self.sabotage.is_some() && self.orb.open_connections() > FEW;
         match self.sabotage {
-            Some(Sabotage::Slow) if many => {
-                if self.crowded.fetch_add(1, Ordering::Relaxed) % STALLS < 3 {
-                    std::thread::sleep(STALL);
-                }
+            Some(Sabotage::Slow) if many && self.crowded.fetch_add(1, Ordering::Relaxed) % STALLS < 3 => {
+                std::thread::sleep(STALL);
             }
             Some(Sabotage::Refuse) if many => {
                 let kind = SystemExceptionKind::NoResources;
