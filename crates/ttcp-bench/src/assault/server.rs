@@ -1,7 +1,6 @@
 //! `ttcp assault-server`: the process that is attacked, and what it counts meanwhile.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -19,15 +18,13 @@ use crate::run::child::{orders, say};
 pub(super) const CONNECTIONS: (usize, usize) = (1_024, 64);
 /// Connections with which a server that is made to err still does well.
 const FEW: usize = 10;
-/// How long one that is slow stands still at a call: so long that no busy machine is as slow by itself.
-const STALL: Duration = Duration::from_millis(500);
-/// It does so at the first three of so many calls. One of these may be of a client that comes anew, which delays no other call.
-const STALLS: usize = 400;
+/// By how much one that is slow is late: so long that no busy machine is as slow by itself.
+const LATE: Duration = Duration::from_millis(500);
 
 /// How a server is made to err, to see that it is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Sabotage {
-    /// Stands still now and then while there are many connections
+    /// Answers half a second late while there are many connections
     Slow,
     /// Refuses calls while there are many connections
     Refuse,
@@ -115,7 +112,7 @@ async fn serve(args: AssaultServerArgs, mut orders: mpsc::UnboundedReceiver<Orde
     let (all, each) = CONNECTIONS;
     let builder = Orb::builder().transport(args.transport.into()).listen("iiop://127.0.0.1:0");
     let orb = builder.max_connections(all, each).build().await?;
-    let target = Target { orb: orb.clone(), sabotage: args.sabotage, crowded: AtomicUsize::new(0) };
+    let target = Target { orb: orb.clone(), sabotage: args.sabotage };
     orb.activate_named::<TargetRef, _>(TARGET, target)?;
     let address = orb.endpoints().into_iter().next().context("it listens nowhere")?.to_string();
     say("READY", &address)?;
@@ -132,17 +129,13 @@ async fn serve(args: AssaultServerArgs, mut orders: mpsc::UnboundedReceiver<Orde
 struct Target {
     orb: Orb,
     sabotage: Option<Sabotage>,
-    /// Calls while there were many connections.
-    crowded: AtomicUsize,
 }
 
 impl TargetServant for Target {
     async fn echo(&self, value: Bytes) -> Result<Bytes, SystemException> {
         let many = self.sabotage.is_some() && self.orb.open_connections() > FEW;
         match self.sabotage {
-            Some(Sabotage::Slow) if many && self.crowded.fetch_add(1, Ordering::Relaxed) % STALLS < 3 => {
-                std::thread::sleep(STALL);
-            }
+            Some(Sabotage::Slow) if many => tokio::time::sleep(LATE).await,
             Some(Sabotage::Refuse) if many => {
                 let kind = SystemExceptionKind::NoResources;
                 return Err(SystemException::new(kind, MinorCode::NONE, CompletionStatus::No));
