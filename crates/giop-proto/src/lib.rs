@@ -21,7 +21,7 @@ mod serving;
 mod stats;
 
 pub use calls::CallId;
-pub use connection::{Config, Connection, ReplyFlow, ReplyRoom, StreamOf};
+pub use connection::{Config, Connection, GLASSFISH_FRAGMENT, ReplyFlow, ReplyRoom, StreamOf};
 pub use error::{CallError, CallErrorKind, CloseReason, IoFailure, ProtocolError, Refused, Sent, SlowPeer};
 pub use event::Event;
 pub use hits::{Limit, LimitHits};

@@ -5,6 +5,7 @@
 
 use giop_codec::code_set::CodeSetComponentInfo;
 use giop_codec::ior::{ComponentTag, IiopProfile, OrbType};
+use giop_proto::GLASSFISH_FRAGMENT;
 
 /// Something that a peer does otherwise, and what is done about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -303,7 +304,7 @@ pub(crate) fn code_sets_of(profile: &IiopProfile) -> Option<CodeSetComponentInfo
 pub(crate) fn takes_at_most(profile: &IiopProfile) -> Option<usize> {
     let is_sun = profile.object_key.as_slice().starts_with(&SUN_KEY)
         || profile.component(ComponentTag::RMI_CUSTOM_MAX_STREAM_FORMAT).is_some();
-    is_sun.then_some(64 << 10)
+    is_sun.then_some(GLASSFISH_FRAGMENT)
 }
 
 #[cfg(test)]

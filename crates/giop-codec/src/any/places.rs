@@ -1,17 +1,19 @@
-//! Where values that were met stand anew.
+//! The positions of copied values.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::value::Class;
 
-/// Where values stand in what is made, by where they stand in what is walked. Three walks share its machine code.
+/// The positions of copied values in the target, by their positions in the source. Copying, reading and writing share its machine code.
 #[derive(Default)]
 pub(crate) struct Places(HashMap<usize, Place>);
 
+/// A copied value.
 pub(crate) struct Place {
+    /// Its position in the target.
     pub(crate) to: usize,
-    /// None inside of a custom value, whose types are not looked at.
+    /// `None` for a value in the state of a custom value, whose type is not known.
     class: Option<Arc<Class>>,
 }
 

@@ -50,6 +50,7 @@ use payload::Unfinished;
 pub use streaming::StreamOf;
 use streaming::Streamed;
 use time::Clock;
+pub use unusual::GLASSFISH_FRAGMENT;
 
 /// How a connection is set up.
 #[derive(Clone, Debug)]

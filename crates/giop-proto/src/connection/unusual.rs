@@ -14,8 +14,8 @@ use crate::hits::Limit;
 use crate::message::{self, IncomingLocate, RequestError, RequestHead, word};
 use crate::receive::{Frame, HEADER_LEN};
 
-/// The most bytes of a piece of a message to GlassFish, which drops the connection at messages of over 256,000 bytes, and takes longer ones in pieces.
-const SUN_PIECE: usize = 64 << 10;
+/// The size of fragments to GlassFish, in bytes. It closes the connection at a message of over 256,000 bytes, but accepts longer ones in fragments.
+pub const GLASSFISH_FRAGMENT: usize = 64 << 10;
 
 /// What the contexts of a request say that its server must know.
 #[derive(Debug, Clone, Copy)]
@@ -124,7 +124,7 @@ impl Connection {
             self.code_sets = Some(context.accept(self.code_sets)?);
         }
         if contexts.find(ContextId::SUN_ORB_VERSION).is_some() {
-            self.cut_at(SUN_PIECE);
+            self.cut_at(GLASSFISH_FRAGMENT);
         }
         let announces = self.learn_listen_points(header, &contexts)?;
         Ok(Learned { announces, asks: contexts.find(ContextId::ZORB_REFERENCE).is_some() })
