@@ -10,6 +10,7 @@ use crate::diagnostic::Collector;
 use crate::lex;
 use crate::parse::{self, Parsed};
 use crate::source::Sources;
+use crate::work;
 
 /// Definitions, apart by empty lines. `CORBA::RepositoryId` is written as `string`, `CORBA::OctetSeq` as what it is, and
 /// `CORBA::IRObject`, of the interface repository, as `Object`: on the wire they are the same.
@@ -31,6 +32,7 @@ pub(crate) fn add(parsed: &mut Parsed, sources: &mut Sources, out: &mut Collecto
     }
     let Some(text) = text(wanted) else { return };
     let tokens = lex::lex_predeclared(NAME.to_owned(), text, sources, out).tokens;
+    work::tokens(tokens.len());
     let mut items = parse::parse(tokens, false, out).items;
     items.append(&mut parsed.items);
     parsed.items = items;

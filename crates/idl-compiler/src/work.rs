@@ -16,7 +16,8 @@ use std::cell::Cell;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Tokens after the preprocessor. Those of the body of a template module count once more for each instance.
+    /// Tokens after the preprocessor. Those of the body of a template module count once more for each instance, and those of the
+    /// IDL that components, homes, events and ports stand for count as if it had been written.
     pub tokens: u64,
     /// Operations, attributes and members that interfaces, value types and structs inherit, and the bases that they inherit from. Each
     /// has Rust of its own in what derives from it.

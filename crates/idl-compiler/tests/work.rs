@@ -33,6 +33,31 @@ fn steps_grow_as_tokens_do_for_each_shape() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The texts of the messages' tests, right and wrong, and the standard's own files: together they have all of the language.
+#[test]
+fn no_text_is_dear() {
+    let mut wrong = Vec::new();
+    for directory in ["tests/ui", "idl"] {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/").to_owned() + directory;
+        for file in std::fs::read_dir(directory).unwrap() {
+            let path = file.unwrap().path();
+            if path.extension() != Some("idl".as_ref()) {
+                continue;
+            }
+            let text = std::fs::read(&path).unwrap();
+            let before = Work::so_far();
+            if let Ok(model) = compile(Source::octets("work.idl", text)) {
+                drop(emit(&model, &Options::default()));
+            }
+            let work = Work::so_far().since(before);
+            if work.steps > MOST * (work.tokens + work.inherited) {
+                wrong.push(format!("{}: {work:?}", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn the_same_text_costs_the_same_steps() {
     let (_, shape) = shapes::SHAPES[0];

@@ -2,10 +2,11 @@
 //! component model, clause "Event Types", "Equivalent IDL").
 
 use super::component::components;
+use super::port::implied_operation;
 use super::scope::{Entity, ScopeId};
 use super::{Progress, Resolver};
-use crate::ast::{Head, Ident, Item, ItemKind, Operation, Param, TypeKind, TypeSpec};
-use crate::model::{Construct, DefId, DefKind, Direction, Docs, Interface};
+use crate::ast::{Head, Ident, Item, ItemKind, TypeKind, TypeSpec};
+use crate::model::{Construct, DefId, DefKind, Docs, Interface};
 
 impl Resolver<'_> {
     /// The first event type of a row of bases brings `Components::EventBase`.
@@ -54,21 +55,10 @@ impl Resolver<'_> {
         let body = Interface { construct: Construct::EventConsumer, ..Interface::default() };
         let (id, inside) = self.open_interface(&head, body, &consumer, &bases, scope);
         if let Some(inside) = inside {
-            let param = Param {
-                head: Head::default(),
-                direction: Direction::In,
-                direction_span: span,
-                ty: TypeSpec { kind: TypeKind::Name(self.absolute(event, span)), span },
-                name: Ident { text: format!("the_{}", name.text), span },
-            };
-            let push = Operation {
-                oneway: None,
-                result: TypeSpec { kind: TypeKind::Void, span },
-                name: Ident { text: format!("push_{}", name.text), span },
-                params: vec![param],
-                raises: None,
-                context: Vec::new(),
-            };
+            let event = TypeSpec { kind: TypeKind::Name(self.absolute(event, span)), span };
+            let void = TypeSpec { kind: TypeKind::Void, span };
+            let (param, push) = (format!("the_{}", name.text), format!("push_{}", name.text));
+            let push = implied_operation(Ident { text: push, span }, void, &[(&param, event)], &[]);
             self.item(Item { head: Head::default(), kind: ItemKind::Operation(push) }, inside);
         }
         self.states[id.index()].progress = Progress::Complete;

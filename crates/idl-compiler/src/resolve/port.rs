@@ -11,9 +11,13 @@ use crate::ast::{
 use crate::diagnostic::Diagnostic;
 use crate::model::{Attribute, DefId, Direction, Docs};
 use crate::source::Span;
+use crate::work;
 
 /// Octets of names that ports of port types may add to a text: port types that are made of port types double with each.
 const MAX_EXPANDED: usize = 4 << 20;
+
+/// Tokens of the struct and the sequence of connections that a port of many receptacles has.
+const CONNECTIONS: usize = 20;
 
 /// A port type, which is no definition of the model.
 pub(super) struct PortType {
@@ -189,6 +193,7 @@ impl Resolver<'_> {
             }
             return Vec::new();
         }
+        work::tokens(port_type.parts.len());
         let mirrored = port.kind == PortKind::MirrorPort;
         let parts = port_type.parts.iter().map(|part| {
             let name = Ident { text: format!("{}_{}", port.name.text, part.name.text), span: port.name.span };
@@ -298,6 +303,7 @@ impl Resolver<'_> {
         port: &Ident,
         inside: ScopeId,
     ) -> TypeSpec {
+        work::tokens(CONNECTIONS);
         let span = port.span;
         let ident = |text: String| Ident { text, span };
         let (one, many) = (format!("{}Connection", port.text), format!("{}Connections", port.text));
@@ -340,6 +346,8 @@ pub(super) fn implied_operation(
     params: &[(&str, TypeSpec)],
     raises: &[&str],
 ) -> Operation {
+    // A type, a name, two brackets and a semicolon; `in`, a type, a name and a comma; `raises` and the name of each exception.
+    work::tokens(5 + 4 * params.len() + 4 * raises.len());
     let span = name.span;
     let params = params.iter().map(|(name, ty)| Param {
         head: Head::default(),

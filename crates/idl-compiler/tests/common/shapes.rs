@@ -17,6 +17,26 @@ fn chains(n: usize, first: fn(usize) -> String, next: fn(usize, usize) -> String
 }
 
 pub(crate) const SHAPES: &[Shape] = &[
+    ("ports of port types", |n| {
+        let fixed = "interface I { long f(); };\nporttype P { uses I a; provides I b; };\nporttype Q { port P c; mirrorport P d; };\n";
+        fixed.to_owned() + &format!("component C {{ {} }};", each(n, |i| format!("port Q p{i};\n")))
+    }),
+    ("port types that double", |n| {
+        let level =
+            |level| format!("porttype P{} {{ port P{level} a; mirrorport P{level} b; }};\n", level + 1);
+        let first = "interface I { };\nporttype P0 { provides I a; };\n".to_owned();
+        let levels = n.ilog2() as usize;
+        first + &each(levels, level) + &format!("component C {{ port P{levels} p; }};\n")
+    }),
+    ("components and homes", |n| {
+        let event = "eventtype E { public long a; };\ninterface I { long f(); };\n".to_owned();
+        event
+            + &each(n, |i| {
+                format!(
+                    "component C{i} {{ uses multiple I many; publishes E outward; consumes E inward; }};\nhome H{i} manages C{i} {{ }};\n"
+                )
+            })
+    }),
     ("early prefixes", |n| {
         let prefixes = each(n, |i| format!("typeprefix M{i} \"p{i}\";\n"));
         prefixes + &each(n, |i| format!("module M{i} {{ const long c = 1; }};\n"))
