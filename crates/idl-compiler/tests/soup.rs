@@ -301,6 +301,15 @@ proptest! {
     }
 }
 
+/// Rust's lexer takes letters of every script for a word, also after the point of a number.
+#[test]
+fn a_word_of_any_script_after_a_point_is_answered() {
+    for word in ["\u{e9}", "\u{10a19}", "\u{d7b0}\u{10a22}", "e\u{e9}", "E5\u{e9}", "d\u{e9}", "\u{3b4}d"] {
+        check(&format!("0.{word}"));
+        check(&format!("const double A = 1.{word};"));
+    }
+}
+
 /// Definitions each built on the one before.
 fn chain(first: &str, next: impl Fn(usize) -> String) -> String {
     std::iter::once(first.to_owned()).chain((1..2_000).map(next)).collect::<Vec<_>>().join("\n")

@@ -116,15 +116,15 @@ impl Lexer<'_> {
     /// What may stand after a point and starts with a letter: `d`, `e5`, `e` `-` `5`.
     fn take_fraction_word(&mut self, text: &mut String) {
         let Some(word) = self.ident_at(0).map(str::to_owned) else { return };
-        let (first, digits) = word.split_at(1.min(word.len()));
         let fixed = matches!(word.as_str(), "d" | "D");
-        let exponent = matches!(first, "e" | "E") && digits.bytes().all(|octet| octet.is_ascii_digit());
+        let digits = word.strip_prefix(['e', 'E']);
+        let exponent = digits.is_some_and(|digits| digits.bytes().all(|octet| octet.is_ascii_digit()));
         if !(fixed || exponent) {
             return;
         }
         text.push_str(&word);
         self.at += 1;
-        if exponent && digits.is_empty() {
+        if digits == Some("") {
             if let Some((sign @ ('+' | '-'), _)) = self.punct_at(0) {
                 text.push(sign);
                 self.at += 1;
