@@ -335,7 +335,9 @@ mod fragments {
 
     /// Large calls of one connection, of which the pieces take turns, and small ones between them.
     async fn side_by_side(orb: Foreign) {
-        let Some(server) = orb.serve("peer-server", &[], START) else { return };
+        // Its reason shows where it ends the connection.
+        let traced: &[&str] = if orb == Foreign::OmniOrb { &["-ORBtraceLevel", "10"] } else { &[] };
+        let Some(server) = orb.serve("peer-server", traced, START) else { return };
         let ours = transport::builder().fragment_size(4096).build().await.expect("a client");
         let peer: PeerRef = ours.resolve(&server.ior).await.expect("the server");
         let large: Vec<_> = (0..4_usize)

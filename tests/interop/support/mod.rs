@@ -243,5 +243,8 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
+        if std::thread::panicking() {
+            tell(&format!("a test fails; {} wrote:\n{}", self.what, self.output()));
+        }
     }
 }
