@@ -66,8 +66,9 @@ pub use orb_runtime::{Answer, Defer, Deferred, FanOut, fan_out};
 /// Types of the IDL mapping that Rust itself does not have.
 pub use orb_runtime::types::{
     Adaptive, Any, AnyError, BitsError, BoundError, Bounded, Bytes, Char, CreateError, Element, Fixed,
-    FixedError, FixedSeq, InvalidText, LongDouble, Pad, RangeError, Ranged, Rounding, Seq, TcKind, TypeCode,
-    TypeCodeError, TypeRef, TypeSet, Typed, UnionLabel, Uses, ValueModifier, Visibility, WChar, WString,
+    FixedError, FixedSeq, InvalidText, LoneSurrogate, LongDouble, Pad, RangeError, Ranged, Rounding, Seq,
+    TcKind, TypeCode, TypeCodeError, TypeRef, TypeSet, Typed, UnionLabel, Uses, ValueModifier, Visibility,
+    WChar, WStr, WString,
 };
 
 /// Value types: graphs that travel by value, with sharing, cycles and null.
@@ -172,7 +173,7 @@ pub mod prelude {
     pub use crate::{
         AbstractReference, Any, Bounded, Bytes, Char, CompletionStatus, Defer, Fixed, LocalReference,
         LongDouble, MinorCode, ObjectRef, Orb, Reference, ResultExt, Seq, SystemException,
-        SystemExceptionKind, TypeCode, Typed, Value, ValueBase, WChar, WString, minor, request,
+        SystemExceptionKind, TypeCode, Typed, Value, ValueBase, WChar, WStr, WString, minor, request,
     };
 }
 

@@ -102,7 +102,7 @@ impl CounterServant for Office {
         grid: &FixedSeq<[f64; 80], 80>,
         lines: &[String; 300],
         other: Option<BaseRef>,
-        wide: &str,
+        wide: WStr<'_>,
         flag: bool,
         value: &Any,
         mut data: ByteStream,

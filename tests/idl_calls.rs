@@ -62,7 +62,7 @@ impl DepotServant for Servant {
         Ok(self.title.lock().unwrap().clone())
     }
 
-    async fn set_title(&self, value: &str) -> Result<(), SystemException> {
+    async fn set_title(&self, value: WStr<'_>) -> Result<(), SystemException> {
         *self.title.lock().unwrap() = value.into();
         Ok(())
     }
@@ -178,7 +178,7 @@ async fn values_of_all_types_arrive_unchanged() {
         assert!(garage.all().await.unwrap().contains(&van));
         assert!(garage.size().await.unwrap() > 0);
         garage.set_title("Größe €").await.unwrap();
-        assert_eq!(&*garage.title().await.unwrap(), "Größe €");
+        assert_eq!(garage.title().await.unwrap(), "Größe €");
         let data = vec![1_u8; 300_000];
         assert_eq!(garage.echo(data.clone()).await.unwrap(), data);
         let reply = garage.many("12345678", WChar::try_from('€').unwrap()).await.unwrap();
@@ -261,7 +261,7 @@ async fn references_narrow_and_widen() {
 async fn a_local_reference_needs_no_orb() {
     let garage: GarageRef = zorb::testing::local(Servant::default());
     garage.set_title("local").await.unwrap();
-    assert_eq!(&*garage.title().await.unwrap(), "local");
+    assert_eq!(garage.title().await.unwrap(), "local");
     let error = SystemException::from(garage.find("x").await.unwrap_err());
     assert_eq!(error.kind, SystemExceptionKind::Unknown);
     assert!(error.to_string().contains("Fleet::NotFound"), "{error}");

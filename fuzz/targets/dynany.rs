@@ -167,7 +167,7 @@ fn texts(part: &DynAny, n: u8) {
     if part.insert_string(text.clone()).is_ok() {
         assert_eq!(part.get_string().as_ref(), Ok(&text));
     }
-    let _ = part.insert_wstring(text);
+    let _ = part.insert_wstring(text.into());
     let _ = part.insert_typecode(TypeCode::LONG);
 }
 

@@ -19,7 +19,7 @@ const VERSIONS: [Version; 3] = [Version::V1_0, Version::V1_1, Version::V1_2];
 #[derive(Default)]
 pub(crate) struct Desk {
     noted: AtomicI32,
-    label: Mutex<String>,
+    label: Mutex<WString>,
 }
 
 impl DeskServant for Desk {
@@ -39,20 +39,20 @@ impl DeskServant for Desk {
         Ok(text.to_owned())
     }
 
-    async fn wide_same(&self, text: &str) -> Result<WString, SystemException> {
+    async fn wide_same(&self, text: WStr<'_>) -> Result<WString, SystemException> {
         Ok(text.into())
     }
 
-    async fn label(&self, text: &str) -> Result<(), SystemException> {
-        text.clone_into(&mut self.label.lock().unwrap());
+    async fn label(&self, text: WStr<'_>) -> Result<(), SystemException> {
+        *self.label.lock().unwrap() = text.to_wstring();
         Ok(())
     }
 
     async fn labelled(&self) -> Result<WString, SystemException> {
-        Ok(self.label.lock().unwrap().as_str().into())
+        Ok(self.label.lock().unwrap().clone())
     }
 
-    async fn wide(&self, _text: &str) -> Result<(), SystemException> {
+    async fn wide(&self, _text: WStr<'_>) -> Result<(), SystemException> {
         Ok(())
     }
 

@@ -103,3 +103,26 @@ async fn a_client_that_announces_none_sends_and_gets_wide_text_where_one_is_assu
         }
     }
 }
+
+/// Text that a Java or C++ peer cut within a pair goes through stubs, servants, anys and JSON with all its units.
+#[tokio::test]
+async fn wide_text_with_half_a_surrogate_pair_goes_whole() {
+    let server = Orb::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+    let near: DeskRef = server.activate_named("desk", Desk::default()).unwrap();
+    let orb = Orb::builder().build().await.unwrap();
+    let far: DeskRef = orb.resolve(&near.ior().to_string()).await.unwrap();
+    for units in [&[0x61, 0xD83D][..], &[0xDE00, 0x62], &[0xD83D, 0xD83D, 0xDE00]] {
+        let text = WString::from_units(units.iter().copied());
+        for desk in [&near, &far] {
+            let back = desk.wide_same(&text).await.unwrap();
+            assert_eq!(back, text);
+            assert_eq!(desk.wide_same(back.as_wstr()).await.unwrap(), text);
+        }
+        let any = Any::new(&text).unwrap();
+        assert_eq!(any.get::<WString>().unwrap(), text);
+        let json = any.to_json().unwrap();
+        let numbers: Vec<String> = units.iter().map(u16::to_string).collect();
+        assert!(json.contains(&format!("[{}]", numbers.join(","))), "{json}");
+        assert_eq!(Any::from_json(&json).unwrap(), any);
+    }
+}

@@ -128,33 +128,76 @@ fn text_that_is_not_valid_is_what_the_context_says() {
 }
 
 #[test]
-fn half_a_surrogate_pair_is_what_the_context_says() {
+fn half_a_surrogate_pair_is_kept() {
+    let ucs_2 = CodeSets { wchar: Some(WCharSet::Ucs2), ..UTF8 };
     let ucs_4 = CodeSets { wchar: Some(WCharSet::Ucs4), ..UTF8 };
-    for (octets, version, sets) in [
-        ("00000006 0041 d83d 0042", V1_2, UTF8),
-        ("00000004 0041 de00 0042 0000", V1_1, UTF8),
-        ("0000000c 00000041 0000d83d 00000042", V1_2, ucs_4),
+    for (octets, version, sets, units) in [
+        ("00000006 0041 d83d 0042", V1_2, UTF8, &[0x41, 0xD83D, 0x42][..]),
+        ("00000006 0041 d83d 0042", V1_2, ucs_2, &[0x41, 0xD83D, 0x42]),
+        ("00000004 0041 de00 0042 0000", V1_1, UTF8, &[0x41, 0xDE00, 0x42]),
+        ("0000000a d83d d83d de00 de00 d83d", V1_2, UTF8, &[0xD83D, 0xD83D, 0xDE00, 0xDE00, 0xD83D]),
+        // Text that begins like a byte order mark has one of its own.
+        ("00000006 feff fffe dc00", V1_2, UTF8, &[0xFFFE, 0xDC00]),
+        ("0000000c 00000041 0000d83d 00000042", V1_2, ucs_4, &[0x41, 0xD83D, 0x42]),
+        ("00000003 0001f600 0000d83d 00000000", V1_1, ucs_4, &[0xD83D, 0xDE00, 0xD83D]),
     ] {
         let octets = Bytes::from(hex(octets));
-        for (says, text) in [
-            (InvalidText::Refuse, None),
-            (InvalidText::Replace, Some("A\u{fffd}B")),
-            (InvalidText::Latin1, Some("A\u{fffd}B")),
-        ] {
+        for says in [InvalidText::Refuse, InvalidText::Replace, InvalidText::Latin1] {
             let context = Says(says);
-            let decoder = || {
-                let mut d = Decoder::from_bytes(&octets, Big, version).with_context(&context);
-                d.set_code_sets(sets);
-                d
-            };
-            let read = decoder().read_wstring();
-            assert_eq!(read.as_deref().ok(), text);
-            assert_eq!(read.is_err(), read == Err(DecodeError::new(DecodeErrorKind::InvalidWideText, 4)));
-            if version == V1_2 && sets == UTF8 {
-                let any = Any::decode_value(&TypeCode::WSTRING, &mut decoder()).unwrap();
-                assert_eq!(any.get::<WString>().ok().as_deref(), text);
-            }
+            let mut d = Decoder::from_bytes(&octets, Big, version).with_context(&context);
+            d.set_code_sets(sets);
+            let text = d.clone().read_wstring().unwrap();
+            assert!(text.units().eq(units.iter().copied()), "{text:?}");
+            assert!(text.as_str().is_err());
+            let any = Any::decode_value(&TypeCode::WSTRING, &mut d).unwrap();
+            assert_eq!(any.get::<WString>().unwrap(), text);
+            let mut e = Encoder::new(Big, version);
+            e.set_code_sets(sets);
+            e.put_wstr(&text).unwrap();
+            assert_eq!(e.into_bytes(), octets);
         }
+    }
+    // As units of its own order.
+    let mut e = Encoder::new(Little, V1_1);
+    e.put_wstr(&WString::from_units([0xD83D])).unwrap();
+    assert_eq!(e.into_bytes(), hex("02000000 3dd8 0000"));
+}
+
+#[test]
+fn wide_text_that_is_cut_is_no_worse_checked() {
+    let ucs_2 = CodeSets { wchar: Some(WCharSet::Ucs2), ..UTF8 };
+    for (octets, sets, kind) in [
+        ("00000006 d83d 0000 0042", UTF8, DecodeErrorKind::EmbeddedNul),
+        ("00000005 d83d 0041 42", UTF8, DecodeErrorKind::InvalidWideText),
+        ("00000006 d83d d83d de00", ucs_2, DecodeErrorKind::CharNotInCodeSet),
+    ] {
+        let octets = hex(octets);
+        let mut d = Decoder::new(&octets, Big, V1_2);
+        d.set_code_sets(sets);
+        assert_eq!(d.read_wstring(), Err(DecodeError::new(kind, 4)));
+    }
+    let mut e = Encoder::new(Big, V1_2);
+    e.set_code_sets(ucs_2);
+    let pair_and_half = WString::from_units([0xD83D, 0xD83D, 0xDE00]);
+    assert_eq!(e.put_wstr(&pair_and_half), Err(EncodeErrorKind::CharNotInCodeSet.into()));
+    assert_eq!(e.put_wstr(&WString::from_units([0xD83D, 0])), Err(EncodeErrorKind::EmbeddedNul.into()));
+    assert!(Bounded::<_, 2>::new(WString::from_units([0xD83D, 0xD83D])).is_ok());
+    assert!(Bounded::<_, 1>::new(WString::from_units([0xD83D, 0xD83D])).is_err());
+}
+
+#[test]
+fn a_number_that_is_no_character_of_ucs_4_is_what_the_context_says() {
+    let ucs_4 = CodeSets { wchar: Some(WCharSet::Ucs4), ..UTF8 };
+    let octets = hex("0000000c 00000041 00110000 00000042");
+    for (says, text) in [
+        (InvalidText::Refuse, Err(DecodeError::new(DecodeErrorKind::InvalidWideText, 4))),
+        (InvalidText::Replace, Ok("A\u{fffd}B".into())),
+        (InvalidText::Latin1, Ok("A\u{fffd}B".into())),
+    ] {
+        let context = Says(says);
+        let mut d = Decoder::new(&octets, Big, V1_2).with_context(&context);
+        d.set_code_sets(ucs_4);
+        assert_eq!(d.read_wstring(), text);
     }
 }
 

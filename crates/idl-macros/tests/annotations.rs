@@ -101,12 +101,15 @@ use shop::*;
 #[test]
 fn defaults_are_those_of_the_idl() {
     let found = Defaults::default();
-    assert_eq!((found.a, found.b.as_str(), found.c.as_str(), &*found.d), (7, "text", "abc", "w\u{fc}"));
+    assert_eq!(
+        (found.a, found.b.as_str(), found.c.as_str(), found.d.as_str().unwrap()),
+        (7, "text", "abc", "w\u{fc}")
+    );
     assert_eq!((char::from(found.e), found.f, found.g, found.h), ('x', true, -0.25, 1.0));
     assert_eq!(found.i, "1.5".parse().unwrap());
     assert_eq!((found.j, found.k), (Colour::Green, Colour::Blue));
     assert_eq!((found.l.to_f64(), *found.m, found.n, found.o), (0.5, 60, -5, 'x'.try_into().unwrap()));
-    assert_eq!((&**found.p, found.q), ("abc", 0));
+    assert_eq!((found.p.as_str(), found.q), (Ok("abc"), 0));
     // Without a default the number in the range that is nearest to zero.
     assert_eq!((*found.r, *found.s, *found.t, *found.v), (5, -5, Fixed::default(), 1.0));
     assert_eq!(found.u.to_string(), "10.50");

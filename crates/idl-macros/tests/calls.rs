@@ -11,7 +11,7 @@ use bytes::Bytes;
 use idl_macros::idl;
 use mock::__private::v1::{
     Bounded, CompletionStatus, MinorCode, ObjectRef, Reference, Seq, SystemException, SystemExceptionKind,
-    WString, call_raw,
+    WStr, WString, call_raw,
 };
 use mock::{activate, collocated, run};
 
@@ -113,7 +113,7 @@ impl EverythingServant for Servant {
     async fn borrowed(
         &self,
         s: &str,
-        w: &str,
+        w: WStr<'_>,
         n: &[String],
         p: &Point,
         v: &Value,
@@ -127,7 +127,7 @@ impl EverythingServant for Servant {
         Ok(data)
     }
 
-    async fn bounded(&self, s: &str, d: Bytes, f: &[String], w: &str) -> Result<String, SystemException> {
+    async fn bounded(&self, s: &str, d: Bytes, f: &[String], w: WStr<'_>) -> Result<String, SystemException> {
         Ok(format!("{s} {d:?} {f:?} {w}"))
     }
 
@@ -273,7 +273,7 @@ fn bounded_arguments_are_plain_and_checked_before_they_are_sent() {
         let code = Code::try_from("in").unwrap();
         let digest = Digest::try_from(Bytes::from_static(b"d")).unwrap();
         let reply = object.bounded_back(code, digest).await.unwrap();
-        let texts: (&str, &str) = (&reply.s, &reply.w);
+        let texts: (&str, &str) = (&reply.s, reply.w.as_str().unwrap());
         assert_eq!((texts, &reply.d[..], reply.f.len()), (("in", "w"), &b"d"[..], 0));
     });
 }

@@ -66,8 +66,8 @@ pub mod types {
     pub use bytes::Bytes;
     pub use giop_codec::any::{Any, AnyError};
     pub use giop_codec::cdr::{
-        BitsError, BoundError, Bounded, Char, Element, Fixed, FixedError, FixedSeq, InvalidText, LongDouble,
-        Pad, RangeError, Ranged, Rounding, Seq, WChar, WString,
+        BitsError, BoundError, Bounded, Char, Element, Fixed, FixedError, FixedSeq, InvalidText,
+        LoneSurrogate, LongDouble, Pad, RangeError, Ranged, Rounding, Seq, WChar, WStr, WString,
     };
     pub use giop_codec::dynamic::{Adaptive, Uses};
     pub use giop_codec::typecode::{

@@ -167,7 +167,7 @@ async fn wide_greeting(x: Context) -> Outcome {
         _ => {}
     }
     let (result, mark) = got?;
-    same(result.as_str(), WIDE_GREETING, "the result")?;
+    same(&result, &WString::from(WIDE_GREETING), "the result")?;
     same(&mark, &EURO, "mark")
 }
 

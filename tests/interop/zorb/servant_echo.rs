@@ -151,8 +151,8 @@ impl TextsServant for PeerServer {
 
 impl WideTextsServant for PeerServer {
     by_value! { echo_wchar: WChar }
+    bounded! { echo_wstring: WStr<'_> => WString }
     by_reference! {
-        echo_wstring: str => WString,
         echo_wchar_seq: [WChar] => WCharSeq,
         echo_wstring_seq: [WString] => WStringSeq,
         echo_caption: Caption => Caption,
@@ -269,7 +269,7 @@ impl super::types::interop::names::KeywordsServant for PeerServer {
 pub struct ExtrasServer;
 
 impl extras::ExtrasServant for ExtrasServer {
-    bounded! { echo_wide_code: &str => extras::WideCode }
+    bounded! { echo_wide_code: WStr<'_> => extras::WideCode }
     by_reference! {
         echo_far_ushort: extras::FarUShort => extras::FarUShort,
         echo_far_ulong: extras::FarULong => extras::FarULong,

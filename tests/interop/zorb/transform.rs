@@ -77,9 +77,11 @@ impl Transform for String {
 
 impl Transform for WString {
     fn transform(&mut self) {
-        let mut text = self.as_str().to_owned();
-        text.transform();
-        *self = text.into();
+        let other_case = |unit: u16| match u8::try_from(unit) {
+            Ok(c) if c.is_ascii_alphabetic() => unit ^ 0x20,
+            _ => unit,
+        };
+        *self = self.units().map(other_case).collect();
     }
 }
 

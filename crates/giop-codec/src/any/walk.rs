@@ -3,7 +3,7 @@
 
 use super::MAX_ANYS;
 use super::values::Graph;
-use crate::cdr::{BoundedContent, CdrDecode, CdrEncode, Decoder, Encoder, WStr, check_bound};
+use crate::cdr::{BoundedContent, CdrDecode, CdrEncode, Decoder, Encoder, check_bound};
 use crate::dynamic::program::{self, Act, Plan, length, read_decimal, read_except_id};
 use crate::ior::Ior;
 use crate::typecode::{Index, Labels, Nodes, TypeCode};
@@ -151,7 +151,7 @@ impl Act for Walker<'_> {
     fn text(&mut self, d: &mut Decoder<'_>, wide: bool, bound: u32) -> Done {
         if wide {
             let text = d.read_wstring()?;
-            within(d, &WStr(&text), bound)?;
+            within(d, &text, bound)?;
             return self.put(d, |e| e.put_wstr(&text));
         }
         let text = d.read_string_ref()?;

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use super::decoder::Decoder;
 use super::encoder::Encoder;
 use super::seq::{Element, Seq};
-use super::text::{WStr, WString};
 use super::traits::{CdrDecode, CdrEncode};
+use super::wide::{WStr, WString};
 use crate::exception::{CompletionStatus, SystemException};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
@@ -42,7 +42,7 @@ impl BoundedContent for WStr<'_> {
     const UNIT: &'static str = "UTF-16 units";
 
     fn bounded_len(&self) -> usize {
-        self.0.encode_utf16().count()
+        self.units().count()
     }
 }
 
@@ -50,7 +50,7 @@ impl BoundedContent for WString {
     const UNIT: &'static str = WStr::UNIT;
 
     fn bounded_len(&self) -> usize {
-        WStr(self).bounded_len()
+        self.as_wstr().bounded_len()
     }
 }
 
@@ -172,6 +172,20 @@ impl<const N: usize> TryFrom<&str> for Bounded<WString, N> {
 
     fn try_from(text: &str) -> Result<Self, BoundError> {
         Bounded::new(WString::from(text))
+    }
+}
+
+impl<const N: usize> TryFrom<WStr<'_>> for Bounded<WString, N> {
+    type Error = BoundError;
+
+    fn try_from(text: WStr<'_>) -> Result<Self, BoundError> {
+        Bounded::new(text.to_wstring())
+    }
+}
+
+impl<'a, const N: usize> From<&'a Bounded<WString, N>> for WStr<'a> {
+    fn from(text: &'a Bounded<WString, N>) -> Self {
+        text.as_wstr()
     }
 }
 

@@ -6,7 +6,8 @@ use core::fmt;
 use super::decoder::Decoder;
 use super::ebcdic::{IBM_037, IBM_500, IBM_1047};
 use super::encoder::Encoder;
-use super::text::{CharSet, WChar, WCharSet, WString};
+use super::text::{CharSet, WChar, WCharSet};
+use super::wide::{WStr, WString};
 use crate::code_set::CodeSetId;
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 
@@ -318,35 +319,32 @@ impl Encoder {
         Ok(())
     }
 
-    /// A `wstring` in another set than UTF-16. `None`: it goes as in UTF-16.
+    /// A `wstring` without NUL in another set than UTF-16. `None`: it goes as in UTF-16.
     #[cold]
     pub(super) fn put_converted_wide(
         &mut self,
         set: WCharSet,
-        text: &str,
+        text: WStr<'_>,
     ) -> Option<Result<(), EncodeError>> {
         match set {
             WCharSet::Utf16 => None,
-            WCharSet::Ucs2 if text.chars().all(|c| u32::from(c) <= 0xffff) => None,
+            WCharSet::Ucs2 if text.code_points().all(|c| c <= 0xffff) => None,
             WCharSet::Ucs2 => Some(Err(EncodeErrorKind::CharNotInCodeSet.into())),
             WCharSet::Ucs4 => Some(self.put_ucs_4(text)),
         }
     }
 
-    fn put_ucs_4(&mut self, text: &str) -> Result<(), EncodeError> {
-        if text.as_bytes().contains(&0) {
-            return Err(EncodeErrorKind::EmbeddedNul.into());
-        }
-        let count = text.chars().count();
+    fn put_ucs_4(&mut self, text: WStr<'_>) -> Result<(), EncodeError> {
+        let count = text.code_points().count();
         if self.version() == Version::V1_1 {
             self.put_len(count + 1)?;
-            text.chars().for_each(|c| self.put_u32(u32::from(c)));
+            text.code_points().for_each(|c| self.put_u32(c));
             self.put_u32(0);
             return Ok(());
         }
         self.put_len(count.saturating_mul(4))?;
-        for c in text.chars() {
-            self.put_ucs_4_octets(u32::from(c));
+        for c in text.code_points() {
+            self.put_ucs_4_octets(c);
         }
         Ok(())
     }
@@ -443,17 +441,27 @@ impl Decoder<'_> {
             ByteOrder::Big => u32::from_be_bytes,
             ByteOrder::Little => u32::from_le_bytes,
         };
-        // A character becomes at most four octets of UTF-8.
+        // A character becomes at most four octets of UTF-8 or UTF-16.
         self.charge(octets.len())?;
-        let mut text = String::with_capacity(chars.len());
+        let (mut text, mut units) = (String::with_capacity(chars.len()), None);
         for octets in chars {
-            match char::from_u32(c(*octets)) {
-                Some('\0') => return Err(DecodeError::new(DecodeErrorKind::EmbeddedNul, start)),
-                Some(c) => text.push(c),
-                None => text.push(self.replacement(wrong.kind, start)?),
+            let number = c(*octets);
+            let c = match (char::from_u32(number), u16::try_from(number)) {
+                (Some('\0'), _) => return Err(DecodeError::new(DecodeErrorKind::EmbeddedNul, start)),
+                (Some(c), _) => c,
+                // Half of a surrogate pair, as a number of its own.
+                (None, Ok(half)) => {
+                    units.get_or_insert_with(|| text.encode_utf16().collect::<Vec<_>>()).push(half);
+                    continue;
+                }
+                (None, Err(_)) => self.replacement(wrong.kind, start)?,
+            };
+            match &mut units {
+                None => text.push(c),
+                Some(units) => units.extend_from_slice(c.encode_utf16(&mut [0; 2])),
             }
         }
-        Ok(WString::from(text))
+        Ok(units.map_or_else(|| WString::from(text), WString::from_units))
     }
 
     /// Reads a `wchar` in UCS-4.

@@ -40,6 +40,7 @@ mod strings;
 mod swapped;
 mod text;
 mod traits;
+mod wide;
 
 pub use bits::{
     BitsError, bit_field, replace_bit_field, signed_bit_field, with_bit_field, with_signed_bit_field,
@@ -69,5 +70,6 @@ pub use segments::Segments;
 pub use seq::{Element, Seq};
 pub(crate) use spot::Spot;
 pub(crate) use swapped::{TILE, copy, swap, swap_here};
-pub use text::{Char, CharConversionError, CharSet, CodeSets, InvalidText, WChar, WCharSet, WStr, WString};
+pub use text::{Char, CharConversionError, CharSet, CodeSets, InvalidText, WChar, WCharSet};
 pub use traits::{CdrDecode, CdrEncode};
+pub use wide::{LoneSurrogate, WStr, WString};

@@ -7,8 +7,9 @@ use bytes::Bytes;
 
 use super::decoder::Decoder;
 use super::encoder::Encoder;
-use super::text::{CharSet, InvalidText, WChar, WCharSet, WStr, WString};
+use super::text::{CharSet, InvalidText, WChar, WCharSet};
 use super::traits::{CdrDecode, CdrEncode};
+use super::wide::{WStr, WString};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 
 const BOM: u16 = 0xFEFF;
@@ -73,30 +74,30 @@ impl Encoder {
     /// [`CharNotInCodeSet`](EncodeErrorKind::CharNotInCodeSet) (UCS-2),
     /// [`WideInGiop10`](EncodeErrorKind::WideInGiop10), [`NoWideCodeSet`](EncodeErrorKind::NoWideCodeSet),
     /// [`EmbeddedNul`](EncodeErrorKind::EmbeddedNul), [`TooLong`](EncodeErrorKind::TooLong).
-    pub fn put_wstr(&mut self, text: &str) -> Result<(), EncodeError> {
-        let set = self.wide_code_set()?;
+    pub fn put_wstr<'a>(&mut self, text: impl Into<WStr<'a>>) -> Result<(), EncodeError> {
+        let (set, text) = (self.wide_code_set()?, text.into());
+        if text.has_nul() {
+            return Err(EncodeErrorKind::EmbeddedNul.into());
+        }
         if set != WCharSet::Utf16
             && let Some(done) = self.put_converted_wide(set, text)
         {
             return done;
         }
-        if text.as_bytes().contains(&0) {
-            return Err(EncodeErrorKind::EmbeddedNul.into());
-        }
-        let units = text.encode_utf16().count();
+        let units = text.units().count();
         if self.version() == Version::V1_1 {
             self.put_len(units + 1)?;
-            text.encode_utf16().for_each(|unit| self.put_u16(unit));
+            text.units().for_each(|unit| self.put_u16(unit));
             self.put_u16(0);
             return Ok(());
         }
         // Text that begins like a byte order mark would lose its first character or have its octets swapped.
-        let marked = matches!(text.encode_utf16().next(), Some(BOM | SWAPPED_BOM));
+        let marked = matches!(text.units().next(), Some(BOM | SWAPPED_BOM));
         self.put_len((units + usize::from(marked)).saturating_mul(2))?;
         if marked {
             self.put_raw(&BOM.to_be_bytes());
         }
-        text.encode_utf16().for_each(|unit| self.put_raw(&unit.to_be_bytes()));
+        text.units().for_each(|unit| self.put_raw(&unit.to_be_bytes()));
         Ok(())
     }
 
@@ -281,7 +282,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// What stands for half of a surrogate pair, if the context wants something to.
+    /// What stands for a number that is no character, if the context wants something to.
     #[cold]
     pub(super) fn replacement(&self, wrong: DecodeErrorKind, start: usize) -> Result<char, DecodeError> {
         match self.invalid_text() {
@@ -307,13 +308,34 @@ impl<'a> Decoder<'a> {
             match c {
                 Ok('\0') => return Err(DecodeError::new(DecodeErrorKind::EmbeddedNul, start)),
                 Ok(c) => text.push(c),
-                Err(_) => text.push(self.replacement(DecodeErrorKind::InvalidWideText, start)?),
+                Err(_) => return self.cut_utf16(pairs, unit, start),
             }
         }
         if self.code_sets().wchar == Some(WCharSet::Ucs2) && text.chars().any(|c| c > '\u{ffff}') {
             return Err(DecodeError::new(DecodeErrorKind::CharNotInCodeSet, start));
         }
         Ok(WString::from(text))
+    }
+
+    /// Text with half of a surrogate pair in it.
+    #[cold]
+    fn cut_utf16(
+        &self,
+        pairs: &[[u8; 2]],
+        unit: fn([u8; 2]) -> u16,
+        start: usize,
+    ) -> Result<WString, DecodeError> {
+        let text: WString = pairs.iter().map(|pair| unit(*pair)).collect();
+        let wrong = if text.units().any(|unit| unit == 0) {
+            DecodeErrorKind::EmbeddedNul
+        } else if self.code_sets().wchar == Some(WCharSet::Ucs2)
+            && text.as_wstr().code_points().any(|c| c > 0xFFFF)
+        {
+            DecodeErrorKind::CharNotInCodeSet
+        } else {
+            return Ok(text);
+        };
+        Err(DecodeError::new(wrong, start))
     }
 
     /// Reads an IDL `wchar`, see [`Encoder::put_wchar`]. In GIOP 1.2 two octets are a unit, four octets a byte
@@ -373,7 +395,7 @@ impl CdrDecode for String {
 
 impl CdrEncode for WStr<'_> {
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
-        e.put_wstr(self.0)
+        e.put_wstr(*self)
     }
 }
 

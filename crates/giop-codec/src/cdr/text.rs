@@ -1,7 +1,6 @@
-//! Types of text: [`Char`], [`WChar`], [`WString`], and the code sets they travel in.
+//! Characters, [`Char`] and [`WChar`], and the code sets that text travels in.
 
 use core::fmt;
-use core::ops::{Deref, DerefMut};
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -31,7 +30,9 @@ pub enum WCharSet {
     Ucs4,
 }
 
-/// What is done about a `string` or `wstring` that is not valid in its transmission code set, as half of a surrogate pair is not in UTF-16.
+/// What is done about a `string` or `wstring` that is not valid in its transmission code set.
+///
+/// Half of a surrogate pair is none of that: [`WString`](crate::cdr::WString) keeps it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InvalidText {
@@ -40,7 +41,7 @@ pub enum InvalidText {
     Refuse,
     /// What is not valid is replaced by U+FFFD.
     Replace,
-    /// All bytes of such a `string` are characters of ISO 8859-1; in a `wstring` what is not valid is replaced by U+FFFD.
+    /// All bytes of such a `string` are characters of ISO 8859-1; in a `wstring` (of UCS-4) what is not valid is replaced by U+FFFD.
     Latin1,
 }
 
@@ -175,86 +176,5 @@ impl From<WChar> for char {
 impl fmt::Display for WChar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         char::from(*self).fmt(f)
-    }
-}
-
-/// An IDL `wstring`; derefs to `str`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct WString(String);
-
-/// Borrowed text that is sent as an IDL `wstring`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct WStr<'a>(pub &'a str);
-
-impl WString {
-    /// The text of `text`.
-    pub fn new(text: impl Into<String>) -> WString {
-        WString(text.into())
-    }
-
-    /// The text as a `String`.
-    pub fn into_string(self) -> String {
-        self.0
-    }
-
-    /// The text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl Deref for WString {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.0
-    }
-}
-
-impl DerefMut for WString {
-    fn deref_mut(&mut self) -> &mut str {
-        &mut self.0
-    }
-}
-
-impl AsRef<str> for WString {
-    fn as_ref(&self) -> &str {
-        &self.0
-    }
-}
-
-impl From<String> for WString {
-    fn from(text: String) -> WString {
-        WString(text)
-    }
-}
-
-impl From<&str> for WString {
-    fn from(text: &str) -> WString {
-        WString(text.to_owned())
-    }
-}
-
-impl From<WString> for String {
-    fn from(text: WString) -> String {
-        text.0
-    }
-}
-
-impl PartialEq<str> for WString {
-    fn eq(&self, other: &str) -> bool {
-        self.0 == other
-    }
-}
-
-impl PartialEq<&str> for WString {
-    fn eq(&self, other: &&str) -> bool {
-        self.0 == *other
-    }
-}
-
-impl fmt::Display for WString {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }

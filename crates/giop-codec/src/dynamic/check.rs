@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::build::MAX_DEPTH;
 use super::{DynError, DynErrorKind, Dynamic, Items, Step, Value, ValueGraph};
-use crate::cdr::{BoundedContent, WStr};
+use crate::cdr::BoundedContent;
 use crate::typecode::{Body, Index, Labels, Named, Node, Nodes, TcKind, TypeCode, Typed, ValueModifier};
 use crate::value::{BYTES, ValueBase, ValueForm};
 
@@ -151,7 +151,10 @@ impl Check<'_> {
                 within(text.bounded_len(), *bound)
             }
             (Node::Text { wide: true, bound }, Value::WString(text)) => {
-                within(WStr(text).bounded_len(), *bound)
+                if text.as_wstr().has_nul() {
+                    return Err(DynErrorKind::InvalidValue("a wstring contains a NUL character").into());
+                }
+                within(text.bounded_len(), *bound)
             }
             (Node::Fixed { digits, scale }, Value::Fixed(number)) => {
                 if (number.digits, number.scale) != (*digits, *scale) {

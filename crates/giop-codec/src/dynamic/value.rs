@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::Decimal;
 use crate::any::Any;
-use crate::cdr::{Char, LongDouble, Seq, WChar};
+use crate::cdr::{Char, LongDouble, Seq, WChar, WString};
 use crate::ior::Ior;
 use crate::typecode::TypeCode;
 
@@ -43,7 +43,7 @@ pub enum Value {
     /// `string`.
     String(Box<str>),
     /// `wstring`.
-    WString(Box<str>),
+    WString(WString),
     /// An enumerator, by its ordinal.
     Enum(u32),
     /// `fixed`.

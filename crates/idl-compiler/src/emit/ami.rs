@@ -109,6 +109,7 @@ impl Cx<'_> {
                     to = to.underscored();
                 }
                 let parameters = self.parameters(depth, method, Side::Client);
+                let wide = self.wide_lifetime(method);
                 let (owned, sent): (Vec<_>, Vec<_>) = method.sent().map(|param| self.kept(param)).unzip();
                 let context = method.context_name();
                 let kept_context =
@@ -129,7 +130,7 @@ impl Cx<'_> {
                     ///
                     /// # Errors
                     /// INITIALIZE outside of a tokio runtime. All else goes to the handler.
-                    pub fn #name<__ZorbHandler: #handler>(
+                    pub fn #name<#wide __ZorbHandler: #handler>(
                         &self,
                         #to: &::std::sync::Arc<__ZorbHandler>,
                         #(#parameters),*
@@ -162,16 +163,22 @@ impl Cx<'_> {
     fn kept(&self, param: &Parameter) -> (TokenStream, TokenStream) {
         let v1 = &self.v1;
         let name = &param.name;
+        let form = self.passing(param.ty).form;
+        if form == Form::WStr && !param.is_inout() {
+            let owned = quote!(#v1::WStr::to_wstring(::core::convert::Into::into(#name)));
+            return (quote!(let #name = #owned;), quote!(#name.as_wstr()));
+        }
         if param.stream || self.converts(param.ty, param.is_inout()) {
             return (quote!(let #name = ::core::convert::Into::into(#name);), quote!(#name));
         }
         if param.is_inout() {
             return (quote!(), quote!(#name));
         }
-        match self.passing(param.ty).form {
+        match form {
             Form::Value | Form::Shared | Form::Reference => (quote!(), quote!(#name)),
             Form::Boxed => (quote!(let #name = #v1::boxed_array(#name);), quote!(&*#name)),
-            Form::Str | Form::WStr | Form::Slice | Form::Borrow => {
+            Form::WStr => (quote!(), quote!(#name)),
+            Form::Str | Form::Slice | Form::Borrow => {
                 (quote!(let #name = ::std::borrow::ToOwned::to_owned(#name);), quote!(&#name))
             }
         }

@@ -16,11 +16,12 @@ impl Cx<'_> {
         let methods = lineage.iter().flat_map(|owner| &self.methods[owner]).map(|method| {
             let (docs, name) = (method.docs(), method.ident());
             let parameters = self.parameters(depth, method, Side::Client);
+            let wide = self.wide_generics(method);
             let output = self.output(depth, method);
             let call = self.call(depth, def, method);
             quote! {
                 #docs
-                pub async fn #name(&self, #(#parameters),*) -> #output {
+                pub async fn #name #wide(&self, #(#parameters),*) -> #output {
                     #call.await
                 }
             }
@@ -41,9 +42,10 @@ impl Cx<'_> {
         let methods = self.methods[&def.id].iter().map(|method| {
             let (docs, name) = (method.docs(), method.ident());
             let parameters = self.parameters(depth, method, Side::Client);
+            let wide = self.wide_generics(method);
             let future = self.future(depth, method);
             // The whole signature is located at the name: rustc shows it for missing and wrong methods.
-            quote_spanned!(name.span()=> #docs fn #name(&self, #(#parameters),*) -> #future;)
+            quote_spanned!(name.span()=> #docs fn #name #wide(&self, #(#parameters),*) -> #future;)
         });
         quote! {
             #docs
@@ -61,9 +63,10 @@ impl Cx<'_> {
             let methods = self.methods[owner].iter().map(|method| {
                 let name = &method.name;
                 let parameters = self.parameters(depth, method, Side::Client);
+                let wide = self.wide_generics(method);
                 let future = self.future(depth, method);
                 let call = self.call(depth, def, method);
-                quote!(fn #name(&self, #(#parameters),*) -> #future { #call })
+                quote!(fn #name #wide(&self, #(#parameters),*) -> #future { #call })
             });
             quote!(impl #item for #path { #(#methods)* })
         });

@@ -7,7 +7,7 @@ use super::Cx;
 use super::docs::{doc, doc_and};
 use super::ident::RustName;
 use super::names::{FactoryNames, MAX_TUPLE};
-use super::passing::Side;
+use super::passing::{Form, Side};
 use super::types::Use;
 use crate::model::{Def, DefId, DefKind, Direction, Docs, Factory, Operation, Param};
 use crate::work;
@@ -330,6 +330,17 @@ impl Cx<'_> {
             })
             .chain(context)
             .collect()
+    }
+
+    /// The lifetime of a client's wide text, which its method is generic over: `'w,`, or nothing.
+    pub(super) fn wide_lifetime(&self, method: &Method) -> Option<TokenStream> {
+        let is_wide = |param: &Parameter| !param.is_inout() && self.passing(param.ty).form == Form::WStr;
+        method.sent().any(is_wide).then(|| quote!('w,))
+    }
+
+    /// The generics of a client's method, if it has some.
+    pub(super) fn wide_generics(&self, method: &Method) -> Option<TokenStream> {
+        self.wide_lifetime(method).map(|wide| quote!(<#wide>))
     }
 
     /// The type of the results at a client: none, one, a tuple or a struct; a `@stream` result is one.

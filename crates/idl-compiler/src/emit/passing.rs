@@ -14,7 +14,7 @@ pub(super) enum Form {
     Value,
     /// `&str`.
     Str,
-    /// `&str` that travels as `wstring`.
+    /// `WStr`, which borrows.
     WStr,
     /// `Bytes` or `Seq<T>` by value.
     Shared,
@@ -98,7 +98,16 @@ impl Cx<'_> {
         let (stripped, non_nil) = self.strip(u);
         match (form, self.model.ty(stripped)) {
             (Form::Value, _) => self.ty(depth, u),
-            (Form::Str | Form::WStr, _) => quote!(&#lifetime ::core::primitive::str),
+            (Form::Str, _) => quote!(&#lifetime ::core::primitive::str),
+            (Form::WStr, _) => {
+                let v1 = &self.v1;
+                let lifetime = match side {
+                    Side::Client => quote!('w),
+                    Side::Local => quote!('l),
+                    Side::Call | Side::Servant => quote!('_),
+                };
+                into(quote!(#v1::WStr<#lifetime>), side)
+            }
             (Form::Shared, Type::Sequence { element, .. }) if bound.is_some() => {
                 into(self.sequence(depth, Use::of(*element, non_nil)), side)
             }
@@ -172,7 +181,11 @@ impl Cx<'_> {
     /// A client's method converts this parameter on its first line.
     pub(super) fn converts(&self, u: Use, inout: bool) -> bool {
         let Passing { form, bound } = self.passing(u);
-        matches!(form, Form::Shared | Form::Reference) && !(inout && bound.is_some())
+        match form {
+            Form::WStr => !inout,
+            Form::Shared | Form::Reference => !(inout && bound.is_some()),
+            _ => false,
+        }
     }
 
     /// A `Result` that is an error if an `in` parameter is too long to be sent; `idl` is its name in messages.
@@ -181,8 +194,7 @@ impl Cx<'_> {
         let Passing { form, bound } = self.passing(u);
         let bound = Literal::u32_unsuffixed(bound?);
         let content = match form {
-            Form::WStr => quote!(&#v1::WStr(#name)),
-            Form::Shared => quote!(&#name),
+            Form::WStr | Form::Shared => quote!(&#name),
             _ => quote!(#name),
         };
         Some(quote!(#v1::check_argument(#content, #bound, #idl)))
@@ -206,7 +218,6 @@ impl Cx<'_> {
             return quote!(#v1::CdrEncode::encode(&#v1::Native(&#name), __zorb_e)?;);
         }
         match self.passing(u).form {
-            Form::WStr if !inout => quote!(#v1::CdrEncode::encode(&#v1::WStr(#name), __zorb_e)?;),
             Form::Str | Form::Slice | Form::Borrow | Form::Boxed if !inout => {
                 quote!(#v1::CdrEncode::encode(#name, __zorb_e)?;)
             }
@@ -246,9 +257,11 @@ impl Cx<'_> {
             Form::Value | Form::Reference => quote!(#name),
             Form::Shared if bound.is_some() => quote!(#name.into_inner()),
             Form::Shared => quote!(#name),
-            // Through `Bounded`, `String` or `WString` down to `str`; through `Bounded` or `Vec` down to a slice.
-            Form::Str | Form::WStr | Form::Slice if bound.is_some() => quote!(&**#name),
-            Form::Str | Form::WStr | Form::Slice | Form::Boxed => quote!(&*#name),
+            // Through `Bounded`, or without.
+            Form::WStr => quote!(#name.as_wstr()),
+            // Through `Bounded` or `String` down to `str`; through `Bounded` or `Vec` down to a slice.
+            Form::Str | Form::Slice if bound.is_some() => quote!(&**#name),
+            Form::Str | Form::Slice | Form::Boxed => quote!(&*#name),
             Form::Borrow => quote!(&#name),
         }
     }

@@ -36,6 +36,7 @@ pub(super) const PRELUDE: &[&str] = &[
     "Value",
     "ValueBase",
     "WChar",
+    "WStr",
     "WString",
 ];
 

@@ -305,7 +305,7 @@ impl Caller {
                 echo!("any", echo_any, any, std::convert::identity)
             }
             // GIOP 1.0 has no wide text: there it is refused before it is sent.
-            _ => echo!("wide text", echo_wide, WString::from(text(len)), WString::as_str),
+            _ => echo!("wide text", echo_wide, WString::from(text(len)), WString::as_wstr),
         }
     }
 

@@ -176,7 +176,7 @@ impl TargetServant for Target {
         Ok(value.clone())
     }
 
-    async fn echo_wide(&self, id: u64, value: &str) -> Result<WString, SystemException> {
+    async fn echo_wide(&self, id: u64, value: WStr<'_>) -> Result<WString, SystemException> {
         let _busy = self.0.begin(id).await?;
         Ok(value.into())
     }

@@ -222,7 +222,7 @@ impl rich::TextsServant for TextsImpl {
     /// IDL: `wstring a_wstring(in wstring a, inout wstring b, out wstring c)`
     async fn a_wstring(
         &self,
-        a: &str,
+        a: WStr<'_>,
         b: WString,
     ) -> Result<(WString, WString, WString), SystemException> {
         let _ = (a, b);
@@ -242,7 +242,7 @@ impl rich::TextsServant for TextsImpl {
     /// IDL: `Rich::WCode a_bounded_wide(in Rich::WCode a, inout Rich::WCode b, out Rich::WCode c)`
     async fn a_bounded_wide(
         &self,
-        a: &str,
+        a: WStr<'_>,
         b: rich::WCode,
     ) -> Result<(rich::WCode, rich::WCode, rich::WCode), SystemException> {
         let _ = (a, b);

@@ -6,7 +6,7 @@ use super::super::check::check_value;
 use super::super::{DynError, Items, Value};
 use super::{DynAny, mismatch};
 use crate::any::Any;
-use crate::cdr::{Char, LongDouble, Seq, WChar};
+use crate::cdr::{Char, LongDouble, Seq, WChar, WString};
 use crate::ior::Ior;
 use crate::typecode::TypeCode;
 
@@ -57,7 +57,7 @@ simple! {
     get_double insert_double f64, "double", Value::Double(v) => *v, v => Value::Double(v);
     get_longdouble insert_longdouble LongDouble, "long double", Value::LongDouble(v) => *v, v => Value::LongDouble(v);
     get_string insert_string String, "string", Value::String(v) => v.to_string(), v => Value::String(v.into());
-    get_wstring insert_wstring String, "wstring", Value::WString(v) => v.to_string(), v => Value::WString(v.into());
+    get_wstring insert_wstring WString, "wstring", Value::WString(v) => v.clone(), v => Value::WString(v);
     get_reference insert_reference Ior, "reference", Value::Object(v) => (**v).clone(), v => Value::Object(Box::new(v));
     get_typecode insert_typecode TypeCode, "CORBA::TypeCode", Value::TypeCode(v) => (**v).clone(), v => Value::TypeCode(Box::new(v));
     get_any insert_any Any, "any", Value::Any(v) => (**v).clone(), v => Value::Any(Box::new(v));

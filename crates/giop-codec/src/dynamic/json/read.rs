@@ -382,6 +382,7 @@ impl<'de> Visitor<'de> for Part<'_> {
         match self.node() {
             Node::Sequence { element, bound } => self.elements(*element, (*bound, None), seq),
             Node::Array { element, length } => self.elements(*element, (0, Some(*length)), seq),
+            Node::Text { wide: true, bound } => self.units(*bound, seq),
             Node::Named(Named { body: Body::Members(members), .. }) => self.listed(members, seq),
             _ => Err(self.mismatch("an array")),
         }

@@ -225,7 +225,11 @@ impl Serialize for Part<'_> {
                 Some(value) => to.serialize_char(value),
                 None => to.serialize_u16(value.0),
             },
-            (_, Value::String(text) | Value::WString(text)) => to.serialize_str(text),
+            (_, Value::String(text)) => to.serialize_str(text),
+            (_, Value::WString(text)) => match text.as_str() {
+                Ok(text) => to.serialize_str(text),
+                Err(_) => to.collect_seq(text.units()),
+            },
             (Node::Named(Named { body: Body::Enumerators(names), .. }), Value::Enum(ordinal)) => {
                 match names.get(*ordinal as usize).filter(|name| !name.is_empty()) {
                     Some(name) => {

@@ -246,8 +246,9 @@ fn show_leaf(f: &mut Shown<'_>, value: &Value) -> fmt::Result {
         Value::LongDouble(value) => write!(f, "{value}"),
         Value::Char(value) => write!(f, "{:?}", char::from(*value)),
         Value::WChar(value) => write!(f, "{:?}", char::from(*value)),
-        Value::String(text) | Value::WString(text) => {
-            write!(f, "{:?}", Printable::new(text).max_bytes(MAX_TEXT))
+        Value::String(text) => write!(f, "{:?}", Printable::new(text).max_bytes(MAX_TEXT)),
+        Value::WString(text) => {
+            write!(f, "{:?}", Printable::new(&text.to_string_lossy()).max_bytes(MAX_TEXT))
         }
         Value::Fixed(number) => write!(f, "{number}"),
         Value::TypeCode(code) => write!(f, "`{}`", Brief(code)),

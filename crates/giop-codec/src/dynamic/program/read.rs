@@ -6,7 +6,7 @@ use super::run::length;
 use super::skip::{pass_wide, read_except_id};
 use super::{EMPTY_VALUE, Program, Ran};
 use crate::any::{Any, MAX_ANYS};
-use crate::cdr::{CdrDecode, Decoder, Seq, Spot, WStr, check_bound};
+use crate::cdr::{CdrDecode, Decoder, Seq, Spot, check_bound};
 use crate::dynamic::{Decimal, DynError, DynErrorKind, Dynamic, Items, Step, UnionValue, Value, ValueGraph};
 use crate::ior::Ior;
 use crate::typecode::{Body as Shape, Index, Labels, Member, Named, Node, Nodes, TcKind, TypeCode, Union};
@@ -109,8 +109,8 @@ impl Reader {
             }
             Node::Text { wide: true, bound } => {
                 let text = d.read_wstring()?;
-                within(d, *bound, || check_bound(&WStr(&text), *bound as usize).is_ok())?;
-                Value::WString(text.into_string().into())
+                within(d, *bound, || check_bound(&text, *bound as usize).is_ok())?;
+                Value::WString(text)
             }
             Node::Fixed { digits, scale } => {
                 let number = decimal(d, *digits, *scale)?;

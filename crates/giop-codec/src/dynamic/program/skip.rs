@@ -4,7 +4,7 @@ use super::bulk::read_decimal;
 use super::run::length;
 use super::{Act, EMPTY_VALUE, Plan, Program, Ran, run};
 use crate::any::{MAX_ANYS, pass_over};
-use crate::cdr::{CdrDecode, CharSet, Decoder, WCharSet, WStr, check_bound};
+use crate::cdr::{CdrDecode, CharSet, Decoder, WCharSet, check_bound};
 use crate::dynamic::DynError;
 use crate::ior::Ior;
 use crate::typecode::{Index, Labels, Node, Nodes, TcKind, TypeCode};
@@ -200,7 +200,7 @@ impl Act for Over {
                 return pass_wide(d);
             }
             let text = d.read_wstring()?;
-            return within(d, check_bound(&WStr(&text), bound as usize).is_ok(), bound);
+            return within(d, check_bound(&text, bound as usize).is_ok(), bound);
         }
         self.seen.text = true;
         if !self.checks {

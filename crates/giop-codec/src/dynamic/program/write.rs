@@ -4,7 +4,7 @@ use super::Program;
 use super::bulk::put_numbers;
 use super::graph_write::Walk;
 use super::read::{inside_element, inside_member};
-use crate::cdr::{CdrEncode, Encoder, WStr, check_bound};
+use crate::cdr::{CdrEncode, Encoder, check_bound};
 use crate::dynamic::{Decimal, DynError, DynErrorKind, Dynamic, Items, UnionValue, Value, ValueGraph};
 use crate::typecode::{Body as Shape, Index, Labels, Member, Named, Node, Nodes, TcKind, TypeCode, Union};
 use crate::{EncodeError, EncodeErrorKind};
@@ -56,7 +56,7 @@ impl Writer<'_> {
             }
             (Node::Text { wide: true, bound }, Value::WString(text)) => {
                 if *bound != 0 {
-                    check_bound(&WStr(text), *bound as usize)?;
+                    check_bound(text, *bound as usize)?;
                 }
                 e.put_wstr(text)?;
             }

@@ -1,12 +1,12 @@
 //! Numbers, texts and what is written as such.
 
 use base64::Engine;
-use serde::de::Error;
+use serde::de::{Error, SeqAccess};
 use serde_json::Value as Json;
 
 use super::super::super::{Decimal, DynErrorKind, Items, Value};
 use super::{Part, items};
-use crate::cdr::{BoundedContent, Char, LongDouble, WChar, WStr};
+use crate::cdr::{BoundedContent, Char, LongDouble, WChar, WString};
 use crate::ior::Ior;
 use crate::typecode::{Body, Named, Node, TcKind};
 
@@ -72,6 +72,27 @@ impl Part<'_> {
         }
     }
 
+    /// A `wstring` by its UTF-16 units.
+    pub(super) fn units<'de, A: SeqAccess<'de>>(self, bound: u32, mut seq: A) -> Result<Value, A::Error> {
+        let mut units: Vec<u16> = Vec::new();
+        while let Some(unit) = seq.next_element::<u64>()? {
+            match u16::try_from(unit) {
+                Ok(unit) => units.push(unit),
+                Err(_) => return Err(self.out_of_range()),
+            }
+        }
+        self.wide(WString::from_units(units), bound)
+    }
+
+    fn wide<E: Error>(mut self, text: WString, bound: u32) -> Result<Value, E> {
+        if text.as_wstr().has_nul() {
+            let error = DynErrorKind::InvalidValue("a wstring contains a NUL character");
+            return Err(self.state.fail(error));
+        }
+        self.bounded(text.bounded_len(), bound)?;
+        Ok(Value::WString(text))
+    }
+
     pub(super) fn text<E: Error>(mut self, text: &str) -> Result<Value, E> {
         let one = |most: u32| {
             let mut chars = text.chars();
@@ -87,10 +108,7 @@ impl Part<'_> {
                 self.bounded(text.bounded_len(), *bound)?;
                 Ok(Value::String(text.into()))
             }
-            Node::Text { wide: true, bound } => {
-                self.bounded(WStr(text).bounded_len(), *bound)?;
-                Ok(Value::WString(text.into()))
-            }
+            Node::Text { wide: true, bound } => self.wide(WString::from(text), *bound),
             Node::Basic(TcKind::Char) => match one(0xFF) {
                 Some(one) => Ok(Value::Char(Char(one as u8))),
                 None => Err(self.mismatch("a text of other than one character up to U+00FF")),

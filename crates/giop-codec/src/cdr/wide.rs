@@ -1,0 +1,428 @@
+//! Wide text that keeps what peers send: [`WString`] and [`WStr`].
+
+use core::cmp::Ordering;
+use core::fmt::{self, Write as _};
+use std::borrow::Cow;
+
+/// An IDL `wstring`: UTF-16 text, in which halves of surrogate pairs may stand alone, as they do in text that Java, C++ or
+/// Windows cut.
+///
+/// Comparison, hashing and what is sent keep every unit. Text without such halves is a `String` inside, so
+/// [`as_str`](WString::as_str) costs nothing. The order is that of the characters.
+///
+/// ```
+/// use giop_codec::cdr::WString;
+/// let text = WString::from("café");
+/// assert_eq!(text.as_str(), Ok("café"));
+///
+/// let cut = WString::from_units([0x41, 0xD83D]); // the first half of an emoji
+/// assert!(cut.as_str().is_err());
+/// assert_eq!(cut.to_string_lossy(), "A\u{fffd}");
+/// assert_eq!(cut.units().collect::<Vec<_>>(), [0x41, 0xD83D]);
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct WString(Owned);
+
+/// One text has one form: `Units` holds at least one half that stands alone.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Owned {
+    Text(String),
+    Units(Box<[u16]>),
+}
+
+/// A borrowed [`WString`], or borrowed text that is sent as an IDL `wstring`; two words and a tag, passed by value.
+///
+/// Clients pass `&str`, `&String` or `&WString` where a stub takes `impl Into<WStr>`; servants get one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct WStr<'a>(Borrowed<'a>);
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Borrowed<'a> {
+    Text(&'a str),
+    Units(&'a [u16]),
+}
+
+/// Wide text is no `str`: half of a surrogate pair stands alone in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LoneSurrogate {
+    /// Where the first one stands, in UTF-16 units.
+    pub at: usize,
+    /// The half: 0xD800 to 0xDFFF.
+    pub unit: u16,
+}
+
+impl fmt::Display for LoneSurrogate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "wide text has half of a surrogate pair ({:#06x}) at unit {}: `to_string_lossy` replaces it, `units` gives all",
+            self.unit, self.at
+        )
+    }
+}
+
+impl std::error::Error for LoneSurrogate {}
+
+impl WString {
+    /// The text of `text`.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(Owned::Text(text.into()))
+    }
+
+    /// The text of UTF-16 units, any of them.
+    pub fn from_units(units: impl IntoIterator<Item = u16>) -> Self {
+        let units: Vec<u16> = units.into_iter().collect();
+        match String::from_utf16(&units) {
+            Ok(text) => Self(Owned::Text(text)),
+            Err(_) => Self(Owned::Units(units.into())),
+        }
+    }
+
+    /// The text, borrowed.
+    #[inline]
+    pub fn as_wstr(&self) -> WStr<'_> {
+        match &self.0 {
+            Owned::Text(text) => WStr(Borrowed::Text(text)),
+            Owned::Units(units) => WStr(Borrowed::Units(units)),
+        }
+    }
+
+    /// The text as `str`, without a copy.
+    ///
+    /// # Errors
+    /// Half of a surrogate pair stands alone in it: [`to_string_lossy`](Self::to_string_lossy) replaces such.
+    #[inline]
+    pub fn as_str(&self) -> Result<&str, LoneSurrogate> {
+        self.as_wstr().as_str()
+    }
+
+    /// The text, with U+FFFD for each half of a surrogate pair that stands alone. A copy only if there is one.
+    pub fn to_string_lossy(&self) -> Cow<'_, str> {
+        self.as_wstr().to_string_lossy()
+    }
+
+    /// The text as a `String`, without a copy.
+    ///
+    /// # Errors
+    /// The text itself, if half of a surrogate pair stands alone in it.
+    pub fn into_string(self) -> Result<String, Self> {
+        match self.0 {
+            Owned::Text(text) => Ok(text),
+            Owned::Units(_) => Err(self),
+        }
+    }
+
+    /// The UTF-16 units.
+    pub fn units(&self) -> impl Iterator<Item = u16> + Clone + '_ {
+        self.as_wstr().units()
+    }
+
+    /// Whether there are no characters.
+    pub fn is_empty(&self) -> bool {
+        self.as_wstr().is_empty()
+    }
+}
+
+impl<'a> WStr<'a> {
+    /// The text of `text`.
+    pub const fn new(text: &'a str) -> Self {
+        Self(Borrowed::Text(text))
+    }
+
+    /// The text as `str`.
+    ///
+    /// # Errors
+    /// Half of a surrogate pair stands alone in it: [`to_string_lossy`](Self::to_string_lossy) replaces such.
+    #[inline]
+    pub fn as_str(self) -> Result<&'a str, LoneSurrogate> {
+        match self.0 {
+            Borrowed::Text(text) => Ok(text),
+            Borrowed::Units(units) => Err(lone(units)),
+        }
+    }
+
+    /// The text, with U+FFFD for each half of a surrogate pair that stands alone. A copy only if there is one.
+    pub fn to_string_lossy(self) -> Cow<'a, str> {
+        match self.0 {
+            Borrowed::Text(text) => Cow::Borrowed(text),
+            Borrowed::Units(units) => Cow::Owned(String::from_utf16_lossy(units)),
+        }
+    }
+
+    /// The text, owned.
+    pub fn to_wstring(self) -> WString {
+        WString(match self.0 {
+            Borrowed::Text(text) => Owned::Text(text.to_owned()),
+            Borrowed::Units(units) => Owned::Units(units.into()),
+        })
+    }
+
+    /// The UTF-16 units.
+    pub fn units(self) -> impl Iterator<Item = u16> + Clone + 'a {
+        let (text, units) = match self.0 {
+            Borrowed::Text(text) => (text, <&[u16]>::default()),
+            Borrowed::Units(units) => ("", units),
+        };
+        text.encode_utf16().chain(units.iter().copied())
+    }
+
+    /// Whether a U+0000 is in it, which no `wstring` carries.
+    pub(crate) fn has_nul(self) -> bool {
+        match self.0 {
+            Borrowed::Text(text) => text.as_bytes().contains(&0),
+            Borrowed::Units(units) => units.contains(&0),
+        }
+    }
+
+    /// The characters; half of a surrogate pair that stands alone is its number.
+    pub(super) fn code_points(self) -> impl Iterator<Item = u32> + Clone + 'a {
+        let (text, units) = match self.0 {
+            Borrowed::Text(text) => (text, <&[u16]>::default()),
+            Borrowed::Units(units) => ("", units),
+        };
+        let of_units = char::decode_utf16(units.iter().copied());
+        let of_units = of_units.map(|c| c.map_or_else(|half| half.unpaired_surrogate().into(), u32::from));
+        text.chars().map(u32::from).chain(of_units)
+    }
+
+    /// Whether there are no characters.
+    pub fn is_empty(self) -> bool {
+        matches!(self.0, Borrowed::Text(""))
+    }
+}
+
+#[cold]
+fn lone(units: &[u16]) -> LoneSurrogate {
+    let mut at = 0;
+    for c in char::decode_utf16(units.iter().copied()) {
+        match c {
+            Ok(c) => at += c.len_utf16(),
+            Err(half) => return LoneSurrogate { at, unit: half.unpaired_surrogate() },
+        }
+    }
+    LoneSurrogate { at, unit: 0 }
+}
+
+impl Default for WString {
+    fn default() -> Self {
+        Self::new("")
+    }
+}
+
+impl Default for WStr<'_> {
+    fn default() -> Self {
+        Self::new("")
+    }
+}
+
+impl From<String> for WString {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<&str> for WString {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<WStr<'_>> for WString {
+    fn from(text: WStr<'_>) -> Self {
+        text.to_wstring()
+    }
+}
+
+impl FromIterator<u16> for WString {
+    fn from_iter<I: IntoIterator<Item = u16>>(units: I) -> Self {
+        Self::from_units(units)
+    }
+}
+
+impl FromIterator<char> for WString {
+    fn from_iter<I: IntoIterator<Item = char>>(chars: I) -> Self {
+        Self::new(chars.into_iter().collect::<String>())
+    }
+}
+
+impl TryFrom<WString> for String {
+    type Error = LoneSurrogate;
+
+    fn try_from(text: WString) -> Result<Self, LoneSurrogate> {
+        text.into_string().map_err(|text| match text.as_str() {
+            Err(error) => error,
+            Ok(_) => LoneSurrogate { at: 0, unit: 0 },
+        })
+    }
+}
+
+impl<'a> From<&'a str> for WStr<'a> {
+    #[inline]
+    fn from(text: &'a str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl<'a> From<&'a String> for WStr<'a> {
+    #[inline]
+    fn from(text: &'a String) -> Self {
+        Self::new(text)
+    }
+}
+
+impl<'a> From<&'a WString> for WStr<'a> {
+    #[inline]
+    fn from(text: &'a WString) -> Self {
+        text.as_wstr()
+    }
+}
+
+impl PartialOrd for WStr<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for WStr<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self.0, other.0) {
+            (Borrowed::Text(a), Borrowed::Text(b)) => a.cmp(b),
+            _ => self.code_points().cmp(other.code_points()),
+        }
+    }
+}
+
+impl PartialOrd for WString {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for WString {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_wstr().cmp(&other.as_wstr())
+    }
+}
+
+macro_rules! equal {
+    ($($a:ty, $b:ty, |$x:ident, $y:ident| $equal:expr;)*) => {$(
+        impl PartialEq<$b> for $a {
+            fn eq(&self, other: &$b) -> bool {
+                let ($x, $y) = (self, other);
+                $equal
+            }
+        }
+
+        impl PartialEq<$a> for $b {
+            fn eq(&self, other: &$a) -> bool {
+                let ($x, $y) = (other, self);
+                $equal
+            }
+        }
+    )*};
+}
+
+equal! {
+    WString, str, |a, b| a.as_wstr() == WStr::new(b);
+    WString, &str, |a, b| a.as_wstr() == WStr::new(b);
+    WString, String, |a, b| a.as_wstr() == WStr::new(b);
+    WString, WStr<'_>, |a, b| a.as_wstr() == *b;
+    WStr<'_>, str, |a, b| *a == WStr::new(b);
+    WStr<'_>, &str, |a, b| *a == WStr::new(b);
+    WStr<'_>, String, |a, b| *a == WStr::new(b);
+}
+
+impl fmt::Display for WStr<'_> {
+    /// The text, with U+FFFD for each half of a surrogate pair that stands alone.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.to_string_lossy())
+    }
+}
+
+impl fmt::Debug for WStr<'_> {
+    /// As `str`; half of a surrogate pair that stands alone is `\u{d83d}`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = match self.0 {
+            Borrowed::Text(text) => return text.fmt(f),
+            Borrowed::Units(units) => units,
+        };
+        f.write_char('"')?;
+        for c in char::decode_utf16(units.iter().copied()) {
+            match c {
+                Ok('\'') => f.write_char('\'')?,
+                Ok(c) => write!(f, "{}", c.escape_debug())?,
+                Err(half) => write!(f, "\\u{{{:x}}}", half.unpaired_surrogate())?,
+            }
+        }
+        f.write_char('"')
+    }
+}
+
+impl fmt::Display for WString {
+    /// The text, with U+FFFD for each half of a surrogate pair that stands alone.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_wstr().fmt(f)
+    }
+}
+
+impl fmt::Debug for WString {
+    /// As `str`; half of a surrogate pair that stands alone is `\u{d83d}`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.as_wstr(), f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LoneSurrogate, WStr, WString};
+
+    #[test]
+    fn one_text_has_one_form() {
+        let pair = [0xD83D, 0xDE00];
+        assert_eq!(WString::from_units(pair), "\u{1F600}");
+        assert_eq!(WString::from_units(pair), WString::from("\u{1F600}"));
+        assert_ne!(WString::from_units([0xD83D]), "\u{fffd}");
+        assert_eq!(WString::from_units([]), WString::default());
+    }
+
+    #[test]
+    fn halves_are_kept_and_found() {
+        for (units, at, lossy) in [
+            (&[0xD83D][..], 0, "\u{fffd}"),
+            (&[0xDE00, 0xD83D], 0, "\u{fffd}\u{fffd}"),
+            (&[0x41, 0xD83D, 0xDE00, 0xDC00, 0x42], 3, "A\u{1F600}\u{fffd}B"),
+        ] {
+            let text = WString::from_units(units.iter().copied());
+            assert_eq!(text.as_str(), Err(LoneSurrogate { at, unit: units[at] }));
+            assert_eq!(text.to_string_lossy(), lossy);
+            assert_eq!(text.to_string(), lossy);
+            assert!(text.units().eq(units.iter().copied()));
+            assert!(!text.is_empty());
+            assert_eq!(text.as_wstr().to_wstring(), text);
+            assert_eq!(text.clone().into_string(), Err(text));
+        }
+    }
+
+    #[test]
+    fn the_order_is_that_of_the_characters() {
+        let text = |units: &[u16]| WString::from_units(units.iter().copied());
+        // U+FFFD is above every half, U+10000 above both, though its units are not.
+        let all = [
+            text(&[]),
+            text(&[0x41]),
+            text(&[0x41, 0xD800]),
+            text(&[0x41, 0xDFFF]),
+            text(&[0x41, 0xFFFD]),
+            text(&[0x41, 0xD800, 0xDC00]),
+        ];
+        assert!(all.is_sorted());
+        assert!(all.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+
+    #[test]
+    fn debug_shows_every_unit() {
+        assert_eq!(format!("{:?}", WStr::new("a\"\n'")), r#""a\"\n'""#);
+        assert_eq!(format!("{:?}", WString::from_units([0x61, 0x22, 0xDC01, 0x27])), r#""a\"\u{dc01}'""#);
+        assert_eq!(format!("[{:>3}]", WString::from("a")), "[  a]");
+    }
+}
