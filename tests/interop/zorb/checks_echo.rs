@@ -78,7 +78,7 @@ fn texts(checks: &mut Vec<Check>) {
         echo_string: "hello".to_owned(), String::new(), "A longer Line, of 33 characters ...".to_owned();
         echo_text: "alias".to_owned(), "Of String".to_owned();
         echo_code: code("sixteen letters!"), code("Ab"), code("");
-        echo_wstring: wide("Hello"), wide("Grüße, 漢字 €"), wide(""), wide("clef \u{1d11e}");
+        echo_wstring: wide("Hello"), wide("Grüße, 漢字 €"), wide(""), wide("clef \u{1d11e}"), WString::from_units([0x41, 0xD83D]), WString::from_units([0xDE00, 0x42]);
         echo_wchar_seq: vec![WChar(65), WChar(0x20ac), WChar(66)], vec![WChar(0xe9)], vec![];
         echo_wstring_seq: vec![wide("One"), wide(""), wide("€")], vec![wide("Two")], vec![];
         echo_caption: caption("Narrow", "Wide €", 'ü'), caption("", "", 'x');

@@ -351,17 +351,13 @@ impl Encoder {
 
     /// A `wchar` in UCS-4.
     #[cold]
-    pub(super) fn put_ucs_4_char(&mut self, unit: WChar) -> Result<(), EncodeError> {
-        if char::from_u32(u32::from(unit.0)).is_none() {
-            return Err(EncodeErrorKind::CharNotInCodeSet.into());
-        }
+    pub(super) fn put_ucs_4_char(&mut self, unit: WChar) {
         if self.version() == Version::V1_1 {
             self.put_u32(u32::from(unit.0));
         } else {
             self.put_u8(4);
             self.put_ucs_4_octets(u32::from(unit.0));
         }
-        Ok(())
     }
 
     /// In the order of the stream, as omniORB has it, and unaligned.
@@ -481,9 +477,9 @@ impl Decoder<'_> {
             }
         };
         match (char::from_u32(number), u16::try_from(number)) {
-            (Some(_), Ok(unit)) => Ok(WChar(unit)),
+            (_, Ok(unit)) => Ok(WChar(unit)),
             (Some(_), Err(_)) => Err(DecodeError::new(DecodeErrorKind::CharNotInCodeSet, start)),
-            (None, _) => Err(DecodeError::new(DecodeErrorKind::InvalidWideText, start)),
+            (None, Err(_)) => Err(DecodeError::new(DecodeErrorKind::InvalidWideText, start)),
         }
     }
 }

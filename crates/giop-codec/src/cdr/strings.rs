@@ -105,11 +105,11 @@ impl Encoder {
     /// that counts, and two octets big-endian. In UCS-4 there are four, in the order of the stream.
     ///
     /// # Errors
-    /// [`CharNotInCodeSet`](EncodeErrorKind::CharNotInCodeSet) (half a surrogate pair in UCS-4),
     /// [`WideInGiop10`](EncodeErrorKind::WideInGiop10), [`NoWideCodeSet`](EncodeErrorKind::NoWideCodeSet).
     pub fn put_wchar(&mut self, unit: WChar) -> Result<(), EncodeError> {
         if self.wide_code_set()? == WCharSet::Ucs4 {
-            return self.put_ucs_4_char(unit);
+            self.put_ucs_4_char(unit);
+            return Ok(());
         }
         if self.version() == Version::V1_1 {
             self.put_u16(unit.0);
