@@ -200,7 +200,7 @@ void texts(std::vector<Check>& checks) {
   TEXT(echo_text, line("alias"), line("Of String"));
   TEXT(echo_code, line("sixteen letters!"), line("Ab"), line(""));
   FIXED(echo_wchar, CORBA::WChar, L'A', 0x20ac, 0x6f22, L'\0');
-  WIDE(echo_wstring, wide(L"Hello"), wide(L"Gr\u00fc\u00dfe, \u6f22\u5b57 \u20ac"), wide(L""), wide(L"clef \xd834\xdd1e"));
+  WIDE(echo_wstring, wide(L"Hello"), wide(L"Gr\u00fc\u00dfe, \u6f22\u5b57 \u20ac"), wide(L""), wide(L"clef \xd834\xdd1e"), wide(L"A\xd83d"), wide(L"\xde00" L"B"));
   VARIABLE(echo_wchar_seq, WCharSeq, seq<WCharSeq>(L'a', L'\u20ac', L'B'), seq<WCharSeq>(L'\u00e9'), WCharSeq());
   VARIABLE(echo_wstring_seq, WStringSeq, seq<WStringSeq>(L"One", L"", L"\u20ac"), seq<WStringSeq>(L"Two"), WStringSeq());
   VARIABLE(echo_caption, Caption, caption("Narrow", L"Wide \u20ac", L'\u00fc'), caption("", L"", L'x'));

@@ -125,7 +125,7 @@ final class Samples {
         add("echo_text", "alias", "Of String");
         add("echo_code", "sixteen letters!", "Ab", "");
         add("echo_wchar", 'A', '\u20ac', '\u6f22', '\0');
-        add("echo_wstring", "Hello", "Gr\u00fc\u00dfe, \u6f22\u5b57 \u20ac", "", "clef \ud834\udd1e");
+        add("echo_wstring", "Hello", "Gr\u00fc\u00dfe, \u6f22\u5b57 \u20ac", "", "clef \ud834\udd1e", "A\ud83d", "\ude00B");
         add("echo_wchar_seq", new char[] {'a', '\u20ac', 'B'}, new char[] {'\u00e9'}, new char[0]);
         add("echo_wstring_seq", new String[] {"One", "", "\u20ac"}, new String[] {"Two"}, new String[0]);
         add("echo_caption", new Caption("Narrow", "Wide \u20ac", '\u00fc'), new Caption("", "", 'x'));
