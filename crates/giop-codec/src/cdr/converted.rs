@@ -437,7 +437,7 @@ impl Decoder<'_> {
             ByteOrder::Big => u32::from_be_bytes,
             ByteOrder::Little => u32::from_le_bytes,
         };
-        // A character becomes at most four octets of UTF-8 or UTF-16.
+        // A character becomes at most four bytes of UTF-8 or UTF-16.
         self.charge(octets.len())?;
         let (mut text, mut units) = (String::with_capacity(chars.len()), None);
         for octets in chars {

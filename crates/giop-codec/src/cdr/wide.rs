@@ -30,7 +30,7 @@ enum Owned {
     Units(Box<[u16]>),
 }
 
-/// A borrowed [`WString`], or borrowed text that is sent as an IDL `wstring`; two words and a tag, passed by value.
+/// A borrowed [`WString`], or borrowed text that is sent as an IDL `wstring`; small, and passed by value.
 ///
 /// Clients pass `&str`, `&String` or `&WString` where a stub takes `impl Into<WStr>`; servants get one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -249,10 +249,10 @@ impl TryFrom<WString> for String {
     type Error = LoneSurrogate;
 
     fn try_from(text: WString) -> Result<Self, LoneSurrogate> {
-        text.into_string().map_err(|text| match text.as_str() {
-            Err(error) => error,
-            Ok(_) => LoneSurrogate { at: 0, unit: 0 },
-        })
+        match text.0 {
+            Owned::Text(text) => Ok(text),
+            Owned::Units(units) => Err(lone(&units)),
+        }
     }
 }
 
