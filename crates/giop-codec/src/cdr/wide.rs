@@ -157,12 +157,17 @@ impl<'a> WStr<'a> {
         })
     }
 
+    /// The text and the units, of which one is empty: iterators over both have one type.
+    fn parts(self) -> (&'a str, &'a [u16]) {
+        match self.0 {
+            Borrowed::Text(text) => (text, &[]),
+            Borrowed::Units(units) => ("", units),
+        }
+    }
+
     /// The UTF-16 units.
     pub fn units(self) -> impl Iterator<Item = u16> + Clone + 'a {
-        let (text, units) = match self.0 {
-            Borrowed::Text(text) => (text, <&[u16]>::default()),
-            Borrowed::Units(units) => ("", units),
-        };
+        let (text, units) = self.parts();
         text.encode_utf16().chain(units.iter().copied())
     }
 
@@ -176,10 +181,7 @@ impl<'a> WStr<'a> {
 
     /// The characters; half of a surrogate pair that stands alone is its number.
     pub(super) fn code_points(self) -> impl Iterator<Item = u32> + Clone + 'a {
-        let (text, units) = match self.0 {
-            Borrowed::Text(text) => (text, <&[u16]>::default()),
-            Borrowed::Units(units) => ("", units),
-        };
+        let (text, units) = self.parts();
         let of_units = char::decode_utf16(units.iter().copied());
         let of_units = of_units.map(|c| c.map_or_else(|half| half.unpaired_surrogate().into(), u32::from));
         text.chars().map(u32::from).chain(of_units)

@@ -175,9 +175,8 @@ impl Cx<'_> {
             return (quote!(), quote!(#name));
         }
         match form {
-            Form::Value | Form::Shared | Form::Reference => (quote!(), quote!(#name)),
+            Form::Value | Form::Shared | Form::Reference | Form::WStr => (quote!(), quote!(#name)),
             Form::Boxed => (quote!(let #name = #v1::boxed_array(#name);), quote!(&*#name)),
-            Form::WStr => (quote!(), quote!(#name)),
             Form::Str | Form::Slice | Form::Borrow => {
                 (quote!(let #name = ::std::borrow::ToOwned::to_owned(#name);), quote!(&#name))
             }
