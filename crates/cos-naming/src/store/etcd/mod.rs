@@ -62,7 +62,7 @@ pub struct EtcdConfig {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Reads {
     /// For nothing, where the name is known here. That it is not, etcd has to say: what was acknowledged anywhere is found everywhere.
-    /// A name that was bound to something else meanwhile may for a moment give the old object.
+    /// A name that was unbound or bound to something else meanwhile may for a moment give the old object.
     #[default]
     Cached,
     /// For etcd, always: what was acknowledged anywhere is seen everywhere. While etcd is away lookups fail.
@@ -274,11 +274,11 @@ fn away(failure: &Failure, completion: CompletionStatus) -> StoreError {
 
 impl Store for EtcdStore {
     async fn lookup(&self, context: ContextId, key: &Key) -> Result<Lookup, StoreError> {
-        if self.shared.reads == Reads::Cached {
-            let found = self.shared.cache.lookup(context, key)?;
-            if matches!(found, Lookup::Bound(_)) {
-                return Ok(found);
-            }
+        // What is missing or damaged here may be mended there.
+        if self.shared.reads == Reads::Cached
+            && let Ok(found @ Lookup::Bound(_)) = self.shared.cache.lookup(context, key)
+        {
+            return Ok(found);
         }
         self.shared.catch_up().await?;
         self.shared.cache.lookup(context, key)
