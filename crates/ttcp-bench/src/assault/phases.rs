@@ -14,7 +14,7 @@ use super::AssaultArgs;
 use super::attackers::{Attack, Met};
 use super::client::Measured;
 use super::report::{Held, Phase, Report};
-use super::server::{CONNECTIONS, Counted};
+use super::server::{CONNECTIONS, Counted, LATE, Sabotage};
 use crate::run::INTERRUPTED;
 use crate::run::child::Child;
 use crate::run::environment::Environment;
@@ -28,6 +28,8 @@ use crate::system;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How often the server is looked at: seldom enough to leave no mark on the 99th percentile of the calls.
 const LOOK: Duration = Duration::from_secs(1);
+/// The latest that a server which errs may be: its client waits longer.
+const LATEST: Duration = Duration::from_secs(5);
 /// How long to listen to a child before the user's interrupt is looked for.
 const SLICE: Duration = Duration::from_millis(100);
 /// Calls before the first phase, milliseconds: connection and buffers are there when it counts.
@@ -107,6 +109,7 @@ struct Assault {
     attackers: Child,
     /// What the server held before all.
     start: Held,
+    sabotage: Option<Sabotage>,
     report: Report,
 }
 
@@ -146,6 +149,7 @@ impl Assault {
             client,
             attackers,
             start: Held::default(),
+            sabotage: args.sabotage,
             report,
         };
         let counted = assault.counted()?;
@@ -218,6 +222,11 @@ impl Assault {
             "{} of {} calls answered, p99 {:.0} us, {ratio:.2} x before",
             phase.client.answered, phase.client.calls, phase.client.p99_us
         );
+        if self.sabotage == Some(Sabotage::Slow) && self.report.phases.is_empty() {
+            // However slow this machine is by itself.
+            let late = Duration::from_secs_f64(phase.client.p99_us / 1e6 * self.report.most * 2.0);
+            self.server.order(&format!("late {}", late.clamp(LATE, LATEST).as_millis()));
+        }
         self.report.phases.push(phase);
         self.calm_down(name)?;
         Ok(Some(outcome))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use zorb::prelude::*;
 use zorb::{Limit, MinorCode, Orb, SystemExceptionKind};
 
@@ -18,13 +18,13 @@ use crate::run::child::{orders, say};
 pub(super) const CONNECTIONS: (usize, usize) = (1_024, 64);
 /// Connections with which a server that is made to err still does well.
 const FEW: usize = 10;
-/// By how much one that is slow is late: so long that no busy machine is as slow by itself.
-const LATE: Duration = Duration::from_millis(500);
+/// By how much one that is slow is late, until it is told what is late on this machine.
+pub(super) const LATE: Duration = Duration::from_millis(500);
 
 /// How a server is made to err, to see that it is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Sabotage {
-    /// Answers half a second late while there are many connections
+    /// Answers later than is allowed while there are many connections
     Slow,
     /// Refuses calls while there are many connections
     Refuse,
@@ -91,8 +91,7 @@ impl Counted {
 /// It can not listen.
 pub fn assault_server(args: &AssaultServerArgs) -> anyhow::Result<()> {
     crate::system::raise_files();
-    let orders =
-        orders(|line| Order::ALL.into_iter().find(|(word, _)| *word == line).map(|(_, order)| order))?;
+    let orders = orders(Order::of)?;
     let args = args.clone();
     // A task of the runtime, not its root: as servers are.
     crate::soak::runtime(args.transport)?.block_on(async { tokio::spawn(serve(args, orders)).await? })
@@ -101,24 +100,35 @@ pub fn assault_server(args: &AssaultServerArgs) -> anyhow::Result<()> {
 #[derive(Debug, Clone, Copy)]
 enum Order {
     State,
+    /// How late one that is slow is from now on.
+    Late(Duration),
     End,
 }
 
 impl Order {
-    const ALL: [(&'static str, Order); 2] = [("state", Order::State), ("end", Order::End)];
+    fn of(line: &str) -> Option<Order> {
+        match line.split_once(' ') {
+            None if line == "state" => Some(Order::State),
+            None if line == "end" => Some(Order::End),
+            Some(("late", millis)) => millis.parse().ok().map(Duration::from_millis).map(Order::Late),
+            _ => None,
+        }
+    }
 }
 
 async fn serve(args: AssaultServerArgs, mut orders: mpsc::UnboundedReceiver<Order>) -> anyhow::Result<()> {
     let (all, each) = CONNECTIONS;
     let builder = Orb::builder().transport(args.transport.into()).listen("iiop://127.0.0.1:0");
     let orb = builder.max_connections(all, each).build().await?;
-    let target = Target { orb: orb.clone(), sabotage: args.sabotage };
+    let (late, is_late) = watch::channel(LATE);
+    let target = Target { orb: orb.clone(), sabotage: args.sabotage, late: is_late };
     orb.activate_named::<TargetRef, _>(TARGET, target)?;
     let address = orb.endpoints().into_iter().next().context("it listens nowhere")?.to_string();
     say("READY", &address)?;
     while let Some(order) = orders.recv().await {
         match order {
             Order::State => say("STATE", &Counted::of(&orb))?,
+            Order::Late(by) => drop(late.send(by)),
             Order::End => break,
         }
     }
@@ -129,13 +139,17 @@ async fn serve(args: AssaultServerArgs, mut orders: mpsc::UnboundedReceiver<Orde
 struct Target {
     orb: Orb,
     sabotage: Option<Sabotage>,
+    late: watch::Receiver<Duration>,
 }
 
 impl TargetServant for Target {
     async fn echo(&self, value: Bytes) -> Result<Bytes, SystemException> {
         let many = self.sabotage.is_some() && self.orb.open_connections() > FEW;
         match self.sabotage {
-            Some(Sabotage::Slow) if many => tokio::time::sleep(LATE).await,
+            Some(Sabotage::Slow) if many => {
+                let late = *self.late.borrow();
+                tokio::time::sleep(late).await;
+            }
             Some(Sabotage::Refuse) if many => {
                 let kind = SystemExceptionKind::NoResources;
                 return Err(SystemException::new(kind, MinorCode::NONE, CompletionStatus::No));
