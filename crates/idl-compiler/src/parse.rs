@@ -283,10 +283,11 @@ impl Parser<'_> {
 
     /// A word that starts a definition, so the one before is over.
     fn starts_item(&self) -> bool {
-        match self.kind() {
-            TokenKind::Keyword(word) if STARTERS.contains(word) => true,
-            _ => self.is_behind_pragma(),
-        }
+        self.at_starter() || self.is_behind_pragma()
+    }
+
+    fn at_starter(&self) -> bool {
+        matches!(self.kind(), TokenKind::Keyword(word) if STARTERS.contains(word))
     }
 
     /// An identifier that is being declared. It should not look like a keyword; uses need not be escaped.
@@ -392,16 +393,28 @@ impl Parser<'_> {
     /// After an error in a declaration that started at this token: goes on where the next may start, and at least one
     /// token on unless the scope ends.
     fn recover_from(&mut self, start: usize) {
-        self.recover();
+        // Where a definition begins, the `}` of the block before it may be what is missing.
+        let open = if self.at_starter() { 0 } else { self.open_braces(start) };
+        self.recover(open);
         if self.at == start && !self.at_punct(Punct::BraceClose) {
             self.advance();
         }
     }
 
-    /// After an error: past the next `;` of this level, or past the block this declaration opened and its `;`, or up to
-    /// the `}` that ends the scope around.
-    fn recover(&mut self) {
-        let (mut depth, start) = (0usize, self.at);
+    /// How many of the `{` since a token are not closed.
+    fn open_braces(&self, start: usize) -> usize {
+        let since = self.tokens.get(start..self.at).unwrap_or_default();
+        since.iter().fold(0, |open: usize, token| match token.kind {
+            TokenKind::Punct(Punct::BraceOpen) => open + 1,
+            TokenKind::Punct(Punct::BraceClose) => open.saturating_sub(1),
+            _ => open,
+        })
+    }
+
+    /// After an error, so many blocks deep in a declaration: past the next `;` of this level, or past the block this
+    /// declaration opened and its `;`, or up to the `}` that ends the scope around.
+    fn recover(&mut self, mut depth: usize) {
+        let start = self.at;
         loop {
             match self.kind() {
                 TokenKind::End => return,

@@ -31,7 +31,7 @@ impl Parser<'_> {
                 self.advance();
                 word.to_owned()
             }
-            _ => self.name("the name of an annotation")?.text(),
+            _ => self.annotation_name()?,
         };
         let span = start.to(self.last_span());
         let mut args = Vec::new();
@@ -49,6 +49,18 @@ impl Parser<'_> {
             self.expect_punct(Punct::ParenClose)?;
         }
         Ok(Annotation { name: first, args, span })
+    }
+
+    /// `name` or `M::name`. A `::` after a blank begins what follows: `@optional ::M::T member`.
+    fn annotation_name(&mut self) -> Parse<String> {
+        let mut name = if self.take_punct(Punct::Scope) { "::".to_owned() } else { String::new() };
+        name.push_str(&self.ident("the name of an annotation")?.text);
+        while self.at_punct(Punct::Scope) && self.tokens.get(self.at).is_some_and(|scope| scope.joined) {
+            self.advance();
+            name.push_str("::");
+            name.push_str(&self.ident("a name after `::`")?.text);
+        }
+        Ok(name)
     }
 
     fn arg_name(&mut self) -> Parse<crate::ast::Ident> {

@@ -93,15 +93,16 @@ impl Resolver<'_> {
         while let Some(id) = at {
             work::step();
             let scope = self.scope(id);
-            if let Some(prefix) = scope.prefixes.get(&file).or(scope.type_prefix.as_ref()) {
-                return Rc::clone(prefix);
+            let mut said = scope.prefixes.get(&file);
+            // The file was included inside of the scope, perhaps by one that was itself.
+            while let (None, Some(opened_in)) = (said, scope.opened_in.filter(|opened_in| *opened_in != file))
+            {
+                work::step();
+                file = self.model.sources().includer(file).unwrap_or(opened_in);
+                said = scope.prefixes.get(&file);
             }
-            // The file was included inside of the scope.
-            if let Some(opened_in) = scope.opened_in.filter(|opened_in| *opened_in != file) {
-                file = opened_in;
-                if let Some(prefix) = scope.prefixes.get(&file) {
-                    return Rc::clone(prefix);
-                }
+            if let Some(prefix) = said.or(scope.type_prefix.as_ref()) {
+                return Rc::clone(prefix);
             }
             at = scope.parent;
         }
@@ -293,11 +294,7 @@ impl Resolver<'_> {
         let prefix = self.prefix(scope, name.span);
         let state = &self.states[def.index()];
         let Some(inside) = state.scope else { return };
-        if state.id.type_prefix.is_some() {
-            self.scope_mut(inside).opened_in = Some(name.span.file);
-            return;
-        }
-        if state.id.prefix != prefix {
+        if state.id.type_prefix.is_none() && state.id.prefix != prefix {
             let message = format!("module `{}` is opened again under another prefix", name.text);
             let warning = Diagnostic::warning("repository-id", name.span, message);
             let warning = warning

@@ -120,6 +120,11 @@ impl Sources {
         std::iter::successors(from(&span), from).collect()
     }
 
+    /// The file whose `#include` led to a file.
+    pub(crate) fn includer(&self, file: u32) -> Option<u32> {
+        self.file(file)?.opened.from.map(|from| from.file)
+    }
+
     /// The macros that brought a token, the innermost first: name, and the token in the definition.
     pub fn expanded_from(&self, span: Span) -> Vec<(&str, Span)> {
         let expansion = |number: u32| self.expansions.get((number as usize).checked_sub(1)?);
