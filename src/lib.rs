@@ -129,6 +129,8 @@ pub mod corba {
 standard_modules! {
     /// Profiles, components and service contexts as `IOP.idl` declares them; [`wire`] has what the ORB itself uses.
     iop = "<IOP.idl>";
+    /// The headers of messages as `GIOP.idl` declares them, for programs that keep or show messages.
+    giop = "<GIOP.idl>";
     /// The profiles of IIOP as `IIOP.idl` declares them.
     iiop = "<IIOP.idl>";
     /// Time as the OMG's services count it: `TimeBase.idl`.

@@ -44,9 +44,10 @@ mod audit {
         #include <PortableServer.idl>
         #include <Messaging.idl>
         #include <RTCORBA.idl>
+        #include <GIOP.idl>
         module Audit {
             typedef sequence<TimeBase::IntervalT> Gaps;
-            struct Seen { CosNaming::Name name; TimeBase::UtcT at; CORBA::StringSeq words; PortableServer::ObjectId id; };
+            struct Seen { CosNaming::Name name; TimeBase::UtcT at; CORBA::StringSeq words; PortableServer::ObjectId id; GIOP::Version version; };
             interface Log : CosNotifyComm::StructuredPushConsumer {
                 void note(in Seen what);
                 Gaps gaps(in Messaging::PriorityRange range, in RTCORBA::PriorityBand band);
@@ -156,7 +157,13 @@ async fn two_modules_share_the_types_of_the_standard() {
     assert_eq!(counts.iter().map(|any| any.get::<i32>().unwrap()).collect::<Vec<_>>(), [2, 3]);
 
     // What the one module received is what the other takes.
-    let seen = Seen { name: entry.name, at: entry.changed, words, id: entry.data };
+    let seen = Seen {
+        name: entry.name,
+        at: entry.changed,
+        words,
+        id: entry.data,
+        version: zorb::giop::Version { major: 1, minor: 2 },
+    };
     assert_eq!((&seen.name, &seen.at), (&name(), &noon()));
     let log = Log::default();
     let told: LogRef = pair.server.activate(log.clone()).unwrap();

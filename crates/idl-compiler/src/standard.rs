@@ -53,7 +53,7 @@ pub(crate) const FILES: &[StandardFile] = &[
     internal!("ir.idl", "CORBA", INTERFACE_REPOSITORY),
     internal!("Pollable.idl", "CORBA", &["pollable.idl", "CORBA_Pollable.idl"]),
     shared!("IOP.idl", "IOP", "iop", &["iop.idl", "IOP_IOR.pidl", "IOP_Codec.pidl", "IOPC.pidl"]),
-    internal!("GIOP.idl", "GIOP", &["giop.idl"]),
+    shared!("GIOP.idl", "GIOP", "giop", &["giop.idl"]),
     shared!("IIOP.idl", "IIOP", "iiop", &["iiop.idl", "IIOP_Profile.pidl"]),
     shared!("TimeBase.idl", "TimeBase", "time_base", &[]),
     shared!("Messaging.idl", "Messaging", "messaging", MESSAGING),

@@ -249,7 +249,6 @@ fn what_belongs_to_an_orb_has_no_rust_and_an_error_says_so() {
         ),
         ("DynamicAny.idl", "local interface I { DynamicAny::DynAny f(); };", "DynamicAny::DynAny"),
         ("ir.idl", "interface I { CORBA::InterfaceDef f(); };", "CORBA::InterfaceDef"),
-        ("GIOP.idl", "struct S { GIOP::Version a; };", "GIOP::Version"),
     ] {
         let model = good(&format!("#include <{file}>\n{used}"));
         let found = emit::emit(&model, &Options::default()).expect_err(what).render(false);
