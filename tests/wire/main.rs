@@ -9,6 +9,7 @@ mod peer;
 mod references;
 mod server;
 mod sun;
+mod tao;
 mod text;
 mod urls;
 

@@ -64,6 +64,16 @@ pub(crate) const MISREADS_UTF_8: Quirk = Quirk {
     test: "crates/orb-runtime/src/quirks.rs::only_the_native_set_of_jacorb_and_tao_counts",
 };
 
+/// TAO cannot read the chunks of a value whose base has state, as the standard has them.
+pub(crate) const ENDS_BASES: Quirk = Quirk {
+    name: "chunks of derived values",
+    peer: "TAO",
+    by: Recognised::OrbType(OrbType::TAO),
+    does: "reads the state of a derived value in chunks only where an end tag follows that of each base",
+    done: "requests to it have such end tags, and a value in a chunk is part of that chunk",
+    test: "tests/wire/tao.rs::derived_values_go_to_tao_with_an_end_for_each_base",
+};
+
 /// The keys of GlassFish and of the JDK's ORB begin so.
 const SUN_KEY: [u8; 4] = [0xaf, 0xab, 0xcb, 0x00];
 
@@ -71,6 +81,7 @@ const SUN_KEY: [u8; 4] = [0xaf, 0xab, 0xcb, 0x00];
 pub const QUIRKS: &[Quirk] = &[
     REPLIES_IN_NATIVE_SET,
     MISREADS_UTF_8,
+    ENDS_BASES,
     Quirk {
         name: "messages of at most 256,000 bytes",
         peer: "GlassFish",

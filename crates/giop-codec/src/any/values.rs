@@ -31,6 +31,8 @@ struct Frame {
     skips: bool,
     /// Whether it is written in chunks.
     chunked: bool,
+    /// How many of the bases have their end.
+    ended: usize,
 }
 
 /// What a walk knows of values.
@@ -127,13 +129,37 @@ impl Walker<'_> {
         })?;
         let (position, chunked) = written;
         self.graph.places.insert(value.at, position, Some(&class));
-        self.graph.frames.push(Frame { class, member: 0, elements: None, read: value, skips, chunked });
+        self.graph.frames.push(Frame {
+            class,
+            member: 0,
+            elements: None,
+            read: value,
+            skips,
+            chunked,
+            ended: 0,
+        });
         self.settle(d)
+    }
+
+    /// Ends the states of bases whose members are written, where the receiver is told of that.
+    fn end_bases(&mut self, d: &mut Decoder<'_>) -> Done {
+        let Some(frame) = self.graph.frames.last().filter(|_| self.e.ends_bases) else { return Ok(()) };
+        if frame.elements.is_some() {
+            return Ok(());
+        }
+        let (class, chunked, member, mut ended) =
+            (Arc::clone(&frame.class), frame.chunked, frame.member, frame.ended);
+        self.put(d, |e| e.after_members(&class, chunked, member, &mut ended))?;
+        if let Some(frame) = self.graph.frames.last_mut() {
+            frame.ended = ended;
+        }
+        Ok(())
     }
 
     /// Copies the states of the values that were begun, from the frame `floor` on.
     fn states(&mut self, d: &mut Decoder<'_>, floor: usize) -> Done {
         while self.graph.frames.len() > floor {
+            self.end_bases(d)?;
             let Some(frame) = self.graph.frames.last_mut() else { return Ok(()) };
             let class = Arc::clone(&frame.class);
             let nodes = &class.code.nodes;

@@ -62,6 +62,8 @@ pub struct Encoder {
     pub(super) blocks: Vec<Bytes>,
     /// The values that were written; `None` before the first one.
     pub(crate) values: Option<Box<Writing>>,
+    /// The state of each base of a chunked value is ended by a tag, as TAO has it.
+    pub(crate) ends_bases: bool,
     pub(super) keeping: Keeping,
     pub(super) flow: Flow,
 }
@@ -132,6 +134,7 @@ impl Encoder {
             keeping: Keeping::Nothing,
             flow: Flow::None,
             values: None,
+            ends_bases: false,
         }
     }
 
@@ -148,6 +151,7 @@ impl Encoder {
         self.version = version;
         self.code_sets = CodeSets::default_for(version);
         self.values = None;
+        self.ends_bases = false;
         self.flow = Flow::None;
         self.reclaim();
     }
@@ -161,11 +165,20 @@ impl Encoder {
         self.version = version;
         self.code_sets = CodeSets::default_for(version);
         self.values = None;
+        self.ends_bases = false;
     }
 
     /// Sets the transmission code sets for strings and wide strings.
     pub fn set_code_sets(&mut self, code_sets: CodeSets) {
         self.code_sets = code_sets;
+    }
+
+    /// Writes chunked values in the form that TAO reads, until the next message. In the standard's form TAO cannot read one whose base has state.
+    ///
+    /// An end tag, of one level more than the value's, comes after the state of each base and after that of the type itself. A value that is in a
+    /// chunk is part of that chunk, and its levels begin anew.
+    pub fn set_ends_bases(&mut self, ends: bool) {
+        self.ends_bases = ends;
     }
 
     /// The transmission code sets in use.

@@ -24,6 +24,8 @@ pub(crate) struct Class {
     pub(crate) code: TypeCode,
     /// Types of the members, those of the bases first.
     pub(crate) members: Box<[Index]>,
+    /// How many of them are before the end of each base, and of the type itself.
+    pub(crate) ends: Box<[usize]>,
     pub(crate) passed: PassedType,
     /// What is in its values only their authors know.
     pub(crate) custom: bool,
@@ -150,7 +152,7 @@ impl Class {
         if chain.len() > MAX_BASES {
             return Err(DecodeErrorKind::InvalidTypeCode);
         }
-        let mut members = Vec::new();
+        let (mut members, mut ends) = (Vec::new(), Vec::new());
         let mut ids: Vec<Arc<str>> = Vec::new();
         let (mut truncatable, mut custom) = (true, false);
         for index in &chain {
@@ -173,12 +175,20 @@ impl Class {
                 Node::Named(Named { body: Body::Content(content), .. }) => members.push(*content),
                 _ => return Err(DecodeErrorKind::InvalidTypeCode),
             }
+            ends.push(members.len());
         }
         if custom {
             members.clear();
+            ends.clear();
         }
         let code = TypeCode { nodes: nodes.clone(), root: nodes.unaliased(index) };
-        Ok(Class { code, members: members.into(), passed: PassedType { ids: ids.into() }, custom })
+        Ok(Class {
+            code,
+            members: members.into(),
+            ends: ends.into(),
+            passed: PassedType { ids: ids.into() },
+            custom,
+        })
     }
 
     /// Whether its values may be in a place of that concrete type; all may be in one that is of none.

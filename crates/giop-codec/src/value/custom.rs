@@ -114,11 +114,11 @@ impl Encoder {
     /// Begins a custom value with these ids: the position of its tag. What follows the header is at this phase modulo 8, if one is
     /// given.
     pub(crate) fn open_custom(&mut self, ids: &[&str], phase: Option<usize>) -> Result<usize, EncodeError> {
-        if self.writing().level > 0 {
+        if self.is_in_chunked() {
             self.close_chunk()?;
         }
         let at = self.put_custom_header(ids, phase)?;
-        self.writing().level += 1;
+        self.begin_chunked();
         Ok(at)
     }
 

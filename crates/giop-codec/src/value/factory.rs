@@ -16,6 +16,8 @@ pub struct Factory {
     pub(super) repository_id: &'static str,
     pub(super) truncatable: &'static [&'static str],
     pub(super) custom: bool,
+    /// How many parts are before the end of each concrete base.
+    pub(super) base_parts: &'static [u32],
     /// Octets of a state in memory.
     pub(super) size: usize,
     pub(super) new: fn() -> Box<dyn Node>,
@@ -31,6 +33,7 @@ impl Factory {
             repository_id: V::REPOSITORY_ID,
             truncatable: V::TRUNCATABLE,
             custom: V::CUSTOM,
+            base_parts: V::BASE_PARTS,
             size: size_of::<V>(),
             new: || Box::new(V::default()),
             desc: V::TYPE,

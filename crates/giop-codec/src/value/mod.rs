@@ -95,6 +95,9 @@ pub trait ValueType: Any + Clone + Debug + Default + PartialEq + Send + Sync {
     /// How many parts its state has, those of its concrete base first.
     const PARTS: u32;
 
+    /// The same of each of its concrete bases, the outermost first.
+    const BASE_PARTS: &'static [u32] = &[];
+
     /// What makes a state of this type.
     const MAKER: &'static Factory = &Factory::of::<Self>();
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::boxes::built_in;
 use super::header::{CHUNKED, ID_LIST, NULL, ONE_ID, VALUE, is_explicit};
 use super::read::{Header, Start};
-use super::{Factory, Made};
+use super::{Class, Factory, Made};
 use crate::cdr::{Decoder, Encoder};
 use crate::typecode::TypeCode;
 use crate::{DecodeError, EncodeError};
@@ -170,7 +170,7 @@ impl Encoder {
     /// Writes the header of a value, always with its id, and with all of them where the type is not `exact`ly that of the place:
     /// the position of its tag, and whether its state is in chunks.
     pub(crate) fn open_passed(&mut self, of: &PassedType, exact: bool) -> Result<(usize, bool), EncodeError> {
-        let inside = self.writing().level > 0;
+        let inside = self.is_in_chunked();
         let list = !exact && of.ids.len() > 1;
         let chunked = inside || list;
         if inside {
@@ -184,10 +184,25 @@ impl Encoder {
             _ => self.put_passed_ids(&of.ids)?,
         }
         if chunked {
-            self.writing().level += 1;
+            self.begin_chunked();
             self.open_chunk();
         }
         Ok((at, chunked))
+    }
+
+    /// So many members of the state are written, and what `ended` counts of the bases has its end.
+    pub(crate) fn after_members(
+        &mut self,
+        class: &Class,
+        chunked: bool,
+        members: usize,
+        ended: &mut usize,
+    ) -> Result<(), EncodeError> {
+        while self.ends_bases && chunked && class.ends.get(*ended) == Some(&members) {
+            *ended += 1;
+            self.end_base()?;
+        }
+        Ok(())
     }
 
     /// The state is written.

@@ -32,6 +32,8 @@ pub(crate) struct Writing {
     /// Chunked values around.
     pub(super) level: u32,
     chunk: Option<Chunk>,
+    /// What there was around each value in chunks, where such a value knows nothing of those around it.
+    around: Vec<(u32, Option<Chunk>)>,
     /// The last end tag: where in the head, and the position behind it.
     end: Option<(usize, usize)>,
 }
@@ -62,6 +64,8 @@ struct Frame {
     part: u32,
     at: Progress,
     chunked: bool,
+    /// How many of the bases have their end tag.
+    ended: usize,
 }
 
 /// A chunk that is open.
@@ -133,10 +137,10 @@ impl Encoder {
         factory: &'static Factory,
     ) -> Result<(), EncodeError> {
         let exact = V::FACTORY.is_some_and(|own| own.repository_id == factory.repository_id);
-        let inside = self.writing().level > 0;
+        let (is_within, inside) = (self.writing().level > 0, self.is_in_chunked());
         // Who truncates the value around must still know what this one is.
         let type_info = match (exact, factory.truncatable.is_empty()) {
-            (true, _) if !inside && !is_always_named(factory.repository_id) => 0,
+            (true, _) if !is_within && !is_always_named(factory.repository_id) => 0,
             (false, false) => ID_LIST,
             _ => ONE_ID,
         };
@@ -152,10 +156,9 @@ impl Encoder {
             ONE_ID => self.put_id(factory.repository_id)?,
             _ => {}
         }
-        let writing = self.writing();
-        writing.frames.push(Frame { place, part: 0, at: Progress::default(), chunked });
+        self.writing().frames.push(Frame { place, part: 0, at: Progress::default(), chunked, ended: 0 });
         if chunked {
-            writing.level += 1;
+            self.begin_chunked();
             self.open_chunk();
         }
         Ok(())
@@ -195,18 +198,54 @@ impl Encoder {
         factory.truncatable.iter().try_for_each(|id| self.put_ascii(id))
     }
 
+    /// Whether what comes is in a chunked value, whose chunk ends before another value.
+    pub(super) fn is_in_chunked(&mut self) -> bool {
+        !self.ends_bases && self.writing().level > 0
+    }
+
+    /// A value in chunks begins.
+    pub(super) fn begin_chunked(&mut self) {
+        let apart = self.ends_bases;
+        let writing = self.writing();
+        if apart {
+            let around = (core::mem::take(&mut writing.level), writing.chunk.take());
+            writing.around.push(around);
+        }
+        writing.level += 1;
+    }
+
+    /// Ends the state of a base, or the rest of the state, where that is told.
+    pub(crate) fn end_base(&mut self) -> Result<(), EncodeError> {
+        self.close_chunk()?;
+        let deeper = self.writing().level + 1;
+        self.put_u32(deeper.wrapping_neg());
+        self.open_chunk();
+        Ok(())
+    }
+
     /// Writes the states of the values that were begun, from the frame `floor` on.
     fn put_states(&mut self, floor: usize) -> Result<(), EncodeError> {
         let lost = EncodeErrorKind::Unrepresentable;
+        let ends_bases = self.ends_bases;
         loop {
             let frames = &mut self.writing().frames;
             let index = frames.len().wrapping_sub(1);
             let Some(frame) = frames.last_mut().filter(|_| index >= floor) else { return Ok(()) };
             let (place, part, mut at) = (frame.place.clone(), frame.part, frame.at);
             let node = place.graph.node(place.index).ok_or(lost)?;
+            let (chunked, ended) = (frame.chunked, frame.ended);
+            let factory = node.factory();
+            let ends_bases = ends_bases && chunked && !factory.custom;
+            if ends_bases && factory.base_parts.get(ended) == Some(&part) {
+                frame.ended += 1;
+                self.end_base()?;
+                continue;
+            }
             if part == node.parts() {
-                let chunked = frame.chunked;
                 frames.pop();
+                if ends_bases {
+                    self.end_base()?;
+                }
                 if chunked {
                     self.end_chunked()?;
                 }
@@ -267,8 +306,13 @@ impl Encoder {
         let position = self.position();
         let writing = self.writing();
         let level = writing.level;
-        writing.level = level.saturating_sub(1);
         let tag = level.wrapping_neg();
+        if let Some((level, chunk)) = writing.around.pop() {
+            (writing.level, writing.chunk) = (level, chunk);
+            self.put_u32(tag);
+            return Ok(());
+        }
+        writing.level = level.saturating_sub(1);
         match writing.end {
             Some((at, behind)) if behind == position => self.patch_u32(at, tag),
             _ => {

@@ -121,6 +121,7 @@ pub struct Derived {
 value! { Derived, "IDL:T/Derived:1.0", parts Base::PARTS + 1,
     casts [Base = |v| v.downcast_ref::<Self>().map(|v| &v.base)],
     const TRUNCATABLE: &'static [&'static str] = &["IDL:T/Base:1.0"];
+    const BASE_PARTS: &'static [u32] = &[Base::PARTS];
     put |v, e, at| { 0 => ValueType::encode_part(&v.base, 0, e, at), _ => plain!(put e, v.d), }
     get |v, d, at| { 0 => ValueType::decode_part(&mut v.base, 0, d, at), _ => plain!(get d, v.d), }
 }
@@ -175,6 +176,7 @@ pub struct Tp {
 
 value! { Tp, "IDL:T/TP:1.0", parts 4, casts [Hdr = |v| v.downcast_ref::<Self>().map(|v| &v.base)],
     const TRUNCATABLE: &'static [&'static str] = &["IDL:T/Hdr:1.0"];
+    const BASE_PARTS: &'static [u32] = &[Hdr::PARTS];
     put |v, e, at| {
         0 => ValueType::encode_part(&v.base, 0, e, at),
         1 => v.a.encode_part(e, at),
@@ -294,6 +296,7 @@ pub struct Wrap {
 
 value! { Wrap, "IDL:T/Wrap:1.0", parts 3, casts [Hdr = |v| v.downcast_ref::<Self>().map(|v| &v.base)],
     const TRUNCATABLE: &'static [&'static str] = &["IDL:T/Hdr:1.0"];
+    const BASE_PARTS: &'static [u32] = &[Hdr::PARTS];
     put |v, e, at| {
         0 => ValueType::encode_part(&v.base, 0, e, at),
         1 => v.tree.encode_part(e, at),

@@ -201,6 +201,14 @@ impl Cx<'_> {
                 const CUSTOM: ::core::primitive::bool = true;
             )
         });
+        let base_parts = (!custom && base.is_some()).then(|| {
+            let bases = std::iter::successors(base, |base| self.model.concrete_base(*base));
+            let mut bases: Vec<TokenStream> = bases.map(|base| self.item(depth, base)).collect();
+            bases.reverse();
+            quote! {
+                const BASE_PARTS: &'static [::core::primitive::u32] = &[#(<#bases as #v1::ValueType>::PARTS),*];
+            }
+        });
         let (parts, encode, decode) = match custom {
             true => (
                 quote!(1),
@@ -216,6 +224,7 @@ impl Cx<'_> {
             impl #v1::ValueType for #path {
                 const REPOSITORY_ID: &'static ::core::primitive::str = #id;
                 const PARTS: ::core::primitive::u32 = #parts;
+                #base_parts
                 const TYPE: ::core::option::Option<&'static #v1::TypeDesc> =
                     ::core::option::Option::Some(<#path as #v1::Typed>::DESC);
                 #truncatable

@@ -197,6 +197,7 @@ impl ObjectRef {
             announce,
             always,
             blocks,
+            ends_bases: crate::quirks::ENDS_BASES.is_of(profile),
             addressing: AskedFor::default(),
             asks,
         };
@@ -295,6 +296,7 @@ impl ObjectRef {
             announce,
             always: Vec::new(),
             blocks: false,
+            ends_bases: false,
             addressing: AskedFor::default(),
             asks: false,
         };
@@ -321,6 +323,7 @@ impl ObjectRef {
             announce: Vec::new(),
             always,
             blocks: false,
+            ends_bases: crate::quirks::ENDS_BASES.is_of(profile),
             addressing: AskedFor::default(),
             asks: false,
         };

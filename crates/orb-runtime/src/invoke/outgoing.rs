@@ -151,6 +151,7 @@ impl<'a> Outgoing<'a> {
             e.reset(order, binding.version);
         }
         e.set_code_sets(binding.code_sets);
+        e.set_ends_bases(binding.ends_bases);
         put_message_header(e, MessageType::Request);
         let begun = e.mark();
         let own = &target.options().contexts;

@@ -100,6 +100,8 @@ pub(crate) struct Binding {
     pub(crate) always: Vec<ServiceContext>,
     /// The server reads lists of blocks.
     pub(crate) blocks: bool,
+    /// It reads derived values as [`Encoder::set_ends_bases`](giop_codec::cdr::Encoder::set_ends_bases) has them.
+    pub(crate) ends_bases: bool,
     /// The form of address that the server asked for.
     pub(crate) addressing: AskedFor,
     /// Its requests ask the server for the reference of the object, as long as [`ObjectRef::asks`] says so.

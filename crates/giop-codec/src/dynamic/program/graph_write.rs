@@ -34,6 +34,8 @@ struct Frame<'v> {
     /// Elements of the member that was begun last: their type, all of them, and how many were begun.
     elements: Option<(Index, &'v [Value], usize)>,
     chunked: bool,
+    /// How many of the bases have their end.
+    ended: usize,
 }
 
 impl<'v> Writer<'v> {
@@ -102,7 +104,7 @@ impl<'v> Writer<'v> {
         }
         let walk = self.walk();
         walk.places.insert(node as usize, at, Some(&class));
-        walk.frames.push(Frame { class, node, members, member: 0, elements: None, chunked });
+        walk.frames.push(Frame { class, node, members, member: 0, elements: None, chunked, ended: 0 });
         Ok(())
     }
 
@@ -146,6 +148,7 @@ impl<'v> Writer<'v> {
                 continue;
             }
             let member = frame.member;
+            e.after_members(&class, frame.chunked, member, &mut frame.ended)?;
             let (Some(kind), Some(value)) = (class.members.get(member), frame.members.get(member)) else {
                 let chunked = frame.chunked;
                 frames.pop();
