@@ -1,5 +1,5 @@
 #!/bin/bash
-# build-peers.sh [DIRECTORY]: builds the foreign peers of the interoperability tests
+# build-peers.sh [--java-ee] [DIRECTORY]: builds the foreign peers of the interoperability tests
 # (sources: tests/interop, of the bench crates/ttcp-bench/peers) into the directory, target/interop of this checkout if none
 # is given. Only what is out of date is built again. JacORB's jars come by Maven, once.
 #
@@ -11,12 +11,20 @@
 #   jacorb/ir-browser                             program
 #   tango/{device,client}                         programs (shell, which starts python)
 #
+# and with --java-ee also, which needs JacORB for its IDL compiler,
+#
+#   glassfish/{peer,value}-{server,client}        programs (shell, which starts java)
+#   glassfish/any-peer                            program, server and client
+#   yoko/...                                      the same
+#
 # A peer whose tools or jars are missing is skipped, loudly; with CI=true that is a failure.
 # What does not compile is a failure always.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 src=$root/tests/interop
 bench=$root/crates/ttcp-bench/peers
+java_ee=
+if [ "${1:-}" = --java-ee ]; then java_ee=true; shift; fi
 out=${1:-$root/target/interop}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
@@ -136,12 +144,54 @@ jacorb() {
 launcher() {   # program, class
   cat > "$dir/$1.new" <<END
 #!/bin/sh
-# JAVA_OPTS: options of the virtual machine, and -Djacorb.* settings. It starts faster where it does not verify the classes of JacORB
+# JAVA_OPTS: options of the virtual machine, and -D settings of the ORB. It starts faster where it does not verify the classes of the ORB
 here=\$(dirname "\$0")
 exec java -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote -XX:TieredStopAtLevel=\${JAVA_TIER:-4} \${JAVA_OPTS:-} -cp "\$here/classes:\$here/lib/*" $2 "\$@"
 END
   chmod +x "$dir/$1.new"
   mv "$dir/$1.new" "$dir/$1"
+}
+
+# An ORB of Java EE servers runs the peers of JacORB, with a class Orbs of its own.
+java_ee() {   # its directory, its name
+  local dir=$out/$1 unit
+  mkdir -p "$dir"
+  if newer "$dir/lib" "$src/$1/pom.xml"; then
+    echo "build-peers: $2's jars by Maven"
+    rm -rf "${dir:?}/lib" "$dir/lib.new"
+    if ! mvn -B -q -f "$src/$1/pom.xml" dependency:copy-dependencies -DoutputDirectory="$dir/lib.new" > "$dir/mvn.log" 2>&1; then
+      skip "$2" "Maven cannot fetch its jars ($dir/mvn.log)"
+      return
+    fi
+    mv "$dir/lib.new" "$dir/lib"
+    touch "$dir/lib"
+  fi
+  local sources=("$src/$1/src/Orbs.java" "$src"/java_ee/src/*.java)
+  for unit in AnyPeer Checks Echo Forwarding GuardImpl Options PeerClient PeerImpl PeerServer Recorder Reference ReferenceChecks Samples \
+      ValueClient ValueServer; do
+    sources+=("$src/jacorb/src/$unit.java")
+  done
+  if newer "$dir/classes" "$dir/lib" "$out/jacorb/classes" "${sources[@]}"; then
+    echo "build-peers: $2's peers"
+    rm -rf "$dir/gen" "$dir/classes" "$dir/classes.new"
+    mkdir -p "$dir/gen" "$dir/classes.new"
+    cp -r "$out"/jacorb/gen/{Anys,Interop,InteropValues} "$dir/gen/"
+    # What only JacORB has: fixed values with so many digits, anys that take what is written to their streams, and know an object's type.
+    find "$dir/gen" -name '*Helper.java' -print0 | xargs -0 sed -i -E \
+      -e 's/(_in)\.read_fixed\(/decimal.Packed.read(\1, /; s/(_out)\.write_fixed\(/decimal.Packed.write(\1, /' \
+      -e 's/write ?\( ?any\.create_output_stream ?\(\), ?s\);/var out = any.create_output_stream(); write(out, s); any.read_value(out.create_input_stream(), type());/' \
+      -e 's/insert_Object ?\(s\)/insert_Object(s, type())/'
+    find "$dir/gen" -name '*.java' > "$dir/sources"
+    printf '%s\n' "${sources[@]}" >> "$dir/sources"
+    nice javac -nowarn -XDignore.symbol.file -Xlint:none --release 17 -encoding UTF-8 -cp "$dir/lib/*" -d "$dir/classes.new" @"$dir/sources"
+    mv "$dir/classes.new" "$dir/classes"
+    touch "$dir/classes"
+  fi
+  launcher peer-server PeerServer
+  launcher peer-client PeerClient
+  launcher value-server ValueServer
+  launcher value-client ValueClient
+  launcher any-peer AnyPeer
 }
 
 # PyTango brings Tango's library and an omniORB of its own, which stay in this directory.
@@ -174,7 +224,13 @@ if have omniORB omniidl c++; then
   if echo '#include <omniORB4/CORBA.h>' | c++ -E -x c++ - > /dev/null 2>&1; then omniorb
   else skip omniORB "no headers (scripts/install-peers.sh installs libomniorb4-dev)"; fi
 fi
-if have JacORB java javac mvn; then jacorb; fi
+if have JacORB java javac mvn; then
+  jacorb
+  if [ -n "$java_ee" ] && [ -d "$out/jacorb/classes" ]; then
+    java_ee glassfish GlassFish
+    java_ee yoko Yoko
+  fi
+fi
 if have Tango python3; then
   if python3 -c 'import ensurepip, venv' 2> /dev/null; then tango
   else skip Tango "python3 has no venv (scripts/install-peers.sh installs python3-venv)"; fi

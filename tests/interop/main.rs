@@ -7,6 +7,7 @@
 mod code_sets;
 mod differential;
 mod dynamic;
+mod java_ee;
 #[cfg(feature = "csi")]
 mod login;
 #[allow(dead_code, reason = "captures are written elsewhere")]
@@ -299,7 +300,7 @@ mod fragments {
     use crate::zorb::types::interop::PeerRef;
 
     /// Of so many messages that were sent some were pieces of others.
-    fn in_pieces(orb: Foreign, role: Role, sent: Option<u64>) {
+    pub fn in_pieces(orb: Foreign, role: Role, sent: Option<u64>) {
         let Some(sent) = sent else { return };
         assert!(sent > FRAGMENTS, "{sent}");
         cell(orb.name(), role, "1.2", "fragments", Outcome::Good);

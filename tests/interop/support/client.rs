@@ -21,7 +21,7 @@ impl Client {
     /// A client program of this peer's; see [`Foreign::program`].
     pub fn of(orb: Foreign, program: &str) -> Option<Self> {
         let path = orb.program(program)?;
-        if orb != Foreign::JacOrb {
+        if !orb.is_java() {
             return Some(Self::Each(Box::new(move || Command::new(&path))));
         }
         let scratch = Scratch::new();

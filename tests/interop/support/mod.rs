@@ -27,6 +27,10 @@ pub enum Foreign {
     JacOrb,
     /// PyTango 10 (Python over C++), on omniORB
     Tango,
+    /// GlassFish's ORB 4.2 (Java)
+    GlassFish,
+    /// Apache Yoko 1.4 (Java)
+    Yoko,
 }
 
 impl Foreign {
@@ -35,6 +39,8 @@ impl Foreign {
             Foreign::OmniOrb => "omniorb",
             Foreign::JacOrb => "jacorb",
             Foreign::Tango => "tango",
+            Foreign::GlassFish => "glassfish",
+            Foreign::Yoko => "yoko",
         }
     }
 
@@ -44,16 +50,31 @@ impl Foreign {
             Foreign::OmniOrb => "omniORB",
             Foreign::JacOrb => "JacORB",
             Foreign::Tango => "Tango",
+            Foreign::GlassFish => "GlassFish",
+            Foreign::Yoko => "Yoko",
         }
+    }
+
+    /// Whether it is an ORB of Java EE servers, whose peers are built only where they are asked for.
+    pub fn is_java_ee(self) -> bool {
+        matches!(self, Foreign::GlassFish | Foreign::Yoko)
+    }
+
+    /// Whether its programs run in a virtual machine of Java, which takes a second of processor time to start.
+    pub fn is_java(self) -> bool {
+        self == Foreign::JacOrb || self.is_java_ee()
     }
 
     /// A program of this peer, such as `peer-server`. `None` says that the test
     /// is to be skipped, which has been told.
     ///
     /// # Panics
-    /// With `CI=true` where it is missing.
+    /// With `CI=true` where it is missing; one of a Java EE ORB always.
     pub fn program(self, name: &str) -> Option<PathBuf> {
         let path = peers().join(self.directory()).join(name);
+        if self.is_java_ee() {
+            assert!(path.exists(), "no {}: scripts/build-peers.sh --java-ee makes it", path.display());
+        }
         if !path.exists() {
             build();
         }

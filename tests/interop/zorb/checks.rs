@@ -14,6 +14,7 @@ use super::extras::interop::ExtrasRef;
 use super::guard::interop::GuardRef;
 use super::transform::{Transform, transformed};
 use super::types::interop::PeerRef;
+use crate::java_ee;
 
 /// Where a server is, and how to speak to it.
 #[derive(Debug, Clone)]
@@ -246,7 +247,7 @@ pub async fn drive(way: &Way, orb: &Orb) -> Vec<String> {
     checks.extend(super::checks_calls::last_checks());
     let (mut lines, mut failures) = (Vec::new(), Vec::new());
     for check in &checks {
-        match run(check, &x).await {
+        match java_ee::judged(check.name, &x, run(check, &x).await) {
             Ok(()) => lines.push(format!("ok {}", check.name)),
             Err(Failure::Skipped(why)) => lines.push(format!("skip {}: {why}", check.name)),
             Err(failure) => failures.push(format!("FAIL {}: {failure}", check.name)),
@@ -263,8 +264,9 @@ async fn connect(way: &Way, orb: Orb) -> Result<Context, Box<dyn std::error::Err
     let peer: PeerRef = orb.resolve(&url).await?;
     let profile = peer.ior().iiop_profile().ok_or("the IOR has no IIOP profile")?;
     let server = peer.server_name().await?;
-    // A client that has only a URL asks zorb for them.
-    let code_sets = (profile.code_sets().is_some() || server == "zorb") && version > Version::V1_0;
+    // A client that has only a URL asks zorb for them, and servers of Java EE forward it to their IORs.
+    let tells = server == "zorb" || java_ee::SERVERS.contains(&server.as_str());
+    let code_sets = (profile.code_sets().is_some() || tells) && version > Version::V1_0;
     Ok(Context {
         extras: companion(&orb, way, "extras").await?,
         guard: companion(&orb, way, "guard").await?,

@@ -37,14 +37,7 @@ final class Options {
     ORB peerOrb(String chars, String... more) {
         java.util.logging.LogManager.getLogManager().reset();    // an exception sent to a client is no news
         Properties p = new Properties();
-        set(p, "org.omg.CORBA.ORBClass", "org.jacorb.orb.ORB",
-               "org.omg.CORBA.ORBSingletonClass", "org.jacorb.orb.ORBSingleton",
-               "jacorb.native_char_codeset", get("--chars", chars).equals("UTF-8") ? "05010001" : "00010001",
-               "jacorb.native_wchar_codeset", "00010109",
-               "jacorb.poa.queue_wait", "on",         // else oneways beyond queue_max are thrown away
-               "jacorb.retries", "0",
-               "jacorb.connection.client.pending_reply_timeout", "30000",
-               "OAIAddr", "127.0.0.1");
+        set(p, Orbs.properties(get("--chars", chars).equals("UTF-8")));
         set(p, more);
         return ORB.init(args, p);
     }

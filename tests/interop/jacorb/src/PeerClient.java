@@ -20,17 +20,16 @@ import org.omg.PortableServer.POAHelper;
  * behind it.
  */
 public final class PeerClient {
-    private static final List<String> WIDE = Arrays.asList("echo_wchar", "echo_wstring", "echo_wchar_seq", "echo_wstring_seq", "echo_caption",
-                                                           "echo_wide_choice");
-    private static final List<String> LARGE = Arrays.asList("large_octets", "large_doubles", "large_strings", "large_structs", "large_reply",
-                                                            "echo_big_array");
+    static final List<String> WIDE = Arrays.asList("echo_wchar", "echo_wstring", "echo_wchar_seq", "echo_wstring_seq", "echo_caption",
+                                              "echo_wide_choice");
+    static final List<String> LARGE = Arrays.asList("large_octets", "large_doubles", "large_strings", "large_structs", "large_reply",
+                                               "echo_big_array");
 
     private static void run(String name, Checks x) throws Exception {
-        if (x.minor == 1 && x.server.equals("omniORB")) {
-            if (WIDE.contains(name) || name.equals("wide_greeting")) throw new Checks.Skipped("omniORB has no wide text in GIOP 1.1");
-            if (LARGE.contains(name)) throw new Checks.Skipped("JacORB takes no GIOP 1.1 fragments, which omniORB sends");
-        }
-        if (x.minor == 0 && WIDE.contains(name)) x.refused(x.all.get(name));
+        String known = Orbs.known(name, x);
+        if (known != null) throw new Checks.Skipped(known);
+        String refusal = WIDE.contains(name) ? Orbs.refusal(x) : null;
+        if (refusal != null) x.refused(x.all.get(name), refusal);
         else x.all.get(name).run();
     }
 
@@ -47,7 +46,7 @@ public final class PeerClient {
 
     /** A LocateRequest, which JacORB sends only when told so, and what an ORB sends that shuts down. */
     private static void recordRest(Options o, Checks x, String text) throws Exception {
-        ORB locating = o.peerOrb("UTF-8", "jacorb.locate_on_bind", "on", "org.omg.CORBA.ORBServerId", "locating");
+        ORB locating = o.peerOrb("UTF-8", Orbs.locating());
         Peer peer = PeerHelper.unchecked_narrow(locating.string_to_object(text));
         x.recorded("locate", "", "result=false", () -> peer._non_existent());
         x.recorded("shutdown", "", "", () -> {

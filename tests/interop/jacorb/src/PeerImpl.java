@@ -126,7 +126,7 @@ public final class PeerImpl {
     private final List<String> lines = new ArrayList<>();
     private long total;
 
-    public String server_name() { return "JacORB"; }
+    public String server_name() { return Orbs.NAME; }
 
     public synchronized int counter() { return counter; }
     public synchronized void counter(int v) { counter = v; }

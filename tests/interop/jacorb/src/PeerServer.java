@@ -31,8 +31,8 @@ public final class PeerServer {
         Options o = new Options(args);
         o.exitAfter("900");
         // JacORB writes every reply in its native set, whatever was negotiated.
-        ORB orb = o.peerOrb("UTF-8", "OAPort", o.get("--port", "0"), "org.omg.PortableInterceptor.ORBInitializerClass.Forwarding", "",
-                            "jacorb.giop_minor_version", o.get("--giop", "1.2").substring(2));
+        ORB orb = o.peerOrb("UTF-8", Orbs.server(o.get("--port", "0"), o.get("--giop", "1.2"),
+                                                 "org.omg.PortableInterceptor.ORBInitializerClass.Forwarding", ""));
         POA root = POAHelper.narrow(orb.resolve_initial_references("RootPOA"));
         root.the_POAManager().activate();
         String path = o.get("--ior", "interop.ior");
@@ -63,7 +63,7 @@ public final class PeerServer {
     }
 
     private static void publish(ORB orb, String key, org.omg.CORBA.Object ref, String path) throws Exception {
-        ((org.jacorb.orb.ORB) orb).addObjectKey(key, ref);
+        Orbs.name(orb, key, ref);
         Path file = Paths.get(path), unfinished = Paths.get(path + ".new");
         Files.write(unfinished, (orb.object_to_string(ref) + "\n").getBytes());
         Files.move(unfinished, file, StandardCopyOption.ATOMIC_MOVE);     // whole at once for who waits for it

@@ -138,12 +138,12 @@ public final class ValueServer extends ValuesPOA {
     public static void main(String[] args) throws Exception {
         Options o = new Options(args);
         o.exitAfter("900");
-        ORB orb = o.peerOrb("UTF-8", "OAPort", o.get("--port", "0"));
+        ORB orb = o.peerOrb("UTF-8", Orbs.server(o.get("--port", "0"), "1.2"));
         know(orb, !o.flag("--unknown"));
         POA root = POAHelper.narrow(orb.resolve_initial_references("RootPOA"));
         root.the_POAManager().activate();
         org.omg.CORBA.Object ref = root.servant_to_reference(new ValueServer(root));
-        ((org.jacorb.orb.ORB) orb).addObjectKey("values", ref);
+        Orbs.name(orb, "values", ref);
         String ior = orb.object_to_string(ref);
         Path file = Paths.get(o.get("--ior", "values.ior")), unfinished = Paths.get(file + ".new");
         Files.write(unfinished, (ior + "\n").getBytes());
