@@ -23,8 +23,7 @@ use crate::serve::entry::Entry;
 
 /// A reference to an object of any interface (`CORBA::Object`).
 ///
-/// Cheap to clone; clones share the connection. Two are equal when their IORs are octet for octet; see
-/// [`Reference::is_equivalent`].
+/// Cheap to clone; clones share the connection. Two are equal when their IORs are byte for byte; see [`Reference::is_equivalent`].
 #[derive(Clone)]
 pub struct ObjectRef {
     core: Opaque<RefCore>,
