@@ -104,19 +104,23 @@ link() {      # program, objects...
   mv "$program.new" "$program"
 }
 
+# jars NAME POM: an ORB's jars, in the directory lib of its peers.
+jars() {
+  newer "$dir/lib" "$2" || return 0
+  echo "build-peers: $1's jars by Maven"
+  rm -rf "${dir:?}/lib" "$dir/lib.new"
+  if ! mvn -B -q -f "$2" dependency:copy-dependencies -DoutputDirectory="$dir/lib.new" > "$dir/mvn.log" 2>&1; then
+    skip "$1" "Maven cannot fetch its jars ($dir/mvn.log)"
+    return 1
+  fi
+  mv "$dir/lib.new" "$dir/lib"
+  touch "$dir/lib"
+}
+
 jacorb() {
   local dir=$out/jacorb unit
   mkdir -p "$dir"
-  if newer "$dir/lib" "$bench/jacorb/pom.xml"; then
-    echo "build-peers: JacORB's jars by Maven"
-    rm -rf "${dir:?}/lib" "$dir/lib.new"
-    if ! mvn -B -q -f "$bench/jacorb/pom.xml" dependency:copy-dependencies -DoutputDirectory="$dir/lib.new" > "$dir/mvn.log" 2>&1; then
-      skip JacORB "Maven cannot fetch its jars ($dir/mvn.log)"
-      return
-    fi
-    mv "$dir/lib.new" "$dir/lib"
-    touch "$dir/lib"
-  fi
+  jars JacORB "$bench/jacorb/pom.xml" || return 0
   if newer "$dir/classes" "$dir/lib" "$src"/idl/{types,guard,values,anys,orb,ties,login}.idl "$src"/jacorb/src/*.java; then
     echo "build-peers: JacORB's peers"
     rm -rf "$dir/gen" "$dir/classes" "$dir/classes.new"
@@ -156,16 +160,7 @@ END
 java_ee() {   # its directory, its name
   local dir=$out/$1 unit
   mkdir -p "$dir"
-  if newer "$dir/lib" "$src/$1/pom.xml"; then
-    echo "build-peers: $2's jars by Maven"
-    rm -rf "${dir:?}/lib" "$dir/lib.new"
-    if ! mvn -B -q -f "$src/$1/pom.xml" dependency:copy-dependencies -DoutputDirectory="$dir/lib.new" > "$dir/mvn.log" 2>&1; then
-      skip "$2" "Maven cannot fetch its jars ($dir/mvn.log)"
-      return
-    fi
-    mv "$dir/lib.new" "$dir/lib"
-    touch "$dir/lib"
-  fi
+  jars "$2" "$src/$1/pom.xml" || return 0
   local sources=("$src/$1/src/Orbs.java" "$src"/java_ee/src/*.java)
   for unit in AnyPeer Checks Echo Forwarding GuardImpl Options PeerClient PeerImpl PeerServer Recorder Reference ReferenceChecks Samples \
       ValueClient ValueServer; do

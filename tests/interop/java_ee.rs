@@ -102,7 +102,7 @@ impl PeerServant for Relay {
 async fn anys(orb: Foreign) {
     let serving = tokio::task::spawn_blocking(move || orb.serve("any-peer", &["server"], START + CHECKS));
     let Some(served) = serving.await.expect("the server is ready") else { return };
-    // The type code that JacORB's IDL compiler makes of it lacks its base, so that only who knows it can read it.
+    // The type code that JacORB's IDL compiler makes of it lacks its base: an ORB reads it only where it knows the type.
     let ours = plain().value::<Spot>().listen("iiop://127.0.0.1:0");
     let ours = ours.build().await.expect("an ORB on a free port");
     let theirs: PeerRef = ours.resolve(&served.ior).await.expect("the server");

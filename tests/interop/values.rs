@@ -258,7 +258,7 @@ pub async fn their_server(orb: Foreign) {
     described(&values).await.expect("every operation");
     assert_eq!(values.measure(mark(3).upcast::<Point>()).await.expect("a sum"), 11.5);
     if orb == Foreign::GlassFish {
-        // GlassFish 4.2.5 writes a truncatable value with its own id alone, so that nobody can cut it.
+        // GlassFish 4.2.5 writes a truncatable value with its own id alone, so no receiver can cut it.
         let error = plain.make_mark(11).await.expect_err("it can not be cut");
         assert_eq!(error.minor, zorb::minor::MARSHAL_NO_VALUE_FACTORY);
         // And it does not cut a value of which it has no factory.

@@ -59,7 +59,7 @@ pub(crate) enum Kind {
     Exception,
     Value,
     Native,
-    /// Parameters: types, and numbers behind them.
+    /// What it takes, in order.
     Template(Vec<Parameter>),
     Module,
 }
@@ -173,7 +173,7 @@ impl Site {
                 // Which omniidl has between definitions only.
                 0 if !self.plan.classic => "\n#pragma keylist State a\n",
                 1 => " /* between; \" */ ",
-                2 => " // behind: '\n",
+                2 => " // after: '\n",
                 3 | 4 => "\n    ",
                 _ => " ",
             };
