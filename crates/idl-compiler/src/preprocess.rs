@@ -323,6 +323,8 @@ impl<'a> Preprocessor<'a> {
                 return Some(item);
             }
             match self.token() {
+                Some(piece) if self.queue.is_empty() => return Some(Item::Token(piece)),
+                // After the comments and pragmas before it.
                 Some(piece) => self.queue.push_back(Item::Token(piece)),
                 None if self.queue.is_empty() => return None,
                 None => {}

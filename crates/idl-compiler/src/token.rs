@@ -70,8 +70,12 @@ macro_rules! puncts {
         pub(crate) enum Punct { $($name,)* }
 
         impl Punct {
-            /// Longest first where one is the beginning of another.
-            pub(crate) const ALL: &'static [Punct] = &[$(Punct::$name,)*];
+            pub(crate) fn of(text: &str) -> Option<Punct> {
+                match text {
+                    $($text => Some(Punct::$name),)*
+                    _ => None,
+                }
+            }
 
             pub(crate) fn text(self) -> &'static str {
                 match self { $(Punct::$name => $text,)* }
@@ -163,10 +167,8 @@ pub(crate) const KEYWORDS: &[&str] = &[
 
 /// The keyword that is the text but for case. (The list is sorted, case ignored.)
 pub(crate) fn keyword(text: &str) -> Option<&'static str> {
-    let lower = |word: &str| word.bytes().map(|c| c.to_ascii_lowercase()).collect::<Vec<u8>>();
-    let text = lower(text);
-    let at = KEYWORDS
-        .binary_search_by(|word| word.bytes().map(|c| c.to_ascii_lowercase()).cmp(text.iter().copied()));
+    let lower = |byte: u8| byte.to_ascii_lowercase();
+    let at = KEYWORDS.binary_search_by(|word| word.bytes().map(lower).cmp(text.bytes().map(lower)));
     at.ok().and_then(|at| KEYWORDS.get(at)).copied()
 }
 

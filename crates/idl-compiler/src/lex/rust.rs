@@ -220,12 +220,11 @@ impl Lexer<'_> {
     fn punct(&mut self, c: char, span: Span) {
         let next = self.punct_at(0).filter(|(_, joint)| *joint).and(self.punct_at(1)).map(|(c, _)| c);
         let text: String = std::iter::once(c).chain(next).collect();
-        let find = |text: &str| Punct::ALL.iter().copied().find(|punct| punct.text() == text);
-        if let Some(punct) = find(&text).filter(|_| next.is_some()) {
+        if let Some(punct) = Punct::of(&text).filter(|_| next.is_some()) {
             let span = self.span(2);
             self.output.push(TokenKind::Punct(punct), span);
             self.at += 2;
-        } else if let Some(punct) = find(&c.to_string()) {
+        } else if let Some(punct) = Punct::of(c.encode_utf8(&mut [0; 4])) {
             self.output.push(TokenKind::Punct(punct), span);
             self.at += 1;
         } else {

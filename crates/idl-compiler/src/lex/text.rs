@@ -79,8 +79,8 @@ fn token(piece: &Piece, stray: &mut Stray, output: &mut Output<'_>) {
             literal::quoted(piece, wide, output);
         }
         Kind::Punct | Kind::Other => {
-            if let Some(punct) = Punct::ALL.iter().find(|punct| *piece.text == *punct.text()) {
-                return output.push(TokenKind::Punct(*punct), piece.span);
+            if let Some(punct) = Punct::of(&piece.text) {
+                return output.push(TokenKind::Punct(punct), piece.span);
             }
             let first = piece.text.chars().next().unwrap_or(' ');
             // One error for a run of them.

@@ -47,6 +47,7 @@ impl Cursor {
                 }
                 ' ' | '\t' | '\r' | '\x0b' | '\x0c' => {
                     self.bump();
+                    self.pass(|byte| byte == b' ');
                     self.spaced = true;
                 }
                 '/' => {
@@ -71,7 +72,11 @@ impl Cursor {
                 }
                 '\'' | '"' => return Some(self.quoted(start)),
                 c if c.is_alphabetic() || c == '_' => {
-                    while self.peek().is_some_and(|c| c.is_alphanumeric() || c == '_') {
+                    loop {
+                        self.pass(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+                        if !self.peek().is_some_and(|c| c.is_alphanumeric() || c == '_') {
+                            break;
+                        }
                         self.bump();
                     }
                     let wide = self.end - start == 1 && c == 'L';
@@ -131,6 +136,16 @@ impl Cursor {
         if let Some(c) = self.peek() {
             self.line += usize::from(c == '\n');
             self.at += c.len_utf8();
+            self.end = self.at;
+        }
+    }
+
+    /// Takes ASCII characters of a kind, neither backslashes nor line ends: no more than a look at each byte.
+    fn pass(&mut self, is_one: impl Fn(u8) -> bool) {
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        let count = rest.iter().take_while(|byte| is_one(**byte)).count();
+        if count > 0 {
+            self.at += count;
             self.end = self.at;
         }
     }
