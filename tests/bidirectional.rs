@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use zorb::prelude::*;
-use zorb::{Limits, Orb, OrbBuilder, Peer, SystemExceptionKind};
+use zorb::{CompletionStatus, Limits, Orb, OrbBuilder, Peer, SystemExceptionKind};
 
 zorb::idl! {
     module Back {
@@ -108,7 +108,7 @@ async fn server() -> (Orb, String) {
 }
 
 async fn serving(builder: OrbBuilder) -> (Orb, String) {
-    let builder = builder.call_back_over(|_: &Peer, host: &str, _: u16| host.ends_with(".invalid"));
+    let builder = builder.call_back_over(|_: &Peer, host: &str, _: u16| host.starts_with("ff10::"));
     let orb = builder.listen("iiop://127.0.0.1:0").build().await.unwrap();
     let tower: TowerRef = orb.activate(Tower::default()).unwrap();
     (orb, tower.to_string())
@@ -136,6 +136,22 @@ async fn a_client_without_a_port_is_called_back() {
     assert_eq!((server.open_connections(), client.open_connections()), (1, 1), "there is no second one");
     transport::assert_used(&client);
     transport::assert_used(&server);
+}
+
+/// A server without the rule dials, and its system refuses at once: there is no name to look up, and no address to wait for.
+#[tokio::test]
+async fn an_orb_that_does_not_listen_has_an_address_that_no_system_connects_to() {
+    let server = transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
+    let tower: TowerRef = server.activate(Tower::default()).unwrap();
+    let (client, tower) = client(&tower.to_string()).await;
+    let bell: BellRef = client.activate(Bell::default()).unwrap();
+    let profile = bell.as_object().ior().iiop_profile().unwrap();
+    let address: std::net::Ipv6Addr = profile.host.parse().unwrap();
+    assert!(address.is_multicast() && address.segments()[0] == 0xff10, "{address}");
+    assert_eq!(address.to_string(), profile.host, "as peers write it that read it as an address");
+    let error = tower.ring(&bell, 1).await.unwrap_err();
+    assert_eq!((error.kind, error.completed), (SystemExceptionKind::Transient, CompletionStatus::No));
+    assert_eq!(client.open_connections(), 1, "and the client's is as it was");
 }
 
 // clause: giop.bidir.requests

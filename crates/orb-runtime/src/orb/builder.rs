@@ -379,7 +379,7 @@ impl OrbBuilder {
 
     /// Offers every server that is called to call objects of this ORB back over the same connection (Bidirectional GIOP), in GIOP 1.2: no
     /// port is needed for callbacks, and firewalls and address translation are not in the way. An ORB that does not listen has references
-    /// all the same then, with an address that leads nowhere but to such servers.
+    /// all the same then, with a made-up address (`ff10::…`, multicast of a reserved scope) that leads nowhere but to such servers.
     ///
     /// The server decides whether it does so: zorb's by [`call_back_over`](Self::call_back_over), omniORB's and JacORB's by their
     /// policies and options. One that does may call any object of this ORB whose key it knows. Connections stay open when idle, unless

@@ -1,6 +1,7 @@
 //! Where an ORB listens, and where objects are: TCP addresses and Unix sockets, in references and out of them.
 
 use std::fmt;
+use std::net::Ipv6Addr;
 use std::sync::LazyLock;
 
 use giop_codec::giop::ObjectKey;
@@ -55,18 +56,24 @@ impl fmt::Display for Host<'_> {
     }
 }
 
-/// Where addresses end that nothing listens at ("Special-Use Domain Names": `.invalid`).
-const NOWHERE: &str = ".callback.invalid";
+/// How addresses begin that nothing listens at: IPv6 multicast of the reserved scope 0 ("IP Version 6 Addressing Architecture").
+///
+/// It is numeric, since TAO looks up the host of a listen point before each callback, and multicast, since every system refuses at once
+/// to connect there: to an unassigned unicast address that may take minutes.
+const NOWHERE: u16 = 0xff10;
 
 impl Endpoint {
     /// The address of an ORB that does not listen, whose objects are called over its own connections.
     pub(super) fn nowhere(boot: [u8; 8]) -> Self {
-        Self::Iiop { host: format!("{:016x}{NOWHERE}", u64::from_be_bytes(boot)), port: 1 }
+        let prefix = u128::from(NOWHERE) << 112;
+        let address = Ipv6Addr::from_bits(prefix | u128::from(u64::from_be_bytes(boot)));
+        Self::Iiop { host: address.to_string(), port: 1 }
     }
 
     /// Whether it is such an address.
     pub(super) fn is_nowhere(&self) -> bool {
-        matches!(self, Self::Iiop { host, .. } if host.ends_with(NOWHERE))
+        let Self::Iiop { host, .. } = self else { return false };
+        host.parse::<Ipv6Addr>().is_ok_and(|address| address.segments()[0] == NOWHERE)
     }
 }
 
