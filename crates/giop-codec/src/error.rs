@@ -62,7 +62,7 @@ impl EncodeErrorKind {
             EncodeErrorKind::DepthLimit => "values are nested deeper than a receiver takes",
             EncodeErrorKind::IncompleteTypeCode => "type code has a type in it that was not made",
             EncodeErrorKind::CustomState => {
-                "value of a custom type can only be sent in the byte order, version and code sets that it came in"
+                "value of a custom type can only be sent in the byte order, version and code sets that it came in: those of this message are others"
             }
             EncodeErrorKind::Unrepresentable => "value has no CDR representation",
         }

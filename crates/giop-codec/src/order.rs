@@ -31,6 +31,15 @@ impl ByteOrder {
         }
     }
 
+    /// The opposite order.
+    #[inline]
+    pub const fn swapped(self) -> ByteOrder {
+        match self {
+            ByteOrder::Big => ByteOrder::Little,
+            ByteOrder::Little => ByteOrder::Big,
+        }
+    }
+
     /// Whether data in this order needs swapping on this machine.
     #[inline]
     pub const fn is_foreign(self) -> bool {

@@ -46,7 +46,8 @@ const CODE_SETS: CodeSets = CodeSets { char: CharSet::Utf8, wchar: Some(WCharSet
 /// of a type that neither the any's type code nor the program knows is truncated to the type that it is said to be of, if it may be.
 ///
 /// Of a value of a `custom` type only the author knows what is in it. It is kept as it came, and can be taken out where the program knows the type;
-/// it is sent on in the byte order, version and code sets that it came in, and refused in others. Values of local interfaces and `native` types, and
+/// it is sent on in the byte order, version and code sets that it came in, and refused in others: the ORB chooses the byte order of a
+/// message by the first of them. Values of local interfaces and `native` types, and
 /// sequences of elements that take no bytes can not be in an any.
 ///
 /// Equal are anys of [`equal`](TypeCode::equal) types whose values have the same octets, so a NaN is equal to itself.

@@ -10,7 +10,7 @@ use giop_codec::giop::{
     begin_body, finish_message, put_message_header,
 };
 use giop_codec::ior::{IiopProfile, Ior, TaggedProfile};
-use giop_codec::{EncodeError, Version};
+use giop_codec::{ByteOrder, EncodeError, EncodeErrorKind, Version};
 
 use super::{Arguments, Called};
 use crate::link::{Flow, Link, Plain, Started};
@@ -90,8 +90,26 @@ impl<'a> Outgoing<'a> {
         started: &mut Started,
         arguments: Arguments<'b>,
     ) -> Result<Option<Flow<'b>>, EncodeError> {
+        let order = self.operation.body.map_or(ByteOrder::NATIVE, |(order, _)| order);
+        match self.encode_in(order, started, arguments) {
+            // There is a custom value among them that came in the other order, and stays as it came.
+            Err(EncodeError { kind: EncodeErrorKind::CustomState }) if self.operation.body.is_none() => {
+                started.has_header = false;
+                self.encode_in(order.swapped(), started, arguments)
+            }
+            encoded => encoded,
+        }
+    }
+
+    #[inline]
+    fn encode_in<'b>(
+        &self,
+        order: ByteOrder,
+        started: &mut Started,
+        arguments: Arguments<'b>,
+    ) -> Result<Option<Flow<'b>>, EncodeError> {
         if !started.has_header {
-            self.encode_header(started)?;
+            self.encode_header(order, started)?;
         }
         let e = &mut started.encoder;
         let end = e.mark();
@@ -144,10 +162,10 @@ impl<'a> Outgoing<'a> {
     }
 
     #[cold]
-    fn encode_header(&self, started: &mut Started) -> Result<(), EncodeError> {
+    fn encode_header(&self, order: ByteOrder, started: &mut Started) -> Result<(), EncodeError> {
         let Self { target, binding, operation, response, .. } = *self;
         let e = &mut started.encoder;
-        if let Some((order, _)) = operation.body {
+        if order != e.order() {
             e.reset(order, binding.version);
         }
         e.set_code_sets(binding.code_sets);
@@ -189,6 +207,7 @@ impl<'a> Outgoing<'a> {
             RequestHeader { contexts: ServiceContexts::from(&*contexts), ..header }.encode(e)?;
         }
         if self.payload.is_none()
+            && !order.is_foreign()
             && let Some(plain) = self.plain()
         {
             self.link.keep_header(plain, e.head());

@@ -10,7 +10,7 @@ use giop_codec::giop::{
     announce_blocks, begin_body, finish_message, put_message_header,
 };
 use giop_codec::ior::Ior;
-use giop_codec::{DecodeError, EncodeError, Version};
+use giop_codec::{DecodeError, EncodeError, EncodeErrorKind, Version};
 use giop_proto::{Arguments, IncomingRequest, RawBody, ServeToken};
 
 use super::charge::Charge;
@@ -437,6 +437,22 @@ impl ReplyTo {
         status: ReplyStatus,
         contexts: &[giop_codec::giop::ServiceContext],
         encode: impl Fn(&mut Encoder) -> Result<(), EncodeError>,
+    ) -> Result<(), EncodeError> {
+        match self.put_once(encoder, status, contexts, &encode) {
+            // There is a custom value among them that came in the other order, and stays as it came.
+            Err(EncodeError { kind: EncodeErrorKind::CustomState }) => {
+                Self { order: self.order.swapped(), ..self }.put_once(encoder, status, contexts, &encode)
+            }
+            put => put,
+        }
+    }
+
+    fn put_once(
+        self,
+        encoder: &mut ReplyBuffer,
+        status: ReplyStatus,
+        contexts: &[giop_codec::giop::ServiceContext],
+        encode: &impl Fn(&mut Encoder) -> Result<(), EncodeError>,
     ) -> Result<(), EncodeError> {
         let Head { size_at, end, body } = self.put_head(encoder, status, contexts)?;
         if encoder.put_results(self.token, size_at, encode)? {
