@@ -20,6 +20,7 @@
 //! * `dynamic`: IDL that is read at run time (`dynamic::Idl`). Compiles the IDL compiler into the program.
 //! * `cos-events`, `cos-notification`: the Rust of the OMG's event and notification services (`zorb::cos_event_comm`,
 //!   `zorb::cos_notification` and their like), which IDL refers to that includes their files.
+//! * `interface-repository`: the Rust of the Interface Repository's own IDL (`zorb::interface_repository`), for typed calls to one.
 //! * `metrics`: counters and gauges of the `metrics` facade: connections, messages, octets that were moved or copied, the pool of receive
 //!   buffers, TLS, logins, and the limits that were hit (`zorb_limit_hits_total`). docs/OBSERVABILITY.md has all of them. They are brought
 //!   up to date once a second while connections are open, and by `Orb::record_metrics`. The same figures are always there by
@@ -123,6 +124,17 @@ pub mod corba {
     }
 
     pub use crate::{TcKind, TypeCode};
+    pub use stubs::corba::*;
+}
+
+/// The objects of an Interface Repository, as `ir.idl` declares them in module `CORBA`: for typed calls to one, and for IDL that names
+/// them. [`dynamic`] has a repository, and makes programs of what others say.
+#[cfg(feature = "interface-repository")]
+pub mod interface_repository {
+    mod stubs {
+        crate::idl!("<ir.idl>");
+    }
+
     pub use stubs::corba::*;
 }
 

@@ -12,6 +12,7 @@ mod browsers;
 mod combat;
 mod lies;
 mod limits;
+mod typed;
 mod values;
 
 use std::sync::{Arc, LazyLock};

@@ -50,7 +50,7 @@ macro_rules! internal {
 pub(crate) const FILES: &[StandardFile] = &[
     shared!("orb.idl", "CORBA", "corba", ORB),
     shared!("TypeCode.idl", "CORBA", "corba", &["TypeCode.pidl", "Typecode_types.pidl"]),
-    internal!("ir.idl", "CORBA", INTERFACE_REPOSITORY),
+    shared!("ir.idl", "CORBA", "interface_repository", INTERFACE_REPOSITORY),
     internal!("Pollable.idl", "CORBA", &["pollable.idl", "CORBA_Pollable.idl"]),
     shared!("IOP.idl", "IOP", "iop", &["iop.idl", "IOP_IOR.pidl", "IOP_Codec.pidl", "IOPC.pidl"]),
     shared!("GIOP.idl", "GIOP", "giop", &["giop.idl"]),

@@ -248,7 +248,7 @@ fn what_belongs_to_an_orb_has_no_rust_and_an_error_says_so() {
             "PortableInterceptor::Interceptor",
         ),
         ("DynamicAny.idl", "local interface I { DynamicAny::DynAny f(); };", "DynamicAny::DynAny"),
-        ("ir.idl", "interface I { CORBA::InterfaceDef f(); };", "CORBA::InterfaceDef"),
+        ("Pollable.idl", "local interface I { CORBA::Pollable f(); };", "CORBA::Pollable"),
     ] {
         let model = good(&format!("#include <{file}>\n{used}"));
         let found = emit::emit(&model, &Options::default()).expect_err(what).render(false);
