@@ -158,7 +158,7 @@ impl Report {
             test: Test::Ttcp,
             element: work.element,
             size: work.size,
-            mbit_s: rounded(bytes as f64 * 8.0 / secs / 1e6, 1),
+            mbit_s: rounded(bytes as f64 * 8.0 / secs / 1e6, 6),
             secs: rounded(secs, 6),
             syncs: (syncs > 1).then_some(syncs),
         })
@@ -195,7 +195,7 @@ impl Report {
             test: Test::Clients,
             depth: work.depth,
             n: u32::try_from(samples.len()).unwrap_or(u32::MAX),
-            calls_s: rounded(samples.len() as f64 / secs, 0),
+            calls_s: rounded(samples.len() as f64 / secs, 3),
             secs: rounded(secs, 6),
             latency: Latency::of(samples),
         })
@@ -211,7 +211,7 @@ impl Report {
             n: work.calls(),
             threads: 1,
             batch: batch.map(u8::from),
-            calls_s: rounded(f64::from(work.calls()) / secs, 0),
+            calls_s: rounded(f64::from(work.calls()) / secs, 3),
             secs: rounded(secs, 6),
         })
     }
@@ -313,10 +313,13 @@ mod tests {
         let report = Report::flood("zorb", &w, 268_435_456, Duration::from_millis(170), 1);
         assert_eq!(
             line(&report),
-            r#"{"peer":"zorb","test":"ttcp","type":"octet","size":65536,"mbit_s":12632.3,"secs":0.17}"#
+            r#"{"peer":"zorb","test":"ttcp","type":"octet","size":65536,"mbit_s":12632.256753,"secs":0.17}"#
         );
         let report = Report::flood("zorb", &w, 1_000_000, Duration::from_secs(1), 3);
         assert!(line(&report).ends_with(r#""mbit_s":8.0,"secs":1.0,"syncs":3}"#), "{}", line(&report));
+        // On a slow machine, too, what moved bytes has a rate.
+        let report = Report::flood("zorb", &w, 960, Duration::from_secs(10), 1);
+        assert!(line(&report).ends_with(r#""mbit_s":0.000768,"secs":10.0}"#), "{}", line(&report));
     }
 
     #[test]

@@ -234,7 +234,7 @@ int main(int argc, char **argv) {
   signal(SIGPIPE, SIG_IGN);
   if (many) {
     double *us = malloc(n * sizeof *us), secs = clients(depth, n, argc, argv, us);
-    snprintf(more, sizeof more, "\"depth\":%d,\"calls_s\":%.0f,\"secs\":%.6f,", depth, n / secs, secs);
+    snprintf(more, sizeof more, "\"depth\":%d,\"calls_s\":%.3f,\"secs\":%.6f,", depth, n / secs, secs);
     told("c", test, more, us, n, samples);
     return 0;
   }
@@ -247,7 +247,7 @@ int main(int argc, char **argv) {
     ttcp(buf, len, total / 10);
     double secs = ttcp(buf, len, total);
     uint64_t bytes = (total + len - 1) / len * len;
-    printf("{\"peer\":\"c\",\"test\":\"ttcp\",\"type\":\"%s\",\"size\":%zu,\"mbit_s\":%.1f,\"secs\":%.6f",
+    printf("{\"peer\":\"c\",\"test\":\"ttcp\",\"type\":\"%s\",\"size\":%zu,\"mbit_s\":%.6f,\"secs\":%.6f",
            type, size, bytes * 8 / secs / 1e6, secs);
     if (zerocopy) printf(",\"lent\":%u,\"copied\":%u", lent, copied);
     puts("}");
@@ -257,7 +257,7 @@ int main(int argc, char **argv) {
   } else if (pipe) {
     pipeline(depth, n / 10, batch);
     double secs = pipeline(depth, n, batch);
-    printf("{\"peer\":\"c\",\"test\":\"pipeline\",\"depth\":%d,\"n\":%d,\"threads\":1,\"batch\":%d,\"calls_s\":%.0f,\"secs\":%.6f}\n",
+    printf("{\"peer\":\"c\",\"test\":\"pipeline\",\"depth\":%d,\"n\":%d,\"threads\":1,\"batch\":%d,\"calls_s\":%.3f,\"secs\":%.6f}\n",
            depth, n, batch, n / secs, secs);
   } else if (is_series) {
     const char *mode = opt(argc, argv, "--mode", "call");

@@ -69,14 +69,14 @@ int main(int argc, char** argv) try {
     flood(buffer, total / 10);
     double secs = flood(buffer, total);
     uint64_t bytes = (total + buffer.size() - 1) / buffer.size() * buffer.size();
-    printf("{\"peer\":\"cxx\",\"test\":\"ttcp\",\"type\":\"%s\",\"size\":%zu,\"mbit_s\":%.1f,\"secs\":%.6f}\n",
+    printf("{\"peer\":\"cxx\",\"test\":\"ttcp\",\"type\":\"%s\",\"size\":%zu,\"mbit_s\":%.6f,\"secs\":%.6f}\n",
            type.c_str(), size, bytes * 8 / secs / 1e6, secs);
     return 0;
   }
   if (test == "pipeline") {
     pipeline(depth, n / 10, batch);
     double secs = pipeline(depth, n, batch);
-    printf("{\"peer\":\"cxx\",\"test\":\"pipeline\",\"depth\":%d,\"n\":%d,\"threads\":1,\"batch\":%d,\"calls_s\":%.0f,\"secs\":%.6f}\n",
+    printf("{\"peer\":\"cxx\",\"test\":\"pipeline\",\"depth\":%d,\"n\":%d,\"threads\":1,\"batch\":%d,\"calls_s\":%.3f,\"secs\":%.6f}\n",
            depth, n, batch, n / secs, secs);
     return 0;
   }

@@ -62,7 +62,7 @@ static void ttcp(Ttcp_ptr t, void (_objref_Ttcp::*op)(const Seq&), const std::st
   t->sync();
   send(t, op, s, total / 10);
   Sent r = send(t, op, s, total);
-  printf("{\"peer\":\"omniorb\",\"test\":\"ttcp\",\"type\":\"%s\",\"size\":%zu,\"mbit_s\":%.1f,\"secs\":%.6f,\"syncs\":%d}\n",
+  printf("{\"peer\":\"omniorb\",\"test\":\"ttcp\",\"type\":\"%s\",\"size\":%zu,\"mbit_s\":%.6f,\"secs\":%.6f,\"syncs\":%d}\n",
          type.c_str(), size, r.bytes * 8 / r.secs / 1e6, r.secs, r.syncs);
 }
 
@@ -119,7 +119,7 @@ static void pipeline(Ttcp_ptr t, int depth, int n) {
   };
   run(n / 10);
   double secs = run(n);
-  printf("{\"peer\":\"omniorb\",\"test\":\"pipeline\",\"depth\":%d,\"n\":%d,\"threads\":%d,\"calls_s\":%.0f,\"secs\":%.6f}\n",
+  printf("{\"peer\":\"omniorb\",\"test\":\"pipeline\",\"depth\":%d,\"n\":%d,\"threads\":%d,\"calls_s\":%.3f,\"secs\":%.6f}\n",
          depth, n, depth, n / secs, secs);
 }
 

@@ -93,6 +93,6 @@ inline void clients(Ttcp_ptr t, int count, int n) {
   for (auto& some : us) all.insert(all.end(), some.begin(), some.end());
   if (failed || all.size() != size_t(n)) throw std::runtime_error("a client failed");
   char more[128];
-  snprintf(more, sizeof more, "\"depth\":%d,\"calls_s\":%.0f,\"secs\":%.6f,", count, n / secs, secs);
+  snprintf(more, sizeof more, "\"depth\":%d,\"calls_s\":%.3f,\"secs\":%.6f,", count, n / secs, secs);
   tell("clients", more, all);
 }

@@ -92,7 +92,7 @@ void measure(const std::string& type, const std::string& side, const std::string
     secs = std::chrono::duration<double>(Clock::now() - start).count();
   }
   printf("{\"peer\":\"omniorb\",\"test\":\"marshal\",\"type\":\"%s\",\"order\":\"%s\",\"side\":\"%s\",\"size\":%zu,\"bytes\":%lu,\"secs\":%.9f,"
-         "\"mbit_s\":%.3f,\"checked\":%lu,\"elements\":%u,\"digest\":\"%016lx\"}\n",
+         "\"mbit_s\":%.6f,\"checked\":%lu,\"elements\":%u,\"digest\":\"%016lx\"}\n",
          type.c_str(), order.c_str(), side.c_str(), size, done * each, secs, done * each * 8 / secs / 1e6,
          each + out.bufSize(), s.length(), digest(out.bufPtr(), out.bufSize()));
 }

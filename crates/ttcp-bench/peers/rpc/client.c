@@ -119,7 +119,7 @@ int main(int argc, char **argv) {
     uint64_t bytes = elements * each;
     flood(bytes, total / 10);
     double secs = flood(bytes, total);
-    printf("{\"peer\":\"%s\",\"test\":\"ttcp\",\"type\":\"%s\",\"size\":%zu,\"mbit_s\":%.1f,\"secs\":%.6f}\n",
+    printf("{\"peer\":\"%s\",\"test\":\"ttcp\",\"type\":\"%s\",\"size\":%zu,\"mbit_s\":%.6f,\"secs\":%.6f}\n",
            peer, type, size, (total + bytes - 1) / bytes * bytes * 8 / secs / 1e6, secs);
   } else if (echoing) {
     echoes = opaque ? ECHO_PACKED : kind == 0 ? ECHO_OCTETS : ECHO_STRUCTS;
@@ -131,7 +131,7 @@ int main(int argc, char **argv) {
   } else if (pipe) {
     pipeline(depth, n / 10);
     double secs = pipeline(depth, n);
-    printf("{\"peer\":\"%s\",\"test\":\"pipeline\",\"depth\":%d,\"n\":%d,\"threads\":%d,\"calls_s\":%.0f,\"secs\":%.6f}\n",
+    printf("{\"peer\":\"%s\",\"test\":\"pipeline\",\"depth\":%d,\"n\":%d,\"threads\":%d,\"calls_s\":%.3f,\"secs\":%.6f}\n",
            peer, depth, n, depth, n / secs, secs);
   } else if (!strcmp(test, "ping")) latency(peer, test, "", n, samples, ping);
   else if (wide) latency(peer, test, "", n, samples, m099);

@@ -70,7 +70,7 @@ public final class BenchClient {
         t.sync();
         send(t, op, bytes, total / 10);
         double secs = send(t, op, bytes, total);
-        json("ttcp", "\"type\":\"%s\",\"size\":%d,\"mbit_s\":%.1f,\"secs\":%.6f,\"syncs\":%d", type, size,
+        json("ttcp", "\"type\":\"%s\",\"size\":%d,\"mbit_s\":%.6f,\"secs\":%.6f,\"syncs\":%d", type, size,
              (total + bytes - 1) / bytes * bytes * 8 / secs / 1e6, secs, syncs);
     }
 
@@ -241,7 +241,7 @@ public final class BenchClient {
                 case "pipeline":
                     pings(t, depth, n / 10);
                     double secs = pings(t, depth, n);
-                    json("pipeline", "\"depth\":%d,\"n\":%d,\"threads\":%d,\"calls_s\":%.0f,\"secs\":%.6f",
+                    json("pipeline", "\"depth\":%d,\"n\":%d,\"threads\":%d,\"calls_s\":%.3f,\"secs\":%.6f",
                          depth, n, depth, n / secs, secs);
                     break;
                 default: throw new IllegalArgumentException("unknown test " + test);

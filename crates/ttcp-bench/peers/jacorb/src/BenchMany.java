@@ -80,6 +80,6 @@ final class BenchMany {
         double secs = (System.nanoTime() - start) / 1e9;
         double[] all = Arrays.stream(us).flatMapToDouble(Arrays::stream).toArray();
         if (failed.get() > 0 || all.length != n) throw new IllegalStateException("a client failed");
-        BenchClient.tell("clients", String.format(Locale.ROOT, "\"depth\":%d,\"calls_s\":%.0f,\"secs\":%.6f,", count, n / secs, secs), all);
+        BenchClient.tell("clients", String.format(Locale.ROOT, "\"depth\":%d,\"calls_s\":%.3f,\"secs\":%.6f,", count, n / secs, secs), all);
     }
 }
